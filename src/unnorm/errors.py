@@ -1,0 +1,61 @@
+"""One tree of errors. Every message says what was expected, what came, and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class UnnormError(Exception):
+    """Anything unnorm refuses or cannot do."""
+
+
+class InputError(UnnormError, ValueError):
+    """An argument, a file or an option that cannot be used as given."""
+
+
+class DataError(InputError):
+    """A table with missing values, unknown columns, duplicate keys, wrong shapes."""
+
+
+class OutsideError(InputError):
+    """Points outside the domain Ω, or where a reference has no density."""
+
+
+class TermError(InputError):
+    """A model term that is unknown, malformed or cannot be built on these data."""
+
+
+class CombinationError(UnnormError, TypeError):
+    """Parts that do not work together; the message lists those that would."""
+
+
+class EstimationError(UnnormError, RuntimeError):
+    """An estimate that could not be had."""
+
+
+class NoEstimateError(EstimationError):
+    """The maximum does not exist: separation, a constant statistic, an MLE at infinity."""
+
+
+class NotIdentifiedError(EstimationError):
+    """A direction of the parameters changes nothing: collinear or absorbed by the normaliser."""
+
+
+class ConvergenceError(EstimationError):
+    """An iteration that stopped before its maximum."""
+
+
+class UnnormWarning(UserWarning):
+    """Something that a careful reader would want to know about their numbers."""
+
+
+def listing(items: Iterable[object], most: int = 12) -> str:
+    """The items as they stand in a sentence: 'a', 'b', 'c' and 4 more."""
+    shown = [repr(item) for item in items]
+    more = len(shown) - most
+    return ", ".join(shown[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def unknown(what: str, got: object, known: Iterable[object]) -> str:
+    """The sentence for a name that is not one of those known."""
+    return f"{what} must be one of {listing(known, most=40)}; got {got!r}."

@@ -1,0 +1,53 @@
+"""The contract between terms and the engine: what a built term tells, and nothing about how it is fitted.
+
+A *specification* (`s("step", k=10)`) is what the user wrote. `build` meets it with the data and gives one *built term*
+for each smooth (a `by=` factor gives one for each level), with its constraint absorbed and its penalties scaled as mgcv does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Columns = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """½ λ βᵀ S β on one term's coefficients: S (p, p), its rank, and its label among the smoothing parameters."""
+
+    matrix: np.ndarray
+    rank: int
+    label: str
+
+
+class BuiltTerm(ABC):
+    """A term on given data: p columns, zero or more penalties, centred so that it means what it means in mgcv."""
+
+    label: str  # "s(step)", "s(x,y)", "s(step):subject3", "te(a,b)", "angle"
+    covariates: tuple[str, ...]  # every column that `design` reads, `by` included
+    size: int  # p
+    penalties: tuple[Penalty, ...]  # empty for parametric and fx=True terms
+    fixed_sp: tuple[float | None, ...]  # one per penalty: the user's fixed smoothing parameter, or None
+    null_dim: int  # dimension of the penalties' joint null space after the constraint
+    parametric: bool  # un.linear, un.factor: reported with z-tests, not as a smooth
+    level: tuple[str, object] | None  # (factor column, level): the term is zero on rows of other levels
+    by: str | None  # numeric multiplier column
+    factor_levels: tuple[str, tuple[object, ...]] | None  # `re`/`fs`/factor: (column, levels), one equal block a level
+
+    # Where the columns are cubic splines of ONE covariate, C² (periodic if `period`), with these break points
+    # (exactly, or to an error stated by the class), the engine uses four non-zeros a row instead of p. None otherwise.
+    breaks: np.ndarray | None
+    period: float | None
+
+    @abstractmethod
+    def design(self, columns: Columns) -> np.ndarray:
+        """The (n, p) columns at new points; rows far outside the data warn once, with the count."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description (arrays as lists or npz keys) from which the term is rebuilt without the data."""
