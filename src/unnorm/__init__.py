@@ -23,12 +23,12 @@ _HOME = {
     # objectives
     "Exact": "objectives", "Poisson": "objectives",
     # fitting
-    "fit": "fit", "load": "results", "Fit": "results", "Newton": "solvers",
+    "fit": "fitting", "load": "results", "Fit": "results", "Newton": "solvers",
     # point processes
     "PoissonProcess": "process",
     # terms and the additive engine
     "s": "terms", "te": "terms", "ti": "terms", "linear": "terms", "factor": "terms",
-    "gam": "gam",
+    "gam": "engine",
 }  # fmt: skip
 _MODULES = ("datasets", "errors", "losses")
 
