@@ -1,0 +1,149 @@
+"""`fit`: the only place where the parts meet."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+
+from ._numerics import Rng
+from .data import Observations
+from .domains.base import Domain
+from .errors import CombinationError, InputError, OutsideError, UnnormWarning, unknown
+from .models.base import Model
+from .normalisers import Normaliser
+from .objectives.base import Objective
+from .results import Fit
+from .solvers.newton import Newton
+
+Outside = Literal["error", "drop"]
+
+
+def fit(
+    model: Model,
+    obs: Observations,
+    objective: Objective | None = None,
+    normaliser: Normaliser | None = None,
+    solver: Newton | None = None,
+    rng: Rng = None,
+    outside: Outside = "error",
+) -> Fit:
+    """Estimate θ and the normalising constants.
+
+    Args:
+        model: f_θ on its domain Ω.
+        obs: from `un.iid`, `un.transitions` or `un.conditional`.
+        objective: what is maximised; default `un.Exact()`.
+        normaliser: how the constants are represented; default the objective's own.
+        solver: default `un.Newton()`.
+        rng: seed or generator, for objectives that draw reference points.
+        outside: what to do with points outside Ω: "error", or "drop" them and say so.
+
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
+        >>> chain = un.datasets.toy_chain(500, 0.5, 5.0, rng=1)
+        >>> ml = un.fit(toy, un.transitions(chain))
+        >>> poisson = un.fit(toy, un.transitions(chain), objective=un.Poisson())
+        >>> bool(abs(ml.theta["theta2"] - poisson.theta["theta2"]) < 1e-6)
+        True
+    """
+    from .objectives import Exact
+
+    objective = Exact() if objective is None else objective
+    solver = Newton() if solver is None else solver
+    _require(model, Model, "model", "un.ExponentialFamily(...) or un.Energy(...)")
+    _require(obs, Observations, "obs", "the result of un.iid, un.transitions or un.conditional")
+    _require(objective, Objective, "objective", "un.Exact() or un.Poisson()")
+    if obs.n == 0:
+        raise InputError(f"There are no observations to fit. {' '.join(obs.notes)}".strip())
+    model.check(obs)
+    obs, notes = keep_inside(model.domain, obs, outside)
+    if normaliser is None:
+        normaliser = objective.default_normaliser(obs)
+    _require(normaliser, Normaliser, "normaliser", "un.Constant(), un.PerContext() or un.Fixed(0.0)")
+    warning = normaliser.warning(obs)
+    if warning:
+        warnings.warn(warning, UnnormWarning, stacklevel=2)
+        notes = (*notes, warning)
+    seed, rng = _seed(rng)
+
+    problem = objective.bind(model, obs, normaliser, rng)
+    problem, path = solver.solve(problem)
+    if not path.converged:
+        note = f"The solver did not converge: {path.reason}. Do not trust these estimates; see Fit.reason."
+        warnings.warn(note, UnnormWarning, stacklevel=2)
+        notes = (*notes, note)
+    end = problem.solution(path.theta)
+    return Fit(
+        names=problem.names,
+        estimate=end.theta,
+        nu=end.nu,
+        nu_se=end.nu_se,
+        loglik=end.loglik,
+        value=end.value,
+        converged=path.converged,
+        reason=path.reason,
+        iterations=path.iterations,
+        n=obs.n,
+        kind=obs.kind,
+        settings={
+            "model": model.to_dict(),
+            "objective": objective.to_dict(),
+            "normaliser": normaliser.to_dict(),
+            "solver": solver.to_dict(),
+            "observations": describe(obs),
+        },
+        notes=(*obs.notes, *notes, *end.notes),
+        diagnostics=end.diagnostics,
+        seed=seed,
+        model=model,
+        backend=obs.backend,
+        _covariance=end.covariance,
+    )
+
+
+def describe(obs: Observations) -> dict[str, Any]:
+    """What a result must remember of its observations to take new points."""
+    return {
+        "outcome_names": list(obs.outcome_names),
+        "context_names": list(obs.context),
+        "lags": obs.lags,
+        "extra": list(obs.extra),
+        "group_names": list(obs.group),
+    }
+
+
+def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Observations, tuple[str, ...]]:
+    """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
+    if outside not in ("error", "drop"):
+        raise InputError(unknown("outside", outside, ("error", "drop")))
+    inside = domain.contains(obs.outcome)
+    for lag in range(1, obs.lags + 1):
+        inside = inside & domain.contains(obs.previous(lag))
+    if inside.all():
+        return obs, ()
+    count, first = int((~inside).sum()), int(np.argmin(inside))
+    row = first if obs.row is None else int(obs.row[first])
+    where = f"the first is row {row}, y = {np.array2string(obs.outcome[first], precision=6)}"
+    if outside == "error":
+        raise OutsideError(
+            f"{count} of {obs.n} observations lie outside {domain!r}; {where}. "
+            'Enlarge the domain, correct the data, or pass outside="drop".'
+        )
+    if count == obs.n:
+        raise OutsideError(f"All {obs.n} observations lie outside {domain!r}; {where}. Check the units of the domain.")
+    return obs.take(inside), (f"{count} of {obs.n} observations lay outside {domain!r} and were dropped; {where}.",)
+
+
+def _seed(rng: Rng) -> tuple[int | None, Rng]:
+    """The seed to record, and what to draw from: fresh entropy is written down so that the run can be repeated."""
+    if rng is None:
+        rng = int(np.random.SeedSequence().generate_state(1)[0])
+    return (int(rng), int(rng)) if isinstance(rng, int | np.integer) else (None, rng)
+
+
+def _require(value: object, kind: type, what: str, example: str) -> None:
+    if not isinstance(value, kind):
+        raise CombinationError(f"{what} must be {example}; got {type(value).__name__}.")

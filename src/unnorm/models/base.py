@@ -1,0 +1,213 @@
+"""f_θ: an unnormalised log density, and what the objectives need to know of it.
+
+Users write f (or the statistics) for one point, in JAX-traceable code; this module batches it. Arrays of outcomes are
+(N, d); contexts travel as a `Context`, a tree of arrays that share their first axis.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._numerics import x64
+from ..data import Observations
+from ..domains.base import Domain
+from ..errors import InputError, listing
+from .batching import chunk_length, chunks, tree_leaves, tree_take
+
+
+@dataclass(frozen=True)
+class Context:
+    """What f sees of the contexts: a tuple of arguments after y, each a tree of arrays with first axis U.
+
+    `of` maps each observation to its row here: equal contexts are stored once, so that their integral is computed once.
+    """
+
+    arguments: tuple[Any, ...]
+    of: np.ndarray  # (n,) int
+    size: int  # U
+
+    def at(self, index: np.ndarray) -> tuple[Any, ...]:
+        """The arguments for the contexts at `index`."""
+        return tree_take(self.arguments, index)
+
+
+def context_arguments(obs: Observations, scalar: bool, arity: int) -> tuple[Any, ...]:
+    """(x,) or (x, extra) as f is to see them, each with first axis n; () for IID data or where f takes no context.
+
+    A transition's x has y's shape (with lags, (lags,) + that shape); a regression's is read by name, x["age"].
+    """
+    if not obs.has_context or arity == 0:
+        return ()
+    if obs.kind == "conditional":
+        return (_numeric(obs, tuple(obs.context)),)
+    lags = [obs.previous(lag)[:, 0] if scalar else obs.previous(lag) for lag in range(1, obs.lags + 1)]
+    x = lags[0] if obs.lags == 1 else np.stack(lags, axis=1)
+    return (x,) if arity == 1 else (x, _numeric(obs, obs.extra))
+
+
+def _numeric(obs: Observations, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """The numeric context columns by name; f cannot see text."""
+    return {name: obs.context[name].astype(np.float64) for name in names if obs.context[name].dtype.kind in "biuf"}
+
+
+def unique_contexts(obs: Observations, scalar: bool, arity: int) -> Context:
+    """The distinct contexts among the observations (one, empty, for IID data)."""
+    arguments = context_arguments(obs, scalar, arity)
+    if not arguments:
+        return Context((), np.zeros(obs.n, dtype=np.intp), 1)
+    flat = np.column_stack([leaf.reshape(obs.n, -1) for leaf in tree_leaves(arguments)] or [np.zeros((obs.n, 1))])
+    order = np.lexsort(flat.T[::-1])
+    new = np.ones(obs.n, dtype=bool)
+    new[1:] = np.any(flat[order[1:]] != flat[order[:-1]], axis=1)
+    of = np.empty(obs.n, dtype=np.intp)
+    of[order] = np.cumsum(new) - 1
+    first = order[new]
+    return Context(tree_take(arguments, first), of, len(first))
+
+
+def positional(function: Callable[..., Any], what: str, least: int, most: int) -> int:
+    """How many positional arguments `function` takes, checked against what unnorm will pass."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be a function; got {function!r}.") from error
+    required = [
+        p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+    ]
+    if not least <= len(required) <= most:
+        raise InputError(
+            f"{what} must take {least} to {most} positional arguments; got one that takes {len(required)} "
+            f"({listing([p.name for p in required])})."
+        )
+    return len(required)
+
+
+class DataTerms(ABC):
+    """Σ_t w_t f_θ(y_t|x_t) over the observations, as a function of the flat θ."""
+
+    @abstractmethod
+    def value(self, theta: np.ndarray) -> float: ...
+
+    @abstractmethod
+    def derivatives(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """Value, gradient (p,), Hessian (p, p)."""
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Integrals over Ω at one θ: log Z_u, E_u[∂f] for each context, and Σ_u a_u E_u[∂²f + ∂f ∂fᵀ]."""
+
+    log_z: np.ndarray  # (U,)
+    mean: np.ndarray  # (U, p)
+    second: np.ndarray  # (p, p)
+
+
+class Kernels(NamedTuple):
+    """log_z(θ, nodes, log_w, x) → (c,), and moments(θ, nodes, log_w, x, log_a, tilt) → `Moments`' three arrays."""
+
+    log_z: Callable[..., Any]
+    moments: Callable[..., Any]
+
+
+class Model(ABC):
+    """An unnormalised log density f_θ(y|x) on a domain."""
+
+    domain: Domain
+    names: tuple[str, ...]  # one for each entry of the flat parameter vector
+    context_arity: int  # how many arguments f takes after y: 0 (IID), 1 (x) or 2 (x, extra)
+
+    @property
+    def size(self) -> int:
+        return len(self.names)
+
+    @property
+    @abstractmethod
+    def start(self) -> np.ndarray:
+        """Where iterations begin, flat."""
+
+    @property
+    @abstractmethod
+    def linear(self) -> bool:
+        """Whether f = θᵀ s(y|x), so that 𝓛 and 𝓜 are concave and statistics exist."""
+
+    @abstractmethod
+    def unflatten(self, theta: np.ndarray) -> Any:
+        """The parameters as the user knows them: names → values, or their own tree."""
+
+    @abstractmethod
+    def flatten(self, theta: Any) -> np.ndarray:
+        """The inverse of `unflatten`; flat vectors pass through."""
+
+    @abstractmethod
+    def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        """(N,) values f_θ(y_i | x_i) for N rows."""
+
+    @abstractmethod
+    def data_terms(self, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> DataTerms:
+        """Σ w f over rows, ready to be evaluated at many θ."""
+
+    @abstractmethod
+    def _build_kernels(self) -> Kernels:
+        """The compiled integrals over one chunk of contexts."""
+
+    @cached_property
+    def kernels(self) -> Kernels:
+        """Compiled once for each model, whatever the data's size."""
+        return self._build_kernels()
+
+    def log_z(self, theta: np.ndarray, nodes: np.ndarray, log_w: np.ndarray, context: Context) -> np.ndarray:
+        """(U,) values of log Σ_j w_j exp f_θ(y_j | x_u)."""
+        with x64():
+            parts = [
+                (self.kernels.log_z(theta, nodes, log_w, context.at(index)), count)
+                for index, count in chunks(context.size, self._chunk(context.size, len(nodes)))
+            ]
+            return np.concatenate([np.asarray(part)[:count] for part, count in parts])
+
+    def moments(
+        self, theta: np.ndarray, nodes: np.ndarray, log_w: np.ndarray, context: Context, log_a: np.ndarray, tilt: bool
+    ) -> Moments:
+        """Integrals with a_u = exp(log_a_u), or exp(log_a_u) Z_u where `tilt` (Appendix A's E_θ and E_θ,ν)."""
+        with x64():
+            parts = []
+            for index, count in chunks(context.size, self._chunk(context.size, len(nodes))):
+                a = np.where(np.arange(len(index)) < count, log_a[index], -np.inf)  # padding weighs nothing
+                parts.append((self.kernels.moments(theta, nodes, log_w, context.at(index), a, tilt), count))
+            log_z = np.concatenate([np.asarray(part[0])[:count] for part, count in parts])
+            mean = np.concatenate([np.asarray(part[1])[:count] for part, count in parts])
+            second = np.sum([np.asarray(part[2]) for part, _ in parts], axis=0)
+        return Moments(log_z, mean, second)
+
+    def _chunk(self, total: int, nodes: int) -> int:
+        return chunk_length(total, 8 * nodes * (3 * self.size + 4), least=1 if total == 1 else 16)
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description for saved fits (never code)."""
+
+    def contexts(self, obs: Observations) -> Context:
+        """The distinct contexts that f sees, after checking that f and the observations agree."""
+        self.check(obs)
+        return unique_contexts(obs, self.domain.scalar, self.context_arity)
+
+    def check(self, obs: Observations) -> None:
+        """Refuse observations that f or Ω cannot take."""
+        if obs.dim != self.domain.dim:
+            raise InputError(
+                f"The domain {self.domain!r} has outcomes of {self.domain.dim} column(s); "
+                f"the observations have {obs.dim} ({listing(obs.outcome_names)}). Pass y= with matching columns."
+            )
+        if self.context_arity and not obs.has_context:
+            raise InputError(
+                "The model's function takes a context x, and the observations are IID (they have none). "
+                "Use un.transitions or un.conditional, or write the function of y alone."
+            )
+        if self.context_arity == 2 and not obs.extra:
+            raise InputError("The model's function takes (y, x, extra), and the observations have no `extra` columns.")

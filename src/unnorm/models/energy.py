@@ -1,0 +1,224 @@
+"""f_θ(y|x) as any JAX function of a tree of parameters: derivatives by autodiff."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from .._numerics import x64
+from ..domains.base import Domain
+from ..errors import InputError
+from .base import DataTerms, Kernels, Model, positional
+from .batching import chunk_length, chunks, rowwise, tree_take
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Energy(Model):
+    """A model given by its unnormalised log density, f(theta, y) or f(theta, y, x), in JAX.
+
+    Args:
+        f: written for one point, JAX-traceable, returning a scalar.
+        theta0: where iterations begin: any pytree of arrays or floats (an Equinox module counts).
+        domain: Ω.
+
+    Example:
+        >>> import unnorm as un
+        >>> import jax.numpy as jnp
+        >>> vm = un.Energy(lambda th, y: th["kappa"] * jnp.cos(y - th["mu"]), {"kappa": 1.0, "mu": 0.0}, un.Circle())
+        >>> vm.names
+        ("['kappa']", "['mu']")
+    """
+
+    f: Callable[..., Any]
+    theta0: Any
+    domain: Domain
+    names: tuple[str, ...] = field(init=False, default=())
+    context_arity: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            raise InputError(f"domain must be a Domain such as un.Interval(-1, 1); got {self.domain!r}.")
+        object.__setattr__(self, "context_arity", positional(self.f, "f", 2, 4) - 2)
+        object.__setattr__(self, "names", self._flat[2])
+
+    @cached_property
+    def _flat(self) -> tuple[np.ndarray, Callable[[Any], Any], tuple[str, ...]]:
+        """Flat start, the way back to the tree, and a key path for each entry. Only inexact arrays are parameters."""
+        import jax
+        import jax.numpy as jnp
+
+        with x64():
+            leaves, treedef = jax.tree_util.tree_flatten_with_path(self.theta0)
+            names: list[str] = []
+            spots: list[tuple[int, tuple[int, ...]]] = []
+            for position, (path, leaf) in enumerate(leaves):
+                if not _is_parameter(leaf):
+                    continue
+                shape = np.shape(leaf)
+                spots.append((position, shape))
+                key = jax.tree_util.keystr(path) or "theta"
+                names += [key] if shape == () else [f"{key}[{','.join(map(str, at))}]" for at in np.ndindex(*shape)]
+            if not spots:
+                raise InputError("theta0 holds no floating-point numbers; give starting values such as {'a': 0.0}.")
+            start = np.concatenate([np.asarray(leaves[position][1], dtype=np.float64).ravel() for position, _ in spots])
+
+            def unravel(theta: Any) -> Any:
+                values = [leaf for _, leaf in leaves]
+                begin = 0
+                for position, shape in spots:
+                    count = int(np.prod(shape))
+                    values[position] = jnp.reshape(theta[begin : begin + count], shape)
+                    begin += count
+                return jax.tree_util.tree_unflatten(treedef, values)
+
+        return start, unravel, tuple(names)
+
+    @property
+    def linear(self) -> bool:
+        return False
+
+    @property
+    def start(self) -> np.ndarray:
+        return self._flat[0].copy()
+
+    def unflatten(self, theta: np.ndarray) -> Any:
+        import jax
+
+        with x64():
+            tree = self._flat[1](np.asarray(theta, dtype=np.float64))
+        return jax.tree_util.tree_map(lambda leaf: _plain(leaf), tree)
+
+    def flatten(self, theta: Any) -> np.ndarray:
+        import jax
+
+        if isinstance(theta, np.ndarray) and theta.shape == self._flat[0].shape:
+            return theta.astype(np.float64)
+        leaves = [
+            np.asarray(leaf, dtype=np.float64).ravel()
+            for leaf in jax.tree_util.tree_leaves(theta)
+            if _is_parameter(leaf)
+        ]
+        flat = np.concatenate([np.asarray(leaf, dtype=np.float64).ravel() for leaf in leaves] or [np.zeros(0)])
+        if flat.shape != self._flat[0].shape:
+            raise InputError(f"theta must have the tree of theta0 ({self.size} numbers); got {flat.size}.")
+        return flat
+
+    def _one(self, theta: Any, y: Any, *arguments: Any) -> Any:
+        import jax.numpy as jnp
+
+        value = self.f(self._flat[1](theta), y[0] if self.domain.scalar else y, *arguments)
+        value = jnp.asarray(value, dtype=float)
+        if value.shape != ():
+            raise InputError(f"f must return one number for one point; got shape {value.shape}.")
+        return value
+
+    @cached_property
+    def _rows(self) -> Callable[..., Any]:
+        import jax
+
+        return jax.jit(
+            lambda theta, y, arguments: jax.vmap(self._one, in_axes=(None, 0, *[0] * len(arguments)))(
+                theta, y, *arguments
+            )
+        )
+
+    def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        with x64():
+            return rowwise(lambda rows, args: self._rows(theta, rows, args), y, arguments, 8 * (self.size + 8))
+
+    @cached_property
+    def _row_kernels(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
+        import jax
+
+        def total(theta: Any, y: Any, arguments: Any, weight: Any) -> Any:
+            return weight @ self._rows(theta, y, arguments)
+
+        def derivatives(theta: Any, y: Any, arguments: Any, weight: Any) -> Any:
+            value, gradient = jax.value_and_grad(total)(theta, y, arguments, weight)
+            return value, gradient, jax.hessian(total)(theta, y, arguments, weight)
+
+        return jax.jit(total), jax.jit(derivatives)
+
+    def data_terms(self, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> DataTerms:
+        return AutodiffDataTerms(self, y, arguments, weight)
+
+    def _build_kernels(self) -> Kernels:
+        """log Z, and (log Z, E ∂f, Σ a E[∂²f + ∂f ∂fᵀ]) by autodiff."""
+        import jax
+        import jax.numpy as jnp
+        from jax.scipy.special import logsumexp
+
+        def table(theta: Any, nodes: Any, arguments: Any) -> Any:  # (c, N)
+            over_nodes = jax.vmap(self._one, in_axes=(None, 0, *[None] * len(arguments)))
+            if not arguments:
+                return over_nodes(theta, nodes)[None]
+            return jax.vmap(lambda *one: over_nodes(theta, nodes, *one))(*arguments)
+
+        def log_z(theta: Any, nodes: Any, log_w: Any, arguments: Any) -> Any:
+            return logsumexp(table(theta, nodes, arguments) + log_w, axis=1)
+
+        def moments(theta: Any, nodes: Any, log_w: Any, arguments: Any, log_a: Any, tilt: Any) -> Any:
+            f = table(theta, nodes, arguments) + log_w
+            log_z = logsumexp(f, axis=1)
+            p = jnp.exp(f - log_z[:, None])
+            slope = jax.jacfwd(table)(theta, nodes, arguments)  # (c, N, p)
+            mean = jnp.einsum("cn,cnp->cp", p, slope)
+            pa = p * jnp.exp(log_a + jnp.where(tilt, log_z, 0.0))[:, None]
+            curve = jax.hessian(lambda th: jnp.sum(pa * table(th, nodes, arguments)))(theta)
+            return log_z, mean, curve + jnp.einsum("cn,cnp,cnq->pq", pa, slope, slope)
+
+        return Kernels(jax.jit(log_z), jax.jit(moments))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"model": "Energy", "names": list(self.names), "domain": self.domain.to_dict()}
+
+
+def _is_parameter(leaf: Any) -> bool:
+    """Floats and floating arrays are parameters; integers, functions and the rest are structure."""
+    try:
+        return np.issubdtype(np.asarray(leaf).dtype, np.floating) or "float" in str(getattr(leaf, "dtype", ""))
+    except Exception:
+        return False
+
+
+def _plain(leaf: Any) -> Any:
+    """JAX arrays as NumPy float64 (scalars as floats); anything else as it is."""
+    if hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
+        array = np.asarray(leaf)
+        return float(array) if array.shape == () and array.dtype.kind == "f" else array
+    return leaf
+
+
+@final
+@dataclass(frozen=True)
+class AutodiffDataTerms(DataTerms):
+    """Σ w f over rows by autodiff, in chunks."""
+
+    model: Energy
+    y: np.ndarray
+    arguments: tuple[Any, ...]
+    weight: np.ndarray
+
+    def _sum(self, theta: np.ndarray, which: int) -> list[Any]:
+        kernel = self.model._row_kernels[which]
+        total = self.y.shape[0]
+        length = chunk_length(total, 8 * (self.model.size**2 + 8))
+        out: list[Any] = []
+        with x64():
+            for index, count in chunks(total, length):
+                weight = np.where(np.arange(length) < count, self.weight[index], 0.0)
+                out.append(kernel(theta, self.y[index], tree_take(self.arguments, index), weight))
+        return out
+
+    def value(self, theta: np.ndarray) -> float:
+        return float(sum(float(part) for part in self._sum(theta, 0)))
+
+    def derivatives(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        parts = self._sum(theta, 1)
+        value, gradient, hessian = (np.sum([np.asarray(part[i]) for part in parts], axis=0) for i in range(3))
+        return float(value), gradient, hessian

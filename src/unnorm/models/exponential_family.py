@@ -1,0 +1,153 @@
+"""f_θ(y|x) = θᵀ s(y|x): closed forms of Appendix A."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from .._numerics import floats, x64
+from ..domains.base import Domain
+from ..errors import InputError, listing
+from .base import DataTerms, Kernels, Model, positional
+from .batching import rowwise
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ExponentialFamily(Model):
+    """A model linear in its statistics, f_θ(y|x) = θᵀ s(y|x).
+
+    Args:
+        statistics: s(y), s(y, x) or s(y, x, extra) for one point, JAX-traceable, returning p numbers.
+        names: p names, one for each statistic.
+        domain: Ω.
+
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
+        >>> toy.size
+        2
+    """
+
+    statistics: Callable[..., Any]
+    names: tuple[str, ...]
+    domain: Domain
+    context_arity: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        names = (self.names,) if isinstance(self.names, str) else tuple(self.names)
+        if not names or len(set(names)) != len(names):
+            raise InputError(f"names must be distinct, one for each statistic; got {listing(names) or 'none'}.")
+        if not isinstance(self.domain, Domain):
+            raise InputError(f"domain must be a Domain such as un.Interval(-1, 1); got {self.domain!r}.")
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "context_arity", positional(self.statistics, "statistics", 1, 3) - 1)
+
+    @property
+    def linear(self) -> bool:
+        return True
+
+    @property
+    def start(self) -> np.ndarray:
+        return np.zeros(self.size)
+
+    def unflatten(self, theta: np.ndarray) -> dict[str, float]:
+        return dict(zip(self.names, (float(value) for value in theta)))
+
+    def flatten(self, theta: Any) -> np.ndarray:
+        if isinstance(theta, Mapping):
+            missing = [name for name in self.names if name not in theta]
+            if missing:
+                raise InputError(f"theta must give {listing(self.names)}; missing {listing(missing)}.")
+            theta = [theta[name] for name in self.names]
+        theta = floats(theta, "theta")
+        if theta.shape != (self.size,):
+            raise InputError(f"theta must have {self.size} entries ({listing(self.names)}); got shape {theta.shape}.")
+        return theta
+
+    def _one(self, y: Any, *arguments: Any) -> Any:
+        """s(y|x) for one point as a (p,) array."""
+        import jax.numpy as jnp
+
+        values = self.statistics(y[0] if self.domain.scalar else y, *arguments)
+        values = values if isinstance(values, Sequence) else [values]
+        out = jnp.concatenate([jnp.atleast_1d(jnp.asarray(value, dtype=float)) for value in values])
+        if out.shape != (self.size,):
+            raise InputError(
+                f"statistics must return {self.size} numbers, one for each of {listing(self.names)}; "
+                f"got shape {out.shape}."
+            )
+        return out
+
+    @cached_property
+    def _rows(self) -> Callable[..., Any]:
+        import jax
+
+        return jax.jit(lambda y, arguments: jax.vmap(self._one)(y, *arguments))
+
+    def _build_kernels(self) -> Kernels:
+        """log Z, and (log Z, E s, Σ a E ssᵀ): Appendix A with ∂f = s and ∂²f = 0."""
+        import jax
+        import jax.numpy as jnp
+        from jax.scipy.special import logsumexp
+
+        def table(nodes: Any, arguments: Any) -> Any:  # (c, N, p), or (1, N, p) without context
+            over_nodes = jax.vmap(self._one, in_axes=(0, *[None] * len(arguments)))
+            if not arguments:
+                return over_nodes(nodes)[None]
+            return jax.vmap(lambda *one: over_nodes(nodes, *one))(*arguments)
+
+        def log_z(theta: Any, nodes: Any, log_w: Any, arguments: Any) -> Any:
+            return logsumexp(table(nodes, arguments) @ theta + log_w, axis=1)
+
+        def moments(theta: Any, nodes: Any, log_w: Any, arguments: Any, log_a: Any, tilt: Any) -> Any:
+            s = table(nodes, arguments)
+            f = s @ theta + log_w
+            log_z = logsumexp(f, axis=1)
+            p = jnp.exp(f - log_z[:, None])
+            mean = jnp.einsum("cn,cnp->cp", p, s)
+            a = jnp.exp(log_a + jnp.where(tilt, log_z, 0.0))
+            weighted = (s * (p * a[:, None])[:, :, None]).reshape(-1, s.shape[-1])
+            return log_z, mean, weighted.T @ s.reshape(-1, s.shape[-1])
+
+        return Kernels(jax.jit(log_z), jax.jit(moments))
+
+    def statistics_at(self, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        """(N, p) statistics at N rows."""
+        with x64():
+            s = rowwise(self._rows, y, arguments, 8 * (self.size + 8))
+        bad = ~np.isfinite(s)
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            raise InputError(
+                f"statistic {self.names[column]!r} is not finite at {int(bad.any(axis=1).sum())} point(s); "
+                f"the first is y = {np.array2string(y[row], precision=6)}. Statistics must be finite on all of Ω."
+            )
+        return s
+
+    def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        return self.statistics_at(y, arguments) @ theta
+
+    def data_terms(self, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> DataTerms:
+        return LinearDataTerms(weight @ self.statistics_at(y, arguments))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"model": "ExponentialFamily", "names": list(self.names), "domain": self.domain.to_dict()}
+
+
+@final
+@dataclass(frozen=True)
+class LinearDataTerms(DataTerms):
+    """Σ w θᵀ s: the sufficient statistic does all."""
+
+    total: np.ndarray  # Σ_t w_t s(y_t|x_t)
+
+    def value(self, theta: np.ndarray) -> float:
+        return float(self.total @ theta)
+
+    def derivatives(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        return float(self.total @ theta), self.total, np.zeros((len(theta), len(theta)))

@@ -1,0 +1,87 @@
+"""ν, (ν_t), χ: the log normalising constant as one more thing to estimate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from .data import Observations
+from .errors import InputError
+
+CONSTANT_WITH_CONTEXT = (
+    "normaliser=Constant() gives one constant to all contexts, and f_θ(·|x) normalises to a different one in each: "
+    "estimates do not converge to the truth (Section 4.1 of the paper). "
+    "Use un.Smooth(...) or un.PerContext(); keep Constant() only to compare."
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which ν each observation uses: ν_t = ν[of[t]], with `size` free values; all equal `fixed` where that is given."""
+
+    of: np.ndarray
+    size: int
+    fixed: float | None = None
+
+
+class Normaliser(ABC):
+    """How the log normalising constants −log ∫ exp f_θ(y|x_t) dy are represented."""
+
+    @abstractmethod
+    def layout(self, obs: Observations) -> Layout:
+        """Which constant belongs to which observation."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]: ...
+
+    def warning(self, obs: Observations) -> str | None:
+        """A sentence for the user where this choice is known to mislead."""
+        return None
+
+
+@final
+@dataclass(frozen=True)
+class Constant(Normaliser):
+    """One ν for all observations: right for IID data (Theorem 1)."""
+
+    def layout(self, obs: Observations) -> Layout:
+        return Layout(np.zeros(obs.n, dtype=np.intp), 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"normaliser": "Constant"}
+
+    def warning(self, obs: Observations) -> str | None:
+        return CONSTANT_WITH_CONTEXT if obs.has_context else None
+
+
+@final
+@dataclass(frozen=True)
+class PerContext(Normaliser):
+    """One ν_t for each observation (Theorem 2)."""
+
+    def layout(self, obs: Observations) -> Layout:
+        return Layout(np.arange(obs.n), obs.n)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"normaliser": "PerContext"}
+
+
+@final
+@dataclass(frozen=True)
+class Fixed(Normaliser):
+    """ν known beforehand, e.g. Fixed(0.0) for a model that is normalised already."""
+
+    value: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.value):
+            raise InputError(f"Fixed(value) needs a finite number; got {self.value!r}.")
+
+    def layout(self, obs: Observations) -> Layout:
+        return Layout(np.zeros(obs.n, dtype=np.intp), 0, float(self.value))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"normaliser": "Fixed", "value": float(self.value)}

@@ -1,0 +1,85 @@
+"""𝓛, 𝓜 and their relatives: an objective meets a model, a normaliser and observations, and becomes a `Problem`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._numerics import Rng
+from ..data import Observations
+from ..models.base import Model
+from ..normalisers import Normaliser
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """Value, gradient and *negative* Hessian of an objective in θ, normalising constants eliminated."""
+
+    value: float
+    gradient: np.ndarray
+    information: np.ndarray
+    scale: np.ndarray  # (p,) Σ w E[∂f_j²]: what the curvature would be without any normaliser; the yardstick for "flat"
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a problem knows at its maximum, in the words that every objective shares."""
+
+    theta: np.ndarray
+    covariance: np.ndarray | None  # of θ
+    nu: np.ndarray  # the normalising constants, as many as the normaliser has (or one for each observation)
+    nu_se: np.ndarray | None
+    loglik: float  # 𝓛(θ̂), or what the objective has in its place
+    value: float  # the objective itself at the maximum
+    notes: tuple[str, ...] = ()
+    diagnostics: dict[str, Any] = field(default_factory=dict)
+
+
+class Problem(ABC):
+    """A function of the flat θ to be maximised."""
+
+    @property
+    @abstractmethod
+    def names(self) -> tuple[str, ...]:
+        """One for each entry of θ."""
+
+    @property
+    @abstractmethod
+    def start(self) -> np.ndarray: ...
+
+    @property
+    @abstractmethod
+    def concave(self) -> bool: ...
+
+    @abstractmethod
+    def value(self, theta: np.ndarray) -> float: ...
+
+    @abstractmethod
+    def derivatives(self, theta: np.ndarray) -> Derivatives: ...
+
+    @abstractmethod
+    def solution(self, theta: np.ndarray) -> Solution: ...
+
+    def unbounded(self, direction: np.ndarray) -> bool:
+        """Whether the objective never falls along `direction`: a certificate that no maximum exists."""
+        return False
+
+    def refined(self, theta: np.ndarray) -> Problem | None:
+        """A more accurate version of this problem where its accuracy at θ is not enough; else None."""
+        return None
+
+
+class Objective(ABC):
+    """A cost function to be maximised over θ and the normalising constants."""
+
+    @abstractmethod
+    def default_normaliser(self, obs: Observations) -> Normaliser: ...
+
+    @abstractmethod
+    def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng) -> Problem: ...
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]: ...

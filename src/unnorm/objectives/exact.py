@@ -1,0 +1,327 @@
+"""𝓛(θ) by quadrature or enumeration, and 𝓜(θ, ν) by the same integrals (Section 2 and Appendix A of the paper)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from .._numerics import Rng
+from ..data import Observations
+from ..domains.base import Quadrature
+from ..errors import CombinationError, InputError, UnnormWarning
+from ..models.base import Context, DataTerms, Model
+from ..normalisers import Constant, Layout, Normaliser, PerContext
+from .base import Derivatives, Objective, Problem, Solution
+
+QUADRATURE_TOLERANCE = 1e-7  # of log Z, against the rule of twice the order; far below any standard error
+MOST_DOUBLINGS = 5
+
+
+@dataclass(frozen=True)
+class Integrals:
+    """∫ · exp f_θ(y|x_u) dy for every distinct context, by one rule on Ω."""
+
+    model: Model
+    context: Context
+    rule: Quadrature
+    order: int | None  # None: the domain's default
+    doublings: int = 0
+
+    @cached_property
+    def log_w(self) -> np.ndarray:
+        return np.log(self.rule.weights)
+
+    def log_z(self, theta: np.ndarray) -> np.ndarray:
+        return self.model.log_z(theta, self.rule.points, self.log_w, self.context)
+
+    def moments(self, theta: np.ndarray, log_a: np.ndarray, tilt: bool) -> Any:
+        return self.model.moments(theta, self.rule.points, self.log_w, self.context, log_a, tilt)
+
+    def finer(self) -> Integrals:
+        """The rule of twice the order."""
+        order = 2 * (self.order or self._default_order())
+        return replace(self, rule=self.model.domain.quadrature(order), order=order, doublings=self.doublings + 1)
+
+    def _default_order(self) -> int:
+        return default_order(self.model)
+
+    def error(self, theta: np.ndarray, most: int = 200) -> float:
+        """max_u |log Z_u − log Z_u by the finer rule| over at most `most` contexts spread over the data."""
+        if self.rule.exact:
+            return 0.0
+        some = np.unique(np.linspace(0, self.context.size - 1, min(most, self.context.size)).astype(int))
+        part = replace(self, context=Context(self.context.at(some), np.arange(len(some)), len(some)))
+        return float(np.max(np.abs(part.log_z(theta) - part.finer().log_z(theta))))
+
+
+def default_order(model: Model) -> int:
+    """Nodes along each axis of the domain's default rule."""
+    rule = model.domain.quadrature()
+    return max(2, round(len(rule.points) ** (1 / max(model.domain.cube_dim, 1))))
+
+
+@dataclass(frozen=True)
+class IntegratedProblem(Problem):
+    """What 𝓛 and 𝓜 share: Σ_t w_t f_θ(y_t|x_t), and integrals over Ω for each distinct context."""
+
+    model: Model
+    data: DataTerms
+    integrals: Integrals
+    weight: np.ndarray  # (n,) w_t
+    layout: Layout
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.names
+
+    @property
+    def start(self) -> np.ndarray:
+        return self.model.start
+
+    @property
+    def concave(self) -> bool:
+        return self.model.linear
+
+    @cached_property
+    def context_weight(self) -> np.ndarray:
+        """(U,) total weight of the observations in each distinct context."""
+        return np.bincount(self.integrals.context.of, self.weight, self.integrals.context.size)
+
+    def unbounded(self, direction: np.ndarray) -> bool:
+        """Whether every observation sits at the edge in direction d: Σ_t w_t d·s(y_t|x_t) = Σ_t w_t max_y d·s(y|x_t).
+
+        max_y d·s is had as log Z(c d)/c for large c, so that no further integral is needed.
+        """
+        if not self.concave or self.layout.fixed is not None:
+            return False
+
+        def edge(c: float) -> float:
+            return float(self.context_weight @ self.integrals.log_z(c * direction)) / c
+
+        c = 1e6 / max(np.max(np.abs(direction)), 1e-300)
+        width = edge(c) - edge(-c)
+        c *= max(1.0, float(self.weight.sum()) / max(width * c * 1e-6, 1e-6))
+        return self.data.value(direction) >= edge(c) - 1e-6 * width
+
+    def refined(self, theta: np.ndarray) -> Problem | None:
+        finer = _refined(self.integrals, theta)
+        return None if finer is None else replace(self, integrals=finer)
+
+
+@final
+@dataclass(frozen=True)
+class ExactProblem(IntegratedProblem):
+    """𝓛(θ) = Σ_t w_t {f_θ(y_t|x_t) − log ∫ exp f_θ(y|x_t) dy} (eqs 2.2 and 2.4)."""
+
+    def value(self, theta: np.ndarray) -> float:
+        return self.data.value(theta) - float(self.context_weight @ self.integrals.log_z(theta))
+
+    def derivatives(self, theta: np.ndarray) -> Derivatives:
+        value, gradient, hessian = self.data.derivatives(theta)
+        m = self.integrals.moments(theta, np.log(self.context_weight), tilt=False)
+        weighted = self.context_weight[:, None] * m.mean
+        return Derivatives(
+            value - float(self.context_weight @ m.log_z),
+            gradient - weighted.sum(axis=0),
+            m.second - weighted.T @ m.mean - hessian,  # n Cov(∂f) where f is linear: Appendix B.2, corrected
+            np.diag(m.second),
+        )
+
+    def solution(self, theta: np.ndarray) -> Solution:
+        d = self.derivatives(theta)
+        covariance = np.linalg.inv(d.information)
+        m = self.integrals.moments(theta, np.log(self.context_weight), tilt=False)
+        nu, nu_se = -m.log_z, np.sqrt(np.einsum("up,pq,uq->u", m.mean, covariance, m.mean))
+        if self.layout.size != 1:
+            nu, nu_se = nu[self.integrals.context.of], nu_se[self.integrals.context.of]
+        return Solution(theta, covariance, nu, nu_se, d.value, d.value, *_accuracy(self.integrals, theta))
+
+
+@dataclass(frozen=True)
+class JointDerivatives:
+    """𝓜 at (θ, ν) with its blocks: the ν block is diagonal, since each integral has one ν."""
+
+    value: float
+    gradient_theta: np.ndarray  # (p,)
+    gradient_nu: np.ndarray  # (q,)
+    hessian_theta: np.ndarray  # (p, p)
+    hessian_cross: np.ndarray  # (q, p)
+    hessian_nu: np.ndarray  # (q,) diagonal
+
+
+@final
+@dataclass(frozen=True)
+class PoissonProblem(IntegratedProblem):
+    """𝓜(θ, ν) = Σ_t w_t {f_θ(y_t|x_t) + ν_t} − Σ_t w_t ∫ exp{f_θ(y|x_t) + ν_t} dy (eqs 2.3 and 2.5).
+
+    θ is what the solver moves; ν is eliminated by its closed form ν*(θ) and, in the Hessian, by its Schur complement.
+    """
+
+    log_weight: np.ndarray  # (n,) log w_t + offset_t
+    constant: float  # Σ w_t offset_t
+
+    def per_row(self, nu: np.ndarray) -> np.ndarray:
+        """ν_t for each observation."""
+        return np.full(len(self.weight), self.layout.fixed) if self.layout.fixed is not None else nu[self.layout.of]
+
+    def _sum(self, rows: np.ndarray) -> np.ndarray:
+        """Σ over the observations that share a ν."""
+        return np.bincount(self.layout.of, weights=rows, minlength=self.layout.size)[: self.layout.size]
+
+    def nu_star(self, log_z: np.ndarray) -> np.ndarray:
+        """ν*(θ) = log Σ w_t − log Σ w_t Z_t over the observations that share it (−log Z where there is one)."""
+        if self.layout.fixed is not None:
+            return np.zeros(0)
+        rows = self.log_weight + log_z[self.integrals.context.of]
+        top = np.full(self.layout.size, -np.inf)
+        np.maximum.at(top, self.layout.of, rows)
+        return np.log(self._sum(self.weight)) - top - np.log(self._sum(np.exp(rows - top[self.layout.of])))
+
+    def joint_value(self, theta: np.ndarray, nu: np.ndarray) -> float:
+        """𝓜(θ, ν)."""
+        return self._joint_value(theta, nu, self.integrals.log_z(theta))
+
+    def _joint_value(self, theta: np.ndarray, nu: np.ndarray, log_z: np.ndarray) -> float:
+        nu_t = self.per_row(nu)
+        mass = np.exp(self.log_weight + nu_t + log_z[self.integrals.context.of])
+        return self.data.value(theta) + float(self.weight @ nu_t) + self.constant - float(mass.sum())
+
+    def joint_derivatives(self, theta: np.ndarray, nu: np.ndarray) -> JointDerivatives:
+        """Appendix A: value, gradient and Hessian of 𝓜 in (θ, ν), by blocks."""
+        of = self.integrals.context.of
+        nu_t = self.per_row(nu)
+        a = np.bincount(of, weights=np.exp(self.log_weight + nu_t), minlength=self.integrals.context.size)
+        value, gradient, hessian = self.data.derivatives(theta)
+        with np.errstate(divide="ignore"):
+            m = self.integrals.moments(theta, np.log(a), tilt=True)
+        mass = np.exp(self.log_weight + nu_t + m.log_z[of])  # (n,) w_t e^{ν_t} Z_t
+        context_mass = a * np.exp(m.log_z)
+        cross = np.stack([self._sum(mass * m.mean[of, j]) for j in range(m.mean.shape[1])], axis=1)
+        total = self._sum(mass)
+        return JointDerivatives(
+            value=value + float(self.weight @ nu_t) + self.constant - float(mass.sum()),
+            gradient_theta=gradient - context_mass @ m.mean,
+            gradient_nu=self._sum(self.weight) - total,
+            hessian_theta=hessian - m.second,
+            hessian_cross=-cross,
+            hessian_nu=-total,
+        )
+
+    def value(self, theta: np.ndarray) -> float:
+        log_z = self.integrals.log_z(theta)
+        return self._joint_value(theta, self.nu_star(log_z), log_z)
+
+    def derivatives(self, theta: np.ndarray) -> Derivatives:
+        d = self.joint_derivatives(theta, self.nu_star(self.integrals.log_z(theta)))
+        # Block inversion (Appendix B.1): C⁻¹ = −(H_θθ − H_θν H_νν⁻¹ H_νθ); ∂𝓜/∂ν = 0 at ν*.
+        schur = d.hessian_theta - (d.hessian_cross.T / d.hessian_nu) @ d.hessian_cross
+        return Derivatives(d.value, d.gradient_theta, -schur, -np.diag(d.hessian_theta))
+
+    def solution(self, theta: np.ndarray) -> Solution:
+        nu = self.nu_star(self.integrals.log_z(theta))
+        d = self.joint_derivatives(theta, nu)
+        schur = d.hessian_theta - (d.hessian_cross.T / d.hessian_nu) @ d.hessian_cross
+        covariance = np.linalg.inv(-schur)
+        # dν*/dθ = −H_νν⁻¹ H_νθ. The joint inverse adds 1/Σw to var(ν), the noise of a Poisson count that the data do
+        # not have: n is known (as for the intercept of a case-control study, Prentice & Pyke 1979).
+        slope = -d.hessian_cross / d.hessian_nu[:, None]
+        nu_se = np.sqrt(np.einsum("up,pq,uq->u", slope, covariance, slope))
+        loglik = d.value + float(self.weight.sum()) - self.constant
+        if self.layout.fixed is not None:
+            nu, nu_se = np.array([self.layout.fixed]), np.zeros(1)
+        return Solution(theta, covariance, nu, nu_se, loglik, d.value, *_accuracy(self.integrals, theta))
+
+
+def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Notes and figures on how well the integrals are known at the estimate."""
+    error = integrals.error(theta)
+    about = {"quadrature": integrals.rule.rule, "nodes": len(integrals.rule.points), "quadrature_error": error}
+    about["order"] = integrals.order
+    notes: tuple[str, ...] = ()
+    if error > 1e-4:
+        note = (
+            f"The normalising integrals are off by up to {error:.1g} on the log scale with "
+            f"{len(integrals.rule.points)} nodes; pass a larger order= to the objective, or use un.Logistic."
+        )
+        warnings.warn(note, UnnormWarning, stacklevel=2)
+        notes = (note,)
+    return notes, about
+
+
+def _refined(integrals: Integrals, theta: np.ndarray) -> Integrals | None:
+    """The finer rule where the present one is not accurate enough at θ and the user left the order open."""
+    if integrals.rule.exact or (integrals.order is not None and integrals.doublings == 0):
+        return None
+    if integrals.doublings >= MOST_DOUBLINGS or integrals.error(theta) <= QUADRATURE_TOLERANCE:
+        return None
+    try:
+        return integrals.finer()
+    except InputError:  # the domain refuses so many nodes
+        return None
+
+
+def _parts(model: Model, obs: Observations, order: int | None) -> tuple[DataTerms, Integrals, np.ndarray]:
+    context = model.contexts(obs)
+    rows = context.at(context.of)
+    rule = model.domain.quadrature(order)
+    return model.data_terms(obs.outcome, rows, obs.weights), Integrals(model, context, rule, order), obs.weights
+
+
+@final
+@dataclass(frozen=True)
+class Exact(Objective):
+    """The log-likelihood 𝓛(θ), its integrals by quadrature or enumeration.
+
+    Args:
+        order: size of the quadrature rule; left open, it is doubled until log Z is known to 1e-7.
+    """
+
+    order: int | None = None
+
+    def default_normaliser(self, obs: Observations) -> Normaliser:
+        return PerContext() if obs.has_context else Constant()
+
+    def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> ExactProblem:
+        layout = normaliser.layout(obs)
+        if layout.size != self.default_normaliser(obs).layout(obs).size:
+            raise CombinationError(
+                f"Exact() integrates the constants out, so its normaliser can only be {self.default_normaliser(obs)!r} "
+                f"here; got {normaliser!r}. Leave normaliser out, or use objective=un.Poisson()."
+            )
+        data, integrals, weights = _parts(model, obs, self.order)
+        return ExactProblem(model, data, integrals, weights, layout)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"objective": "Exact", "order": self.order}
+
+
+@final
+@dataclass(frozen=True)
+class Poisson(Objective):
+    """The Poisson transform 𝓜(θ, ν), its integrals by quadrature or enumeration.
+
+    Args:
+        order: size of the quadrature rule; left open, it is doubled until log Z is known to 1e-7.
+    """
+
+    order: int | None = None
+
+    def default_normaliser(self, obs: Observations) -> Normaliser:
+        return PerContext() if obs.has_context else Constant()
+
+    def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> PoissonProblem:
+        data, integrals, weights = _parts(model, obs, self.order)
+        with np.errstate(divide="ignore"):
+            log_weight = np.log(weights) + obs.offsets
+        constant = float(weights @ obs.offsets)
+        return PoissonProblem(model, data, integrals, weights, normaliser.layout(obs), log_weight, constant)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"objective": "Poisson", "order": self.order}
+
+
+__all__ = ["Exact", "ExactProblem", "JointDerivatives", "Poisson", "PoissonProblem"]

@@ -1,0 +1,266 @@
+"""`Fit`: the frozen result of an estimation, and what can be asked of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, final
+
+import numpy as np
+
+from . import storage
+from ._numerics import floats
+from ._version import __version__
+from .data import Kind, Observations
+from .domains.base import Domain
+from .errors import InputError, listing
+from .models.base import Model
+
+MOST_COVARIANCE = 2000  # parameters; above this a dense covariance is refused
+
+
+@dataclass(frozen=True)
+class NestedTest:
+    """Likelihood-ratio test of a smaller model inside a larger one, 2 (𝓛₁ − 𝓛₀) ~ χ²_df."""
+
+    statistic: float
+    df: int
+    p_value: float
+
+    def __str__(self) -> str:
+        return f"likelihood ratio {self.statistic:.4g} on {self.df} df, p = {self.p_value:.3g}"
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """Estimates of θ and the normalising constants, with their uncertainty.
+
+    `theta` gives the parameters as the model knows them; `tidy()` a table; `summary()` a text; `log_density(y, x)` the
+    normalised density; `save(path)` a folder that `un.load` reads.
+    """
+
+    names: tuple[str, ...]
+    estimate: np.ndarray  # flat θ̂
+    nu: np.ndarray  # ν̂, one value, or one for each observation
+    nu_se: np.ndarray | None
+    loglik: float  # 𝓛(θ̂)
+    value: float  # the objective at its maximum
+    converged: bool
+    reason: str
+    iterations: int
+    n: int  # observations
+    kind: Kind
+    settings: Mapping[str, Any]  # model, objective, normaliser and solver, in words
+    notes: tuple[str, ...] = ()
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    seed: int | None = None
+    model: Model | None = None
+    backend: Any = None
+    _covariance: np.ndarray | None = None
+
+    @property
+    def theta(self) -> Any:
+        """The parameters: names → values, or the energy's own tree (key paths → values without the model)."""
+        if self.model is not None:
+            return self.model.unflatten(self.estimate)
+        return dict(zip(self.names, (float(value) for value in self.estimate)))
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Covariance of θ̂, in the order of `names`."""
+        if self._covariance is None:
+            raise InputError(
+                f"The covariance of {len(self.names)} parameters is not computed (the limit is {MOST_COVARIANCE}); "
+                "use a model with fewer parameters, or the draws of un.sample."
+            )
+        return self._covariance
+
+    @property
+    def se(self) -> np.ndarray:
+        """Standard errors of θ̂."""
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def aic(self) -> float:
+        return -2 * self.loglik + 2 * len(self.names)
+
+    def tidy(self, level: float = 0.95) -> Any:
+        """A table: term, estimate, se, lower, upper; in the kind of frame that the data came in."""
+        from ._frames import to_native
+        from .inference import normal_quantile
+
+        z = normal_quantile(level)
+        se = self.se
+        table = {
+            "term": np.array(self.names),
+            "estimate": self.estimate.copy(),
+            "se": se,
+            "lower": self.estimate - z * se,
+            "upper": self.estimate + z * se,
+        }
+        return to_native(table, self.backend)
+
+    def summary(self) -> str:
+        """The fit as a text for people."""
+        setting = self.settings
+        lines = [
+            f"{setting['model']['model']} on {setting['model']['domain'].get('domain', '?')}, "
+            f"{self.n} {'transitions' if self.kind == 'transitions' else 'observations'}",
+            f"objective {setting['objective']['objective']}, normaliser {setting['normaliser']['normaliser']}, "
+            f"{'converged' if self.converged else 'NOT CONVERGED'} after {self.iterations} steps ({self.reason})",
+            "",
+            f"{'term':<20} {'estimate':>12} {'se':>10} {'lower':>12} {'upper':>12}",
+        ]
+        se = self.se
+        for name, value, error in zip(self.names, self.estimate, se):
+            low, high = value - 1.959964 * error, value + 1.959964 * error
+            lines.append(f"{name:<20} {value:>12.5g} {error:>10.3g} {low:>12.5g} {high:>12.5g}")
+        if self.nu.size == 1:
+            known = self.nu_se is not None and self.nu_se[0] > 0
+            error = f" (se {self.nu_se[0]:.3g})" if known and self.nu_se is not None else ""
+            lines += ["", f"ν = {self.nu[0]:.5g}{error}"]
+        elif self.nu.size:
+            lines += ["", f"ν: {self.nu.size} constants, from {self.nu.min():.4g} to {self.nu.max():.4g}"]
+        lines.append(f"log-likelihood {self.loglik:.6g}, AIC {self.aic:.6g}")
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def log_density(self, y: Any, x: Any = None) -> np.ndarray:
+        """log p(y|x) at θ̂, normalised: f − log ∫ exp f; −inf outside Ω.
+
+        Args:
+            y: N outcomes (numbers, or rows).
+            x: the previous points (transitions) or a mapping of covariates (regressions), N of each or one for all.
+        """
+        model = self._need_model("log_density")
+        obs = _query(model.domain, self.kind, y, x, self.settings["observations"])
+        inside = model.domain.contains(obs.outcome)
+        out = np.full(obs.n, -np.inf)
+        if inside.any():
+            obs = obs.take(inside)
+            context = model.contexts(obs)
+            rule = model.domain.quadrature(self.diagnostics.get("order"))
+            log_z = model.log_z(self.estimate, rule.points, np.log(rule.weights), context)
+            out[inside] = model.log_f(self.estimate, obs.outcome, context.at(context.of)) - log_z[context.of]
+        return out
+
+    def likelihood_ratio(self, smaller: Fit) -> NestedTest:
+        """Test of a model nested in this one, fitted to the same observations."""
+        from scipy.stats import chi2
+
+        df = len(self.names) - len(smaller.names)
+        unknown = [name for name in smaller.names if name not in self.names]
+        if df < 1 or unknown:
+            raise InputError(
+                "likelihood_ratio needs a smaller model whose parameters are all in this one; "
+                f"this one has {listing(self.names)}, the other {listing(smaller.names)}."
+            )
+        if smaller.n != self.n:
+            raise InputError(f"The fits must be to the same observations; they have {self.n} and {smaller.n}.")
+        statistic = 2 * (self.loglik - smaller.loglik)
+        return NestedTest(float(statistic), df, float(chi2.sf(max(statistic, 0.0), df)))
+
+    def _need_model(self, what: str) -> Model:
+        if self.model is None:
+            raise InputError(f"{what} needs the function f, which is not stored: load with un.load(path, model=...).")
+        return self.model
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fit as a folder of JSON and npz (no code); `un.load(path, model=…)` reads it."""
+        about = {
+            "unnorm": __version__,
+            "class": "Fit",
+            "names": list(self.names),
+            "loglik": self.loglik,
+            "value": self.value,
+            "converged": self.converged,
+            "reason": self.reason,
+            "iterations": self.iterations,
+            "n": self.n,
+            "kind": self.kind,
+            "settings": self.settings,
+            "notes": list(self.notes),
+            "diagnostics": dict(self.diagnostics),
+            "seed": self.seed,
+        }
+        arrays = {"estimate": self.estimate, "nu": self.nu}
+        if self.nu_se is not None:
+            arrays["nu_se"] = self.nu_se
+        if self._covariance is not None:
+            arrays["covariance"] = self._covariance
+        storage.write_folder(path, about, arrays)
+
+
+def load(path: str | os.PathLike[str], model: Model | None = None) -> Fit:
+    """Read a saved fit. With `model`, everything works; without it, numbers and tables do.
+
+    Args:
+        path: the folder that `Fit.save` wrote.
+        model: the model that was fitted; its names and domain must match.
+    """
+    about, arrays = storage.read_folder(path)
+    try:
+        fit = Fit(
+            names=tuple(about["names"]),
+            estimate=arrays["estimate"],
+            nu=arrays["nu"],
+            nu_se=arrays.get("nu_se"),
+            loglik=float(about["loglik"]),
+            value=float(about["value"]),
+            converged=bool(about["converged"]),
+            reason=str(about["reason"]),
+            iterations=int(about["iterations"]),
+            n=int(about["n"]),
+            kind=about["kind"],
+            settings=about["settings"],
+            notes=tuple(about["notes"]),
+            diagnostics=about["diagnostics"],
+            seed=about["seed"],
+            _covariance=arrays.get("covariance"),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"The saved fit {os.fspath(path)} is damaged: {error!r} is missing or malformed.") from error
+    if model is None:
+        return fit
+    if model.to_dict() != fit.settings["model"]:
+        raise InputError(
+            f"The model given does not match the saved fit: saved {fit.settings['model']}, given {model.to_dict()}."
+        )
+    return replace(fit, model=model)
+
+
+def _query(domain: Domain, kind: Kind, y: Any, x: Any, about: Mapping[str, Any]) -> Observations:
+    """New points as observations of the kind that was fitted."""
+    names = tuple(about["outcome_names"])
+    outcome = floats(y, "y")
+    outcome = outcome.reshape(-1, 1) if len(names) == 1 else np.atleast_2d(outcome)
+    if outcome.shape[1] != len(names):
+        raise InputError(f"y must have {len(names)} column(s) ({listing(names)}); got shape {np.shape(y)}.")
+    n = outcome.shape[0]
+    if kind == "iid":
+        return Observations("iid", outcome, names)
+    if x is None:
+        raise InputError(
+            "x is needed: the model was fitted with a context. Pass the previous points or the covariates."
+        )
+    if kind == "conditional" or isinstance(x, Mapping):
+        context = {name: np.broadcast_to(np.asarray(values), (n,)).copy() for name, values in dict(x).items()}
+        missing = [name for name in about["context_names"] if name not in context]
+        if missing:
+            raise InputError(f"x must give {listing(about['context_names'])}; missing {listing(missing)}.")
+    else:
+        lags, d = int(about["lags"]), len(names)
+        previous = floats(x, "x").reshape(-1, lags * d)
+        previous = np.broadcast_to(previous, (n, lags * d)) if len(previous) == 1 else previous
+        if previous.shape != (n, lags * d):
+            raise InputError(f"x must have one row for each y ({n}) or one for all; got shape {np.shape(x)}.")
+        suffixes = ["_prev" if lag == 1 else f"_prev{lag}" for lag in range(1, lags + 1)]
+        labels = [name + suffix for suffix in suffixes for name in names]
+        context = {label: previous[:, j].copy() for j, label in enumerate(labels)}
+        if about["extra"]:
+            raise InputError(
+                f"The model's context has extra columns: pass x as a mapping of {listing(about['context_names'])}."
+            )
+    return Observations(kind, outcome, names, context, lags=int(about["lags"]), extra=tuple(about["extra"]))

@@ -1,0 +1,75 @@
+"""Saved results: a folder with one JSON file and one npz file, written whole or not at all. Loading never runs code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+
+FORMAT = 1
+JSON_NAME, ARRAYS_NAME = "fit.json", "arrays.npz"
+
+
+def write_folder(path: str | os.PathLike[str], about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
+    """Write `about` and `arrays` as the folder `path`; an earlier saved fit there is replaced in one step."""
+    target = Path(path)
+    if target.exists() and not (target / JSON_NAME).is_file():
+        raise InputError(f"{target} exists and is not a saved fit; choose another path or remove it.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+    except OSError as error:
+        raise InputError(f"Cannot write to {target.parent}: {error.strerror}.") from error
+    try:
+        text = json.dumps({"format": FORMAT, **about}, indent=1, allow_nan=True)
+        (scratch / JSON_NAME).write_text(text, encoding="utf-8")
+        np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
+        scratch.chmod(0o755)
+        old = None
+        if target.exists():
+            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
+            os.replace(target, old / target.name)
+        os.replace(scratch, target)
+        if old is not None:
+            shutil.rmtree(old)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise
+    return target
+
+
+def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Read what `write_folder` wrote."""
+    target = Path(path)
+    if not (target / JSON_NAME).is_file():
+        raise InputError(f"{target} is not a saved fit: it has no {JSON_NAME}.")
+    try:
+        about = json.loads((target / JSON_NAME).read_text(encoding="utf-8"))
+        with np.load(target / ARRAYS_NAME, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"The saved fit {target} is damaged ({type(error).__name__}: {error}). Save it again."
+        ) from error
+    if not isinstance(about, dict) or about.get("format") != FORMAT:
+        raise InputError(
+            f"The saved fit {target} has a format that this version cannot read; it reads format {FORMAT}."
+        )
+    return about, arrays
+
+
+def _plain(array: np.ndarray) -> np.ndarray:
+    """Objects (labels) as text: an npz without pickles."""
+    array = np.asarray(array)
+    if array.dtype.kind == "O":
+        array = np.array([str(value) for value in array.ravel()]).reshape(array.shape)
+    return array
