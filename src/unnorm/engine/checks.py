@@ -1,0 +1,149 @@
+"""Is k large enough, and are the terms concurved? The two questions `check()` answers, on arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import linalg, spatial
+
+NEIGHBOURS = 3  # in two and more dimensions, as in mgcv's k.check
+SUBSAMPLE = 5000  # rows looked at, as in mgcv's k.check
+
+
+@dataclass(frozen=True)
+class BasisCheck:
+    """One smooth: its columns k′, its edf, the k-index, and the p-value of "no pattern is left along it"."""
+
+    label: str
+    size: int
+    edf: float
+    k_index: float  # nan where the covariates include a factor
+    p: float
+
+
+@dataclass(frozen=True)
+class Concurvity:
+    """How far one term could be made of the others, 0 (not at all) to 1: three measures, as in mgcv's `concurvity`."""
+
+    label: str
+    worst: float
+    observed: float
+    estimate: float
+
+
+@dataclass(frozen=True)
+class Check:
+    """What `check()` found. `notes` are sentences; `basis` and `concurvity` the tables behind them."""
+
+    basis: Any  # table: term, k, edf, k_index, p
+    concurvity: Any  # table: term, worst, observed, estimate
+    notes: tuple[str, ...]
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def k_index(
+    residuals: np.ndarray, coordinates: Sequence[np.ndarray], rng: np.random.Generator, repeats: int = 400
+) -> tuple[float, float]:
+    """The k-index of Wood (2017, §5.9): half the mean squared difference of neighbouring residuals over their variance.
+
+    Below 1 there is a pattern left; the p-value is the share of random orders that give a smaller one.
+    """
+    r = np.asarray(residuals, dtype=np.float64)
+    n = r.size
+    if len(coordinates) == 1:
+        order = np.argsort(coordinates[0], kind="stable")
+
+        def roughness(e: np.ndarray) -> float:
+            return float(np.mean(np.diff(e) ** 2)) / 2.0
+
+        observed = roughness(r[order])
+    else:
+        near = _neighbours(np.column_stack(coordinates))
+
+        def roughness(e: np.ndarray) -> float:
+            return float(np.mean((e[:, None] - e[near]) ** 2)) / 2.0
+
+        observed = roughness(r)
+    shuffled = np.array([roughness(r[rng.permutation(n)]) for _ in range(repeats)])
+    return observed / float(np.mean(r**2)), float(np.mean(shuffled < observed))
+
+
+def _neighbours(points: np.ndarray) -> np.ndarray:
+    """(n, NEIGHBOURS) nearest other rows of each row."""
+    _, near = spatial.cKDTree(points).query(points, k=NEIGHBOURS + 1)
+    own = near == np.arange(points.shape[0])[:, None]
+    own[~own.any(axis=1), -1] = True  # many copies of one point: its own row need not be among them
+    return near[~own].reshape(points.shape[0], NEIGHBOURS)
+
+
+def steepness(
+    effect: Callable[[Sequence[np.ndarray]], np.ndarray], coordinates: Sequence[np.ndarray]
+) -> list[np.ndarray]:
+    """Covariates of an anisotropic term in units that make its effect equally steep: then "nearest" has a meaning."""
+    base = effect(coordinates)
+    scaled = []
+    for i, x in enumerate(coordinates):
+        low, width = float(np.min(x)), float(np.ptp(x)) or 1.0
+        moved = list(coordinates)
+        moved[i] = x + width / 1000.0
+        slope = float(np.mean(np.abs(effect(moved) - base))) / (width / 1000.0)
+        scaled.append(slope * (x - low) / width)
+    return scaled
+
+
+def concurvity(gram: np.ndarray, beta: np.ndarray, spans: Mapping[str, slice]) -> list[Concurvity]:
+    """mgcv's `concurvity(full=TRUE)` from G = XᵀX: each block of columns against all the others.
+
+    With B = G_ji G_ii⁻ G_ij (what the others i explain of X_j) and G_jj: worst = λ_max(G_jj⁻¹B),
+    observed = β̂ᵀBβ̂ / β̂ᵀG_jjβ̂, estimate = tr B / tr G_jj.
+    """
+    scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
+    G = gram / np.outer(scale, scale)
+    out = []
+    for label, span in spans.items():
+        j = np.arange(gram.shape[0])[span]
+        i = np.setdiff1d(np.arange(gram.shape[0]), j)
+        if i.size == 0:
+            out.append(Concurvity(label, 0.0, 0.0, 0.0))
+            continue
+        value, vector = linalg.eigh(G[np.ix_(i, i)])
+        keep = value > value[-1] * 1e-13
+        root = (vector[:, keep] / np.sqrt(value[keep])).T @ G[np.ix_(i, j)]
+        Gjj, b, d = G[np.ix_(j, j)], beta[span] * scale[span], scale[span]
+        w, U = linalg.eigh(Gjj)
+        fine = w > w[-1] * 1e-13
+        worst = linalg.svdvals(root @ (U[:, fine] / np.sqrt(w[fine])))[0] ** 2
+        denominator = float(b @ Gjj @ b)
+        observed = float(np.sum((root @ b) ** 2)) / denominator if denominator > 0.0 else 0.0
+        estimate = float(np.sum((root * d) ** 2) / np.sum(np.diag(Gjj) * d**2))
+        out.append(Concurvity(label, min(1.0, float(worst)), observed, estimate))
+    return out
+
+
+def notes(basis: Sequence[BasisCheck], curved: Sequence[Concurvity], parametric: str = "parametric") -> tuple[str, ...]:
+    """The sentences a reader needs: terms whose k may be too small, and terms that others nearly make up."""
+    said = []
+    for b in basis:
+        if b.p < 0.05 and b.edf > 0.8 * b.size:
+            said.append(
+                f"{b.label}: edf {b.edf:.1f} is close to its limit of {b.size} and a pattern is left along it "
+                f"(k-index {b.k_index:.2f}, p {b.p:.3f}): refit with a larger k, e.g. k={2 * (b.size + 1)}."
+            )
+        elif b.p < 0.05:
+            said.append(
+                f"{b.label}: a pattern is left along it (k-index {b.k_index:.2f}, p {b.p:.3f}), but k does not bind "
+                f"(edf {b.edf:.1f} of {b.size}): look for dependent rows or a missing covariate."
+            )
+    said.extend(
+        f"{c.label}: concurvity {c.observed:.2f} (worst case {c.worst:.2f}): the other terms can nearly replace it, "
+        "so its curve and theirs are not separately determined."
+        for c in curved
+        if c.observed > 0.8 and c.label != parametric
+    )
+    return tuple(said) or ("k is large enough for every term that could be tested, and no term is strongly concurved.",)
