@@ -56,7 +56,8 @@ def chains(
         step_ok, cut = _allowed(key, step, max_gap)
         same = np.diff(code[row]) == 0
         if broken := int(np.sum(same & ~step_ok)):
-            notes.append(f"{broken:,} steps of {key.name!r} {cut} break a sequence.")
+            hint = " If it holds times, pass max_gap=." if max_gap is None else ""
+            notes.append(f"Steps of {key.name!r} {cut}: {broken:,}; each breaks a sequence.{hint}")
         if max_gap is None and key.kind != "integers" and same.any():
             largest = np.max(step[same])
             seconds = f"{largest / np.timedelta64(1, 's'):g} s" if step.dtype.kind == "m" else f"{largest:g}"

@@ -159,7 +159,7 @@ def _from_frame(data: Any) -> Table:
     try:
         native = nw.from_native(data, pass_through=True, allow_series=True)
     except Exception as error:  # each library has its own errors, e.g. for duplicate column names
-        raise DataError(f"The table could not be read: {str(error).strip() or type(error).__name__}") from error
+        raise DataError(f"The table could not be read: {_line(error)}") from error
     if isinstance(native, nw.LazyFrame):
         native = native.collect()
     if isinstance(native, nw.Series):
@@ -171,7 +171,7 @@ def _from_frame(data: Any) -> Table:
         try:
             names = tuple(frame.columns)
         except Exception as error:
-            raise DataError(f"The table could not be read: {str(error).strip()}") from error
+            raise DataError(f"The table could not be read: {_line(error)}") from error
         odd = [name for name in names if not isinstance(name, str)]
         if odd:
             raise DataError(
@@ -186,20 +186,23 @@ def _from_frame(data: Any) -> Table:
     raise DataError(f"The data must be {KINDS}; got {type(data).__name__}.")
 
 
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def _from_mapping(data: Mapping[Any, Any]) -> Table:
     odd = [name for name in data if not isinstance(name, str)]
     if odd:
         raise DataError(f"Column names must be strings; got {listing(odd)}.")
     if not data:
         raise DataError("The table has no columns.")
-    columns = {name: to_column(name, values) for name, values in data.items()}
-    lengths = {name: column.data.size for name, column in columns.items()}
+    lengths = {name: len(v) if hasattr(v, "__len__") else to_column(name, v).data.size for name, v in data.items()}
     n = next(iter(lengths.values()))
     if any(length != n for length in lengths.values()):
         raise DataError(
             "The columns must have the same length; got " + ", ".join(f"{k!r}: {v}" for k, v in lengths.items()) + "."
         )
-    return Table(tuple(columns), n, columns.__getitem__)
+    return Table(tuple(data), n, lambda name: to_column(name, data[name]))
 
 
 def _from_array(data: Any) -> Table:
@@ -369,15 +372,15 @@ def check_numeric(columns: Iterable[Column], role: str) -> None:
         if column.numeric:
             continue
         if column.levels is None:
-            raise DataError(f"Column {column.name!r} ({role}) must be numeric; got {column.kind}.")
+            raise DataError(f"Column {column.name!r} ({role}=) must be numeric; got {column.kind}.")
         odd = np.array([not is_number(str(label)) for label in column.levels])[column.data]
         if column.missing is not None:
             odd &= ~column.missing
         if not odd.any():
-            raise DataError(f"Column {column.name!r} ({role}) holds numbers as text; convert it to a numeric type.")
+            raise DataError(f"Column {column.name!r} ({role}=) holds numbers as text; convert it to a numeric type.")
         first = int(np.argmax(odd))
         raise DataError(
-            f"Column {column.name!r} ({role}) must be numeric; {int(odd.sum()):,} of {odd.size:,} values are text, "
+            f"Column {column.name!r} ({role}=) must be numeric; {int(odd.sum()):,} of {odd.size:,} values are text, "
             f"first row {first} ({str(column.levels[column.data[first]])!r}; rows count from 0)."
         )
 

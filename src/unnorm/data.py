@@ -162,7 +162,7 @@ def transitions(
     *,
     order: Any = None,
     group: Any = None,
-    extra: str | Sequence[str] | None = None,
+    extra: str | Sequence[str] | Mapping[str, Any] | None = None,
     lags: int = 1,
     max_gap: Any = None,
     missing: Missing = "error",
@@ -193,7 +193,11 @@ def transitions(
     outcome = _outcome(table, y)
     names = tuple(column.name for column in outcome)
     groups = _groups(table, group)
-    extras = {name: table.column(name, "extra") for name in _names(extra, "extra")}
+    if isinstance(extra, Mapping):
+        extras = {name: replace(table.column(values, "extra"), name=name) for name, values in extra.items()}
+    else:
+        extras = {name: table.column(name, "extra") for name in _names(extra, "extra")}
+    check_finite(extras.values())
     suffixes = ["_prev" if lag == 1 else f"_prev{lag}" for lag in range(1, lags + 1)]
     earlier = [name + suffix for suffix in suffixes for name in names]
     if taken := [name for name in extras if name in (*names, *earlier)]:
@@ -207,9 +211,8 @@ def transitions(
     at = np.flatnonzero(place >= lags)
     notes = list(linked.notes)
     if short := int(np.sum(length <= lags)):
-        s = "s" if lags > 1 else ""
         notes.append(
-            f"{short:,} of {length.size:,} sequences are shorter than {lags + 1} points and give no transition{s}."
+            f"{short:,} of {length.size:,} sequences are shorter than {lags + 1} points and give no transition."
         )
     attached = [*extras.values(), *_attached(table, weight, offset)]
     gone, note = incomplete(attached, missing, linked.row[at], "transitions")
@@ -345,7 +348,7 @@ def _groups(table: Table, group: Any) -> dict[str, Column]:
 def _attached(table: Table, weight: Any, offset: Any) -> list[Column]:
     """The weight and offset columns, numeric and finite, weights not negative."""
     columns = [table.column(ref, role) for ref, role in ((weight, "weight"), (offset, "offset")) if ref is not None]
-    check_numeric(columns, "weight and offset")
+    check_numeric(columns, "weight=, offset")
     check_finite(columns)
     if weight is not None:
         negative = np.flatnonzero(columns[0].data < 0)
