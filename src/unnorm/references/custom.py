@@ -1,0 +1,127 @@
+"""A user's own pair of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ..errors import InputError
+from .base import BoundReference, Given, Reference
+
+if TYPE_CHECKING:
+    from ..data import Observations
+    from ..domains import Domain
+
+
+@final
+@dataclass(frozen=True)
+class Custom(Reference):
+    """Your own q: `sample(rng, n, x)` draws n outcomes, `log_density(y, x)` gives log q(y|x), normalised on Ω.
+
+    Both are vectorised over rows: y has shape (n,) on intervals and circles, else (n, d). x is None for IID data; for
+    transitions the previous points, of y's shape (with lags=2 and more, (n, lags) or (n, lags, d)); for a regression a
+    mapping from names to (n,) columns. Points are IID: without a map from the unit cube there are no lattices. `bind` integrates
+    exp(log_density) over Ω where a quadrature can see it, and refuses a density that does not integrate to one.
+    A saved fit remembers the name only: to use it again, give the functions again.
+
+    >>> import numpy as np
+    >>> from unnorm.references import Custom
+    >>> ramp = Custom(lambda rng, n, x: np.sqrt(rng.random(n)), lambda y, x: np.log(2 * y), name="ramp on [0, 1]")
+    """
+
+    sample: Callable[[np.random.Generator, int, Any], Any]
+    log_density: Callable[[Any, Any], Any]
+    name: str = "custom"
+
+    def __post_init__(self) -> None:
+        for what in ("sample", "log_density"):
+            if not callable(getattr(self, what)):
+                raise InputError(f"{what} of Custom must be a function; got {getattr(self, what)!r}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"reference": "Custom", "name": self.name}
+
+    def bind(self, domain: Domain, obs: Observations) -> BoundReference:
+        bound = BoundCustom(domain, self)
+        bound.check(obs)
+        return bound
+
+
+@final
+class BoundCustom(BoundReference):
+    """A pair of functions on a given Ω."""
+
+    def __init__(self, domain: Domain, reference: Custom) -> None:
+        self.domain, self.reference = domain, reference
+        self._sample, self._log_density = reference.sample, reference.log_density
+
+    @property
+    def given(self) -> Given:
+        return "context"
+
+    @property
+    def cube_dim(self) -> None:
+        return None
+
+    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        raise NotImplementedError("a pair (sample, log density) has no map from the unit cube")
+
+    def _x(self, obs: Observations, at: np.ndarray) -> Any:
+        if not obs.has_context:
+            return None
+        if obs.kind == "conditional":
+            return {name: column[at] for name, column in obs.context.items()}
+        lags = [obs.previous(lag)[at] for lag in range(1, obs.lags + 1)]
+        lags = [points[:, 0] if self.domain.scalar else points for points in lags]
+        return lags[0] if obs.lags == 1 else np.stack(lags, axis=1)
+
+    def sample(self, obs: Observations, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        y = np.asarray(self._sample(rng, len(at), self._x(obs, at)), dtype=np.float64)
+        shape = (len(at),) if self.domain.scalar else (len(at), self.domain.dim)
+        if y.shape != shape and y.shape != (len(at), self.domain.dim):
+            raise InputError(f"sample of {self.reference!r} must give an array of shape {shape}; got {y.shape}.")
+        y = y.reshape(len(at), self.domain.dim)
+        if not (inside := self.domain.contains(y)).all():
+            raise InputError(
+                f"sample of Custom gave {np.sum(~inside)} of {len(y)} points outside {self.domain!r}, the first "
+                f"{y[~inside][0].tolist()}. Truncate it to Ω, with the density normalised there."
+            )
+        return y
+
+    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        value = self._log_density(y[:, 0] if self.domain.scalar else y, self._x(obs, at))
+        value = np.asarray(value, dtype=np.float64)
+        if value.ndim == 0:
+            value = np.full(len(y), value)
+        if value.shape != (len(y),):
+            raise InputError(f"log_density of Custom must give one number per row, shape ({len(y)},); got {value.shape}.")
+        return value
+
+    def check(self, obs: Observations) -> None:
+        """Refuse a density that does not integrate to one at some contexts, where two rules agree on its integral."""
+        from ..domains import quadrature_error
+
+        for t in np.unique(np.linspace(0, obs.n - 1, 3).astype(np.intp)) if obs.has_context else (0,):
+
+            def density(y: np.ndarray, t: int = int(t)) -> np.ndarray:
+                with np.errstate(divide="ignore"):
+                    return np.exp(self.log_density(y, obs, np.full(len(y), t)))
+
+            try:
+                rule = self.domain.quadrature()
+            except InputError:
+                return  # too large to enumerate or without a rule: nothing to check with
+            total = float(rule.weights @ density(rule.points))
+            error = float(quadrature_error(self.domain, density))
+            if error < 0.01 and abs(total - 1.0) > 0.02 + 3.0 * error:
+                raise InputError(
+                    f"exp(log_density) of Custom integrates to {total:.4g} over {self.domain!r}"
+                    f"{f' at observation {t}' if obs.has_context else ''}, and must integrate to 1: "
+                    "subtract the log of that integral."
+                )
+
+    def describe(self) -> str:
+        return f"{self.reference.name}, a user's own pair of functions; IID points only"  # pyright: ignore[reportAttributeAccessIssue]

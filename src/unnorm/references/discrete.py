@@ -1,0 +1,265 @@
+"""References on finite Ω: independent bits, one flipped bit, and the smoothed frequencies of a finite set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, final
+
+import numpy as np
+
+from .._numerics import floats
+from ..errors import CombinationError, InputError, OutsideError
+from .base import BoundReference, Given, Reference, numbers
+from .space import refusal, space
+
+if TYPE_CHECKING:
+    from ..data import Observations
+    from ..domains import Domain
+
+
+@final
+@dataclass(frozen=True)
+class ProductBernoulli(Reference):
+    """Independent bits (or edges) with P(y_j = 1) = p_j; with `around="context"` p_j depends on the previous bit.
+
+    `p` is a number, d numbers, or with `around` a pair (p where the previous bit is 0, p where it is 1), each a number or d
+    numbers. None is fitted: (ones + ½)/(n + 1), shrunk away from 0 and 1 so that every vector has positive density.
+
+    >>> from unnorm.references import ProductBernoulli
+    >>> ProductBernoulli(0.3).p
+    0.3
+    """
+
+    p: Any = None
+    around: Literal["context"] | None = None
+
+    def __post_init__(self) -> None:
+        if self.around not in (None, "context"):
+            raise InputError(f"around of ProductBernoulli must be None or 'context'; got {self.around!r}.")
+        if self.p is None:
+            return
+        pairs = self.p if self.around else (self.p,)
+        if self.around and (not isinstance(self.p, tuple | list) or len(self.p) != 2):
+            raise InputError("With around='context' p is a pair: (p after a 0, p after a 1).")
+        checked = []
+        for p in pairs:
+            array = floats(p, "p of ProductBernoulli")
+            if array.ndim > 1 or not ((array > 0.0) & (array < 1.0)).all():
+                raise InputError(
+                    f"p of ProductBernoulli must lie strictly between 0 and 1, else some vectors have no density; got {p!r}."
+                )
+            checked.append(float(array) if array.ndim == 0 else tuple(array.tolist()))
+        object.__setattr__(self, "p", tuple(checked) if self.around else checked[0])
+
+    def bind(self, domain: Domain, obs: Observations) -> BoundReference:
+        shape = space(domain)
+        if not shape.bits:
+            raise refusal("ProductBernoulli", shape, "it needs binary vectors or graphs")
+        d = domain.dim
+        if self.around is None:
+            p = _frequencies(obs.outcome, np.ones_like(obs.outcome), obs.weights) if self.p is None else _each(self.p, d)
+            return BoundBernoulli(domain, replace(self, p=tuple(p.tolist())), np.stack([p, p]))
+        if obs.kind != "transitions":
+            raise CombinationError(
+                f"ProductBernoulli(around='context') needs the previous vector, which {obs.kind} observations do not have. "
+                "Use around=None."
+            )
+        before = obs.previous()
+        if self.p is None:
+            table = np.stack([_frequencies(obs.outcome, before == bit, obs.weights) for bit in (0.0, 1.0)])
+        else:
+            table = np.stack([_each(p, d) for p in self.p])
+        return BoundBernoulli(domain, replace(self, p=tuple(tuple(row) for row in table.tolist())), table)
+
+
+def _frequencies(y: np.ndarray, among: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """(ones + ½)/(n + 1) for each column, over the rows where `among`: the posterior mean under Jeffreys' prior."""
+    n = weight @ among
+    return (weight @ (y * among) + 0.5) / (n + 1.0)
+
+
+def _each(p: Any, d: int) -> np.ndarray:
+    array = np.asarray(p, dtype=np.float64)
+    if array.ndim == 1 and len(array) != d:
+        raise InputError(f"p of ProductBernoulli must be a number or {d} numbers on this Ω; got {len(array)}.")
+    return np.broadcast_to(array, (d,)).copy()
+
+
+@final
+class BoundBernoulli(BoundReference):
+    """Independent bits; `table[b, j]` = P(y_j = 1) after bit b."""
+
+    def __init__(self, domain: Domain, reference: ProductBernoulli, table: np.ndarray) -> None:
+        self.domain, self.reference, self.table = domain, reference, table
+        self._around = reference.around is not None
+        self._odds, self._none = np.log(table) - np.log1p(-table), np.log1p(-table)
+
+    @property
+    def given(self) -> Given:
+        return "context" if self._around else "nothing"
+
+    @property
+    def cube_dim(self) -> int:
+        return self.domain.dim
+
+    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        p = np.where(obs.previous()[at] == 1.0, self.table[1], self.table[0]) if self._around else self.table[0]
+        return (u >= 1.0 - p).astype(np.float64)
+
+    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        if not self._around:
+            return y @ self._odds[0] + self._none[0].sum()
+        before = obs.previous()
+        base = before @ (self._none[1] - self._none[0]) + self._none[0].sum()
+        slope = self._odds[1] - self._odds[0]
+        return y @ self._odds[0] + np.einsum("nj,nj,j->n", y, before[at], slope) + base[at]
+
+    def describe(self) -> str:
+        if self._around:
+            text = f"p = {numbers(self.table[0])} after 0 and {numbers(self.table[1])} after 1"
+        else:
+            text = f"p = {numbers(self.table[0])}"
+        return f"independent bits with {text}; constant exact"
+
+
+@final
+@dataclass(frozen=True)
+class BitFlip(Reference):
+    """y' = y_t with one bit (or edge), chosen at random, flipped: q(y'|y) = 1/d = q(y|y'). For ConditionalNCE only.
+
+    >>> from unnorm.references import BitFlip
+    >>> BitFlip()
+    BitFlip()
+    """
+
+    def bind(self, domain: Domain, obs: Observations) -> BoundReference:
+        shape = space(domain)
+        if not shape.bits:
+            raise refusal("BitFlip", shape, "it needs binary vectors or graphs")
+        return BoundBitFlip(domain)
+
+
+@final
+class BoundBitFlip(BoundReference):
+    """One flipped bit."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain, self.reference = domain, BitFlip()
+
+    @property
+    def given(self) -> Given:
+        return "outcome"
+
+    @property
+    def cube_dim(self) -> int:
+        return 1
+
+    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        d = self.domain.dim
+        y = obs.outcome[at]
+        which = np.minimum((u[:, 0] * d).astype(np.intp), d - 1)
+        rows = np.arange(len(y))
+        y[rows, which] = 1.0 - y[rows, which]
+        return y
+
+    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        flips = np.abs(y - obs.outcome[at]).sum(axis=1)
+        return np.where(flips == 1.0, -np.log(self.domain.dim), -np.inf)
+
+    def log_density_back(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        return self.log_density(y, obs, at)  # symmetric
+
+    def describe(self) -> str:
+        return f"one of {self.domain.dim} bits of the observed outcome flipped; symmetric"
+
+
+@final
+@dataclass(frozen=True)
+class Marginal(Reference):
+    """The outcomes' own frequencies on a finite Ω, with one added to every count so that no state is left out.
+
+    >>> from unnorm.references import Marginal
+    >>> Marginal().add
+    1.0
+    """
+
+    add: float = 1.0
+    probabilities: tuple[float, ...] | None = None  # of the states in the domain's order; None to be counted
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.add < np.inf:
+            raise InputError(f"add must be a positive number, so that every state has some probability; got {self.add!r}.")
+        if self.probabilities is not None:
+            p = floats(self.probabilities, "probabilities of Marginal")
+            if p.ndim != 1 or not (p > 0.0).all() or abs(p.sum() - 1.0) > 1e-8:
+                raise InputError("probabilities of Marginal must be positive and sum to 1, one per state.")
+            object.__setattr__(self, "probabilities", tuple(p.tolist()))
+
+    def bind(self, domain: Domain, obs: Observations) -> BoundReference:
+        shape = space(domain)
+        if not shape.finite:
+            raise refusal("Marginal", shape, "it counts the states of a finite Ω")
+        rule = domain.quadrature()
+        states = _States(rule.points)
+        if self.probabilities is None:
+            counts = np.bincount(states.index(obs.outcome), weights=obs.weights, minlength=len(rule.points))
+            p = (counts + self.add) / (counts + self.add).sum()
+        else:
+            p = np.asarray(self.probabilities)
+            if len(p) != len(rule.points):
+                raise InputError(f"probabilities of Marginal must be one per state ({len(rule.points)}); got {len(p)}.")
+        filled = replace(self, probabilities=tuple(p.tolist()))
+        return BoundMarginal(domain, filled, rule.points, states, p, np.log(p) - np.log(rule.weights))
+
+
+class _States:
+    """Rows of a table → their position, by binary search among the rows as byte strings."""
+
+    def __init__(self, points: np.ndarray) -> None:
+        keys = _keys(points)
+        self._order = np.argsort(keys)
+        self._sorted = keys[self._order]
+
+    def index(self, y: np.ndarray) -> np.ndarray:
+        keys = _keys(y)
+        at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
+        wrong = np.flatnonzero(self._sorted[at] != keys)
+        if wrong.size:
+            raise OutsideError(f"{wrong.size} outcomes are no states of Ω; the first is {y[wrong[0]].tolist()}.")
+        return self._order[at]
+
+
+def _keys(y: np.ndarray) -> np.ndarray:
+    y = np.ascontiguousarray(y + 0.0)  # −0 is 0
+    return y.view(np.dtype((np.void, y.dtype.itemsize * y.shape[1])))[:, 0]
+
+
+@final
+class BoundMarginal(BoundReference):
+    """Listed states with listed probabilities."""
+
+    def __init__(
+        self,
+        domain: Domain,
+        reference: Marginal,
+        points: np.ndarray,
+        states: _States,
+        p: np.ndarray,
+        log_density: np.ndarray,
+    ) -> None:
+        self.domain, self.reference = domain, reference
+        self._points, self._states, self._p, self._log = points, states, p, log_density
+        self._edges = np.cumsum(p)[:-1]
+
+    @property
+    def cube_dim(self) -> int:
+        return 1
+
+    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        return self._points[np.searchsorted(self._edges, u[:, 0], side="right")]
+
+    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        return self._log[self._states.index(y)]
+
+    def describe(self) -> str:
+        return f"frequencies of the {len(self._p)} states, smoothed: {numbers(self._p)}; constant exact"

@@ -1,0 +1,107 @@
+"""Defensive mixtures of references."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ..errors import CombinationError, InputError
+from .base import BoundReference, Given, Reference, numbers
+
+if TYPE_CHECKING:
+    from ..data import Observations
+    from ..domains import Domain
+
+
+@final
+@dataclass(frozen=True, init=False)
+class Mixture(Reference):
+    """Σ_j w_j q_j(y|x): a local kernel with some uniform points beside it is near the data and nowhere too thin.
+
+    Weights are positive and are divided by their sum. A point of the unit cube spends its first coordinate on the component.
+
+    >>> from unnorm.references import Gaussian, Mixture, Uniform
+    >>> Mixture((0.3, Uniform()), (0.7, Gaussian(around="context"))).weights
+    (0.3, 0.7)
+    """
+
+    weights: tuple[float, ...]
+    components: tuple[Reference, ...]
+
+    def __init__(self, *pairs: tuple[float, Reference]) -> None:
+        if len(pairs) < 1 or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
+            raise InputError(
+                f"Mixture takes pairs (weight, reference), e.g. Mixture((0.3, Uniform()), (0.7, Gaussian())); got {pairs!r}."
+            )
+        for weight, reference in pairs:
+            number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
+            if not number or not 0.0 < weight < np.inf or not isinstance(reference, Reference):
+                raise InputError(f"Each part of a Mixture is (positive weight, reference); got {(weight, reference)!r}.")
+        total = sum(float(weight) for weight, _ in pairs)
+        object.__setattr__(self, "weights", tuple(float(weight) / total for weight, _ in pairs))
+        object.__setattr__(self, "components", tuple(reference for _, reference in pairs))
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Mixture:
+        from . import from_dict
+
+        return cls(*zip(description["weights"], map(from_dict, description["components"]), strict=True))
+
+    def bind(self, domain: Domain, obs: Observations) -> BoundReference:
+        parts = tuple(reference.bind(domain, obs) for reference in self.components)
+        kinds = {part.given for part in parts}
+        if "outcome" in kinds and len(kinds) > 1:
+            raise CombinationError(
+                "A Mixture cannot join a kernel around the observed outcome (for ConditionalNCE) with references that "
+                "do not move it. Give every component around='outcome', or none."
+            )
+        return BoundMixture(domain, self.weights, parts)
+
+
+@final
+class BoundMixture(BoundReference):
+    """A mixture of bound references."""
+
+    def __init__(self, domain: Domain, weights: tuple[float, ...], parts: tuple[BoundReference, ...]) -> None:
+        self.domain, self.weights, self.parts = domain, weights, parts
+        self.reference = Mixture(*zip(weights, (part.reference for part in parts)))
+        self._edges = np.cumsum(weights)[:-1]
+
+    @property
+    def given(self) -> Given:
+        kinds = {part.given for part in self.parts}
+        return "outcome" if "outcome" in kinds else "context" if "context" in kinds else "nothing"
+
+    @property
+    def cube_dim(self) -> int | None:
+        sizes = [part.cube_dim for part in self.parts]
+        return None if None in sizes else 1 + max(size for size in sizes if size is not None)
+
+    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        which = np.searchsorted(self._edges, u[:, 0], side="right")
+        y = np.empty((len(u), self.domain.dim))
+        for j, part in enumerate(self.parts):
+            rows = np.flatnonzero(which == j)
+            assert part.cube_dim is not None
+            y[rows] = part.from_unit(u[rows, 1 : 1 + part.cube_dim], obs, at[rows])
+        return y
+
+    def sample(self, obs: Observations, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        which = np.searchsorted(self._edges, rng.random(len(at)), side="right")
+        y = np.empty((len(at), self.domain.dim))
+        for j, part in enumerate(self.parts):
+            rows = np.flatnonzero(which == j)
+            y[rows] = part.sample(obs, at[rows], rng)
+        return y
+
+    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        total = np.full(len(y), -np.inf)
+        for weight, part in zip(self.weights, self.parts):
+            total = np.logaddexp(total, np.log(weight) + part.log_density(y, obs, at))
+        return total
+
+    def describe(self) -> str:
+        return "mixture of " + " and ".join(f"{numbers(w)} × [{p.describe()}]" for w, p in zip(self.weights, self.parts))

@@ -1,0 +1,90 @@
+"""An order of points in which neighbours are near: sorted on a line, along a Hilbert curve in the plane and in space."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..data import Observations
+
+_BITS = {1: 52, 2: 26, 3: 20}  # of each coordinate, so that the index fits into 63 bits
+
+
+def hilbert_index(cells: np.ndarray, bits: int) -> np.ndarray:
+    """(n, d) integer coordinates in [0, 2^bits) → (n,) position along the Hilbert curve through all 2^(bits·d) cells.
+
+    Skilling (2004), "Programming the Hilbert curve", AIP Conf. Proc. 707, 381–387, over whole columns.
+
+    >>> hilbert_index(np.array([[0, 0], [0, 1], [1, 1], [1, 0]]), 1).tolist()
+    [0, 1, 2, 3]
+    """
+    x = [np.array(column, dtype=np.int64) for column in np.asarray(cells).T]
+    d = len(x)
+    for b in range(bits - 1, 0, -1):  # undo the rotations and reflections of the sub-cubes
+        q, low = 1 << b, (1 << b) - 1
+        for i in range(d):
+            inverted = (x[i] & q) != 0
+            swap = np.where(inverted, 0, (x[0] ^ x[i]) & low)
+            x[0] ^= np.where(inverted, low, swap)
+            x[i] ^= swap
+    for i in range(1, d):  # Gray code
+        x[i] ^= x[i - 1]
+    flip = np.zeros_like(x[0])
+    for b in range(bits - 1, 0, -1):
+        flip ^= np.where((x[-1] >> b) & 1, (1 << b) - 1, 0)
+    index = np.zeros_like(x[0])
+    for b in range(bits - 1, -1, -1):
+        for i in range(d):
+            index = (index << 1) | (((x[i] ^ flip) >> b) & 1)
+    return index
+
+
+def order(points: np.ndarray) -> np.ndarray:
+    """The permutation that puts (n, d) points in order: sorted for d = 1, along a Hilbert curve for d = 2 and 3, along one
+    through the three leading principal components for d > 3."""
+    points = np.asarray(points, dtype=np.float64)
+    if points.shape[1] > 3:
+        points = _leading(points, 3)
+    if points.shape[1] == 1:
+        return np.argsort(points[:, 0], kind="stable")
+    d = points.shape[1]
+    low, high = points.min(axis=0), points.max(axis=0)
+    width = np.where(high > low, high - low, 1.0)
+    bits = _BITS[d]
+    cells = np.minimum((points - low) / width * 2.0**bits, 2.0**bits - 1.0).astype(np.int64)
+    return np.argsort(hilbert_index(cells, bits), kind="stable")
+
+
+def _leading(points: np.ndarray, most: int) -> np.ndarray:
+    """The leading principal components of the standardised columns."""
+    centred = points - points.mean(axis=0)
+    spread = centred.std(axis=0)
+    centred = centred[:, spread > 0.0] / spread[spread > 0.0]
+    if centred.shape[1] <= 1:
+        return np.zeros((len(points), 1)) if centred.shape[1] == 0 else centred
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    return centred @ vectors[:, ::-1][:, :most]
+
+
+def context_order(obs: Observations, around_outcome: bool = False) -> np.ndarray:
+    """The permutation that puts the observations' contexts in order.
+
+    A transition's context is its previous point; a regression's its covariates (text by the rank of its levels);
+    where the reference is a kernel around the outcome, the outcome itself.
+    """
+    if around_outcome:
+        return order(obs.outcome)
+    if obs.kind == "transitions":
+        return order(obs.previous())
+    columns = [_numbers(np.asarray(column)) for column in obs.context.values()]
+    if not columns:
+        return np.arange(obs.n)
+    return order(np.column_stack(columns))
+
+
+def _numbers(column: np.ndarray) -> np.ndarray:
+    if column.dtype.kind in "biuf":
+        return column.astype(np.float64)
+    return np.unique(column, return_inverse=True)[1].astype(np.float64)

@@ -1,0 +1,303 @@
+"""How reference points are drawn: IID, stratified, along a lattice, or a scrambled Sobol net.
+
+For chains and regressions k points are drawn for each context; for IID data, m points in all. The low-discrepancy schemes
+put the contexts in order (`ordering`) and give them consecutive points of one sequence, so that the points are evenly
+spread over contexts and outcomes together: Σ_t Σ_j g(r_tj, x_t) then has a far smaller variance than with IID points.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from .._numerics import Rng, generator
+from ..errors import CombinationError, InputError
+from .base import BoundReference
+from .ordering import context_order
+
+if TYPE_CHECKING:
+    from ..data import Observations
+
+_LEAST = 2.0**-53  # unit points are kept this far from 0 and 1, where quantiles are infinite
+
+
+@dataclass(frozen=True)
+class Points:
+    """Reference points, those of one context together and in the order of the observations."""
+
+    outcome: np.ndarray  # (M, d)
+    at: np.ndarray  # (M,) the observation whose context each uses; −1 for IID data
+    randomisation: np.ndarray  # (M,) 1 … R: points of different numbers are independent
+
+
+class PointScheme(ABC):
+    """How the points of a reference are drawn. Final subclasses are frozen dataclasses."""
+
+    @property
+    @abstractmethod
+    def sets(self) -> int:
+        """R: the number of independent sets that the points of each context are split into."""
+
+    @property
+    def iid(self) -> bool:
+        """Whether all points are independent."""
+        return False
+
+    @abstractmethod
+    def unit(
+        self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator
+    ) -> np.ndarray:
+        """One set of points in the unit cube, (n, k, d), for contexts of this rank; (1, k, d) for None, IID data."""
+
+    def draw(
+        self,
+        reference: BoundReference,
+        obs: Observations,
+        *,
+        per_point: int | None = None,
+        total: int | None = None,
+        rng: Rng = None,
+    ) -> Points:
+        """Points of `reference`: `per_point` for each observation, or `total` in all for IID data."""
+        k = points_wanted(reference, obs, per_point, total)
+        each = total is None
+        sizes = self._sizes(k)
+        rng = generator(rng)
+        n = obs.n if each else 1
+        at = np.repeat(np.arange(n), k)  # IID data: any observation will do, there is no context to look up
+        randomisation = np.repeat(np.arange(1, len(sizes) + 1, dtype=np.int16), sizes)
+        outcome = self._outcomes(reference, obs, at, sizes, each, rng)
+        if not each:
+            at = np.full(k, -1)
+        return Points(outcome, at, np.tile(randomisation, n))
+
+    def _outcomes(
+        self,
+        reference: BoundReference,
+        obs: Observations,
+        at: np.ndarray,
+        sizes: list[int],
+        each: bool,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        d = reference.cube_dim
+        if d is None:
+            raise CombinationError(
+                f"{type(self).__name__} needs a map from the unit cube, which a pair (sample, log density) does not have. "
+                "Draw its points with points=IID()."
+            )
+        rank = None
+        if each:
+            along = context_order(obs, around_outcome=reference.given == "outcome")
+            rank = np.empty(obs.n, dtype=np.intp)
+            rank[along] = np.arange(obs.n)
+        parts = [self.unit(rank, size, d, reference.periodic, rng) for size in sizes]
+        u = (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)).reshape(-1, d)
+        return reference.from_unit(np.clip(u, _LEAST, 1.0 - _LEAST, out=u), obs, at)
+
+    def _sizes(self, k: int) -> list[int]:
+        R = self.sets
+        if k < R:
+            raise InputError(
+                f"{R} randomisations need at least {R} reference points (of each context); got {k}. Ask for more points, "
+                f"or for randomisations={k} at most."
+            )
+        return [k // R + (r < k % R) for r in range(R)]
+
+
+def points_wanted(reference: BoundReference, obs: Observations, per_point: Any, total: Any) -> int:
+    """The number asked for, or an error that says which of per_point and total these observations take."""
+    each = obs.has_context or reference.given == "outcome"
+    wanted, other, name, remedy = (
+        (per_point, total, "per_point", "per_point=20")
+        if each
+        else (total, per_point, "total", f"total={20 * max(obs.n, 1)}")
+    )
+    if wanted is None or other is not None:
+        why = (
+            "every context has its own reference points"
+            if obs.has_context
+            else "the reference is a kernel around each observed outcome"
+            if each
+            else "IID data have no context, and share all reference points"
+        )
+        got = f"got per_point={per_point!r}, total={total!r}"
+        raise InputError(f"With {obs.kind} observations give {name}: {why}; {got}. For instance {remedy}.")
+    if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer) or wanted < 1:
+        raise InputError(f"{name} must be a whole number of at least 1; got {wanted!r}.")
+    if obs.n == 0:
+        raise InputError("There are no observations to draw reference points for.")
+    return int(wanted)
+
+
+def _randomisations(R: Any) -> None:
+    if isinstance(R, bool) or not isinstance(R, int | np.integer) or not 1 <= R < 2**15:
+        raise InputError(f"randomisations must be a whole number of at least 1; got {R!r}.")
+
+
+@final
+@dataclass(frozen=True)
+class IID(PointScheme):
+    """Independent points: what the paper uses, and the only scheme for ranking and for a user's own functions."""
+
+    @property
+    def sets(self) -> int:
+        return 1
+
+    @property
+    def iid(self) -> bool:
+        return True
+
+    def unit(self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator) -> np.ndarray:
+        return rng.random((1 if rank is None else len(rank), k, d))
+
+    def _outcomes(
+        self,
+        reference: BoundReference,
+        obs: Observations,
+        at: np.ndarray,
+        sizes: list[int],
+        each: bool,
+        rng: np.random.Generator,
+    ) -> np.ndarray:
+        return reference.sample(obs, at, rng)
+
+
+@final
+@dataclass(frozen=True)
+class Stratified(PointScheme):
+    """One uniform point in each of k cells of equal volume, afresh for every context.
+
+    In one dimension the cells are k intervals; in more, the cube is halved again and again across its longest side (a cell
+    that is to hold c points is cut in proportion c//2 : c − c//2), with the axes in random order for each context. The
+    variance is never above that of IID points.
+    """
+
+    randomisations: int = 1
+
+    def __post_init__(self) -> None:
+        _randomisations(self.randomisations)
+
+    @property
+    def sets(self) -> int:
+        return self.randomisations
+
+    def unit(self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator) -> np.ndarray:
+        n = 1 if rank is None else len(rank)
+        low, width = cells(k, d)
+        u = low + width * rng.random((n, k, d))
+        if d > 1:
+            axes = rng.permuted(np.tile(np.arange(d), (n, 1)), axis=1)
+            u = np.take_along_axis(u, axes[:, None, :], axis=2)
+        return u
+
+
+def cells(k: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """k boxes of volume 1/k that fill the unit cube: lower corners and widths, each (k, d)."""
+    low, width, count = np.zeros((1, d)), np.ones((1, d)), np.array([k])
+    while count.max() > 1:
+        split = count > 1
+        rows = np.flatnonzero(split)
+        axis = np.argmax(width[rows], axis=1)
+        first = count[rows] // 2
+        cut = width[rows, axis] * first / count[rows]
+        times = 1 + split
+        start = np.cumsum(times) - times  # where each cell, or its first half, goes
+        low, width, count = np.repeat(low, times, axis=0), np.repeat(width, times, axis=0), np.repeat(count, times)
+        a, b = start[rows], start[rows] + 1
+        width[a, axis], width[b, axis] = cut, width[b, axis] - cut
+        low[b, axis] += cut
+        count[b] -= first
+        count[a] = first
+    return low, width
+
+
+def kronecker(d: int) -> np.ndarray:
+    """α with frac(i α) evenly spread in d dimensions: powers of the generalised golden ratio, g^(d+1) = g + 1.
+
+    M. Roberts (2018), "The unreasonable effectiveness of quasirandom sequences". Its g tends to 1 as d grows, so beyond
+    eight dimensions frac(√prime) is taken instead (Richtmyer 1951).
+    """
+    if d <= 8:
+        g = 2.0
+        for _ in range(64):
+            g = (1.0 + g) ** (1.0 / (d + 1))
+        return g ** -np.arange(1.0, d + 1.0)
+    size = int(d * (np.log(d) + np.log(np.log(d))) + 10)
+    sieve = np.ones(size + 1, dtype=bool)
+    sieve[:2] = False
+    for p in range(2, int(size**0.5) + 1):
+        if sieve[p]:
+            sieve[p * p :: p] = False
+    return np.sqrt(np.flatnonzero(sieve)[:d].astype(np.float64)) % 1.0
+
+
+@final
+@dataclass(frozen=True)
+class Lattice(PointScheme):
+    """An additive-recurrence lattice u_i = frac(shift + i α), consecutive points going to neighbouring contexts.
+
+    α are the powers of the generalised golden ratio; the shift is random, one for each of `randomisations` independent sets
+    into which the points of every context are split. One set is the most precise (R sets have about √R times its Monte Carlo
+    standard deviation); several allow their variance to be seen. In one dimension, unless Ω is a circle, u is folded by
+    the tent map 1 − |2u − 1|, which removes the jump between u = 0 and u = 1 (Hickernell 2002). For IID data the first
+    coordinate is i/m: a rank-1 lattice.
+    """
+
+    randomisations: int = 1
+
+    def __post_init__(self) -> None:
+        _randomisations(self.randomisations)
+
+    @property
+    def sets(self) -> int:
+        return self.randomisations
+
+    def unit(self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator) -> np.ndarray:
+        if rank is None:
+            alpha = np.concatenate([[1.0 / k], kronecker(d - 1)]) if d > 1 else np.array([1.0 / k])
+            i = np.arange(k)[None]
+        else:
+            alpha = kronecker(d)
+            i = rank[:, None] * k + np.arange(k)
+        u = i[..., None] * alpha
+        u += rng.random(d)
+        u -= np.floor(u)
+        if d == 1 and not periodic:
+            u = 1.0 - np.abs(2.0 * u - 1.0)
+        return u
+
+
+@final
+@dataclass(frozen=True)
+class Sobol(PointScheme):
+    """A scrambled Sobol net whose first coordinate is the rank of the context, the others the outcome's.
+
+    `randomisations` independent scramblings split the points of every context between them. For IID data the net is in
+    the outcome's cube alone.
+    """
+
+    randomisations: int = 1
+
+    def __post_init__(self) -> None:
+        _randomisations(self.randomisations)
+
+    @property
+    def sets(self) -> int:
+        return self.randomisations
+
+    def unit(self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator) -> np.ndarray:
+        from scipy.stats import qmc
+
+        dims = d if rank is None else d + 1
+        if dims > qmc.Sobol.MAXDIM:
+            raise InputError(f"Sobol points have at most {qmc.Sobol.MAXDIM:,} coordinates; {dims:,} are needed. Use Lattice().")
+        size = k if rank is None else k * len(rank)
+        net = qmc.Sobol(dims, scramble=True, bits=53, rng=rng).random_base2(max(int(np.ceil(np.log2(size))), 0))[:size]
+        if rank is None:
+            return net[None]
+        net = net[np.argsort(net[:, 0]), 1:].reshape(len(rank), k, d)
+        return net[rank]

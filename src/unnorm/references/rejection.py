@@ -1,0 +1,52 @@
+"""A map from the unit cube onto a truncated law where no inverse is at hand: propose, and redraw what falls outside."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+
+import numpy as np
+
+from ..errors import InputError
+
+# Below this share of a kernel's mass inside Ω rejection is hopeless, and so is the reference.
+LEAST_MASS = 1e-3
+
+
+def fill(
+    u: np.ndarray, propose: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]], d: int
+) -> np.ndarray:
+    """(N, cube_dim) unit points → (N, d) draws. `propose(u, rows)` gives proposals for these rows and which to keep.
+
+    A kept proposal is a continuous function of its unit point, so low-discrepancy points keep their gain there; the others are
+    redrawn IID from a stream seeded by `u` itself. For uniform u the draws follow the truncated law exactly, and the
+    same u gives the same draws.
+    """
+    rows = np.arange(len(u))
+    y = np.empty((len(u), d))
+    rng: np.random.Generator | None = None
+    proposal, keep = propose(u, rows)
+    for _ in range(int(40 / LEAST_MASS)):
+        y[rows[keep]] = proposal[keep]
+        rows = rows[~keep]
+        if not rows.size:
+            return y
+        if rng is None:
+            digest = hashlib.blake2b(np.ascontiguousarray(u).data, digest_size=16).digest()
+            rng = np.random.default_rng(int.from_bytes(digest, "little"))
+        proposal, keep = propose(rng.random((len(rows), u.shape[1])), rows)
+    raise InputError(
+        f"{len(rows):,} reference points could not be drawn inside Ω: the kernel has almost no mass there. "
+        "Take a narrower kernel, or mix it with Uniform()."
+    )
+
+
+def check_mass(mass: np.ndarray, least: float = LEAST_MASS) -> np.ndarray:
+    """The masses, after refusing kernels that lie outside Ω almost wholly."""
+    bad = ~(mass >= least)
+    if bad.any():
+        raise InputError(
+            f"The reference kernel has less than {least:g} of its mass inside Ω for {bad.sum():,} of {len(mass):,} "
+            f"centres (the first gives {mass[bad][0]:.3g}). Take a kernel that is centred in Ω or narrower, or Uniform()."
+        )
+    return mass

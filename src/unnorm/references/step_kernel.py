@@ -1,0 +1,178 @@
+"""Step kernels in the plane: a law for the length of the step and one for its direction, as in step selection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ..errors import CombinationError, EstimationError, InputError, OutsideError
+from . import polygon, rejection
+from .base import BoundReference, Given, Reference, used
+from .space import refusal, space
+from .steps import AngleLaw, StepLaw, angle_law, law_from_dict, step_law
+
+if TYPE_CHECKING:
+    from ..data import Observations
+    from ..domains import Domain
+
+TOLERANCE = 1e-8  # of the constants, relative; stated in `describe`
+
+
+@final
+@dataclass(frozen=True)
+class StepKernel(Reference):
+    """q(y|x) = p(r) p(φ) / (r Z(x)): the step from x to y has length r and direction φ, and ends in Ω.
+
+    `step` is the law of r: "gamma", "exponential", "weibull", "lognormal", "halfnormal", or a law with its parameters
+    (`Gamma(2.0, 30.0)`). `turn` is the law of φ: "uniform"; "vonmises", of the turn from the previous heading (needs
+    transitions with lags=2); "heading", of the direction itself; or `VonMisesAngle(mean, kappa, of="turn"|"heading")`.
+    Free parameters are fitted by maximum likelihood to the observed steps, before truncation. Z(x), the mass inside Ω, is an
+    integral along Ω's edges by Gauss–Legendre, refined until two rules agree to 1e-8. A step of length 0 has no
+    direction: such observations are refused. Where the previous step has length 0, all turns are alike.
+
+    >>> from unnorm.references import StepKernel
+    >>> StepKernel(step="exponential", turn="uniform").step
+    Exponential(scale=None)
+    """
+
+    step: Any = "gamma"
+    turn: Any = "uniform"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "step", step_law(self.step))
+        object.__setattr__(self, "turn", angle_law(self.turn))
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> StepKernel:
+        return cls(law_from_dict(description["step"]), law_from_dict(description["turn"]))
+
+    def bind(self, domain: Domain, obs: Observations) -> BoundReference:
+        shape = space(domain)
+        if not shape.planar:
+            raise refusal("StepKernel", shape, "it needs a box or a window in the plane")
+        if obs.kind != "transitions":
+            raise CombinationError(
+                f"StepKernel steps from the previous point, which {obs.kind} observations do not have. "
+                "Use transitions(…), or Gaussian(around=(columns of the context)), or Uniform()."
+            )
+        r, phi = _polar(obs.outcome - obs.previous())
+        if (zero := np.flatnonzero(r == 0.0)).size:
+            row = zero[0] if obs.row is None else obs.row[zero[0]]
+            raise OutsideError(
+                f"{zero.size} observed steps have length 0, the first at row {row}: a step kernel has no direction there. "
+                "Drop them, join them to the previous point, or use Gaussian(around='context')."
+            )
+        base, known = _headings(self.turn, obs)
+        step, turn = self.step, self.turn
+        step = step.fit(r, obs.weights)
+        turn = turn.fit((phi - base)[known], obs.weights[known]) if known.any() else turn.fit(np.zeros(1), np.ones(1))
+        assert shape.edges is not None
+        return BoundStepKernel(domain, replace(self, step=step, turn=turn), shape.edges, obs)
+
+
+@final
+class BoundStepKernel(BoundReference):
+    """A step kernel with known laws on a polygon."""
+
+    def __init__(self, domain: Domain, reference: StepKernel, edges: np.ndarray, obs: Observations) -> None:
+        self.domain, self.reference, self.edges = domain, reference, edges
+        self.step: StepLaw = reference.step
+        self.turn: AngleLaw = reference.turn
+        self.nodes, self.error = self._accuracy(obs)
+
+    @property
+    def given(self) -> Given:
+        return "context"
+
+    @property
+    def cube_dim(self) -> int:
+        return 2
+
+    def _mass(self, c: np.ndarray, base: np.ndarray, known: np.ndarray, nodes: int) -> np.ndarray:
+        def angle_density(phi: np.ndarray, i: np.ndarray) -> np.ndarray:
+            wide = (slice(None),) + (None,) * (phi.ndim - 1)
+            return np.exp(self._log_angle(phi - base[i][wide], known[i][wide]))
+
+        return polygon.polar_mass(self.edges, c, self.step.cdf, angle_density, nodes)
+
+    def _log_angle(self, angle: np.ndarray, known: np.ndarray) -> np.ndarray:
+        return np.where(known, self.turn.log_density(angle), -np.log(2.0 * np.pi))
+
+    def _accuracy(self, obs: Observations) -> tuple[int, float]:
+        """The nodes per edge at which two rules agree on some contexts, those nearest to the boundary among them."""
+        c = obs.previous()
+        base, known = _headings(self.turn, obs)
+        _, h, s1, s2, _ = polygon.edge_frames(self.edges, c[:20_000])
+        near = np.where((s1 < 0.0) & (s2 > 0.0), h, np.inf).min(axis=1)
+        some = np.unique(np.concatenate([np.argsort(near)[:50], np.linspace(0, obs.n - 1, 50).astype(int)]))
+        nodes, error = 24 + 4 * int(np.sqrt(self.turn.concentration)), np.inf
+        coarse = self._mass(c[some], base[some], known[some], nodes)
+        while nodes < 800:
+            fine = self._mass(c[some], base[some], known[some], 2 * nodes)
+            error = float(np.max(np.abs(coarse - fine) / fine))
+            if error < TOLERANCE:
+                return nodes, error
+            nodes, coarse = 2 * nodes, fine
+        if error > 1e-3:
+            raise EstimationError(
+                f"The constant of this StepKernel could not be had (two rules differ by {error:.1e}, relative). "
+                "Its laws are too concentrated for Ω: take a larger scale or a smaller kappa, or Gaussian(around='context')."
+            )
+        return nodes, error
+
+    def _context(self, obs: Observations, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        index, at = used(at, obs.n)
+        base, known = _headings(self.turn, obs)
+        return obs.previous()[index], base[index], known[index], at
+
+    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        c, base, known, at = self._context(obs, at)
+        rejection.check_mass(self._mass(c, base, known, 12))
+
+        def propose(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            here = at[rows]
+            r = self.step.quantile(v[:, 0])
+            phi = base[here] + np.where(known[here], self.turn.quantile(v[:, 1]), 2.0 * np.pi * v[:, 1])
+            y = c[here] + r[:, None] * np.column_stack([np.cos(phi), np.sin(phi)])
+            return y, self.domain.contains(y) & (r > 0.0)
+
+        return rejection.fill(u, propose, 2)
+
+    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        c, base, known, at = self._context(obs, at)
+        log_mass = np.log(rejection.check_mass(self._mass(c, base, known, self.nodes)))
+        r, phi = _polar(y - c[at])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = self.step.log_density(r) + self._log_angle(phi - base[at], known[at]) - np.log(r) - log_mass[at]
+        return np.where(r > 0.0, value, -np.inf)
+
+    @cached_property
+    def _text(self) -> str:
+        return f"step lengths {self.step.describe()}, directions {self.turn.describe()}"
+
+    def describe(self) -> str:
+        return (
+            f"step kernel around the previous point: {self._text}; constant by quadrature along the edges of Ω, "
+            f"{self.nodes} nodes each, relative error about {max(self.error, 1e-16):.0e}"
+        )
+
+
+def _polar(step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.hypot(step[:, 0], step[:, 1]), np.arctan2(step[:, 1], step[:, 0])
+
+
+def _headings(turn: AngleLaw, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
+    """The direction that angles are counted from, and whether it is known, for every observation."""
+    if not turn.needs_heading:
+        return np.zeros(obs.n), np.ones(obs.n, dtype=bool)
+    if obs.lags < 2:
+        raise InputError(
+            "A law of turns needs the heading of the previous step: make the observations with transitions(…, lags=2), or "
+            "use turn='uniform' or turn='heading'."
+        )
+    r, heading = _polar(obs.previous(1) - obs.previous(2))
+    return heading, r > 0.0

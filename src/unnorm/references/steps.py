@@ -1,0 +1,360 @@
+"""Laws of step lengths and of angles, as in step selection; parameters left None are fitted by maximum likelihood."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, Literal, final
+
+import numpy as np
+
+from ..errors import InputError, unknown
+from .base import numbers, parameters
+from .directional import concentration_circle
+from .kernels import LOG_2PI, log_bessel0
+from .quantiles import Quantile, circular_quantile
+
+
+class Law(ABC):
+    """A law whose fields are its parameters. Subclasses are frozen dataclasses."""
+
+    def __post_init__(self) -> None:
+        for name, value in self._given().items():
+            if value is not None and not (np.isscalar(value) and np.isfinite(value) and self._allowed(name, value)):  # pyright: ignore[reportArgumentType,reportCallIssue]
+                raise InputError(f"{name} of {type(self).__name__} must be a positive number; got {value!r}.")
+
+    def _allowed(self, name: str, value: Any) -> bool:
+        return value > 0.0
+
+    def _given(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
+
+    def _free(self) -> bool:
+        return any(value is None for value in self._given().values())
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"law": type(self).__name__, **self._given()}
+
+    def describe(self) -> str:
+        text = ", ".join(f"{k}={v if isinstance(v, str) else numbers(v)}" for k, v in self._given().items())
+        return f"{type(self).__name__}({text})"
+
+
+class StepLaw(Law):
+    """The law of a step length r > 0."""
+
+    @abstractmethod
+    def fit(self, r: np.ndarray, weight: np.ndarray) -> StepLaw:
+        """The law with its free parameters fitted to positive step lengths."""
+
+    @abstractmethod
+    def log_density(self, r: np.ndarray) -> np.ndarray:
+        """log p(r)."""
+
+    @abstractmethod
+    def cdf(self, r: np.ndarray) -> np.ndarray:
+        """F(r)."""
+
+    @abstractmethod
+    def quantile(self, u: np.ndarray) -> np.ndarray:
+        """F⁻¹(u)."""
+
+
+@final
+@dataclass(frozen=True)
+class Gamma(StepLaw):
+    """p(r) ∝ r^(shape − 1) exp(−r/scale)."""
+
+    shape: float | None = None
+    scale: float | None = None
+
+    def fit(self, r: np.ndarray, weight: np.ndarray) -> Gamma:
+        from scipy.optimize import brentq
+        from scipy.special import digamma
+
+        mean, mean_log = np.average(r, weights=weight), np.average(np.log(r), weights=weight)
+        shape, scale = self.shape, self.scale
+        if shape is None and scale is None:
+            gap = max(np.log(mean) - mean_log, 1e-12)
+            shape = float(brentq(lambda log_a: log_a - digamma(np.exp(log_a)) - gap, -30.0, 30.0))  # pyright: ignore[reportArgumentType]
+            shape = float(np.exp(shape))
+        elif shape is None:
+            target = mean_log - np.log(scale)
+            shape = float(np.exp(brentq(lambda log_a: digamma(np.exp(log_a)) - target, -10.0, 30.0)))  # pyright: ignore[reportArgumentType]
+        return replace(self, shape=shape, scale=float(mean / shape) if scale is None else scale)
+
+    def log_density(self, r: np.ndarray) -> np.ndarray:
+        from scipy.special import gammaln
+
+        a, b = self.shape, self.scale
+        assert a is not None and b is not None
+        with np.errstate(divide="ignore"):
+            return (a - 1.0) * np.log(r) - r / b - gammaln(a) - a * np.log(b)
+
+    def cdf(self, r: np.ndarray) -> np.ndarray:
+        from scipy.special import gammainc
+
+        return gammainc(self.shape, r / self.scale)
+
+    def quantile(self, u: np.ndarray) -> np.ndarray:
+        from scipy.special import gammaincinv
+
+        return self.scale * gammaincinv(self.shape, u)
+
+
+@final
+@dataclass(frozen=True)
+class Weibull(StepLaw):
+    """F(r) = 1 − exp(−(r/scale)^shape)."""
+
+    shape: float | None = None
+    scale: float | None = None
+
+    def fit(self, r: np.ndarray, weight: np.ndarray) -> Weibull:
+        from scipy.optimize import brentq
+
+        log_r = np.log(r)
+        top = log_r.max()
+        mean_log = np.average(log_r, weights=weight)
+
+        def score(log_k: float) -> float:
+            k = np.exp(log_k)
+            power = weight * np.exp(k * (log_r - top))
+            return float(power @ log_r / power.sum() - 1.0 / k - mean_log)
+
+        shape = self.shape
+        if shape is None:
+            spread = np.log(1.0 / max(np.std(log_r), 1e-6))
+            shape = float(np.exp(brentq(score, spread - 4.0, spread + 4.0)))  # pyright: ignore[reportArgumentType]
+        scale = self.scale
+        if scale is None:
+            scale = float(np.exp(top) * np.average(np.exp(shape * (log_r - top)), weights=weight) ** (1.0 / shape))
+        return replace(self, shape=shape, scale=scale)
+
+    def log_density(self, r: np.ndarray) -> np.ndarray:
+        k, b = self.shape, self.scale
+        assert k is not None and b is not None
+        with np.errstate(divide="ignore"):
+            return np.log(k / b) + (k - 1.0) * np.log(r / b) - (r / b) ** k
+
+    def cdf(self, r: np.ndarray) -> np.ndarray:
+        return -np.expm1(-((r / self.scale) ** self.shape))
+
+    def quantile(self, u: np.ndarray) -> np.ndarray:
+        return self.scale * (-np.log1p(-u)) ** (1.0 / self.shape)  # pyright: ignore[reportOptionalOperand]
+
+
+@final
+@dataclass(frozen=True)
+class Exponential(StepLaw):
+    """p(r) = exp(−r/scale)/scale."""
+
+    scale: float | None = None
+
+    def fit(self, r: np.ndarray, weight: np.ndarray) -> Exponential:
+        return replace(self, scale=float(np.average(r, weights=weight)) if self.scale is None else self.scale)
+
+    def log_density(self, r: np.ndarray) -> np.ndarray:
+        return -r / self.scale - np.log(self.scale)  # pyright: ignore[reportArgumentType,reportCallIssue]
+
+    def cdf(self, r: np.ndarray) -> np.ndarray:
+        return -np.expm1(-r / self.scale)
+
+    def quantile(self, u: np.ndarray) -> np.ndarray:
+        return -self.scale * np.log1p(-u)  # pyright: ignore[reportOptionalOperand]
+
+
+@final
+@dataclass(frozen=True)
+class LogNormal(StepLaw):
+    """log r ~ N(mu, sigma²)."""
+
+    mu: float | None = None
+    sigma: float | None = None
+
+    def _allowed(self, name: str, value: Any) -> bool:
+        return name == "mu" or value > 0.0
+
+    def fit(self, r: np.ndarray, weight: np.ndarray) -> LogNormal:
+        log_r = np.log(r)
+        mu = float(np.average(log_r, weights=weight)) if self.mu is None else self.mu
+        sigma = self.sigma
+        if sigma is None:
+            sigma = max(float(np.sqrt(np.average((log_r - mu) ** 2, weights=weight))), 1e-8)
+        return replace(self, mu=mu, sigma=sigma)
+
+    def log_density(self, r: np.ndarray) -> np.ndarray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log_r = np.log(r)
+            value = -0.5 * ((log_r - self.mu) / self.sigma) ** 2 - log_r - np.log(self.sigma) - 0.5 * LOG_2PI  # pyright: ignore[reportArgumentType,reportCallIssue]
+        return np.where(r > 0.0, value, -np.inf)
+
+    def cdf(self, r: np.ndarray) -> np.ndarray:
+        from scipy.special import ndtr
+
+        with np.errstate(divide="ignore"):
+            return ndtr((np.log(r) - self.mu) / self.sigma)
+
+    def quantile(self, u: np.ndarray) -> np.ndarray:
+        from scipy.special import ndtri
+
+        return np.exp(self.mu + self.sigma * ndtri(u))
+
+
+@final
+@dataclass(frozen=True)
+class HalfNormal(StepLaw):
+    """r = |N(0, scale²)|."""
+
+    scale: float | None = None
+
+    def fit(self, r: np.ndarray, weight: np.ndarray) -> HalfNormal:
+        scale = float(np.sqrt(np.average(r**2, weights=weight))) if self.scale is None else self.scale
+        return replace(self, scale=scale)
+
+    def log_density(self, r: np.ndarray) -> np.ndarray:
+        return -0.5 * (r / self.scale) ** 2 - np.log(self.scale) + np.log(2.0) - 0.5 * LOG_2PI  # pyright: ignore[reportArgumentType,reportCallIssue]
+
+    def cdf(self, r: np.ndarray) -> np.ndarray:
+        from scipy.special import erf
+
+        return erf(r / (self.scale * np.sqrt(2.0)))  # pyright: ignore[reportOptionalOperand]
+
+    def quantile(self, u: np.ndarray) -> np.ndarray:
+        from scipy.special import erfinv
+
+        return self.scale * np.sqrt(2.0) * erfinv(u)  # pyright: ignore[reportOptionalOperand]
+
+
+class AngleLaw(Law):
+    """The law of a direction, relative to `base`: the previous heading (turns) or zero (headings)."""
+
+    @property
+    def needs_heading(self) -> bool:
+        """Whether the law is of the turn, so that the previous heading must be known (lags=2)."""
+        return False
+
+    @property
+    def concentration(self) -> float:
+        """κ, for the number of quadrature nodes."""
+        return 0.0
+
+    @abstractmethod
+    def fit(self, angle: np.ndarray, weight: np.ndarray) -> AngleLaw:
+        """The law with its free parameters fitted to angles relative to their base."""
+
+    @abstractmethod
+    def log_density(self, angle: np.ndarray) -> np.ndarray:
+        """log p of the angle relative to its base."""
+
+    @abstractmethod
+    def quantile(self, u: np.ndarray) -> np.ndarray:
+        """A continuous map from (0, 1) with this law."""
+
+
+@final
+@dataclass(frozen=True)
+class UniformAngle(AngleLaw):
+    """All directions alike."""
+
+    def fit(self, angle: np.ndarray, weight: np.ndarray) -> UniformAngle:
+        return self
+
+    def log_density(self, angle: np.ndarray) -> np.ndarray:
+        return np.full(np.shape(angle), -LOG_2PI)
+
+    def quantile(self, u: np.ndarray) -> np.ndarray:
+        return 2.0 * np.pi * u - np.pi
+
+
+@final
+@dataclass(frozen=True)
+class VonMisesAngle(AngleLaw):
+    """exp(κ cos(φ − mean)) / 2π I₀(κ), of the turn (from the previous heading) or of the heading itself.
+
+    The mean turn is 0 unless given (movement goes on); a free mean heading is fitted.
+    """
+
+    mean: float | None = None
+    kappa: float | None = None
+    of: Literal["turn", "heading"] = "turn"
+
+    def __post_init__(self) -> None:
+        if self.of not in ("turn", "heading"):
+            raise InputError(unknown("of", self.of, ("turn", "heading")))
+        for name, least in (("mean", -np.inf), ("kappa", 0.0)):
+            value = getattr(self, name)
+            if value is not None and not (np.isscalar(value) and np.isfinite(value) and value >= least):  # pyright: ignore[reportArgumentType,reportCallIssue]
+                raise InputError(f"{name} of VonMisesAngle must be a finite number (kappa at least 0); got {value!r}.")
+
+    @property
+    def needs_heading(self) -> bool:
+        return self.of == "turn"
+
+    @property
+    def concentration(self) -> float:
+        return self.kappa or 0.0
+
+    def fit(self, angle: np.ndarray, weight: np.ndarray) -> VonMisesAngle:
+        resultant = np.average(np.exp(1j * angle), weights=weight)
+        mean = self.mean
+        if mean is None:
+            mean = 0.0 if self.of == "turn" else float(np.angle(resultant))
+        kappa = self.kappa
+        if kappa is None:
+            kappa = concentration_circle(max(float(np.real(resultant * np.exp(-1j * mean))), 0.0))
+        return replace(self, mean=mean, kappa=kappa)
+
+    def log_density(self, angle: np.ndarray) -> np.ndarray:
+        assert self.kappa is not None and self.mean is not None
+        return -2.0 * self.kappa * np.sin(0.5 * (angle - self.mean)) ** 2 - LOG_2PI - log_bessel0(self.kappa)
+
+    @cached_property
+    def _quantile(self) -> Quantile:
+        assert self.kappa is not None
+        return circular_quantile(self.kappa)
+
+    def quantile(self, u: np.ndarray) -> np.ndarray:
+        assert self.mean is not None
+        return self.mean + self._quantile(u)
+
+
+STEPS: Mapping[str, type[StepLaw]] = {
+    "gamma": Gamma,
+    "exponential": Exponential,
+    "weibull": Weibull,
+    "lognormal": LogNormal,
+    "halfnormal": HalfNormal,
+}
+LAWS: Mapping[str, type[Law]] = {
+    cls.__name__: cls for cls in (Gamma, Exponential, Weibull, LogNormal, HalfNormal, UniformAngle, VonMisesAngle)
+}
+
+
+def step_law(value: Any) -> StepLaw:
+    """A step law from its name or itself."""
+    if isinstance(value, StepLaw):
+        return value
+    if not isinstance(value, str) or value not in STEPS:
+        raise InputError(unknown("step", value, STEPS) + " Or pass a law with its parameters, e.g. Gamma(2.0, 30.0).")
+    return STEPS[value]()
+
+
+def angle_law(value: Any) -> AngleLaw:
+    """An angle law from its name or itself."""
+    if isinstance(value, AngleLaw):
+        return value
+    named = {"uniform": UniformAngle(), "vonmises": VonMisesAngle(), "heading": VonMisesAngle(of="heading")}
+    if not isinstance(value, str) or value not in named:
+        raise InputError(unknown("turn", value, named) + " Or pass a law, e.g. VonMisesAngle(kappa=2.0).")
+    return named[value]
+
+
+def law_from_dict(description: Mapping[str, Any]) -> Law:
+    """The law that `to_dict` described."""
+    name = description.get("law")
+    if not isinstance(name, str) or name not in LAWS:
+        raise InputError(unknown("The 'law' of a description", name, LAWS))
+    return LAWS[name](**parameters(description))
