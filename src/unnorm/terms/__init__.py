@@ -1,1 +1,21 @@
+"""Terms: what users write (`s`, `te`, `ti`, `linear`, `factor`, or a string), and what it becomes on data."""
 
+from .base import BuiltTerm, Columns, Penalty
+from .built import from_dict
+from .parser import parse
+from .specs import Term, Terms, factor, linear, s, te, ti
+
+__all__ = [
+    "BuiltTerm",
+    "Columns",
+    "Penalty",
+    "Term",
+    "Terms",
+    "factor",
+    "from_dict",
+    "linear",
+    "parse",
+    "s",
+    "te",
+    "ti",
+]

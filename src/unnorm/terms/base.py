@@ -44,6 +44,18 @@ class BuiltTerm(ABC):
     breaks: np.ndarray | None
     period: float | None
 
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        """A name for each column, for tables of coefficients."""
+        return (self.label,) if self.size == 1 else tuple(f"{self.label}.{j + 1}" for j in range(self.size))
+
+    def functions(self, points: np.ndarray) -> np.ndarray:
+        """The term's functions of its smooth covariates alone, at (r,) or (r, d) points: no `by`, no level, one block of a factor's.
+
+        Rows of `design` are these, times `by`, on the rows of `level`, or in the block of the row's own level.
+        """
+        raise NotImplementedError(f"{self.label} has no smooth covariates.")
+
     @abstractmethod
     def design(self, columns: Columns) -> np.ndarray:
         """The (n, p) columns at new points; rows far outside the data warn once, with the count."""

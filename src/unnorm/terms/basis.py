@@ -1,0 +1,90 @@
+"""What every basis has in common: p functions of d covariates, evaluated at points; and its penalties on the data it was set up on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import InputError, unknown
+
+
+class Basis(ABC):
+    """p functions of d covariates. `times(T)` are the functions b(x)ᵀT: constraints and reparametrisations fold in."""
+
+    kind: ClassVar[str]
+    dim: int
+    size: int
+    breaks: np.ndarray | None  # where the functions are C² cubic splines of one covariate
+    period: float | None
+
+    @abstractmethod
+    def evaluate(self, points: np.ndarray) -> np.ndarray:
+        """(n, d) points → (n, p) values."""
+
+    @abstractmethod
+    def times(self, transform: np.ndarray) -> Basis:
+        """The basis b(x)ᵀT for T (p, q)."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]: ...
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, saved: dict[str, Any]) -> Basis: ...
+
+
+_KINDS: dict[str, type[Basis]] = {}
+
+
+def saved_basis(cls: type[Basis]) -> type[Basis]:
+    """Register a basis under its `kind`, so that it can be read back."""
+    _KINDS[cls.kind] = cls
+    return cls
+
+
+def basis_from_dict(saved: dict[str, Any]) -> Basis:
+    """The basis that `to_dict` described."""
+    from . import bsplines, cubic, tensor, thin_plate  # noqa: F401  (each registers its own)
+
+    if saved.get("kind") not in _KINDS:
+        raise InputError(unknown("A saved basis's kind", saved.get("kind"), _KINDS))
+    return _KINDS[saved["kind"]].from_dict(saved)
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A basis met with data: penalties before scaling and constraint, their ranks, and the joint null space's dimension."""
+
+    basis: Basis
+    columns: np.ndarray  # the basis at the sample's points
+    matrices: tuple[np.ndarray, ...]
+    ranks: tuple[int, ...]
+    null_dim: int
+    by_value: bool = False  # already parametrised by function values: tensor products do not reparametrise it
+
+
+def chunked(points: np.ndarray, size: int, rows: int, fill: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """`fill` over blocks of `rows` points, so that temporaries stay in cache and memory is n·p."""
+    if len(points) <= rows:
+        return fill(points)
+    out = np.empty((len(points), size))
+    for start in range(0, len(points), rows):
+        out[start : start + rows] = fill(points[start : start + rows])
+    return out
+
+
+def householder(c: np.ndarray) -> np.ndarray:
+    """Z (p, p−1) with orthonormal columns and cᵀZ = 0: all but the first column of the QR of c (Wood 2017, section 1.8.1)."""
+    v = c.astype(np.float64).copy()
+    v[0] += np.copysign(np.linalg.norm(v), v[0])
+    return (np.eye(c.size) - np.outer(v, 2 * v / (v @ v)))[:, 1:]
+
+
+def scale_penalties(matrices: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    """S‖X‖∞²/‖S‖₁, which makes smoothing parameters comparable among terms, and with mgcv's (`smoothCon`, scale.penalty)."""
+    size = np.abs(columns).sum(axis=1).max() ** 2
+    return tuple(S * (size / np.abs(S).sum(axis=0).max()) for S in matrices)

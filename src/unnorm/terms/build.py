@@ -1,0 +1,486 @@
+"""Specifications × data → built terms: knots placed, penalties scaled, constraints absorbed, each as mgcv does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import DataError, TermError, listing
+from .base import BuiltTerm, Columns, Penalty
+from .basis import Setup, householder, scale_penalties
+from .bsplines import cyclic_p_spline, even_knots, p_spline
+from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothTerm
+from .cubic import cubic_regression, cyclic_cubic
+from .levels import is_category, level_name, levels_of
+from .sample import Sample, check_finite, numeric, quantile_knots, spread, summarise
+from .specs import Factor, Linear, Orders, Smooth, Tensor, Term, Terms
+from .tensor import TensorProduct, margin_setup, tensor_product
+from .thin_plate import default_order, null_powers, thin_plate
+
+_DEFAULT_K = {1: 8, 2: 27, 3: 100}  # tp: on top of the null space, as mgcv: 10, 30 and 110 in all
+
+
+def most_knots(dim: int, k: int) -> int:
+    """Thin-plate knots where the data have more distinct rows."""
+    return max(200, 8 * k) if dim == 1 else max(200, 5 * k)
+
+
+class _Builder:
+    """The data and the options of one `build`; what several terms need is worked out once."""
+
+    def __init__(
+        self,
+        columns: Columns,
+        knots: Mapping[str, Any],
+        periods: Mapping[str, Any],
+        intercept: bool,
+        max_knots: int | None,
+    ) -> None:
+        self.columns = columns
+        self.knots = knots
+        self.periods = periods
+        self.coded_fully = intercept  # whether the next factor leaves out its first level
+        self.max_knots = max_knots
+        self._samples: dict[tuple[str, ...], Sample] = {}
+
+    def sample(self, names: tuple[str, ...], what: str) -> Sample:
+        if names not in self._samples:
+            self._samples[names] = summarise(self.columns, names, what)
+        return self._samples[names]
+
+    # ---- knots ----
+
+    def given_knots(self, name: str, own: Mapping[str, tuple[float, ...]], what: str) -> np.ndarray | None:
+        values = own.get(name, self.knots.get(name))
+        if values is None:
+            return None
+        array = np.asarray(values, dtype=np.float64) if np.asarray(values).dtype.kind in "iuf" else None
+        if array is None or array.ndim != 1 or not np.isfinite(array).all():
+            raise TermError(f"{what}: knots of {name!r} must be a list of finite numbers; got {values!r}.")
+        return array
+
+    def given_ends(
+        self, name: str, own: Mapping[str, tuple[float, ...]], sample: Sample, what: str
+    ) -> np.ndarray | None:
+        """Knots as given, else the two ends that the covariate's declared period implies."""
+        knots = self.given_knots(name, own, what)
+        if knots is not None or self.periods.get(name) is None:
+            return knots
+        period = np.asarray(self.periods[name], dtype=np.float64)
+        if period.shape == (2,) and np.isfinite(period).all() and period[1] > period[0]:
+            return period
+        if period.shape != () or not np.isfinite(period) or period <= 0:
+            raise TermError(
+                f"{what}: the period of {name!r} must be a positive number or (low, high); got {self.periods[name]!r}."
+            )
+        length, low, high = float(period), sample.lower[0], sample.upper[0]
+        slack = 1e-9 * length
+        for start in (-length / 2, 0.0):  # (−π, π) and (0, 2π) before anything else
+            if start - slack <= low and high <= start + length + slack:
+                return np.array([start, start + length])
+        return np.array([low, low + length])
+
+    # ---- one basis ----
+
+    def setup(
+        self, bs: str, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
+    ) -> Setup:
+        return {"tp": self._tp, "cr": self._cr, "cc": self._cc, "ps": self._ps, "cp": self._cp}[bs](
+            names, k, m, own, what
+        )
+
+    def _tp(
+        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
+    ) -> Setup:
+        dim = len(names)
+        order = default_order(dim) if m is None else m if isinstance(m, int) else m[0]
+        if 2 * order <= dim:
+            raise TermError(
+                f"{what}: the order m of a thin-plate penalty needs 2m > {dim} covariates; got m={order}. Leave m out for {default_order(dim)}."
+            )
+        k = len(null_powers(order, dim)) + _DEFAULT_K[dim] if k is None else k
+        sample = self.sample(names, what)
+        given = [self.given_knots(name, own, what) for name in names]
+        if all(values is not None for values in given):
+            sizes = {values.size for values in given if values is not None}
+            if len(sizes) > 1:
+                raise TermError(
+                    f"{what}: its covariates have {sorted(sizes)} knots; give as many for each, one column a covariate."
+                )
+            knots = np.unique(np.column_stack([values for values in given if values is not None]), axis=0)
+        elif any(values is not None for values in given):
+            missing = [name for name, values in zip(names, given) if values is None]
+            raise TermError(f"{what}: knots are given for some covariates but not for {listing(missing)}.")
+        else:
+            knots = spread(self.columns, names, sample, self.max_knots or most_knots(dim, k))
+            if k > sample.distinct and sample.exact:
+                raise TermError(
+                    f"{what}: k={k} needs at least as many distinct rows of {listing(names)}; there are {sample.distinct}. Lower k."
+                )
+        return thin_plate(knots, sample, k, order, what)
+
+    def _cr(
+        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
+    ) -> Setup:
+        (name,), k = names, 10 if k is None else k
+        sample = self.sample(names, what)
+        if k < 3:
+            raise TermError(f"{what}: k={k} is too small for bs='cr'; straight lines take 2, so k is at least 3.")
+        knots = self.given_knots(name, own, what)
+        if knots is None:
+            knots = quantile_knots(self.columns, name, what, k)
+        return cubic_regression(_increasing(knots, k, name, what), sample)
+
+    def _cc(
+        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
+    ) -> Setup:
+        (name,), k = names, 10 if k is None else k
+        sample = self.sample(names, what)
+        if k < 4:
+            raise TermError(f"{what}: k={k} is too small for bs='cc'; it is at least 4.")
+        knots = self.given_ends(name, own, sample, what)
+        if knots is None:
+            knots = quantile_knots(self.columns, name, what, k)
+        elif knots.size == 2:  # the ends of the period; the rest at quantiles, as mgcv
+            low, high = float(min(knots)), float(max(knots))
+            columns = self.columns
+            if sample.lower[0] < low or sample.upper[0] > high:
+                columns = {name: low + np.mod(numeric(columns, name, what) - low, high - low)}
+            knots = quantile_knots(columns, name, what, k, (low, high))
+        return cyclic_cubic(_increasing(knots, k, name, what, "two ends, or "), sample)
+
+    def _ps(
+        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
+    ) -> Setup:
+        (name,), (degree, order) = names, _degree_and_order(m, what)
+        k = max(10, degree) if k is None else k
+        if k < degree + 1 or k <= order:
+            raise TermError(
+                f"{what}: k={k} is too small for B-splines of degree {degree} with differences of order {order}; use at least {max(degree, order) + 1}."
+            )
+        sample = self.sample(names, what)
+        low, high = sample.lower[0], sample.upper[0]
+        knots = self.given_knots(name, own, what)
+        if knots is not None and knots.size != 2:
+            knots = _increasing(knots, k + degree + 1, name, what, "two ends, or ")
+            inner = knots[degree], knots[-degree - 1]
+        else:
+            if knots is not None:
+                inner = float(min(knots)), float(max(knots))
+            else:
+                inner = low, high
+            if inner[0] == inner[1]:
+                raise TermError(f"{what}: the two end knots of {name!r} are equal ({inner[0]:g}).")
+            knots = even_knots(*inner, k, degree)
+        if inner[0] > low or inner[1] < high:
+            raise TermError(
+                f"{what}: the knots of {name!r} span [{inner[0]:g}, {inner[1]:g}] but the data [{low:g}, {high:g}]. Widen them."
+            )
+        return p_spline(knots, degree, order, sample)
+
+    def _cp(
+        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
+    ) -> Setup:
+        (name,), (degree, order) = names, _degree_and_order(m, what)
+        k = max(10, degree) if k is None else k
+        if k < degree + 1 or k <= order:
+            raise TermError(
+                f"{what}: k={k} is too small for cyclic B-splines of degree {degree} with differences of order {order}; use at least {max(degree, order) + 1}."
+            )
+        sample = self.sample(names, what)
+        knots = self.given_ends(name, own, sample, what)
+        if knots is None:
+            knots = np.array([sample.lower[0], sample.upper[0]])
+        if knots.size == 2:
+            knots = np.linspace(min(knots), max(knots), k + 1)
+        return cyclic_p_spline(_increasing(knots, k + 1, name, what, "two ends, or "), degree, order, sample)
+
+    # ---- terms ----
+
+    def smooth(self, spec: Smooth) -> list[BuiltTerm]:
+        if spec.bs == "re":
+            return self.random(spec)
+        if spec.bs == "fs":
+            return [self.factor_smooth(spec)]
+        what = spec.label
+        for name in spec.covariates:
+            if name in spec.factors or is_category(self.columns, name, what):
+                raise DataError(
+                    f"{what}: column {name!r} holds categories, and bs={spec.bs!r} needs numbers. Use bs='re' or 'fs', or by=factor({name})."
+                )
+        setup = self.setup(spec.bs, spec.covariates, spec.k, spec.m, spec.knots, what)
+        return self.finish(spec, setup, self.sample(spec.covariates, what), constrain=True)
+
+    def tensor(self, spec: Tensor) -> list[BuiltTerm]:
+        what, start, margins = spec.label, 0, []
+        for i, size in enumerate(spec.d):
+            names = spec.covariates[start : start + size]
+            start += size
+            k = spec.k[i] if spec.k is not None else 5**size  # mgcv's default
+            m = None if spec.m is None or spec.bs[i] in ("cr", "cc") else spec.m[i]
+            setup = self.setup(
+                spec.bs[i], names, k, m, {name: v for name, v in spec.knots.items() if name in names}, what
+            )
+            margins.append(margin_setup(setup, self.sample(names, what), spec.interaction))
+        sample = self.sample(spec.covariates, what)
+        setup = margins[0] if len(margins) == 1 else tensor_product(margins, sample)
+        return self.finish(spec, setup, sample, constrain=not spec.interaction)
+
+    def finish(self, spec: Smooth | Tensor, setup: Setup, sample: Sample, constrain: bool) -> list[BuiltTerm]:
+        """Scale the penalties, absorb the constraint Σ_i f(x_i) = 0 (not where a numeric `by` varies), and split by levels."""
+        what, by = spec.label, spec.by
+        basis, matrices, ranks, null_dim = (
+            setup.basis,
+            scale_penalties(setup.matrices, setup.columns),
+            setup.ranks,
+            setup.null_dim,
+        )
+        levels: tuple[Any, ...] | None = None
+        if by is not None:
+            if by in spec.factors or is_category(self.columns, by, what):
+                levels = levels_of(self.columns, by, what)
+            else:
+                column = numeric(self.columns, by, what)
+                low, high = column.min(), column.max()
+                if not (np.isfinite(low) and np.isfinite(high)):
+                    check_finite(low, high, column, by, what)
+                constrain = constrain and low == high
+        if constrain:
+            Z = householder(sample.mean(setup.columns))
+            basis = basis.times(Z)
+            matrices = tuple(Z.T @ S @ Z for S in matrices)
+            null_dim = max(null_dim - 1, 0)
+        size = basis.size
+        ranks = tuple(min(rank, size) for rank in ranks)
+        edges = self.edges(spec.covariates, basis)
+        out: list[BuiltTerm] = []
+        for level in (None,) if levels is None else levels:
+            label = what if by is None else f"{what}:{by}" + ("" if levels is None else level_name(level))
+            penalties = () if spec.fx else _penalties(label, matrices, ranks)
+            out.append(
+                SmoothTerm(
+                    label=label,
+                    covariates=spec.covariates + ((by,) if by is not None else ()),
+                    size=size,
+                    penalties=penalties,
+                    fixed_sp=_fixed(spec, len(penalties)),
+                    null_dim=size if spec.fx else null_dim,
+                    level=None if levels is None or by is None else (by, level),
+                    by=by if levels is None else None,
+                    breaks=basis.breaks,
+                    period=basis.period,
+                    basis=basis,
+                    lower=edges[0],
+                    upper=edges[1],
+                )
+            )
+        return out
+
+    def edges(self, names: tuple[str, ...], basis: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The box of the data, infinite where a covariate is periodic."""
+        margins = basis.margins if isinstance(basis, TensorProduct) else (basis,)
+        periodic = np.concatenate([[margin.period is not None] * margin.dim for margin in margins]).astype(bool)
+        sample = self.sample(names, "")
+        return np.where(periodic, -np.inf, sample.lower), np.where(periodic, np.inf, sample.upper)
+
+    def factor_smooth(self, spec: Smooth) -> BuiltTerm:
+        """mgcv's `fs`: tp functions rotated so that the penalty is the identity on the wiggly ones, and each of the others has a ridge of its own.
+
+        With two or more of those (m = 2: a slope and a level) mgcv's own choice among their rotations is left to rounding; here the level
+        is the last and the slope is orthogonal to it over the data.
+        """
+        what = spec.label
+        if spec.by is not None:
+            raise TermError(
+                f"{what}: bs='fs' takes no by; the factor among its covariates already gives a curve a level."
+            )
+        factors = [n for n in spec.covariates if n in spec.factors or is_category(self.columns, n, what)]
+        if len(factors) != 1:
+            raise TermError(
+                f"{what}: bs='fs' takes one factor among its covariates; got {listing(factors) or 'none'}. Write factor(name) for a numeric column of labels."
+            )
+        names = tuple(n for n in spec.covariates if n != factors[0])
+        levels = levels_of(self.columns, factors[0], what)
+        setup = self._tp(names, spec.k, spec.m, spec.knots, what)
+        sample = self.sample(names, what)
+        P, rank = _natural(setup, sample)
+        basis, columns, k = setup.basis.times(P), setup.columns @ P, len(P)
+        size = np.abs(columns).sum(axis=1).max() ** 2  # scale_penalties of 0/1 diagonals
+        groups = [np.arange(rank)] + [np.array([j]) for j in range(rank, k)]
+        matrices = tuple(np.kron(np.eye(len(levels)), np.diag(size * np.isin(np.arange(k), group))) for group in groups)
+        ranks = tuple(len(group) * len(levels) for group in groups)
+        penalties = () if spec.fx else _penalties(what, matrices, ranks)
+        edges = self.edges(names, basis)
+        return FactorSmoothTerm(
+            label=what,
+            covariates=(*names, factors[0]),
+            size=k * len(levels),
+            penalties=penalties,
+            fixed_sp=_fixed(spec, len(penalties)),
+            null_dim=k * len(levels) if spec.fx else 0,
+            factor_levels=(factors[0], levels),
+            breaks=basis.breaks,
+            period=basis.period,
+            basis=basis,
+            lower=edges[0],
+            upper=edges[1],
+        )
+
+    def random(self, spec: Smooth) -> list[BuiltTerm]:
+        """`re`: independent normal coefficients, penalty |β|² scaled like any other."""
+        what = spec.label
+        if spec.k is not None or spec.knots:
+            raise TermError(f"{what}: bs='re' takes neither k nor knots; it has one coefficient a level.")
+        factors = [n for n in spec.covariates if n in spec.factors or is_category(self.columns, n, what)]
+        slopes = tuple(n for n in spec.covariates if n not in factors)
+        if spec.by is not None and (spec.by in spec.factors or is_category(self.columns, spec.by, what)):
+            raise TermError(
+                f"{what}: bs='re' with a factor in by: put the factor among the covariates, s({', '.join((*spec.covariates, spec.by))}, bs='re')."
+            )
+        coded = tuple((name, levels_of(self.columns, name, what)) for name in factors)
+        size = int(np.prod([len(levels) for _, levels in coded]))
+        product = np.ones(1)
+        for name in slopes:
+            column = numeric(self.columns, name, what)
+            check_finite(column.min(), column.max(), column, name, what)
+            product = product * column
+        label = what if spec.by is None else f"{what}:{spec.by}"
+        matrices = (np.eye(size) * np.abs(product).max() ** 2,)
+        penalties = () if spec.fx else _penalties(label, matrices, (size,))
+        multipliers = (*slopes, *((spec.by,) if spec.by else ()))
+        blocks = len(coded) == 1 and len(multipliers) <= 1
+        return [
+            RandomTerm(
+                label=label,
+                covariates=spec.columns,
+                size=size,
+                penalties=penalties,
+                fixed_sp=_fixed(spec, len(penalties)),
+                null_dim=size if spec.fx else 0,
+                by=(multipliers[0] if multipliers else None) if blocks else spec.by,
+                factor_levels=coded[0] if blocks else None,
+                factors=coded,
+                slopes=slopes,
+            )
+        ]
+
+    def linear(self, spec: Linear) -> list[BuiltTerm]:
+        out: list[BuiltTerm] = []
+        for name in spec.covariates:
+            column = numeric(self.columns, name, f"linear({name})")
+            low, high = (column.min(), column.max()) if column.size else (0.0, 1.0)
+            check_finite(low, high, column, name, f"linear({name})")
+            out.append(LinearTerm(label=name, covariates=(name,), size=1, null_dim=1, parametric=True))
+        return out
+
+    def factor(self, spec: Factor) -> list[BuiltTerm]:
+        what = f"factor({spec.name})"
+        levels = levels_of(self.columns, spec.name, what)
+        if len(levels) < 2:
+            raise TermError(
+                f"{what}: the column has one level only ({levels[0]!r}), so nothing can be estimated. Leave the term out."
+            )
+        full, self.coded_fully = not self.coded_fully, True
+        columns = levels if full else levels[1:]
+        return [
+            FactorTerm(
+                label=spec.name,
+                covariates=(spec.name,),
+                size=len(columns),
+                null_dim=len(columns),
+                parametric=True,
+                factor_levels=(spec.name, columns),
+                levels=levels,
+                full=full,
+            )
+        ]
+
+
+def build(
+    terms: Terms,
+    columns: Columns,
+    knots: Mapping[str, Any],
+    periods: Mapping[str, Any],
+    intercept: bool,
+    max_knots: int | None,
+) -> list[BuiltTerm]:
+    """See `Terms.build`."""
+    builder = _Builder(columns, knots, periods, intercept, max_knots)
+    makers: dict[type[Term], Any] = {
+        Smooth: builder.smooth,
+        Tensor: builder.tensor,
+        Linear: builder.linear,
+        Factor: builder.factor,
+    }
+    out: list[BuiltTerm] = []
+    for term in terms:
+        out.extend(makers[type(term)](term))
+    labels = [term.label for term in out]
+    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+        raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")
+    return out
+
+
+def _increasing(knots: np.ndarray, k: int, name: str, what: str, other: str = "") -> np.ndarray:
+    knots = np.sort(knots)
+    if knots.size != k:
+        raise TermError(f"{what}: {name!r} takes {other}{k} knots; got {knots.size}.")
+    if (np.diff(knots) <= 0).any():
+        raise TermError(f"{what}: the knots of {name!r} must all differ; got {listing(knots.tolist())}.")
+    return knots
+
+
+def _degree_and_order(m: Orders, what: str) -> tuple[int, int]:
+    """m = (degree − 1, order of the differences), 2 for both by default: cubic B-splines, second differences."""
+    pair = (
+        (2, 2)
+        if m is None
+        else (m, m)
+        if isinstance(m, int)
+        else m
+        if len(m) == 2
+        else (m[0], m[0])
+        if len(m) == 1
+        else None
+    )
+    if pair is None:
+        raise TermError(
+            f"{what}: m takes one or two numbers for P-splines, (degree − 1, order of the differences); got {m!r}."
+        )
+    return pair[0] + 1, pair[1]
+
+
+def _penalties(label: str, matrices: tuple[np.ndarray, ...], ranks: tuple[int, ...]) -> tuple[Penalty, ...]:
+    names = [label] if len(matrices) == 1 else [f"{label}{i + 1}" for i in range(len(matrices))]
+    return tuple(Penalty(S, rank, name) for S, rank, name in zip(matrices, ranks, names))
+
+
+def _fixed(spec: Smooth | Tensor, count: int) -> tuple[float | None, ...]:
+    if spec.sp is None or count == 0:
+        return (None,) * count
+    sp = spec.sp * count if len(spec.sp) == 1 and count == 1 else spec.sp
+    if len(sp) != count:
+        raise TermError(f"{spec.label}: sp takes {count} value(s), one for each penalty; got {len(sp)}.")
+    return sp
+
+
+def _natural(setup: Setup, sample: Sample) -> tuple[np.ndarray, int]:
+    """P (k, k): wiggly functions with XᵀX diagonal and S the identity, then the unpenalised; each group of unit mean square (mgcv's nat.param)."""
+    from scipy.linalg import solve_triangular
+
+    X, (S,), rank = setup.columns, setup.matrices, setup.ranks[0]
+    R = np.linalg.qr(np.sqrt(sample.weights)[:, None] * X, mode="r")
+    half = solve_triangular(R, S, trans="T")
+    D, V = np.linalg.eigh(solve_triangular(R, half.T, trans="T"))
+    D, V = D[::-1], V[:, ::-1]
+    P = solve_triangular(R, V)
+    P[:, :rank] /= np.sqrt(D[:rank])
+    null = X @ P[:, rank:]
+    if null.shape[1] > 1:  # by variance over the data; the constant comes last
+        centred = null - sample.mean(null)
+        P[:, rank:] = P[:, rank:] @ np.linalg.eigh((centred * sample.weights[:, None]).T @ centred)[1][:, ::-1]
+    for group in (slice(0, rank), slice(rank, None)):
+        P[:, group] /= np.sqrt(np.mean(sample.mean((X @ P[:, group]) ** 2)))
+    return P, rank

@@ -1,0 +1,269 @@
+"""Built terms: each knows its columns at new points, its penalties, and how to be saved."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, final
+
+import numpy as np
+
+from ..errors import DataError, InputError, UnnormWarning, listing, unknown
+from .base import BuiltTerm, Columns, Penalty
+from .basis import Basis, basis_from_dict
+from .levels import Level, codes, level_name, unseen
+from .sample import numeric
+
+_FAR = 0.1  # of the data's range: beyond it a spline says nothing about the data
+
+
+@dataclass(frozen=True, eq=False)
+class _Saved(BuiltTerm):
+    """What all built terms hold."""
+
+    kind: ClassVar[str]
+    label: str
+    covariates: tuple[str, ...]
+    size: int
+    penalties: tuple[Penalty, ...] = ()
+    fixed_sp: tuple[float | None, ...] = ()
+    null_dim: int = 0
+    parametric: bool = False
+    level: tuple[str, object] | None = None
+    by: str | None = None
+    factor_levels: tuple[str, tuple[object, ...]] | None = None
+    breaks: np.ndarray | None = None
+    period: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready: floats go through repr and come back exactly; `from_dict` rebuilds the term without the data."""
+        out: dict[str, Any] = {"kind": self.kind}
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                value = value.tolist()
+            elif isinstance(value, Basis):
+                value = value.to_dict()
+            elif item.name == "penalties":
+                value = [{"matrix": p.matrix.tolist(), "rank": p.rank, "label": p.label} for p in value]
+            out[item.name] = _lists(value)
+        return out
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(v) for v in value] if isinstance(value, tuple) else value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, list) else value
+
+
+def from_dict(saved: dict[str, Any]) -> BuiltTerm:
+    """The term that `to_dict` described.
+
+    >>> import numpy as np
+    >>> from unnorm.terms import s, Terms
+    >>> (term,) = Terms((s("x", k=5),)).build({"x": np.linspace(0, 1, 50)})
+    >>> bool((from_dict(term.to_dict()).design({"x": np.ones(1)}) == term.design({"x": np.ones(1)})).all())
+    True
+    """
+    if saved.get("kind") not in _TERMS:
+        raise InputError(unknown("A saved term's kind", saved.get("kind"), _TERMS))
+    cls = _TERMS[saved["kind"]]
+    known = {item.name for item in fields(cls)}
+    values: dict[str, Any] = {}
+    for name in known & saved.keys():
+        value = saved[name]
+        if name == "penalties":
+            size = int(saved["size"])
+            value = tuple(
+                Penalty(np.array(p["matrix"], dtype=np.float64).reshape(size, size), int(p["rank"]), p["label"])
+                for p in value
+            )
+        elif name == "basis":
+            value = basis_from_dict(value)
+        elif name in ("breaks", "lower", "upper") and value is not None:
+            value = np.array(value, dtype=np.float64)
+        values[name] = _tuples(value)
+    return cls(**values)
+
+
+def _points(columns: Columns, names: tuple[str, ...], what: str) -> np.ndarray:
+    data = [numeric(columns, name, what) for name in names]
+    for x, name in zip(data, names):
+        if not np.isfinite(x).all():
+            raise DataError(
+                f"{what}: column {name!r} has {int(np.sum(~np.isfinite(x)))} missing or infinite of {x.size} values."
+            )
+    if len({x.size for x in data}) > 1:
+        raise DataError(f"{what}: its columns have different lengths {sorted({x.size for x in data})}.")
+    return np.column_stack(data)
+
+
+def _warn_if_far(points: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: tuple[str, ...], what: str) -> None:
+    """`lower` and `upper` are the data's box, infinite for periodic covariates."""
+    with np.errstate(invalid="ignore"):
+        margin = np.where(np.isfinite(upper - lower), _FAR * (upper - lower), 0.0)
+    far = ((points < lower - margin) | (points > upper + margin)).any(axis=1)
+    if far.any():
+        box = ", ".join(f"{name} in [{a:.6g}, {b:.6g}]" for name, a, b in zip(names, lower, upper) if np.isfinite(a))
+        warnings.warn(
+            f"{what}: {int(far.sum())} of {len(points)} rows lie far outside the data ({box}); the term is extrapolated there.",
+            UnnormWarning,
+            stacklevel=4,
+        )
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SmoothTerm(_Saved):
+    """A smooth of numeric covariates, times `by`, or on the rows of one level."""
+
+    kind: ClassVar[str] = "smooth"
+    basis: Basis = None  # type: ignore[assignment]
+    lower: np.ndarray = None  # type: ignore[assignment]
+    upper: np.ndarray = None  # type: ignore[assignment]
+
+    @property
+    def smooth_covariates(self) -> tuple[str, ...]:
+        return self.covariates[: self.basis.dim]
+
+    def functions(self, points: np.ndarray) -> np.ndarray:
+        return self.basis.evaluate(np.asarray(points, dtype=np.float64))
+
+    def design(self, columns: Columns) -> np.ndarray:
+        points = _points(columns, self.smooth_covariates, self.label)
+        if self.level is not None:
+            name, level = self.level
+            here = np.flatnonzero(codes(columns, name, (level,), self.label) == 0)  # type: ignore[arg-type]
+            _warn_if_far(points[here], self.lower, self.upper, self.smooth_covariates, self.label)
+            out = np.zeros((len(points), self.size))
+            out[here] = self.basis.evaluate(points[here])
+            return out
+        _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
+        out = self.basis.evaluate(points)
+        if self.by is not None:
+            out *= _points(columns, (self.by,), self.label)
+        return out
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FactorSmoothTerm(_Saved):
+    """`fs`: a curve for each level of a factor, all with the same smoothing parameters; one block of columns a level."""
+
+    kind: ClassVar[str] = "factor-smooth"
+    basis: Basis = None  # type: ignore[assignment]
+    lower: np.ndarray = None  # type: ignore[assignment]
+    upper: np.ndarray = None  # type: ignore[assignment]
+
+    @property
+    def smooth_covariates(self) -> tuple[str, ...]:
+        return self.covariates[: self.basis.dim]
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        assert self.factor_levels is not None
+        return tuple(
+            f"{self.label}.{level_name(v)}.{j + 1}" for v in self.factor_levels[1] for j in range(self.basis.size)
+        )  # type: ignore[arg-type]
+
+    def functions(self, points: np.ndarray) -> np.ndarray:
+        return self.basis.evaluate(np.asarray(points, dtype=np.float64))
+
+    def design(self, columns: Columns) -> np.ndarray:
+        assert self.factor_levels is not None
+        name, levels = self.factor_levels
+        points = _points(columns, self.smooth_covariates, self.label)
+        _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
+        at = _known_codes(columns, name, levels, self.label)
+        out = np.zeros((len(points), len(levels), self.basis.size))
+        out[np.arange(len(points)), at] = self.basis.evaluate(points)
+        return out.reshape(len(points), -1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class RandomTerm(_Saved):
+    """`re`: one coefficient for each combination of levels, times the numeric covariates; a ridge penalty. New levels get zero."""
+
+    kind: ClassVar[str] = "random"
+    factors: tuple[tuple[str, tuple[Level, ...]], ...] = ()
+    slopes: tuple[str, ...] = ()  # numeric covariates
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        names = [self.label]
+        for _, levels in self.factors:
+            names = [f"{name}.{level_name(level)}" for name in names for level in levels]
+        return tuple(names)
+
+    def design(self, columns: Columns) -> np.ndarray:
+        at, known, strange = np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool), []
+        for name, levels in self.factors:
+            here = codes(columns, name, levels, self.label)
+            strange += [] if (here >= 0).all() else unseen(columns, name, here)
+            at, known = at * len(levels) + here, known & (here >= 0)
+        slope = np.ones(1)
+        for name in (*self.slopes, *((self.by,) if self.by is not None and self.by not in self.slopes else ())):
+            slope = slope * _points(columns, (name,), self.label)[:, 0]
+        n = max(at.size, slope.size)
+        if strange:
+            warnings.warn(
+                f"{self.label}: {int(np.sum(~known))} of {n} rows have levels that were not in the data ({listing(strange)}); "
+                "their effect is set to its mean, zero.",
+                UnnormWarning,
+                stacklevel=3,
+            )
+        at, known = np.broadcast_to(at, n), np.broadcast_to(known, n)
+        out = np.zeros((n, self.size))
+        rows = np.flatnonzero(known)
+        out[rows, at[rows]] = np.broadcast_to(slope, n)[rows]
+        return out
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LinearTerm(_Saved):
+    """One covariate as it is."""
+
+    kind: ClassVar[str] = "linear"
+
+    def design(self, columns: Columns) -> np.ndarray:
+        return _points(columns, self.covariates, f"linear({self.label})")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FactorTerm(_Saved):
+    """A 0/1 column for each level that is not the reference."""
+
+    kind: ClassVar[str] = "factor"
+    levels: tuple[Level, ...] = ()  # all of them; the first is the reference unless `full`
+    full: bool = False
+
+    @property
+    def coefficient_names(self) -> tuple[str, ...]:
+        return tuple(f"{self.label}{level_name(level)}" for level in (self.levels if self.full else self.levels[1:]))
+
+    def design(self, columns: Columns) -> np.ndarray:
+        at = _known_codes(columns, self.covariates[0], self.levels, f"factor({self.label})") - (0 if self.full else 1)
+        out = np.zeros((at.size, self.size))
+        rows = np.flatnonzero(at >= 0)
+        out[rows, at[rows]] = 1.0
+        return out
+
+
+def _known_codes(columns: Columns, name: str, levels: tuple[Any, ...], what: str) -> np.ndarray:
+    at = codes(columns, name, levels, what)
+    if (at < 0).any():
+        raise DataError(
+            f"{what}: column {name!r} must hold one of {listing(levels, most=40)}; got {listing(unseen(columns, name, at))}, "
+            "for which the data said nothing."
+        )
+    return at
+
+
+_TERMS: dict[str, type[_Saved]] = {
+    cls.kind: cls for cls in (SmoothTerm, FactorSmoothTerm, RandomTerm, LinearTerm, FactorTerm)
+}

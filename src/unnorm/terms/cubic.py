@@ -1,0 +1,144 @@
+"""Cubic splines of one covariate as values and second derivatives at break points; `cr` and `cc` bases on them (Wood 2017, section 5.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from .basis import Basis, Setup, chunked, saved_basis
+from .sample import Sample
+
+
+@saved_basis
+@dataclass(frozen=True, eq=False)
+class CubicSpline(Basis):
+    """p cubic splines, C² on the breaks: row j of `values` and `curvatures` holds the p functions and their second derivatives at break j.
+
+    On [x_j, x_{j+1}] of length h, with a = (x_{j+1} − x)/h and b = 1 − a:  f = a f_j + b f_{j+1} + (a³ − a) h²/6 f″_j + (b³ − b) h²/6 f″_{j+1}.
+    Outside, the function is a straight line, or wraps round if the spline is periodic.
+    """
+
+    kind: ClassVar[str] = "cubic"
+    dim: ClassVar[int] = 1
+    breaks: np.ndarray
+    values: np.ndarray
+    curvatures: np.ndarray
+    cyclic: bool = False
+
+    @property
+    def size(self) -> int:
+        return self.values.shape[1]
+
+    @property
+    def period(self) -> float | None:
+        return float(self.breaks[-1] - self.breaks[0]) if self.cyclic else None
+
+    def evaluate(self, points: np.ndarray) -> np.ndarray:
+        x = np.asarray(points, dtype=np.float64).reshape(-1)
+        return chunked(x, self.size, max(256, (1 << 19) // self.size), self._rows)
+
+    def _rows(self, x: np.ndarray) -> np.ndarray:
+        low, high = self.breaks[0], self.breaks[-1]
+        if self.cyclic:
+            x = low + np.mod(x - low, high - low)
+        inside = np.clip(x, low, high)
+        j = np.clip(np.searchsorted(self.breaks, inside, side="right") - 1, 0, len(self.breaks) - 2)
+        h = (self.breaks[1:] - self.breaks[:-1])[j]
+        b = (inside - self.breaks[j]) / h
+        a = 1 - b
+        out = a[:, None] * self.values[j]
+        out += b[:, None] * self.values[j + 1]
+        out += ((a**3 - a) * h**2 / 6)[:, None] * self.curvatures[j]
+        out += ((b**3 - b) * h**2 / 6)[:, None] * self.curvatures[j + 1]
+        outside = np.flatnonzero(x != inside)
+        if outside.size:
+            slope = np.where((x[outside] < low)[:, None], self.slopes(0), self.slopes(-1))
+            out[outside] += (x - inside)[outside, None] * slope
+        return out
+
+    def slopes(self, end: int) -> np.ndarray:
+        """f′ at the first (0) or last (−1) break."""
+        j = 0 if end == 0 else len(self.breaks) - 2
+        h = self.breaks[j + 1] - self.breaks[j]
+        chord = (self.values[j + 1] - self.values[j]) / h
+        here, there = (j, j + 1) if end == 0 else (j + 1, j)
+        bend = h * (self.curvatures[here] / 3 + self.curvatures[there] / 6)
+        return chord - bend if end == 0 else chord + bend
+
+    def times(self, transform: np.ndarray) -> CubicSpline:
+        return CubicSpline(self.breaks, self.values @ transform, self.curvatures @ transform, self.cyclic)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "breaks": self.breaks.tolist(),
+            "values": self.values.tolist(),
+            "curvatures": self.curvatures.tolist(),
+            "cyclic": self.cyclic,
+        }
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> CubicSpline:
+        return cls(
+            np.array(saved["breaks"], dtype=np.float64),
+            np.array(saved["values"], dtype=np.float64),
+            np.array(saved["curvatures"], dtype=np.float64),
+            bool(saved["cyclic"]),
+        )
+
+
+def natural_curvatures(knots: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """f″ at the knots of the natural cubic splines through `values`: B f″ = D f with B tridiagonal, zero at both ends."""
+    from scipy.linalg import solveh_banded
+
+    h = np.diff(knots)
+    curvatures = np.zeros_like(values, dtype=np.float64)
+    if len(knots) > 2:
+        slopes = np.diff(values, axis=0) / h[:, None]
+        band = np.zeros((2, len(knots) - 2))
+        band[0] = (h[:-1] + h[1:]) / 3
+        band[1, :-1] = h[1:-1] / 6
+        curvatures[1:-1] = solveh_banded(band, np.diff(slopes, axis=0), lower=True)
+    return curvatures
+
+
+def natural_spline(knots: np.ndarray, values: np.ndarray) -> CubicSpline:
+    """The natural cubic splines that take `values` (r, p) at the knots (r,)."""
+    return CubicSpline(knots, np.asarray(values, dtype=np.float64), natural_curvatures(knots, values))
+
+
+def cubic_regression(knots: np.ndarray, sample: Sample) -> Setup:
+    """`cr`: the coefficients are values at the knots; βᵀSβ = ∫f″², S = DᵀB⁻¹D."""
+    k = len(knots)
+    basis = natural_spline(knots, np.eye(k))
+    S = _bending(knots, basis.values, basis.curvatures)
+    return Setup(basis, basis.evaluate(sample.points), (S,), (k - 2,), 2, by_value=True)
+
+
+def cyclic_cubic(knots: np.ndarray, sample: Sample) -> Setup:
+    """`cc`: values at all but the last knot, which is the first again; f, f′, f″ agree there."""
+    h = np.diff(knots)
+    p = len(h)
+    B, D = np.zeros((p, p)), np.zeros((p, p))
+    for j in range(p):  # continuity of f′ at knot j, whose neighbours are j − 1 and j + 1 modulo p
+        before, after = h[j - 1], h[j]
+        B[j, j] += (before + after) / 3
+        B[j, (j + 1) % p] += after / 6
+        B[j, j - 1] += before / 6
+        D[j, j] -= 1 / before + 1 / after
+        D[j, (j + 1) % p] += 1 / after
+        D[j, j - 1] += 1 / before
+    curvatures = np.linalg.solve(B, D)
+    S = D.T @ curvatures
+    round_trip = np.arange(p + 1) % p
+    basis = CubicSpline(knots, np.eye(p)[round_trip], curvatures[round_trip], cyclic=True)
+    return Setup(basis, basis.evaluate(sample.points), ((S + S.T) / 2,), (p - 1,), 1, by_value=True)
+
+
+def _bending(knots: np.ndarray, values: np.ndarray, curvatures: np.ndarray) -> np.ndarray:
+    """∫ f_i″ f_j″ of natural splines: f″ is piecewise linear, so the integral is Σ (jumps of f′) f″ = (D f)ᵀ f″."""
+    jumps = np.diff(np.diff(values, axis=0) / np.diff(knots)[:, None], axis=0)
+    S = jumps.T @ curvatures[1:-1]
+    return (S + S.T) / 2

@@ -1,0 +1,213 @@
+"""The string form of terms, read with Python's `ast` against the known names. Nothing is ever evaluated."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import TermError, listing, unknown
+from .specs import Factor, Term, Terms, factor, linear, s, te, ti
+
+_FUNCTIONS: dict[str, Callable[..., Term]] = {"s": s, "te": te, "ti": ti, "linear": linear, "factor": factor}
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "s": ("k", "bs", "by", "m", "sp", "fx", "knots"),
+    "te": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
+    "ti": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
+    "linear": (),
+    "factor": (),
+}
+_WORDS = {"True": True, "False": False, "TRUE": True, "FALSE": False, "None": None, "NULL": None, "pi": math.pi}
+_LONGEST = 20_000  # characters
+_MOST = 500  # terms
+_DEEPEST = 30  # levels of brackets within one term
+
+
+def parse(formula: str | Term | Terms) -> Terms:
+    """Terms from a formula such as "cls ~ s(delta, k=10) + s(px, py) + s(angle, bs='cc')"; the response and `~` may be left out.
+
+    Column names that are no Python identifiers are quoted: s('reaction time'). A bare name is a straight line, `linear(name)`.
+    `0 +` or `- 1` drops the intercept. Arguments are literals (numbers, pi, strings, True, False, None, lists, tuples), or R's c(…), TRUE.
+
+    >>> str(parse("y ~ s(x, k=5) + factor(g) - 1"))
+    'y ~ 0 + s(x, k=5) + factor(g)'
+    """
+    if isinstance(formula, Terms):
+        return formula
+    if isinstance(formula, Term):
+        return Terms((formula,))
+    if not isinstance(formula, str):
+        raise TermError(f"A formula is a string or terms joined by `+`; got {type(formula).__name__}.")
+    if len(formula) > _LONGEST:
+        raise TermError(
+            f"A formula has at most {_LONGEST:,} characters; this one has {len(formula):,}. Join term objects with `+` instead."
+        )
+    left, right = _sides(formula)
+    if not right.strip():
+        raise TermError("The formula has no terms. Write e.g. 'y ~ s(x)', or 'y ~ 1' for an intercept only.")
+    response = None if left is None else _response(left)
+    try:
+        tree = ast.parse(right.strip().replace("\n", " "), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise TermError(
+            f"The formula {_short(right)!r} cannot be read ({getattr(error, 'msg', None) or type(error).__name__}). "
+            "Write terms joined by +, e.g. s(x, k=10) + te(a, b); quote column names that are not plain words."
+        ) from None
+    terms, intercept = _sum(tree)
+    return Terms(tuple(terms), intercept, response)
+
+
+def _sides(formula: str) -> tuple[str | None, str]:
+    """Left and right of the `~` that stands outside quotes."""
+    quote, cuts = "", []
+    for i, char in enumerate(formula):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char == "~":
+            cuts.append(i)
+    if len(cuts) > 1:
+        raise TermError(f"A formula has at most one '~'; got {len(cuts)} in {_short(formula)!r}.")
+    return (formula[: cuts[0]], formula[cuts[0] + 1 :]) if cuts else (None, formula)
+
+
+def _response(text: str) -> str | None:
+    name = text.strip()
+    if len(name) > 1 and name[0] in "'\"" and name[-1] == name[0]:
+        name = name[1:-1]
+    elif name and not name.isidentifier():
+        raise TermError(
+            f"The left side of '~' must be one column name (quoted if it is not a plain word); got {_short(name)!r}."
+        )
+    return name or None
+
+
+def _sum(tree: ast.expr) -> tuple[list[Term], bool]:
+    """Walk a + b + c from the right end to the left, without recursion."""
+    terms: list[Term] = []
+    intercept = True
+    node: ast.expr | None = tree
+    pending: list[tuple[ast.expr, bool]] = []
+    while node is not None:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+            pending.append((node.right, isinstance(node.op, ast.Sub)))
+            node = node.left
+        else:
+            pending.append((node, False))
+            node = None
+    if len(pending) > _MOST:
+        raise TermError(f"A formula has at most {_MOST} terms; this one has {len(pending)}.")
+    for part, minus in reversed(pending):
+        if isinstance(part, ast.UnaryOp) and isinstance(part.op, ast.USub) and not terms:
+            part, minus = part.operand, True
+        if isinstance(part, ast.Constant) and type(part.value) is int and part.value in (0, 1):
+            intercept = (part.value == 1) != minus
+        elif minus:
+            raise TermError(
+                f"Only '- 1' (no intercept) may be subtracted; got '- {_text(part)}'. Leave the term out instead."
+            )
+        else:
+            inner, more = ([_term(part)], None) if not isinstance(part, ast.BinOp) else _sum(part)
+            terms.extend(inner)
+            intercept = intercept if more is None else intercept and more
+    return terms, intercept
+
+
+def _term(node: ast.expr) -> Term:
+    if isinstance(node, ast.Name):
+        return linear(node.id)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return linear(node.value)
+    if not isinstance(node, ast.Call):
+        raise TermError(f"{_text(node)!r} is not a term. Terms are {_known()}, or a column name.")
+    if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS:
+        raise TermError(unknown("A term", _text(node.func), [*_FUNCTIONS]))
+    name = node.func.id
+    covariates = [_covariate(name, argument) for argument in node.args]
+    options: dict[str, Any] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None or keyword.arg not in _ARGUMENTS[name]:
+            known = _ARGUMENTS[name]
+            takes = f"takes {listing(known)}" if known else "takes column names only"
+            raise TermError(f"{name}() {takes}; got {keyword.arg or '**'!r}.")
+        if keyword.arg in options:
+            raise TermError(f"{name}() has {keyword.arg!r} twice.")
+        options[keyword.arg] = (
+            _covariate(name, keyword.value) if keyword.arg == "by" else _literal(name, keyword.value, 0)
+        )
+    if name == "factor" and len(covariates) != 1:
+        raise TermError(f"factor() takes one column name; got {len(covariates)}.")
+    return _FUNCTIONS[name](*covariates, **options)
+
+
+def _covariate(function: str, node: ast.expr) -> Any:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if (
+        function in ("s", "te", "ti")
+        and isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "factor"
+    ):
+        inner = _term(node)
+        assert isinstance(inner, Factor)
+        return inner
+    raise TermError(
+        f"{function}() takes column names before its options; got {_text(node)!r}. Compute new columns first, and write options as name=value."
+    )
+
+
+def _literal(function: str, node: ast.expr, depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise TermError(f"{function}(): brackets are nested more than {_DEEPEST} deep.")
+    if isinstance(node, ast.Constant) and (node.value is None or type(node.value) in (int, float, str, bool)):
+        return node.value
+    if isinstance(node, ast.Name) and node.id in _WORDS:
+        return _WORDS[node.id]
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(_literal(function, item, depth + 1) for item in node.elts)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "c" and not node.keywords:
+        return tuple(_literal(function, item, depth + 1) for item in node.args)
+    if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant | ast.Name) for key in node.keys):
+        keys = [
+            key.id if isinstance(key, ast.Name) else str(key.value)
+            for key in node.keys
+            if isinstance(key, ast.Constant | ast.Name)
+        ]
+        return {key: _literal(function, value, depth + 1) for key, value in zip(keys, node.values)}
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        value = _literal(function, node.operand, depth + 1)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return -value if isinstance(node.op, ast.USub) else value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
+        a, b = _literal(function, node.left, depth + 1), _literal(function, node.right, depth + 1)
+        if all(isinstance(v, int | float) and not isinstance(v, bool) for v in (a, b)) and (
+            b != 0 or isinstance(node.op, ast.Mult)
+        ):
+            try:
+                return float(a) * float(b) if isinstance(node.op, ast.Mult) else float(a) / float(b)
+            except OverflowError:
+                pass
+    raise TermError(
+        f"{function}(): options are literals (numbers, multiples of pi, strings, True, False, None, tuples); got {_text(node)!r}."
+    )
+
+
+def _known() -> str:
+    return ", ".join(f"{name}()" for name in _FUNCTIONS)
+
+
+def _text(node: ast.AST) -> str:
+    try:
+        return _short(ast.unparse(node))
+    except (RecursionError, ValueError):
+        return type(node).__name__
+
+
+def _short(text: str, most: int = 80) -> str:
+    text = text.strip()
+    return text if len(text) <= most else text[: most - 1] + "…"

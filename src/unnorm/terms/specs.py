@@ -1,0 +1,496 @@
+"""What the user writes: `s`, `te`, `ti`, `linear`, `factor`, collected by `+` into `Terms`. No data yet; `Terms.build` meets them with data."""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ..errors import TermError, listing, unknown
+
+if TYPE_CHECKING:
+    from .base import BuiltTerm, Columns
+
+BASES = ("tp", "cr", "cc", "ps", "cp", "re", "fs")
+MARGINS = ("tp", "cr", "cc", "ps", "cp")
+Orders = int | tuple[int, ...] | None
+
+
+class Term(ABC):
+    """A specification: what the user wrote about one term."""
+
+    def __add__(self, other: Term | Terms) -> Terms:
+        return Terms((self,)) + other
+
+    @property
+    def label(self) -> str:
+        raise NotImplementedError
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that the term reads."""
+        raise NotImplementedError
+
+
+@final
+@dataclass(frozen=True)
+class Smooth(Term):
+    """s(…): a penalised smooth function of its covariates."""
+
+    covariates: tuple[str, ...]
+    k: int | None = None
+    bs: str = "tp"
+    by: str | None = None
+    m: Orders = None
+    sp: tuple[float | None, ...] | None = None
+    fx: bool = False
+    knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    factors: frozenset[str] = frozenset()  # columns to read as categories whatever they hold
+
+    @property
+    def label(self) -> str:
+        return f"s({','.join(self.covariates)})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.covariates + ((self.by,) if self.by else ())
+
+    def __hash__(self) -> int:
+        return hash(
+            (self.covariates, self.k, self.bs, self.by, self.m, self.sp, self.fx, tuple(sorted(self.knots.items())))
+        )
+
+    def __str__(self) -> str:
+        bs = None if self.bs == "tp" else self.bs
+        sp = self.sp[0] if self.sp is not None and len(self.sp) == 1 else self.sp
+        options = _options(k=self.k, bs=bs, by=_by(self), m=self.m, sp=sp, fx=self.fx or None, knots=_knots_text(self))
+        return f"s({', '.join([*(_name(n, self.factors) for n in self.covariates), *options])})"
+
+
+@final
+@dataclass(frozen=True)
+class Tensor(Term):
+    """te(…) or ti(…): products of marginal bases; ti leaves out what the margins alone can say."""
+
+    covariates: tuple[str, ...]
+    k: tuple[int, ...] | None = None
+    bs: tuple[str, ...] = ("cr",)
+    d: tuple[int, ...] = ()  # how many covariates each margin takes
+    by: str | None = None
+    m: tuple[Orders, ...] | None = None
+    sp: tuple[float | None, ...] | None = None
+    fx: bool = False
+    knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    interaction: bool = False  # ti
+    factors: frozenset[str] = frozenset()
+
+    @property
+    def label(self) -> str:
+        return f"{'ti' if self.interaction else 'te'}({','.join(self.covariates)})"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.covariates + ((self.by,) if self.by else ())
+
+    def __hash__(self) -> int:
+        return hash((self.covariates, self.k, self.bs, self.d, self.by, self.m, self.sp, self.fx, self.interaction))
+
+    def __str__(self) -> str:
+        bs = None if set(self.bs) == {"cr"} else self.bs
+        d = None if set(self.d) == {1} else self.d
+        options = _options(
+            k=self.k, bs=bs, d=d, by=_by(self), m=self.m, sp=self.sp, fx=self.fx or None, knots=_knots_text(self)
+        )
+        return f"{self.label.split('(')[0]}({', '.join([*(_name(n) for n in self.covariates), *options])})"
+
+
+@final
+@dataclass(frozen=True)
+class Linear(Term):
+    """linear(…): each covariate itself, one coefficient each, not penalised."""
+
+    covariates: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        return ",".join(self.covariates)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.covariates
+
+    def __str__(self) -> str:
+        return f"linear({', '.join(_name(n) for n in self.covariates)})"
+
+
+@final
+@dataclass(frozen=True)
+class Factor(Term):
+    """factor(name): one coefficient for each level but the first, not penalised."""
+
+    name: str
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (self.name,)
+
+    def __str__(self) -> str:
+        return f"factor({_name(self.name)})"
+
+
+@final
+@dataclass(frozen=True)
+class Terms:
+    """Terms in order, whether there is an intercept, and the response if a formula named one."""
+
+    terms: tuple[Term, ...] = ()
+    intercept: bool = True
+    response: str | None = None
+
+    def __add__(self, other: Term | Terms) -> Terms:
+        more = other.terms if isinstance(other, Terms) else (other,)
+        if not all(isinstance(term, Term) for term in more):
+            raise TermError(
+                f"`+` collects terms such as s('x'), te('x', 'y'), linear('x'), factor('g'); got {other!r}."
+            )
+        intercept = self.intercept and (other.intercept if isinstance(other, Terms) else True)
+        response = self.response or (other.response if isinstance(other, Terms) else None)
+        return Terms(self.terms + more, intercept, response)
+
+    def __iter__(self) -> Iterator[Term]:
+        return iter(self.terms)
+
+    def __len__(self) -> int:
+        return len(self.terms)
+
+    def __str__(self) -> str:
+        parts = [str(term) for term in self.terms]
+        if not self.intercept:
+            parts.insert(0, "0")
+        right = " + ".join(parts) or "1"
+        return right if self.response is None else f"{_name(self.response)} ~ {right}"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column that some term reads, in order, each once."""
+        return tuple(dict.fromkeys(name for term in self.terms for name in term.columns))
+
+    def without_intercept(self) -> Terms:
+        return replace(self, intercept=False)
+
+    def build(
+        self,
+        columns: Columns,
+        *,
+        knots: Mapping[str, Any] | None = None,
+        periods: Mapping[str, Any] | None = None,
+        intercept: bool | None = None,
+        max_knots: int | None = None,
+    ) -> list[BuiltTerm]:
+        """The terms on these data, one for each smooth (each level of a `by` factor), in order; the intercept is not among them.
+
+        columns: name → (n,) values.  knots: covariate → knot values (two end points for cc, ps, cp); a term's own `knots` come first.
+        periods: covariate → period, or (low, high); cyclic bases use it unless knots are given.
+        intercept: overrides the formula's; without one the first factor has a coefficient for every level.
+        max_knots: thin-plate knots at most (default: see `build.py`).
+
+        >>> import numpy as np
+        >>> x = np.linspace(0, 1, 50)
+        >>> (term,) = Terms((s("x", k=5),)).build({"x": x})
+        >>> term.label, term.design({"x": x}).shape
+        ('s(x)', (50, 4))
+        """
+        from .build import build
+
+        return build(
+            self, columns, knots or {}, periods or {}, self.intercept if intercept is None else intercept, max_knots
+        )
+
+
+# ---- the functions users call ----
+
+
+def s(
+    *covariates: str | Factor,
+    k: int | None = None,
+    bs: str = "tp",
+    by: str | Factor | None = None,
+    m: int | Sequence[int] | None = None,
+    sp: float | Sequence[float | None] | None = None,
+    fx: bool = False,
+    knots: Any = None,
+) -> Smooth:
+    """A smooth function of one or more covariates.
+
+    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), re (random effects), fs (a curve for each level of a factor).
+    k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).  m: order of the penalty (tp), or
+    (degree − 1, order of the differences) (ps, cp).  by: a column that multiplies the function, or a factor: one function a level.
+    sp: fixed smoothing parameter(s).  fx: no penalty.  knots: values, or a mapping from covariate to values.
+
+    >>> str(s("angle", bs="cc", k=20) + s("x", "y"))
+    "s(angle, k=20, bs='cc') + s(x, y)"
+    """
+    names, factors = _names("s", covariates)
+    by, factors = _by_name("s", by, factors)
+    if bs not in BASES:
+        raise TermError(unknown("bs", bs, BASES))
+    label = f"s({','.join(names)})"
+    if k is not None:
+        k = _integer(label, "k", k, 1)
+    if m is not None:
+        m = (
+            tuple(_integer(label, "m", i, 0) for i in m)
+            if isinstance(m, Sequence | np.ndarray)
+            else _integer(label, "m", m, 0)
+        )
+        if bs in ("cr", "cc", "re"):
+            raise TermError(
+                f"{label}: bs={bs!r} takes no m; it is for tp, fs (order of the penalty) and ps, cp (degree − 1, differences)."
+            )
+    dims = {"cr": (1, 1), "cc": (1, 1), "ps": (1, 1), "cp": (1, 1), "tp": (1, 3), "fs": (2, 4), "re": (1, 8)}[bs]
+    if not dims[0] <= len(names) <= dims[1]:
+        raise TermError(
+            f"{label}: bs={bs!r} takes {_range(dims)} covariate(s); got {len(names)}. "
+            + ("Use te() for smooths of several covariates." if dims == (1, 1) else "")
+        )
+    return Smooth(names, k, bs, by, m, _fixed(label, sp), _flag(label, fx), _knots(label, names, knots), factors)
+
+
+def te(
+    *covariates: str,
+    k: int | Sequence[int] | None = None,
+    bs: str | Sequence[str] = "cr",
+    d: Sequence[int] | None = None,
+    by: str | Factor | None = None,
+    m: Any = None,
+    sp: float | Sequence[float | None] | None = None,
+    fx: bool = False,
+    knots: Any = None,
+) -> Tensor:
+    """A tensor-product smooth, for covariates on different scales: one smoothing parameter a margin.
+
+    k, bs, m: one for all margins or one each (5 and 'cr'); d: how many covariates each margin takes, e.g. d=(2, 1) for space × time.
+
+    >>> str(te("x", "t", bs=("cr", "cc"), k=(5, 8)))
+    "te(x, t, k=(5, 8), bs=('cr', 'cc'))"
+    """
+    return _tensor("te", covariates, k, bs, d, by, m, sp, fx, knots)
+
+
+def ti(
+    *covariates: str,
+    k: int | Sequence[int] | None = None,
+    bs: str | Sequence[str] = "cr",
+    d: Sequence[int] | None = None,
+    by: str | Factor | None = None,
+    m: Any = None,
+    sp: float | Sequence[float | None] | None = None,
+    fx: bool = False,
+    knots: Any = None,
+) -> Tensor:
+    """A tensor-product interaction: `te` with the main effects left out, for ti(x) + ti(y) + ti(x, y).
+
+    >>> str(ti("x", "y"))
+    'ti(x, y)'
+    """
+    return _tensor("ti", covariates, k, bs, d, by, m, sp, fx, knots)
+
+
+def linear(*covariates: str) -> Linear:
+    """Straight lines: each covariate times its own coefficient.
+
+    >>> linear("age", "dose").covariates
+    ('age', 'dose')
+    """
+    return Linear(_names("linear", covariates)[0])
+
+
+def factor(name: str) -> Factor:
+    """A category's effect, relative to its first level (levels in sorted order).
+
+    >>> factor("subject").name
+    'subject'
+    """
+    return Factor(_names("factor", (name,))[0][0])
+
+
+def _tensor(
+    function: str, covariates: Sequence[str], k: Any, bs: Any, d: Any, by: Any, m: Any, sp: Any, fx: Any, knots: Any
+) -> Tensor:
+    names, factors = _names(function, covariates)
+    by, factors = _by_name(function, by, factors)
+    label = f"{function}({','.join(names)})"
+    if factors - {by}:
+        raise TermError(f"{label}: margins are numeric; for categories use by=factor(…), or s(…, bs='re') or 'fs'.")
+    if function == "te" and len(names) < 2:
+        raise TermError(f"{label}: te() takes two or more covariates; use s({names[0]}).")
+    sizes = (1,) * len(names) if d is None else tuple(_integer(label, "d", i, 1) for i in _sequence(d))
+    if sum(sizes) != len(names):
+        raise TermError(f"{label}: d={sizes} adds up to {sum(sizes)} covariates; {len(names)} were given.")
+    margins = len(sizes)
+    bases = _each(label, "bs", bs, margins)
+    for b, size in zip(bases, sizes):
+        if b not in MARGINS:
+            raise TermError(f"{label}: " + unknown("a margin's bs", b, MARGINS))
+        if size > 1 and b != "tp":
+            raise TermError(f"{label}: a margin of {size} covariates must be 'tp'; got {b!r}.")
+    ks = None if k is None else tuple(_integer(label, "k", i, 1) for i in _each(label, "k", k, margins))
+    ms: tuple[Orders, ...] | None = None
+    if m is not None:
+        each = _each(label, "m", m, margins) if not isinstance(m, int | np.integer) else [m] * margins
+        ms = tuple(
+            None
+            if i is None
+            else tuple(_integer(label, "m", j, 0) for j in i)
+            if isinstance(i, Sequence)
+            else _integer(label, "m", i, 0)
+            for i in each
+        )
+    return Tensor(
+        names,
+        ks,
+        bases,
+        sizes,
+        by,
+        ms,
+        _fixed(label, sp),
+        _flag(label, fx),
+        _knots(label, names, knots),
+        function == "ti",
+        factors,
+    )
+
+
+# ---- checks of what was written ----
+
+
+def _names(function: str, covariates: Sequence[Any]) -> tuple[tuple[str, ...], frozenset[str]]:
+    names, factors = [], []
+    for covariate in covariates:
+        if isinstance(covariate, Factor):
+            factors.append(covariate.name)
+            covariate = covariate.name
+        if not isinstance(covariate, str) or not covariate:
+            raise TermError(f"{function}() takes column names as strings; got {covariate!r}.")
+        names.append(covariate)
+    if not names:
+        raise TermError(f"{function}() needs at least one column name, e.g. {function}('x').")
+    if len(set(names)) < len(names):
+        raise TermError(f"{function}({', '.join(names)}): a column is named twice.")
+    return tuple(names), frozenset(factors)
+
+
+def _by_name(function: str, by: Any, factors: frozenset[str]) -> tuple[str | None, frozenset[str]]:
+    if by is None:
+        return None, factors
+    (name,), more = _names(f"{function}(by=)", (by,))
+    return name, factors | more
+
+
+def _integer(label: str, what: str, value: Any, least: int) -> int:
+    whole = (
+        isinstance(value, int | float | np.number)
+        and not isinstance(value, bool)
+        and np.isfinite(value)
+        and value == int(value)
+    )
+    if not whole or value < least:
+        raise TermError(f"{label}: {what} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
+
+
+def _flag(label: str, fx: Any) -> bool:
+    if not isinstance(fx, bool | np.bool_):
+        raise TermError(f"{label}: fx must be True or False; got {fx!r}.")
+    return bool(fx)
+
+
+def _sequence(value: Any) -> Sequence[Any]:
+    return value if isinstance(value, list | tuple | np.ndarray) else (value,)
+
+
+def _each(label: str, what: str, value: Any, margins: int) -> tuple[Any, ...]:
+    values = tuple(_sequence(value))
+    if len(values) == 1:
+        values *= margins
+    if len(values) != margins:
+        raise TermError(f"{label}: {what} takes one value or one for each of the {margins} margins; got {len(values)}.")
+    return values
+
+
+def _fixed(label: str, sp: Any) -> tuple[float | None, ...] | None:
+    if sp is None:
+        return None
+    out: list[float | None] = []
+    for value in _sequence(sp):
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, int | float | np.number) or np.isnan(value)
+        ):
+            raise TermError(f"{label}: sp takes numbers, or None where it is to be estimated; got {value!r}.")
+        out.append(None if value is None or value < 0 else float(value))
+    return tuple(out)
+
+
+def _knots(label: str, names: tuple[str, ...], knots: Any) -> dict[str, tuple[float, ...]]:
+    if knots is None:
+        return {}
+    if not isinstance(knots, Mapping):
+        if len(names) == 1:
+            knots = {names[0]: knots}
+        elif isinstance(knots, Sequence | np.ndarray) and len(knots) == len(names):
+            knots = dict(zip(names, knots))
+        else:
+            raise TermError(
+                f"{label}: knots takes one sequence of values for each of {listing(names)}, or a mapping from names."
+            )
+    if strange := [name for name in knots if name not in names]:
+        raise TermError(f"{label}: " + unknown("knots' names", strange[0], names))
+    out = {}
+    for name, values in knots.items():
+        array = np.asarray(values)
+        if array.ndim != 1 or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
+            raise TermError(f"{label}: knots of {name!r} must be a list of finite numbers; got {values!r}.")
+        out[name] = tuple(float(v) for v in array)
+    return out
+
+
+def _range(dims: tuple[int, int]) -> str:
+    return str(dims[0]) if dims[0] == dims[1] else f"{dims[0]} to {dims[1]}"
+
+
+# ---- how a term is written ----
+
+
+def _name(name: str, factors: frozenset[str] = frozenset()) -> str:
+    import keyword
+
+    text = name if name.isidentifier() and not keyword.iskeyword(name) else repr(name)
+    return f"factor({text})" if name in factors else text
+
+
+class _Bare(str):
+    """Text that is written without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _by(term: Smooth | Tensor) -> _Bare | None:
+    return None if term.by is None else _Bare(_name(term.by, term.factors))
+
+
+def _knots_text(term: Smooth | Tensor) -> Any:
+    if not term.knots:
+        return None
+    return term.knots[term.covariates[0]] if len(term.covariates) == 1 else dict(term.knots)
+
+
+def _options(**options: Any) -> list[str]:
+    return [f"{name}={value!r}" for name, value in options.items() if value is not None]
