@@ -207,3 +207,21 @@ def test_without_constrained_delaunay(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(other._triangles) != len(omega._triangles)
     g = lambda y: np.exp(0.3 * y[:, 0] - 0.2 * y[:, 1] ** 2)  # noqa: E731
     assert rule.weights @ g(rule.points) == pytest.approx(expected.weights @ g(expected.points), rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_unions(seed: int) -> None:
+    """Pieces, holes, shared abscissae, vertical edges, points of contact: the cuts cover, and every point is inside."""
+    rng = np.random.default_rng(seed)
+    corners, sides = rng.integers(0, 10, (12, 2)), rng.integers(1, 5, (12, 2))
+    boxes = [shapely.box(*corner, *(corner + side)) for corner, side in zip(corners, sides)]
+    triangles = [shapely.Polygon(10 * rng.random((3, 2))) for _ in range(10)]
+    omega = Window(shapely.union_all(boxes if seed % 2 else triangles))
+    assert omega._slabs.area.sum() == pytest.approx(omega.volume, rel=1e-12)
+    u = rng.random((2000, 2))
+    u[:300] = np.round(u[:300])
+    u[300:600, 1] = np.round(u[300:600, 1])
+    assert omega.contains(omega.from_unit(u)).all()
+    rule = omega.quadrature(5)
+    assert rule.weights.sum() == pytest.approx(omega.volume, rel=1e-12)
+    assert omega.contains(rule.points).all()
