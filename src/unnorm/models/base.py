@@ -150,6 +150,14 @@ class Model(ABC):
         """(N,) values f_θ(y_i | x_i) for N rows."""
 
     @abstractmethod
+    def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        """(N, p) values of ∂f/∂θ."""
+
+    @abstractmethod
+    def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
+        """(p, p) Σ w ∂²f/∂θ² over rows; zero where f is linear."""
+
+    @abstractmethod
     def data_terms(self, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> DataTerms:
         """Σ w f over rows, ready to be evaluated at many θ."""
 

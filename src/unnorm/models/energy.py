@@ -132,6 +132,22 @@ class Energy(Model):
             return rowwise(lambda rows, args: self._rows(theta, rows, args), y, arguments, 8 * (self.size + 8))
 
     @cached_property
+    def _row_slopes(self) -> Callable[..., Any]:
+        import jax
+
+        def slopes(theta: Any, y: Any, arguments: Any) -> Any:
+            return jax.vmap(jax.grad(self._one), in_axes=(None, 0, *[0] * len(arguments)))(theta, y, *arguments)
+
+        return jax.jit(slopes)
+
+    def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        with x64():
+            return rowwise(lambda rows, args: self._row_slopes(theta, rows, args), y, arguments, 16 * (self.size + 8))
+
+    def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
+        return self.data_terms(y, arguments, weight).derivatives(theta)[2]
+
+    @cached_property
     def _row_kernels(self) -> tuple[Callable[..., Any], Callable[..., Any]]:
         import jax
 

@@ -132,6 +132,12 @@ class ExponentialFamily(Model):
     def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
         return self.statistics_at(y, arguments) @ theta
 
+    def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        return self.statistics_at(y, arguments)
+
+    def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
+        return np.zeros((self.size, self.size))
+
     def data_terms(self, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> DataTerms:
         return LinearDataTerms(weight @ self.statistics_at(y, arguments))
 

@@ -12,6 +12,7 @@ from .._numerics import Rng
 from ..data import Observations
 from ..models.base import Model
 from ..normalisers import Normaliser
+from .sandwich import ErrorParts
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Solution:
     value: float  # the objective itself at the maximum
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
+    errors: ErrorParts | None = None  # where reference points were drawn: sampling and reference error apart
 
 
 class Problem(ABC):

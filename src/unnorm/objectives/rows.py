@@ -1,0 +1,206 @@
+"""Objectives that are sums over rows, Σ_r ℓ_r(η_r) with η = f_θ + ν + offset: logistic and importance-weighted Poisson.
+
+The ν block is diagonal (each row has one ν), so it is profiled out whatever its size: 10⁵ constants cost a few sums.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from ..models.base import Model
+from ..normalisers import Layout
+from .base import Derivatives, Problem, Solution
+from .sandwich import Scores, error_parts
+
+
+@dataclass(frozen=True)
+class RowTerms:
+    """Σ ℓ, and for each row ℓ'(η) and −ℓ''(η)."""
+
+    value: float
+    slope: np.ndarray
+    curvature: np.ndarray
+
+
+class RowLikelihood(ABC):
+    """ℓ_r(η_r), concave in η."""
+
+    @abstractmethod
+    def at(self, eta: np.ndarray) -> RowTerms: ...
+
+
+@final
+@dataclass(frozen=True)
+class LogisticRows(RowLikelihood):
+    """w {z η − log(1 + e^η)}: 𝓡^m of Theorem 7."""
+
+    z: np.ndarray  # 1 for data, 0 for reference points
+    w: np.ndarray
+
+    def at(self, eta: np.ndarray) -> RowTerms:
+        p = 1 / (1 + np.exp(-np.abs(eta)))
+        p = np.where(eta >= 0, p, 1 - p)
+        value = float(self.w @ (self.z * eta - np.logaddexp(0, eta)))
+        return RowTerms(value, self.w * (self.z - p), self.w * p * (1 - p))
+
+
+@final
+@dataclass(frozen=True)
+class PoissonRows(RowLikelihood):
+    """a η − b e^η: data have a = w, b = 0; reference points a = 0, b = w/(k q)."""
+
+    a: np.ndarray
+    b: np.ndarray
+
+    def at(self, eta: np.ndarray) -> RowTerms:
+        with np.errstate(over="ignore"):
+            mass = np.where(self.b > 0, self.b * np.exp(eta), 0.0)
+        return RowTerms(float(self.a @ eta - mass.sum()), self.a - mass, mass)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a contrast as a problem sees them; `unit` says which rows form one independent piece of the sum."""
+
+    y: np.ndarray  # (N, d)
+    arguments: tuple[Any, ...]  # contexts as f sees them, first axis N
+    offset: np.ndarray  # (N,)
+    data: np.ndarray  # (N,) bool: True for observations, False for reference points
+    unit: np.ndarray  # (N,) int: the observation that the row belongs to (its context)
+    randomisation: np.ndarray  # (N,) int: 0 for data, 1..R for reference points
+    scheme: str  # "iid" where reference points are independent draws, else the name of the point scheme
+    per_context: bool  # reference points belong to contexts (chains, regressions), or to all data alike (IID)
+    group: np.ndarray | None = None  # (n,) cluster of each observation, for robust errors
+
+
+@final
+@dataclass(frozen=True)
+class RowProblem(Problem):
+    """max over (θ, ν) of Σ_r ℓ_r(f_θ(y_r|x_r) + ν_{g(r)} + offset_r)."""
+
+    model: Model
+    rows: Rows
+    likelihood: RowLikelihood
+    layout: Layout  # ν of each ROW: `of` has length N
+    information_equality: bool  # with IID points and a correct model, −H is the covariance of the score
+    about: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.names
+
+    @property
+    def start(self) -> np.ndarray:
+        return self.model.start
+
+    @property
+    def concave(self) -> bool:
+        return self.model.linear
+
+    @cached_property
+    def _statistics(self) -> np.ndarray | None:
+        """∂f/∂θ once for all where f is linear."""
+        return self.model.jacobian(self.start, self.rows.y, self.rows.arguments) if self.model.linear else None
+
+    def log_f(self, theta: np.ndarray) -> np.ndarray:
+        if self._statistics is not None:
+            return self._statistics @ theta
+        return self.model.log_f(theta, self.rows.y, self.rows.arguments)
+
+    def jacobian(self, theta: np.ndarray) -> np.ndarray:
+        if self._statistics is not None:
+            return self._statistics
+        return self.model.jacobian(theta, self.rows.y, self.rows.arguments)
+
+    def _sum(self, values: np.ndarray) -> np.ndarray:
+        return np.bincount(self.layout.of, weights=values, minlength=self.layout.size)[: self.layout.size]
+
+    def nu_star(self, base: np.ndarray) -> np.ndarray:
+        """The maximising ν for η = base + ν: Newton in all constants at once, each step bounded (ℓ is concave)."""
+        if self.layout.fixed is not None:
+            return np.zeros(0)
+        nu = np.zeros(self.layout.size)
+        for _ in range(200):
+            t = self.likelihood.at(base + nu[self.layout.of])
+            slope, curvature = self._sum(t.slope), self._sum(t.curvature)
+            step = np.clip(slope / np.maximum(curvature, 1e-12), -2.0, 2.0)
+            nu += step
+            if np.max(np.abs(step)) < 1e-11 * (1 + np.max(np.abs(nu))):
+                break
+        return nu
+
+    def eta(self, theta: np.ndarray, nu: np.ndarray) -> np.ndarray:
+        constant = self.layout.fixed if self.layout.fixed is not None else nu[self.layout.of]
+        return self.log_f(theta) + constant + self.rows.offset
+
+    def joint_value(self, theta: np.ndarray, nu: np.ndarray) -> float:
+        """The objective at any (θ, ν)."""
+        return self.likelihood.at(self.eta(theta, nu)).value
+
+    def value(self, theta: np.ndarray) -> float:
+        base = self.log_f(theta) + self.rows.offset
+        return self.joint_value(theta, self.nu_star(base))
+
+    def _blocks(self, theta: np.ndarray) -> tuple[RowTerms, np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Terms, ν*, J, −H_θθ, −H_νθ (q, p), −H_νν (q,) at (θ, ν*(θ))."""
+        nu = self.nu_star(self.log_f(theta) + self.rows.offset)
+        t = self.likelihood.at(self.eta(theta, nu))
+        J = self.jacobian(theta)
+        WJ = t.curvature[:, None] * J
+        A = J.T @ WJ - self.model.curvature(theta, self.rows.y, self.rows.arguments, t.slope)
+        cross = np.stack([self._sum(WJ[:, j]) for j in range(J.shape[1])], axis=1)
+        return t, nu, J, A, cross, self._sum(t.curvature)
+
+    def derivatives(self, theta: np.ndarray) -> Derivatives:
+        t, _, J, A, cross, d = self._blocks(theta)
+        schur = A - (cross.T / np.maximum(d, 1e-300)) @ cross
+        return Derivatives(t.value, J.T @ t.slope, schur, np.einsum("np,n,np->p", J, t.curvature, J))
+
+    def unbounded(self, direction: np.ndarray) -> bool:
+        """Complete separation along d: data lie at or beyond all reference points of their ν (Albert & Anderson)."""
+        if not self.concave or self.layout.fixed is not None or self._statistics is None:
+            return False
+        score = self._statistics @ direction
+        low = np.full(self.layout.size, np.inf)
+        high = np.full(self.layout.size, -np.inf)
+        data = self.rows.data
+        np.minimum.at(low, self.layout.of[data], score[data])
+        np.maximum.at(high, self.layout.of[~data], score[~data])
+        width = float(np.max(score) - np.min(score))
+        return bool(np.all(low >= high - 1e-9 * width)) and width > 0
+
+    def solution(self, theta: np.ndarray) -> Solution:
+        rows = self.rows
+        t, nu, J, A, cross, d = self._blocks(theta)
+        slope_nu = -cross / np.maximum(d, 1e-300)[:, None]  # dν*/dθ
+        information = A - (cross.T / np.maximum(d, 1e-300)) @ cross
+        # A row's score in θ after ν is profiled out: ℓ' (∂f + dν*/dθ).
+        projected = J if self.layout.fixed is not None else J + slope_nu[self.layout.of]
+        errors = error_parts(
+            Scores(t.slope[:, None] * projected, rows.data, rows.unit, rows.randomisation, rows.group),
+            information,
+            iid_points=rows.scheme == "iid",
+            per_context=rows.per_context,
+            information_equality=self.information_equality,
+        )
+        nu_se = None
+        if self.layout.fixed is not None:
+            nu, nu_se = np.array([self.layout.fixed]), np.zeros(1)
+        elif self.layout.size == 1:
+            nu_se = _nu_error(slope_nu, d, errors.total, rows)
+        return Solution(
+            theta, errors.total, nu, nu_se, t.value, t.value, (*self.notes, *errors.notes), dict(self.about), errors
+        )
+
+
+def _nu_error(slope: np.ndarray, d: np.ndarray, covariance: np.ndarray, rows: Rows) -> np.ndarray:
+    """se(ν): the Hessian's variance less 1/n + 1/m, as for a case-control intercept (Prentice & Pyke 1979)."""
+    n, m = int(rows.data.sum()), int((~rows.data).sum())
+    variance = 1 / d + np.einsum("up,pq,uq->u", slope, covariance, slope) - 1 / n - 1 / m
+    return np.sqrt(np.maximum(variance, 0.0))

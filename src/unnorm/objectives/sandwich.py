@@ -1,0 +1,113 @@
+"""Total error = sampling error + reference error: S⁻¹ (Σ1 + Σ2) S⁻¹ (Baddeley, Coeurjolly, Rubak & Waagepetersen 2014).
+
+S is the negative Hessian, Σ1 the variance of the data's score, Σ2 that of the reference points'. For an observation t
+with score u_t and reference scores r_tj (ν profiled out), g_t = u_t + Σ_j r_tj has mean zero given the context, so that
+
+- Σ2 for IID points is the sum over contexts of k times the sample covariance of r_tj;
+- Σ2 for randomised lattices, Sobol points and strata comes from a few independent randomisations with score sums G_r:
+  R/(R−1) Σ_r (G_r − Ḡ)(G_r − Ḡ)ᵀ;
+- Σ1 is S − Σ2(IID) for the logistic objective: with IID points and a correct model the Hessian is the variance of the
+  score, and the data do not know how the points were drawn. Otherwise Σ1 = Σ_t [u_t u_tᵀ − sym(u_t v_tᵀ)], where
+  v_t = −Σ_j r_tj is an independent unbiased estimate of E u_t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Score contributions (N, p) by row; which are data, share a context, were drawn together, cluster together."""
+
+    value: np.ndarray
+    data: np.ndarray
+    unit: np.ndarray
+    randomisation: np.ndarray
+    group: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class ErrorParts:
+    """Covariances of θ̂: total, and its two parts; robust where clusters were given."""
+
+    total: np.ndarray
+    sampling: np.ndarray
+    reference: np.ndarray
+    notes: tuple[str, ...] = ()
+    robust: np.ndarray | None = None
+
+
+def sum_by(values: np.ndarray, label: np.ndarray, size: int) -> np.ndarray:
+    """(size, p) sums of rows by label."""
+    return np.stack([np.bincount(label, values[:, j], size) for j in range(values.shape[1])], axis=1)
+
+
+def error_parts(
+    scores: Scores, information: np.ndarray, *, iid_points: bool, per_context: bool, information_equality: bool
+) -> ErrorParts:
+    """Split the covariance of θ̂ into what the data's randomness and the reference points' randomness contribute."""
+    bread = np.linalg.inv(information)
+    u, r = scores.value[scores.data], scores.value[~scores.data]
+    unit_u, unit_r = scores.unit[scores.data], scores.unit[~scores.data]
+    randomisation = scores.randomisation[~scores.data]
+    spread_iid = _iid_spread(r, unit_r, per_context, evenly=not iid_points)
+    notes: tuple[str, ...] = ()
+    count = int(randomisation.max(initial=1))
+    if iid_points:
+        sigma2 = spread_iid
+    elif count > 1:
+        G = sum_by(r, randomisation - 1, count)
+        centred = G - G.mean(axis=0)
+        sigma2 = count / (count - 1) * centred.T @ centred
+    else:
+        sigma2 = spread_iid
+        notes = (
+            "One randomisation of the reference points: their error cannot be estimated, and that of IID points stands "
+            "in for it, which is larger. Use randomisations=4 or more on the point scheme.",
+        )
+    sigma1 = information - spread_iid if information_equality else _data_spread(u, unit_u, r, unit_r, per_context)
+    sampling = bread @ _psd(sigma1) @ bread
+    reference = bread @ _psd(sigma2) @ bread
+    robust = None
+    if scores.group is not None:
+        labels, of = np.unique(scores.group, return_inverse=True)
+        g = sum_by(scores.value, of[scores.unit], len(labels))
+        scale = len(labels) / max(len(labels) - 1, 1)
+        robust = scale * bread @ (g.T @ g) @ bread
+    return ErrorParts(sampling + reference, sampling, reference, notes, robust)
+
+
+def _iid_spread(r: np.ndarray, unit: np.ndarray, per_context: bool, evenly: bool) -> np.ndarray:
+    """Σ2 if the points were IID. Points spread evenly represent q itself: their variance has divisor k, not k − 1."""
+    if not per_context:
+        centred = r - r.mean(axis=0)
+        return centred.T @ centred * (1.0 if evenly else len(r) / max(len(r) - 1, 1))
+    size = int(unit.max(initial=0)) + 1
+    k = np.bincount(unit, minlength=size).astype(float)
+    total = sum_by(r, unit, size)
+    centred = r - (total / np.maximum(k, 1)[:, None])[unit]
+    factor = np.ones(size) if evenly else k / np.maximum(k - 1, 1)
+    if k.max(initial=0) == 1:  # one point per context: neighbours in the order of drawing stand in for redraws
+        steps = np.diff(r, axis=0)
+        return 0.5 * steps.T @ steps
+    return (centred * factor[unit][:, None]).T @ centred
+
+
+def _data_spread(u: np.ndarray, unit_u: np.ndarray, r: np.ndarray, unit_r: np.ndarray, per_context: bool) -> np.ndarray:
+    """Σ1 without the information equality."""
+    if not per_context:
+        centred = u - u.mean(axis=0)
+        return centred.T @ centred * len(u) / max(len(u) - 1, 1)
+    size = int(max(unit_u.max(initial=0), unit_r.max(initial=0))) + 1
+    data, v = sum_by(u, unit_u, size), -sum_by(r, unit_r, size)
+    cross = data.T @ v
+    return data.T @ data - (cross + cross.T) / 2
+
+
+def _psd(matrix: np.ndarray) -> np.ndarray:
+    """The nearest positive semi-definite matrix: a difference of estimates may stray below zero."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T
