@@ -18,7 +18,7 @@ import numpy as np
 from .._numerics import x64
 from ..data import Observations
 from ..domains.base import Domain
-from ..errors import InputError, listing
+from ..errors import CombinationError, InputError, listing
 from .batching import chunk_length, chunks, tree_leaves, tree_take
 
 
@@ -144,6 +144,13 @@ class Model(ABC):
     @abstractmethod
     def flatten(self, theta: Any) -> np.ndarray:
         """The inverse of `unflatten`; flat vectors pass through."""
+
+    def one(self, theta: Any, y: Any, *arguments: Any) -> Any:
+        """f_θ(y|x) for one point y of shape (d,) and flat θ, traceable by JAX: what stochastic estimation compiles."""
+        raise CombinationError(
+            f"{type(self).__name__} has no JAX function of one point, which SGD and Langevin need. "
+            "Use un.ExponentialFamily or un.Energy."
+        )
 
     @abstractmethod
     def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:

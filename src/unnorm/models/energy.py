@@ -117,6 +117,9 @@ class Energy(Model):
             raise InputError(f"f must return one number for one point; got shape {value.shape}.")
         return value
 
+    def one(self, theta: Any, y: Any, *arguments: Any) -> Any:
+        return self._one(theta, y, *arguments)
+
     @cached_property
     def _rows(self) -> Callable[..., Any]:
         import jax
