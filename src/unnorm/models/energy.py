@@ -117,6 +117,10 @@ class Energy(Model):
             raise InputError(f"f must return one number for one point; got shape {value.shape}.")
         return value
 
+    def unravel(self, theta: Any) -> Any:
+        """The user's tree from the flat θ, traceable by JAX."""
+        return self._flat[1](theta)
+
     def one(self, theta: Any, y: Any, *arguments: Any) -> Any:
         return self._one(theta, y, *arguments)
 
