@@ -28,7 +28,8 @@ class Integrals:
     model: Model
     context: Context
     rule: Quadrature
-    order: int | None  # None: the domain's default
+    order: int | None  # None on finite domains: enumeration
+    open: bool = True  # whether the order is ours to raise
     doublings: int = 0
 
     @cached_property
@@ -43,25 +44,21 @@ class Integrals:
 
     def finer(self) -> Integrals:
         """The rule of twice the order."""
-        order = 2 * (self.order or self._default_order())
+        order = 2 * (self.order or 1)
         return replace(self, rule=self.model.domain.quadrature(order), order=order, doublings=self.doublings + 1)
 
-    def _default_order(self) -> int:
-        return default_order(self.model)
+    def finest(self) -> Integrals:
+        """The yardstick: twice the order, and never below the domain's own default, to miss no narrow peak."""
+        order = max(2 * (self.order or 1), self.model.domain.default_order or 1)
+        return replace(self, rule=self.model.domain.quadrature(order), order=order)
 
     def error(self, theta: np.ndarray, most: int = 200) -> float:
-        """max_u |log Z_u − log Z_u by the finer rule| over at most `most` contexts spread over the data."""
+        """max_u |log Z_u − log Z_u by the finest rule| over at most `most` contexts spread over the data."""
         if self.rule.exact:
             return 0.0
         some = np.unique(np.linspace(0, self.context.size - 1, min(most, self.context.size)).astype(int))
         part = replace(self, context=Context(self.context.at(some), np.arange(len(some)), len(some)))
-        return float(np.max(np.abs(part.log_z(theta) - part.finer().log_z(theta))))
-
-
-def default_order(model: Model) -> int:
-    """Nodes along each axis of the domain's default rule."""
-    rule = model.domain.quadrature()
-    return max(2, round(len(rule.points) ** (1 / max(model.domain.cube_dim, 1))))
+        return float(np.max(np.abs(part.log_z(theta) - part.finest().log_z(theta))))
 
 
 @dataclass(frozen=True)
@@ -254,7 +251,7 @@ def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...],
 
 def _refined(integrals: Integrals, theta: np.ndarray) -> Integrals | None:
     """The finer rule where the present one is not accurate enough at θ and the user left the order open."""
-    if integrals.rule.exact or (integrals.order is not None and integrals.doublings == 0):
+    if integrals.rule.exact or not integrals.open:
         return None
     if integrals.doublings >= MOST_DOUBLINGS or integrals.error(theta) <= QUADRATURE_TOLERANCE:
         return None
@@ -267,8 +264,12 @@ def _refined(integrals: Integrals, theta: np.ndarray) -> Integrals | None:
 def _parts(model: Model, obs: Observations, order: int | None) -> tuple[DataTerms, Integrals, np.ndarray]:
     context = model.contexts(obs)
     rows = context.at(context.of)
-    rule = model.domain.quadrature(order)
-    return model.data_terms(obs.outcome, rows, obs.weights), Integrals(model, context, rule, order), obs.weights
+    default = model.domain.default_order
+    is_open = order is None and default is not None
+    if order is None and default is not None:
+        order = max(8, default // 4)  # smooth f needs few nodes; `refined` doubles them until log Z is known to 1e-7
+    integrals = Integrals(model, context, model.domain.quadrature(order), order, is_open)
+    return model.data_terms(obs.outcome, rows, obs.weights), integrals, obs.weights
 
 
 @final

@@ -97,12 +97,15 @@ def _move(
     """Halve the step until the objective rises (Armijo); a step whose gain is below rounding is taken as it is."""
     length = 1.0
     rounding = 1e-13 * (1 + abs(now.value))
+    ahead = problem.derivatives(theta + step)  # most full steps are taken, and their derivatives are needed next
+    if np.isfinite(ahead.value) and ahead.value >= now.value + 1e-4 * gain - rounding:
+        return theta + step, ahead, True
     for _ in range(40):
+        length /= 2
         trial = theta + length * step
         value = problem.value(trial)
         if np.isfinite(value) and value >= now.value + 1e-4 * length * gain - rounding:
             return trial, problem.derivatives(trial), True
-        length /= 2
     return theta, now, False
 
 
