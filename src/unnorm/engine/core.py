@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..errors import InputError, UnnormWarning, listing, unknown
+from . import families
+from .criteria import Criterion, Laplace, Prediction
+from .design import Design, cores, pool
+from .outer import Clock, Found, Problem, smooth
+from .penalties import Penalties
+from .segment import Rows, Segment
 from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
-    from .design import Design
 
 __all__ = ["INTERCEPT", "Smoothed", "build_design", "fit_many", "smooth_fit"]
+
+
+METHODS = ("REML", "ML", "GCV", "CV")
+_TOLERANCE = 1e-6  # nats: of the criterion, and of the penalised likelihood
+_MANY = 100_000  # rows from which a first fit on some of the contexts pays
+_FEW = 30_000  # rows of that first fit, at least
 
 
 def build_design(
@@ -22,12 +36,16 @@ def build_design(
     *,
     intercept: bool = True,
     context: np.ndarray | None = None,
+    rows: int | None = None,
 ) -> Design:
-    """Rows in compact form. `context` (n,) integers: rows of one context share the covariates of context-level terms.
+    """Rows in compact form. `context` (n,): rows of one context share the covariates of context-level terms.
 
-    Without it, contexts are found where a term's covariates take at most n/4 distinct combinations.
+    Without it, contexts are found where a term of several covariates takes at most n/4 distinct combinations of them. `rows` = n is needed
+    only where there are no terms.
     """
-    raise NotImplementedError
+    from .layout import build
+
+    return build(terms, columns, intercept, context, rows)
 
 
 def smooth_fit(
@@ -50,14 +68,179 @@ def smooth_fit(
 
     y, weights, offset: in the caller's row order, as `columns` were. `sp`: smoothing parameters that the user fixes, by penalty
     label or one per penalty (negative = estimate), on top of the terms' own `fixed_sp`. `groups` (n,), `folds`, `rng` serve method="CV"
-    (rows of one group, by default of one context, stay together). `start`: a fit of the same design to start from.
+    (rows of one group, by default of one context, stay together). `start`: a fit of the same terms to start from.
 
     Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns UnnormWarning
     where it stops before convergence (also in `.converged`, `.reason`).
     """
-    raise NotImplementedError
+    began = time.perf_counter()
+    if method not in METHODS:
+        raise InputError(unknown("method", method, METHODS))
+    clock = Clock()
+    given = families.checked(family, y, weights, offset, design.rows)
+    rows = Rows(*(_writable(design.sort(part) if part.size else part) for part in (given.y, given.weights, given.offset)))
+    fixed = _fixed(design.penalties, design.fixed, sp)
+    free = np.isnan(fixed)
+    count = int(np.sum(rows.weights > 0)) if rows.weights.size else design.rows
+    threads = cores() if threads is None else threads
+    constant, saturated = families.constant(family, rows), families.saturated(family, rows)
+    null_intercept, null_loglik = families.null_fit(family, rows)
+    code = families.FAMILIES[family]
+    problem = Problem(design, rows, family, code, constant, count, free, threads, clock)
+    criterion: Criterion = Prediction(saturated + constant) if method == "GCV" else Laplace(method != "ML")
+
+    beta = np.zeros(design.size)
+    if INTERCEPT in design.slices:
+        beta[0] = null_intercept
+    rho: np.ndarray | None = None
+    if start is not None:
+        beta, rho = design.to_flat(start.beta), start.rho
+    elif design.rows >= _MANY and family != "gaussian":
+        since = time.perf_counter()
+        beta, rho = _from_some(problem, criterion, beta, fixed, max_outer)
+        clock.add("first fit on some contexts", since)
+    if not free.all():
+        rho = np.where(free, 0.0 if rho is None else rho, fixed)
+        if free.any() and start is None and design.rows < _MANY:
+            rho = _mixed_start(problem, beta, fixed)
+    found = smooth(problem, criterion, beta, rho, _TOLERANCE, max_outer)
+    if method == "CV" and free.any():
+        from .crossval import choose
+
+        since = time.perf_counter()
+        found = choose(problem, criterion, found, groups, folds, rng, saturated, _TOLERANCE, max_outer)
+        clock.add("cross-validation", since)
+    if not found.converged:
+        warnings.warn(found.reason, UnnormWarning, stacklevel=2)
+    result = _result(problem, criterion, found, given, method if free.any() else "fixed", saturated, null_loglik)
+    clock.seconds["fit"] = time.perf_counter() - began
+    return result
+
+
+def _writable(array: np.ndarray) -> np.ndarray:
+    """C-contiguous and writable: the kernels are compiled for one kind of array only."""
+    return np.require(array, requirements=("C", "W"))
+
+
+def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequence[float] | None) -> np.ndarray:
+    """log λ where it is fixed, nan where it is to be estimated."""
+    values = own.copy()
+    if isinstance(sp, Mapping):
+        for label, value in sp.items():
+            if label not in penalties.labels:
+                raise InputError(unknown("A smoothing parameter's label", label, penalties.labels))
+            values[penalties.labels.index(label)] = value
+    elif sp is not None:
+        given = np.asarray(sp, dtype=np.float64)
+        if given.shape != (penalties.count,):
+            raise InputError(
+                f"sp must have one value for each of the {penalties.count} penalties ({listing(penalties.labels)}); got shape {given.shape}."
+            )
+        values = np.where(given >= 0, given, values)
+    values = np.where(values < 0, np.nan, values)
+    return np.log(np.maximum(values, 1e-12))
+
+
+def _mixed_start(problem: Problem, beta: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+    """Starting ρ from the data where it is free, the user's where it is fixed."""
+    from .outer import starting_rho
+
+    cross = problem.design.sweep(problem.rows, problem.code, beta, problem.threads)[2]
+    return np.where(np.isnan(fixed), starting_rho(cross, problem.design.penalties), fixed)
+
+
+def _from_some(problem: Problem, criterion: Criterion, beta: np.ndarray, fixed: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray | None]:
+    """β and ρ from every k-th run: most iterations then happen on few rows. λ = φ/σ² does not depend on how many rows there are."""
+    from ..errors import EstimationError
+
+    design = problem.design
+    every = max(1, int(design.rows / max(_FEW, design.rows // 20)))
+    if every < 3 or design.levels:
+        return beta, None
+    part, taken = design.take(lambda k, segment: np.arange(0, segment.runs, every))
+    rows = problem.rows
+    some = Rows(rows.y[taken], rows.weights[taken] if rows.weights.size else rows.weights, rows.offset[taken] if rows.offset.size else rows.offset)
+    small = Problem(part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock())
+    start = None
+    try:
+        if not problem.free.all():
+            start = _mixed_start(small, beta, fixed)
+        found = smooth(small, criterion, beta, start, 1e-3, most)
+    except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
+        return beta, None
+    return found.at.state.beta, found.at.state.rho
+
+
+def _result(
+    problem: Problem, criterion: Criterion, found: Found, given: Rows, method: str, saturated: float, null_loglik: float
+) -> Smoothed:
+    """Everything that is reported, in the terms' coordinates."""
+    since = time.perf_counter()
+    design, penalties = problem.design, problem.design.penalties
+    state, working = found.at.state, found.working
+    lam = np.exp(state.rho)
+    step = state.beta - working.beta
+    loglik = working.loglik + float(step @ working.score) - 0.5 * float(step @ working.cross.dot(step))
+    deviance = 2.0 * (saturated - loglik)
+    edf, edf1 = _degrees(design, penalties, state.inverse, lam)
+    gaussian = problem.family == "gaussian"
+    scale = deviance / max(problem.count - edf.sum(), 1e-300) if gaussian else 1.0
+    full = loglik + problem.constant
+    if gaussian:
+        n = problem.count
+        full = -0.5 * n * (np.log(2 * np.pi * deviance / n) + 1.0) + problem.constant
+    free = problem.free
+    hessian = np.where(np.outer(free, free), found.at.hessian, 0.0)
+    flat = free & (np.abs(np.diag(hessian)) < 1e-3) & (np.abs(found.at.gradient) < 1e-3)
+    problem.clock.add("result", since)
+    counts = problem.clock.counts
+    return Smoothed(
+        design=design, family=problem.family, method=method, beta=design.to_user(state.beta), slices=design.slices,
+        sp_labels=penalties.labels, rho=state.rho, estimated=free, flat=flat, score=criterion.report(working, found.at.value),
+        gradient=np.where(free, found.gradient, 0.0), hessian=hessian, dbeta_drho=design.to_user(state.slopes),
+        loglik=full, deviance=deviance, null_deviance=2.0 * (saturated - null_loglik), scale=scale, scale_known=not gaussian,
+        rows=problem.count, edf=edf, edf1=edf1, converged=found.converged, reason=found.reason,
+        iterations={"outer": found.iterations, "passes": counts.get("passes", 0), "leverage passes": counts.get("leverage passes", 0)},
+        timings=problem.clock.seconds, inverse=state.inverse, cross=working.cross, offset=given.offset,
+    )  # fmt: skip
+
+
+def _degrees(design: Design, penalties: Penalties, inverse: Any, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """diag F and diag(2F − FF) in the terms' coordinates: F = I − PS, 2F − FF = I − PSPS."""
+    edf, edf1 = np.empty(design.size), np.empty(design.size)
+    at = penalties.starts
+    blocks = penalties.blocks(lam)
+    for k, s in enumerate(blocks):
+        here = np.arange(at[k], at[k + 1])
+        if here.size == 0:
+            continue
+        rows = inverse.rows(here) if inverse.own else inverse.sigma
+        middle = np.empty(rows.shape)
+        for other, block in enumerate(blocks):
+            middle[:, at[other] : at[other + 1]] = rows[:, at[other] : at[other + 1]] @ block
+        ps = rows[:, here] @ s
+        psps = (middle @ rows.T) @ s
+        for place in design.placements:
+            if at[k] <= place.flat.start < at[k + 1] or (place.flat.start == at[k] and place.flat.stop > at[k]):
+                inside = slice(place.flat.start - at[k], place.flat.stop - at[k])
+                u = place.rotation
+                edf[place.user] = 1.0 - np.einsum("ij,jk,ik->i", u, ps[inside, inside], u, optimize=True)
+                edf1[place.user] = 1.0 - np.einsum("ij,jk,ik->i", u, psps[inside, inside], u, optimize=True)
+    return edf, edf1
 
 
 def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = None) -> list[Smoothed]:
-    """Independent problems on all cores: each a mapping with `terms`, `columns` (or `design`) and `smooth_fit`'s arguments."""
-    raise NotImplementedError
+    """Independent problems on all cores: each a mapping with `terms` and `columns` (or `design`) and `smooth_fit`'s arguments."""
+    threads = cores() if threads is None else threads
+
+    def one(problem: Mapping[str, Any]) -> Smoothed:
+        rest = dict(problem)
+        design = rest.pop("design", None)
+        build = {name: rest.pop(name) for name in ("terms", "columns", "intercept", "context", "rows") if name in rest}
+        if design is None:
+            design = build_design(build.pop("terms"), build.pop("columns"), **build)
+        return smooth_fit(design, threads=1 if threads > 1 else None, **rest)
+
+    if threads <= 1 or len(problems) <= 1:
+        return [one(problem) for problem in problems]
+    return list(pool(threads).map(one, problems))

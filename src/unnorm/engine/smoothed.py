@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import InputError, unknown
+
 if TYPE_CHECKING:
-    from .arrow import ArrowInverse
-    from .design import Design
+    from .arrow import Arrow, ArrowInverse
+    from .design import Design, Placement
 
 INTERCEPT = "(Intercept)"
 
@@ -38,7 +40,7 @@ class Smoothed:
     hessian: np.ndarray  # (M, M) of the criterion in ρ; rows of fixed parameters are zero
     dbeta_drho: np.ndarray  # (p, M) = −H⁻¹ λ_j S_j β̂
 
-    loglik: float  # with its constants, at β̂ and the scale below
+    loglik: float  # with its constants; Gaussian: at the maximum likelihood scale deviance/n, as mgcv's logLik
     deviance: float
     null_deviance: float  # of the intercept (and offset) alone
     scale: float  # 1 where known; Gaussian: deviance / (n − edf)
@@ -51,7 +53,9 @@ class Smoothed:
     reason: str  # a sentence
     iterations: Mapping[str, int]  # "outer", "passes", "leverage passes"
     timings: Mapping[str, float]  # seconds by stage
-    inverse: ArrowInverse = field(repr=False)  # (XᵀWX + S)⁻¹ by blocks, unscaled
+    inverse: ArrowInverse = field(repr=False)  # (XᵀWX + S)⁻¹ by blocks, unscaled, in the engine's coordinates
+    cross: Arrow = field(repr=False)  # XᵀWX likewise
+    offset: np.ndarray = field(repr=False)  # as given; empty where absent
 
     @property
     def size(self) -> int:
@@ -61,22 +65,72 @@ class Smoothed:
     @property
     def Vp(self) -> np.ndarray:
         """Bayesian covariance φ (XᵀWX + S)⁻¹, dense (p, p); refused above 20,000 coefficients: use `covariance_block`."""
-        raise NotImplementedError
+        return self.scale * self._turned(self._dense())
 
     @property
     def Ve(self) -> np.ndarray:
         """Frequentist covariance φ (XᵀWX + S)⁻¹ XᵀWX (XᵀWX + S)⁻¹, dense (p, p)."""
-        raise NotImplementedError
+        p = self._dense()
+        return self.scale * self._turned(p - p @ self._times_penalty(p).T)
 
     @property
     def F(self) -> np.ndarray:
-        """(XᵀWX + S)⁻¹ XᵀWX, dense (p, p): its diagonal is `edf`."""
-        raise NotImplementedError
+        """(XᵀWX + S)⁻¹ XᵀWX = I − (XᵀWX + S)⁻¹ S, dense (p, p): its diagonal is `edf`."""
+        p = self._dense()
+        return self._turned(np.eye(self.size) - self._times_penalty(p))
+
+    @property
+    def XtWX(self) -> np.ndarray:
+        """The weighted cross-product at β̂, dense (p, p)."""
+        return self._turned(self.cross.dense())
+
+    @property
+    def penalty(self) -> np.ndarray:
+        """S_λ = Σ_j λ_j S_j at ρ̂, dense (p, p)."""
+        return self._turned(self._times_penalty(np.eye(self.size)))
 
     def covariance_block(self, a: str, b: str | None = None) -> np.ndarray:
         """The rows of Vp of term `a` and the columns of term `b` (default: `a` again), without the dense matrix."""
-        raise NotImplementedError
+        first, second = self._places(a), self._places(a if b is None else b)
+        out = np.zeros((_size(self.slices[a]), _size(self.slices[a if b is None else b])))
+        for place in first:
+            rows = self.inverse.rows(np.arange(place.flat.start, place.flat.stop))
+            for other in second:
+                block = place.rotation @ rows[:, other.flat] @ other.rotation.T
+                at = np.ix_(place.user - self.slices[a].start, other.user - self.slices[a if b is None else b].start)
+                out[at] = self.scale * block
+        return out
 
     def linear_predictor(self) -> np.ndarray:
         """η = Xβ̂ + offset at the fitted rows, in the caller's order."""
-        raise NotImplementedError
+        eta = self.design.unsort(self.design.predict(self.design.to_flat(self.beta)))
+        return eta + self.offset if self.offset.size else eta
+
+    def _dense(self) -> np.ndarray:
+        if self.size > 20_000:
+            raise InputError(
+                f"The dense covariance of {self.size} coefficients would take {self.size**2 * 8 / 1e9:.0f} GB. Use covariance_block."
+            )
+        return self.inverse.dense()
+
+    def _times_penalty(self, matrix: np.ndarray) -> np.ndarray:
+        """matrix @ S_λ, in the engine's coordinates."""
+        at = self.design.penalties.starts
+        out = np.empty(matrix.shape)
+        for k, block in enumerate(self.design.penalties.blocks(np.exp(self.rho))):
+            out[:, at[k] : at[k + 1]] = matrix[:, at[k] : at[k + 1]] @ block
+        return out
+
+    def _turned(self, matrix: np.ndarray) -> np.ndarray:
+        """From the engine's coordinates to the terms', on both sides."""
+        return self.design.to_user(self.design.to_user(matrix).T).T
+
+    def _places(self, label: str) -> list[Placement]:
+        if label not in self.slices:
+            raise InputError(unknown("A term's label", label, self.slices))
+        wanted = self.slices[label]
+        return [place for place in self.design.placements if wanted.start <= place.user[0] < wanted.stop]
+
+
+def _size(at: slice) -> int:
+    return at.stop - at.start

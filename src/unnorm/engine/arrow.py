@@ -1,0 +1,220 @@
+"""Symmetric arrowhead matrices: columns shared by all rows, and blocks of columns that only one level's rows touch.
+
+    H = [ H_00  H_01 … H_0L ]        H⁻¹_00 = Σ = (H_00 − Σ_l H_0l H_ll⁻¹ H_l0)⁻¹
+        [ H_10  H_11        ]        H⁻¹_l0 = −A_l Σ,  A_l = H_ll⁻¹ H_l0
+        [  ⋮          ⋱     ]        H⁻¹_lm = δ_lm H_ll⁻¹ + A_l Σ A_mᵀ
+        [ H_L0         H_LL ]
+
+With A_0 = −I the last line holds for every pair of blocks. A model without levels is the case L = 0.
+Vectors are flat: the shared part first, then each level's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+_OWN = 300  # columns up to which our own factorisation is the quicker: it needs no BLAS threads, which collide with ours
+
+
+class Singular(Exception):
+    """A pivot that is not positive; `block` (−1: shared) and `direction` say where."""
+
+    def __init__(self, block: int, direction: np.ndarray) -> None:
+        super().__init__(f"block {block} is not positive definite")
+        self.block = block
+        self.direction = direction
+
+
+@dataclass(frozen=True)
+class Arrow:
+    """shared (s, s); own[l] (k_l, k_l); cross[l] (k_l, s)."""
+
+    shared: np.ndarray
+    own: tuple[np.ndarray, ...] = ()
+    cross: tuple[np.ndarray, ...] = ()
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Where each block starts in a flat vector: shared, own_1, …, and the total size."""
+        return np.cumsum([0, len(self.shared), *(len(block) for block in self.own)])
+
+    def plus(self, other: Sequence[np.ndarray]) -> Arrow:
+        """With matrices added on the diagonal blocks: shared, then each level's."""
+        return Arrow(self.shared + other[0], tuple(a + b for a, b in zip(self.own, other[1:])), self.cross)
+
+    def dot(self, v: np.ndarray) -> np.ndarray:
+        """H v, for a vector or the columns of a matrix."""
+        at = self.starts
+        out = np.empty(v.shape)
+        top = self.shared @ v[: at[1]]
+        for l, (own, cross) in enumerate(zip(self.own, self.cross)):
+            here = v[at[l + 1] : at[l + 2]]
+            out[at[l + 1] : at[l + 2]] = own @ here + cross @ v[: at[1]]
+            top += cross.T @ here
+        out[: at[1]] = top
+        return out
+
+    def diagonal(self) -> np.ndarray:
+        """The diagonal, flat."""
+        return np.concatenate([np.diag(self.shared), *(np.diag(block) for block in self.own)])
+
+    def keep(self, which: np.ndarray) -> Arrow:
+        """The rows and columns where `which` (flat, bool) holds."""
+        at = self.starts
+        parts = [which[a:b] for a, b in zip(at[:-1], at[1:])]
+        return Arrow(
+            self.shared[np.ix_(parts[0], parts[0])],
+            tuple(block[np.ix_(k, k)] for block, k in zip(self.own, parts[1:])),
+            tuple(block[np.ix_(k, parts[0])] for block, k in zip(self.cross, parts[1:])),
+        )
+
+    def dense(self) -> np.ndarray:
+        """The whole matrix."""
+        at = self.starts
+        out = np.zeros((at[-1], at[-1]))
+        out[: at[1], : at[1]] = self.shared
+        for l, (own, cross) in enumerate(zip(self.own, self.cross)):
+            rows = slice(at[l + 1], at[l + 2])
+            out[rows, rows] = own
+            out[rows, : at[1]] = cross
+            out[: at[1], rows] = cross.T
+        return out
+
+    def invert(self) -> ArrowInverse:
+        """H⁻¹ by blocks, and log|H|; raises `Singular`."""
+        schur = self.shared.copy()
+        logdet = 0.0
+        inverses, slopes = [], []
+        for l, (own, cross) in enumerate(zip(self.own, self.cross)):
+            inverse, part = _inverse(own, l)
+            slope = inverse @ cross
+            schur -= cross.T @ slope
+            logdet += part
+            inverses.append(inverse)
+            slopes.append(slope)
+        sigma, part = _inverse(schur, -1)
+        return ArrowInverse(sigma, tuple(inverses), tuple(slopes), logdet + part)
+
+
+def _inverse(matrix: np.ndarray, block: int) -> tuple[np.ndarray, float]:
+    """(A⁻¹, log|A|) by Cholesky of the matrix scaled to a unit diagonal (graded penalties then lose no digits)."""
+    if len(matrix) == 0:
+        return matrix.copy(), 0.0
+    diagonal = np.diag(matrix)
+    if not np.all(diagonal > 0) or not np.all(np.isfinite(diagonal)):
+        direction = np.zeros(len(matrix))
+        direction[int(np.argmin(np.where(np.isfinite(diagonal), diagonal, -np.inf)))] = 1.0
+        raise Singular(block, direction)
+    scale = 1.0 / np.sqrt(diagonal)
+    scaled = matrix * scale * scale[:, None]
+    if len(matrix) <= _OWN:
+        from .kernels import cholesky_inverse
+
+        inverse, log_pivots, least = cholesky_inverse(scaled)
+    else:
+        from scipy.linalg import lapack
+
+        factor, info = lapack.dpotrf(scaled, lower=1, clean=0)
+        pivots = np.diag(factor).copy()
+        least = -1.0 if info else float(np.min(pivots))
+        log_pivots = float(np.sum(np.log(pivots))) if not info else np.nan
+        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        inverse = np.tril(inverse)
+        inverse += np.tril(inverse, -1).T
+    if not least >= 1e-7:  # unit diagonal: a pivot of √ε means a column that the others span
+        raise Singular(block, np.linalg.eigh(scaled)[1][:, 0] * scale)
+    inverse *= scale * scale[:, None]
+    return inverse, 2.0 * float(log_pivots - np.sum(np.log(scale)))
+
+
+@dataclass(frozen=True)
+class ArrowInverse:
+    """The inverse by blocks: sigma (s, s), own[l] = H_ll⁻¹, slopes[l] = A_l; logdet = log|H|."""
+
+    sigma: np.ndarray
+    own: tuple[np.ndarray, ...]
+    slopes: tuple[np.ndarray, ...]
+    logdet: float
+
+    @property
+    def starts(self) -> np.ndarray:
+        """As `Arrow.starts`."""
+        return np.cumsum([0, len(self.sigma), *(len(block) for block in self.own)])
+
+    def dot(self, v: np.ndarray) -> np.ndarray:
+        """H⁻¹ v."""
+        at = self.starts
+        out = np.empty(v.shape)
+        top = v[: at[1]].copy()
+        for l, slope in enumerate(self.slopes):
+            top -= slope.T @ v[at[l + 1] : at[l + 2]]
+        top = self.sigma @ top
+        out[: at[1]] = top
+        for l, (own, slope) in enumerate(zip(self.own, self.slopes)):
+            rows = slice(at[l + 1], at[l + 2])
+            out[rows] = own @ v[rows] - slope @ top
+        return out
+
+    def through(self, l: int) -> np.ndarray:
+        """A_l Σ A_lᵀ: what the shared columns add to level l's block."""
+        return self.slopes[l] @ self.sigma @ self.slopes[l].T
+
+    def block(self, l: int) -> np.ndarray:
+        """The diagonal block H⁻¹_ll (l = −1: shared)."""
+        return self.sigma if l < 0 else self.own[l] + self.through(l)
+
+    def segment(self, l: int | None) -> np.ndarray:
+        """H⁻¹ on (shared, level l) (None: shared alone)."""
+        if l is None:
+            return self.sigma
+        s = len(self.sigma)
+        out = np.empty((s + len(self.own[l]),) * 2)
+        out[:s, :s] = self.sigma
+        out[s:, :s] = -self.slopes[l] @ self.sigma
+        out[:s, s:] = out[s:, :s].T
+        out[s:, s:] = self.own[l] - self.slopes[l] @ out[:s, s:]
+        return out
+
+    def diagonal(self) -> np.ndarray:
+        """The diagonal, flat."""
+        parts = [np.diag(self.sigma)]
+        for own, slope in zip(self.own, self.slopes):
+            parts.append(np.diag(own) + np.einsum("ij,ij->i", slope @ self.sigma, slope))
+        return np.concatenate(parts)
+
+    def rows(self, which: np.ndarray) -> np.ndarray:
+        """The rows `which` (flat indices) of H⁻¹, (len(which), p)."""
+        unit = np.zeros((self.starts[-1], len(which)))
+        unit[which, np.arange(len(which))] = 1.0
+        return self.dot(unit).T
+
+    def dense(self) -> np.ndarray:
+        """The whole inverse."""
+        at = self.starts
+        out = np.empty((at[-1], at[-1]))
+        slopes = np.concatenate([-np.eye(len(self.sigma)), *self.slopes])
+        np.matmul(slopes @ self.sigma, slopes.T, out=out)
+        for l, own in enumerate(self.own):
+            rows = slice(at[l + 1], at[l + 2])
+            out[rows, rows] += own
+        return out
+
+    def embed(self, which: np.ndarray, starts: np.ndarray) -> ArrowInverse:
+        """The inverse of a kept part as blocks of the full size (`starts`), zero where `which` (flat, bool) is False."""
+        parts = [which[a:b] for a, b in zip(starts[:-1], starts[1:])]
+
+        def spread(block: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+            out = np.zeros((rows.size, columns.size))
+            out[np.ix_(rows, columns)] = block
+            return out
+
+        return ArrowInverse(
+            spread(self.sigma, parts[0], parts[0]),
+            tuple(spread(block, k, k) for block, k in zip(self.own, parts[1:])),
+            tuple(spread(slope, k, parts[0]) for slope, k in zip(self.slopes, parts[1:])),
+            self.logdet,
+        )

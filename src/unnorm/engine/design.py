@@ -1,0 +1,194 @@
+"""The design: terms met with columns, as compact rows in segments, never as the dense matrix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .arrow import Arrow
+from .penalties import Penalties
+from .segment import Rows, Segment
+
+if TYPE_CHECKING:
+    from ..terms.base import BuiltTerm
+
+
+def cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@cache
+def pool(threads: int) -> ThreadPoolExecutor:
+    """One lasting pool: the kernels release the GIL, so threads need no second copy of the rows."""
+    return ThreadPoolExecutor(threads, thread_name_prefix="unnorm-rows")
+
+
+def spread(work: Callable[..., Any], tasks: Sequence[tuple], threads: int) -> list:
+    """`work` over the tasks, on the pool where there is more than one of each."""
+    if threads <= 1 or len(tasks) <= 1:
+        return [work(*task) for task in tasks]
+    return list(pool(threads).map(lambda task: work(*task), tasks))
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where some of a term's coefficients live: user's order `user`, arrow order `flat`, β_user = U β_flat."""
+
+    term: int  # −1: the intercept
+    user: np.ndarray
+    flat: slice
+    rotation: np.ndarray  # U: the penalties' range first, then their null space
+
+
+@dataclass(frozen=True)
+class Design:
+    """Rows in compact form, with the map between the terms' coefficients (user) and the engine's (flat, rotated)."""
+
+    terms: tuple[BuiltTerm, ...]
+    slices: Mapping[str, slice]
+    segments: tuple[Segment, ...]
+    placements: tuple[Placement, ...]
+    penalties: Penalties
+    fixed: np.ndarray  # (M,) the terms' own fixed smoothing parameters, nan where free
+    order: np.ndarray | None  # design row i is the caller's row order[i]; None: the same
+    run_ids: np.ndarray | None  # the context of each run, where contexts were given or found
+    levels: int
+    rows: int
+    errors: Mapping[str, float]  # label → largest error of its local form, relative
+    kinds: Mapping[str, str]  # label → "local", "factor", "dense", "context"
+
+    @property
+    def size(self) -> int:
+        """p."""
+        return int(self.penalties.starts[-1])
+
+    @property
+    def bytes(self) -> int:
+        """What the compact rows take."""
+        return sum(s.bytes for s in self.segments) + (self.order.nbytes if self.order is not None else 0)
+
+    # the two coordinates
+
+    def to_user(self, flat: np.ndarray) -> np.ndarray:
+        """Coefficients (or the rows of a matrix) from the engine's coordinates to the terms'."""
+        out = np.empty(flat.shape)
+        for place in self.placements:
+            out[place.user] = place.rotation @ flat[place.flat]
+        return out
+
+    def to_flat(self, user: np.ndarray) -> np.ndarray:
+        """The other way."""
+        out = np.empty(user.shape)
+        for place in self.placements:
+            out[place.flat] = place.rotation.T @ user[place.user]
+        return out
+
+    def sort(self, values: np.ndarray) -> np.ndarray:
+        """Caller's row order → the design's."""
+        return values if self.order is None else values[self.order]
+
+    def unsort(self, values: np.ndarray) -> np.ndarray:
+        """The design's row order → the caller's."""
+        if self.order is None:
+            return values
+        out = np.empty_like(values)
+        out[self.order] = values
+        return out
+
+    # the sweeps
+
+    def _tasks(self, threads: int) -> list[tuple[int, int, int]]:
+        """(segment, first run, last run) so that every thread has its share of rows."""
+        tasks = []
+        for k, segment in enumerate(self.segments):
+            share = max(1, round(threads * (segment.hi - segment.lo) / max(self.rows, 1)))
+            if share == 1 or segment.runs < 2 * share or self.rows < 2000:
+                tasks.append((k, 0, segment.runs))
+                continue
+            cuts = np.searchsorted(segment.ptr, np.linspace(0, segment.ptr[-1], share + 1)[1:-1])
+            tasks += [(k, int(a), int(b)) for a, b in zip([0, *cuts], [*cuts, segment.runs]) if b > a]
+        return tasks
+
+    def sweep(self, rows: Rows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray, Arrow]:
+        """(ℓ, Xᵀ(dℓ/dη), XᵀWX) at β (flat): one pass over the rows."""
+        at = self.penalties.starts
+        tasks = self._tasks(threads)
+
+        def work(k: int, first: int, last: int):
+            segment = self.segments[k]
+            return segment.sweep(rows, family, beta[segment.columns], first, last)
+
+        found = spread(work, tasks, threads)
+        score = np.zeros(self.size)
+        shared = np.zeros((at[1], at[1]))
+        own = [np.zeros((b - a, b - a)) for a, b in zip(at[1:-1], at[2:])]
+        cross = [np.zeros((b - a, at[1])) for a, b in zip(at[1:-1], at[2:])]
+        total = 0.0
+        for k, segment in enumerate(self.segments):
+            raw_score, raw_cross = None, None
+            for (which, _, _), (part, g, h) in zip(tasks, found):
+                if which == k:
+                    total += part
+                    raw_score = g if raw_score is None else raw_score + g
+                    raw_cross = h if raw_cross is None else raw_cross + h
+            if raw_score is None or raw_cross is None:
+                continue
+            gradient, matrix = segment.gather(raw_score, raw_cross)
+            score[segment.columns] += gradient
+            shared += matrix[: at[1], : at[1]]
+            if segment.level is not None:
+                own[segment.level] += matrix[at[1] :, at[1] :]
+                cross[segment.level] += matrix[at[1] :, : at[1]]
+        return total, score, Arrow(shared, tuple(own), tuple(cross))
+
+    def leverage(
+        self, rows: Rows, family: int, beta: np.ndarray, lever: Callable[[int | None], np.ndarray], threads: int = 1, hats: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Σ_r w'_r h_r x_r (flat) with h_r = x_rᵀPx_r, `lever(level)` = P on a segment's columns; `hats` (design order) receives h where given."""
+        tasks = self._tasks(threads)
+        raw = [segment.raw_inverse(lever(segment.level)) for segment in self.segments]
+
+        def work(k: int, first: int, last: int):
+            segment = self.segments[k]
+            out = hats[segment.lo : segment.hi] if hats is not None else np.empty(0)
+            return segment.leverage(rows, family, beta[segment.columns], raw[k], first, last, out)
+
+        found = spread(work, tasks, threads)
+        score = np.zeros(self.size)
+        for (k, _, _), part in zip(tasks, found):
+            segment = self.segments[k]
+            score[segment.columns] += segment.turn(part)
+        return score
+
+    def predict(self, beta: np.ndarray, threads: int = 1) -> np.ndarray:
+        """Xβ (β flat) in the design's row order, without offsets."""
+        out = np.empty(self.rows)
+
+        def work(k: int, first: int, last: int):
+            segment = self.segments[k]
+            segment.predict(beta[segment.columns], out[segment.lo : segment.hi], first, last)
+
+        spread(work, self._tasks(threads), threads)
+        return out
+
+    def take(self, runs: Callable[[int, Segment], np.ndarray]) -> tuple[Design, np.ndarray]:
+        """The design on some runs only (`runs(k, segment)` gives their numbers); and its rows' places in this design's order."""
+        parts, rows, lo, ids = [], [], 0, []
+        first = 0
+        for k, segment in enumerate(self.segments):
+            chosen = runs(k, segment)
+            part, here = segment.take(chosen, lo)
+            parts.append(part)
+            rows.append(here + segment.lo)
+            ids.append(chosen + first)
+            first += segment.runs
+            lo = part.hi
+        run_ids = None if self.run_ids is None else self.run_ids[np.concatenate(ids)]
+        return replace(self, segments=tuple(parts), order=None, run_ids=run_ids, rows=lo), np.concatenate(rows)

@@ -1,0 +1,434 @@
+"""The row pass, compiled: rows × coefficients → (log-likelihood, score, weighted cross-product), in one sweep.
+
+Rows come in runs (`ptr`): the rows of one context, or any stretch of rows where there is none. In raw coordinates a row has
+
+- LOCAL blocks: u[r, b] = cell + t; four non-zero cubics a0 + t(a1 + t(a2 + t a3)) at the raw indices i0[b] + cell + 0…3;
+- FACTOR blocks: one non-zero, at raw index f[r, j];
+- d DENSE columns x[r, :];
+- c CONTEXT columns z[run, :], constant along the run (the intercept is one of them).
+
+`m[b]` names the column of `mult` that multiplies local block b (−1: none). Local and factor functions share one index set of size Q.
+All kernels release the GIL, are cached on disk and are not specialised to a shape.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from .simd import axpy4, cubic4, dot4, outer4, quadratic4
+
+BINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
+_BLOCK = 262_144  # OpenBLAS starts threads above this many multiplications in one product; we bring our own
+_FAST = {"contract", "nsz", "arcp", "reassoc"}
+
+
+@njit(inline="always")
+def _weight(family, y, eta, wt):
+    """dℓ/dη, w = −d²ℓ/dη² and dw/dη of one row."""
+    if family == BINOMIAL:
+        e = math.exp(-abs(eta))
+        r = 1.0 / (1.0 + e)
+        p = r if eta >= 0.0 else e * r
+        w = wt * e * r * r
+        return wt * (y - p), w, w * (1.0 - 2.0 * p)
+    if family == POISSON:
+        mu = wt * math.exp(min(eta, 500.0))
+        return wt * y - mu, mu, mu
+    return wt * (y - eta), wt, 0.0
+
+
+@njit(inline="always")
+def _values(u, r, cell0, poly, m, mult, i0, index, value):
+    """Fill `index` and the four `value`s of every local block of row r."""
+    for b in range(u.shape[1]):
+        cell = int(u[r, b])
+        index[b] = i0[b] + cell
+        s = 1.0
+        if m[b] >= 0:
+            s = mult[r, m[b]]
+        cubic4(poly, (cell0[b] + cell) * 16, u[r, b] - cell, s, value, 4 * b)
+
+
+@njit(inline="always")
+def _linear(r, f, x, gamma, delta, index, value):
+    """The row's linear predictor without its context and offset."""
+    eta = 0.0
+    for b in range(index.shape[0]):
+        eta += dot4(value, 4 * b, gamma, index[b])
+    for j in range(f.shape[1]):
+        eta += gamma[f[r, j]]
+    for k in range(x.shape[1]):
+        eta += x[r, k] * delta[k]
+    return eta
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def cross_products(
+    ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
+    gamma, delta, zeta, table, local_x, xx, context, g_local, g_x, g_z,
+):  # fmt: skip
+    """Sweep runs first…last−1; add to the tables and to the scores; return the log-likelihood without its constants.
+
+    gamma (Q,), delta (d,), zeta (c,): coefficients. table (Q, Q): pairs of local and factor functions, each pair of blocks once.
+    local_x (Q, d), xx (d, d); context (c, Q + d + c): context columns against local, dense and context columns.
+    """
+    n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
+    index = np.empty(n_local, np.int64)
+    value = np.empty((n_local, 4))
+    weighted, offsets = wt.shape[0] > 0, offset.shape[0] > 0
+    width = size + d + c
+    together = max(1, min(64, _BLOCK // max(1, c * width)))  # runs per matrix product
+    along = np.zeros((together, width))  # Σ w (local, dense, context) over the rows of each run
+    product = np.empty((c, width))
+    held = np.empty((256 if d > 0 else 0, d))
+    n_held, held_from = 0, ptr[first]
+    total, odds = 0.0, 1.0
+    for run0 in range(first, last, together):
+        run1 = min(run0 + together, last)
+        along[:] = 0.0
+        for run in range(run0, run1):
+            row = (run - run0) * width
+            at_run = 0.0
+            for k in range(c):
+                at_run += z[run, k] * zeta[k]
+            w_run, g_run = 0.0, 0.0
+            for r in range(ptr[run], ptr[run + 1]):
+                _values(u, r, cell0, poly, m, mult, i0, index, value)
+                eta = at_run + _linear(r, f, x, gamma, delta, index, value)
+                if offsets:
+                    eta += offset[r]
+                weight = wt[r] if weighted else 1.0
+                g, w, _ = _weight(family, y[r], eta, weight)
+                if family == BINOMIAL:
+                    e = 1.0 + math.exp(-abs(eta))
+                    total += weight * (y[r] * eta - max(eta, 0.0))
+                    if weighted:
+                        total -= weight * math.log(e)
+                    else:  # one logarithm for many rows
+                        odds *= e
+                        if odds > 1e250:
+                            total -= math.log(odds)
+                            odds = 1.0
+                elif family == POISSON:
+                    total += weight * y[r] * eta - w
+                else:
+                    total -= 0.5 * weight * (y[r] - eta) ** 2
+                w_run += w
+                g_run += g
+                for a in range(n_local):
+                    i = index[a]
+                    axpy4(g_local, i, g, value, 4 * a)
+                    axpy4(along, row + i, w, value, 4 * a)
+                    for b in range(a, n_local):
+                        outer4(table, i * size + index[b], size, w, value, 4 * a, 4 * b)
+                for j in range(n_factor):
+                    i = f[r, j]
+                    g_local[i] += g
+                    along[run - run0, i] += w
+                    table[i, i] += w
+                    for h in range(j):
+                        table[i, f[r, h]] += w
+                    for b in range(n_local):
+                        axpy4(table, i * size + index[b], w, value, 4 * b)
+                if d > 0:
+                    for k in range(d):
+                        v = w * x[r, k]
+                        g_x[k] += g * x[r, k]
+                        along[run - run0, size + k] += v
+                        held[n_held, k] = v
+                    for b in range(n_local):
+                        for h in range(4):
+                            v = value[b, h]
+                            for k in range(d):
+                                local_x[index[b] + h, k] += v * held[n_held, k]
+                    for j in range(n_factor):
+                        for k in range(d):
+                            local_x[f[r, j], k] += held[n_held, k]
+                    n_held += 1
+                    if n_held == 256:
+                        xx += np.dot(held.T, x[held_from : held_from + n_held])
+                        held_from += n_held
+                        n_held = 0
+            for k in range(c):
+                g_z[k] += g_run * z[run, k]
+                along[run - run0, size + d + k] = w_run * z[run, k]
+        np.dot(z[run0:run1].T, along[: run1 - run0], product)
+        context += product
+    if n_held > 0:
+        xx += np.dot(held[:n_held].T, x[held_from : held_from + n_held])
+    return total - math.log(odds)
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def leverages(
+    ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
+    gamma, delta, zeta, p_local, p_local_x, p_xx, p_context, g_local, g_x, g_z, out,
+):  # fmt: skip
+    """Add Σ_r w'_r h_r x_r to the scores, h_r = x_rᵀPx_r, w' = dw/dη; fill `out` with h (or leave it, if empty).
+
+    P in raw coordinates: p_local (Q, Q), p_local_x (Q, d), p_xx (d, d), p_context (c, Q + d + c).
+    """
+    n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
+    index = np.empty(n_local, np.int64)
+    value = np.empty((n_local, 4))
+    weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, out.shape[0] > 0
+    width = size + d + c
+    together = max(1, min(64, _BLOCK // max(1, c * width)))
+    along = np.empty((together, width))  # P z for each run
+    for run0 in range(first, last, together):
+        run1 = min(run0 + together, last)
+        np.dot(z[run0:run1], p_context, along[: run1 - run0])
+        for run in range(run0, run1):
+            row = (run - run0) * width
+            at_run, h_run, g_run = 0.0, 0.0, 0.0
+            for k in range(c):
+                at_run += z[run, k] * zeta[k]
+                h_run += z[run, k] * along[run - run0, size + d + k]
+            for r in range(ptr[run], ptr[run + 1]):
+                _values(u, r, cell0, poly, m, mult, i0, index, value)
+                eta = at_run + _linear(r, f, x, gamma, delta, index, value)
+                if offsets:
+                    eta += offset[r]
+                _, _, dw = _weight(family, y[r], eta, wt[r] if weighted else 1.0)
+                h = 0.0  # twice the off-diagonal pairs
+                for a in range(n_local):
+                    i = index[a]
+                    h += dot4(along, row + i, value, 4 * a)
+                    for b in range(a + 1, n_local):
+                        h += quadratic4(p_local, i * size + index[b], size, value, 4 * a, 4 * b)
+                for j in range(n_factor):
+                    i = f[r, j]
+                    h += along[run - run0, i]
+                    for k in range(j):
+                        h += p_local[i, f[r, k]]
+                    for b in range(n_local):
+                        h += dot4(p_local, i * size + index[b], value, 4 * b)
+                for k in range(d):
+                    s = along[run - run0, size + k]
+                    for b in range(n_local):
+                        i = index[b]
+                        s += value[b, 0] * p_local_x[i, k] + value[b, 1] * p_local_x[i + 1, k]
+                        s += value[b, 2] * p_local_x[i + 2, k] + value[b, 3] * p_local_x[i + 3, k]
+                    for j in range(n_factor):
+                        s += p_local_x[f[r, j], k]
+                    h += s * x[r, k]
+                h = 2.0 * h + h_run
+                for a in range(n_local):
+                    h += quadratic4(p_local, index[a] * size + index[a], size, value, 4 * a, 4 * a)
+                for j in range(n_factor):
+                    h += p_local[f[r, j], f[r, j]]
+                for k in range(d):
+                    s = 0.0
+                    for e in range(d):
+                        s += p_xx[k, e] * x[r, e]
+                    h += s * x[r, k]
+                if keep:
+                    out[r] = h
+                h *= dw
+                g_run += h
+                for a in range(n_local):
+                    axpy4(g_local, index[a], h, value, 4 * a)
+                for j in range(n_factor):
+                    g_local[f[r, j]] += h
+                for k in range(d):
+                    g_x[k] += h * x[r, k]
+            for k in range(c):
+                g_z[k] += g_run * z[run, k]
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def predictor(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, delta, zeta, out):
+    """out[r] = x_rᵀβ, without the offset."""
+    index = np.empty(u.shape[1], np.int64)
+    value = np.empty((u.shape[1], 4))
+    for run in range(first, last):
+        at_run = 0.0
+        for k in range(z.shape[1]):
+            at_run += z[run, k] * zeta[k]
+        for r in range(ptr[run], ptr[run + 1]):
+            _values(u, r, cell0, poly, m, mult, i0, index, value)
+            out[r] = at_run + _linear(r, f, x, gamma, delta, index, value)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def locate(x, order, breaks, period, out, column):
+    """out[i, column] = cell + t of x[order[i]] among the breaks (wrapped by `period` if positive); the rows that lie outside."""
+    cells = breaks.shape[0] - 1
+    low, high = breaks[0], breaks[cells]
+    slack = 1e-9 * (high - low)
+    fine = 4 * cells
+    scale = fine / (high - low)
+    guess = np.empty(fine + 1, np.int64)  # the cell at each of `fine` equal steps: one look-up, then a short walk
+    cell = 0
+    for k in range(fine + 1):
+        at = low + k / scale
+        while cell < cells - 1 and breaks[cell + 1] <= at:
+            cell += 1
+        guess[k] = cell
+    outside = 0
+    n = order.shape[0] if order.shape[0] > 0 else x.shape[0]
+    for i in range(n):
+        v = x[order[i]] if order.shape[0] > 0 else x[i]
+        if period > 0.0:
+            v = v - period * math.floor((v - low) / period)
+            if v >= high:
+                v = low
+        if not (v >= low - slack and v <= high + slack):
+            outside += 1
+            v = low
+        k = int((v - low) * scale)
+        cell = guess[min(max(k, 0), fine)]
+        while cell > 0 and breaks[cell] > v:
+            cell -= 1
+        while cell < cells - 1 and breaks[cell + 1] <= v:
+            cell += 1
+        t = (v - breaks[cell]) / (breaks[cell + 1] - breaks[cell])
+        out[i, column] = cell + min(max(t, 0.0), 0.9999999999999)
+    return outside
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def group_rows(keys, most):
+    """Number distinct rows of `keys` (n, d) uint64 by first appearance; (ids, count), count = −1 once there are more than `most`."""
+    n, d = keys.shape
+    bits = 4
+    while (1 << bits) < 2 * (most + 1):
+        bits += 1
+    slots = np.full(1 << bits, -1, np.int32)
+    first = np.empty(most + 1, np.int64)
+    ids = np.empty(n, np.int32)
+    count = 0
+    mask = np.uint64((1 << bits) - 1)
+    for r in range(n):
+        if r > 0:
+            same = True
+            for k in range(d):
+                if keys[r, k] != keys[r - 1, k]:
+                    same = False
+            if same:
+                ids[r] = ids[r - 1]
+                continue
+        h = np.uint64(0x9E3779B97F4A7C15)
+        for k in range(d):
+            h = (h ^ keys[r, k]) * np.uint64(0xFF51AFD7ED558CCD)
+            h ^= h >> np.uint64(32)
+        at = h & mask
+        while True:
+            who = slots[at]
+            if who < 0:
+                if count >= most:
+                    return ids, -1
+                slots[at] = count
+                first[count] = r
+                ids[r] = count
+                count += 1
+                break
+            same = True
+            for k in range(d):
+                if keys[r, k] != keys[first[who], k]:
+                    same = False
+            if same:
+                ids[r] = who
+                break
+            at = (at + np.uint64(1)) & mask
+    return ids, count
+
+
+@njit(nogil=True, cache=True)
+def counting_sort(ids, count):
+    """Stable order of the rows by id, and the (count + 1) starts."""
+    starts = np.zeros(count + 1, np.int64)
+    for r in range(ids.shape[0]):
+        starts[ids[r] + 1] += 1
+    for k in range(count):
+        starts[k + 1] += starts[k]
+    place = starts[:-1].copy()
+    order = np.empty(ids.shape[0], np.int32)
+    for r in range(ids.shape[0]):
+        k = ids[r]
+        order[place[k]] = r
+        place[k] += 1
+    return order, starts
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def cholesky_inverse(a):
+    """(A⁻¹, Σ log L_ii, the least L_ii) with A = L Lᵀ; the least is −1 where A is not positive definite."""
+    p = a.shape[0]
+    low = np.zeros((p, p))
+    logs, least = 0.0, np.inf
+    for j in range(p):
+        row_j = low[j]
+        for k in range(j):
+            row_k = low[k]
+            s = 0.0
+            for i in range(k):
+                s += row_j[i] * row_k[i]
+            row_j[k] = (a[j, k] - s) / row_k[k]
+        s = 0.0
+        for i in range(j):
+            s += row_j[i] * row_j[i]
+        s = a[j, j] - s
+        if not s > 0.0:
+            return low, np.nan, -1.0
+        pivot = math.sqrt(s)
+        row_j[j] = pivot
+        logs += math.log(pivot)
+        least = min(least, pivot)
+    inverse = np.zeros((p, p))  # of L, row by row
+    for j in range(p):
+        row = inverse[j]
+        for k in range(j):
+            v = low[j, k]
+            other = inverse[k]
+            for i in range(k + 1):
+                row[i] -= v * other[i]
+        v = 1.0 / low[j, j]
+        for i in range(j):
+            row[i] *= v
+        row[j] = v
+    out = np.zeros((p, p))
+    for k in range(p):
+        row = inverse[k]
+        for i in range(k + 1):
+            v = row[i]
+            target = out[i]
+            for j in range(i + 1):
+                target[j] += v * row[j]
+    for i in range(p):
+        for j in range(i):
+            out[j, i] = out[i, j]
+    return out, logs, least
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def solve_sites(cell, value, columns):
+    """C of B C = columns, in place, B having four non-zeros a row at cell…cell+3: B is totally positive, so no pivots are needed."""
+    n, p = columns.shape
+    band = np.zeros((n, 7))  # band[i, 3 + j − i] = B[i, j]
+    for i in range(n):
+        for k in range(4):
+            j = 3 + cell[i] + k - i
+            if 0 <= j < 7:
+                band[i, j] = value[i, k]
+    for i in range(n):
+        for r in range(i + 1, min(i + 4, n)):
+            v = band[r, 3 + i - r]
+            if v != 0.0:
+                v /= band[i, 3]
+                for j in range(i, min(i + 4, n)):
+                    band[r, 3 + j - r] -= v * band[i, 3 + j - i]
+                for k in range(p):
+                    columns[r, k] -= v * columns[i, k]
+    for i in range(n - 1, -1, -1):
+        for j in range(i + 1, min(i + 4, n)):
+            v = band[i, 3 + j - i]
+            if v != 0.0:
+                for k in range(p):
+                    columns[i, k] -= v * columns[j, k]
+        for k in range(p):
+            columns[i, k] /= band[i, 3]
+    return columns

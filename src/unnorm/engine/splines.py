@@ -1,0 +1,85 @@
+"""Any C² cubic spline with given breaks, written in B-splines: four non-zeros a row, X = B C.
+
+C is found by interpolating the term's own `design` at the Greville sites (de Boor 1978, ch. XIII), so that the engine
+needs to know nothing of the basis but its breaks; the error of X = B C is measured at other sites.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+_TIMES = np.array([0.0, 1 / 3, 2 / 3, 1.0])
+_FROM_VALUES = np.linalg.inv(_TIMES[:, None] ** np.arange(4))  # values at four points of a cell → powers of t
+
+
+_THIN = 2e-4  # of a column's largest value; see docs/performance.md for what it does to a fit (nothing that can be seen)
+
+
+@dataclass(frozen=True)
+class LocalBasis:
+    """Breaks b_0 < … < b_G; the G+3 B-splines as cubics of t on every cell; and C (G+3, p)."""
+
+    breaks: np.ndarray
+    period: float  # 0: none
+    poly: np.ndarray  # (G, 4, 4): power of t, function
+    coefficients: np.ndarray  # C
+    error: float  # largest |X − B C| between the sites, over the largest |X|
+
+
+def _values(knots: np.ndarray, span: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """The four B-splines that live on each span, at points of it (Cox–de Boor), (len(at), 4)."""
+    value = np.zeros((at.size, 4))
+    value[:, 0] = 1.0
+    for degree in range(1, 4):
+        saved = np.zeros(at.size)
+        for r in range(degree):
+            right, left = knots[span + r + 1] - at, at - knots[span + 1 - degree + r]
+            part = value[:, r] / (right + left)
+            value[:, r] = saved + right * part
+            saved = left * part
+        value[:, degree] = saved
+    return value
+
+
+def _interpolate(breaks: np.ndarray, design: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray, float]:
+    """(cubics on every cell, C, relative error between the sites) of the B-splines on the breaks."""
+    from .kernels import solve_sites
+
+    cells = breaks.size - 1
+    knots = np.concatenate([np.repeat(breaks[0], 3), breaks, np.repeat(breaks[-1], 3)])
+    cell = np.repeat(np.arange(cells), 4)
+    width = np.diff(breaks)
+    at = breaks[cell] + width[cell] * np.tile(_TIMES, cells)
+    poly = np.matmul(_FROM_VALUES, _values(knots, cell + 3, at).reshape(cells, 4, 4))
+
+    greville = (knots[1 : cells + 4] + knots[2 : cells + 5] + knots[3 : cells + 6]) / 3.0
+    between = np.concatenate([breaks[:-1] + width * part for part in (0.15, 0.5, 0.85)])
+    columns = np.asarray(design(np.concatenate([greville, between])), dtype=np.float64)
+    cell = np.clip(np.searchsorted(breaks, greville, side="right") - 1, 0, cells - 1)
+    coefficients = solve_sites(cell, _values(knots, cell + 3, greville), columns[: cells + 3].copy())
+    check = columns[cells + 3 :]
+    cell = np.tile(np.arange(cells), 3)
+    value = _values(knots, cell + 3, between)
+    error = -check
+    for k in range(4):
+        error += value[:, k, None] * coefficients[cell + k]
+    largest = np.abs(columns).max(axis=0)
+    return poly, coefficients, float(np.max(np.abs(error).max(axis=0) / np.where(largest > 0, largest, 1.0)))
+
+
+def local_basis(breaks: np.ndarray, period: float | None, design: Callable[[np.ndarray], np.ndarray], size: int) -> LocalBasis:
+    """The B-spline form of the `size` columns design(x). Where there are many more breaks than columns (thin plates: every knot is one),
+    even breaks do as well: 4 to 16 cells a column, as many as it takes to be within `_THIN` of every column's largest value."""
+    breaks = np.ascontiguousarray(breaks, dtype=np.float64)
+    cells = max(24, 4 * size)
+    while cells < 0.75 * (breaks.size - 1):
+        even = np.linspace(breaks[0], breaks[-1], cells + 1)
+        poly, coefficients, error = _interpolate(even, design)
+        if error <= _THIN:
+            return LocalBasis(even, float(period or 0.0), poly, coefficients, error)
+        cells = (3 * cells) // 2
+    poly, coefficients, error = _interpolate(breaks, design)
+    return LocalBasis(breaks, float(period or 0.0), poly, coefficients, error)
