@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import linalg, spatial
+from scipy import spatial
 
 NEIGHBOURS = 3  # in two and more dimensions, as in mgcv's k.check
 SUBSAMPLE = 5000  # rows looked at, as in mgcv's k.check
@@ -76,7 +76,7 @@ def k_index(
 
 def _neighbours(points: np.ndarray) -> np.ndarray:
     """(n, NEIGHBOURS) nearest other rows of each row."""
-    _, near = spatial.cKDTree(points).query(points, k=NEIGHBOURS + 1)
+    _, near = spatial.KDTree(points).query(points, k=NEIGHBOURS + 1)
     own = near == np.arange(points.shape[0])[:, None]
     own[~own.any(axis=1), -1] = True  # many copies of one point: its own row need not be among them
     return near[~own].reshape(points.shape[0], NEIGHBOURS)
@@ -112,13 +112,13 @@ def concurvity(gram: np.ndarray, beta: np.ndarray, spans: Mapping[str, slice]) -
         if i.size == 0:
             out.append(Concurvity(label, 0.0, 0.0, 0.0))
             continue
-        value, vector = linalg.eigh(G[np.ix_(i, i)])
+        value, vector = np.linalg.eigh(G[np.ix_(i, i)])
         keep = value > value[-1] * 1e-13
         root = (vector[:, keep] / np.sqrt(value[keep])).T @ G[np.ix_(i, j)]
         Gjj, b, d = G[np.ix_(j, j)], beta[span] * scale[span], scale[span]
-        w, U = linalg.eigh(Gjj)
+        w, U = np.linalg.eigh(Gjj)
         fine = w > w[-1] * 1e-13
-        worst = linalg.svdvals(root @ (U[:, fine] / np.sqrt(w[fine])))[0] ** 2
+        worst = np.linalg.norm(root @ (U[:, fine] / np.sqrt(w[fine])), 2) ** 2
         denominator = float(b @ Gjj @ b)
         observed = float(np.sum((root @ b) ** 2)) / denominator if denominator > 0.0 else 0.0
         estimate = float(np.sum((root * d) ** 2) / np.sum(np.diag(Gjj) * d**2))

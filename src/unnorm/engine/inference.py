@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, optimize, stats
+from scipy import linalg, stats
 
 Block = tuple[int, np.ndarray]  # where one penalty sits: its first coefficient, and S_k on its own coefficients
 
@@ -57,14 +57,12 @@ def mixture_tail(q: float, weights: np.ndarray, df: np.ndarray | None = None) ->
     def slope(t: float) -> float:  # the integrand is log-convex on (0, ½): one stationary point
         return float(np.sum(h * lam / (1.0 - 2.0 * lam * t)) - q - 1.0 / t)
 
-    low, high = 1e-300, 0.5
-    t_low = 0.25
-    while slope(t_low) > 0.0 and t_low > low:
-        t_low *= 0.1
-    t_high = 0.5 - 1e-3
-    while slope(t_high) < 0.0 and high - t_high > 1e-15:
-        t_high = high - (high - t_high) * 0.1
-    c = float(optimize.brentq(slope, t_low, t_high, xtol=1e-16, rtol=1e-12))
+    low, c, high = 0.0, 0.25, 0.5
+    for _ in range(200):  # any crossing point would do; the saddle keeps the integrand free of cancellation
+        c = 0.5 * (low + high)
+        low, high = (c, high) if slope(c) < 0.0 else (low, c)
+        if high - low < 1e-6 * min(c, 0.5 - c):
+            break
     curvature = float(np.sum(2.0 * h * lam**2 / (1.0 - 2.0 * lam * c) ** 2) + 1.0 / c**2)
     width = 1.0 / np.sqrt(curvature)  # of the peak across the contour
     bend = 0.5 * q / (1.0 + q * width) if q > 0.0 else 0.0
@@ -79,7 +77,7 @@ def mixture_tail(q: float, weights: np.ndarray, df: np.ndarray | None = None) ->
             dshift = bend * (2.0 * y * (1.0 + y / width) - y**2 / width) / (1.0 + y / width) ** 2
             t = c + shift + 1j * y
             value = np.exp(log_integrand(t) - peak) * (dshift + 1j) * width * np.cosh(u)
-        value = np.where(np.isfinite(value), value, 0.0).imag  # symmetric: ∫_C = 2i ∫_{upper half} Im
+        value = np.imag(np.where(np.isfinite(value), value, 0.0))  # symmetric: ∫_C = 2i ∫_{upper half} Im
         return float(step * (value[1:].sum() + 0.5 * value[0])) / np.pi
 
     step, last = 0.1, np.inf
@@ -102,9 +100,9 @@ def smooth_test(beta: np.ndarray, A: np.ndarray, V: np.ndarray, edf1: float, res
     that share 1 + (r − ⌊r⌋); `residual_df` is given where the scale was estimated, and T is then set against its
     ratio to χ²_df / df. The fractional pseudo-inverse depends on an arbitrary sign: both are used and p averaged.
     """
-    w, U = linalg.eigh(A)
-    R = linalg.qr(np.sqrt(np.maximum(w, 0.0))[:, None] * U.T, mode="r")[0]
-    value, vector = linalg.eigh(R @ V @ R.T)
+    w, U = np.linalg.eigh(A)
+    R = np.asarray(np.linalg.qr(np.sqrt(np.maximum(w, 0.0))[:, None] * U.T, mode="r"))
+    value, vector = np.linalg.eigh(R @ V @ R.T)
     value, vector = value[::-1], vector[:, ::-1]
     sign = np.where(vector[0] < 0.0, -1.0, 1.0)
     d = (vector * sign).T @ (R @ beta)
@@ -121,7 +119,7 @@ def smooth_test(beta: np.ndarray, A: np.ndarray, V: np.ndarray, edf1: float, res
         B = scale[:, None] * np.array([[1.0, b], [b, nu]]) * scale
         pair = d[k - 1 : k + 1]
         mirrored = pair * np.array([-1.0, 1.0])
-        T, T_mirrored = whole + pair @ B @ pair, whole + mirrored @ B @ mirrored
+        T, T_mirrored = whole + float(pair @ B @ pair), whole + float(mirrored @ B @ mirrored)
         rho = 1.0 + nu
         first = 0.5 * (rho + np.sqrt(rho * (2.0 - rho)))
         weights = np.concatenate([np.ones(k - 1), [first, rho - first]])
@@ -151,23 +149,23 @@ def random_test(
         block = H_inv[np.ix_(index, index)]
         V_e = H_inv[index] @ A @ H_inv[:, index]
     else:
-        value, vector = linalg.eigh(S[np.ix_(others, others)])
+        value, vector = np.linalg.eigh(S[np.ix_(others, others)])
         keep = value > value[-1] * np.finfo(float).eps ** 0.8
         Z = A[:, others] @ (vector[:, keep] / np.sqrt(value[keep]))  # C = A + ZZᵀ
         first = np.setdiff1d(np.arange(beta.size), others)
         here = np.searchsorted(first, index)
-        block = linalg.inv((A + S + Z @ Z.T)[np.ix_(first, first)])[np.ix_(here, here)]
+        block = np.linalg.inv((A + S + Z @ Z.T)[np.ix_(first, first)])[np.ix_(here, here)]
         V_e = H_inv[index] @ A @ H_inv[:, index] + (H_inv[index] @ Z) @ (H_inv[index] @ Z).T
     root = linalg.solve_triangular(linalg.cholesky(block, lower=True), np.eye(index.size), lower=True)  # M = rootᵀ root
     T = float(np.sum((root @ beta[index]) ** 2)) / phi
-    weights = np.maximum(linalg.eigvalsh(root @ V_e @ root.T), 0.0)
+    weights = np.maximum(np.linalg.eigvalsh(root @ V_e @ root.T), 0.0)
     rank = int(np.sum(weights > weights.max() * 1e-10))
     return Test(T, float(rank), _tail(T, weights, residual_df))
 
 
 def wald_test(beta: np.ndarray, V: np.ndarray, residual_df: float | None) -> Test:
     """Are these (parametric) coefficients all zero? βᵀ V⁻ β against χ²_r, or over r against F_{r, df}."""
-    value, vector = linalg.eigh(V)
+    value, vector = np.linalg.eigh(V)
     keep = value > value[-1] * np.finfo(float).eps ** 0.5
     T = float(np.sum((vector.T @ beta)[keep] ** 2 / value[keep]))
     rank = int(keep.sum())
@@ -185,6 +183,18 @@ def _tail(T: float, weights: np.ndarray, residual_df: float | None) -> float:
 
 
 # --- what not knowing the smoothing parameters adds ---------------------------------------------------------------
+
+
+def joint_hessian(hessian: np.ndarray, energy: np.ndarray, penalised_deviance: float, df: float) -> np.ndarray:
+    """The criterion's Hessian in (ρ, log φ) from that in ρ with φ profiled out, φ = D_p / df.
+
+    D_p = D + Σ_k λ_k βᵀS_kβ, `energy` are the terms of the sum for the ρ at hand, df is n − M (REML, M the dimension of
+    the unpenalised space) or n (ML). The corner is df/2, the border −energy/(2φ), and `hessian` their Schur complement.
+    """
+    border, corner = -0.5 * energy * df / penalised_deviance, 0.5 * df
+    return np.block(
+        [[hessian + np.outer(border, border) / corner, border[:, None]], [border[None, :], np.array([[corner]])]]
+    )
 
 
 @dataclass(frozen=True)
@@ -214,7 +224,7 @@ def unconditional(
     for k, (start, S) in enumerate(blocks):
         here = slice(start, start + S.shape[0])
         J[:, k] = -lam[k] * (P @ (P[here].T @ (S @ beta[here])))
-    value, vector = linalg.eigh(hessian)
+    value, vector = np.linalg.eigh(hessian)
     root = vector * np.where(value > 0.0, 1.0 / np.sqrt(np.where(value > 0.0, value, 1.0)), 0.0)
     J_root = J @ root[:m]
     V_rho = ((vector / (np.maximum(value, 0.0) + 0.1)) @ vector.T)[:m, :m]
@@ -222,7 +232,7 @@ def unconditional(
     # With V_ρ = Σ_e v_e v_eᵀ, V″ = φ Σ_e D_e D_eᵀ where D_e = Σ_k v_ek ∂_k P = −P Φ(Pᵀ dH_e P): Φ keeps the upper
     # triangle and halves the diagonal (the derivative of a Cholesky factor), dH_e = Σ_k v_ek λ_k S_k.
     second = np.zeros((p, p))
-    size, direction = linalg.eigh(V_rho)
+    size, direction = np.linalg.eigh(V_rho)
     for v in (direction * np.sqrt(np.maximum(size, 0.0))).T:
         inner = np.zeros((p, p))
         for k, (start, S) in enumerate(blocks):
@@ -250,7 +260,7 @@ def simultaneous_multiplier(
 ) -> float:
     """The `level` quantile of max_i |C_i(β − β̂)| / se_i under the posterior (Ruppert, Wand & Carroll 2003, §6.5)."""
     se = standard_errors(C, V)
-    value, vector = linalg.eigh(V)
+    value, vector = np.linalg.eigh(V)
     scaled = (C / np.where(se > 0.0, se, np.inf)[:, None]) @ (vector * np.sqrt(np.maximum(value, 0.0)))
     largest = np.empty(draws)
     chunk = max(1, 4_000_000 // max(1, C.shape[0]))

@@ -1,0 +1,116 @@
+"""One term's effect as a table: where to look at it, the estimate, its standard error and bands."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from .. import _numerics
+from .._frames import table as as_table
+from ..errors import DataError, InputError, listing
+from . import gam_rows, inference
+
+if TYPE_CHECKING:
+    from ..terms.base import BuiltTerm, Columns
+
+POINTS = {1: 100, 2: 40, 3: 15}  # grid points a covariate, by the number of numeric covariates
+
+
+def coordinates(term: BuiltTerm) -> tuple[str, ...]:
+    """The covariates that a term is a function of: not its `by`, nor the factor whose level it belongs to."""
+    aside = {term.by, term.level[0] if term.level is not None else None}
+    return tuple(name for name in term.covariates if name not in aside)
+
+
+def is_numeric(column: np.ndarray) -> bool:
+    return column.dtype.kind in "fiub"
+
+
+def is_random(term: BuiltTerm) -> bool:
+    """A random effect proper: exchangeable coefficients, an identity penalty."""
+    if term.parametric or len(term.penalties) != 1 or term.null_dim:
+        return False
+    S = term.penalties[0].matrix
+    return bool(np.array_equal(S, S[0, 0] * np.eye(term.size)))
+
+
+def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:
+    """Equally spaced points over the range of each numeric covariate, crossed with every level of a factor."""
+    factor = None if term.factor_levels is None else term.factor_levels[0]
+    names = coordinates(term)
+    numeric = [name for name in names if name != factor and is_numeric(columns[name])]
+    count = POINTS.get(len(numeric), 8)
+    axes: list[np.ndarray] = []
+    for name in names:
+        if name in numeric:
+            low, high = float(columns[name].min()), float(columns[name].max())
+            axes.append(np.linspace(low, high, count) if high > low else np.array([low]))
+        elif name == factor and term.factor_levels is not None and not term.parametric:
+            axes.append(np.asarray(term.factor_levels[1]))
+        else:
+            axes.append(np.unique(columns[name]))  # a parametric factor's first level has no coefficient, but an effect
+    if len(axes) == 1:
+        return {names[0]: axes[0]}
+    index = list(product(*(range(axis.size) for axis in axes)))
+    where = np.array(index, dtype=np.int64).reshape(len(index), len(axes))
+    return {name: axis[where[:, i]] for i, (name, axis) in enumerate(zip(names, axes))}
+
+
+def read_at(term: BuiltTerm, at: Any) -> dict[str, np.ndarray]:
+    """The user's own points for a term: a table with its covariates, or an array where it has only one."""
+    names = coordinates(term)
+    if not hasattr(at, "keys") and not hasattr(at, "columns") and not hasattr(at, "column_names") and len(names) == 1:
+        at = {names[0]: np.atleast_1d(np.asarray(at))}
+    table = as_table(at)
+    absent = [name for name in names if name not in table.names]
+    if absent:
+        raise DataError(
+            f"at= for {term.label!r} needs the columns {listing(names)}; got {listing(table.names, most=40)}."
+        )
+    given = [name for name in term.covariates if name in table.names]
+    columns = gam_rows.covariates(table, given, "at")
+    gam_rows.complete(columns, "at=")
+    return gam_rows.values(columns)
+
+
+def design(term: BuiltTerm, points: Columns) -> np.ndarray:
+    """The term's columns at these points; a numeric `by` not among them is 1, a factor `by` the term's own level."""
+    n = next(iter(points.values())).size
+    full = dict(points)
+    if term.by is not None and term.by not in full:
+        full[term.by] = np.ones(n)
+    if term.level is not None and term.level[0] not in full:
+        full[term.level[0]] = np.full(n, term.level[1])
+    return term.design(full)
+
+
+def effect(
+    term: BuiltTerm, points: Columns, beta: np.ndarray, V: np.ndarray, level: float, simultaneous: bool, rng: Any
+) -> dict[str, np.ndarray]:
+    """Columns of the effect table: the points, estimate, se, lower, upper."""
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie between 0 and 1; got {level!r}. Pass e.g. level=0.95.")
+    C = design(term, points)
+    estimate, se = C @ beta, inference.standard_errors(C, V)
+    if simultaneous:
+        width = inference.simultaneous_multiplier(C, V, level, _numerics.generator(rng))
+    else:
+        width = float(stats.norm.ppf(0.5 * (1.0 + level)))
+    return {**points, "estimate": estimate, "se": se, "lower": estimate - width * se, "upper": estimate + width * se}
+
+
+def far_from_data(points: Columns, columns: Columns, names: tuple[str, ...], distance: float = 0.1) -> np.ndarray:
+    """Grid points farther than a tenth of the range from any row, as in mgcv's `plot` (too.far = 0.1)."""
+    from scipy.spatial import KDTree
+
+    def unit(source: Columns) -> np.ndarray:
+        return np.column_stack([(source[n] - columns[n].min()) / (np.ptp(columns[n]) or 1.0) for n in names])
+
+    seen = unit(columns)
+    if seen.shape[0] > 20_000:  # enough rows to know where the data lie
+        seen = seen[:: seen.shape[0] // 20_000 + 1]
+    gap, _ = KDTree(seen).query(unit(points))
+    return np.asarray(gap) > distance

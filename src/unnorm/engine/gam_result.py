@@ -1,0 +1,515 @@
+"""`Gam`: the frozen result of `un.gam`. Estimates, tests, predictions, effects; the mathematics is in `inference`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from .. import _numerics
+from .._frames import table as as_table
+from .._frames import to_native
+from ..errors import CombinationError, InputError, unknown
+from . import gam_effects, gam_rows, gam_summary, inference
+from .response import Response
+from .response import response as response_of
+from .smoothed import INTERCEPT, Smoothed
+
+if TYPE_CHECKING:
+    from .._frames import Table
+    from ..terms.base import BuiltTerm, Columns
+    from .checks import Check
+    from .gam_summary import Comparison
+
+CHUNK = 65_536  # rows of the dense design held at once: 58 MB at p = 110
+
+
+class Prediction(NamedTuple):
+    """`estimate` and its standard error `se`, row by row (for kind="terms", a table of each: one column a term)."""
+
+    estimate: Any
+    se: Any
+
+
+@dataclass(frozen=True)
+class Gam:
+    """A fitted additive model, η = β₀ + Σ_j f_j + offset.
+
+    Each smooth f_j sums to zero over the fitted rows (unless it is a random effect, a factor-smooth or has a numeric
+    `by=`), so that β₀ carries the level; intercept, effects and offset add up to `linear_predictor`.
+    """
+
+    formula: str
+    family: str
+    method: str
+    smoothed: Smoothed = field(repr=False)
+    terms: tuple[BuiltTerm, ...] = field(repr=False)
+    columns: Columns = field(repr=False)  # the covariates at the fitted rows
+    response: str
+    y: np.ndarray = field(repr=False)
+    weights: np.ndarray | None = field(repr=False)  # None: all one
+    offset: np.ndarray | None = field(repr=False)  # None: all zero
+    offset_name: str | None = field(repr=False)  # the column it was read from, so that `predict` can read it again
+    backend: Any = field(repr=False, default=None)  # the user's kind of table, for those given back
+    notes: tuple[str, ...] = ()  # what was dropped, and what a careful reader would want to know
+
+    # --- estimates ------------------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Rows fitted (with positive weight)."""
+        return self.smoothed.rows
+
+    @property
+    def distribution(self) -> Response:
+        return response_of(self.family)
+
+    @cached_property
+    def smooths(self) -> tuple[BuiltTerm, ...]:
+        """The smooth terms, in the formula's order."""
+        return tuple(term for term in self.terms if not term.parametric)
+
+    def term(self, label: str) -> BuiltTerm:
+        """The term of that label; an unknown one is an error that lists them."""
+        for term in self.terms:
+            if term.label == label or term.label == label.replace(" ", ""):
+                return term
+        raise InputError(unknown("label", label, [term.label for term in self.terms]))
+
+    @cached_property
+    def edf(self) -> dict[str, float]:
+        """Effective degrees of freedom of each smooth term, tr F over its coefficients."""
+        return {term.label: float(self.smoothed.edf[self.smoothed.slices[term.label]].sum()) for term in self.smooths}
+
+    @property
+    def edf_total(self) -> float:
+        """tr F: all terms and the intercept."""
+        return float(self.smoothed.edf.sum())
+
+    @cached_property
+    def sp(self) -> dict[str, float]:
+        """Smoothing parameters by penalty label, those the user fixed included; above about 1e6 they mean infinity."""
+        return dict(zip(self.smoothed.sp_labels, np.exp(self.smoothed.rho).tolist()))
+
+    @property
+    def score(self) -> float:
+        """The smoothing criterion at its minimum: −log REML or ML, GCV, UBRE, or the mean held-out deviance for CV."""
+        return self.smoothed.score
+
+    @property
+    def deviance(self) -> float:
+        return self.smoothed.deviance
+
+    @property
+    def null_deviance(self) -> float:
+        """Deviance of the intercept (and offset) alone."""
+        return self.smoothed.null_deviance
+
+    @property
+    def deviance_explained(self) -> float:
+        return 1.0 - self.deviance / self.null_deviance
+
+    @property
+    def scale(self) -> float:
+        """φ: 1 where known, else deviance / (n − edf)."""
+        return self.smoothed.scale
+
+    @property
+    def residual_df(self) -> float:
+        return self.n - self.edf_total
+
+    @property
+    def converged(self) -> bool:
+        return self.smoothed.converged
+
+    @cached_property
+    def loglik(self) -> float:
+        """Log-likelihood at β̂ with its constants (Gaussian: at the variance D/n)."""
+        if not self.smoothed.scale_known:
+            w = np.ones(1) if self.weights is None else self.weights[self.weights > 0.0]
+            n, D = self.n, self.deviance
+            return -0.5 * (n * (np.log(2.0 * np.pi * D / n) + 1.0) - float(np.sum(np.log(w))))
+        total = 0.0
+        for rows in _chunks(self.y.size):
+            mu = self.distribution.mean(self.linear_predictor[rows])
+            w = np.ones(mu.size) if self.weights is None else self.weights[rows]
+            total += self.distribution.loglik(self.y[rows], mu, w)
+        return total
+
+    @cached_property
+    def aic(self) -> float:
+        """−2 loglik + 2 (edf₂ + 1 if the scale is estimated): conditional AIC corrected for the smoothing parameters'
+        own uncertainty (Wood, Pya & Säfken 2016), as mgcv's `AIC`; with GCV, UBRE or CV the edf stands for edf₂.
+        """
+        return -2.0 * self.loglik + 2.0 * self._aic_df
+
+    @property
+    def bic(self) -> float:
+        """−2 loglik + log n × the degrees of freedom of `aic`."""
+        return -2.0 * self.loglik + float(np.log(self.n)) * self._aic_df
+
+    @property
+    def edf2_total(self) -> float:
+        return self.edf_total if self._unconditional is None else float(self._unconditional.edf2.sum())
+
+    @property
+    def _aic_df(self) -> float:
+        return min(self.edf2_total, float(self.smoothed.size)) + (0.0 if self.smoothed.scale_known else 1.0)
+
+    @cached_property
+    def coefficients(self) -> dict[str, float]:
+        """Coefficients by name: the intercept, `x`, `gb` (level b of factor g), `s(x).1`, …"""
+        return dict(zip(self._names, self.smoothed.beta.tolist()))
+
+    @cached_property
+    def _names(self) -> list[str]:
+        names = [INTERCEPT] if INTERCEPT in self.smoothed.slices else []
+        for term in self.terms:
+            levels = term.factor_levels
+            if term.parametric and levels is not None and term.size <= len(levels[1]):
+                names += [f"{levels[0]}{level}" for level in levels[1][len(levels[1]) - term.size :]]
+            elif term.parametric and term.size == 1:
+                names.append(term.label)
+            else:
+                names += [f"{term.label}.{i + 1}" for i in range(term.size)]
+        return names
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Bayesian covariance V_β = φ (XᵀWX + S_λ)⁻¹ of the coefficients; see `vcov` for the other kinds."""
+        return self.vcov()
+
+    def vcov(self, kind: Literal["bayesian", "frequentist"] = "bayesian", unconditional: bool = False) -> np.ndarray:
+        """Covariance (p, p) of the coefficients, in the order of `coefficients`.
+
+        kind="frequentist" is V_e = φ H⁻¹ XᵀWX H⁻¹, the sampling covariance of β̂. unconditional=True adds what not
+        knowing the smoothing parameters adds, V_c = V_β + J V_ρ Jᵀ + V″ (Wood, Pya & Säfken 2016; REML and ML only).
+        """
+        if kind not in ("bayesian", "frequentist"):
+            raise InputError(unknown("kind", kind, ("bayesian", "frequentist")))
+        if not unconditional:
+            return self._Vp if kind == "bayesian" else _numerics.read_only(self.smoothed.Ve)
+        if kind == "frequentist":
+            raise CombinationError("unconditional=True is a correction of the Bayesian covariance: leave kind out.")
+        return _numerics.read_only(self._required_unconditional().covariance)
+
+    @cached_property
+    def _Vp(self) -> np.ndarray:
+        return _numerics.read_only(self.smoothed.Vp)
+
+    # --- rows -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def linear_predictor(self) -> np.ndarray:
+        """η̂ at the fitted rows, offset included."""
+        return _numerics.read_only(self.smoothed.linear_predictor())
+
+    @property
+    def fitted(self) -> np.ndarray:
+        """μ̂ at the fitted rows."""
+        return self.distribution.mean(self.linear_predictor)
+
+    def residuals(self, kind: Literal["deviance", "pearson", "response", "working"] = "deviance") -> np.ndarray:
+        """Residuals at the fitted rows: sign(y − μ)√(w d), (y − μ)√(w/v), y − μ, or (y − μ) dη/dμ."""
+        if kind not in ("deviance", "pearson", "response", "working"):
+            raise InputError(unknown("kind", kind, ("deviance", "pearson", "response", "working")))
+        mu = self.fitted
+        raw = self.y - mu
+        if kind == "response":
+            return raw
+        if kind == "working":
+            return raw / self.distribution.variance(mu)
+        w = 1.0 if self.weights is None else self.weights
+        if kind == "pearson":
+            return raw * np.sqrt(w / self.distribution.variance(mu))
+        return np.sign(raw) * np.sqrt(np.maximum(w * self.distribution.unit_deviance(self.y, mu), 0.0))
+
+    def predict(
+        self,
+        data: Any = None,
+        se: bool = True,
+        kind: Literal["link", "response", "terms"] = "link",
+        unconditional: bool = False,
+        offset: Any = None,
+    ) -> Any:
+        """Predictions at new rows, or at the fitted ones.
+
+        Args:
+            data: a table with the formula's covariates; None for the fitted rows.
+            se: True gives `Prediction(estimate, se)`, False the estimates alone.
+            kind: the scale of η ("link"), of μ ("response", se by the delta method), or each term by itself ("terms",
+                tables of the data's kind, one column a term; row sums plus the intercept and the offset are η).
+            unconditional: include the smoothing parameters' uncertainty in se.
+            offset: the known part of η at new rows: a number, an array or a column's name. By default the column that
+                the fit's offset came from.
+
+        >>> import numpy as np, unnorm as un
+        >>> x = np.linspace(0.0, 1.0, 200)
+        >>> fit = un.gam("y ~ s(x)", {"x": x, "y": np.sin(6 * x)}, family="gaussian")
+        >>> at_half = fit.predict({"x": [0.5]})
+        >>> bool(abs(at_half.estimate[0] - np.sin(3.0)) < 0.01)
+        True
+        """
+        if kind not in ("link", "response", "terms"):
+            raise InputError(unknown("kind", kind, ("link", "response", "terms")))
+        if data is None:
+            columns, rows, known, backend = self.columns, self.y.size, self.offset, self.backend
+        else:
+            table = as_table(data)
+            read = gam_rows.covariates(table, self._covariates, "data")
+            gam_rows.complete(read, "predict")
+            columns, rows, backend = gam_rows.values(read), table.n, table.backend
+            known = self._new_offset(table, offset)
+        V = None if not se else self.vcov(unconditional=unconditional)
+        if kind == "terms":
+            return self._predict_terms(columns, rows, V, backend)
+        eta = np.zeros(rows) if data is not None else np.array(self.linear_predictor)
+        error = np.empty(rows if se else 0)
+        if data is not None or se:
+            for here in _chunks(rows):
+                X = self._design({name: column[here] for name, column in columns.items()}, here.stop - here.start)
+                if data is not None:
+                    eta[here] = X @ self.smoothed.beta
+                if V is not None:
+                    error[here] = inference.standard_errors(X, V)
+        if data is not None and known is not None:
+            eta += known
+        if kind == "response":
+            mu = self.distribution.mean(eta)
+            error = error * self.distribution.variance(mu) if se else error
+            eta = mu
+        return Prediction(eta, error) if se else eta
+
+    def _predict_terms(self, columns: Columns, rows: int, V: np.ndarray | None, backend: Any) -> Any:
+        estimate = {term.label: np.empty(rows) for term in self.terms}
+        error = {term.label: np.empty(rows) for term in self.terms}
+        for term in self.terms:
+            span = self.smoothed.slices[term.label]
+            for here in _chunks(rows):
+                C = term.design({name: columns[name][here] for name in term.covariates})
+                estimate[term.label][here] = C @ self.smoothed.beta[span]
+                if V is not None:
+                    error[term.label][here] = inference.standard_errors(C, V[span, span])
+        made = to_native(estimate, backend)
+        return made if V is None else Prediction(made, to_native(error, backend))
+
+    def _new_offset(self, table: Table, offset: Any) -> np.ndarray | None:
+        if offset is None and self.offset is None:
+            return None
+        if offset is None and self.offset_name is None:
+            raise InputError(
+                "This model was fitted with an offset given as an array, so its values at new rows are not known. "
+                "Pass offset= (an array, a column's name, or 0.0 for η without it)."
+            )
+        column = gam_rows.numbers(table, self.offset_name if offset is None else offset, "offset")
+        gam_rows.complete({column.name: column}, "predict")
+        return np.asarray(column.data, dtype=np.float64)
+
+    @cached_property
+    def _covariates(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for term in self.terms for name in term.covariates))
+
+    def _design(self, columns: Columns, rows: int) -> np.ndarray:
+        X = np.empty((rows, self.smoothed.size))
+        if INTERCEPT in self.smoothed.slices:
+            X[:, self.smoothed.slices[INTERCEPT]] = 1.0
+        for term in self.terms:
+            X[:, self.smoothed.slices[term.label]] = term.design({name: columns[name] for name in term.covariates})
+        return X
+
+    # --- terms ----------------------------------------------------------------------------------------------------
+
+    def effect(
+        self,
+        label: str,
+        at: Any = None,
+        level: float = 0.95,
+        unconditional: bool = False,
+        simultaneous: bool = False,
+        rng: Any = 0,
+    ) -> Any:
+        """One term as a table of the data's kind: its covariates, estimate, se, lower, upper, on the scale of η.
+
+        Args:
+            label: the term, e.g. "s(x)" or "s(x):groupa".
+            at: points as a table with the term's covariates (an array where it has one). By default 100 points over
+                the data's range, a 40 × 40 grid for two covariates, every level of a factor. A numeric `by` is 1 there.
+            level: of the bands. Pointwise bands cover on average over the data (Marra & Wood 2012).
+            unconditional: include the smoothing parameters' uncertainty.
+            simultaneous: bands that hold for all points of `at` at once, by simulation from the posterior with `rng`.
+
+        >>> import numpy as np, unnorm as un
+        >>> x = np.linspace(0.0, 1.0, 200)
+        >>> fit = un.gam("y ~ s(x)", {"x": x, "y": np.sin(6 * x)}, family="gaussian")
+        >>> sorted(fit.effect("s(x)"))
+        ['estimate', 'lower', 'se', 'upper', 'x']
+        """
+        options = {"at": at, "level": level, "unconditional": unconditional, "simultaneous": simultaneous, "rng": rng}
+        return to_native(self.effect_columns(label, **options), self.backend)
+
+    def effect_columns(
+        self,
+        label: str,
+        at: Any = None,
+        level: float = 0.95,
+        unconditional: bool = False,
+        simultaneous: bool = False,
+        rng: Any = 0,
+    ) -> dict[str, np.ndarray]:
+        """`effect` as plain arrays."""
+        term = self.term(label)
+        points = gam_effects.grid(term, self.columns) if at is None else gam_effects.read_at(term, at)
+        span = self.smoothed.slices[term.label]
+        if unconditional:
+            V = self._required_unconditional().covariance[span, span]
+        else:
+            V = self.smoothed.covariance_block(term.label)
+        return gam_effects.effect(term, points, self.smoothed.beta[span], V, level, simultaneous, rng)
+
+    def term_values(self, label: str) -> np.ndarray:
+        """One term's contribution to η at the fitted rows."""
+        term = self.term(label)
+        beta = self.smoothed.beta[self.smoothed.slices[term.label]]
+        out = np.empty(self.y.size)
+        for here in _chunks(out.size):
+            out[here] = term.design({name: self.columns[name][here] for name in term.covariates}) @ beta
+        return out
+
+    # --- tests and comparisons ------------------------------------------------------------------------------------
+
+    @cached_property
+    def tests(self) -> dict[str, inference.Test]:
+        """Each term against zero: Wood (2013a) for smooths, Wood (2013b) for terms without an unpenalised part (random
+        effects, cyclic smooths), Wald for parametric terms. The smoothing parameters are taken as known.
+        """
+        return gam_summary.tests(self)
+
+    @property
+    def p_values(self) -> dict[str, float]:
+        """p-value of each term, by label; see `tests` for what is tested and `summary()` for single coefficients."""
+        return {label: test.p for label, test in self.tests.items()}
+
+    @property
+    def smoothing(self) -> Any:
+        """Smoothing parameters with their uncertainty, a table: penalty, sp, log_sp, se (of log sp, from the inverse of
+        the criterion's Hessian: REML and ML), lower and upper (95 %), state ("estimated", "fixed" or "infinite").
+        """
+        return to_native(gam_summary.smoothing(self), self.backend)
+
+    def summary_table(self) -> Any:
+        """The smooth terms' part of `summary()` as a table: term, edf, ref_df, statistic (χ², or F), p."""
+        return to_native(gam_summary.smooth(self), self.backend)
+
+    def parametric_table(self) -> Any:
+        """The coefficients' part of `summary()` as a table: name, estimate, se, statistic (z, or t), p."""
+        return to_native(gam_summary.parametric(self), self.backend)
+
+    def summary(self) -> str:
+        """The fit in words and numbers, as mgcv's `summary.gam` lays it out."""
+        return gam_summary.summary(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def compare(self, other: Gam) -> Comparison:
+        """This model against another fitted to the same rows: generalised likelihood ratio (nested models) and AIC.
+
+        The test is mgcv's `anova(test="Chisq" or "F")`: the deviance difference against χ² (or F) on the difference of
+        n − Σedf₁ − (Σedf₂ − Σedf). It is approximate, good for unpenalised or clearly needed terms; where the models
+        differ in a random effect, or a term that could vanish, do not trust it: use the larger one's `p_values`.
+        """
+        return gam_summary.compare(self, other)
+
+    def check(self, rng: Any = 1) -> Check:
+        """Is each k large enough, and are terms concurved? Tables, and sentences that say what to do; see `Check`."""
+        return gam_summary.check(self, rng)
+
+    def plot(
+        self,
+        terms: str | Sequence[str] | None = None,
+        ax: Any = None,
+        level: float = 0.95,
+        unconditional: bool = False,
+        simultaneous: bool = False,
+        rug: bool = True,
+    ) -> Any:
+        """Every smooth term with its band: curves, contour maps, QQ plots of random effects.
+
+        One term (or `ax`) gives the `Axes`, more give `(Figure, axes)`.
+        """
+        from .gam_plots import plot
+
+        return plot(self, terms, ax, level, unconditional, simultaneous, rug)
+
+    # --- matrices that inference needs ----------------------------------------------------------------------------
+
+    def index(self, label: str) -> np.ndarray:
+        return np.arange(self.smoothed.size)[self.smoothed.slices[label]]
+
+    def gram(self) -> np.ndarray:
+        """XᵀX over the fitted rows, in chunks."""
+        G = np.zeros((self.smoothed.size, self.smoothed.size))
+        for here in _chunks(self.y.size):
+            X = self._design({name: column[here] for name, column in self.columns.items()}, here.stop - here.start)
+            G += X.T @ X
+        return G
+
+    @cached_property
+    def blocks(self) -> list[inference.Block]:
+        """Every penalty with its first coefficient, in the order of ρ."""
+        return [(int(self.index(t.label)[0]), penalty.matrix) for t in self.terms for penalty in t.penalties]
+
+    @cached_property
+    def S(self) -> np.ndarray:
+        S = np.zeros((self.smoothed.size, self.smoothed.size))
+        for (start, matrix), rho in zip(self.blocks, self.smoothed.rho):
+            here = slice(start, start + matrix.shape[0])
+            S[here, here] += np.exp(rho) * matrix
+        return S
+
+    @cached_property
+    def H_inv(self) -> np.ndarray:
+        return self._Vp / self.scale
+
+    @cached_property
+    def A(self) -> np.ndarray:
+        """XᵀWX."""
+        return self.smoothed.XtWX
+
+    @cached_property
+    def _unconditional(self) -> inference.Unconditional | None:
+        """None where the criterion has no likelihood reading (GCV, UBRE, CV)."""
+        fit = self.smoothed
+        free = np.flatnonzero(fit.estimated)
+        if self.method not in ("REML", "ML"):
+            return None
+        if free.size == 0:  # every smoothing parameter is known: nothing to add
+            return inference.Unconditional(self._Vp, fit.edf, np.empty((0, 0)))
+        lam, hessian = np.exp(fit.rho), fit.hessian[np.ix_(free, free)]
+        if not fit.scale_known:
+            null = sum(t.null_dim if t.penalties else t.size for t in self.terms) + (INTERCEPT in fit.slices)
+            df = self.n - (null if self.method == "REML" else 0)
+            energy = np.array([
+                lam[k] * fit.beta[a : a + len(S)] @ S @ fit.beta[a : a + len(S)] for k, (a, S) in enumerate(self.blocks)
+            ])  # fmt: skip
+            hessian = inference.joint_hessian(hessian, energy[free], fit.deviance + energy.sum(), df)
+        blocks = [self.blocks[k] for k in free]
+        return inference.unconditional(
+            self.A + self.S, self.A, blocks, lam[free], fit.beta, self.scale, hessian, fit.edf1
+        )
+
+    def _required_unconditional(self) -> inference.Unconditional:
+        if self._unconditional is None:
+            raise CombinationError(
+                f"unconditional=True needs smoothing parameters estimated by REML or ML; this fit used {self.method}. "
+                "Refit with method='REML'."
+            )
+        return self._unconditional
+
+
+def _chunks(rows: int) -> Iterator[slice]:
+    for first in range(0, rows, CHUNK):
+        yield slice(first, min(rows, first + CHUNK))

@@ -1,0 +1,119 @@
+"""Rows for `gam`: columns out of the user's table, checked, with missing values refused or dropped by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .._frames import Column, Table
+from ..errors import DataError, InputError, unknown
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What a fit reads of the rows kept, and sentences on those that were not."""
+
+    y: np.ndarray
+    columns: Mapping[str, np.ndarray]
+    weights: np.ndarray | None
+    offset: np.ndarray | None
+    groups: np.ndarray | None
+    notes: tuple[str, ...]
+
+
+def covariates(table: Table, names: Iterable[str], role: str) -> dict[str, Column]:
+    """The named columns; an unknown one is an error that lists those there are."""
+    return {name: table.column(name, role) for name in names}
+
+
+def values(columns: Mapping[str, Column], keep: np.ndarray | slice = slice(None)) -> dict[str, np.ndarray]:
+    """The columns as arrays: numbers as float64, text as labels."""
+    return {name: _values(column, keep) for name, column in columns.items()}
+
+
+def _values(column: Column, keep: np.ndarray | slice) -> np.ndarray:
+    taken = column.take(keep)
+    return taken.astype(np.float64) if column.kind == "floats" and taken.dtype != np.float64 else taken
+
+
+def complete(columns: Mapping[str, Column], what: str) -> None:
+    """Refuse missing and infinite values in rows that have to be predicted."""
+    for name, column in columns.items():
+        if column.missing is not None:
+            raise DataError(
+                f"{what}: column {name!r} is missing in {int(column.missing.sum())} of {column.data.size} rows. "
+                "Drop or fill these rows first."
+            )
+        if column.kind == "floats" and not np.all(np.isfinite(column.data)):
+            raise DataError(f"{what}: column {name!r} has infinite values. Drop or replace them first.")
+
+
+def numbers(table: Table, ref: Any, role: str) -> Column:
+    """A numeric column by name, or an array of one number a row (a single number is repeated)."""
+    if isinstance(ref, int | float | np.number) and not isinstance(ref, bool):
+        return Column(role, np.full(table.n, float(ref)))
+    column = table.column(ref, role)
+    if not column.numeric:
+        raise DataError(f"{role} must be numeric; column {column.name!r} holds {column.kind}.")
+    return column
+
+
+def read(
+    table: Table, response: str, names: Iterable[str], weights: Any, offset: Any, groups: Any, missing: str, what: str
+) -> Rows:
+    """Everything the fit needs from the table. missing="error" refuses, "drop" leaves rows out and says how many."""
+    if missing not in ("error", "drop"):
+        raise InputError(unknown("missing", missing, ("error", "drop")))
+    if table.n == 0:
+        raise DataError("The table has no rows.")
+    y = numbers(table, response, "the response")
+    read_ = covariates(table, names, what)
+    w = None if weights is None else numbers(table, weights, "weights")
+    o = None if offset is None else numbers(table, offset, "offset")
+    g = None if groups is None else table.column(groups, "groups")
+    used = {response: y, **read_, **{c.name: c for c in (w, o, g) if c is not None}}
+    gone = {name: _gone(column) for name, column in used.items()}
+    gone = {name: mask for name, mask in gone.items() if mask is not None}
+    keep: np.ndarray | slice = slice(None)
+    notes: tuple[str, ...] = ()
+    if gone:
+        counts = ", ".join(f"{name!r}: {int(mask.sum())}" for name, mask in gone.items())
+        lost = np.logical_or.reduce(list(gone.values()))
+        if missing == "error":
+            raise DataError(
+                f"{int(lost.sum())} of {table.n} rows have missing or infinite values ({counts}). "
+                "Pass missing='drop' to leave them out, or fill them first."
+            )
+        if lost.all():
+            raise DataError(f"Every row has a missing or infinite value ({counts}): no row is left to fit.")
+        keep = ~lost
+        notes = (f"{int(lost.sum())} of {table.n} rows were left out: missing or infinite values in {counts}.",)
+    if w is not None:
+        _check_weights(w.take(keep))
+    return Rows(
+        np.asarray(y.take(keep), dtype=np.float64),
+        values(read_, keep),
+        None if w is None else np.asarray(w.take(keep), dtype=np.float64),
+        None if o is None else np.asarray(o.take(keep), dtype=np.float64),
+        None if g is None else g.codes()[0][keep],
+        notes,
+    )
+
+
+def _gone(column: Column) -> np.ndarray | None:
+    gone = column.missing
+    if column.kind == "floats":
+        infinite = np.isinf(column.data)
+        if infinite.any():
+            gone = infinite if gone is None else gone | infinite
+    return gone
+
+
+def _check_weights(w: np.ndarray) -> None:
+    if np.any(w < 0.0):
+        raise DataError(f"weights must not be negative; {int(np.sum(w < 0.0))} are, the smallest {w.min():g}.")
+    if not np.any(w > 0.0):
+        raise DataError("weights are zero in every row: there is nothing to fit.")

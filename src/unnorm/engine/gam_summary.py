@@ -1,0 +1,291 @@
+"""What a `Gam` says of itself: the summary, the smoothing parameters, checks, and comparison with another fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import stats
+
+from .. import _numerics
+from .._frames import to_native
+from ..errors import CombinationError
+from . import checks, gam_effects, inference
+from .smoothed import INTERCEPT
+
+if TYPE_CHECKING:
+    from .gam_result import Gam
+
+CRITERION = {"REML": "-REML", "ML": "-ML"}
+WIDE = 78
+
+
+# --- tests --------------------------------------------------------------------------------------------------------
+
+
+def tests(fit: Gam) -> dict[str, inference.Test]:
+    """Each term against zero, by the test that suits it; see `Gam.tests`."""
+    df = None if fit.smoothed.scale_known else fit.residual_df
+    random = {term.label: fit.index(term.label) for term in fit.smooths if gam_effects.is_random(term)}
+    out = {}
+    for term in fit.terms:
+        index = fit.index(term.label)
+        beta, V = fit.smoothed.beta[index], fit.smoothed.covariance_block(term.label)
+        if term.parametric:
+            out[term.label] = inference.wald_test(beta, V, df)
+        elif term.penalties and term.null_dim == 0:
+            rest = [i for label, i in random.items() if label != term.label]
+            others = np.concatenate(rest) if rest else np.empty(0, dtype=np.int64)
+            out[term.label] = inference.random_test(
+                index, fit.smoothed.beta, fit.A, fit.S, fit.H_inv, fit.scale, others, df
+            )
+        else:
+            edf1 = float(fit.smoothed.edf1[index].sum())
+            out[term.label] = inference.smooth_test(beta, fit.A[np.ix_(index, index)], V, edf1, df)
+    return out
+
+
+# --- summary ------------------------------------------------------------------------------------------------------
+
+
+def parametric(fit: Gam) -> dict[str, np.ndarray]:
+    """The intercept and every parametric coefficient: estimate, se, z or t, p."""
+    labels = [INTERCEPT] if INTERCEPT in fit.smoothed.slices else []
+    labels += [term.label for term in fit.terms if term.parametric]
+    names = list(fit.coefficients)
+    index = np.concatenate([fit.index(label) for label in labels]) if labels else np.empty(0, dtype=np.int64)
+    blocks = [np.sqrt(np.diag(fit.smoothed.covariance_block(label))) for label in labels]
+    estimate = fit.smoothed.beta[index]
+    se = np.concatenate(blocks) if blocks else np.empty(0)
+    statistic = estimate / se
+    if fit.smoothed.scale_known:
+        p = 2.0 * stats.norm.sf(np.abs(statistic))
+    else:
+        p = 2.0 * stats.t.sf(np.abs(statistic), fit.residual_df)
+    return {
+        "name": np.array([names[i] for i in index], dtype=np.str_),
+        "estimate": estimate,
+        "se": se,
+        "statistic": statistic,
+        "p": p,
+    }
+
+
+def smooth(fit: Gam) -> dict[str, np.ndarray]:
+    """Every smooth: edf, reference df, χ² (or F where the scale is estimated), p."""
+    tests = [fit.tests[term.label] for term in fit.smooths]
+    df = np.array([test.df for test in tests])
+    statistic = np.array([test.statistic for test in tests])
+    return {
+        "term": np.array([term.label for term in fit.smooths], dtype=np.str_),
+        "edf": np.array(list(fit.edf.values())),
+        "ref_df": df,
+        "statistic": statistic if fit.smoothed.scale_known else statistic / np.where(df > 0.0, df, 1.0),
+        "p": np.array([test.p for test in tests]),
+    }
+
+
+def summary(fit: Gam) -> str:
+    """Text in the order of mgcv's `summary.gam`."""
+    lines = [
+        f"Family: {fit.family} ({fit.distribution.link} link)",
+        f"Formula: {fit.formula}",
+    ]
+    known = fit.smoothed.scale_known
+    table = parametric(fit)
+    if table["name"].size:
+        lines += ["", "Parametric coefficients:"]
+        lines += _aligned(
+            ["", "estimate", "std. error", "z" if known else "t", "p"],
+            [table["name"].tolist(), *(_numbers(table[c]) for c in ("estimate", "se", "statistic")), _p(table["p"])],
+        )
+    if fit.smooths:
+        table = smooth(fit)
+        lines += ["", "Smooth terms (approximate tests against zero):"]
+        lines += _aligned(
+            ["", "edf", "ref. df", "chi.sq" if known else "F", "p"],
+            [table["term"].tolist(), *(_numbers(table[c]) for c in ("edf", "ref_df", "statistic")), _p(table["p"])],
+        )
+    score = f"{CRITERION.get(fit.method, fit.method)} = {fit.score:.6g}   " if np.isfinite(fit.score) else ""
+    lines += [
+        "",
+        f"Deviance explained = {100.0 * fit.deviance_explained:.1f} %   AIC = {fit.aic:.2f}",
+        f"{score}Scale = {fit.scale:.5g}{'' if known else ' (estimated)'}   n = {fit.n}",
+    ]
+    if not fit.converged:
+        lines.append(f"Not converged: {fit.smoothed.reason}")
+    lines += [f"Note: {note}" for note in fit.notes]
+    return "\n".join(lines)
+
+
+def _numbers(values: np.ndarray) -> list[str]:
+    return [f"{value:.4g}" if abs(value) >= 1e-4 or value == 0.0 else f"{value:.2e}" for value in values.tolist()]
+
+
+def _p(values: np.ndarray) -> list[str]:
+    return ["< 2e-16" if p < 2e-16 else f"{p:.3g}" for p in values.tolist()]
+
+
+def _aligned(header: list[str], columns: list[list[str]]) -> list[str]:
+    widths = [max(len(head), *(len(cell) for cell in column)) for head, column in zip(header, columns)]
+
+    def line(cells: list[str]) -> str:
+        rest = "  ".join(cell.rjust(width) for cell, width in zip(cells[1:], widths[1:]))
+        return f"  {cells[0].ljust(widths[0])}  {rest}".rstrip()
+
+    return [line(header), *(line(list(row)) for row in zip(*columns))]
+
+
+# --- smoothing parameters -----------------------------------------------------------------------------------------
+
+
+def smoothing(fit: Gam) -> dict[str, np.ndarray]:
+    """λ with the standard error of log λ; where the criterion is flat λ is infinite in effect and has no upper end."""
+    inner = fit.smoothed
+    M = inner.rho.size
+    se = np.full(M, np.nan)
+    free = np.flatnonzero(inner.estimated & ~inner.flat)
+    if inner.method in ("REML", "ML") and free.size:
+        value, vector = np.linalg.eigh(inner.hessian[np.ix_(free, free)])
+        if np.all(value > 0.0):
+            se[free] = np.sqrt(np.diag((vector / value) @ vector.T))
+    z = stats.norm.ppf(0.975)
+    state = np.where(~inner.estimated, "fixed", np.where(inner.flat, "infinite", "estimated"))
+    with np.errstate(over="ignore"):
+        return {
+            "penalty": np.array(inner.sp_labels, dtype=np.str_),
+            "sp": np.exp(inner.rho),
+            "log_sp": np.array(inner.rho),
+            "se": se,
+            "lower": np.exp(inner.rho - z * se),
+            "upper": np.exp(inner.rho + z * se),
+            "state": state,
+        }
+
+
+# --- comparison ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two fits of the same rows, the smaller first. `p` is nan where the larger model does not fit better."""
+
+    table: Any  # of the data's kind: model, residual_df, deviance, aic
+    df: float  # extra degrees of freedom of the larger model
+    statistic: float  # deviance difference (χ²), or F
+    p: float
+    aic_difference: float  # larger minus smaller: negative speaks for the larger
+    text: str = field(repr=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def compare(first: Gam, second: Gam) -> Comparison:
+    """Generalised likelihood ratio test, as mgcv's `anova.gam` for two models."""
+    if first.family != second.family:
+        raise CombinationError(
+            f"Models of different families ({first.family}, {second.family}) have no likelihood ratio; refit one."
+        )
+    if first.y.shape != second.y.shape or not np.array_equal(first.y, second.y) or not _same_weights(first, second):
+        raise CombinationError(
+            "compare() needs two models of the same rows and weights: these responses differ. Refit both on one table "
+            "(missing='drop' may have left out different rows)."
+        )
+    residual = {
+        id(fit): fit.n - float(fit.smoothed.edf1.sum()) - (fit.edf2_total - fit.edf_total) for fit in (first, second)
+    }
+    small, large = sorted((first, second), key=lambda fit: -residual[id(fit)])
+    df = residual[id(small)] - residual[id(large)]
+    drop = small.deviance - large.deviance
+    p, statistic, name = np.nan, drop, "chi.sq"
+    if first.smoothed.scale_known:
+        if df > 0.0 and drop > 0.0:
+            p = float(stats.chi2.sf(drop, df))
+    else:
+        name, statistic = "F", drop / df / large.scale if df > 0.0 else np.nan
+        if df > 0.0 and drop > 0.0:
+            p = float(stats.f.sf(statistic, df, residual[id(large)]))
+    columns = {
+        "model": np.array([small.formula, large.formula], dtype=np.str_),
+        "residual_df": np.array([residual[id(small)], residual[id(large)]]),
+        "deviance": np.array([small.deviance, large.deviance]),
+        "aic": np.array([small.aic, large.aic]),
+    }
+    rows = [columns["model"].tolist(), *(_fixed(columns[c]) for c in ("residual_df", "deviance", "aic"))]
+    text = "\n".join([
+        *_aligned(["", "residual df", "deviance", "AIC"], rows),
+        f"  difference: df {df:.3f}, {name} {statistic:.4g}, p {_p(np.array([p]))[0]} (approximate; see `compare`)",
+    ])  # fmt: skip
+    return Comparison(to_native(columns, first.backend), float(df), float(statistic), p, large.aic - small.aic, text)
+
+
+def _same_weights(first: Gam, second: Gam) -> bool:
+    if first.weights is None or second.weights is None:
+        return first.weights is None and second.weights is None
+    return np.array_equal(first.weights, second.weights)
+
+
+def _fixed(values: np.ndarray) -> list[str]:
+    return [f"{value:.2f}" for value in values.tolist()]
+
+
+# --- checks -------------------------------------------------------------------------------------------------------
+
+
+def check(fit: Gam, rng: Any) -> checks.Check:
+    """k-index of every smooth (on at most 5,000 rows) and concurvity of every term."""
+    draw = _numerics.generator(rng)
+    n = fit.y.size
+    rows = np.sort(draw.choice(n, checks.SUBSAMPLE, replace=False)) if n > checks.SUBSAMPLE else np.arange(n)
+    residuals = fit.residuals("deviance")[rows]
+    basis = []
+    for term in fit.smooths:
+        names = gam_effects.coordinates(term)
+        index, p = np.nan, np.nan
+        if term.factor_levels is None and all(gam_effects.is_numeric(fit.columns[name]) for name in names):
+            at = [np.asarray(fit.columns[name][rows], dtype=np.float64) for name in names]
+            if len(names) > 1 and len(term.penalties) > 1:  # not isotropic: the units of the covariates differ
+                beta = fit.smoothed.beta[fit.index(term.label)]
+                at = checks.steepness(
+                    lambda xs, term=term, names=names, beta=beta: gam_effects.design(term, dict(zip(names, xs))) @ beta,
+                    at,
+                )
+            index, p = checks.k_index(residuals, at, draw)
+        basis.append(checks.BasisCheck(term.label, term.size, fit.edf[term.label], index, p))
+    spans = {term.label: fit.smoothed.slices[term.label] for term in fit.smooths}
+    free = [fit.index(label) for label in fit.smoothed.slices if label not in spans]
+    order = np.concatenate([*free, *(fit.index(label) for label in spans)])
+    blocks, start = {}, sum(index.size for index in free)
+    if start:
+        blocks["parametric"] = slice(0, start)
+    for label in spans:
+        size = fit.index(label).size
+        blocks[label] = slice(start, start + size)
+        start += size
+    gram = fit.gram()[np.ix_(order, order)]
+    curved = checks.concurvity(gram, fit.smoothed.beta[order], blocks)
+    said = checks.notes(basis, curved)
+    k_table = {
+        "term": np.array([b.label for b in basis], dtype=np.str_),
+        "k": np.array([b.size for b in basis]),
+        "edf": np.array([b.edf for b in basis]),
+        "k_index": np.array([b.k_index for b in basis]),
+        "p": np.array([b.p for b in basis]),
+    }
+    c_table = {
+        "term": np.array([c.label for c in curved], dtype=np.str_),
+        "worst": np.array([c.worst for c in curved]),
+        "observed": np.array([c.observed for c in curved]),
+        "estimate": np.array([c.estimate for c in curved]),
+    }
+    text = [f"Basis size (k-index below 1 with a small p: a pattern is left; {rows.size} rows):"]
+    if basis:
+        numbers = [[f"{v:.3g}" for v in k_table[c].tolist()] for c in ("k", "edf", "k_index", "p")]
+        text += _aligned(["", "k'", "edf", "k-index", "p"], [k_table["term"].tolist(), *numbers])
+    text.append("Concurvity (0 none, 1 total):")
+    numbers = [[f"{v:.3f}" for v in c_table[c].tolist()] for c in ("worst", "observed", "estimate")]
+    text += _aligned(["", "worst", "observed", "estimate"], [c_table["term"].tolist(), *numbers])
+    text += [f"- {sentence}" for sentence in said]
+    return checks.Check(to_native(k_table, fit.backend), to_native(c_table, fit.backend), said, "\n".join(text))
