@@ -100,6 +100,7 @@ def fit(
         seed=seed,
         model=model,
         backend=obs.backend,
+        errors=end.errors,
         _covariance=end.covariance,
     )
 

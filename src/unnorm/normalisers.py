@@ -30,6 +30,11 @@ class Layout:
 class Normaliser(ABC):
     """How the log normalising constants −log ∫ exp f_θ(y|x_t) dy are represented."""
 
+    @property
+    def low_discrepancy(self) -> bool:
+        """Whether evenly spread reference points suit it: they bias free constants ν_t (METHODS), and help the rest."""
+        return True
+
     @abstractmethod
     def layout(self, obs: Observations) -> Layout:
         """Which constant belongs to which observation."""
@@ -61,6 +66,10 @@ class Constant(Normaliser):
 @dataclass(frozen=True)
 class PerContext(Normaliser):
     """One ν_t for each observation (Theorem 2)."""
+
+    @property
+    def low_discrepancy(self) -> bool:
+        return False
 
     def layout(self, obs: Observations) -> Layout:
         return Layout(np.arange(obs.n), obs.n)

@@ -16,6 +16,7 @@ from .data import Kind, Observations
 from .domains.base import Domain
 from .errors import InputError, listing
 from .models.base import Model
+from .objectives.sandwich import ErrorParts
 
 MOST_COVARIANCE = 2000  # parameters; above this a dense covariance is refused
 
@@ -58,6 +59,7 @@ class Fit:
     seed: int | None = None
     model: Model | None = None
     backend: Any = None
+    errors: ErrorParts | None = None  # where reference points were drawn: sampling and reference error apart
     _covariance: np.ndarray | None = None
 
     @property

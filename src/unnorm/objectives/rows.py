@@ -6,7 +6,8 @@ The ν block is diagonal (each row has one ν), so it is profiled out whatever i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -90,6 +91,7 @@ class RowProblem(Problem):
     information_equality: bool  # with IID points and a correct model, −H is the covariance of the score
     about: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    redraws: Callable[[], list[tuple[Rows, RowLikelihood]]] | None = None  # fresh points, to see how much they matter
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -176,31 +178,47 @@ class RowProblem(Problem):
         return bool(np.all(low >= high - 1e-9 * width)) and width > 0
 
     def solution(self, theta: np.ndarray) -> Solution:
-        rows = self.rows
+        rows, p = self.rows, len(theta)
         t, nu, J, A, cross, d = self._blocks(theta)
-        slope_nu = -cross / np.maximum(d, 1e-300)[:, None]  # dν*/dθ
-        information = A - (cross.T / np.maximum(d, 1e-300)) @ cross
-        # A row's score in θ after ν is profiled out: ℓ' (∂f + dν*/dθ).
-        projected = J if self.layout.fixed is not None else J + slope_nu[self.layout.of]
+        d = np.maximum(d, 1e-300)
+        # Coordinates of the score: (θ, ν) jointly for one ν; θ alone for a fixed one; θ after profiling for many, where
+        # a row's score becomes ℓ' (∂f + dν*/dθ).
+        if self.layout.size == 1:
+            X = np.column_stack([J, np.ones(len(J))])
+            information = np.block([[A, cross.T], [cross, d[:, None]]])
+        elif self.layout.fixed is not None:
+            X, information = J, A
+        else:
+            X, information = J - (cross / d[:, None])[self.layout.of], A - (cross.T / d) @ cross
         errors = error_parts(
-            Scores(t.slope[:, None] * projected, rows.data, rows.unit, rows.randomisation, rows.group),
+            Scores(t.slope[:, None] * X, rows.data, rows.unit, rows.randomisation, rows.group),
             information,
             iid_points=rows.scheme == "iid",
             per_context=rows.per_context,
             information_equality=self.information_equality,
+            spread=None if self.redraws is None else self._reference_spread(theta, nu, cross, d),
         )
         nu_se = None
         if self.layout.fixed is not None:
             nu, nu_se = np.array([self.layout.fixed]), np.zeros(1)
         elif self.layout.size == 1:
-            nu_se = _nu_error(slope_nu, d, errors.total, rows)
-        return Solution(
-            theta, errors.total, nu, nu_se, t.value, t.value, (*self.notes, *errors.notes), dict(self.about), errors
-        )
+            nu_se = np.sqrt(np.diag(errors.total)[p:])
+        errors = errors.leading(p)
+        notes = (*self.notes, *errors.notes)
+        return Solution(theta, errors.total, nu, nu_se, t.value, t.value, notes, dict(self.about), errors)
 
-
-def _nu_error(slope: np.ndarray, d: np.ndarray, covariance: np.ndarray, rows: Rows) -> np.ndarray:
-    """se(ν): the Hessian's variance less 1/n + 1/m, as for a case-control intercept (Prentice & Pyke 1979)."""
-    n, m = int(rows.data.sum()), int((~rows.data).sum())
-    variance = 1 / d + np.einsum("up,pq,uq->u", slope, covariance, slope) - 1 / n - 1 / m
-    return np.sqrt(np.maximum(variance, 0.0))
+    def _reference_spread(self, theta: np.ndarray, nu: np.ndarray, cross: np.ndarray, d: np.ndarray) -> np.ndarray:
+        """Σ2: the variance of the reference points' score sum at the estimate, over independent randomisations."""
+        assert self.redraws is not None
+        sums = []
+        for rows, likelihood in self.redraws():
+            again = replace(self, rows=rows, likelihood=likelihood, redraws=None)
+            slope = np.where(rows.data, 0.0, likelihood.at(again.eta(theta, nu)).slope)
+            total = slope @ again.jacobian(theta)
+            if self.layout.size == 1:
+                total = np.append(total, slope.sum())
+            elif self.layout.fixed is None:
+                total = total - self._sum(slope) @ (cross / d[:, None])
+            sums.append(total)
+        centred = np.array(sums) - np.mean(sums, axis=0)
+        return centred.T @ centred / (len(sums) - 1)

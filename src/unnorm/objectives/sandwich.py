@@ -39,6 +39,11 @@ class ErrorParts:
     notes: tuple[str, ...] = ()
     robust: np.ndarray | None = None
 
+    def leading(self, p: int) -> ErrorParts:
+        """The first p coordinates."""
+        robust = None if self.robust is None else self.robust[:p, :p]
+        return ErrorParts(self.total[:p, :p], self.sampling[:p, :p], self.reference[:p, :p], self.notes, robust)
+
 
 def sum_by(values: np.ndarray, label: np.ndarray, size: int) -> np.ndarray:
     """(size, p) sums of rows by label."""
@@ -46,9 +51,18 @@ def sum_by(values: np.ndarray, label: np.ndarray, size: int) -> np.ndarray:
 
 
 def error_parts(
-    scores: Scores, information: np.ndarray, *, iid_points: bool, per_context: bool, information_equality: bool
+    scores: Scores,
+    information: np.ndarray,
+    *,
+    iid_points: bool,
+    per_context: bool,
+    information_equality: bool,
+    spread: np.ndarray | None = None,
 ) -> ErrorParts:
-    """Split the covariance of θ̂ into what the data's randomness and the reference points' randomness contribute."""
+    """Split the covariance of θ̂ into what the data's and the reference points' randomness contribute.
+
+    `spread`: Σ2 where it was measured on fresh randomisations of the points.
+    """
     bread = np.linalg.inv(information)
     u, r = scores.value[scores.data], scores.value[~scores.data]
     unit_u, unit_r = scores.unit[scores.data], scores.unit[~scores.data]
@@ -56,7 +70,9 @@ def error_parts(
     spread_iid = _iid_spread(r, unit_r, per_context, evenly=not iid_points)
     notes: tuple[str, ...] = ()
     count = int(randomisation.max(initial=1))
-    if iid_points:
+    if spread is not None:
+        sigma2 = spread
+    elif iid_points:
         sigma2 = spread_iid
     elif count > 1:
         G = sum_by(r, randomisation - 1, count)
@@ -68,7 +84,13 @@ def error_parts(
             "One randomisation of the reference points: their error cannot be estimated, and that of IID points stands "
             "in for it, which is larger. Use randomisations=4 or more on the point scheme.",
         )
-    sigma1 = information - spread_iid if information_equality else _data_spread(u, unit_u, r, unit_r, per_context)
+    if information_equality:
+        sigma1 = information - spread_iid
+        if not per_context:  # n and m are fixed: as for a case-control intercept (Prentice & Pyke 1979)
+            g = u.sum(axis=0)
+            sigma1 = sigma1 - (1 / len(u) + 1 / len(r)) * np.outer(g, g)
+    else:
+        sigma1 = _data_spread(u, unit_u, r, unit_r, per_context)
     sampling = bread @ _psd(sigma1) @ bread
     reference = bread @ _psd(sigma2) @ bread
     robust = None

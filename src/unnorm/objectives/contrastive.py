@@ -1,0 +1,217 @@
+"""`Logistic` (noise-contrastive divergence, 𝓡^m) and `Importance` (𝓜 with importance-sampled integrals).
+
+Both see the observations against reference points with density q. Logistic: log-odds f + χ − log q + log(n/m) (eqs 3.2
+and 3.4). Importance: Σ_i w_i (f + χ) − Σ_j w_j exp(f + χ)/(k q), the Poisson transform with ∫ replaced by an average.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+
+from .._numerics import Rng, generator
+from ..contrast import Contrast, contrast
+from ..data import Observations
+from ..errors import CombinationError, InputError
+from ..models.base import Model, context_arguments
+from ..models.batching import tree_take
+from ..normalisers import Constant, Layout, Normaliser
+from ..references import IID, Lattice
+from ..references.base import Reference
+from ..references.points import PointScheme
+from .base import Objective, Problem
+from .rows import LogisticRows, PoissonRows, RowLikelihood, RowProblem, Rows
+
+FEW_PRIVATE = 50  # reference points of one context below which a free ν_t makes importance sampling fail (METHODS)
+
+
+@dataclass(frozen=True)
+class Contrastive(Objective):
+    """What the objectives with reference points share: which reference, how many points, how they are drawn.
+
+    Args:
+        reference: q, e.g. `un.Uniform()`.
+        per_point: reference points for each observation of a chain or a regression.
+        total: reference points for IID data.
+        points: how they are drawn; the default depends on the objective and the normaliser.
+        cluster: a group column (or columns) whose levels are independent, for robust standard errors.
+    """
+
+    reference: Reference
+    per_point: int | None = None
+    total: int | None = None
+    points: PointScheme | None = None
+    cluster: str | tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reference, Reference):
+            raise InputError(f"reference must be a Reference such as un.Uniform(); got {self.reference!r}.")
+        if self.points is not None and not isinstance(self.points, PointScheme):
+            raise InputError(f"points must be a point scheme such as un.Lattice(); got {self.points!r}.")
+
+    def default_normaliser(self, obs: Observations) -> Normaliser:
+        if obs.has_context:
+            raise InputError(
+                f"With a context, {type(self).__name__} needs normaliser=…: un.Smooth('s(…)') (recommended), "
+                "un.PerContext(), or un.Constant() to see what ignoring the constants does."
+            )
+        return Constant()
+
+    def draw(self, model: Model, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Contrast:
+        """The labelled rows."""
+        bound = self.reference.bind(model.domain, obs)
+        scheme = self.points
+        if scheme is None:
+            evenly = normaliser is not None and normaliser.low_discrepancy and bound.cube_dim is not None
+            scheme = Lattice() if evenly else IID()
+        per_point, total = self.per_point, self.total
+        if per_point is None and total is None:
+            raise InputError(
+                f"{type(self).__name__} needs the number of reference points: "
+                + ("per_point=20." if obs.has_context else f"total={20 * obs.n}.")
+            )
+        return contrast(obs, bound, scheme, per_point=per_point, total=total, rng=rng)
+
+    def clusters(self, obs: Observations) -> np.ndarray | None:
+        """(n,) cluster labels, or None."""
+        if self.cluster is None:
+            return None
+        names = (self.cluster,) if isinstance(self.cluster, str) else tuple(self.cluster)
+        missing = [name for name in names if name not in obs.group]
+        if missing:
+            raise InputError(
+                f"cluster must name group columns ({', '.join(obs.group) or 'there are none'}); got {missing}."
+            )
+        labels = [np.unique(obs.group[name], return_inverse=True)[1] for name in names]
+        return np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True)[1].ravel()
+
+    @abstractmethod
+    def likelihood(self, drawn: Contrast) -> tuple[RowLikelihood, np.ndarray]:
+        """ℓ and the offset of each row."""
+
+    @property
+    @abstractmethod
+    def information_equality(self) -> bool:
+        """Whether −H is the variance of the score for IID points and a correct model."""
+
+    def check(self, drawn: Contrast, layout: Layout) -> None:
+        """Refuse what is known to fail."""
+        if not drawn.obs.has_context and layout.size > 1:
+            raise CombinationError(
+                "PerContext() needs a context: IID data have one normalising constant. Use un.Constant()."
+            )
+
+    def bind(
+        self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
+    ) -> Problem:
+        rng = generator(rng)
+        drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
+        layout = normaliser.layout(obs)
+        self.check(drawn, layout)
+        likelihood, offset = self.likelihood(drawn)
+        rows = rows_of(drawn, model, offset, self.clusters(obs))
+        seeds = rng.integers(2**63, size=4)
+
+        def redraws() -> list[tuple[Rows, RowLikelihood]]:
+            """Fresh reference points from independent randomisations, to see how much they move the score."""
+            out = []
+            for seed in seeds:
+                again = drawn.redraw(np.random.default_rng(seed))
+                one, known = self.likelihood(again)
+                out.append((rows_of(again, model, known, None), one))
+            return out
+
+        of = layout.of[np.maximum(drawn.at, 0)]
+        return RowProblem(
+            model=model,
+            rows=rows,
+            likelihood=likelihood,
+            layout=replace(layout, of=of),
+            information_equality=self.information_equality,
+            about=about(drawn),
+            notes=drawn.notes,
+            redraws=None if drawn.scheme.iid or drawn.randomisations > 1 else redraws,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "objective": type(self).__name__,
+            "reference": self.reference.to_dict(),
+            "per_point": self.per_point,
+            "total": self.total,
+            "points": None if self.points is None else repr(self.points),
+        }
+
+
+def about(drawn: Contrast) -> dict[str, Any]:
+    """What a report says of the reference points."""
+    return {
+        "reference": drawn.reference.describe(),
+        "points": repr(drawn.scheme),
+        "k": drawn.k,
+        "m": int(np.sum(~drawn.z)),
+    }
+
+
+def rows_of(drawn: Contrast, model: Model, offset: np.ndarray, group: np.ndarray | None) -> Rows:
+    """The contrast as rows of a problem, with the contexts as f sees them."""
+    at = np.maximum(drawn.at, 0)
+    arguments = tree_take(context_arguments(drawn.obs, model.domain.scalar, model.context_arity), at)
+    if drawn.k is None:  # shared points are one unit each
+        at = np.arange(len(drawn.z))
+        group = (
+            None if group is None else np.concatenate([group, group.max(initial=0) + 1 + np.arange((~drawn.z).sum())])
+        )
+    return Rows(
+        drawn.outcome,
+        arguments,
+        offset,
+        drawn.z,
+        at,
+        drawn.randomisation,
+        "iid" if drawn.scheme.iid else type(drawn.scheme).__name__,
+        drawn.k is not None,
+        group,
+    )
+
+
+@final
+@dataclass(frozen=True)
+class Logistic(Contrastive):
+    """Noise-contrastive divergence: logistic regression of data against reference points, 𝓡^m(θ, ν) of Theorem 7."""
+
+    @property
+    def information_equality(self) -> bool:
+        return True
+
+    def likelihood(self, drawn: Contrast) -> tuple[RowLikelihood, np.ndarray]:
+        return LogisticRows(drawn.z.astype(np.float64), drawn.weight), drawn.known
+
+
+@final
+@dataclass(frozen=True)
+class Importance(Contrastive):
+    """𝓜 with its integrals by importance sampling from q: less efficient than `Logistic` for the same points."""
+
+    @property
+    def information_equality(self) -> bool:
+        return False
+
+    def likelihood(self, drawn: Contrast) -> tuple[RowLikelihood, np.ndarray]:
+        a = np.where(drawn.z, drawn.weight, 0.0)
+        share = 1.0 / drawn.k if drawn.k is not None else drawn.n / drawn.m
+        b = np.where(drawn.z, 0.0, share * drawn.weight * np.exp(-drawn.log_q))
+        offset = np.zeros(len(a)) if drawn.offset is None else drawn.offset
+        return PoissonRows(a, b), offset
+
+    def check(self, drawn: Contrast, layout: Layout) -> None:
+        super().check(drawn, layout)
+        if layout.size > 1 and drawn.k is not None and drawn.k < FEW_PRIVATE:
+            raise CombinationError(
+                f"Importance() with a free ν_t for each context fails with few private reference points ({drawn.k} "
+                "here): it diverges at k = 1 and is far off at k = 5, as the observation is not in the denominator. "
+                f"Use normaliser=un.Smooth(…), objective=un.Ranking(…) or un.Logistic(…), or per_point ≥ {FEW_PRIVATE}."
+            )
