@@ -166,7 +166,8 @@ def _by_arrow(body: bytes, names: list[str], mark: str, path: str) -> dict[str, 
         if any(not pa.types.is_string(table.schema.field(name).type) for name in other):
             table = read(other)
     except pa.ArrowInvalid as error:
-        if ragged:
+        if ragged:  # the other reader knows the line, blank ones and quoted line ends counted
+            _by_numpy(body, names, mark, path)
             raise _ragged(path, ragged[0][0] + 1, len(names), ragged[0][1]) from error
         raise InputError(f"{path!r} could not be read: {str(error).splitlines()[0]}") from error
     return {name: _from_arrow(table[name]) for name in names}
