@@ -23,8 +23,8 @@ _DEFAULT_K = {1: 8, 2: 27, 3: 100}  # tp: on top of the null space, as mgcv: 10,
 
 
 def most_knots(dim: int, k: int) -> int:
-    """Thin-plate knots where the data have more distinct rows."""
-    return max(200, 8 * k) if dim == 1 else max(200, 5 * k)
+    """Thin-plate knots where the data have more distinct rows than a few hundred; the measurement is in `sample.spread`."""
+    return max(100, 4 * k) if dim == 1 else max(150, 4 * k)
 
 
 class _Builder:
@@ -110,16 +110,17 @@ class _Builder:
                     f"{what}: its covariates have {sorted(sizes)} knots; give as many for each, one column a covariate."
                 )
             knots = np.unique(np.column_stack([values for values in given if values is not None]), axis=0)
+            share = np.ones(len(knots))
         elif any(values is not None for values in given):
             missing = [name for name, values in zip(names, given) if values is None]
             raise TermError(f"{what}: knots are given for some covariates but not for {listing(missing)}.")
         else:
-            knots = spread(self.columns, names, sample, self.max_knots or most_knots(dim, k))
+            knots, share = spread(sample, self.max_knots or most_knots(dim, k))
             if k > sample.distinct and sample.exact:
                 raise TermError(
                     f"{what}: k={k} needs at least as many distinct rows of {listing(names)}; there are {sample.distinct}. Lower k."
                 )
-        return thin_plate(knots, sample, k, order, what)
+        return thin_plate(knots, share, sample, k, order, what)
 
     def _cr(
         self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str

@@ -6,6 +6,7 @@ basis column's mean by O(h²) of the cell width h (1-D: 4,096 cells, relative 1e
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,8 @@ from .base import Columns
 
 _CELLS_1D = 4096  # distinct values kept as they are, and cells beyond that
 _CELLS = 2048  # the same in 2 and 3 dimensions
+_ROWS = 8192  # among which knots are placed in 2 and 3 dimensions
+_ALL = 300  # distinct rows that are all made knots
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +32,7 @@ class Sample:
     upper: np.ndarray
     distinct: int  # exact while small, else a lower bound
     exact: bool  # the points are all the distinct rows
+    thin: np.ndarray  # (·, d) data rows at even steps, among which knots are placed
 
     @property
     def dim(self) -> int:
@@ -56,10 +60,8 @@ def _column(columns: Columns, name: str, what: str) -> np.ndarray:
     if column.ndim != 1:
         raise DataError(f"{what} needs one value a row in column {name!r}; got an array of shape {column.shape}.")
     if column.dtype.kind == "O" and column.size and all(isinstance(v, int | float | np.number) for v in column[:50]):
-        try:
+        with contextlib.suppress(TypeError, ValueError):
             column = column.astype(np.float64)
-        except (TypeError, ValueError):
-            pass
     return column
 
 
@@ -104,7 +106,7 @@ def _one(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, uppe
     if thin.size == x.size or sorted_unique(thin).size < _CELLS_1D // 2:
         values, counts = np.unique(x, return_counts=True)
         if values.size <= _CELLS_1D:
-            return Sample(names, values[:, None], counts / x.size, lower, upper, values.size, True)
+            return Sample(names, values[:, None], counts / x.size, lower, upper, values.size, True, values[:, None])
     cell = ((x - lower[0]) * (_CELLS_1D / (upper[0] - lower[0]))).astype(np.int32)
     np.minimum(cell, _CELLS_1D - 1, out=cell)
     counts = np.bincount(cell, minlength=_CELLS_1D)
@@ -112,7 +114,7 @@ def _one(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, uppe
     full = counts > 0
     points = sums[full] / counts[full]
     points[0], points[-1] = lower[0], upper[0]  # the largest row sum of the design is at an end, as a rule
-    return Sample(names, points[:, None], counts[full] / x.size, lower, upper, _CELLS_1D // 2, False)
+    return Sample(names, points[:, None], counts[full] / x.size, lower, upper, _CELLS_1D // 2, False, points[:, None])
 
 
 def _several(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, upper: np.ndarray) -> Sample:
@@ -122,25 +124,37 @@ def _several(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, 
     for x in data:
         new[1:] |= x[1:] != x[:-1]
     first = np.flatnonzero(new)
-    runs = np.diff(first, append=n)
-    rows = np.column_stack([x[first] for x in data])
-    if len(rows) <= 8 * _CELLS:
-        rows, where = np.unique(rows, axis=0, return_inverse=True)
-        runs = np.bincount(where.ravel(), weights=runs)
-    if len(rows) <= _CELLS:
-        return Sample(names, rows, runs / n, lower, upper, len(rows), True)
-    side = int(round(_CELLS ** (1 / dim)))
-    code = np.zeros(len(rows), dtype=np.int64)
-    for j in range(dim):
-        cell = ((rows[:, j] - lower[j]) * (side / (upper[j] - lower[j]))).astype(np.int64)
-        code = code * side + np.minimum(cell, side - 1)
+    runs: np.ndarray | None = None
+    if 2 * first.size <= n:
+        runs, data = np.diff(first, append=n), [x[first] for x in data]
+    rows = data[0].size
+    thin = np.column_stack([x[:: max(1, rows // _ROWS)] for x in data])
+    if rows <= 2 * _CELLS or len(distinct_rows(thin)[0]) <= _CELLS // 2:
+        points, which = distinct_rows(np.column_stack(data))
+        if len(points) <= _CELLS:
+            return Sample(names, points, np.bincount(which, weights=runs) / n, lower, upper, len(points), True, points)
+    side = round(_CELLS ** (1 / dim))
+    code = np.zeros(rows, dtype=np.int32)
+    for x, low, high in zip(data, lower, upper):
+        cell = ((x - low) * (side / (high - low))).astype(np.int32)
+        code *= side
+        code += np.minimum(cell, side - 1, out=cell)
     counts = np.bincount(code, weights=runs, minlength=side**dim)
     full = counts > 0
-    points = (
-        np.column_stack([np.bincount(code, weights=runs * x, minlength=side**dim)[full] for x in rows.T])
-        / counts[full, None]
-    )
-    return Sample(names, points, counts[full] / n, lower, upper, len(np.unique(code)), False)
+    sums = [np.bincount(code, weights=x if runs is None else runs * x, minlength=side**dim)[full] for x in data]
+    points = np.column_stack(sums) / counts[full, None]
+    return Sample(names, points, counts[full] / n, lower, upper, int(full.sum()), False, thin)
+
+
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows in order, and which of them each row is."""
+    order = np.lexsort(rows.T[::-1])
+    ordered = rows[order]
+    new = np.ones(len(rows), dtype=bool)
+    new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
+    which = np.empty(len(rows), dtype=np.int64)
+    which[order] = np.cumsum(new) - 1
+    return ordered[new], which
 
 
 def quantile_knots(
@@ -156,26 +170,32 @@ def quantile_knots(
     return np.interp(np.linspace(0, values.size - 1, k), np.arange(values.size), values)
 
 
-def spread(columns: Columns, names: Sequence[str], sample: Sample, most: int) -> np.ndarray:
-    """At most `most` knots (r, d) that lie as the data do: every distinct row, else evenly spaced ranks along x or a Morton curve."""
-    if sample.exact and len(sample.points) <= most:
-        return sample.points
-    if sample.dim == 1:  # ranks of the values (mgcv draws at random among them)
-        if sample.exact:
-            share = np.linspace(0, 1, len(sample.points))
-        else:
-            share = np.cumsum(sample.weights) - sample.weights / 2
-            share = (share - share[0]) / (share[-1] - share[0])
-        return np.interp(np.linspace(0, 1, most), share, sample.points[:, 0])[:, None]
-    data = [np.asarray(columns[name], dtype=np.float64) for name in names]
-    step = max(1, data[0].size // 8192)
-    rows = np.unique(np.column_stack([x[::step] for x in data]), axis=0)
-    if len(rows) <= most:
-        return rows
-    bits = np.minimum(((rows - sample.lower) / (sample.upper - sample.lower) * 1024).astype(np.int64), 1023)
-    code = np.zeros(len(rows), dtype=np.int64)
-    for b in range(10):
-        for j in range(sample.dim):
-            code |= ((bits[:, j] >> b) & 1) << (sample.dim * b + j)
-    order = np.argsort(code, kind="stable")
-    return rows[order[((np.arange(most) + 0.5) * (len(rows) / most)).astype(np.int64)]]
+def spread(sample: Sample, most: int) -> tuple[np.ndarray, np.ndarray]:
+    """Knots (r, d) and their shares (r,): every distinct row with share one, or the means of about `most` groups and the groups' sizes.
+
+    Groups are cut at ranks of the first covariate, then within each slab of the next, and are smaller towards the ends
+    (ranks (1 − cos πt)/2), where data are sparse and splines bend. With the shares as weights of the eigenproblem few knots do: on the
+    29,148 rows of a logistic fixation model, rms distance of the fit from the one on 2,000 such knots, in standard errors (s(delta, k=10)
+    and s(px, py, k=40)): 0.003 with 80 knots, 0.002 and 0.006 with 100, 0.0006 and 0.001 with 200, 0.0003 and 0.0005 with 400. Knots at
+    plain quantiles: 0.05 with 200 and 0.03 with 400. mgcv's 2,000 random ones: 0.05 from seed to seed.
+    """
+    if sample.exact and len(sample.points) <= max(most, _ALL):
+        return sample.points, np.ones(len(sample.points))
+    rows, weights = sample.thin, np.full(len(sample.thin), 1 / len(sample.thin))
+    if sample.dim == 1 and not sample.exact:  # distinct values count once, as in mgcv
+        weights = sample.weights
+    side = int(most ** (1 / sample.dim))
+    cuts = [most // side ** (sample.dim - 1)] + [side] * (sample.dim - 1)
+    group = np.zeros(len(rows), dtype=np.int64)
+    for j, parts in enumerate(cuts):
+        order = np.lexsort((rows[:, j], group))
+        rows, weights, group = rows[order], weights[order], group[order]
+        mass = np.bincount(group, weights=weights)
+        before = np.cumsum(mass) - mass
+        rank = (np.cumsum(weights) - weights / 2 - before[group]) / np.where(mass > 0, mass, 1)[group]
+        place = np.arccos(1 - 2 * np.clip(rank, 0, 1)) / np.pi
+        group = group * parts + np.minimum((place * parts).astype(np.int64), parts - 1)
+    size = np.bincount(group, weights=weights)
+    full = size > 0
+    means = np.column_stack([np.bincount(group, weights=weights * x)[full] for x in rows.T]) / size[full, None]
+    return means, size[full] * full.sum()

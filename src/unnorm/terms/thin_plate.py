@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import TermError
 from .basis import Basis, Setup, chunked, saved_basis
-from .cubic import natural_spline
+from .cubic import CubicSpline, natural_spline
 from .sample import Sample
 
 
@@ -146,7 +146,18 @@ def _null_of_rows(A: np.ndarray) -> np.ndarray:
     return Q[:, : k - M]
 
 
-def thin_plate(knots: np.ndarray, sample: Sample, k: int, m: int, what: str) -> Setup:
+def _reaching(spline: CubicSpline, low: float, high: float) -> CubicSpline:
+    """The same functions with break points as far as the data go; beyond the knots they are straight lines."""
+    ends = [end for end in (low, high) if end < spline.breaks[0] or end > spline.breaks[-1]]
+    if not ends:
+        return spline
+    breaks = np.sort(np.concatenate([spline.breaks, ends]))
+    curvatures = np.zeros((len(breaks), spline.size))
+    curvatures[np.searchsorted(breaks, spline.breaks)] = spline.curvatures
+    return CubicSpline(breaks, spline.evaluate(breaks), curvatures)
+
+
+def thin_plate(knots: np.ndarray, share: np.ndarray, sample: Sample, k: int, m: int, what: str) -> Setup:
     """`tp` with k functions: E = U D Uᵀ at the knots cut to its k largest |D|, and δ = U_k Z with Tᵀ U_k Z = 0 (Wood 2003, section 3.2)."""
     dim = sample.dim
     centre = sample.weights @ sample.points
@@ -161,17 +172,18 @@ def thin_plate(knots: np.ndarray, sample: Sample, k: int, m: int, what: str) -> 
         raise TermError(f"{what}: k={k} needs at least as many knots or distinct rows; there are {len(at)}. Lower k.")
     E = radial(_squared_distances(at, at), m, dim)
     T = _monomials(at, powers)
-    D, U = _largest(E, k)
-    Z = _null_of_rows(T.T @ U)
-    A = np.concatenate([U @ Z, np.zeros((len(at), M))], axis=1)
+    root = np.sqrt(share)
+    D, U = _largest(E * np.outer(root, root), k)
+    Z = _null_of_rows(T.T @ (root[:, None] * U))
+    A = np.concatenate([root[:, None] * (U @ Z), np.zeros((len(at), M))], axis=1)
     B = np.concatenate([np.zeros((M, k - M)), np.eye(M)], axis=1)
     S = np.zeros((k, k))
     S[: k - M, : k - M] = Z.T @ (D[:, None] * Z)
     basis: Basis
     if dim == 1 and m == 2:  # E δ + T α is the natural cubic spline on the knots
         order = np.argsort(knots[:, 0])
-        values = np.concatenate([U @ (D[:, None] * Z), T], axis=1)
-        basis = natural_spline(knots[order, 0], values[order])
+        values = np.concatenate([U @ (D[:, None] * Z) / root[:, None], T], axis=1)
+        basis = _reaching(natural_spline(knots[order, 0], values[order]), sample.lower[0], sample.upper[0])
     else:
         basis = ThinPlate(m, centre, at, A, B)
     columns = basis.evaluate(sample.points)
