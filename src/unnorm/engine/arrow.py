@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -37,7 +38,7 @@ class Arrow:
     own: tuple[np.ndarray, ...] = ()
     cross: tuple[np.ndarray, ...] = ()
 
-    @property
+    @cached_property
     def starts(self) -> np.ndarray:
         """Where each block starts in a flat vector: shared, own_1, …, and the total size."""
         return np.cumsum([0, len(self.shared), *(len(block) for block in self.own)])
@@ -140,7 +141,7 @@ class ArrowInverse:
     slopes: tuple[np.ndarray, ...]
     logdet: float
 
-    @property
+    @cached_property
     def starts(self) -> np.ndarray:
         """As `Arrow.starts`."""
         return np.cumsum([0, len(self.sigma), *(len(block) for block in self.own)])

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
+from .blas import single_threaded
 from .criteria import Criterion, Laplace, Prediction
 from .design import Design, cores, pool
 from .outer import Clock, Found, Problem, smooth
@@ -45,7 +46,8 @@ def build_design(
     """
     from .layout import build
 
-    return build(terms, columns, intercept, context, rows)
+    with single_threaded():
+        return build(terms, columns, intercept, context, rows)
 
 
 def smooth_fit(
@@ -73,6 +75,15 @@ def smooth_fit(
     Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns UnnormWarning
     where it stops before convergence (also in `.converged`, `.reason`).
     """
+    with single_threaded():
+        return _smooth_fit(design, y, family, weights, offset, method, sp, groups, folds, rng, start, threads, max_outer)
+
+
+def _smooth_fit(
+    design: Design, y: np.ndarray, family: str, weights: np.ndarray | None, offset: np.ndarray | None, method: str,
+    sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any, start: Smoothed | None,
+    threads: int | None, max_outer: int,
+) -> Smoothed:  # fmt: skip
     began = time.perf_counter()
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
@@ -111,7 +122,7 @@ def smooth_fit(
         found = choose(problem, criterion, found, groups, folds, rng, saturated, _TOLERANCE, max_outer)
         clock.add("cross-validation", since)
     if not found.converged:
-        warnings.warn(found.reason, UnnormWarning, stacklevel=2)
+        warnings.warn(found.reason, UnnormWarning, stacklevel=3)
     result = _result(problem, criterion, found, given, method if free.any() else "fixed", saturated, null_loglik)
     clock.seconds["fit"] = time.perf_counter() - began
     return result
@@ -207,6 +218,8 @@ def _result(
 
 def _degrees(design: Design, penalties: Penalties, inverse: Any, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """diag F and diag(2F − FF) in the terms' coordinates: F = I − PS, 2F − FF = I − PSPS."""
+    from .kernels import product
+
     edf, edf1 = np.empty(design.size), np.empty(design.size)
     at = penalties.starts
     blocks = penalties.blocks(lam)
@@ -217,15 +230,15 @@ def _degrees(design: Design, penalties: Penalties, inverse: Any, lam: np.ndarray
         rows = inverse.rows(here) if inverse.own else inverse.sigma
         middle = np.empty(rows.shape)
         for other, block in enumerate(blocks):
-            middle[:, at[other] : at[other + 1]] = rows[:, at[other] : at[other + 1]] @ block
-        ps = rows[:, here] @ s
-        psps = (middle @ rows.T) @ s
+            middle[:, at[other] : at[other + 1]] = product(np.ascontiguousarray(rows[:, at[other] : at[other + 1]]), block)
+        ps = product(np.ascontiguousarray(rows[:, here]), s)
+        psps = product(product(middle, np.ascontiguousarray(rows.T)), s)
         for place in design.placements:
             if at[k] <= place.flat.start < at[k + 1] or (place.flat.start == at[k] and place.flat.stop > at[k]):
                 inside = slice(place.flat.start - at[k], place.flat.stop - at[k])
                 u = place.rotation
-                edf[place.user] = 1.0 - np.einsum("ij,jk,ik->i", u, ps[inside, inside], u, optimize=True)
-                edf1[place.user] = 1.0 - np.einsum("ij,jk,ik->i", u, psps[inside, inside], u, optimize=True)
+                edf[place.user] = 1.0 - np.sum((u @ ps[inside, inside]) * u, axis=1)
+                edf1[place.user] = 1.0 - np.sum((u @ psps[inside, inside]) * u, axis=1)
     return edf, edf1
 
 
@@ -243,4 +256,5 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
 
     if threads <= 1 or len(problems) <= 1:
         return [one(problem) for problem in problems]
-    return list(pool(threads).map(one, problems))
+    with single_threaded():
+        return list(pool(threads).map(one, problems))

@@ -90,6 +90,10 @@ class Criterion(ABC):
     def lever(self, working: Working, penalties: Penalties, state: State) -> Lever:
         """The matrix whose leverages give the tilt, on the shared columns and those of one level."""
 
+    def retilted(self, working: Working, penalties: Penalties, at: Value) -> Value:
+        """The same value after the leverage pass changed the tilt."""
+        return self.full(working, penalties, at.state.rho)
+
     def report(self, working: Working, value: float) -> float:
         """The minimum on the scale in which the criterion is known."""
         return value

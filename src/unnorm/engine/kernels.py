@@ -354,6 +354,18 @@ def counting_sort(ids, count):
     return order, starts
 
 
+@njit(nogil=True, cache=True)
+def product(a, b):
+    """A B in strips small enough that BLAS starts no threads of its own: these collide with ours, and with other processes."""
+    m, k = a.shape
+    n = b.shape[1]
+    out = np.empty((m, n))
+    strip = max(1, _BLOCK // max(1, k * n))
+    for i in range(0, m, strip):
+        np.dot(a[i : i + strip], b, out[i : i + strip])
+    return out
+
+
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def cholesky_inverse(a):
     """(A⁻¹, Σ log L_ii, the least L_ii) with A = L Lᵀ; the least is −1 where A is not positive definite."""

@@ -128,7 +128,7 @@ def _rotation(matrices: Sequence[np.ndarray], size: int) -> tuple[np.ndarray, in
     values, vectors = np.linalg.eigh(sum(s / max(np.linalg.norm(s), 1e-300) for s in matrices))
     order = np.argsort(values)[::-1]
     rank = int(np.sum(values > 1e-8 * max(values.max(), 1e-300)))
-    return vectors[:, order], rank
+    return np.ascontiguousarray(vectors[:, order]), rank
 
 
 def _split_levels(term: BuiltTerm, columns: Columns, levels: int, representative: np.ndarray) -> list[np.ndarray] | None:
@@ -278,7 +278,7 @@ def _penalties(
             fixed.append(np.nan if term.fixed_sp[j] is None else float(term.fixed_sp[j]))  # type: ignore[arg-type]
             pieces.append(tuple(Piece(part.level, local_at[number], rotated[i][j]) for i, (number, part) in enumerate(mine)))
         for i, (number, part) in enumerate(mine):
-            groups.append(Group(numbers, tuple(m[: part.range, : part.range] for m in rotated[i]), 1))
+            groups.append(Group(numbers, tuple(m[: part.range, : part.range] for m in rotated[i])))
             begin = starts[part.level + 1] + local_at[number].start
             free[begin : begin + part.range] = False
     return Penalties(tuple(labels), tuple(pieces), tuple(groups), starts, free), np.array(fixed)
@@ -359,7 +359,12 @@ def _segment(
                 def design(x: np.ndarray, term=term, part=part, covariate=numeric[0]) -> np.ndarray:
                     return term.design(_site_columns(term, x, covariate, partition, value, arrays))[:, part.pick]
 
-                basis = local_basis(np.asarray(term.breaks), term.period, design, part.pick.size)
+                breaks = np.asarray(term.breaks, dtype=np.float64)
+                if not term.period:  # beyond its breaks a natural spline is a line: still a spline, on more breaks
+                    x = np.asarray(arrays[numeric[0]], dtype=np.float64)
+                    ends = float(x.min()), float(x.max())
+                    breaks = np.concatenate([[ends[0]] if ends[0] < breaks[0] else [], breaks, [ends[1]] if ends[1] > breaks[-1] else []])
+                basis = local_basis(breaks, term.period, design, part.pick.size)
                 bases[key] = basis if basis.error <= _LOCAL_ERROR else None
                 errors[term.label] = max(basis.error, errors.get(term.label, 0.0))
             basis = bases[key]

@@ -94,41 +94,39 @@ def starting_rho(cross: Arrow, penalties: Penalties) -> np.ndarray:
 
 
 def minimise(
-    criterion: Criterion, working: Working, penalties: Penalties, rho: np.ndarray, free: np.ndarray, bounds: tuple[np.ndarray, np.ndarray],
+    criterion: Criterion, working: Working, penalties: Penalties, here: Value, free: np.ndarray, bounds: tuple[np.ndarray, np.ndarray],
     reach: float, tolerance: float,
 ) -> Value:  # fmt: skip
-    """Newton in the free ρ on the working model, within `reach` of where it starts; indefinite Hessians by |eigenvalue|."""
-    low = np.maximum(bounds[0], rho - reach)
-    high = np.minimum(bounds[1], rho + reach)
-    here = criterion.full(working, penalties, rho)
+    """Newton in the free ρ on the working model, from `here` and within `reach` of it; indefinite Hessians by |eigenvalue|."""
+    low = np.maximum(bounds[0], here.state.rho - reach)
+    high = np.minimum(bounds[1], here.state.rho + reach)
     for _ in range(60):
-        pinned = ((here.state.rho >= high) & (here.gradient < 0)) | ((here.state.rho <= low) & (here.gradient > 0))
+        rho = here.state.rho
+        pinned = ((rho >= high) & (here.gradient < 0)) | ((rho <= low) & (here.gradient > 0))
         move = np.flatnonzero(free & ~pinned)
         if move.size == 0:
             break
-        gradient = here.gradient[move]
-        values, vectors = np.linalg.eigh(here.hessian[np.ix_(move, move)])
+        values, vectors = np.linalg.eigh(here.hessian[move[:, None], move])
         size = np.maximum(np.abs(values), 1e-9 + 1e-7 * np.abs(values).max())
-        along = vectors.T @ gradient
+        along = vectors.T @ here.gradient[move]
         if 0.5 * np.sum(along**2 / size) < tolerance:
             break
         step = np.zeros(rho.size)
         step[move] = -vectors @ (along / size)
         step *= min(1.0, 4.0 / np.abs(step).max())
-        better = None
+        better: Value | None = None
         for _ in range(25):
-            trial = np.clip(here.state.rho + step, low, high)
             try:
-                value = criterion.value(working, penalties, trial)
+                trial = criterion.full(working, penalties, np.clip(rho + step, low, high))
             except Singular:
-                value = np.inf
-            if value <= here.value + 1e-12 * abs(here.value):
+                trial = None
+            if trial is not None and trial.value <= here.value + 1e-12 * abs(here.value):
                 better = trial
                 break
             step *= 0.5
         if better is None:
             break
-        here = criterion.full(working, penalties, better)
+        here = better
     return here
 
 
@@ -166,9 +164,12 @@ def smooth(problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.nda
     at: Value | None = None
     for iteration in range(1, most + 1):
         try:
-            state = solve(working, penalties, rho)
+            since = time.perf_counter()
+            start = criterion.full(working, penalties, rho)
+            state = start.state
             residual = working.score - penalties.columns(working.beta) @ np.exp(rho)
             decrement = 0.5 * float(residual @ state.inverse.dot(residual))
+            clock.add("smoothing steps", since)
             if not gaussian and free.any() and decrement < 1.0:
                 since = time.perf_counter()
                 tilt = design.leverage(
@@ -176,11 +177,12 @@ def smooth(problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.nda
                 )
                 clock.add("leverage passes", since)
                 working = replace(working, tilt=tilt)
+                start = criterion.retilted(working, penalties, start)
                 tilted = True
             since = time.perf_counter()
-            start = criterion.full(working, penalties, rho)
             reach = 4.0 if not tilted else 8.0
-            at = minimise(criterion, working, penalties, rho, free, bounds, 1e3 if gaussian else reach, 1e-2 * tolerance) if free.any() else start
+            close = 0.1 * tolerance if gaussian else 0.1 * tolerance if tilted else 0.02  # far from β̂, the model is not worth more
+            at = minimise(criterion, working, penalties, start, free, bounds, 1e3 if gaussian else reach, close) if free.any() else start
             clock.add("smoothing steps", since)
         except Singular as singular:
             raise NoEstimateError(separated(problem, working, singular)) from singular

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -23,18 +24,14 @@ class Piece:
 
 @dataclass(frozen=True)
 class Group:
-    """The penalties (numbers `which`) of one term, on the `copies` equal blocks it is made of; matrices on their joint range."""
+    """The penalties (numbers `which`) of one term on one of its blocks; matrices on their joint range."""
 
     which: tuple[int, ...]
     matrices: tuple[np.ndarray, ...]  # (r, r) each
-    copies: int
 
     def logdet(self, rho: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """log|Σ λ_j S_j|₊ with its gradient and Hessian in this group's ρ."""
         lam = np.exp(rho)
-        if len(self.which) == 1:
-            value = self.matrices[0].shape[0] * rho[0] + np.linalg.slogdet(self.matrices[0])[1]
-            return self.copies * value, self.copies * np.array([float(len(self.matrices[0]))]), np.zeros((1, 1))
         rotated = _similarity(self.matrices, lam)
         total = sum(l * s for l, s in zip(lam, rotated))
         scale = 1.0 / np.sqrt(np.diag(total))
@@ -43,7 +40,7 @@ class Group:
         parts = [l * (inverse @ s) for l, s in zip(lam, rotated)]
         gradient = np.array([np.trace(part) for part in parts])
         hessian = np.diag(gradient) - np.array([[np.sum(a * b.T) for b in parts] for a in parts])
-        return self.copies * value, self.copies * gradient, self.copies * hessian
+        return float(value), gradient, hessian
 
 
 def _similarity(matrices: Sequence[np.ndarray], lam: np.ndarray) -> list[np.ndarray]:
@@ -91,84 +88,128 @@ class Penalties:
         """M."""
         return len(self.labels)
 
+    @cached_property
+    def diagonals(self) -> np.ndarray | None:
+        """(p, M): the diagonals of the S_j, where all are diagonal (every term with one penalty, after rotation); else None."""
+        out = np.zeros((self.starts[-1], self.count))
+        for j, pieces in enumerate(self.pieces):
+            for piece in pieces:
+                diagonal = np.diag(piece.matrix)
+                if np.count_nonzero(piece.matrix) > np.count_nonzero(diagonal):
+                    return None
+                begin = self.starts[piece.block + 1]
+                out[begin + piece.at.start : begin + piece.at.stop, j] += diagonal
+        return out
+
+    @cached_property
+    def _single(self) -> tuple[np.ndarray, float]:
+        """Of the groups with one penalty: rank by penalty, and Σ log|S_j|₊."""
+        ranks, value = np.zeros(self.count), 0.0
+        for group in self.groups:
+            if len(group.which) == 1:
+                ranks[group.which[0]] += len(group.matrices[0])
+                value += float(np.linalg.slogdet(group.matrices[0])[1])
+        return ranks, value
+
+    @cached_property
+    def _several(self) -> tuple[Group, ...]:
+        return tuple(group for group in self.groups if len(group.which) > 1)
+
     def blocks(self, lam: np.ndarray) -> list[np.ndarray]:
         """S_λ on each diagonal block: shared, then each level's."""
+        if self.diagonals is not None:
+            total = self.diagonals @ lam
+            return [np.diag(total[a:b]) for a, b in zip(self.starts[:-1], self.starts[1:])]
         out = [np.zeros((b - a, b - a)) for a, b in zip(self.starts[:-1], self.starts[1:])]
         for weight, pieces in zip(lam, self.pieces):
             for piece in pieces:
                 out[piece.block + 1][piece.at, piece.at] += weight * piece.matrix
         return out
 
-    def times(self, j: int, v: np.ndarray) -> np.ndarray:
-        """S_j v."""
-        out = np.zeros(v.shape)
-        for piece in self.pieces[j]:
-            at = slice(self.starts[piece.block + 1] + piece.at.start, self.starts[piece.block + 1] + piece.at.stop)
-            out[at] = piece.matrix @ v[at]
-        return out
-
     def columns(self, v: np.ndarray) -> np.ndarray:
         """(p, M): S_j v for every j."""
-        if self.count == 0:
-            return np.zeros((v.size, 0))
-        return np.stack([self.times(j, v) for j in range(self.count)], axis=1)
+        if self.diagonals is not None:
+            return self.diagonals * v[:, None]
+        out = np.zeros((v.size, self.count))
+        for j, pieces in enumerate(self.pieces):
+            for piece in pieces:
+                at = slice(self.starts[piece.block + 1] + piece.at.start, self.starts[piece.block + 1] + piece.at.stop)
+                out[at, j] = piece.matrix @ v[at]
+        return out
 
     def logdet(self, rho: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """log|S_λ|₊, gradient and Hessian in ρ."""
-        value, gradient, hessian = 0.0, np.zeros(self.count), np.zeros((self.count, self.count))
-        for group in self.groups:
+        ranks, value = self._single
+        value += float(ranks @ rho)
+        gradient, hessian = ranks.copy(), np.zeros((self.count, self.count))
+        for group in self._several:
             which = list(group.which)
             part, slope, curve = group.logdet(rho[which])
             value += part
-            gradient[which] = slope
-            hessian[np.ix_(which, which)] = curve
+            gradient[which] += slope
+            hessian[np.ix_(which, which)] += curve
         return value, gradient, hessian
 
-    def traces(self, inverse: ArrowInverse, second: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    def traces(self, inverse: ArrowInverse) -> tuple[np.ndarray, np.ndarray]:
         """tr(P S_j) and tr(P S_j P S_k) for the arrow inverse P.
 
         With P_ab = A_a Σ A_bᵀ off the diagonal, the second is tr(Σ K_j Σ K_k), K_j = Σ_a A_aᵀ S_ja A_a, and a correction within each level.
         """
+        if inverse.own:
+            return self._arrow_traces(inverse)
+        if self.diagonals is not None:
+            squared = inverse.sigma**2
+            return np.diag(inverse.sigma) @ self.diagonals, self.diagonals.T @ (squared @ self.diagonals)
+        first, pairs = np.zeros(self.count), np.zeros((self.count, self.count))
+        done: list[tuple[slice, np.ndarray]] = []
+        for j, (piece,) in enumerate(self.pieces):
+            turned = inverse.sigma[:, piece.at] @ piece.matrix
+            first[j] = np.trace(turned[piece.at])
+            done.append((piece.at, turned))
+            for k, (at, other) in enumerate(done):
+                pairs[j, k] = pairs[k, j] = np.sum(turned[at] * other[piece.at].T)
+        return first, pairs
+
+    def _arrow_traces(self, inverse: ArrowInverse) -> tuple[np.ndarray, np.ndarray]:
         m, s = self.count, len(inverse.sigma)
         first, pairs = np.zeros(m), np.zeros((m, m))
-        through_shared: list[tuple[slice, np.ndarray] | None] = [None] * m
-        within: list[list[tuple[int, slice, np.ndarray, np.ndarray]]] = [[] for _ in inverse.own]
-        blocks = [inverse.block(l) for l in range(len(inverse.own))]
-        through = [inverse.through(l) for l in range(len(inverse.own))] if second else []
+        shared = np.zeros((m, s, s))  # K_j, then Σ K_j
+        for block, entries in enumerate(self._by_block):
+            if block == 0:
+                for j, piece in entries:
+                    shared[j, piece.at, piece.at] += piece.matrix
+                    first[j] += np.sum(inverse.sigma[piece.at, piece.at] * piece.matrix)
+                continue
+            if not entries:
+                continue
+            slope = inverse.slopes[block - 1]
+            through = slope @ inverse.sigma @ slope.T
+            whole = inverse.own[block - 1] + through
+            if self.diagonals is not None:
+                which = np.array([j for j, _ in entries])
+                weights = self.diagonals[self.starts[block] : self.starts[block + 1]][:, which]
+                first[which] += np.diag(whole) @ weights
+                pairs[which[:, None], which] += weights.T @ ((whole * whole - through * through) @ weights)
+                for column, j in enumerate(which):
+                    shared[j] += (slope.T * weights[:, column]) @ slope
+                continue
+            turned = [(j, piece.at, whole[:, piece.at] @ piece.matrix, through[:, piece.at] @ piece.matrix) for j, piece in entries]
+            for j, at, all_, via in turned:
+                first[j] += np.trace(all_[at])
+                for k, other, all_k, via_k in turned:
+                    pairs[j, k] += np.sum(all_[other] * all_k[at].T) - np.sum(via[other] * via_k[at].T)
+            for j, piece in entries:
+                part = slope[piece.at]
+                shared[j] += part.T @ piece.matrix @ part
+        shared = inverse.sigma @ shared
+        pairs += shared.reshape(m, -1) @ shared.transpose(0, 2, 1).reshape(m, -1).T
+        return first, 0.5 * (pairs + pairs.T)
+
+    @cached_property
+    def _by_block(self) -> list[list[tuple[int, Piece]]]:
+        """(penalty, piece) in each block: shared, then each level's."""
+        out: list[list[tuple[int, Piece]]] = [[] for _ in self.starts[1:]]
         for j, pieces in enumerate(self.pieces):
-            dense: np.ndarray | None = None
             for piece in pieces:
-                p = inverse.sigma if piece.block < 0 else blocks[piece.block]
-                first[j] += np.sum(p[piece.at, piece.at] * piece.matrix)
-                if not second:
-                    continue
-                if piece.block < 0:
-                    through_shared[j] = (piece.at, inverse.sigma[:, piece.at] @ piece.matrix)
-                    continue
-                slope = inverse.slopes[piece.block][piece.at]
-                k = inverse.sigma @ (slope.T @ piece.matrix @ slope)
-                dense = k if dense is None else dense + k
-                within[piece.block].append(
-                    (
-                        j,
-                        piece.at,
-                        blocks[piece.block][:, piece.at] @ piece.matrix,
-                        through[piece.block][:, piece.at] @ piece.matrix,
-                    )
-                )
-            if dense is not None:
-                through_shared[j] = (slice(0, s), dense)
-        if second:
-            for j in range(m):
-                for k in range(j, m):
-                    a, b = through_shared[j], through_shared[k]
-                    if a is not None and b is not None:
-                        pairs[j, k] += np.sum(a[1][b[0]] * b[1][a[0]].T)
-            for entries in within:
-                for n, (j, at_j, full_j, via_j) in enumerate(entries):
-                    for k, at_k, full_k, via_k in entries[n:]:
-                        pairs[min(j, k), max(j, k)] += np.sum(full_j[at_k] * full_k[at_j].T) - np.sum(
-                            via_j[at_k] * via_k[at_j].T
-                        )
-            pairs = np.triu(pairs) + np.triu(pairs, 1).T
-        return first, pairs
+                out[piece.block + 1].append((j, piece))
+        return out

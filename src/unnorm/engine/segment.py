@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -22,6 +23,10 @@ class Block:
     raw: slice
     at: slice
     matrix: np.ndarray  # C
+
+    @cached_property
+    def transposed(self) -> np.ndarray:
+        return np.ascontiguousarray(self.matrix.T)
 
 
 @dataclass(frozen=True)
@@ -129,6 +134,8 @@ class Segment:
 
     def gather(self, score: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Raw score and cross-product (summed over sweeps) → those of the segment's coefficients."""
+        from .kernels import product
+
         q, d, _ = self.sizes
         pairs = cross[:q, :q]
         diagonals = [pairs[at, at].copy() for at in self.tables]
@@ -141,10 +148,10 @@ class Segment:
         half = np.empty((size, len(cross)))
         out, gradient = np.empty((size, size)), np.empty(size)
         for block in self.blocks:
-            half[block.at] = block.matrix.T @ cross[block.raw]
-            gradient[block.at] = block.matrix.T @ score[block.raw]
+            half[block.at] = product(block.transposed, cross[block.raw])
+            gradient[block.at] = block.transposed @ score[block.raw]
         for block in self.blocks:
-            out[:, block.at] = half[:, block.raw] @ block.matrix
+            out[:, block.at] = product(np.ascontiguousarray(half[:, block.raw]), block.matrix)
         out += out.T.copy()
         out *= 0.5
         return gradient, out
@@ -170,13 +177,15 @@ class Segment:
 
     def raw_inverse(self, p: np.ndarray) -> np.ndarray:
         """C P Cᵀ for P (the segment's coefficients)."""
+        from .kernels import product
+
         size = sum(self.sizes)
         half = np.zeros((size, self.columns.size))
         for block in self.blocks:
-            half[block.raw] = block.matrix @ p[block.at]
+            half[block.raw] = product(block.matrix, np.ascontiguousarray(p[block.at]))
         out = np.zeros((size, size))
         for block in self.blocks:
-            out[:, block.raw] = half[:, block.at] @ block.matrix.T
+            out[:, block.raw] = product(np.ascontiguousarray(half[:, block.at]), block.transposed)
         return out
 
     def turn(self, score: np.ndarray) -> np.ndarray:
