@@ -130,6 +130,8 @@ def test_groups_may_be_text_integers_or_categories():
     expected = un.transitions({"y": y, "g": labels}, y="y", group="g")
     for group in (
         pd.Series(labels).astype("category"),
+        pd.Series(labels, dtype=object),
+        pl.Series(labels, dtype=pl.Enum(["unused", "v", "u"])),
         pl.Series(labels).cast(pl.Categorical),
         np.array([7, -2, 7, -2, 7, -2]),
         np.array([7e15, 2.5, 7e15, 2.5, 7e15, 2.5]),
@@ -273,6 +275,8 @@ def test_iid_drops_and_notes():
     np.testing.assert_array_equal(obs.row, [0])
     assert "2 of 3 rows were dropped" in obs.notes[0]
     assert "'w' has 1 (first row 2)" in obs.notes[0]
+    with pytest.raises(DataError, match="'a' has 2"):
+        un.iid(pl.DataFrame({"a": [None, None]}, schema={"a": pl.String}), y="a")
     with pytest.raises(DataError, match="Nothing is left"):
         un.iid([np.nan, np.nan], missing="drop")
 
@@ -397,7 +401,7 @@ def test_a_million_rows_take_about_a_second(kind):
         "y": rng.random(n),
     }
     table = KINDS[kind](columns)
-    start = time.perf_counter()
+    start = time.process_time()
     obs = un.transitions(table, y=("x", "y"), order="fix", group=("subject", "image"))
-    assert time.perf_counter() - start < 3.0  # 0.3 s on an idle machine
+    assert time.process_time() - start < 2.0
     assert obs.n == n - len(np.unique(columns["image"]))
