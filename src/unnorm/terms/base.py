@@ -1,7 +1,8 @@
 """The contract between terms and the engine: what a built term tells, and nothing about how it is fitted.
 
 A *specification* (`s("step", k=10)`) is what the user wrote. `build` meets it with the data and gives one *built term*
-for each smooth (a `by=` factor gives one for each level), with its constraint absorbed and its penalties scaled as mgcv does.
+for each smooth (a `by=` factor gives one for each level), with its constraint absorbed and its penalties scaled as
+mgcv does.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class BuiltTerm(ABC):
         return (self.label,) if self.size == 1 else tuple(f"{self.label}.{j + 1}" for j in range(self.size))
 
     def functions(self, points: np.ndarray) -> np.ndarray:
-        """The term's functions of its smooth covariates alone, at (r,) or (r, d) points: no `by`, no level, one block of a factor's.
+        """The functions of the smooth covariates alone, at (r,) or (r, d) points: no `by`, no level, one block of many.
 
         Rows of `design` are these, times `by`, on the rows of `level`, or in the block of the row's own level.
         """

@@ -1,11 +1,12 @@
-"""What every basis has in common: p functions of d covariates, evaluated at points; and its penalties on the data it was set up on."""
+"""What every basis has in common: p functions of d covariates, evaluated at points; and its penalties on the data
+it was set up on."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -20,6 +21,11 @@ class Basis(ABC):
     size: int
     breaks: np.ndarray | None  # where the functions are C² cubic splines of one covariate
     period: float | None
+
+    def _describe(self, dim: int, size: int, breaks: np.ndarray | None = None, period: float | None = None) -> None:
+        """Set what a frozen basis works out from its own arrays."""
+        for name, value in (("dim", dim), ("size", size), ("breaks", breaks), ("period", period)):
+            object.__setattr__(self, name, value)
 
     @abstractmethod
     def evaluate(self, points: np.ndarray) -> np.ndarray:
@@ -37,10 +43,11 @@ class Basis(ABC):
     def from_dict(cls, saved: dict[str, Any]) -> Basis: ...
 
 
+B = TypeVar("B", bound=Basis)
 _KINDS: dict[str, type[Basis]] = {}
 
 
-def saved_basis(cls: type[Basis]) -> type[Basis]:
+def saved_basis(cls: type[B]) -> type[B]:
     """Register a basis under its `kind`, so that it can be read back."""
     _KINDS[cls.kind] = cls
     return cls
@@ -57,7 +64,8 @@ def basis_from_dict(saved: dict[str, Any]) -> Basis:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """A basis met with data: penalties before scaling and constraint, their ranks, and the joint null space's dimension."""
+    """A basis met with data: penalties before scaling and constraint, their ranks, and the joint null space's
+    dimension."""
 
     basis: Basis
     columns: np.ndarray  # the basis at the sample's points
@@ -78,13 +86,15 @@ def chunked(points: np.ndarray, size: int, rows: int, fill: Callable[[np.ndarray
 
 
 def householder(c: np.ndarray) -> np.ndarray:
-    """Z (p, p−1) with orthonormal columns and cᵀZ = 0: all but the first column of the QR of c (Wood 2017, section 1.8.1)."""
+    """Z (p, p−1) with orthonormal columns and cᵀZ = 0: all but the first column of the QR of c (Wood 2017, section
+    1.8.1)."""
     v = c.astype(np.float64).copy()
     v[0] += np.copysign(np.linalg.norm(v), v[0])
     return (np.eye(c.size) - np.outer(v, 2 * v / (v @ v)))[:, 1:]
 
 
 def scale_penalties(matrices: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[np.ndarray, ...]:
-    """S‖X‖∞²/‖S‖₁, which makes smoothing parameters comparable among terms, and with mgcv's (`smoothCon`, scale.penalty)."""
+    """S‖X‖∞²/‖S‖₁, which makes smoothing parameters comparable among terms, and with mgcv's (`smoothCon`,
+    scale.penalty)."""
     size = np.abs(columns).sum(axis=1).max() ** 2
     return tuple(S * (size / np.abs(S).sum(axis=0).max()) for S in matrices)

@@ -1,4 +1,5 @@
-"""P-splines: B-splines on even knots with a penalty on differences of coefficients (Eilers & Marx 1996), open (`ps`) or round a circle (`cp`)."""
+"""P-splines: B-splines on even knots with a penalty on differences of coefficients (Eilers & Marx 1996), open
+(`ps`) or round a circle (`cp`)."""
 
 from __future__ import annotations
 
@@ -18,24 +19,18 @@ class BSplines(Basis):
     """Σ_j B_j(x) C_j of any degree on `knots`; a straight line outside the inner knots, or wrapped if cyclic."""
 
     kind: ClassVar[str] = "b-spline"
-    dim: ClassVar[int] = 1
-    breaks: ClassVar[None] = None
     knots: np.ndarray
     coefficients: np.ndarray  # C (J, p)
     degree: int
     cyclic: bool = False
 
-    @property
-    def size(self) -> int:
-        return self.coefficients.shape[1]
+    def __post_init__(self) -> None:
+        low, high = self.ends
+        self._describe(1, self.coefficients.shape[1], None, high - low if self.cyclic else None)
 
     @property
     def ends(self) -> tuple[float, float]:
         return float(self.knots[self.degree]), float(self.knots[-self.degree - 1])
-
-    @property
-    def period(self) -> float | None:
-        return self.ends[1] - self.ends[0] if self.cyclic else None
 
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         from scipy.interpolate import BSpline
@@ -84,7 +79,8 @@ def _setup(
 
 
 def even_knots(low: float, high: float, k: int, degree: int) -> np.ndarray:
-    """mgcv's `ps` knots: k − degree + 1 inner ones over the range widened by 0.1 % each way, and `degree` more on each side."""
+    """mgcv's `ps` knots: k − degree + 1 inner ones over the range widened by 0.1 % each way, and `degree` more on
+    each side."""
     widen = 0.001 * (high - low)
     low, high = low - widen, high + widen
     step = (high - low) / (k - degree)
@@ -99,7 +95,8 @@ def p_spline(knots: np.ndarray, degree: int, order: int, sample: Sample) -> Setu
 
 
 def cyclic_p_spline(knots: np.ndarray, degree: int, order: int, sample: Sample) -> Setup:
-    """`cp`: the k + 1 knots close a circle, and differences go round it; only constants are unpenalised (for order ≥ 1)."""
+    """`cp`: the k + 1 knots close a circle, and differences go round it; only constants are unpenalised (for order
+    ≥ 1)."""
     k = len(knots) - 1
     period = knots[-1] - knots[0]
     extended = np.concatenate([knots[-degree - 1 : -1] - period, knots, knots[1 : degree + 1] + period])

@@ -23,7 +23,8 @@ _DEFAULT_K = {1: 8, 2: 27, 3: 100}  # tp: on top of the null space, as mgcv: 10,
 
 
 def most_knots(dim: int, k: int) -> int:
-    """Thin-plate knots where the data have more distinct rows than a few hundred; the measurement is in `sample.spread`."""
+    """Thin-plate knots where the data have more distinct rows than a few hundred; the measurement is in
+    `sample.spread`."""
     return max(100, 4 * k) if dim == 1 else max(150, 4 * k)
 
 
@@ -98,7 +99,8 @@ class _Builder:
         order = default_order(dim) if m is None else m if isinstance(m, int) else m[0]
         if 2 * order <= dim:
             raise TermError(
-                f"{what}: the order m of a thin-plate penalty needs 2m > {dim} covariates; got m={order}. Leave m out for {default_order(dim)}."
+                f"{what}: the order m of a thin-plate penalty needs 2m > {dim} covariates; got m={order}. "
+                f"Leave m out for {default_order(dim)}."
             )
         k = len(null_powers(order, dim)) + _DEFAULT_K[dim] if k is None else k
         sample = self.sample(names, what)
@@ -118,7 +120,8 @@ class _Builder:
             knots, share = spread(sample, self.max_knots or most_knots(dim, k))
             if k > sample.distinct and sample.exact:
                 raise TermError(
-                    f"{what}: k={k} needs at least as many distinct rows of {listing(names)}; there are {sample.distinct}. Lower k."
+                    f"{what}: k={k} needs at least as many distinct rows of {listing(names)}; "
+                    f"there are {sample.distinct}. Lower k."
                 )
         return thin_plate(knots, share, sample, k, order, what)
 
@@ -159,7 +162,8 @@ class _Builder:
         k = max(10, degree) if k is None else k
         if k < degree + 1 or k <= order:
             raise TermError(
-                f"{what}: k={k} is too small for B-splines of degree {degree} with differences of order {order}; use at least {max(degree, order) + 1}."
+                f"{what}: k={k} is too small for B-splines of degree {degree} with differences of order "
+                f"{order}; use at least {max(degree, order) + 1}."
             )
         sample = self.sample(names, what)
         low, high = sample.lower[0], sample.upper[0]
@@ -168,16 +172,14 @@ class _Builder:
             knots = _increasing(knots, k + degree + 1, name, what, "two ends, or ")
             inner = knots[degree], knots[-degree - 1]
         else:
-            if knots is not None:
-                inner = float(min(knots)), float(max(knots))
-            else:
-                inner = low, high
+            inner = (low, high) if knots is None else (float(min(knots)), float(max(knots)))
             if inner[0] == inner[1]:
                 raise TermError(f"{what}: the two end knots of {name!r} are equal ({inner[0]:g}).")
             knots = even_knots(*inner, k, degree)
         if inner[0] > low or inner[1] < high:
             raise TermError(
-                f"{what}: the knots of {name!r} span [{inner[0]:g}, {inner[1]:g}] but the data [{low:g}, {high:g}]. Widen them."
+                f"{what}: the knots of {name!r} span [{inner[0]:g}, {inner[1]:g}] but the data [{low:g}, "
+                f"{high:g}]. Widen them."
             )
         return p_spline(knots, degree, order, sample)
 
@@ -188,7 +190,8 @@ class _Builder:
         k = max(10, degree) if k is None else k
         if k < degree + 1 or k <= order:
             raise TermError(
-                f"{what}: k={k} is too small for cyclic B-splines of degree {degree} with differences of order {order}; use at least {max(degree, order) + 1}."
+                f"{what}: k={k} is too small for cyclic B-splines of degree {degree} with differences of "
+                f"order {order}; use at least {max(degree, order) + 1}."
             )
         sample = self.sample(names, what)
         knots = self.given_ends(name, own, sample, what)
@@ -209,7 +212,8 @@ class _Builder:
         for name in spec.covariates:
             if name in spec.factors or is_category(self.columns, name, what):
                 raise DataError(
-                    f"{what}: column {name!r} holds categories, and bs={spec.bs!r} needs numbers. Use bs='re' or 'fs', or by=factor({name})."
+                    f"{what}: column {name!r} holds categories, and bs={spec.bs!r} needs numbers. "
+                    f"Use bs='re' or 'fs', or by=factor({name})."
                 )
         setup = self.setup(spec.bs, spec.covariates, spec.k, spec.m, spec.knots, what)
         return self.finish(spec, setup, self.sample(spec.covariates, what), constrain=True)
@@ -230,7 +234,8 @@ class _Builder:
         return self.finish(spec, setup, sample, constrain=not spec.interaction)
 
     def finish(self, spec: Smooth | Tensor, setup: Setup, sample: Sample, constrain: bool) -> list[BuiltTerm]:
-        """Scale the penalties, absorb the constraint Σ_i f(x_i) = 0 (not where a numeric `by` varies), and split by levels."""
+        """Scale the penalties, absorb the constraint Σ_i f(x_i) = 0 (not where a numeric `by` varies), and split
+        by levels."""
         what, by = spec.label, spec.by
         basis, matrices, ranks, null_dim = (
             setup.basis,
@@ -258,7 +263,7 @@ class _Builder:
         edges = self.edges(spec.covariates, basis)
         out: list[BuiltTerm] = []
         for level in (None,) if levels is None else levels:
-            label = what if by is None else f"{what}:{by}" + ("" if levels is None else level_name(level))
+            label = what if by is None else f"{what}:{by}" + ("" if level is None else level_name(level))
             penalties = () if spec.fx else _penalties(label, matrices, ranks)
             out.append(
                 SmoothTerm(
@@ -287,10 +292,10 @@ class _Builder:
         return np.where(periodic, -np.inf, sample.lower), np.where(periodic, np.inf, sample.upper)
 
     def factor_smooth(self, spec: Smooth) -> BuiltTerm:
-        """mgcv's `fs`: tp functions rotated so that the penalty is the identity on the wiggly ones, and each of the others has a ridge of its own.
+        """mgcv's `fs`: tp functions rotated so that the penalty is the identity on the wiggly ones; each other has a ridge.
 
-        With two or more of those (m = 2: a slope and a level) mgcv's own choice among their rotations is left to rounding; here the level
-        is the last and the slope is orthogonal to it over the data.
+        With two or more of those (m = 2: a slope and a level) mgcv leaves the choice among their rotations to rounding;
+        here the level is the last and the slope is orthogonal to it over the data.
         """
         what = spec.label
         if spec.by is not None:
@@ -300,7 +305,8 @@ class _Builder:
         factors = [n for n in spec.covariates if n in spec.factors or is_category(self.columns, n, what)]
         if len(factors) != 1:
             raise TermError(
-                f"{what}: bs='fs' takes one factor among its covariates; got {listing(factors) or 'none'}. Write factor(name) for a numeric column of labels."
+                f"{what}: bs='fs' takes one factor among its covariates; got {listing(factors) or 'none'}. "
+                "Write factor(name) for a numeric column of labels."
             )
         names = tuple(n for n in spec.covariates if n != factors[0])
         levels = levels_of(self.columns, factors[0], what)
@@ -338,7 +344,8 @@ class _Builder:
         slopes = tuple(n for n in spec.covariates if n not in factors)
         if spec.by is not None and (spec.by in spec.factors or is_category(self.columns, spec.by, what)):
             raise TermError(
-                f"{what}: bs='re' with a factor in by: put the factor among the covariates, s({', '.join((*spec.covariates, spec.by))}, bs='re')."
+                f"{what}: bs='re' with a factor in by: put the factor among the covariates, "
+                f"s({', '.join((*spec.covariates, spec.by))}, bs='re')."
             )
         coded = tuple((name, levels_of(self.columns, name, what)) for name in factors)
         size = int(np.prod([len(levels) for _, levels in coded]))
@@ -381,7 +388,8 @@ class _Builder:
         levels = levels_of(self.columns, spec.name, what)
         if len(levels) < 2:
             raise TermError(
-                f"{what}: the column has one level only ({levels[0]!r}), so nothing can be estimated. Leave the term out."
+                f"{what}: the column has one level only ({listing(levels)}), so nothing can be estimated. "
+                "Leave the term out."
             )
         full, self.coded_fully = not self.coded_fully, True
         columns = levels if full else levels[1:]
@@ -468,13 +476,14 @@ def _fixed(spec: Smooth | Tensor, count: int) -> tuple[float | None, ...]:
 
 
 def _natural(setup: Setup, sample: Sample) -> tuple[np.ndarray, int]:
-    """P (k, k): wiggly functions with XᵀX diagonal and S the identity, then the unpenalised; each group of unit mean square (mgcv's nat.param)."""
+    """P (k, k): wiggly functions with XᵀX diagonal and S the identity, then the unpenalised; each group of unit
+    mean square (mgcv's nat.param)."""
     from scipy.linalg import solve_triangular
 
     X, (S,), rank = setup.columns, setup.matrices, setup.ranks[0]
     R = np.linalg.qr(np.sqrt(sample.weights)[:, None] * X, mode="r")
-    half = solve_triangular(R, S, trans="T")
-    D, V = np.linalg.eigh(solve_triangular(R, half.T, trans="T"))
+    half = solve_triangular(R, S, trans=1)
+    D, V = np.linalg.eigh(solve_triangular(R, half.T, trans=1))
     D, V = D[::-1], V[:, ::-1]
     P = solve_triangular(R, V)
     P[:, :rank] /= np.sqrt(D[:rank])

@@ -100,6 +100,17 @@ def _points(columns: Columns, names: tuple[str, ...], what: str) -> np.ndarray:
     return np.column_stack(data)
 
 
+def _evaluate(basis: Basis, points: np.ndarray) -> np.ndarray:
+    """The basis at each row; where rows of one context lie together (equal points in runs), once for each run."""
+    if basis.dim == 1 or len(points) < 2:
+        return basis.evaluate(points)
+    new = np.ones(len(points), dtype=bool)
+    new[1:] = (points[1:] != points[:-1]).any(axis=1)
+    if 2 * new.sum() > len(points):
+        return basis.evaluate(points)
+    return basis.evaluate(points[new])[np.cumsum(new) - 1]
+
+
 def _warn_if_far(points: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: tuple[str, ...], what: str) -> None:
     """`lower` and `upper` are the data's box, infinite for periodic covariates."""
     with np.errstate(invalid="ignore"):
@@ -108,7 +119,8 @@ def _warn_if_far(points: np.ndarray, lower: np.ndarray, upper: np.ndarray, names
     if far.any():
         box = ", ".join(f"{name} in [{a:.6g}, {b:.6g}]" for name, a, b in zip(names, lower, upper) if np.isfinite(a))
         warnings.warn(
-            f"{what}: {int(far.sum())} of {len(points)} rows lie far outside the data ({box}); the term is extrapolated there.",
+            f"{what}: {int(far.sum())} of {len(points)} rows lie far outside the data ({box}); "
+            "the term is extrapolated there.",
             UnnormWarning,
             stacklevel=4,
         )
@@ -138,10 +150,10 @@ class SmoothTerm(_Saved):
             here = np.flatnonzero(codes(columns, name, (level,), self.label) == 0)  # type: ignore[arg-type]
             _warn_if_far(points[here], self.lower, self.upper, self.smooth_covariates, self.label)
             out = np.zeros((len(points), self.size))
-            out[here] = self.basis.evaluate(points[here])
+            out[here] = _evaluate(self.basis, points[here])
             return out
         _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
-        out = self.basis.evaluate(points)
+        out = _evaluate(self.basis, points)
         if self.by is not None:
             out *= _points(columns, (self.by,), self.label)
         return out
@@ -150,7 +162,8 @@ class SmoothTerm(_Saved):
 @final
 @dataclass(frozen=True, eq=False)
 class FactorSmoothTerm(_Saved):
-    """`fs`: a curve for each level of a factor, all with the same smoothing parameters; one block of columns a level."""
+    """`fs`: a curve for each level of a factor, all with the same smoothing parameters; one block of columns a
+    level."""
 
     kind: ClassVar[str] = "factor-smooth"
     basis: Basis = None  # type: ignore[assignment]
@@ -178,14 +191,15 @@ class FactorSmoothTerm(_Saved):
         _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
         at = _known_codes(columns, name, levels, self.label)
         out = np.zeros((len(points), len(levels), self.basis.size))
-        out[np.arange(len(points)), at] = self.basis.evaluate(points)
+        out[np.arange(len(points)), at] = _evaluate(self.basis, points)
         return out.reshape(len(points), -1)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class RandomTerm(_Saved):
-    """`re`: one coefficient for each combination of levels, times the numeric covariates; a ridge penalty. New levels get zero."""
+    """`re`: one coefficient for each combination of levels, times the numeric covariates; a ridge penalty. New
+    levels get zero."""
 
     kind: ClassVar[str] = "random"
     factors: tuple[tuple[str, tuple[Level, ...]], ...] = ()
@@ -210,7 +224,8 @@ class RandomTerm(_Saved):
         n = max(at.size, slope.size)
         if strange:
             warnings.warn(
-                f"{self.label}: {int(np.sum(~known))} of {n} rows have levels that were not in the data ({listing(strange)}); "
+                f"{self.label}: {int(np.sum(~known))} of {n} rows have levels that were not in the data "
+                f"({listing(strange)}); "
                 "their effect is set to its mean, zero.",
                 UnnormWarning,
                 stacklevel=3,
@@ -258,7 +273,8 @@ def _known_codes(columns: Columns, name: str, levels: tuple[Any, ...], what: str
     at = codes(columns, name, levels, what)
     if (at < 0).any():
         raise DataError(
-            f"{what}: column {name!r} must hold one of {listing(levels, most=40)}; got {listing(unseen(columns, name, at))}, "
+            f"{what}: column {name!r} must hold one of {listing(levels, most=40)}; "
+            f"got {listing(unseen(columns, name, at))}, "
             "for which the data said nothing."
         )
     return at

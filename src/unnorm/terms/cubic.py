@@ -1,4 +1,5 @@
-"""Cubic splines of one covariate as values and second derivatives at break points; `cr` and `cc` bases on them (Wood 2017, section 5.3)."""
+"""Cubic splines of one covariate as values and second derivatives at break points; `cr` and `cc` bases on them
+(Wood 2017, section 5.3)."""
 
 from __future__ import annotations
 
@@ -14,44 +15,46 @@ from .sample import Sample
 @saved_basis
 @dataclass(frozen=True, eq=False)
 class CubicSpline(Basis):
-    """p cubic splines, C² on the breaks: row j of `values` and `curvatures` holds the p functions and their second derivatives at break j.
+    """p cubic splines, C²: row j of `values` and `curvatures` holds the p functions and their f″ at knot j.
 
-    On [x_j, x_{j+1}] of length h, with a = (x_{j+1} − x)/h and b = 1 − a:  f = a f_j + b f_{j+1} + (a³ − a) h²/6 f″_j + (b³ − b) h²/6 f″_{j+1}.
+    On [x_j, x_{j+1}] of length h, with a = (x_{j+1} − x)/h and b = 1 − a,
+
+        f = a f_j + b f_{j+1} + (a³ − a) h²/6 f″_j + (b³ − b) h²/6 f″_{j+1}.
+
     Outside, the function is a straight line, or wraps round if the spline is periodic.
     """
 
     kind: ClassVar[str] = "cubic"
-    dim: ClassVar[int] = 1
-    breaks: np.ndarray
+    knots: np.ndarray
     values: np.ndarray
     curvatures: np.ndarray
     cyclic: bool = False
 
-    @property
-    def size(self) -> int:
-        return self.values.shape[1]
-
-    @property
-    def period(self) -> float | None:
-        return float(self.breaks[-1] - self.breaks[0]) if self.cyclic else None
+    def __post_init__(self) -> None:
+        self._describe(
+            1, self.values.shape[1], self.knots, float(self.knots[-1] - self.knots[0]) if self.cyclic else None
+        )
 
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         x = np.asarray(points, dtype=np.float64).reshape(-1)
         return chunked(x, self.size, max(256, (1 << 19) // self.size), self._rows)
 
     def _rows(self, x: np.ndarray) -> np.ndarray:
-        low, high = self.breaks[0], self.breaks[-1]
+        from scipy.sparse import csr_array
+
+        low, high = self.knots[0], self.knots[-1]
         if self.cyclic:
             x = low + np.mod(x - low, high - low)
         inside = np.clip(x, low, high)
-        j = np.clip(np.searchsorted(self.breaks, inside, side="right") - 1, 0, len(self.breaks) - 2)
-        h = (self.breaks[1:] - self.breaks[:-1])[j]
-        b = (inside - self.breaks[j]) / h
+        j = np.clip(np.searchsorted(self.knots, inside, side="right") - 1, 0, len(self.knots) - 2)
+        h = (self.knots[1:] - self.knots[:-1])[j]
+        b = (inside - self.knots[j]) / h
         a = 1 - b
-        out = a[:, None] * self.values[j]
-        out += b[:, None] * self.values[j + 1]
-        out += ((a**3 - a) * h**2 / 6)[:, None] * self.curvatures[j]
-        out += ((b**3 - b) * h**2 / 6)[:, None] * self.curvatures[j + 1]
+        weights = np.stack([a, b, (a**3 - a) * h**2 / 6, (b**3 - b) * h**2 / 6], axis=1)
+        r = len(self.knots)
+        at = np.stack([j, j + 1, j + r, j + 1 + r], axis=1)
+        rows = csr_array((weights.ravel(), at.ravel(), np.arange(0, 4 * len(x) + 1, 4)), shape=(len(x), 2 * r))
+        out = rows @ np.concatenate([self.values, self.curvatures])
         outside = np.flatnonzero(x != inside)
         if outside.size:
             slope = np.where((x[outside] < low)[:, None], self.slopes(0), self.slopes(-1))
@@ -60,20 +63,20 @@ class CubicSpline(Basis):
 
     def slopes(self, end: int) -> np.ndarray:
         """f′ at the first (0) or last (−1) break."""
-        j = 0 if end == 0 else len(self.breaks) - 2
-        h = self.breaks[j + 1] - self.breaks[j]
+        j = 0 if end == 0 else len(self.knots) - 2
+        h = self.knots[j + 1] - self.knots[j]
         chord = (self.values[j + 1] - self.values[j]) / h
         here, there = (j, j + 1) if end == 0 else (j + 1, j)
         bend = h * (self.curvatures[here] / 3 + self.curvatures[there] / 6)
         return chord - bend if end == 0 else chord + bend
 
     def times(self, transform: np.ndarray) -> CubicSpline:
-        return CubicSpline(self.breaks, self.values @ transform, self.curvatures @ transform, self.cyclic)
+        return CubicSpline(self.knots, self.values @ transform, self.curvatures @ transform, self.cyclic)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
-            "breaks": self.breaks.tolist(),
+            "knots": self.knots.tolist(),
             "values": self.values.tolist(),
             "curvatures": self.curvatures.tolist(),
             "cyclic": self.cyclic,
@@ -82,7 +85,7 @@ class CubicSpline(Basis):
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> CubicSpline:
         return cls(
-            np.array(saved["breaks"], dtype=np.float64),
+            np.array(saved["knots"], dtype=np.float64),
             np.array(saved["values"], dtype=np.float64),
             np.array(saved["curvatures"], dtype=np.float64),
             bool(saved["cyclic"]),
@@ -90,7 +93,8 @@ class CubicSpline(Basis):
 
 
 def natural_curvatures(knots: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """f″ at the knots of the natural cubic splines through `values`: B f″ = D f with B tridiagonal, zero at both ends."""
+    """f″ at the knots of the natural cubic splines through `values`: B f″ = D f with B tridiagonal, zero at both
+    ends."""
     from scipy.linalg import solveh_banded
 
     h = np.diff(knots)

@@ -15,7 +15,8 @@ Level = str | int | float | bool
 
 
 def is_category(columns: Columns, name: str, what: str) -> bool:
-    """Whether the column holds text, booleans or other objects (numbers are read as numbers unless `factor(name)` is written)."""
+    """Whether the column holds text, booleans or other objects (numbers are read as numbers unless `factor(name)`
+    is written)."""
     return _column(columns, name, what).dtype.kind not in "iuf"
 
 
@@ -51,7 +52,7 @@ def levels_of(columns: Columns, name: str, what: str) -> tuple[Level, ...]:
         return tuple(sorted(plain, key=str))
 
 
-def level_name(level: Level) -> str:
+def level_name(level: object) -> str:
     """The level as it stands in a label: 3.0 is '3'."""
     return str(int(level)) if isinstance(level, float) and level.is_integer() else str(level)
 

@@ -25,10 +25,11 @@ _DEEPEST = 30  # levels of brackets within one term
 
 
 def parse(formula: str | Term | Terms) -> Terms:
-    """Terms from a formula such as "cls ~ s(delta, k=10) + s(px, py) + s(angle, bs='cc')"; the response and `~` may be left out.
+    """Terms from a formula such as "cls ~ s(delta, k=10) + s(px, py) + s(angle, bs='cc')".
 
-    Column names that are no Python identifiers are quoted: s('reaction time'). A bare name is a straight line, `linear(name)`.
-    `0 +` or `- 1` drops the intercept. Arguments are literals (numbers, pi, strings, True, False, None, lists, tuples), or R's c(…), TRUE.
+    The response and `~` may be left out. Column names that are no Python identifiers are quoted: s('reaction time').
+    A bare name is a straight line, `linear(name)`. `0 +` or `- 1` drops the intercept. Options are literals: numbers,
+    multiples of pi, strings, True, False, None, lists and tuples, or R's c(…), TRUE and FALSE.
 
     >>> str(parse("y ~ s(x, k=5) + factor(g) - 1"))
     'y ~ 0 + s(x, k=5) + factor(g)'
@@ -41,7 +42,8 @@ def parse(formula: str | Term | Terms) -> Terms:
         raise TermError(f"A formula is a string or terms joined by `+`; got {type(formula).__name__}.")
     if len(formula) > _LONGEST:
         raise TermError(
-            f"A formula has at most {_LONGEST:,} characters; this one has {len(formula):,}. Join term objects with `+` instead."
+            f"A formula has at most {_LONGEST:,} characters; this one has {len(formula):,}. "
+            "Join term objects with `+` instead."
         )
     left, right = _sides(formula)
     if not right.strip():
@@ -157,7 +159,8 @@ def _covariate(function: str, node: ast.expr) -> Any:
         assert isinstance(inner, Factor)
         return inner
     raise TermError(
-        f"{function}() takes column names before its options; got {_text(node)!r}. Compute new columns first, and write options as name=value."
+        f"{function}() takes column names before its options; got {_text(node)!r}. "
+        "Compute new columns first, and write options as name=value."
     )
 
 
@@ -193,7 +196,8 @@ def _literal(function: str, node: ast.expr, depth: int) -> Any:
             except OverflowError:
                 pass
     raise TermError(
-        f"{function}(): options are literals (numbers, multiples of pi, strings, True, False, None, tuples); got {_text(node)!r}."
+        f"{function}(): options are literals (numbers, multiples of pi, strings, True, False, None, tuples); "
+        f"got {_text(node)!r}."
     )
 
 

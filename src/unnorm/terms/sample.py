@@ -1,7 +1,8 @@
 """The rows of a term's covariates, summarised: points with weights that stand for the data when a basis is set up.
 
-Up to a few thousand distinct rows are kept as they are. Beyond, rows are gathered into cells and each cell is its centroid, which moves a
-basis column's mean by O(h²) of the cell width h (1-D: 4,096 cells, relative 1e-8; 2-D: 45 × 45 cells, 1e-4). The function space does not depend on it.
+Up to a few thousand distinct rows are kept as they are. Beyond, rows are gathered into cells and each cell is its
+centroid, which moves a basis column's mean by O(h²) of the cell width h: about 1e-8 of its size with the 4,096 cells
+in 1-D, 1e-4 with the 45 × 45 cells in 2-D. The functions a term can take do not depend on it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .base import Columns
 
 _CELLS_1D = 4096  # distinct values kept as they are, and cells beyond that
 _CELLS = 2048  # the same in 2 and 3 dimensions
-_ROWS = 8192  # among which knots are placed in 2 and 3 dimensions
+_ROWS = 4096  # among which knots are placed in 2 and 3 dimensions
 _ALL = 300  # distinct rows that are all made knots
 
 
@@ -48,7 +49,8 @@ def numeric(columns: Columns, name: str, what: str) -> np.ndarray:
     if column.dtype.kind not in "iuf":
         kind = {"b": "booleans"}.get(column.dtype.kind, "text or other objects")
         raise DataError(
-            f"{what} needs numbers in column {name!r}; it holds {kind}. Use factor({name}) for categories, or convert the column."
+            f"{what} needs numbers in column {name!r}; it holds {kind}. "
+            f"Use factor({name}) for categories, or convert the column."
         )
     return column.astype(np.float64, copy=False)
 
@@ -129,7 +131,7 @@ def _several(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, 
         runs, data = np.diff(first, append=n), [x[first] for x in data]
     rows = data[0].size
     thin = np.column_stack([x[:: max(1, rows // _ROWS)] for x in data])
-    if rows <= 2 * _CELLS or len(distinct_rows(thin)[0]) <= _CELLS // 2:
+    if rows <= 2 * _CELLS or len(distinct_rows(thin[:: max(1, len(thin) // _CELLS)])[0]) <= _CELLS // 4:
         points, which = distinct_rows(np.column_stack(data))
         if len(points) <= _CELLS:
             return Sample(names, points, np.bincount(which, weights=runs) / n, lower, upper, len(points), True, points)
@@ -160,7 +162,8 @@ def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def quantile_knots(
     columns: Columns, name: str, what: str, k: int, ends: tuple[float, float] | None = None
 ) -> np.ndarray:
-    """k knots at evenly spaced ranks of the distinct values, interpolated between neighbours (mgcv's place for `cr` and `cc`)."""
+    """k knots at evenly spaced ranks of the distinct values, interpolated between neighbours (mgcv's place for
+    `cr` and `cc`)."""
     x = numeric(columns, name, what)
     values = sorted_unique(x if ends is None else np.concatenate([np.asarray(ends), x]))
     if values.size < k:
@@ -171,13 +174,14 @@ def quantile_knots(
 
 
 def spread(sample: Sample, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Knots (r, d) and their shares (r,): every distinct row with share one, or the means of about `most` groups and the groups' sizes.
+    """Knots (r, d) and their shares (r,): every distinct row with share one, or means of about `most` groups of rows.
 
     Groups are cut at ranks of the first covariate, then within each slab of the next, and are smaller towards the ends
-    (ranks (1 − cos πt)/2), where data are sparse and splines bend. With the shares as weights of the eigenproblem few knots do: on the
-    29,148 rows of a logistic fixation model, rms distance of the fit from the one on 2,000 such knots, in standard errors (s(delta, k=10)
-    and s(px, py, k=40)): 0.003 with 80 knots, 0.002 and 0.006 with 100, 0.0006 and 0.001 with 200, 0.0003 and 0.0005 with 400. Knots at
-    plain quantiles: 0.05 with 200 and 0.03 with 400. mgcv's 2,000 random ones: 0.05 from seed to seed.
+    (ranks (1 − cos πt)/2), where data are sparse and splines bend; a share is the group's size. With the shares as
+    weights of the eigenproblem few knots do. Measured on the 29,148 rows of a logistic fixation model (subject 10 of
+    the benchmark), rms distance of the fit from the one on 2,000 such knots, in standard errors, with s(delta, k=10)
+    and s(px, py, k=40) on r knots: r = 80: 0.003; 100: 0.002, 0.006; 200: 0.0006, 0.001; 400: 0.0003, 0.0005. Knots
+    at plain quantiles: 200: 0.05; 400: 0.03. mgcv's 2,000 random ones: up to 0.05 from seed to seed.
     """
     if sample.exact and len(sample.points) <= max(most, _ALL):
         return sample.points, np.ones(len(sample.points))

@@ -1,8 +1,9 @@
-"""What the user writes: `s`, `te`, `ti`, `linear`, `factor`, collected by `+` into `Terms`. No data yet; `Terms.build` meets them with data."""
+"""What the user writes: `s`, `te`, `ti`, `linear`, `factor`, collected by `+` into `Terms`. No data yet;
+`Terms.build` meets them with data."""
 
 from __future__ import annotations
 
-from abc import ABC
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
@@ -26,13 +27,14 @@ class Term(ABC):
         return Terms((self,)) + other
 
     @property
+    @abstractmethod
     def label(self) -> str:
-        raise NotImplementedError
+        """The term's name in tables and plots."""
 
     @property
+    @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """Every column that the term reads."""
-        raise NotImplementedError
 
 
 @final
@@ -194,9 +196,10 @@ class Terms:
         intercept: bool | None = None,
         max_knots: int | None = None,
     ) -> list[BuiltTerm]:
-        """The terms on these data, one for each smooth (each level of a `by` factor), in order; the intercept is not among them.
+        """The terms on these data, one for each smooth (each level of a `by` factor); the intercept is not among them.
 
-        columns: name → (n,) values.  knots: covariate → knot values (two end points for cc, ps, cp); a term's own `knots` come first.
+        columns: name → (n,) values.
+        knots: covariate → knot values (two end points for cc, ps, cp); a term's own `knots` come first.
         periods: covariate → period, or (low, high); cyclic bases use it unless knots are given.
         intercept: overrides the formula's; without one the first factor has a coefficient for every level.
         max_knots: thin-plate knots at most (default: see `build.py`).
@@ -229,10 +232,15 @@ def s(
 ) -> Smooth:
     """A smooth function of one or more covariates.
 
-    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), re (random effects), fs (a curve for each level of a factor).
-    k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).  m: order of the penalty (tp), or
-    (degree − 1, order of the differences) (ps, cp).  by: a column that multiplies the function, or a factor: one function a level.
-    sp: fixed smoothing parameter(s).  fx: no penalty.  knots: values, or a mapping from covariate to values.
+    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), re (random effects), fs (a curve for each
+    level of a factor).
+    k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
+    m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).
+    by: a column that multiplies the function, or a factor: one function a level. Write factor("subject") where numbers
+    are labels.
+    sp: fixed smoothing parameter(s).
+    fx: no penalty.
+    knots: values, or a mapping from covariate to values.
 
     >>> str(s("angle", bs="cc", k=20) + s("x", "y"))
     "s(angle, k=20, bs='cc') + s(x, y)"
@@ -252,7 +260,8 @@ def s(
         )
         if bs in ("cr", "cc", "re"):
             raise TermError(
-                f"{label}: bs={bs!r} takes no m; it is for tp, fs (order of the penalty) and ps, cp (degree − 1, differences)."
+                f"{label}: bs={bs!r} takes no m; it is for tp, fs (order of the penalty) and ps, "
+                "cp (degree − 1, differences)."
             )
     dims = {"cr": (1, 1), "cc": (1, 1), "ps": (1, 1), "cp": (1, 1), "tp": (1, 3), "fs": (2, 4), "re": (1, 8)}[bs]
     if not dims[0] <= len(names) <= dims[1]:
@@ -276,7 +285,8 @@ def te(
 ) -> Tensor:
     """A tensor-product smooth, for covariates on different scales: one smoothing parameter a margin.
 
-    k, bs, m: one for all margins or one each (5 and 'cr'); d: how many covariates each margin takes, e.g. d=(2, 1) for space × time.
+    k, bs, m: one for all margins or one each (5 and 'cr').
+    d: how many covariates each margin takes, e.g. d=(2, 1) for space × time.
 
     >>> str(te("x", "t", bs=("cr", "cc"), k=(5, 8)))
     "te(x, t, k=(5, 8), bs=('cr', 'cc'))"
@@ -330,7 +340,7 @@ def _tensor(
     if factors - {by}:
         raise TermError(f"{label}: margins are numeric; for categories use by=factor(…), or s(…, bs='re') or 'fs'.")
     if function == "te" and len(names) < 2:
-        raise TermError(f"{label}: te() takes two or more covariates; use s({names[0]}).")
+        raise TermError(f"{label}: te() takes two or more covariates; use s({','.join(names)}).")
     sizes = (1,) * len(names) if d is None else tuple(_integer(label, "d", i, 1) for i in _sequence(d))
     if sum(sizes) != len(names):
         raise TermError(f"{label}: d={sizes} adds up to {sum(sizes)} covariates; {len(names)} were given.")
@@ -413,7 +423,7 @@ def _flag(label: str, fx: Any) -> bool:
 
 
 def _sequence(value: Any) -> Sequence[Any]:
-    return value if isinstance(value, list | tuple | np.ndarray) else (value,)
+    return tuple(value) if isinstance(value, list | tuple | np.ndarray) else (value,)
 
 
 def _each(label: str, what: str, value: Any, margins: int) -> tuple[Any, ...]:

@@ -1,4 +1,5 @@
-"""Tensor products of marginal bases: every product of one function from each margin, one penalty a margin (Wood 2006, Biometrics 62(4))."""
+"""Tensor products of marginal bases: every product of one function from each margin, one penalty a margin (Wood
+2006, Biometrics 62(4))."""
 
 from __future__ import annotations
 
@@ -18,18 +19,12 @@ class TensorProduct(Basis):
     """(b₁(x₁) ⊗ b₂(x₂) ⊗ …)ᵀ T, the last margin's functions fastest."""
 
     kind: ClassVar[str] = "tensor"
-    breaks: ClassVar[None] = None
-    period: ClassVar[None] = None
     margins: tuple[Basis, ...]
     transform: np.ndarray | None = None  # T, or None for the identity
 
-    @property
-    def dim(self) -> int:
-        return sum(margin.dim for margin in self.margins)
-
-    @property
-    def size(self) -> int:
-        return self.full if self.transform is None else self.transform.shape[1]
+    def __post_init__(self) -> None:
+        dim = sum(margin.dim for margin in self.margins)
+        self._describe(dim, self.full if self.transform is None else self.transform.shape[1])
 
     @property
     def full(self) -> int:
@@ -62,8 +57,11 @@ class TensorProduct(Basis):
 
 
 def margin_setup(setup: Setup, sample: Sample, centred: bool) -> Setup:
-    """One margin made ready: centred (for `ti`), then, in one dimension, its coefficients made values at evenly spaced points, which gives
-    the penalties a meaning that does not depend on the basis (Wood 2006, section 2.2; mgcv's np=TRUE); S of largest eigenvalue one."""
+    """One margin made ready: centred (for `ti`), then, in one dimension, parametrised by values at even points.
+
+    That gives the penalties a meaning which does not depend on the basis (Wood 2006, section 2.2; mgcv's np=TRUE).
+    S is scaled to a largest eigenvalue of one.
+    """
     basis, columns, (S,), null_dim = setup.basis, setup.columns, setup.matrices, setup.null_dim
     if centred:
         Z = householder(sample.mean(columns))
