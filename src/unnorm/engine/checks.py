@@ -76,7 +76,7 @@ def k_index(
 
 def _neighbours(points: np.ndarray) -> np.ndarray:
     """(n, NEIGHBOURS) nearest other rows of each row."""
-    _, near = spatial.KDTree(points).query(points, k=NEIGHBOURS + 1)
+    near = np.asarray(spatial.KDTree(points).query(points, k=NEIGHBOURS + 1)[1])
     own = near == np.arange(points.shape[0])[:, None]
     own[~own.any(axis=1), -1] = True  # many copies of one point: its own row need not be among them
     return near[~own].reshape(points.shape[0], NEIGHBOURS)

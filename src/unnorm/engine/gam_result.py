@@ -13,7 +13,7 @@ from .. import _numerics
 from .._frames import table as as_table
 from .._frames import to_native
 from ..errors import CombinationError, InputError, unknown
-from . import gam_effects, gam_rows, gam_summary, inference
+from . import gam_effects, gam_matrices, gam_rows, gam_summary, inference
 from .response import Response
 from .response import response as response_of
 from .smoothed import INTERCEPT, Smoothed
@@ -347,8 +347,7 @@ class Gam:
         >>> sorted(fit.effect("s(x)"))
         ['estimate', 'lower', 'se', 'upper', 'x']
         """
-        options = {"at": at, "level": level, "unconditional": unconditional, "simultaneous": simultaneous, "rng": rng}
-        return to_native(self.effect_columns(label, **options), self.backend)
+        return to_native(self.effect_columns(label, at, level, unconditional, simultaneous, rng), self.backend)
 
     def effect_columns(
         self,
@@ -452,10 +451,15 @@ class Gam:
     def gram(self) -> np.ndarray:
         """XᵀX over the fitted rows, in chunks."""
         G = np.zeros((self.smoothed.size, self.smoothed.size))
-        for here in _chunks(self.y.size):
-            X = self._design({name: column[here] for name, column in self.columns.items()}, here.stop - here.start)
+        for _, X in self.design_chunks():
             G += X.T @ X
         return G
+
+    def design_chunks(self) -> Iterator[tuple[slice, np.ndarray]]:
+        """The dense design at the fitted rows, some rows at a time."""
+        for here in _chunks(self.y.size):
+            columns = {name: column[here] for name, column in self.columns.items()}
+            yield here, self._design(columns, here.stop - here.start)
 
     @cached_property
     def blocks(self) -> list[inference.Block]:
@@ -464,11 +468,8 @@ class Gam:
 
     @cached_property
     def S(self) -> np.ndarray:
-        S = np.zeros((self.smoothed.size, self.smoothed.size))
-        for (start, matrix), rho in zip(self.blocks, self.smoothed.rho):
-            here = slice(start, start + matrix.shape[0])
-            S[here, here] += np.exp(rho) * matrix
-        return S
+        """S_λ, dense."""
+        return gam_matrices.penalty(self)
 
     @cached_property
     def H_inv(self) -> np.ndarray:
@@ -480,26 +481,13 @@ class Gam:
         return self.smoothed.XtWX
 
     @cached_property
+    def criterion_hessian(self) -> np.ndarray:
+        """∂²(−log REML or ML)/∂ρ∂ρᵀ, (M, M); see `gam_matrices.criterion_hessian`."""
+        return gam_matrices.criterion_hessian(self)
+
+    @cached_property
     def _unconditional(self) -> inference.Unconditional | None:
-        """None where the criterion has no likelihood reading (GCV, UBRE, CV)."""
-        fit = self.smoothed
-        free = np.flatnonzero(fit.estimated)
-        if self.method not in ("REML", "ML"):
-            return None
-        if free.size == 0:  # every smoothing parameter is known: nothing to add
-            return inference.Unconditional(self._Vp, fit.edf, np.empty((0, 0)))
-        lam, hessian = np.exp(fit.rho), fit.hessian[np.ix_(free, free)]
-        if not fit.scale_known:
-            null = sum(t.null_dim if t.penalties else t.size for t in self.terms) + (INTERCEPT in fit.slices)
-            df = self.n - (null if self.method == "REML" else 0)
-            energy = np.array([
-                lam[k] * fit.beta[a : a + len(S)] @ S @ fit.beta[a : a + len(S)] for k, (a, S) in enumerate(self.blocks)
-            ])  # fmt: skip
-            hessian = inference.joint_hessian(hessian, energy[free], fit.deviance + energy.sum(), df)
-        blocks = [self.blocks[k] for k in free]
-        return inference.unconditional(
-            self.A + self.S, self.A, blocks, lam[free], fit.beta, self.scale, hessian, fit.edf1
-        )
+        return gam_matrices.unconditional(self)
 
     def _required_unconditional(self) -> inference.Unconditional:
         if self._unconditional is None:

@@ -146,8 +146,8 @@ def smoothing(fit: Gam) -> dict[str, np.ndarray]:
     M = inner.rho.size
     se = np.full(M, np.nan)
     free = np.flatnonzero(inner.estimated & ~inner.flat)
-    if inner.method in ("REML", "ML") and free.size:
-        value, vector = np.linalg.eigh(inner.hessian[np.ix_(free, free)])
+    if fit.method in ("REML", "ML") and free.size:
+        value, vector = np.linalg.eigh(fit.criterion_hessian[np.ix_(free, free)])
         if np.all(value > 0.0):
             se[free] = np.sqrt(np.diag((vector / value) @ vector.T))
     z = stats.norm.ppf(0.975)

@@ -27,6 +27,10 @@ class Response(ABC):
         """v(μ), which is dμ/dη too, the link being canonical."""
 
     @abstractmethod
+    def variance_slopes(self, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """First and second derivatives of v(μ(η)) in η."""
+
+    @abstractmethod
     def unit_deviance(self, y: np.ndarray, mu: np.ndarray) -> np.ndarray:
         """d(y, μ) = 2{ℓ(y; y) − ℓ(μ; y)} φ, without the weight."""
 
@@ -48,6 +52,9 @@ class Gaussian(Response):
 
     def variance(self, mu: np.ndarray) -> np.ndarray:
         return np.ones_like(mu)
+
+    def variance_slopes(self, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.zeros_like(mu), np.zeros_like(mu)
 
     def unit_deviance(self, y: np.ndarray, mu: np.ndarray) -> np.ndarray:
         return (y - mu) ** 2
@@ -71,6 +78,10 @@ class Binomial(Response):
 
     def variance(self, mu: np.ndarray) -> np.ndarray:
         return mu * (1.0 - mu)
+
+    def variance_slopes(self, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        v = mu * (1.0 - mu)
+        return v * (1.0 - 2.0 * mu), v * (1.0 - 6.0 * v)
 
     def unit_deviance(self, y: np.ndarray, mu: np.ndarray) -> np.ndarray:
         return 2.0 * (special.rel_entr(y, mu) + special.rel_entr(1.0 - y, 1.0 - mu))
@@ -104,6 +115,9 @@ class Poisson(Response):
 
     def variance(self, mu: np.ndarray) -> np.ndarray:
         return mu
+
+    def variance_slopes(self, mu: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return mu, mu
 
     def unit_deviance(self, y: np.ndarray, mu: np.ndarray) -> np.ndarray:
         return 2.0 * (special.rel_entr(y, mu) - (y - mu))

@@ -1,0 +1,66 @@
+"""The p × p matrices that a `Gam`'s inference needs: S_λ, the criterion's Hessian, the unconditional covariance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import curvature, inference
+from .smoothed import INTERCEPT
+
+if TYPE_CHECKING:
+    from .gam_result import Gam
+
+EXACT = 1e10  # multiplications that the exact Hessian of the criterion may cost: about a second
+
+
+def penalty(fit: Gam) -> np.ndarray:
+    """S_λ = Σ_k λ_k S_k, (p, p)."""
+    S = np.zeros((fit.smoothed.size, fit.smoothed.size))
+    for (start, matrix), rho in zip(fit.blocks, fit.smoothed.rho):
+        here = slice(start, start + matrix.shape[0])
+        S[here, here] += np.exp(rho) * matrix
+    return S
+
+
+def criterion_hessian(fit: Gam) -> np.ndarray:
+    """∂²V/∂ρ∂ρᵀ. The engine's holds the working weights fixed: exact for Gaussian data, else a few per cent off on
+    hundreds of rows and not visibly on many, so that the exact one is worked out only where it costs less than EXACT.
+    """
+    inner = fit.smoothed
+    cost = float(fit.y.size) * inner.size**2 * (inner.rho.size + 1)
+    if not inner.scale_known or fit.method not in ("REML", "ML") or not inner.estimated.any() or cost > EXACT:
+        return inner.hessian
+    log_S = inner.design.penalties.logdet(inner.rho)[2]
+    lam, restricted = np.exp(inner.rho), fit.method == "REML"
+    return curvature.hessian(
+        lambda: _pieces(fit), inner.beta, fit.H_inv, fit.A + fit.S, fit.blocks, lam, log_S, restricted
+    )
+
+
+def _pieces(fit: Gam) -> Iterator[curvature.Piece]:
+    for here, X in fit.design_chunks():
+        w = 1.0 if fit.weights is None else fit.weights[here]
+        slope, curve = fit.distribution.variance_slopes(fit.distribution.mean(fit.linear_predictor[here]))
+        yield X, w * slope, w * curve
+
+
+def unconditional(fit: Gam) -> inference.Unconditional | None:
+    """V_c and edf₂; None where the criterion has no likelihood reading (GCV, UBRE, CV)."""
+    inner = fit.smoothed
+    if fit.method not in ("REML", "ML"):
+        return None
+    free = np.flatnonzero(inner.estimated)
+    if free.size == 0:  # every smoothing parameter is known: nothing to add
+        return inference.Unconditional(fit.covariance, inner.edf, np.empty((0, 0)))
+    lam, hessian = np.exp(inner.rho), fit.criterion_hessian[np.ix_(free, free)]
+    if not inner.scale_known:
+        null = sum(term.null_dim if term.penalties else term.size for term in fit.terms) + (INTERCEPT in inner.slices)
+        df = fit.n - (null if fit.method == "REML" else 0)
+        parts = [inner.beta[start : start + len(S)] for start, S in fit.blocks]
+        energy = np.array([lam[k] * b @ fit.blocks[k][1] @ b for k, b in enumerate(parts)])
+        hessian = inference.joint_hessian(hessian, energy[free], inner.deviance + float(energy.sum()), df)
+    blocks = [fit.blocks[k] for k in free]
+    return inference.unconditional(fit.A + fit.S, fit.A, blocks, lam[free], inner.beta, fit.scale, hessian, inner.edf1)
