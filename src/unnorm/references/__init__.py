@@ -56,7 +56,9 @@ def from_dict(description: Mapping[str, Any]) -> Reference:
         own = getattr(cls, "from_dict", None)
         return own(description) if own is not None else cls(**parameters(description))
     except (KeyError, TypeError) as error:
-        raise InputError(f"The description of a {name} cannot be read ({error}); it has {sorted(description)}.") from error
+        raise InputError(
+            f"The description of a {name} cannot be read ({error}); it has {sorted(description)}."
+        ) from error
 
 
 __all__ = [

@@ -24,7 +24,8 @@ def check_around(around: Around) -> None:
         return
     if isinstance(around, str) or not all(isinstance(name, str) for name in around):
         raise InputError(
-            f"around must be None, 'context', 'outcome' or a tuple of context columns, e.g. ('x0', 'y0'); got {around!r}."
+            "around must be None, 'context', 'outcome' or a tuple of context columns, e.g. ('x0', 'y0'); "
+            f"got {around!r}."
         )
 
 
@@ -42,8 +43,8 @@ def centres(around: Around, obs: Observations) -> np.ndarray:
     if around == "context":
         if obs.kind != "transitions":
             raise CombinationError(
-                f"around='context' centres the reference on the previous point, which {obs.kind} observations do not have. "
-                "Use around=None, or name the columns of the context that hold the centre: around=('x0', 'y0')."
+                f"around='context' centres the reference on the previous point, which {obs.kind} observations do not "
+                "have. Use around=None, or name the columns of the context that hold the centre: around=('x0', 'y0')."
             )
         return obs.previous()
     assert around is not None
@@ -63,7 +64,8 @@ class KernelReference(BoundReference):
         self, domain: Domain, reference: Reference, kernel: Kernel, around: Around, drift: np.ndarray, text: str
     ) -> None:
         self.domain, self.reference = domain, reference
-        self.kernel, self.around, self.drift, self._text = kernel, around, drift, text
+        self.kernel, self.drift, self._text = kernel, drift, text
+        self.around: Around = around
 
     @property
     def given(self) -> Given:

@@ -1,13 +1,13 @@
 """q(·|x): the distribution of the reference points, with its log density with respect to Ω's base measure.
 
-A `Reference` is what the user wrote, possibly with parameters left None. `bind` meets it with Ω and the observations and
-gives a `BoundReference`: every parameter known, every constant computed, and `log_density` normalised.
+A `Reference` is what the user wrote, possibly with parameters left None. `bind` meets it with Ω and the observations
+and gives a `BoundReference`: every parameter known, every constant computed, and `log_density` normalised.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +22,7 @@ Given = Literal["nothing", "context", "outcome"]
 
 
 class Reference(ABC):
-    """A kernel q(·|x) on Ω. Subclasses are frozen dataclasses; a parameter left None is fitted to the data by `bind`."""
+    """A kernel q(·|x) on Ω. Subclasses are frozen dataclasses; `bind` fits the parameters left None to the data."""
 
     @abstractmethod
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
@@ -30,8 +30,8 @@ class Reference(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description; `unnorm.references.from_dict` reads it."""
-        values = {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # pyright: ignore[reportArgumentType]
-        return {"reference": type(self).__name__, **values}
+        values = {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # pyright:
+        ignore[reportArgumentType] return {"reference": type(self).__name__, **values}
 
 
 class BoundReference(ABC):
@@ -80,6 +80,26 @@ class BoundReference(ABC):
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description: the reference with every parameter filled in."""
         return self.reference.to_dict()
+
+
+def own_fields(instance: Any) -> dict[str, Any]:
+    """The fields of a frozen dataclass, by name."""
+    return {field.name: getattr(instance, field.name) for field in fields(instance)}
+
+
+def is_number(value: Any, least: float = -np.inf, strict: bool = False) -> bool:
+    """Whether `value` is one finite number, at least (or above) `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return bool(np.isfinite(value) and (value > least if strict else value >= least))
+
+
+def root(function: Callable[[float], Any], low: float, high: float) -> float:
+    """The zero of an increasing or decreasing function between two points."""
+    from scipy.optimize import brentq
+
+    value: Any = brentq(function, low, high, xtol=1e-13, rtol=1e-13)
+    return float(value)
 
 
 def plain(value: Any) -> Any:

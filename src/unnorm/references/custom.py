@@ -23,9 +23,9 @@ class Custom(Reference):
 
     Both are vectorised over rows: y has shape (n,) on intervals and circles, else (n, d). x is None for IID data; for
     transitions the previous points, of y's shape (with lags=2 and more, (n, lags) or (n, lags, d)); for a regression a
-    mapping from names to (n,) columns. Points are IID: without a map from the unit cube there are no lattices. `bind` integrates
-    exp(log_density) over Ω where a quadrature can see it, and refuses a density that does not integrate to one.
-    A saved fit remembers the name only: to use it again, give the functions again.
+    mapping from names to (n,) columns. Points are IID: without a map from the unit cube there are no lattices. `bind`
+    integrates exp(log_density) over Ω where a quadrature can see it, and refuses a density that does not integrate to
+    one. A saved fit remembers the name only: to use it again, give the functions again.
 
     >>> import numpy as np
     >>> from unnorm.references import Custom
@@ -97,7 +97,9 @@ class BoundCustom(BoundReference):
         if value.ndim == 0:
             value = np.full(len(y), value)
         if value.shape != (len(y),):
-            raise InputError(f"log_density of Custom must give one number per row, shape ({len(y)},); got {value.shape}.")
+            raise InputError(
+                f"log_density of Custom must give one number per row, shape ({len(y)},); got {value.shape}."
+            )
         return value
 
     def check(self, obs: Observations) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from .._numerics import floats
 from ..errors import InputError
 from .around import Around, KernelReference, centres, check_around
-from .base import BoundReference, Reference, numbers
+from .base import BoundReference, Reference, is_number, numbers, root
 from .kernels import CircleVonMises, SphereFisher
 from .space import refusal, space
 
@@ -24,30 +24,28 @@ _MOST = 1e6  # a fitted κ is kept below this: all outcomes in one direction
 
 def concentration_circle(length: float) -> float:
     """κ with I₁(κ)/I₀(κ) = R̄, the maximum-likelihood estimate."""
-    from scipy.optimize import brentq
     from scipy.special import i0e, i1e
 
     if length <= 1e-8:
         return 0.0
     if length >= i1e(_MOST) / i0e(_MOST):
         return _MOST
-    return float(brentq(lambda k: i1e(k) / i0e(k) - length, 0.0, _MOST, xtol=1e-12, rtol=1e-12))  # pyright: ignore[reportArgumentType]
+    return root(lambda k: i1e(k) / i0e(k) - length, 0.0, _MOST)
 
 
 def concentration_sphere(length: float) -> float:
     """κ with coth κ − 1/κ = R̄, the maximum-likelihood estimate."""
-    from scipy.optimize import brentq
 
     def mean(k: float) -> float:
         return 1.0 / np.tanh(k) - 1.0 / k if k > 1e-4 else k / 3.0
 
     if length >= mean(_MOST):
         return _MOST
-    return float(brentq(lambda k: mean(k) - length, 0.0, _MOST, xtol=1e-12, rtol=1e-12))  # pyright: ignore[reportArgumentType]
+    return root(lambda k: mean(k) - length, 0.0, _MOST)
 
 
 def _check_kappa(kappa: float | None, name: str) -> None:
-    if kappa is not None and not (np.isscalar(kappa) and 0.0 <= kappa < np.inf):
+    if kappa is not None and not is_number(kappa, 0.0):
         raise InputError(f"kappa of {name} must be a finite number of at least 0; got {kappa!r}.")
 
 
@@ -70,7 +68,7 @@ class VonMises(Reference):
     def __post_init__(self) -> None:
         check_around(self.around)
         _check_kappa(self.kappa, "VonMises")
-        if self.mu is not None and not np.isfinite(self.mu):
+        if self.mu is not None and not is_number(self.mu):
             raise InputError(f"mu of VonMises must be a finite angle; got {self.mu!r}.")
 
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:

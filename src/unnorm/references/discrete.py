@@ -9,7 +9,7 @@ import numpy as np
 
 from .._numerics import floats
 from ..errors import CombinationError, InputError, OutsideError
-from .base import BoundReference, Given, Reference, numbers
+from .base import BoundReference, Given, Reference, is_number, numbers
 from .space import refusal, space
 
 if TYPE_CHECKING:
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 class ProductBernoulli(Reference):
     """Independent bits (or edges) with P(y_j = 1) = p_j; with `around="context"` p_j depends on the previous bit.
 
-    `p` is a number, d numbers, or with `around` a pair (p where the previous bit is 0, p where it is 1), each a number or d
-    numbers. None is fitted: (ones + ½)/(n + 1), shrunk away from 0 and 1 so that every vector has positive density.
+    `p` is a number, d numbers, or with `around` a pair (p where the previous bit is 0, p where it is 1), each a number
+    or d numbers. None is fitted: (ones + ½)/(n + 1), shrunk away from 0 and 1 so that every vector has positive
+    density.
 
     >>> from unnorm.references import ProductBernoulli
     >>> ProductBernoulli(0.3).p
@@ -46,7 +47,8 @@ class ProductBernoulli(Reference):
             array = floats(p, "p of ProductBernoulli")
             if array.ndim > 1 or not ((array > 0.0) & (array < 1.0)).all():
                 raise InputError(
-                    f"p of ProductBernoulli must lie strictly between 0 and 1, else some vectors have no density; got {p!r}."
+                    "p of ProductBernoulli must lie strictly between 0 and 1, else some vectors have no density; "
+                    f"got {p!r}."
                 )
             checked.append(float(array) if array.ndim == 0 else tuple(array.tolist()))
         object.__setattr__(self, "p", tuple(checked) if self.around else checked[0])
@@ -57,12 +59,16 @@ class ProductBernoulli(Reference):
             raise refusal("ProductBernoulli", shape, "it needs binary vectors or graphs")
         d = domain.dim
         if self.around is None:
-            p = _frequencies(obs.outcome, np.ones_like(obs.outcome), obs.weights) if self.p is None else _each(self.p, d)
+            p = (
+                _frequencies(obs.outcome, np.ones_like(obs.outcome), obs.weights)
+                if self.p is None
+                else _each(self.p, d)
+            )
             return BoundBernoulli(domain, replace(self, p=tuple(p.tolist())), np.stack([p, p]))
         if obs.kind != "transitions":
             raise CombinationError(
-                f"ProductBernoulli(around='context') needs the previous vector, which {obs.kind} observations do not have. "
-                "Use around=None."
+                f"ProductBernoulli(around='context') needs the previous vector, which {obs.kind} observations do not "
+                "have. Use around=None."
             )
         before = obs.previous()
         if self.p is None:
@@ -187,8 +193,10 @@ class Marginal(Reference):
     probabilities: tuple[float, ...] | None = None  # of the states in the domain's order; None to be counted
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.add < np.inf:
-            raise InputError(f"add must be a positive number, so that every state has some probability; got {self.add!r}.")
+        if not is_number(self.add, 0.0, strict=True):
+            raise InputError(
+                f"add must be a positive number, so that every state has some probability; got {self.add!r}."
+            )
         if self.probabilities is not None:
             p = floats(self.probabilities, "probabilities of Marginal")
             if p.ndim != 1 or not (p > 0.0).all() or abs(p.sum() - 1.0) > 1e-8:

@@ -9,7 +9,7 @@ import numpy as np
 
 from .._numerics import floats
 from ..errors import InputError
-from .base import BoundReference, Reference, numbers, plain
+from .base import BoundReference, Reference, is_number, numbers, plain
 from .directional import concentration_sphere
 from .kernels import Kernel, SphereFisher, normal_kernel
 from .ordering import order
@@ -26,8 +26,9 @@ class Empirical(Reference):
     """q(y) = Σ_c K_h(y|c)/C: a kernel estimate of the outcomes' density, each kernel truncated to Ω and normalised.
 
     K is normal on intervals, boxes and windows, wrapped normal on the circle and von Mises–Fisher on the sphere, with
-    standard deviation `bandwidth` (a number, or one per coordinate; None for Scott's rule, times `scale`). At most `centres`
-    outcomes are used, evenly thinned along their order (sorted, or a Hilbert curve), since each density costs C kernels.
+    standard deviation `bandwidth` (a number, or one per coordinate; None for Scott's rule, times `scale`). At most
+    `centres` outcomes are used, evenly thinned along their order (sorted, or a Hilbert curve), since each density costs
+    C kernels.
 
     >>> from unnorm.references import Empirical
     >>> Empirical(bandwidth=0.2).bandwidth
@@ -42,7 +43,7 @@ class Empirical(Reference):
     def __post_init__(self) -> None:
         if isinstance(self.centres, bool) or not isinstance(self.centres, int | np.integer) or self.centres < 1:
             raise InputError(f"centres must be a whole number of at least 1; got {self.centres!r}.")
-        if not self.scale > 0.0:
+        if not is_number(self.scale, 0.0, strict=True):
             raise InputError(f"scale must be a positive number; got {self.scale!r}.")
         if self.bandwidth is not None:
             h = floats(self.bandwidth, "bandwidth")
@@ -57,7 +58,11 @@ class Empirical(Reference):
         shape = space(domain)
         if shape.finite:
             raise refusal("Empirical", shape, "its density is a kernel estimate on a continuous Ω")
-        c = np.asarray(self.points) if self.points is not None else _thinned(domain.wrap(obs.outcome), obs.weights, self.centres)
+        c = (
+            np.asarray(self.points)
+            if self.points is not None
+            else _thinned(domain.wrap(obs.outcome), obs.weights, self.centres)
+        )
         h = self._bandwidth(shape, c)
         if shape.sphere:
             kernel: Kernel = SphereFisher(1.0 / float(h[0]) ** 2)
@@ -82,7 +87,9 @@ class Empirical(Reference):
         else:
             spread = np.std(c, axis=0)
         if not (spread > 0.0).all():
-            raise InputError("The outcomes do not vary in some coordinate, so Empirical has no bandwidth: give bandwidth=.")
+            raise InputError(
+                "The outcomes do not vary in some coordinate, so Empirical has no bandwidth: give bandwidth=."
+            )
         d = 2 if shape.sphere else size
         return self.scale * spread * len(c) ** (-1.0 / (d + 4.0))  # Scott (1992), Section 6.3
 
@@ -107,6 +114,12 @@ class BoundEmpirical(BoundReference):
     def __init__(self, domain: Domain, reference: Empirical, kernel: Kernel, c: np.ndarray) -> None:
         self.domain, self.reference, self.kernel, self.c = domain, reference, kernel, c
         self._log_constant = kernel.log_constant(c)
+        white = kernel.whitened(c)
+        if white is not None:
+            self._middle = white.mean(axis=0)
+            self._white = white - self._middle
+            peak = kernel.log_pairs(c[:1], c[:1])
+            self._bias = peak - self._log_constant - 0.5 * np.sum(self._white**2, axis=1)
 
     @property
     def cube_dim(self) -> int:
@@ -117,14 +130,35 @@ class BoundEmpirical(BoundReference):
         return self.kernel.from_unit(u[:, 1:], self.c, which)
 
     def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        value = np.empty(len(y))
+        step = max(1, 200_000 // len(self.c))  # pairs of one block: they fit into the cache
+        for start in range(0, len(y), step):
+            value[start : start + step] = self._block(y[start : start + step])
+        return value - np.log(len(self.c))
+
+    def _block(self, y: np.ndarray) -> np.ndarray:
+        """log Σ_c K(y|c)."""
+        white = self.kernel.whitened(y)
+        if white is None:
+            return self._far(y)
+        # |y − c|² = |y|² − 2 y·c + |c|², by one matrix product
+        white = white - self._middle
+        pairs = white @ (self._white.T)
+        pairs -= 0.5 * np.sum(white**2, axis=1)[:, None]
+        pairs += self._bias
+        np.exp(pairs, out=pairs)
+        total = pairs.sum(axis=1)
+        value = np.log(total, where=total > 0.0, out=np.full(len(y), -np.inf))
+        far = total < 1e-280  # hundreds of bandwidths from all centres
+        if far.any():
+            value[far] = self._far(y[far])
+        return value
+
+    def _far(self, y: np.ndarray) -> np.ndarray:
+        """The same without underflow."""
         from scipy.special import logsumexp
 
-        value = np.empty(len(y))
-        step = max(1, 1_000_000 // len(self.c))
-        for start in range(0, len(y), step):
-            pairs = self.kernel.log_pairs(y[start : start + step, None], self.c[None]) - self._log_constant
-            value[start : start + step] = logsumexp(pairs, axis=1)
-        return value - np.log(len(self.c))
+        return np.asarray(logsumexp(self.kernel.log_pairs(y[:, None], self.c[None]) - self._log_constant, axis=1))
 
     def describe(self) -> str:
         h = self.reference.bandwidth  # pyright: ignore[reportAttributeAccessIssue]

@@ -10,7 +10,7 @@ import numpy as np
 from .._numerics import floats
 from ..errors import InputError
 from .around import Around, KernelReference, centres, check_around
-from .base import BoundReference, Reference, numbers, plain
+from .base import BoundReference, Reference, is_number, numbers, plain
 from .kernels import normal_kernel
 from .space import refusal, space
 
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
 class Gaussian(Reference):
     """N(mean, cov) truncated to Ω, or with `around="context"` N(x + mean, cov): a step from the previous point x.
 
-    What is left None is fitted to the data (weighted moments of the outcomes, or of the steps, before truncation), with the
-    fitted standard deviations multiplied by `scale`: a reference somewhat wider than the data is the safer one. `cov` is a
-    variance, d variances or a (d, d) matrix; `diagonal=True` fits variances only, `cov` None and `diagonal=False` the
-    whole matrix. Constants are exact: by Φ on intervals and boxes, by Owen's T on polygons and for correlated normals in a
-    rectangle; by quadrature with a stated error for correlated normals in boxes of three or more dimensions. On the circle
-    the law is wrapped. `around="outcome"` centres on y_t itself, for conditional NCE; a tuple names columns of the context.
+    What is left None is fitted to the data (weighted moments of the outcomes, or of the steps, before truncation), with
+    the fitted standard deviations multiplied by `scale`: a reference somewhat wider than the data is the safer one.
+    `cov` is a variance, d variances or a (d, d) matrix; `diagonal=True` fits variances only, `cov` None and
+    `diagonal=False` the whole matrix. Constants are exact: by Φ on intervals and boxes, by Owen's T on polygons and for
+    correlated normals in a rectangle; by quadrature with a stated error for correlated normals in boxes of three or
+    more dimensions. On the circle the law is wrapped. `around="outcome"` centres on y_t itself, for conditional NCE; a
+    tuple names columns of the context.
 
     >>> import unnorm as un
     >>> from unnorm.references import Gaussian
@@ -44,7 +45,7 @@ class Gaussian(Reference):
 
     def __post_init__(self) -> None:
         check_around(self.around)
-        if not (np.isscalar(self.scale) and self.scale > 0.0):  # pyright: ignore[reportOperatorIssue]
+        if not is_number(self.scale, 0.0, strict=True):
             raise InputError(f"scale must be a positive number; got {self.scale!r}.")
         for name in ("mean", "cov"):
             value = getattr(self, name)
@@ -117,7 +118,8 @@ def _matrix(value: Any, d: int) -> np.ndarray:
         array = np.diag(_vector(array, d, "cov"))
     if array.shape != (d, d) or not np.allclose(array, array.T):
         raise InputError(
-            f"cov of Gaussian must be a variance, {d} variances or a symmetric ({d}, {d}) matrix; got shape {array.shape}."
+            f"cov of Gaussian must be a variance, {d} variances or a symmetric ({d}, {d}) matrix; "
+            f"got shape {array.shape}."
         )
     if not (np.diag(array) > 0.0).all():
         raise InputError(f"The variances in cov of Gaussian must be positive; got {np.diag(array).tolist()}.")

@@ -14,10 +14,8 @@ import numpy as np
 
 from ..errors import InputError
 from . import polygon, rejection
-from .quantiles import Quantile, circular_quantile
+from .quantiles import LOG_2PI, Quantile, circular_quantile
 from .space import Space, refusal
-
-LOG_2PI = float(np.log(2.0 * np.pi))
 
 
 class Kernel(ABC):
@@ -34,6 +32,10 @@ class Kernel(ABC):
     @abstractmethod
     def log_pairs(self, y: np.ndarray, c: np.ndarray) -> np.ndarray:
         """Unnormalised log K(y_i|c_i), rows broadcast against each other; `log_constant` is still to be subtracted."""
+
+    def whitened(self, y: np.ndarray) -> np.ndarray | None:
+        """Coordinates in which `log_pairs` is −½|y − c|² + const; None where it is not of that form."""
+        return None
 
     @abstractmethod
     def log_constant(self, c: np.ndarray) -> np.ndarray:
@@ -75,6 +77,9 @@ class BoxNormal(Kernel):
         d = len(self.sd)
         return -0.5 * np.sum(((y - c) / self.sd) ** 2, axis=-1) - np.sum(np.log(self.sd)) - 0.5 * d * LOG_2PI
 
+    def whitened(self, y: np.ndarray) -> np.ndarray:
+        return y / self.sd
+
     def log_constant(self, c: np.ndarray) -> np.ndarray:
         _, low, high = self._tails(c)
         mass = np.prod(high - low, axis=-1)
@@ -89,11 +94,12 @@ class PolygonNormal(Kernel):
 
     def __init__(self, shape: Space, cov: np.ndarray) -> None:
         assert shape.edges is not None
-        self.domain = shape.domain
+        self.domain, self.shape = shape.domain, shape
         self.L = cholesky(cov)
         self.W = np.linalg.inv(self.L)  # whitening: W (y − c) is standard normal
+        self._memo = rejection.Memo()
         self.edges = shape.edges @ self.W.T
-        # The kernel's peak against the uniform density: below it uniform proposals are kept more often than normal ones.
+        # Where the kernel's peak is below the uniform density, uniform proposals are kept more often than normal ones.
         self.wide = self.domain.volume < 2.0 * np.pi * np.prod(np.diag(self.L))
         self.cube_dim = 3 if self.wide else 2
 
@@ -104,7 +110,7 @@ class PolygonNormal(Kernel):
 
         def normal(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             y = c[at[rows]] + ndtri(v) @ self.L.T
-            return y, self.domain.contains(y)
+            return y, self.shape.inside(y)
 
         def uniform(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             y = self.domain.from_unit(v[:, :2])
@@ -115,8 +121,11 @@ class PolygonNormal(Kernel):
     def log_pairs(self, y: np.ndarray, c: np.ndarray) -> np.ndarray:
         return -0.5 * np.sum(((y - c) @ self.W.T) ** 2, axis=-1) - np.sum(np.log(np.diag(self.L))) - LOG_2PI
 
+    def whitened(self, y: np.ndarray) -> np.ndarray:
+        return y @ self.W.T
+
     def _mass(self, c: np.ndarray) -> np.ndarray:
-        return polygon.normal_mass(self.edges, c @ self.W.T)
+        return self._memo(lambda: polygon.normal_mass(self.edges, c @ self.W.T), c)
 
     def log_constant(self, c: np.ndarray) -> np.ndarray:
         return np.log(rejection.check_mass(self._mass(c)))
@@ -130,6 +139,7 @@ class CorrelatedBoxNormal(Kernel):
         assert shape.sides is not None
         self.domain = shape.domain
         self.lower, self.upper = shape.sides
+        self._memo = rejection.Memo()
         self.L = cholesky(cov)
         self.W = np.linalg.inv(self.L)
         self.cube_dim = d = len(cov)
@@ -185,7 +195,7 @@ class CorrelatedBoxNormal(Kernel):
     def from_unit(self, u: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
         from scipy.special import ndtri
 
-        rejection.check_mass(self._mass(c, self.L, self.lower, self.upper))
+        self.log_constant(c)
 
         def normal(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             y = c[at[rows]] + ndtri(v) @ self.L.T
@@ -197,8 +207,12 @@ class CorrelatedBoxNormal(Kernel):
         log_det = np.sum(np.log(np.diag(self.L)))
         return -0.5 * np.sum(((y - c) @ self.W.T) ** 2, axis=-1) - log_det - 0.5 * self.cube_dim * LOG_2PI
 
+    def whitened(self, y: np.ndarray) -> np.ndarray:
+        return y @ self.W.T
+
     def log_constant(self, c: np.ndarray) -> np.ndarray:
-        return np.log(rejection.check_mass(self._mass(c, self.L, self.lower, self.upper)))
+        mass = self._memo(lambda: self._mass(c, self.L, self.lower, self.upper), c)
+        return np.log(rejection.check_mass(mass))
 
 
 @final
@@ -290,6 +304,9 @@ class SphereFisher(Kernel):
         # c·y − 1 = −|y − c|²/2 without cancellation
         return -0.5 * k * np.sum((y - c) ** 2, axis=-1) + np.log(k) - LOG_2PI - np.log(-np.expm1(-2.0 * k))
 
+    def whitened(self, y: np.ndarray) -> np.ndarray:
+        return y * np.sqrt(self.kappa)
+
     def log_constant(self, c: np.ndarray) -> np.ndarray:
         return np.zeros(len(c))
 
@@ -314,8 +331,8 @@ def cholesky(cov: np.ndarray) -> np.ndarray:
         return np.linalg.cholesky(cov)
     except np.linalg.LinAlgError:
         raise InputError(
-            f"The covariance of a reference must be positive definite; got {np.asarray(cov).tolist()}. If it was fitted, the "
-            "outcomes lie on a line: give cov= yourself."
+            f"The covariance of a reference must be positive definite; got {np.asarray(cov).tolist()}. If it was "
+            "fitted, the outcomes lie on a line: give cov= yourself."
         ) from None
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ..errors import CombinationError, InputError
-from .base import BoundReference, Given, Reference, numbers
+from .base import BoundReference, Given, Reference, is_number, numbers
 
 if TYPE_CHECKING:
     from ..data import Observations
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class Mixture(Reference):
     """Σ_j w_j q_j(y|x): a local kernel with some uniform points beside it is near the data and nowhere too thin.
 
-    Weights are positive and are divided by their sum. A point of the unit cube spends its first coordinate on the component.
+    Weights are positive and are divided by their sum. A point of the unit cube spends its first coordinate on the
+    component.
 
     >>> from unnorm.references import Gaussian, Mixture, Uniform
     >>> Mixture((0.3, Uniform()), (0.7, Gaussian(around="context"))).weights
@@ -34,12 +35,14 @@ class Mixture(Reference):
     def __init__(self, *pairs: tuple[float, Reference]) -> None:
         if len(pairs) < 1 or not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs):
             raise InputError(
-                f"Mixture takes pairs (weight, reference), e.g. Mixture((0.3, Uniform()), (0.7, Gaussian())); got {pairs!r}."
+                "Mixture takes pairs (weight, reference), e.g. Mixture((0.3, Uniform()), (0.7, Gaussian())); "
+                f"got {pairs!r}."
             )
         for weight, reference in pairs:
-            number = isinstance(weight, int | float | np.number) and not isinstance(weight, bool)
-            if not number or not 0.0 < weight < np.inf or not isinstance(reference, Reference):
-                raise InputError(f"Each part of a Mixture is (positive weight, reference); got {(weight, reference)!r}.")
+            if not is_number(weight, 0.0, strict=True) or not isinstance(reference, Reference):
+                raise InputError(
+                    f"Each part of a Mixture is (positive weight, reference); got {(weight, reference)!r}."
+                )
         total = sum(float(weight) for weight, _ in pairs)
         object.__setattr__(self, "weights", tuple(float(weight) / total for weight, _ in pairs))
         object.__setattr__(self, "components", tuple(reference for _, reference in pairs))
@@ -104,4 +107,6 @@ class BoundMixture(BoundReference):
         return total
 
     def describe(self) -> str:
-        return "mixture of " + " and ".join(f"{numbers(w)} × [{p.describe()}]" for w, p in zip(self.weights, self.parts))
+        return "mixture of " + " and ".join(
+            f"{numbers(w)} × [{p.describe()}]" for w, p in zip(self.weights, self.parts)
+        )

@@ -1,4 +1,4 @@
-"""An order of points in which neighbours are near: sorted on a line, along a Hilbert curve in the plane and in space."""
+"""An order of points in which neighbours are near: sorted on a line, along a Hilbert curve above."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def hilbert_index(cells: np.ndarray, bits: int) -> np.ndarray:
 
 
 def order(points: np.ndarray) -> np.ndarray:
-    """The permutation that puts (n, d) points in order: sorted for d = 1, along a Hilbert curve for d = 2 and 3, along one
-    through the three leading principal components for d > 3."""
+    """The permutation that puts (n, d) points in order: sorted for d = 1, along a Hilbert curve for d = 2 and 3, along
+    one through the three leading principal components for d > 3."""
     points = np.asarray(points, dtype=np.float64)
     if points.shape[1] > 3:
         points = _leading(points, 3)

@@ -1,8 +1,9 @@
 """How reference points are drawn: IID, stratified, along a lattice, or a scrambled Sobol net.
 
-For chains and regressions k points are drawn for each context; for IID data, m points in all. The low-discrepancy schemes
-put the contexts in order (`ordering`) and give them consecutive points of one sequence, so that the points are evenly
-spread over contexts and outcomes together: Σ_t Σ_j g(r_tj, x_t) then has a far smaller variance than with IID points.
+For chains and regressions k points are drawn for each context; for IID data, m points in all. The low-discrepancy
+schemes put the contexts in order (`ordering`) and give them consecutive points of one sequence, so that the points are
+evenly spread over contexts and outcomes together: Σ_t Σ_j g(r_tj, x_t) then has a far smaller variance than with IID
+points.
 """
 
 from __future__ import annotations
@@ -47,9 +48,7 @@ class PointScheme(ABC):
         return False
 
     @abstractmethod
-    def unit(
-        self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator
-    ) -> np.ndarray:
+    def unit(self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator) -> np.ndarray:
         """One set of points in the unit cube, (n, k, d), for contexts of this rank; (1, k, d) for None, IID data."""
 
     def draw(
@@ -86,8 +85,8 @@ class PointScheme(ABC):
         d = reference.cube_dim
         if d is None:
             raise CombinationError(
-                f"{type(self).__name__} needs a map from the unit cube, which a pair (sample, log density) does not have. "
-                "Draw its points with points=IID()."
+                f"{type(self).__name__} needs a map from the unit cube, which a pair (sample, log density) does not "
+                "have. Draw its points with points=IID()."
             )
         rank = None
         if each:
@@ -102,8 +101,8 @@ class PointScheme(ABC):
         R = self.sets
         if k < R:
             raise InputError(
-                f"{R} randomisations need at least {R} reference points (of each context); got {k}. Ask for more points, "
-                f"or for randomisations={k} at most."
+                f"{R} randomisations need at least {R} reference points (of each context); got {k}. Ask for more "
+                f"points, or for randomisations={k} at most."
             )
         return [k // R + (r < k % R) for r in range(R)]
 
@@ -171,9 +170,9 @@ class IID(PointScheme):
 class Stratified(PointScheme):
     """One uniform point in each of k cells of equal volume, afresh for every context.
 
-    In one dimension the cells are k intervals; in more, the cube is halved again and again across its longest side (a cell
-    that is to hold c points is cut in proportion c//2 : c − c//2), with the axes in random order for each context. The
-    variance is never above that of IID points.
+    In one dimension the cells are k intervals; in more, the cube is halved again and again across its longest side (a
+    cell that is to hold c points is cut in proportion c//2 : c − c//2), with the axes in random order for each context.
+    The variance is never above that of IID points.
     """
 
     randomisations: int = 1
@@ -240,11 +239,11 @@ def kronecker(d: int) -> np.ndarray:
 class Lattice(PointScheme):
     """An additive-recurrence lattice u_i = frac(shift + i α), consecutive points going to neighbouring contexts.
 
-    α are the powers of the generalised golden ratio; the shift is random, one for each of `randomisations` independent sets
-    into which the points of every context are split. One set is the most precise (R sets have about √R times its Monte Carlo
-    standard deviation); several allow their variance to be seen. In one dimension, unless Ω is a circle, u is folded by
-    the tent map 1 − |2u − 1|, which removes the jump between u = 0 and u = 1 (Hickernell 2002). For IID data the first
-    coordinate is i/m: a rank-1 lattice.
+    α are the powers of the generalised golden ratio; the shift is random, one for each of `randomisations` independent
+    sets into which the points of every context are split. One set is the most precise (R sets have about √R times its
+    Monte Carlo standard deviation); several allow their variance to be seen. In one dimension, unless Ω is a circle, u
+    is folded by the tent map 1 − |2u − 1|, which removes the jump between u = 0 and u = 1 (Hickernell 2002). For IID
+    data the first coordinate is i/m: a rank-1 lattice.
     """
 
     randomisations: int = 1
@@ -294,7 +293,9 @@ class Sobol(PointScheme):
 
         dims = d if rank is None else d + 1
         if dims > qmc.Sobol.MAXDIM:
-            raise InputError(f"Sobol points have at most {qmc.Sobol.MAXDIM:,} coordinates; {dims:,} are needed. Use Lattice().")
+            raise InputError(
+                f"Sobol points have at most {qmc.Sobol.MAXDIM:,} coordinates; {dims:,} are needed. Use Lattice()."
+            )
         size = k if rank is None else k * len(rank)
         net = qmc.Sobol(dims, scramble=True, bits=53, rng=rng).random_base2(max(int(np.ceil(np.log2(size))), 0))[:size]
         if rank is None:

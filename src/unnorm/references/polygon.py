@@ -1,8 +1,8 @@
 """Masses of centred laws over a polygon, edge by edge: exact for the normal law, by quadrature for polar laws.
 
-A polygon's indicator is the signed sum, over its directed edges, of the triangles from any point c to the edges. In polar
-coordinates around c a triangle is {(r, φ): φ in the edge's angle, r < r_edge(φ)}, so a law whose radius has distribution
-function F and whose angle has density p has mass Σ_edges ± ∫ p(φ) F(r_edge(φ)) dφ over the polygon.
+A polygon's indicator is the signed sum, over its directed edges, of the triangles from any point c to the edges. In
+polar coordinates around c a triangle is {(r, φ): φ in the edge's angle, r < r_edge(φ)}, so a law whose radius has
+distribution function F and whose angle has density p has mass Σ_edges ± ∫ p(φ) F(r_edge(φ)) dφ over the polygon.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def polar_mass(
 ) -> np.ndarray:
     """∫_polygon p(r) p(φ|i)/r dy for each centre c_i: Gauss–Legendre with `nodes` nodes per edge.
 
-    `angle_density(φ, i)` has φ of shape (len(i), …). With s = h sinh t the integrand F(h cosh t) p(φ)/cosh t is analytic
-    in |Im t| < π/2 however close c is to the edge, so that the error falls geometrically with the nodes.
+    `angle_density(φ, i)` has φ of shape (len(i), …). With s = h sinh t the integrand F(h cosh t) p(φ)/cosh t is
+    analytic in |Im t| < π/2 however close c is to the edge, so that the error falls geometrically with the nodes.
     """
     x, w = np.polynomial.legendre.leggauss(nodes)
     mass = np.empty(len(c))

@@ -7,7 +7,7 @@ written by a user that says `lower` and `upper` and has their volume.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +32,15 @@ class Space:
     @property
     def planar(self) -> bool:
         return self.edges is not None
+
+    def inside(self, y: np.ndarray) -> np.ndarray:
+        """`domain.contains` for draws from a continuous law, which never lie on the boundary: quicker on polygons."""
+        polygon = getattr(self.domain, "polygon", None)
+        if self.sides is not None or polygon is None:
+            return self.domain.contains(y)
+        import shapely
+
+        return shapely.contains_xy(polygon, y[:, 0], y[:, 1])
 
     def works(self) -> str:
         """The references that this Ω takes."""
@@ -79,7 +88,9 @@ def space(domain: Domain) -> Space:
 def refusal(reference: str, shape: Space, why: str = "") -> CombinationError:
     """The error for a reference that this Ω does not take."""
     reason = f": {why}" if why else ""
-    return CombinationError(f"{reference} does not work on {shape.domain!r}{reason}. What works there: {shape.works()}.")
+    return CombinationError(
+        f"{reference} does not work on {shape.domain!r}{reason}. What works there: {shape.works()}."
+    )
 
 
 def _rectangle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -87,7 +98,7 @@ def _rectangle(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
 
 
-def _edges(polygon: object) -> np.ndarray:
+def _edges(polygon: Any) -> np.ndarray:
     """The directed edges of a shapely polygon, exterior counter-clockwise and holes clockwise."""
     import shapely
 

@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import CombinationError, EstimationError, InputError, OutsideError
 from . import polygon, rejection
 from .base import BoundReference, Given, Reference, used
-from .space import refusal, space
+from .space import Space, refusal, space
 from .steps import AngleLaw, StepLaw, angle_law, law_from_dict, step_law
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class StepKernel(Reference):
     `step` is the law of r: "gamma", "exponential", "weibull", "lognormal", "halfnormal", or a law with its parameters
     (`Gamma(2.0, 30.0)`). `turn` is the law of φ: "uniform"; "vonmises", of the turn from the previous heading (needs
     transitions with lags=2); "heading", of the direction itself; or `VonMisesAngle(mean, kappa, of="turn"|"heading")`.
-    Free parameters are fitted by maximum likelihood to the observed steps, before truncation. Z(x), the mass inside Ω, is an
-    integral along Ω's edges by Gauss–Legendre, refined until two rules agree to 1e-8. A step of length 0 has no
+    Free parameters are fitted by maximum likelihood to the observed steps, before truncation. Z(x), the mass inside Ω,
+    is an integral along Ω's edges by Gauss–Legendre, refined until two rules agree to 1e-8. A step of length 0 has no
     direction: such observations are refused. Where the previous step has length 0, all turns are alike.
 
     >>> from unnorm.references import StepKernel
@@ -63,23 +63,24 @@ class StepKernel(Reference):
         if (zero := np.flatnonzero(r == 0.0)).size:
             row = zero[0] if obs.row is None else obs.row[zero[0]]
             raise OutsideError(
-                f"{zero.size} observed steps have length 0, the first at row {row}: a step kernel has no direction there. "
-                "Drop them, join them to the previous point, or use Gaussian(around='context')."
+                f"{zero.size} observed steps have length 0, the first at row {row}: a step kernel has no direction "
+                "there. Drop them, join them to the previous point, or use Gaussian(around='context')."
             )
         base, known = _headings(self.turn, obs)
         step, turn = self.step, self.turn
         step = step.fit(r, obs.weights)
         turn = turn.fit((phi - base)[known], obs.weights[known]) if known.any() else turn.fit(np.zeros(1), np.ones(1))
-        assert shape.edges is not None
-        return BoundStepKernel(domain, replace(self, step=step, turn=turn), shape.edges, obs)
+        return BoundStepKernel(shape, replace(self, step=step, turn=turn), obs)
 
 
 @final
 class BoundStepKernel(BoundReference):
     """A step kernel with known laws on a polygon."""
 
-    def __init__(self, domain: Domain, reference: StepKernel, edges: np.ndarray, obs: Observations) -> None:
-        self.domain, self.reference, self.edges = domain, reference, edges
+    def __init__(self, shape: Space, reference: StepKernel, obs: Observations) -> None:
+        assert shape.edges is not None
+        self.domain, self.reference, self.shape, self.edges = shape.domain, reference, shape, shape.edges
+        self._memo = rejection.Memo()
         self.step: StepLaw = reference.step
         self.turn: AngleLaw = reference.turn
         self.nodes, self.error = self._accuracy(obs)
@@ -98,6 +99,10 @@ class BoundStepKernel(BoundReference):
             return np.exp(self._log_angle(phi - base[i][wide], known[i][wide]))
 
         return polygon.polar_mass(self.edges, c, self.step.cdf, angle_density, nodes)
+
+    def _log_mass(self, c: np.ndarray, base: np.ndarray, known: np.ndarray) -> np.ndarray:
+        mass = self._memo(lambda: self._mass(c, base, known, self.nodes), c, base, known)
+        return np.log(rejection.check_mass(mass))
 
     def _log_angle(self, angle: np.ndarray, known: np.ndarray) -> np.ndarray:
         return np.where(known, self.turn.log_density(angle), -np.log(2.0 * np.pi))
@@ -120,7 +125,7 @@ class BoundStepKernel(BoundReference):
         if error > 1e-3:
             raise EstimationError(
                 f"The constant of this StepKernel could not be had (two rules differ by {error:.1e}, relative). "
-                "Its laws are too concentrated for Ω: take a larger scale or a smaller kappa, or Gaussian(around='context')."
+                "Its laws are too concentrated for Ω: take a larger scale or a smaller kappa, or Gaussian(…)."
             )
         return nodes, error
 
@@ -131,20 +136,20 @@ class BoundStepKernel(BoundReference):
 
     def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
         c, base, known, at = self._context(obs, at)
-        rejection.check_mass(self._mass(c, base, known, 12))
+        self._log_mass(c, base, known)
 
         def propose(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             here = at[rows]
             r = self.step.quantile(v[:, 0])
             phi = base[here] + np.where(known[here], self.turn.quantile(v[:, 1]), 2.0 * np.pi * v[:, 1])
             y = c[here] + r[:, None] * np.column_stack([np.cos(phi), np.sin(phi)])
-            return y, self.domain.contains(y) & (r > 0.0)
+            return y, self.shape.inside(y) & (r > 0.0)
 
         return rejection.fill(u, propose, 2)
 
     def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
         c, base, known, at = self._context(obs, at)
-        log_mass = np.log(rejection.check_mass(self._mass(c, base, known, self.nodes)))
+        log_mass = self._log_mass(c, base, known)
         r, phi = _polar(y - c[at])
         with np.errstate(divide="ignore", invalid="ignore"):
             value = self.step.log_density(r) + self._log_angle(phi - base[at], known[at]) - np.log(r) - log_mass[at]
@@ -171,8 +176,8 @@ def _headings(turn: AngleLaw, obs: Observations) -> tuple[np.ndarray, np.ndarray
         return np.zeros(obs.n), np.ones(obs.n, dtype=bool)
     if obs.lags < 2:
         raise InputError(
-            "A law of turns needs the heading of the previous step: make the observations with transitions(…, lags=2), or "
-            "use turn='uniform' or turn='heading'."
+            "A law of turns needs the heading of the previous step: make the observations with transitions(…, lags=2), "
+            "or use turn='uniform' or turn='heading'."
         )
     r, heading = _polar(obs.previous(1) - obs.previous(2))
     return heading, r > 0.0

@@ -4,41 +4,37 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, final
 
 import numpy as np
 
 from ..errors import InputError, unknown
-from .base import numbers, parameters
+from .base import is_number, numbers, own_fields, parameters, root
 from .directional import concentration_circle
-from .kernels import LOG_2PI, log_bessel0
-from .quantiles import Quantile, circular_quantile
+from .kernels import log_bessel0
+from .quantiles import LOG_2PI, Quantile, RadialTable, circular_quantile
+
+_MANY = 10_000  # numbers from which a table pays
 
 
-class Law(ABC):
-    """A law whose fields are its parameters. Subclasses are frozen dataclasses."""
+class Law(ABC):  # noqa: B024
+    """A law whose fields are its parameters, numbers or None. Subclasses are frozen dataclasses."""
 
     def __post_init__(self) -> None:
-        for name, value in self._given().items():
-            if value is not None and not (np.isscalar(value) and np.isfinite(value) and self._allowed(name, value)):  # pyright: ignore[reportArgumentType,reportCallIssue]
+        for name, value in own_fields(self).items():
+            if value is not None and not self._allowed(name, value):
                 raise InputError(f"{name} of {type(self).__name__} must be a positive number; got {value!r}.")
 
     def _allowed(self, name: str, value: Any) -> bool:
-        return value > 0.0
-
-    def _given(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # pyright: ignore[reportArgumentType]
-
-    def _free(self) -> bool:
-        return any(value is None for value in self._given().values())
+        return is_number(value, 0.0, strict=True)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"law": type(self).__name__, **self._given()}
+        return {"law": type(self).__name__, **own_fields(self)}
 
     def describe(self) -> str:
-        text = ", ".join(f"{k}={v if isinstance(v, str) else numbers(v)}" for k, v in self._given().items())
+        text = ", ".join(f"{k}={v if isinstance(v, str) else numbers(v)}" for k, v in own_fields(self).items())
         return f"{type(self).__name__}({text})"
 
 
@@ -67,41 +63,46 @@ class StepLaw(Law):
 class Gamma(StepLaw):
     """p(r) ∝ r^(shape − 1) exp(−r/scale)."""
 
-    shape: float | None = None
-    scale: float | None = None
+    shape: Any = None
+    scale: Any = None
 
     def fit(self, r: np.ndarray, weight: np.ndarray) -> Gamma:
-        from scipy.optimize import brentq
         from scipy.special import digamma
 
         mean, mean_log = np.average(r, weights=weight), np.average(np.log(r), weights=weight)
         shape, scale = self.shape, self.scale
         if shape is None and scale is None:
             gap = max(np.log(mean) - mean_log, 1e-12)
-            shape = float(brentq(lambda log_a: log_a - digamma(np.exp(log_a)) - gap, -30.0, 30.0))  # pyright: ignore[reportArgumentType]
-            shape = float(np.exp(shape))
+            shape = np.exp(root(lambda log_a: log_a - digamma(np.exp(log_a)) - gap, -30.0, 30.0))
         elif shape is None:
             target = mean_log - np.log(scale)
-            shape = float(np.exp(brentq(lambda log_a: digamma(np.exp(log_a)) - target, -10.0, 30.0)))  # pyright: ignore[reportArgumentType]
+            shape = np.exp(root(lambda log_a: digamma(np.exp(log_a)) - target, -10.0, 30.0))
+        shape = float(shape)
         return replace(self, shape=shape, scale=float(mean / shape) if scale is None else scale)
 
     def log_density(self, r: np.ndarray) -> np.ndarray:
         from scipy.special import gammaln
 
         a, b = self.shape, self.scale
-        assert a is not None and b is not None
         with np.errstate(divide="ignore"):
             return (a - 1.0) * np.log(r) - r / b - gammaln(a) - a * np.log(b)
 
     def cdf(self, r: np.ndarray) -> np.ndarray:
         from scipy.special import gammainc
 
-        return gammainc(self.shape, r / self.scale)
+        return self._table.cdf(r / self.scale) if np.size(r) > _MANY else gammainc(self.shape, r / self.scale)
 
     def quantile(self, u: np.ndarray) -> np.ndarray:
         from scipy.special import gammaincinv
 
-        return self.scale * gammaincinv(self.shape, u)
+        return self.scale * (self._table.quantile(u) if np.size(u) > _MANY else gammaincinv(self.shape, u))
+
+    @cached_property
+    def _table(self) -> RadialTable:
+        from scipy.special import gammainc, gammaincinv
+
+        a, unit = self.shape, replace(self, scale=1.0)
+        return RadialTable(lambda r: gammainc(a, r), lambda u: gammaincinv(a, u), unit.log_density)
 
 
 @final
@@ -109,12 +110,10 @@ class Gamma(StepLaw):
 class Weibull(StepLaw):
     """F(r) = 1 − exp(−(r/scale)^shape)."""
 
-    shape: float | None = None
-    scale: float | None = None
+    shape: Any = None
+    scale: Any = None
 
     def fit(self, r: np.ndarray, weight: np.ndarray) -> Weibull:
-        from scipy.optimize import brentq
-
         log_r = np.log(r)
         top = log_r.max()
         mean_log = np.average(log_r, weights=weight)
@@ -127,7 +126,7 @@ class Weibull(StepLaw):
         shape = self.shape
         if shape is None:
             spread = np.log(1.0 / max(np.std(log_r), 1e-6))
-            shape = float(np.exp(brentq(score, spread - 4.0, spread + 4.0)))  # pyright: ignore[reportArgumentType]
+            shape = float(np.exp(root(score, spread - 4.0, spread + 4.0)))
         scale = self.scale
         if scale is None:
             scale = float(np.exp(top) * np.average(np.exp(shape * (log_r - top)), weights=weight) ** (1.0 / shape))
@@ -135,7 +134,6 @@ class Weibull(StepLaw):
 
     def log_density(self, r: np.ndarray) -> np.ndarray:
         k, b = self.shape, self.scale
-        assert k is not None and b is not None
         with np.errstate(divide="ignore"):
             return np.log(k / b) + (k - 1.0) * np.log(r / b) - (r / b) ** k
 
@@ -143,7 +141,7 @@ class Weibull(StepLaw):
         return -np.expm1(-((r / self.scale) ** self.shape))
 
     def quantile(self, u: np.ndarray) -> np.ndarray:
-        return self.scale * (-np.log1p(-u)) ** (1.0 / self.shape)  # pyright: ignore[reportOptionalOperand]
+        return self.scale * (-np.log1p(-u)) ** (1.0 / self.shape)
 
 
 @final
@@ -151,19 +149,19 @@ class Weibull(StepLaw):
 class Exponential(StepLaw):
     """p(r) = exp(−r/scale)/scale."""
 
-    scale: float | None = None
+    scale: Any = None
 
     def fit(self, r: np.ndarray, weight: np.ndarray) -> Exponential:
         return replace(self, scale=float(np.average(r, weights=weight)) if self.scale is None else self.scale)
 
     def log_density(self, r: np.ndarray) -> np.ndarray:
-        return -r / self.scale - np.log(self.scale)  # pyright: ignore[reportArgumentType,reportCallIssue]
+        return -r / self.scale - np.log(self.scale)
 
     def cdf(self, r: np.ndarray) -> np.ndarray:
         return -np.expm1(-r / self.scale)
 
     def quantile(self, u: np.ndarray) -> np.ndarray:
-        return -self.scale * np.log1p(-u)  # pyright: ignore[reportOptionalOperand]
+        return -self.scale * np.log1p(-u)
 
 
 @final
@@ -171,11 +169,11 @@ class Exponential(StepLaw):
 class LogNormal(StepLaw):
     """log r ~ N(mu, sigma²)."""
 
-    mu: float | None = None
-    sigma: float | None = None
+    mu: Any = None
+    sigma: Any = None
 
     def _allowed(self, name: str, value: Any) -> bool:
-        return name == "mu" or value > 0.0
+        return is_number(value) if name == "mu" else is_number(value, 0.0, strict=True)
 
     def fit(self, r: np.ndarray, weight: np.ndarray) -> LogNormal:
         log_r = np.log(r)
@@ -188,7 +186,7 @@ class LogNormal(StepLaw):
     def log_density(self, r: np.ndarray) -> np.ndarray:
         with np.errstate(divide="ignore", invalid="ignore"):
             log_r = np.log(r)
-            value = -0.5 * ((log_r - self.mu) / self.sigma) ** 2 - log_r - np.log(self.sigma) - 0.5 * LOG_2PI  # pyright: ignore[reportArgumentType,reportCallIssue]
+            value = -0.5 * ((log_r - self.mu) / self.sigma) ** 2 - log_r - np.log(self.sigma) - 0.5 * LOG_2PI
         return np.where(r > 0.0, value, -np.inf)
 
     def cdf(self, r: np.ndarray) -> np.ndarray:
@@ -208,24 +206,24 @@ class LogNormal(StepLaw):
 class HalfNormal(StepLaw):
     """r = |N(0, scale²)|."""
 
-    scale: float | None = None
+    scale: Any = None
 
     def fit(self, r: np.ndarray, weight: np.ndarray) -> HalfNormal:
         scale = float(np.sqrt(np.average(r**2, weights=weight))) if self.scale is None else self.scale
         return replace(self, scale=scale)
 
     def log_density(self, r: np.ndarray) -> np.ndarray:
-        return -0.5 * (r / self.scale) ** 2 - np.log(self.scale) + np.log(2.0) - 0.5 * LOG_2PI  # pyright: ignore[reportArgumentType,reportCallIssue]
+        return -0.5 * (r / self.scale) ** 2 - np.log(self.scale) + np.log(2.0) - 0.5 * LOG_2PI
 
     def cdf(self, r: np.ndarray) -> np.ndarray:
         from scipy.special import erf
 
-        return erf(r / (self.scale * np.sqrt(2.0)))  # pyright: ignore[reportOptionalOperand]
+        return erf(r / (self.scale * np.sqrt(2.0)))
 
     def quantile(self, u: np.ndarray) -> np.ndarray:
         from scipy.special import erfinv
 
-        return self.scale * np.sqrt(2.0) * erfinv(u)  # pyright: ignore[reportOptionalOperand]
+        return self.scale * np.sqrt(2.0) * erfinv(u)
 
 
 class AngleLaw(Law):
@@ -277,8 +275,8 @@ class VonMisesAngle(AngleLaw):
     The mean turn is 0 unless given (movement goes on); a free mean heading is fitted.
     """
 
-    mean: float | None = None
-    kappa: float | None = None
+    mean: Any = None
+    kappa: Any = None
     of: Literal["turn", "heading"] = "turn"
 
     def __post_init__(self) -> None:
@@ -286,7 +284,7 @@ class VonMisesAngle(AngleLaw):
             raise InputError(unknown("of", self.of, ("turn", "heading")))
         for name, least in (("mean", -np.inf), ("kappa", 0.0)):
             value = getattr(self, name)
-            if value is not None and not (np.isscalar(value) and np.isfinite(value) and value >= least):  # pyright: ignore[reportArgumentType,reportCallIssue]
+            if value is not None and not is_number(value, least):
                 raise InputError(f"{name} of VonMisesAngle must be a finite number (kappa at least 0); got {value!r}.")
 
     @property
@@ -308,16 +306,13 @@ class VonMisesAngle(AngleLaw):
         return replace(self, mean=mean, kappa=kappa)
 
     def log_density(self, angle: np.ndarray) -> np.ndarray:
-        assert self.kappa is not None and self.mean is not None
         return -2.0 * self.kappa * np.sin(0.5 * (angle - self.mean)) ** 2 - LOG_2PI - log_bessel0(self.kappa)
 
     @cached_property
     def _quantile(self) -> Quantile:
-        assert self.kappa is not None
         return circular_quantile(self.kappa)
 
     def quantile(self, u: np.ndarray) -> np.ndarray:
-        assert self.mean is not None
         return self.mean + self._quantile(u)
 
 
