@@ -292,7 +292,7 @@ class _Builder:
         return np.where(periodic, -np.inf, sample.lower), np.where(periodic, np.inf, sample.upper)
 
     def factor_smooth(self, spec: Smooth) -> BuiltTerm:
-        """mgcv's `fs`: tp functions rotated so that the penalty is the identity on the wiggly ones; each other has a ridge.
+        """mgcv's `fs`: tp functions rotated with the identity as penalty of the wiggly ones; each other has a ridge.
 
         With two or more of those (m = 2: a slope and a level) mgcv leaves the choice among their rotations to rounding;
         here the level is the last and the slope is orthogonal to it over the data.

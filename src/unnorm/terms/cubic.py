@@ -104,7 +104,8 @@ def natural_curvatures(knots: np.ndarray, values: np.ndarray) -> np.ndarray:
         band = np.zeros((2, len(knots) - 2))
         band[0] = (h[:-1] + h[1:]) / 3
         band[1, :-1] = h[1:-1] / 6
-        curvatures[1:-1] = solveh_banded(band, np.diff(slopes, axis=0), lower=True)
+        bends = np.diff(slopes, axis=0)
+        curvatures[1:-1] = bends / band[0] if len(knots) == 3 else solveh_banded(band, bends, lower=True)
     return curvatures
 
 
