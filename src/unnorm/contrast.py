@@ -228,7 +228,7 @@ def _finite(log_q: np.ndarray, among: np.ndarray, obs: Observations, at: np.ndar
         t = int(at[wrong[0]])
         raise OutsideError(
             f"{np.unique(at[wrong]).size:,} of {obs.n:,} observations cannot be used: {what} them. The first is "
-            f"{_named(obs, t)}. Use a reference that covers them, e.g. Mixture((0.1, Uniform()), (0.9, …)), or drop them."
+            f"{_named(obs, t)}. Use a reference that covers them, e.g. Mixture((0.1, Uniform()), …), or drop them."
         )
 
 

@@ -30,8 +30,8 @@ class Reference(ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description; `unnorm.references.from_dict` reads it."""
-        values = {field.name: plain(getattr(self, field.name)) for field in fields(self)}  # pyright:
-        ignore[reportArgumentType] return {"reference": type(self).__name__, **values}
+        values = {name: plain(value) for name, value in own_fields(self).items()}
+        return {"reference": type(self).__name__, **values}
 
 
 class BoundReference(ABC):
@@ -98,7 +98,7 @@ def root(function: Callable[[float], Any], low: float, high: float) -> float:
     """The zero of an increasing or decreasing function between two points."""
     from scipy.optimize import brentq
 
-    value: Any = brentq(function, low, high, xtol=1e-13, rtol=1e-13)
+    value: Any = brentq(function, low, high, xtol=1e-13)
     return float(value)
 
 
