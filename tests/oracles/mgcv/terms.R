@@ -4,9 +4,9 @@ library(mgcv)
 source("json.R")
 data <- read.csv("fits_rows.csv", stringsAsFactors = TRUE)
 set.seed(5)
-m <- 44
+m <- 60
 new <- data.frame(x1 = round(runif(m, -.3, 1.3), 3), x2 = round(runif(m, -.1, 1.1), 3), x3 = round(runif(m, -1.2, 1.2), 3),
-                  ang = round(runif(m, -6, 6), 3), z = round(rnorm(m, 1), 2), g = factor(sample(levels(data$g), m, TRUE), levels(data$g)))
+                  ang = round(runif(m, -6, 6), 3), z = round(rnorm(m, 1), 2), g = factor(rep(levels(data$g), length.out = m), levels(data$g)))
 some <- round(-.05 + 1.1 * seq(0, 1, length.out = 40)^1.3, 4)  # not symmetric: there rounding decides mgcv's penalty scale
 k2 <- list(x1 = round(runif(60), 3), x2 = round(runif(60), 3)); k3 <- c(k2, list(x3 = round(runif(60, -1, 1), 3)))
 half <- list(ang = round(c(-pi, pi), 6))
@@ -33,7 +33,7 @@ out <- lapply(cases, function(case) {
   list(term = case[[1]], knots = if (is.null(knots)) list() else lapply(knots, arr), count = length(built), kept = arr(keep - 1),
        smooths = arr(lapply(built[keep], function(s) list(label = s$label, ranks = arr(s$rank), null_dim = s$null.space.dim,
          S = arr(lapply(s$S, function(S) arr(S %*% probe(ncol(S))))), XtX = arr(crossprod(s$X) %*% probe(ncol(s$X))),
-         new = arr(PredictMat(s, new)[seq_len(min(m, ncol(s$X) + 8)), , drop = FALSE])))))
+         new = arr(PredictMat(s, new)[seq_len(if (grepl("g\\b", case[[1]])) m else min(m, ncol(s$X) + 8)), , drop = FALSE])))))
 })
 write_json(list(mgcv = as.character(packageVersion("mgcv")), new = lapply(as.list(new), function(v) arr(if (is.factor(v)) as.character(v) else v)),
                 cases = arr(out)), "terms.json", 10)
