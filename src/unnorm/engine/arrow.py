@@ -17,8 +17,9 @@ from functools import cached_property
 
 import numpy as np
 
-
-_OWN = 300  # columns up to which our own factorisation is the quicker: it needs no BLAS threads, which collide with ours
+_OWN = (
+    300  # columns up to which our own factorisation is the quicker: it needs no BLAS threads, which collide with ours
+)
 
 
 class Singular(Exception):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from .criteria import Criterion, Laplace, Prediction
 from .design import Design, cores, pool
 from .outer import Clock, Found, Problem, smooth
 from .penalties import Penalties
-from .segment import Rows, Segment
+from .segment import Rows
 from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def smooth_fit(
     where it stops before convergence (also in `.converged`, `.reason`).
     """
     with single_threaded():
-        return _smooth_fit(design, y, family, weights, offset, method, sp, groups, folds, rng, start, threads, max_outer)
+        return _smooth_fit(
+            design, y, family, weights, offset, method, sp, groups, folds, rng, start, threads, max_outer
+        )
 
 
 def _smooth_fit(
@@ -89,7 +92,9 @@ def _smooth_fit(
         raise InputError(unknown("method", method, METHODS))
     clock = Clock()
     given = families.checked(family, y, weights, offset, design.rows)
-    rows = Rows(*(_writable(design.sort(part) if part.size else part) for part in (given.y, given.weights, given.offset)))
+    rows = Rows(
+        *(_writable(design.sort(part) if part.size else part) for part in (given.y, given.weights, given.offset))
+    )
     fixed = _fixed(design.penalties, design.fixed, sp)
     free = np.isnan(fixed)
     count = int(np.sum(rows.weights > 0)) if rows.weights.size else design.rows
@@ -98,7 +103,7 @@ def _smooth_fit(
     null_intercept, null_loglik = families.null_fit(family, rows)
     code = families.FAMILIES[family]
     problem = Problem(design, rows, family, code, constant, count, free, threads, clock)
-    criterion: Criterion = Prediction(saturated + constant) if method == "GCV" else Laplace(method != "ML")
+    criterion: Criterion = Prediction(saturated + constant) if method in ("GCV", "CV") else Laplace(method != "ML")
 
     beta = np.zeros(design.size)
     if INTERCEPT in design.slices:
@@ -115,15 +120,19 @@ def _smooth_fit(
         if free.any() and start is None and design.rows < _MANY:
             rho = _mixed_start(problem, beta, fixed)
     found = smooth(problem, criterion, beta, rho, _TOLERANCE, max_outer)
+    held: tuple[float, np.ndarray, np.ndarray] | None = None
     if method == "CV" and free.any():
         from .crossval import choose
 
         since = time.perf_counter()
-        found = choose(problem, criterion, found, groups, folds, rng, saturated, _TOLERANCE, max_outer)
+        found, value, gradient, hessian = choose(problem, found, groups, folds, rng, _TOLERANCE, max_outer)
+        held = 2.0 * (saturated - (-value)) / count, gradient, hessian
         clock.add("cross-validation", since)
     if not found.converged:
         warnings.warn(found.reason, UnnormWarning, stacklevel=3)
     result = _result(problem, criterion, found, given, method if free.any() else "fixed", saturated, null_loglik)
+    if held is not None:
+        result = replace(result, score=held[0], gradient=held[1], hessian=held[2])
     clock.seconds["fit"] = time.perf_counter() - began
     return result
 
@@ -160,7 +169,9 @@ def _mixed_start(problem: Problem, beta: np.ndarray, fixed: np.ndarray) -> np.nd
     return np.where(np.isnan(fixed), starting_rho(cross, problem.design.penalties), fixed)
 
 
-def _from_some(problem: Problem, criterion: Criterion, beta: np.ndarray, fixed: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray | None]:
+def _from_some(
+    problem: Problem, criterion: Criterion, beta: np.ndarray, fixed: np.ndarray, most: int
+) -> tuple[np.ndarray, np.ndarray | None]:
     """β and ρ from every k-th run: most iterations then happen on few rows. λ = φ/σ² does not depend on how many rows there are."""
     from ..errors import EstimationError
 
@@ -170,7 +181,11 @@ def _from_some(problem: Problem, criterion: Criterion, beta: np.ndarray, fixed: 
         return beta, None
     part, taken = design.take(lambda k, segment: np.arange(0, segment.runs, every))
     rows = problem.rows
-    some = Rows(rows.y[taken], rows.weights[taken] if rows.weights.size else rows.weights, rows.offset[taken] if rows.offset.size else rows.offset)
+    some = Rows(
+        rows.y[taken],
+        rows.weights[taken] if rows.weights.size else rows.weights,
+        rows.offset[taken] if rows.offset.size else rows.offset,
+    )
     small = Problem(part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock())
     start = None
     try:
@@ -230,7 +245,9 @@ def _degrees(design: Design, penalties: Penalties, inverse: Any, lam: np.ndarray
         rows = inverse.rows(here) if inverse.own else inverse.sigma
         middle = np.empty(rows.shape)
         for other, block in enumerate(blocks):
-            middle[:, at[other] : at[other + 1]] = product(np.ascontiguousarray(rows[:, at[other] : at[other + 1]]), block)
+            middle[:, at[other] : at[other + 1]] = product(
+                np.ascontiguousarray(rows[:, at[other] : at[other + 1]]), block
+            )
         ps = product(np.ascontiguousarray(rows[:, here]), s)
         psps = product(product(middle, np.ascontiguousarray(rows.T)), s)
         for place in design.placements:

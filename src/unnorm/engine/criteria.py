@@ -121,10 +121,14 @@ class Laplace(Criterion):
         h = working.cross.plus(penalties.blocks(np.exp(state.rho)))
         return h.keep(ranged).invert().embed(ranged, penalties.starts)
 
-    def _assemble(self, working: Working, penalties: Penalties, state: State, inverse: ArrowInverse, log_s: float) -> float:
+    def _assemble(
+        self, working: Working, penalties: Penalties, state: State, inverse: ArrowInverse, log_s: float
+    ) -> float:
         null = int(penalties.free.sum()) if self.restricted else 0
         half_dp = working.c0 - 0.5 * float(working.r @ state.beta)  # −ℓ + ½βᵀSβ
-        value = 0.5 * (inverse.logdet - log_s) + 0.5 * float(working.tilt @ (state.beta - working.beta)) - working.constant
+        value = (
+            0.5 * (inverse.logdet - log_s) + 0.5 * float(working.tilt @ (state.beta - working.beta)) - working.constant
+        )
         if working.scale_known:
             return value + half_dp - 0.5 * null * LOG_2PI
         left = working.rows - null

@@ -149,7 +149,13 @@ class Design:
         return total, score, Arrow(shared, tuple(own), tuple(cross))
 
     def leverage(
-        self, rows: Rows, family: int, beta: np.ndarray, lever: Callable[[int | None], np.ndarray], threads: int = 1, hats: np.ndarray | None = None
+        self,
+        rows: Rows,
+        family: int,
+        beta: np.ndarray,
+        lever: Callable[[int | None], np.ndarray],
+        threads: int = 1,
+        hats: np.ndarray | None = None,
     ) -> np.ndarray:
         """Σ_r w'_r h_r x_r (flat) with h_r = x_rᵀPx_r, `lever(level)` = P on a segment's columns; `hats` (design order) receives h where given."""
         tasks = self._tasks(threads)

@@ -22,7 +22,9 @@ def checked(family: str, y: object, weights: object, offset: object, n: int) -> 
         if out.shape != (n,):
             raise DataError(f"{what} must have one value for each of the {n} rows; got shape {out.shape}.")
         if not np.isfinite(out).all():
-            raise DataError(f"{what} must be finite; row {int(np.flatnonzero(~np.isfinite(out))[0])} is {out[~np.isfinite(out)][0]}. Drop the row.")
+            raise DataError(
+                f"{what} must be finite; row {int(np.flatnonzero(~np.isfinite(out))[0])} is {out[~np.isfinite(out)][0]}. Drop the row."
+            )
         return out
 
     y_, w_, o_ = column(y, "The response"), column(weights, "weights"), column(offset, "offset")

@@ -96,11 +96,13 @@ def cross_products(
                 at_run += z[run, k] * zeta[k]
             w_run, g_run = 0.0, 0.0
             for r in range(ptr[run], ptr[run + 1]):
+                weight = wt[r] if weighted else 1.0
+                if weight == 0.0 and d == 0:
+                    continue
                 _values(u, r, cell0, poly, m, mult, i0, index, value)
                 eta = at_run + _linear(r, f, x, gamma, delta, index, value)
                 if offsets:
                     eta += offset[r]
-                weight = wt[r] if weighted else 1.0
                 g, w, _ = _weight(family, y[r], eta, weight)
                 if family == BINOMIAL:
                     e = 1.0 + math.exp(-abs(eta))

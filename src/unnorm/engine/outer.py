@@ -130,7 +130,9 @@ def minimise(
     return here
 
 
-def smooth(problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.ndarray | None, tolerance: float, most: int) -> Found:
+def smooth(
+    problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.ndarray | None, tolerance: float, most: int
+) -> Found:
     """Iterate to a stationary point of the exact criterion, from β (flat) and ρ (None: chosen from the data)."""
     design, penalties, clock = problem.design, problem.design.penalties, problem.clock
     gaussian = problem.family == "gaussian"
@@ -173,7 +175,11 @@ def smooth(problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.nda
             if not gaussian and free.any() and decrement < 1.0:
                 since = time.perf_counter()
                 tilt = design.leverage(
-                    problem.rows, problem.code, working.beta, criterion.lever(working, penalties, state), problem.threads
+                    problem.rows,
+                    problem.code,
+                    working.beta,
+                    criterion.lever(working, penalties, state),
+                    problem.threads,
                 )
                 clock.add("leverage passes", since)
                 working = replace(working, tilt=tilt)
@@ -181,8 +187,14 @@ def smooth(problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.nda
                 tilted = True
             since = time.perf_counter()
             reach = 4.0 if not tilted else 8.0
-            close = 0.1 * tolerance if gaussian else 0.1 * tolerance if tilted else 0.02  # far from β̂, the model is not worth more
-            at = minimise(criterion, working, penalties, start, free, bounds, 1e3 if gaussian else reach, close) if free.any() else start
+            close = (
+                0.1 * tolerance if gaussian else 0.1 * tolerance if tilted else 0.02
+            )  # far from β̂, the model is not worth more
+            at = (
+                minimise(criterion, working, penalties, start, free, bounds, 1e3 if gaussian else reach, close)
+                if free.any()
+                else start
+            )
             clock.add("smoothing steps", since)
         except Singular as singular:
             raise NoEstimateError(separated(problem, working, singular)) from singular
@@ -191,7 +203,14 @@ def smooth(problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.nda
         step = at.state.beta - working.beta
         size = 0.5 * float(step @ (working.score - penalties.columns(working.beta) @ np.exp(at.state.rho)))
         if gaussian or (tilted and gain < tolerance and max(size, decrement) < tolerance):
-            return Found(working, at, gradient, True, "The smoothing criterion and the penalised likelihood are at their optimum.", iteration)
+            return Found(
+                working,
+                at,
+                gradient,
+                True,
+                "The smoothing criterion and the penalised likelihood are at their optimum.",
+                iteration,
+            )
         rho = at.state.rho
         old = penalised(working, rho)
         trial, moved = at.state.beta, None

@@ -56,7 +56,9 @@ def _similarity(matrices: Sequence[np.ndarray], lam: np.ndarray) -> list[np.ndar
             break
         dominant = [i for i, w in zip(todo, strength) if w >= _DOMINANT * strength.max()]
         rest = [i for i in todo if i not in dominant]
-        balanced = sum(current[i][start:, start:] / max(np.linalg.norm(current[i][start:, start:]), 1e-300) for i in dominant)
+        balanced = sum(
+            current[i][start:, start:] / max(np.linalg.norm(current[i][start:, start:]), 1e-300) for i in dominant
+        )
         rank = int(np.sum(np.linalg.eigvalsh(balanced) > 1e-9 * np.linalg.norm(balanced)))
         if rank >= size - start or not rest:
             break
@@ -193,7 +195,10 @@ class Penalties:
                 for column, j in enumerate(which):
                     shared[j] += (slope.T * weights[:, column]) @ slope
                 continue
-            turned = [(j, piece.at, whole[:, piece.at] @ piece.matrix, through[:, piece.at] @ piece.matrix) for j, piece in entries]
+            turned = [
+                (j, piece.at, whole[:, piece.at] @ piece.matrix, through[:, piece.at] @ piece.matrix)
+                for j, piece in entries
+            ]
             for j, at, all_, via in turned:
                 first[j] += np.trace(all_[at])
                 for k, other, all_k, via_k in turned:

@@ -47,7 +47,9 @@ class Segment:
     hi: int
     columns: np.ndarray  # flat arrow indices of the segment's coefficients
     blocks: tuple[Block, ...]
-    tables: tuple[slice, ...]  # the raw indices of each local and factor block, for the diagonal blocks of the pair table
+    tables: tuple[
+        slice, ...
+    ]  # the raw indices of each local and factor block, for the diagonal blocks of the pair table
     ptr: np.ndarray  # runs, counted from lo
     u: np.ndarray
     cell0: np.ndarray
@@ -110,7 +112,9 @@ class Segment:
         u, mult, f = self.u[shift:], self.mult[shift:], self.f[shift:]
         return (ptr, first, last, u, self.cell0, self.poly, self.m, mult, self.i0, f, x, self.z, *side)
 
-    def sweep(self, rows: Rows, family: int, beta: np.ndarray, first: int, last: int) -> tuple[float, np.ndarray, np.ndarray]:
+    def sweep(
+        self, rows: Rows, family: int, beta: np.ndarray, first: int, last: int
+    ) -> tuple[float, np.ndarray, np.ndarray]:
         """(ℓ, raw score, raw XᵀWX with each pair of local blocks once) over runs first…last−1."""
         from .kernels import cross_products
 
@@ -212,7 +216,10 @@ class Segment:
         if dense is None:
             x = x[rows]
         elif rows.size:
-            x, dense = np.concatenate([dense(int(a), int(b)) for a, b in zip(self.ptr[:-1][runs], self.ptr[1:][runs])]), None
+            x, dense = (
+                np.concatenate([dense(int(a), int(b)) for a, b in zip(self.ptr[:-1][runs], self.ptr[1:][runs])]),
+                None,
+            )
         part = Segment(
             self.level, lo, lo + rows.size, self.columns, self.blocks, self.tables, ptr,
             self.u[rows], self.cell0, self.poly, self.m, self.mult[rows], self.i0, self.f[rows], x, self.z[runs], dense, self.local,

@@ -15,7 +15,9 @@ _TIMES = np.array([0.0, 1 / 3, 2 / 3, 1.0])
 _FROM_VALUES = np.linalg.inv(_TIMES[:, None] ** np.arange(4))  # values at four points of a cell → powers of t
 
 
-_THIN = 2e-4  # of a column's largest value; see docs/performance.md for what it does to a fit (nothing that can be seen)
+_THIN = (
+    2e-4  # of a column's largest value; see docs/performance.md for what it does to a fit (nothing that can be seen)
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ def _values(knots: np.ndarray, span: np.ndarray, at: np.ndarray) -> np.ndarray:
     return value
 
 
-def _interpolate(breaks: np.ndarray, design: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, np.ndarray, float]:
+def _interpolate(
+    breaks: np.ndarray, design: Callable[[np.ndarray], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, float]:
     """(cubics on every cell, C, relative error between the sites) of the B-splines on the breaks."""
     from .kernels import solve_sites
 
@@ -70,7 +74,9 @@ def _interpolate(breaks: np.ndarray, design: Callable[[np.ndarray], np.ndarray])
     return poly, coefficients, float(np.max(np.abs(error).max(axis=0) / np.where(largest > 0, largest, 1.0)))
 
 
-def local_basis(breaks: np.ndarray, period: float | None, design: Callable[[np.ndarray], np.ndarray], size: int) -> LocalBasis:
+def local_basis(
+    breaks: np.ndarray, period: float | None, design: Callable[[np.ndarray], np.ndarray], size: int
+) -> LocalBasis:
     """The B-spline form of the `size` columns design(x). Where there are many more breaks than columns (thin plates: every knot is one),
     even breaks do as well: 4 to 16 cells a column, as many as it takes to be within `_THIN` of every column's largest value."""
     breaks = np.ascontiguousarray(breaks, dtype=np.float64)

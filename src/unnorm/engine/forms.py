@@ -1,0 +1,227 @@
+"""Which form each term takes on a segment, and the segment's rows in that form.
+
+A term is, in this order of preference,
+- CONTEXT: its covariates are constant along every run of rows: one row of columns per run;
+- LOCAL: cubic splines of one covariate: four non-zeros a row;
+- FACTOR: a function of one factor alone: one non-zero a row;
+- DENSE: anything else: its columns, stored (or evaluated anew in each pass where they would take too much memory).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .arrange import Order, first_rows, number
+from .segment import Block, Segment
+from .splines import LocalBasis, local_basis
+
+if TYPE_CHECKING:
+    from ..terms.base import BuiltTerm
+
+STORE = 1_500_000_000  # bytes of dense columns kept; beyond, they are evaluated in each pass
+CHUNK = 65_536  # rows evaluated at a time
+LOCAL_ERROR = 3e-4  # largest relative error of a local form; beyond, the term is dense
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some columns of one term, in the shared block (level −1) or in one level's."""
+
+    term: int
+    level: int
+    user: np.ndarray  # places in the user's coefficients
+    pick: np.ndarray  # columns of the term's design
+    rotation: np.ndarray  # U
+    range: int  # rank of the joint penalty
+    at: slice  # columns within its block
+
+    @property
+    def size(self) -> int:
+        return self.pick.size
+
+
+@dataclass
+class Forms:
+    """What the segments of one design have in common."""
+
+    terms: Sequence[BuiltTerm]
+    parts: Sequence[Part]
+    starts: np.ndarray  # of the arrow's blocks
+    arrays: dict[str, np.ndarray]
+    order: Order
+    constant: dict[str, bool]  # name → constant along runs
+    level_values: Sequence[object]
+    intercept: bool
+    rows: int
+    bases: dict[int, LocalBasis | None] = field(default_factory=dict)  # by part number
+    errors: dict[str, float] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+
+    def _numeric(self, term: BuiltTerm) -> list[str]:
+        """The covariates that are neither multiplier nor factor."""
+        aside = {term.by, term.level[0] if term.level else None, term.factor_levels[0] if term.factor_levels else None}
+        return [name for name in term.covariates if name not in aside]
+
+    def kind(self, n: int, value: object) -> str:
+        """The form of part n on the rows of one level (`value`)."""
+        part = self.parts[n]
+        term = self.terms[part.term]
+        numeric = self._numeric(term)
+        if all(self.constant[name] for name in term.covariates):
+            return "context"
+        whole_factor = term.factor_levels is not None and part.level < 0
+        if term.breaks is not None and len(numeric) == 1 and not whole_factor and self._basis(n, value) is not None:
+            return "local"
+        if term.factor_levels is not None and not numeric and term.by is None:
+            return "factor"
+        return "dense"
+
+    def _basis(self, n: int, value: object) -> LocalBasis | None:
+        """The local form of part n, if it is exact enough."""
+        if n not in self.bases:
+            part = self.parts[n]
+            term = self.terms[part.term]
+            (covariate,) = self._numeric(term)
+
+            def design(x: np.ndarray) -> np.ndarray:
+                """At sites of the covariate, multipliers at 1 and factors at the level at hand."""
+                columns = {covariate: x}
+                for name in set(term.covariates) - {covariate}:
+                    level = term.level[1] if term.level is not None and term.level[0] == name else value
+                    columns[name] = (
+                        np.ones(x.size) if name == term.by else np.full(x.size, level, self.arrays[name].dtype)
+                    )
+                return term.design(columns)[:, part.pick]
+
+            breaks = np.asarray(term.breaks, dtype=np.float64)
+            if not term.period:  # beyond its breaks a natural spline is a line: still a spline, on more breaks
+                x = self.arrays[covariate]
+                low, high = float(x.min()), float(x.max())
+                breaks = np.concatenate([[low] if low < breaks[0] else [], breaks, [high] if high > breaks[-1] else []])
+            basis = local_basis(breaks, term.period, design, part.size)
+            self.errors[term.label] = max(basis.error, self.errors.get(term.label, 0.0))
+            self.bases[n] = basis if basis.error <= LOCAL_ERROR else None
+        return self.bases[n]
+
+    def segment(self, level: int | None, run0: int, run1: int) -> Segment:
+        """Runs run0…run1−1, all of one level (None: there are no levels)."""
+        lo, hi = int(self.order.starts[run0]), int(self.order.starts[run1])
+        value = None if level is None else self.level_values[level]
+        shared = int(self.starts[1])
+        own = np.arange(0) if level is None else np.arange(self.starts[level + 1], self.starts[level + 2])
+        here: dict[str, list[tuple[int, Part, slice]]] = {"local": [], "factor": [], "dense": [], "context": []}
+        for n, part in enumerate(self.parts):
+            if part.level < 0 or part.level == level:
+                shift = 0 if part.level < 0 else shared
+                kind = self.kind(n, value)
+                self.kinds[self.terms[part.term].label] = kind
+                here[kind].append((n, part, slice(part.at.start + shift, part.at.stop + shift)))
+
+        blocks: list[Block] = []
+        raw = 0
+
+        def block(matrix: np.ndarray, at: slice) -> slice:
+            nonlocal raw
+            blocks.append(Block(slice(raw, raw + len(matrix)), at, np.ascontiguousarray(matrix)))
+            raw += len(matrix)
+            return blocks[-1].raw
+
+        u, cell0, poly, i0 = self._local(here["local"], lo, hi, block)
+        m, mult = self._multipliers(here["local"], lo, hi)
+        f = self._factors(here["factor"], lo, hi, block)
+        tables = tuple(b.raw for b in blocks)
+        local = raw
+        for _, part, at in here["dense"]:
+            block(part.rotation, at)
+        d = raw - local
+        z = self._context(here["context"], self.order.first[run0:run1], block)
+
+        dense = [(self.terms[part.term], part.pick) for _, part, _ in here["dense"]]
+
+        def evaluate(a: int, b: int) -> np.ndarray:
+            rows = self.order.pick(lo + a, lo + b)
+            columns = [t.design({name: self.arrays[name][rows] for name in t.covariates})[:, pick] for t, pick in dense]
+            return np.ascontiguousarray(np.concatenate(columns, axis=1))
+
+        stored = self.rows * d * 8 <= STORE
+        x = np.empty((hi - lo if stored or not d else 0, d))
+        if d and stored:
+            for a in range(0, hi - lo, CHUNK):
+                x[a : a + CHUNK] = evaluate(a, min(a + CHUNK, hi - lo))
+        ptr = np.ascontiguousarray(self.order.starts[run0 : run1 + 1] - lo, dtype=np.int64)
+        columns = np.concatenate([np.arange(shared), own])
+        lazy = None if stored or not d else evaluate
+        return Segment(
+            level, lo, hi, columns, tuple(blocks), tables, ptr, u, cell0, poly, m, mult, i0, f, x, z, lazy, local
+        )
+
+    def _local(self, here, lo: int, hi: int, block) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """u (cell + t), first cells, cubics and first raw functions of the local blocks."""
+        from .kernels import locate
+
+        u = np.empty((hi - lo, len(here)))
+        cell0, i0 = np.zeros(len(here), np.int64), np.zeros(len(here), np.int64)
+        polys: list[np.ndarray] = []
+        rows = self.order.pick(lo, hi)
+        for b, (n, part, at) in enumerate(here):
+            basis = self.bases[n]
+            assert basis is not None
+            x = np.asarray(self.arrays[self._numeric(self.terms[part.term])[0]], dtype=np.float64)
+            x, order = (x[rows], np.empty(0, np.int32)) if isinstance(rows, slice) else (x, rows)
+            locate(np.require(x, requirements=("C", "W")), order, basis.breaks, basis.period, u, b)
+            cell0[b] = sum(p.size for p in polys) // 16
+            polys.append(basis.poly.ravel())
+            i0[b] = block(basis.coefficients @ part.rotation, at).start
+        return u, cell0, np.concatenate([*polys, np.empty(0)]), i0
+
+    def _multipliers(self, here, lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
+        """`by` columns, and indicators of levels that rows are not partitioned by."""
+        m, columns = np.full(len(here), -1, np.int64), []
+        rows = self.order.pick(lo, hi)
+        for b, (_, part, _) in enumerate(here):
+            term = self.terms[part.term]
+            other = term.level is not None and part.level < 0
+            if term.by is not None or other:
+                by = np.ones(hi - lo)
+                if term.by is not None:
+                    by *= np.asarray(self.arrays[term.by], dtype=np.float64)[rows]
+                if term.level is not None and other:
+                    by *= self.arrays[term.level[0]][rows] == term.level[1]
+                m[b] = len(columns)
+                columns.append(by)
+        return m, np.ascontiguousarray(np.stack(columns, axis=1)) if columns else np.empty((hi - lo, 0))
+
+    def _factors(self, here, lo: int, hi: int, block) -> np.ndarray:
+        """The raw index of each row's level in every factor block."""
+        f = np.empty((hi - lo, len(here)), np.int32)
+        for j, (_, part, at) in enumerate(here):
+            term = self.terms[part.term]
+            assert term.factor_levels is not None
+            ids, count = number([self.arrays[term.factor_levels[0]]])
+            first = first_rows(ids, count)
+            values = term.design({name: self.arrays[name][first] for name in term.covariates})[:, part.pick]
+            f[:, j] = ids[self.order.pick(lo, hi)] + block(values @ part.rotation, at).start
+        return f
+
+    def _context(self, here, first: np.ndarray, block) -> np.ndarray:
+        """The columns of each run, the intercept first."""
+        size = sum(part.size for _, part, _ in here) + self.intercept
+        z = np.empty((first.size, size))
+        k = 0
+        if self.intercept:
+            z[:, 0] = 1.0
+            block(np.eye(1), slice(0, 1))
+            k = 1
+        for _, part, at in here:
+            term = self.terms[part.term]
+            for a in range(0, first.size, CHUNK):
+                rows = first[a : a + CHUNK]
+                columns = {name: self.arrays[name][rows] for name in term.covariates}
+                z[a : a + CHUNK, k : k + part.size] = term.design(columns)[:, part.pick]
+            block(part.rotation, at)
+            k += part.size
+        return z
