@@ -10,27 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 
-# public name → module that defines it
-_HOME = {
-    # Ω
-    "Interval": "domains", "Box": "domains", "Window": "domains", "Circle": "domains", "Sphere": "domains",
-    "FiniteSet": "domains", "BinaryVectors": "domains", "Graphs": "domains",
-    # data
-    "Observations": "data", "iid": "data", "transitions": "data", "conditional": "data",
-    # models and normalisers
-    "ExponentialFamily": "models", "Energy": "models",
-    "Constant": "normalisers", "PerContext": "normalisers", "Fixed": "normalisers",
-    # objectives
-    "Exact": "objectives", "Poisson": "objectives",
-    # fitting
-    "fit": "fitting", "load": "results", "Fit": "results", "Newton": "solvers",
-    # point processes
-    "PoissonProcess": "process",
-    # terms and the additive engine
-    "s": "terms", "te": "terms", "ti": "terms", "linear": "terms", "factor": "terms",
-    "gam": "engine",
+# module → the public names that it defines
+_NAMES = {
+    "domains": ("Interval", "Box", "Window", "Circle", "Sphere", "FiniteSet", "BinaryVectors", "Graphs"),
+    "data": ("Observations", "iid", "transitions", "conditional"),
+    "covariates": ("Map", "Expression", "Function"),
+    "process": ("PoissonProcess",),
+    "terms": ("s", "te", "ti", "linear", "factor"),
+    "engine": ("gam",),
+    "models": ("ExponentialFamily", "Energy", "Additive"),
+    "normalisers": ("Constant", "PerContext", "Fixed", "Smooth"),
+    "references": (
+        "Uniform", "Gaussian", "VonMises", "VonMisesFisher", "StepKernel", "Empirical", "Mixture", "ProductBernoulli",
+        "BitFlip", "Marginal", "Custom", "IID", "Stratified", "Lattice", "Sobol",
+    ),
+    "objectives": ("Exact", "Poisson", "Logistic", "Importance", "Ranking", "ConditionalNCE"),
+    "solvers": ("Newton", "Smoothing"),
+    "results": ("Fit", "load"),
+    "fitting": ("fit",),
 }  # fmt: skip
-_MODULES = ("datasets", "errors", "losses")
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+_MODULES = ("datasets", "domains", "errors", "references", "losses")
 
 __all__ = ["__version__", *_HOME, *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -48,6 +48,33 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from . import datasets, errors
+    from . import datasets, domains, errors, losses, references
+    from .covariates import Expression, Function, Map
     from .data import Observations, conditional, iid, transitions
     from .domains import BinaryVectors, Box, Circle, FiniteSet, Graphs, Interval, Sphere, Window
+    from .engine import gam
+    from .fitting import fit
+    from .models import Additive, Energy, ExponentialFamily
+    from .normalisers import Constant, Fixed, PerContext, Smooth
+    from .objectives import ConditionalNCE, Exact, Importance, Logistic, Poisson, Ranking
+    from .process import PoissonProcess
+    from .references import (
+        IID,
+        BitFlip,
+        Custom,
+        Empirical,
+        Gaussian,
+        Lattice,
+        Marginal,
+        Mixture,
+        ProductBernoulli,
+        Sobol,
+        StepKernel,
+        Stratified,
+        Uniform,
+        VonMises,
+        VonMisesFisher,
+    )
+    from .results import Fit, load
+    from .solvers import Newton, Smoothing
+    from .terms import factor, linear, s, te, ti

@@ -11,21 +11,25 @@ from ._numerics import Rng
 from .data import Observations
 from .domains.base import Domain
 from .errors import CombinationError, InputError, OutsideError, UnnormWarning, unknown
-from .models.base import Model
+from .models.base import Model, Unnormalised
 from .normalisers import Normaliser
 from .objectives.base import Objective
+from .objectives.sandwich import ErrorParts
 from .results import Fit
+from .smooths import smooth_part
 from .solvers.newton import Newton
+from .solvers.smoothing import Smoothing
 
 Outside = Literal["error", "drop"]
 
 
 def fit(
-    model: Model,
+    model: Unnormalised,
     obs: Observations,
     objective: Objective | None = None,
     normaliser: Normaliser | None = None,
     solver: Newton | None = None,
+    smoothing: str | Smoothing = "reml",
     rng: Rng = None,
     outside: Outside = "error",
 ) -> Fit:
@@ -36,7 +40,8 @@ def fit(
         obs: from `un.iid`, `un.transitions` or `un.conditional`.
         objective: what is maximised; default `un.Exact()`.
         normaliser: how the constants are represented; default the objective's own.
-        solver: default `un.Newton()`.
+        solver: default `un.Newton()`; smooth terms go through the additive engine instead.
+        smoothing: how smoothing parameters are chosen: "reml", "ml", "gcv" (UBRE), "cv", or `un.Smoothing(...)`.
         rng: seed or generator, for objectives that draw reference points.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
 
@@ -52,29 +57,35 @@ def fit(
     from .objectives import Exact
 
     objective = Exact() if objective is None else objective
-    solver = Newton() if solver is None else solver
-    _require(model, Model, "model", "un.ExponentialFamily(...) or un.Energy(...)")
+    _require(model, Unnormalised, "model", "un.ExponentialFamily(...), un.Energy(...) or un.Additive(...)")
     _require(obs, Observations, "obs", "the result of un.iid, un.transitions or un.conditional")
-    _require(objective, Objective, "objective", "un.Exact() or un.Poisson()")
+    _require(objective, Objective, "objective", "un.Exact(), un.Poisson(), un.Logistic(...) or the like")
     if obs.n == 0:
         raise InputError(f"There are no observations to fit. {' '.join(obs.notes)}".strip())
     model.check(obs)
     obs, notes = keep_inside(model.domain, obs, outside)
     if normaliser is None:
         normaliser = objective.default_normaliser(obs)
-    _require(normaliser, Normaliser, "normaliser", "un.Constant(), un.PerContext() or un.Fixed(0.0)")
+    _require(normaliser, Normaliser, "normaliser", "un.Constant(), un.PerContext(), un.Smooth(...) or un.Fixed(0.0)")
     warning = normaliser.warning(obs)
     if warning:
         warnings.warn(warning, UnnormWarning, stacklevel=2)
         notes = (*notes, warning)
     seed, rng = _seed(rng)
 
-    problem = objective.bind(model, obs, normaliser, rng)
-    problem, path = solver.solve(problem)
-    if not path.converged:
-        note = f"The solver did not converge: {path.reason}. Do not trust these estimates; see Fit.reason."
-        warnings.warn(note, UnnormWarning, stacklevel=2)
-        notes = (*notes, note)
+    settings = {
+        "model": model.to_dict(),
+        "objective": objective.to_dict(),
+        "normaliser": normaliser.to_dict(),
+        "observations": describe(obs),
+    }
+    if model.additive or normaliser.terms is not None:
+        return _fit_smooth(model, obs, objective, normaliser, smoothing, rng, seed, notes, settings)
+    if not isinstance(model, Model):
+        raise CombinationError(f"A {type(model).__name__} model has no flat parameters to maximise over.")
+    solver = Newton() if solver is None else solver
+    problem, path = solver.solve(objective.bind(model, obs, normaliser, rng))
+    notes = (*notes, *_not_converged(path.converged, path.reason))
     end = problem.solution(path.theta)
     return Fit(
         names=problem.names,
@@ -88,21 +99,80 @@ def fit(
         iterations=path.iterations,
         n=obs.n,
         kind=obs.kind,
-        settings={
-            "model": model.to_dict(),
-            "objective": objective.to_dict(),
-            "normaliser": normaliser.to_dict(),
-            "solver": solver.to_dict(),
-            "observations": describe(obs),
-        },
+        settings={**settings, "solver": solver.to_dict()},
         notes=(*obs.notes, *notes, *end.notes),
         diagnostics=end.diagnostics,
         seed=seed,
         model=model,
+        obs=obs,
         backend=obs.backend,
         errors=end.errors,
         _covariance=end.covariance,
     )
+
+
+def _fit_smooth(
+    model: Unnormalised,
+    obs: Observations,
+    objective: Objective,
+    normaliser: Normaliser,
+    smoothing: str | Smoothing,
+    rng: Rng,
+    seed: int | None,
+    notes: tuple[str, ...],
+    settings: dict[str, Any],
+) -> Fit:
+    """Smooth terms in f or χ: the additive engine on the objective's rows."""
+    solver = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
+    problem = objective.smooth(model, obs, normaliser, rng)
+    end = solver.solve(problem)
+    part = smooth_part(end.gam, end.model_labels, end.normaliser_labels, end.errors)
+    parametric = [term for term in end.terms if term.parametric and term.label in end.model_labels]
+    names = [name for term in parametric for name in _coefficient_names(end.gam, term.label)]
+    index = np.array(
+        [i for term in parametric for i in range(*part.slices[term.label].indices(part.beta.size))], dtype=int
+    )
+    pick = np.ix_(index, index)
+    errors = ErrorParts(end.errors.total[pick], end.errors.sampling[pick], end.errors.reference[pick])
+    own = np.arange(obs.n)
+    nu = part.chi(problem.normaliser_columns(own), obs.n)
+    covariate_notes = model.covariates(obs).notes(obs)
+    return Fit(
+        names=tuple(names),
+        estimate=part.beta[index],
+        nu=nu if normaliser.terms is not None else nu[:1],
+        nu_se=None,
+        loglik=end.gam.loglik,
+        value=end.gam.loglik,
+        converged=end.converged,
+        reason=end.reason,
+        iterations=end.iterations,
+        n=obs.n,
+        kind=obs.kind,
+        settings={**settings, "solver": solver.to_dict()},
+        notes=(*obs.notes, *notes, *problem.notes, *covariate_notes, *_not_converged(end.converged, end.reason)),
+        diagnostics={**end.about, "rows": len(problem.rows.response)},
+        seed=seed,
+        model=model,
+        obs=obs,
+        backend=obs.backend,
+        errors=errors,
+        smooths=part,
+        _covariance=errors.total,
+    )
+
+
+def _coefficient_names(gam: Any, label: str) -> list[str]:
+    span = gam.smoothed.slices[label]
+    return list(gam.coefficients)[span.start : span.stop]
+
+
+def _not_converged(converged: bool, reason: str) -> tuple[str, ...]:
+    if converged:
+        return ()
+    note = f"The solver did not converge: {reason}. Do not trust these estimates; see Fit.reason."
+    warnings.warn(note, UnnormWarning, stacklevel=3)
+    return (note,)
 
 
 def describe(obs: Observations) -> dict[str, Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from .data import Observations
-from .errors import InputError
+from .errors import CombinationError, InputError
+from .terms import Terms, parse
+from .terms.specs import Term
 
 CONSTANT_WITH_CONTEXT = (
     "normaliser=Constant() gives one constant to all contexts, and f_θ(·|x) normalises to a different one in each: "
@@ -29,6 +32,16 @@ class Layout:
 
 class Normaliser(ABC):
     """How the log normalising constants −log ∫ exp f_θ(y|x_t) dy are represented."""
+
+    @property
+    def terms(self) -> Terms | None:
+        """The terms of a smooth χ(x); None for constants."""
+        return None
+
+    @property
+    def knots(self) -> Mapping[str, Any]:
+        """Covariate → knots, for smooth ones."""
+        return {}
 
     @property
     def low_discrepancy(self) -> bool:
@@ -94,3 +107,52 @@ class Fixed(Normaliser):
 
     def to_dict(self) -> dict[str, Any]:
         return {"normaliser": "Fixed", "value": float(self.value)}
+
+
+@final
+class Smooth(Normaliser):
+    """χ(x): the constants as a smooth function of the context (Corollary 3), estimated with θ.
+
+    Args:
+        terms: "s(x_prev, y_prev, k=40)", or terms; they may name context columns only.
+        knots: covariate → knots.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.Smooth("s(y_prev, k=10)")
+        Smooth('s(y_prev, k=10)')
+    """
+
+    def __init__(self, terms: str | Term | Terms, *, knots: Mapping[str, Any] | None = None) -> None:
+        parsed = parse(terms)
+        if parsed.response is not None or not parsed.terms:
+            raise InputError(f"Smooth takes terms of the context, e.g. un.Smooth('s(y_prev, k=10)'); got {terms!r}.")
+        self._terms = parsed
+        self._knots = dict(knots or {})
+
+    def __repr__(self) -> str:
+        return f"Smooth({str(self._terms)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Smooth) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(str(self._terms))
+
+    @property
+    def terms(self) -> Terms:
+        return self._terms
+
+    @property
+    def knots(self) -> Mapping[str, Any]:
+        return self._knots
+
+    def layout(self, obs: Observations) -> Layout:
+        raise CombinationError(
+            "Smooth() is estimated with reference points or quadrature rows: use it with un.Logistic, un.Importance or "
+            "un.Poisson. In un.Exact, un.Ranking and un.ConditionalNCE the constants are integrated out or cancel."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        knots = {name: np.asarray(values).tolist() for name, values in self._knots.items()}
+        return {"normaliser": "Smooth", "terms": str(self._terms), "knots": knots}

@@ -13,10 +13,11 @@ from . import storage
 from ._numerics import floats
 from ._version import __version__
 from .data import Kind, Observations
-from .domains.base import Domain
+from .density import Density, density_of
 from .errors import InputError, listing
-from .models.base import Model
+from .models.base import Model, Unnormalised
 from .objectives.sandwich import ErrorParts
+from .smooths import SmoothPart
 
 MOST_COVARIANCE = 2000  # parameters; above this a dense covariance is refused
 
@@ -57,15 +58,17 @@ class Fit:
     notes: tuple[str, ...] = ()
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     seed: int | None = None
-    model: Model | None = None
+    model: Unnormalised | None = None
+    obs: Observations | None = field(default=None, repr=False)  # what was fitted; not saved
     backend: Any = None
     errors: ErrorParts | None = None  # where reference points were drawn: sampling and reference error apart
+    smooths: SmoothPart | None = None  # smooth terms of f and χ
     _covariance: np.ndarray | None = None
 
     @property
     def theta(self) -> Any:
         """The parameters: names → values, or the energy's own tree (key paths → values without the model)."""
-        if self.model is not None:
+        if isinstance(self.model, Model):
             return self.model.unflatten(self.estimate)
         return dict(zip(self.names, (float(value) for value in self.estimate)))
 
@@ -95,10 +98,15 @@ class Fit:
 
         z = normal_quantile(level)
         se = self.se
+        parts = {}
+        if self.errors is not None:
+            both = (("se_sampling", self.errors.sampling), ("se_reference", self.errors.reference))
+            parts = {name: np.sqrt(np.maximum(np.diag(V), 0.0)) for name, V in both}
         table = {
             "term": np.array(self.names),
             "estimate": self.estimate.copy(),
             "se": se,
+            **parts,
             "lower": self.estimate - z * se,
             "upper": self.estimate + z * se,
         }
@@ -129,24 +137,51 @@ class Fit:
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
+    @property
+    def density(self) -> Density:
+        """f̂ on any rows, and its normalising constants by quadrature."""
+        if self.model is None:
+            raise InputError("This needs the function f, which is not stored: load with un.load(path, model=...).")
+        return density_of(self.model, self.estimate, self.smooths)
+
     def log_density(self, y: Any, x: Any = None) -> np.ndarray:
-        """log p(y|x) at θ̂, normalised: f − log ∫ exp f; −inf outside Ω.
+        """log p(y|x) at the estimate, normalised: f − log ∫ exp f; −inf outside Ω.
 
         Args:
             y: N outcomes (numbers, or rows).
             x: the previous points (transitions) or a mapping of covariates (regressions), N of each or one for all.
         """
-        model = self._need_model("log_density")
-        obs = _query(model.domain, self.kind, y, x, self.settings["observations"])
-        inside = model.domain.contains(obs.outcome)
+        density = self.density
+        obs = new_observations(self.kind, y, x, self.settings["observations"])
+        inside = density.domain.contains(obs.outcome)
         out = np.full(obs.n, -np.inf)
         if inside.any():
             obs = obs.take(inside)
-            context = model.contexts(obs)
-            rule = model.domain.quadrature(self.diagnostics.get("order"))
-            log_z = model.log_z(self.estimate, rule.points, np.log(rule.weights), context)
-            out[inside] = model.log_f(self.estimate, obs.outcome, context.at(context.of)) - log_z[context.of]
+            log_z = density.log_z(obs, density.domain.quadrature(self.diagnostics.get("order")))
+            out[inside] = density.log_f(obs, obs.outcome, np.arange(obs.n)) - log_z
         return out
+
+    @property
+    def edf(self) -> dict[str, float]:
+        """Effective degrees of freedom of each smooth term."""
+        return dict(self._need_smooths().edf)
+
+    def effect(self, label: str, at: Any = None, level: float = 0.95) -> Any:
+        """One term's effect as a table: its covariates, estimate, se, se_sampling, se_reference, lower, upper.
+
+        Args:
+            label: as in `edf`, e.g. "s(angle)".
+            at: a table of covariate values (or an array where there is one); default an even grid over the data.
+            level: of the pointwise band.
+        """
+        from ._frames import to_native
+
+        return to_native(self._need_smooths().effect(label, at, level), self.backend)
+
+    def _need_smooths(self) -> SmoothPart:
+        if self.smooths is None:
+            raise InputError("This fit has no smooth terms; its parameters are in `theta` and `tidy()`.")
+        return self.smooths
 
     def likelihood_ratio(self, smaller: Fit) -> NestedTest:
         """Test of a model nested in this one, fitted to the same observations."""
@@ -163,11 +198,6 @@ class Fit:
             raise InputError(f"The fits must be to the same observations; they have {self.n} and {smaller.n}.")
         statistic = 2 * (self.loglik - smaller.loglik)
         return NestedTest(float(statistic), df, float(chi2.sf(max(statistic, 0.0), df)))
-
-    def _need_model(self, what: str) -> Model:
-        if self.model is None:
-            raise InputError(f"{what} needs the function f, which is not stored: load with un.load(path, model=...).")
-        return self.model
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit as a folder of JSON and npz (no code); `un.load(path, model=…)` reads it."""
@@ -192,10 +222,15 @@ class Fit:
             arrays["nu_se"] = self.nu_se
         if self._covariance is not None:
             arrays["covariance"] = self._covariance
+        if self.errors is not None:
+            arrays |= {"errors.sampling": self.errors.sampling, "errors.reference": self.errors.reference}
+        if self.smooths is not None:
+            about["smooths"], more = self.smooths.save()
+            arrays |= more
         storage.write_folder(path, about, arrays)
 
 
-def load(path: str | os.PathLike[str], model: Model | None = None) -> Fit:
+def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit:
     """Read a saved fit. With `model`, everything works; without it, numbers and tables do.
 
     Args:
@@ -220,6 +255,8 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Fit:
             notes=tuple(about["notes"]),
             diagnostics=about["diagnostics"],
             seed=about["seed"],
+            errors=_errors(arrays),
+            smooths=SmoothPart.load(about["smooths"], arrays) if "smooths" in about else None,
             _covariance=arrays.get("covariance"),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -233,7 +270,13 @@ def load(path: str | os.PathLike[str], model: Model | None = None) -> Fit:
     return replace(fit, model=model)
 
 
-def _query(domain: Domain, kind: Kind, y: Any, x: Any, about: Mapping[str, Any]) -> Observations:
+def _errors(arrays: Mapping[str, np.ndarray]) -> ErrorParts | None:
+    if "errors.sampling" not in arrays or "covariance" not in arrays:
+        return None
+    return ErrorParts(arrays["covariance"], arrays["errors.sampling"], arrays["errors.reference"])
+
+
+def new_observations(kind: Kind, y: Any, x: Any, about: Mapping[str, Any]) -> Observations:
     """New points as observations of the kind that was fitted."""
     names = tuple(about["outcome_names"])
     outcome = floats(y, "y")

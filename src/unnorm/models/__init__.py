@@ -1,7 +1,8 @@
 """f_θ: unnormalised log densities."""
 
-from .base import Context, Model
+from .additive import Additive
+from .base import Context, Model, Unnormalised
 from .energy import Energy
 from .exponential_family import ExponentialFamily
 
-__all__ = ["Context", "Energy", "ExponentialFamily", "Model"]
+__all__ = ["Additive", "Context", "Energy", "ExponentialFamily", "Model", "Unnormalised"]

@@ -16,9 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._numerics import x64
+from ..covariates import CovariateSet
 from ..data import Observations
 from ..domains.base import Domain
 from ..errors import CombinationError, InputError, listing
+from ..terms.specs import Linear, Terms
 from .batching import chunk_length, chunks, tree_leaves, tree_take
 
 
@@ -116,10 +118,50 @@ class Kernels(NamedTuple):
     moments: Callable[..., Any]
 
 
-class Model(ABC):
-    """An unnormalised log density f_θ(y|x) on a domain."""
+@dataclass(frozen=True)
+class LinearPart:
+    """f on some rows as an additive predictor: terms over named columns, and a known offset."""
+
+    terms: Terms
+    columns: dict[str, np.ndarray]
+    offset: np.ndarray | None  # (N,) or None for zero
+
+
+class Unnormalised(ABC):
+    """The root of all models: f on a domain Ω, normalised by nobody."""
 
     domain: Domain
+
+    @abstractmethod
+    def linear_part(self, obs: Observations, y: np.ndarray, at: np.ndarray, theta: np.ndarray | None) -> LinearPart:
+        """f at rows y with the contexts of observations `at`, linearised at θ where it is not linear."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description for saved fits (never code)."""
+
+    @property
+    def additive(self) -> bool:
+        """Whether f itself has smooth terms, so that only objectives with a smoothing engine can fit it."""
+        return False
+
+    def covariates(self, obs: Observations) -> CovariateSet:
+        """What terms can be written in: columns, built-ins of planar chains, the domain's period and centre."""
+        centre = getattr(self.domain, "centre", None) if self.domain.dim == 2 else None
+        return CovariateSet(obs, centre=centre, period=self.domain.period)
+
+    def check(self, obs: Observations) -> None:
+        """Refuse observations that Ω cannot take."""
+        if obs.dim != self.domain.dim:
+            raise InputError(
+                f"The domain {self.domain!r} has outcomes of {self.domain.dim} column(s); "
+                f"the observations have {obs.dim} ({listing(obs.outcome_names)}). Pass y= with matching columns."
+            )
+
+
+class Model(Unnormalised):
+    """A parametric model: f_θ(y|x) with a flat vector of parameters θ."""
+
     names: tuple[str, ...]  # one for each entry of the flat parameter vector
     context_arity: int  # how many arguments f takes after y: 0 (IID), 1 (x) or 2 (x, extra)
 
@@ -203,9 +245,18 @@ class Model(ABC):
     def _chunk(self, total: int, nodes: int) -> int:
         return chunk_length(total, 8 * nodes * (3 * self.size + 4), least=1 if total == 1 else 16)
 
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description for saved fits (never code)."""
+    def linear_part(self, obs: Observations, y: np.ndarray, at: np.ndarray, theta: np.ndarray | None) -> LinearPart:
+        """f(θ) + J (θ' − θ): one parametric column for each parameter (the statistics, where f is linear)."""
+        theta = self.start if theta is None else theta
+        rows = self.arguments(obs, at)
+        J = self.jacobian(theta, y, rows)
+        columns = {name: J[:, j] for j, name in enumerate(self.names)}
+        offset = None if self.linear else self.log_f(theta, y, rows) - J @ theta
+        return LinearPart(Terms((Linear(self.names),)), columns, offset)
+
+    def arguments(self, obs: Observations, at: np.ndarray) -> tuple[Any, ...]:
+        """What f sees of the contexts of observations `at`."""
+        return tree_take(context_arguments(obs, self.domain.scalar, self.context_arity), at)
 
     def contexts(self, obs: Observations) -> Context:
         """The distinct contexts that f sees, after checking that f and the observations agree."""
@@ -214,11 +265,7 @@ class Model(ABC):
 
     def check(self, obs: Observations) -> None:
         """Refuse observations that f or Ω cannot take."""
-        if obs.dim != self.domain.dim:
-            raise InputError(
-                f"The domain {self.domain!r} has outcomes of {self.domain.dim} column(s); "
-                f"the observations have {obs.dim} ({listing(obs.outcome_names)}). Pass y= with matching columns."
-            )
+        super().check(obs)
         if self.context_arity and not obs.has_context:
             raise InputError(
                 "The model's function takes a context x, and the observations are IID (they have none). "

@@ -10,9 +10,11 @@ import numpy as np
 
 from .._numerics import Rng
 from ..data import Observations
-from ..models.base import Model
+from ..errors import CombinationError
+from ..models.base import Model, Unnormalised
 from ..normalisers import Normaliser
 from .sandwich import ErrorParts
+from .smooth import SmoothProblem
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,13 @@ class Problem(ABC):
 
 class Objective(ABC):
     """A cost function to be maximised over θ and the normalising constants."""
+
+    def smooth(self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: Rng) -> SmoothProblem:
+        """The objective as rows of an additive model, for smooth terms in f or χ."""
+        raise CombinationError(
+            f"{type(self).__name__} has no smooth terms: use un.Logistic, un.Importance or un.Poisson "
+            "with un.Additive models and un.Smooth normalisers."
+        )
 
     @abstractmethod
     def default_normaliser(self, obs: Observations) -> Normaliser: ...

@@ -16,14 +16,14 @@ from .._numerics import Rng, generator
 from ..contrast import Contrast, contrast
 from ..data import Observations
 from ..errors import CombinationError, InputError
-from ..models.base import Model, context_arguments
-from ..models.batching import tree_take
+from ..models.base import Model, Unnormalised
 from ..normalisers import Constant, Layout, Normaliser
 from ..references import IID, Lattice
 from ..references.base import Reference
 from ..references.points import PointScheme
 from .base import Objective, Problem
 from .rows import LogisticRows, PoissonRows, RowLikelihood, RowProblem, Rows
+from .smooth import SmoothProblem, SmoothRows, poisson_rows
 
 FEW_PRIVATE = 50  # reference points of one context below which a free ν_t makes importance sampling fail (METHODS)
 
@@ -60,7 +60,7 @@ class Contrastive(Objective):
             )
         return Constant()
 
-    def draw(self, model: Model, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Contrast:
+    def draw(self, model: Unnormalised, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Contrast:
         """The labelled rows."""
         bound = self.reference.bind(model.domain, obs)
         scheme = self.points
@@ -136,6 +136,48 @@ class Contrastive(Objective):
             redraws=None if drawn.scheme.iid or drawn.randomisations > 1 else redraws,
         )
 
+    def smooth(
+        self,
+        model: Unnormalised,
+        obs: Observations,
+        normaliser: Normaliser,
+        rng: Rng = None,
+        drawn: Contrast | None = None,
+    ) -> SmoothProblem:
+        rng = generator(rng)
+        drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
+        if normaliser.terms is None and normaliser.layout(obs).size != 1:
+            raise CombinationError(
+                f"{type(self).__name__} with smooth terms takes normaliser=un.Smooth(…) or un.Constant(); "
+                f"got {normaliser!r}."
+            )
+        seeds = rng.integers(2**63, size=4)
+
+        def redraws() -> list[SmoothRows]:
+            return [self.smooth_rows(drawn.redraw(np.random.default_rng(seed))) for seed in seeds]
+
+        return SmoothProblem(
+            model=model,
+            normaliser=normaliser,
+            obs=obs,
+            family=self.family,
+            rows=self.smooth_rows(drawn),
+            iid_points=drawn.scheme.iid,
+            redraws=redraws,
+            clusters=self.clusters(obs),
+            about=about(drawn),
+            notes=drawn.notes,
+        )
+
+    @property
+    @abstractmethod
+    def family(self) -> str:
+        """The likelihood of the rows: "binomial" or "poisson"."""
+
+    @abstractmethod
+    def smooth_rows(self, drawn: Contrast) -> SmoothRows:
+        """Rows for the additive engine."""
+
     def to_dict(self) -> dict[str, Any]:
         return {
             "objective": type(self).__name__,
@@ -159,7 +201,7 @@ def about(drawn: Contrast) -> dict[str, Any]:
 def rows_of(drawn: Contrast, model: Model, offset: np.ndarray, group: np.ndarray | None) -> Rows:
     """The contrast as rows of a problem, with the contexts as f sees them."""
     at = np.maximum(drawn.at, 0)
-    arguments = tree_take(context_arguments(drawn.obs, model.domain.scalar, model.context_arity), at)
+    arguments = model.arguments(drawn.obs, at)
     if drawn.k is None:  # shared points are one unit each
         at = np.arange(len(drawn.z))
         group = (
@@ -190,6 +232,15 @@ class Logistic(Contrastive):
     def likelihood(self, drawn: Contrast) -> tuple[RowLikelihood, np.ndarray]:
         return LogisticRows(drawn.z.astype(np.float64), drawn.weight), drawn.known
 
+    @property
+    def family(self) -> str:
+        return "binomial"
+
+    def smooth_rows(self, drawn: Contrast) -> SmoothRows:
+        weights = None if drawn.obs.weight is None else drawn.weight
+        at = np.maximum(drawn.at, 0)
+        return SmoothRows(drawn.outcome, at, drawn.z, drawn.z.astype(np.float64), weights, drawn.known)
+
 
 @final
 @dataclass(frozen=True)
@@ -200,12 +251,21 @@ class Importance(Contrastive):
     def information_equality(self) -> bool:
         return False
 
-    def likelihood(self, drawn: Contrast) -> tuple[RowLikelihood, np.ndarray]:
+    def likelihood(self, drawn: Contrast) -> tuple[PoissonRows, np.ndarray]:
         a = np.where(drawn.z, drawn.weight, 0.0)
         share = 1.0 / drawn.k if drawn.k is not None else drawn.n / drawn.m
         b = np.where(drawn.z, 0.0, share * drawn.weight * np.exp(-drawn.log_q))
         offset = np.zeros(len(a)) if drawn.offset is None else drawn.offset
         return PoissonRows(a, b), offset
+
+    @property
+    def family(self) -> str:
+        return "poisson"
+
+    def smooth_rows(self, drawn: Contrast) -> SmoothRows:
+        likelihood, offset = self.likelihood(drawn)
+        response, weights = poisson_rows(likelihood.a, likelihood.b)
+        return SmoothRows(drawn.outcome, np.maximum(drawn.at, 0), drawn.z, response, weights, offset)
 
     def check(self, drawn: Contrast, layout: Layout) -> None:
         super().check(drawn, layout)

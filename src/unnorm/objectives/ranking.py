@@ -23,7 +23,7 @@ from .._numerics import Rng, generator
 from ..contrast import Contrast
 from ..data import Observations
 from ..errors import CombinationError
-from ..models.base import Model
+from ..models.base import Model, Unnormalised
 from ..normalisers import Normaliser, PerContext
 from .base import Derivatives, Problem, Solution
 from .contrastive import Contrastive, about, rows_of
@@ -33,7 +33,7 @@ from .sandwich import ErrorParts
 
 @dataclass(frozen=True)
 class ChoiceProblem(Problem):
-    """A sum over observations, each seen against its own k reference points: arrays are (n, k + 1), the real point first."""
+    """A sum over observations, each against its own k reference points: arrays are (n, k + 1), the real point first."""
 
     model: Model
     rows: Rows
@@ -185,6 +185,26 @@ class Choice(Contrastive):
     def likelihood(self, drawn: Contrast) -> Any:
         raise NotImplementedError  # not a sum over rows: see `problem`
 
+    @property
+    def family(self) -> str:
+        raise NotImplementedError
+
+    def smooth_rows(self, drawn: Contrast) -> Any:
+        raise NotImplementedError
+
+    def smooth(
+        self,
+        model: Unnormalised,
+        obs: Observations,
+        normaliser: Normaliser,
+        rng: Rng = None,
+        drawn: Contrast | None = None,
+    ) -> Any:
+        raise CombinationError(
+            f"{type(self).__name__} has no smooth terms: use objective=un.Logistic(…) with normaliser=un.Smooth(…), "
+            "which estimates the same f."
+        )
+
     @abstractmethod
     def problem(self, model: Model, drawn: Contrast, group: np.ndarray | None) -> ChoiceProblem: ...
 
@@ -224,7 +244,7 @@ class Ranking(Choice):
     def problem(self, model: Model, drawn: Contrast, group: np.ndarray | None) -> ChoiceProblem:
         if drawn.log_q_back is not None:
             raise CombinationError(
-                "Ranking needs a reference q(·|x) that does not look at the outcome; use un.ConditionalNCE with this one."
+                "Ranking needs a reference q(·|x) that does not look at the outcome; use un.ConditionalNCE here."
             )
         rows = rows_of(drawn, model, np.zeros(0), group)
         shift = -drawn.log_q.reshape(drawn.obs.n, -1)
@@ -240,8 +260,6 @@ class ConditionalNCE(Choice):
         rows = rows_of(drawn, model, np.zeros(0), group)
         n = drawn.obs.n
         log_q = drawn.log_q.reshape(n, -1)
-        if drawn.log_q_back is None:  # q(·|x): log q(y') − log q(y)
-            shift = -log_q
-        else:
-            shift = -(log_q - drawn.log_q_back.reshape(n, -1))
+        back = 0.0 if drawn.log_q_back is None else drawn.log_q_back.reshape(n, -1)  # q(·|x) has log q(y) on real rows
+        shift = back - log_q
         return ConditionalProblem(model, rows, shift, drawn.obs.weights, about(drawn), drawn.notes)

@@ -1,5 +1,6 @@
 """argmax: ways to climb."""
 
 from .newton import Newton, Path
+from .smoothing import Smoothing
 
-__all__ = ["Newton", "Path"]
+__all__ = ["Newton", "Path", "Smoothing"]

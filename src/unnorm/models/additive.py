@@ -1,0 +1,93 @@
+"""f(y|x) as a sum of smooth terms of covariates: the spatial Markov chains of Section 4.2, and their relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from ..covariates import Covariate, CovariateSet
+from ..data import Observations
+from ..domains.base import Domain
+from ..errors import InputError
+from ..terms import Terms, parse
+from ..terms.specs import Term
+from .base import LinearPart, Unnormalised
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Additive(Unnormalised):
+    """f(y|x) = Σ_j f_j(covariates of (y, x)), each f_j a smooth, linear or factor term.
+
+    Args:
+        terms: "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)", or un.s("step", k=10) + …
+        domain: Ω.
+        covariates: `un.Map`, `un.Expression` and `un.Function` objects that the terms may name, besides the built-ins.
+        centre: the point that `dcenter` is measured from; default the domain's own.
+        y_down: whether y grows downwards, as pixels do; angles are then as seen on the screen.
+        knots: covariate → knots.
+
+    Example:
+        >>> import unnorm as un
+        >>> model = un.Additive("s(step, k=10) + s(angle, bs='cc', k=20)", un.Box((0, 800), (0, 600)))
+        >>> [term.label for term in model.terms]
+        ['s(step)', 's(angle)']
+    """
+
+    terms: Terms
+    domain: Domain
+    covariate_objects: tuple[Covariate, ...] = field(default=())
+    centre: tuple[float, ...] | None = None
+    y_down: bool = False
+    knots: Mapping[str, Any] = field(default_factory=dict)
+
+    def __init__(
+        self,
+        terms: str | Term | Terms,
+        domain: Domain,
+        *,
+        covariates: Sequence[Covariate] = (),
+        centre: Sequence[float] | None = None,
+        y_down: bool = False,
+        knots: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not isinstance(domain, Domain):
+            raise InputError(f"domain must be a Domain such as un.Box((0, 800), (0, 600)); got {domain!r}.")
+        parsed = parse(terms)
+        if parsed.response is not None:
+            raise InputError(f"The terms of a model have no response: drop {parsed.response!r} and the '~'.")
+        if not parsed.terms:
+            raise InputError("An additive model needs at least one term, e.g. un.Additive('s(step)', domain).")
+        object.__setattr__(self, "terms", parsed)
+        object.__setattr__(self, "domain", domain)
+        object.__setattr__(self, "covariate_objects", tuple(covariates))
+        object.__setattr__(self, "centre", None if centre is None else tuple(float(c) for c in centre))
+        object.__setattr__(self, "y_down", bool(y_down))
+        object.__setattr__(self, "knots", dict(knots or {}))
+
+    @property
+    def additive(self) -> bool:
+        return True
+
+    def covariates(self, obs: Observations) -> CovariateSet:
+        centre = self.centre
+        if centre is None and self.domain.dim == 2:
+            centre = getattr(self.domain, "centre", None)
+        return CovariateSet(obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=self.domain.period)
+
+    def linear_part(self, obs: Observations, y: np.ndarray, at: np.ndarray, theta: np.ndarray | None) -> LinearPart:
+        return LinearPart(self.terms, self.covariates(obs).values(self.terms.columns, obs, y, at), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "model": "Additive",
+            "terms": str(self.terms),
+            "domain": self.domain.to_dict(),
+            "centre": None if self.centre is None else list(self.centre),
+            "y_down": self.y_down,
+            "knots": {name: np.asarray(values).tolist() for name, values in self.knots.items()},
+            "covariates": [covariate.to_dict() for covariate in self.covariate_objects],
+        }

@@ -1,0 +1,83 @@
+"""Objectives as rows of an additive model: f and χ are terms, the objective a binomial or Poisson likelihood.
+
+Logistic: response z, offset −log q + log(n/m). Importance and quadrature: Σ_r a_r η_r − b_r e^{η_r} is a Poisson
+likelihood with weights b and response a/b; data rows (b = 0) get a weight so small that their e^η does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..data import Observations
+from ..errors import InputError, TermError, listing
+from ..models.base import LinearPart, Unnormalised
+from ..normalisers import Normaliser
+from ..terms import Terms
+
+TINY = 1e-10  # weight of a data row in a Poisson likelihood: its e^η then adds less than 1e-10 of itself
+
+
+@dataclass(frozen=True)
+class SmoothRows:
+    """Rows for the additive engine, those of one context together."""
+
+    y: np.ndarray  # (N, d)
+    at: np.ndarray  # (N,) the observation whose context the row uses
+    data: np.ndarray  # (N,) bool
+    response: np.ndarray  # (N,)
+    weights: np.ndarray | None  # (N,) prior weights; None for all one
+    offset: np.ndarray  # (N,)
+
+
+@dataclass(frozen=True)
+class SmoothProblem:
+    """max over (f, χ) of a penalised binomial or Poisson likelihood, its smoothing chosen from the data."""
+
+    model: Unnormalised
+    normaliser: Normaliser
+    obs: Observations
+    family: str  # "binomial" or "poisson"
+    rows: SmoothRows
+    iid_points: bool | None  # None: no reference points were drawn (quadrature)
+    redraws: Callable[[], list[SmoothRows]] | None = None
+    clusters: np.ndarray | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def normaliser_columns(self, at: np.ndarray, obs: Observations | None = None) -> dict[str, np.ndarray]:
+        """The covariates of χ at the contexts of observations `at`."""
+        terms = self.normaliser.terms
+        if terms is None:
+            return {}
+        obs = self.obs if obs is None else obs
+        known = self.model.covariates(obs)
+        wrong = [name for name in terms.columns if name in known and not known.context_only(name)]
+        if wrong:
+            raise TermError(
+                f"The normaliser χ(x) is a function of the context, and {listing(wrong)} depend on the outcome y. "
+                f"Use {listing([name for name in known.names if known.context_only(name)])}."
+            )
+        return known.values(terms.columns, obs, obs.outcome[at], at)
+
+    def predictor(self, rows: SmoothRows, theta: np.ndarray | None = None) -> tuple[Terms, LinearPart]:
+        """Terms of f and χ together, with the columns and the offset on these rows."""
+        f = self.model.linear_part(self.obs, rows.y, rows.at, theta)
+        chi = self.normaliser_columns(rows.at)
+        both = [name for name in chi if name in f.columns and f.columns[name] is not chi[name]]
+        clash = [name for name in both if not np.array_equal(f.columns[name], chi[name])]
+        if clash:
+            raise InputError(f"{listing(clash)} names both a statistic of the model and a covariate of the normaliser.")
+        terms = f.terms if self.normaliser.terms is None else f.terms + self.normaliser.terms
+        offset = rows.offset if f.offset is None else rows.offset + f.offset
+        return terms, LinearPart(terms, {**f.columns, **chi}, offset)
+
+
+def poisson_rows(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Response and weights of a Poisson likelihood with Σ a η − b e^η."""
+    data = b <= 0
+    weights = np.where(data, TINY, b)
+    return np.where(data, a / TINY, a / weights), weights

@@ -1,0 +1,221 @@
+"""Penalised likelihood with smoothing parameters from the data: the additive engine at work on an objective's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from ..engine.gam_result import Gam
+from ..engine.smoothed import INTERCEPT
+from ..errors import InputError, unknown
+from ..models.base import LinearPart
+from ..objectives.sandwich import ErrorParts
+from ..objectives.smooth import SmoothProblem, SmoothRows
+from ..terms.base import BuiltTerm
+
+METHODS = ("reml", "ml", "gcv", "ubre", "cv")
+MOST_LINEARISATIONS = 50
+
+
+@dataclass(frozen=True)
+class SmoothSolution:
+    """A penalised fit: the additive model with all its terms, and which of them are f's and which χ's."""
+
+    gam: Gam
+    terms: tuple[BuiltTerm, ...]  # f's, then χ's
+    model_labels: tuple[str, ...]
+    normaliser_labels: tuple[str, ...]
+    errors: ErrorParts  # covariances of all coefficients
+    converged: bool
+    reason: str
+    iterations: int
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True)
+class Smoothing:
+    """Penalised iteratively reweighted least squares; smoothing parameters by REML, ML, GCV/UBRE or cross-validation.
+
+    Args:
+        method: "reml", "ml", "gcv" (UBRE, mgcv's default for binomial data), or "cv".
+        sp: smoothing parameters to hold fixed, by penalty label.
+        threads: at most so many; by default all cores.
+        reference_error: whether to measure the reference points' share of the errors.
+    """
+
+    method: str = "reml"
+    sp: Mapping[str, float] | None = None
+    threads: int | None = None
+    reference_error: bool = True
+
+    def __post_init__(self) -> None:
+        method = str(self.method).lower()
+        if method not in METHODS:
+            raise InputError(unknown("smoothing", self.method, METHODS))
+        object.__setattr__(self, "method", method)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"solver": "Smoothing", "method": self.method, "sp": None if self.sp is None else dict(self.sp)}
+
+    def solve(self, problem: SmoothProblem) -> SmoothSolution:
+        """Fit f and χ; an energy is linearised again and again until its parameters stand still (Gauss–Newton)."""
+        theta: np.ndarray | None = None
+        gam, part = self._once(problem, theta)
+        rounds, standing = 1, True
+        if part.offset is not problem.rows.offset:  # f is not linear
+            names = [name for name in part.columns if name in part.terms.terms[0].columns]
+            for rounds in range(2, MOST_LINEARISATIONS + 1):  # noqa: B007
+                new = np.array([gam.coefficients[name] for name in names])
+                old = np.zeros_like(new) if theta is None else theta
+                theta = new if theta is None else _bounded(old, new)
+                gam, part = self._once(problem, theta, start=gam)
+                move = np.abs(np.array([gam.coefficients[name] for name in names]) - theta)
+                if np.all(move <= 1e-7 * (1 + np.abs(theta))):
+                    break
+            else:
+                standing = False
+        reason = gam.smoothed.reason if standing else f"the energy still moved after {rounds} linearisations"
+        chi = set() if problem.normaliser.terms is None else {t.label for t in problem.normaliser.terms}
+        mine = tuple(t.label for t in gam.terms if not _belongs(t.label, chi))
+        theirs = tuple(t.label for t in gam.terms if _belongs(t.label, chi))
+        return SmoothSolution(
+            gam=gam,
+            terms=gam.terms,
+            model_labels=mine,
+            normaliser_labels=theirs,
+            errors=self._errors(problem, gam, theta),
+            converged=gam.smoothed.converged and standing,
+            reason=reason,
+            iterations=rounds if rounds > 1 else int(gam.smoothed.iterations.get("outer", 0)),
+            about=dict(problem.about),
+        )
+
+    def _once(
+        self, problem: SmoothProblem, theta: np.ndarray | None, start: Gam | None = None
+    ) -> tuple[Gam, LinearPart]:
+        from ..engine.core import build_design, smooth_fit
+
+        rows = problem.rows
+        terms, part = problem.predictor(rows, theta)
+        known = problem.model.covariates(problem.obs)
+        periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
+        knots = {**getattr(problem.model, "knots", {}), **problem.normaliser.knots}
+        built = (
+            tuple(start.terms) if start is not None else tuple(terms.build(part.columns, knots=knots, periods=periods))
+        )
+        design = build_design(built, part.columns, intercept=True, context=rows.at if problem.obs.has_context else None)
+        smoothed = smooth_fit(
+            design,
+            rows.response,
+            problem.family,
+            weights=rows.weights,
+            offset=part.offset,
+            method={"ubre": "GCV"}.get(self.method, self.method.upper()),
+            sp=self.sp,
+            groups=rows.at if self.method == "cv" else None,
+            threads=self.threads,
+        )
+        gam = Gam(
+            formula=str(terms),
+            family=problem.family,
+            method=self.method.upper(),
+            smoothed=smoothed,
+            terms=built,
+            columns=part.columns,
+            response="z",
+            y=rows.response,
+            weights=rows.weights,
+            offset=part.offset,
+            offset_name=None,
+            backend=problem.obs.backend,
+        )
+        return gam, part
+
+    def _errors(self, problem: SmoothProblem, gam: Gam, theta: np.ndarray | None) -> ErrorParts:
+        """V = V_β − H⁻¹(Σ2(IID) − Σ2)H⁻¹, and its two parts.
+
+        V_β = H⁻¹ counts IID reference points in (logistic) or not at all (Poisson). Σ2(IID) is Σ r rᵀ over the reference
+        rows' scores: its centring by context drops out, since a context's mean score is orthogonal to χ's space.
+        """
+        V = np.array(gam.smoothed.Vp)
+        nothing = np.zeros_like(V)
+        if problem.iid_points is None or not self.reference_error:
+            return ErrorParts(V, V, nothing)
+        design = gam.smoothed.design
+        slope = np.where(problem.rows.data, 0.0, _slopes(problem, gam.linear_predictor, problem.rows))
+        iid = V @ _cross(design, slope**2) @ V
+        if problem.iid_points:
+            reference = iid
+        else:
+            from ..engine.core import build_design
+
+            sums = []
+            for rows in problem.redraws() if problem.redraws is not None else []:
+                _, part = problem.predictor(rows, theta)
+                again = build_design(
+                    gam.terms, part.columns, intercept=True, context=rows.at if problem.obs.has_context else None
+                )
+                eta = again.unsort(again.predict(again.to_flat(gam.smoothed.beta))) + _or_zero(part.offset)
+                sums.append(_total(again, np.where(rows.data, 0.0, _slopes(problem, eta, rows))))
+            if len(sums) < 2:
+                reference = iid
+            else:
+                centred = np.array(sums) - np.mean(sums, axis=0)
+                reference = V @ (centred.T @ centred / (len(sums) - 1)) @ V
+        total = V - iid + reference if problem.family == "binomial" else V + reference
+        floor = 0.05 * np.diag(V)  # a difference of estimates must not claim certainty
+        short = np.diag(total) < floor
+        if short.any():
+            total = total + np.diag(np.where(short, floor - np.diag(total), 0.0))
+        robust = None
+        return ErrorParts(total, total - reference, reference, (), robust)
+
+
+def _bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    """A Gauss–Newton step that does not leap: at most a few times the parameter's own size."""
+    most = 4 * (1 + np.abs(old))
+    return old + np.clip(new - old, -most, most)
+
+
+def _belongs(label: str, labels: set[str]) -> bool:
+    return label in labels or any(label.startswith(f"{one}:") for one in labels)
+
+
+def _or_zero(values: np.ndarray | None) -> np.ndarray | float:
+    return 0.0 if values is None else values
+
+
+def _slopes(problem: SmoothProblem, eta: np.ndarray, rows: SmoothRows) -> np.ndarray:
+    """dℓ/dη by row."""
+    mean = 1 / (1 + np.exp(-eta)) if problem.family == "binomial" else np.exp(np.minimum(eta, 700.0))
+    slope = rows.response - mean
+    return slope if rows.weights is None else slope * rows.weights
+
+
+def _cross(design: Any, weights: np.ndarray) -> np.ndarray:
+    """XᵀDX, by the engine's own pass with a Gaussian likelihood whose weights are D."""
+    from ..engine.segment import Rows
+
+    zeros = np.zeros(design.rows)
+    _, _, arrow = design.sweep(
+        Rows(zeros, np.ascontiguousarray(design.sort(weights)), np.empty(0)), 2, np.zeros(design.size)
+    )
+    matrix = arrow.dense()
+    return design.to_user(design.to_user(matrix).T).T
+
+
+def _total(design: Any, values: np.ndarray) -> np.ndarray:
+    """Xᵀv, by the same pass."""
+    from ..engine.segment import Rows
+
+    _, score, _ = design.sweep(
+        Rows(np.ascontiguousarray(design.sort(values)), np.empty(0), np.empty(0)), 2, np.zeros(design.size)
+    )
+    return design.to_user(score)
+
+
+__all__ = ["INTERCEPT", "SmoothSolution", "Smoothing"]
