@@ -105,6 +105,7 @@ def concurvity(gram: np.ndarray, beta: np.ndarray, spans: Mapping[str, slice]) -
     """
     scale = np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
     G = gram / np.outer(scale, scale)
+    inverse = _inverse(G)
     out = []
     for label, span in spans.items():
         j = np.arange(gram.shape[0])[span]
@@ -112,18 +113,31 @@ def concurvity(gram: np.ndarray, beta: np.ndarray, spans: Mapping[str, slice]) -
         if i.size == 0:
             out.append(Concurvity(label, 0.0, 0.0, 0.0))
             continue
-        value, vector = np.linalg.eigh(G[np.ix_(i, i)])
-        keep = value > value[-1] * 1e-13
-        root = (vector[:, keep] / np.sqrt(value[keep])).T @ G[np.ix_(i, j)]
         Gjj, b, d = G[np.ix_(j, j)], beta[span] * scale[span], scale[span]
+        if inverse is not None:  # (G⁻¹)_jj = (G_jj − B)⁻¹: one inverse serves every term
+            B = Gjj - np.linalg.inv(inverse[np.ix_(j, j)])
+        else:
+            value, vector = np.linalg.eigh(G[np.ix_(i, i)])
+            keep = value > value[-1] * 1e-13
+            root = (vector[:, keep] / np.sqrt(value[keep])).T @ G[np.ix_(i, j)]
+            B = root.T @ root
         w, U = np.linalg.eigh(Gjj)
-        fine = w > w[-1] * 1e-13
-        worst = np.linalg.norm(root @ (U[:, fine] / np.sqrt(w[fine])), 2) ** 2
+        fine = U[:, w > w[-1] * 1e-13] / np.sqrt(w[w > w[-1] * 1e-13])
+        worst = float(np.linalg.eigvalsh(fine.T @ B @ fine)[-1])
         denominator = float(b @ Gjj @ b)
-        observed = float(np.sum((root @ b) ** 2)) / denominator if denominator > 0.0 else 0.0
-        estimate = float(np.sum((root * d) ** 2) / np.sum(np.diag(Gjj) * d**2))
-        out.append(Concurvity(label, min(1.0, float(worst)), observed, estimate))
+        observed = float(b @ B @ b) / denominator if denominator > 0.0 else 0.0
+        estimate = float(np.sum(np.diag(B) * d**2) / np.sum(np.diag(Gjj) * d**2))
+        out.append(Concurvity(label, *(min(1.0, max(0.0, share)) for share in (worst, observed, estimate))))
     return out
+
+
+def _inverse(G: np.ndarray) -> np.ndarray | None:
+    """G⁻¹, or None where its columns are so nearly dependent that differences of inverses would be rounding error."""
+    try:
+        factor = np.linalg.cholesky(G)
+    except np.linalg.LinAlgError:
+        return None
+    return np.linalg.inv(G) if np.min(np.diag(factor)) > 1e-5 else None
 
 
 def notes(basis: Sequence[BasisCheck], curved: Sequence[Concurvity], parametric: str = "parametric") -> tuple[str, ...]:

@@ -350,14 +350,9 @@ class Gam:
         return to_native(self.effect_columns(label, at, level, unconditional, simultaneous, rng), self.backend)
 
     def effect_columns(
-        self,
-        label: str,
-        at: Any = None,
-        level: float = 0.95,
-        unconditional: bool = False,
-        simultaneous: bool = False,
-        rng: Any = 0,
-    ) -> dict[str, np.ndarray]:
+        self, label: str, at: Any = None, level: float = 0.95, unconditional: bool = False,
+        simultaneous: bool = False, rng: Any = 0,
+    ) -> dict[str, np.ndarray]:  # fmt: skip
         """`effect` as plain arrays."""
         term = self.term(label)
         points = gam_effects.grid(term, self.columns) if at is None else gam_effects.read_at(term, at)
