@@ -50,6 +50,11 @@ class BuiltTerm(ABC):
         """A name for each column, for tables of coefficients."""
         return (self.label,) if self.size == 1 else tuple(f"{self.label}.{j + 1}" for j in range(self.size))
 
+    @property
+    def smooth_covariates(self) -> tuple[str, ...]:
+        """The covariates that `functions` takes, first among `covariates`; none for parametric and random terms."""
+        return ()
+
     def functions(self, points: np.ndarray) -> np.ndarray:
         """The functions of the smooth covariates alone, at (r,) or (r, d) points: no `by`, no level, one block of many.
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError, TermError, listing
+from ..errors import DataError, TermError, listing, unknown
 from .base import BuiltTerm, Columns, Penalty
 from .basis import Setup, householder, scale_penalties
 from .bsplines import cyclic_p_spline, even_knots, p_spline
@@ -25,7 +25,7 @@ _DEFAULT_K = {1: 8, 2: 27, 3: 100}  # tp: on top of the null space, as mgcv: 10,
 def most_knots(dim: int, k: int) -> int:
     """Thin-plate knots where the data have more distinct rows than a few hundred; the measurement is in
     `sample.spread`."""
-    return max(100, 4 * k) if dim == 1 else max(150, 4 * k)
+    return max(100, 4 * k) if dim == 1 else max(200, 5 * k)
 
 
 class _Builder:
@@ -117,7 +117,9 @@ class _Builder:
             missing = [name for name, values in zip(names, given) if values is None]
             raise TermError(f"{what}: knots are given for some covariates but not for {listing(missing)}.")
         else:
-            knots, share = spread(sample, self.max_knots or most_knots(dim, k))
+            knots, share = (
+                spread(sample, most_knots(dim, k)) if self.max_knots is None else spread(sample, self.max_knots, 0)
+            )
             if k > sample.distinct and sample.exact:
                 raise TermError(
                     f"{what}: k={k} needs at least as many distinct rows of {listing(names)}; "
@@ -416,6 +418,13 @@ def build(
     max_knots: int | None,
 ) -> list[BuiltTerm]:
     """See `Terms.build`."""
+    if strange := [name for name in knots if name not in terms.columns]:
+        raise TermError(unknown("A name in knots", strange[0], terms.columns))
+    if max_knots is not None and max_knots < 3:
+        raise TermError(f"max_knots must be at least 3; got {max_knots!r}.")
+    sizes = {name: len(columns[name]) for name in terms.columns if name in columns}
+    if len(set(sizes.values())) > 1:
+        raise DataError(f"The columns must have one value a row each; got lengths {sizes}.")
     builder = _Builder(columns, knots, periods, intercept, max_knots)
     makers: dict[type[Term], Any] = {
         Smooth: builder.smooth,

@@ -40,8 +40,8 @@ class _Saved(BuiltTerm):
         out: dict[str, Any] = {"kind": self.kind}
         for item in fields(self):
             value = getattr(self, item.name)
-            if isinstance(value, np.ndarray):
-                value = value.tolist()
+            if isinstance(value, np.ndarray):  # an infinite edge (a periodic covariate) has no JSON number
+                value = [None if isinstance(v, float) and not np.isfinite(v) else v for v in value.tolist()]
             elif isinstance(value, Basis):
                 value = value.to_dict()
             elif item.name == "penalties":
@@ -83,7 +83,8 @@ def from_dict(saved: dict[str, Any]) -> BuiltTerm:
         elif name == "basis":
             value = basis_from_dict(value)
         elif name in ("breaks", "lower", "upper") and value is not None:
-            value = np.array(value, dtype=np.float64)
+            value = np.array([np.nan if v is None else v for v in value], dtype=np.float64)
+            value = np.where(np.isnan(value), -np.inf if name == "lower" else np.inf, value)
         values[name] = _tuples(value)
     return cls(**values)
 

@@ -111,7 +111,8 @@ def _sum(tree: ast.expr) -> tuple[list[Term], bool]:
                 f"Only '- 1' (no intercept) may be subtracted; got '- {_text(part)}'. Leave the term out instead."
             )
         else:
-            inner, more = ([_term(part)], None) if not isinstance(part, ast.BinOp) else _sum(part)
+            nested = isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add | ast.Sub)  # s(a) + (s(b) + s(c))
+            inner, more = _sum(part) if nested else ([_term(part)], None)
             terms.extend(inner)
             intercept = intercept if more is None else intercept and more
     return terms, intercept

@@ -198,6 +198,9 @@ class Terms:
     ) -> list[BuiltTerm]:
         """The terms on these data, one for each smooth (each level of a `by` factor); the intercept is not among them.
 
+        Smooths sum to zero over the rows of `columns` (margins do in `ti`), except `re`, `fs` and those times a `by`
+        that varies; those of a `by` factor over all rows, not over the level's own. So does mgcv.
+
         columns: name → (n,) values.
         knots: covariate → knot values (two end points for cc, ps, cp); a term's own `knots` come first.
         periods: covariate → period, or (low, high); cyclic bases use it unless knots are given.

@@ -126,8 +126,8 @@ def _largest(E: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
 def _null_of_rows(A: np.ndarray) -> np.ndarray:
     """Z (k, k − M) with A Z = 0, by reflections that clear each row up to its last entry.
 
-    Any orthonormal Z gives the same functions; the penalty's scale depends on which, and this is the one mgcv has (up to
-    a few per cent on exactly symmetric knots, where an entry is zero and its sign is rounding).
+    Any orthonormal Z gives the same functions; the penalty's scale depends on which, and this is the one mgcv has
+    (up to a few per cent on exactly symmetric knots, where an entry is zero and its sign is rounding).
     """
     A = A.copy()
     M, k = A.shape
