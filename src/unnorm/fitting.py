@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,12 +13,14 @@ from .data import Observations
 from .domains.base import Domain
 from .errors import CombinationError, InputError, OutsideError, UnnormWarning, unknown
 from .models.base import Model, Unnormalised
+from .models.basis import Basis
 from .normalisers import Normaliser
 from .objectives.base import Objective
 from .objectives.sandwich import ErrorParts
 from .results import Fit
-from .smooths import smooth_part
+from .smooths import penalised_part, smooth_part
 from .solvers.newton import Newton
+from .solvers.penalised import solve_penalised
 from .solvers.smoothing import Smoothing
 
 Outside = Literal["error", "drop"]
@@ -63,7 +66,7 @@ def fit(
     if obs.n == 0:
         raise InputError(f"There are no observations to fit. {' '.join(obs.notes)}".strip())
     model.check(obs)
-    obs, notes = keep_inside(model.domain, obs, outside)
+    obs, notes = keep_inside(model.domain, wrapped(model.domain, obs), outside)
     if normaliser is None:
         normaliser = objective.default_normaliser(obs)
     _require(normaliser, Normaliser, "normaliser", "un.Constant(), un.PerContext(), un.Smooth(...) or un.Fixed(0.0)")
@@ -79,6 +82,8 @@ def fit(
         "normaliser": normaliser.to_dict(),
         "observations": describe(obs),
     }
+    if model.additive and normaliser.terms is None and not objective.by_rows(obs, normaliser):
+        return _fit_penalised(model, obs, objective, normaliser, smoothing, rng, seed, notes, settings)
     if model.additive or normaliser.terms is not None:
         return _fit_smooth(model, obs, objective, normaliser, smoothing, rng, seed, notes, settings)
     if not isinstance(model, Model):
@@ -162,6 +167,69 @@ def _fit_smooth(
     )
 
 
+def _fit_penalised(
+    model: Unnormalised,
+    obs: Observations,
+    objective: Objective,
+    normaliser: Normaliser,
+    smoothing: str | Smoothing,
+    rng: Rng,
+    seed: int | None,
+    notes: tuple[str, ...],
+    settings: dict[str, Any],
+) -> Fit:
+    """Smooth terms in f, and an objective that is not a sum over rows: penalised Newton on the terms' basis."""
+    chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
+    basis, columns = built_basis(model, obs)
+    end = solve_penalised(objective.bind(basis, obs, normaliser, rng), basis, chosen.method, chosen.sp, Newton())
+    beta = end.path.theta
+    solved = end.problem.solution(beta)
+    part = penalised_part(basis, columns, end)
+    return Fit(
+        names=(),
+        estimate=np.zeros(0),
+        nu=solved.nu,
+        nu_se=solved.nu_se,
+        loglik=solved.loglik,
+        value=solved.value,
+        converged=end.path.converged,
+        reason=end.path.reason,
+        iterations=end.path.iterations,
+        n=obs.n,
+        kind=obs.kind,
+        settings={**settings, "solver": chosen.to_dict()},
+        notes=(
+            *obs.notes,
+            *notes,
+            *solved.notes,
+            *model.covariates(obs).notes(obs),
+            *_not_converged(end.path.converged, end.path.reason),
+        ),
+        diagnostics=solved.diagnostics,
+        seed=seed,
+        model=model,
+        obs=obs,
+        backend=obs.backend,
+        errors=None,
+        smooths=part,
+        _covariance=np.zeros((0, 0)),
+    )
+
+
+def built_basis(model: Unnormalised, obs: Observations) -> tuple[Basis, dict[str, np.ndarray]]:
+    """The model's terms built on the data and on points spread evenly over Ω, and the covariates there."""
+    some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, 2000)).astype(int))
+    spread = model.domain.uniform(10 * len(some), np.random.default_rng(0))  # only to place knots and centre terms
+    y = np.concatenate([obs.outcome, spread])
+    at = np.concatenate([np.arange(obs.n), np.repeat(some, 10)])
+    part = model.linear_part(obs, y, at, None)
+    known = model.covariates(obs)
+    periods = {name: known.period(name) for name in part.terms.columns if known.period(name)}
+    knots = getattr(model, "knots", {})
+    built = part.terms.build(part.columns, knots=knots, periods=periods, intercept=True)
+    return Basis(model, obs, tuple(built)), part.columns
+
+
 def _coefficient_names(gam: Any, label: str) -> list[str]:
     span = gam.smoothed.slices[label]
     return list(gam.coefficients)[span.start : span.stop]
@@ -184,6 +252,18 @@ def describe(obs: Observations) -> dict[str, Any]:
         "extra": list(obs.extra),
         "group_names": list(obs.group),
     }
+
+
+def wrapped(domain: Domain, obs: Observations) -> Observations:
+    """Angles brought into one turn, the earlier points of a chain too."""
+    if domain.period is None:
+        return obs
+    context = dict(obs.context)
+    for lag in range(1, obs.lags + 1):
+        before = domain.wrap(obs.previous(lag))
+        suffix = "_prev" if lag == 1 else f"_prev{lag}"
+        context |= {name + suffix: before[:, j] for j, name in enumerate(obs.outcome_names)}
+    return replace(obs, outcome=domain.wrap(obs.outcome), context=context)
 
 
 def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Observations, tuple[str, ...]]:

@@ -13,7 +13,9 @@ from .engine.gam_result import Gam
 from .engine.smoothed import INTERCEPT
 from .errors import InputError, unknown
 from .inference import normal_quantile
+from .models.basis import Basis
 from .objectives.sandwich import ErrorParts
+from .solvers.penalised import PenalisedSolution
 from .terms import from_dict as term_from_dict
 from .terms.base import BuiltTerm, Columns
 
@@ -153,4 +155,27 @@ def smooth_part(
         score=gam.score,
         method=gam.method,
         gam=gam,
+    )
+
+
+def penalised_part(basis: Basis, columns: Columns, end: PenalisedSolution) -> SmoothPart:
+    """The light form of a penalised fit without reference rows: no χ, no intercept."""
+    slices, begin = {}, 0
+    for term in basis.terms:
+        slices[term.label] = slice(begin, begin + term.size)
+        begin += term.size
+    V = end.covariance
+    return SmoothPart(
+        terms=basis.terms,
+        model_labels=tuple(slices),
+        normaliser_labels=(),
+        slices=slices,
+        beta=end.path.theta,
+        errors=ErrorParts(V, V, np.zeros_like(V)),
+        grids={term.label: gam_effects.grid(term, columns) for term in basis.terms},
+        edf={label: float(end.edf[span].sum()) for label, span in slices.items()},
+        sp=dict(zip(end.labels, end.lam.tolist())),
+        table=end.table,
+        score=end.score,
+        method="REML",
     )

@@ -70,7 +70,7 @@ def picture(folder: Path, chain: np.ndarray, nu: np.ndarray, theta: dict[str, fl
     closed = -toy_log_normaliser(theta["theta1"], theta["theta2"], grid)
     right.plot(grid, closed, color="#c05621", lw=1.5, label=r"$-\log\int \exp f_{\hat\theta}(y|x)\,dy$, closed form")
     right.plot(chain[:-1], nu, ".", ms=3, color="#2b5c8a", label=r"$\hat\nu_t$, estimated")
-    right.set(xlabel="$y_{t-1}$", ylabel=r"$\nu$", title="Normalising constants are parameters")
+    right.set(xlabel="$y_{t-1}$", ylabel=r"$\nu$", title="Normalising constants")
     right.legend(frameon=False, fontsize=8)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)

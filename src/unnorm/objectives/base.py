@@ -79,11 +79,14 @@ class Problem(ABC):
 class Objective(ABC):
     """A cost function to be maximised over θ and the normalising constants."""
 
+    def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
+        """Whether smooth terms can go through the additive engine, as rows of a likelihood (`smooth`)."""
+        return False
+
     def smooth(self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: Rng) -> SmoothProblem:
         """The objective as rows of an additive model, for smooth terms in f or χ."""
         raise CombinationError(
-            f"{type(self).__name__} has no smooth terms: use un.Logistic, un.Importance or un.Poisson "
-            "with un.Additive models and un.Smooth normalisers."
+            f"{type(self).__name__} takes no smooth normaliser: use un.Logistic, un.Importance or un.Poisson with it."
         )
 
     @abstractmethod

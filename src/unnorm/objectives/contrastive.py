@@ -88,6 +88,20 @@ class Contrastive(Objective):
         labels = [np.unique(obs.group[name], return_inverse=True)[1] for name in names]
         return np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True)[1].ravel()
 
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "objective": type(self).__name__,
+            "reference": self.reference.to_dict(),
+            "per_point": self.per_point,
+            "total": self.total,
+            "points": None if self.points is None else repr(self.points),
+        }
+
+
+@dataclass(frozen=True)
+class RowContrastive(Contrastive):
+    """An objective that is a sum over rows, Σ ℓ(f + χ + offset)."""
+
     @abstractmethod
     def likelihood(self, drawn: Contrast) -> tuple[RowLikelihood, np.ndarray]:
         """ℓ and the offset of each row."""
@@ -136,6 +150,9 @@ class Contrastive(Objective):
             redraws=None if drawn.scheme.iid or drawn.randomisations > 1 else redraws,
         )
 
+    def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
+        return normaliser.terms is not None or normaliser.layout(obs).size == 1
+
     def smooth(
         self,
         model: Unnormalised,
@@ -146,11 +163,6 @@ class Contrastive(Objective):
     ) -> SmoothProblem:
         rng = generator(rng)
         drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
-        if normaliser.terms is None and normaliser.layout(obs).size != 1:
-            raise CombinationError(
-                f"{type(self).__name__} with smooth terms takes normaliser=un.Smooth(…) or un.Constant(); "
-                f"got {normaliser!r}."
-            )
         seeds = rng.integers(2**63, size=4)
 
         def redraws() -> list[SmoothRows]:
@@ -177,15 +189,6 @@ class Contrastive(Objective):
     @abstractmethod
     def smooth_rows(self, drawn: Contrast) -> SmoothRows:
         """Rows for the additive engine."""
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "objective": type(self).__name__,
-            "reference": self.reference.to_dict(),
-            "per_point": self.per_point,
-            "total": self.total,
-            "points": None if self.points is None else repr(self.points),
-        }
 
 
 def about(drawn: Contrast) -> dict[str, Any]:
@@ -222,7 +225,7 @@ def rows_of(drawn: Contrast, model: Model, offset: np.ndarray, group: np.ndarray
 
 @final
 @dataclass(frozen=True)
-class Logistic(Contrastive):
+class Logistic(RowContrastive):
     """Noise-contrastive divergence: logistic regression of data against reference points, 𝓡^m(θ, ν) of Theorem 7."""
 
     @property
@@ -244,7 +247,7 @@ class Logistic(Contrastive):
 
 @final
 @dataclass(frozen=True)
-class Importance(Contrastive):
+class Importance(RowContrastive):
     """𝓜 with its integrals by importance sampling from q: less efficient than `Logistic` for the same points."""
 
     @property

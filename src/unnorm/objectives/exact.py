@@ -13,12 +13,14 @@ from .._numerics import Rng
 from ..data import Observations
 from ..domains.base import Quadrature
 from ..errors import CombinationError, InputError, UnnormWarning
-from ..models.base import Context, DataTerms, Model
+from ..models.base import Context, DataTerms, Model, Unnormalised
 from ..normalisers import Constant, Layout, Normaliser, PerContext
 from .base import Derivatives, Objective, Problem, Solution
+from .smooth import SmoothProblem, SmoothRows, poisson_rows
 
 QUADRATURE_TOLERANCE = 1e-7  # of log Z, against the rule of twice the order; far below any standard error
 MOST_DOUBLINGS = 5
+MOST_ROWS = 50_000_000  # of the Poisson likelihood with smooth terms
 
 
 @dataclass(frozen=True)
@@ -272,6 +274,31 @@ def _parts(model: Model, obs: Observations, order: int | None) -> tuple[DataTerm
     return model.data_terms(obs.outcome, rows, obs.weights), integrals, obs.weights
 
 
+def _quadrature_rows(obs: Observations, rule: Quadrature) -> SmoothRows:
+    """Σ_t w_t η_t − Σ_t w_t Σ_j W_j exp η_tj as rows, those of one context together; IID data share the nodes."""
+    N, d = rule.points.shape
+    weights, offsets = obs.weights, obs.offsets
+    if obs.has_context:
+        y = np.empty((obs.n, N + 1, d))
+        y[:, 0], y[:, 1:] = obs.outcome, rule.points
+        at = np.repeat(np.arange(obs.n), N + 1)
+        data = np.zeros((obs.n, N + 1), dtype=bool)
+        data[:, 0] = True
+        b = np.concatenate([np.zeros((obs.n, 1)), weights[:, None] * rule.weights], axis=1).ravel()
+        y, data = y.reshape(-1, d), data.ravel()
+        a = np.where(data, np.repeat(weights, N + 1), 0.0)
+        offset = np.repeat(offsets, N + 1)
+    else:
+        y = np.concatenate([obs.outcome, rule.points])
+        at = np.concatenate([np.arange(obs.n), np.zeros(N, dtype=np.intp)])
+        data = np.arange(obs.n + N) < obs.n
+        a = np.concatenate([weights, np.zeros(N)])
+        b = np.concatenate([np.zeros(obs.n), weights.sum() * rule.weights])
+        offset = np.zeros(obs.n + N)
+    response, row_weights = poisson_rows(a, b)
+    return SmoothRows(y, at, data, response, row_weights, offset)
+
+
 @final
 @dataclass(frozen=True)
 class Exact(Objective):
@@ -320,6 +347,30 @@ class Poisson(Objective):
             log_weight = np.log(weights) + obs.offsets
         constant = float(weights @ obs.offsets)
         return PoissonProblem(model, data, integrals, weights, normaliser.layout(obs), log_weight, constant)
+
+    def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
+        return normaliser.terms is not None or normaliser.layout(obs).size == 1
+
+    def smooth(self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> SmoothProblem:
+        """𝓜_χ (eq. 2.6) as Poisson rows: each context's observation, then the nodes of the rule with their weights."""
+        default = model.domain.default_order
+        order = self.order if self.order is not None or default is None else max(12, default // 3)
+        rule = model.domain.quadrature(order)
+        n, nodes = (obs.n if obs.has_context else 1), len(rule.points)
+        if n * nodes > MOST_ROWS:
+            raise InputError(
+                f"Poisson() by quadrature needs {n * nodes:,} rows here ({n:,} contexts × {nodes:,} nodes; the limit "
+                f"is {MOST_ROWS:,}). Pass a smaller order=, or use un.Logistic(…)."
+            )
+        return SmoothProblem(
+            model=model,
+            normaliser=normaliser,
+            obs=obs,
+            family="poisson",
+            rows=_quadrature_rows(obs, rule),
+            iid_points=None,
+            about={"quadrature": rule.rule, "nodes": nodes, "order": order},
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {"objective": "Poisson", "order": self.order}

@@ -23,7 +23,7 @@ from .._numerics import Rng, generator
 from ..contrast import Contrast
 from ..data import Observations
 from ..errors import CombinationError
-from ..models.base import Model, Unnormalised
+from ..models.base import Model
 from ..normalisers import Normaliser, PerContext
 from .base import Derivatives, Problem, Solution
 from .contrastive import Contrastive, about, rows_of
@@ -177,33 +177,6 @@ class Choice(Contrastive):
 
     def default_normaliser(self, obs: Observations) -> Normaliser:
         return PerContext()
-
-    @property
-    def information_equality(self) -> bool:
-        return True
-
-    def likelihood(self, drawn: Contrast) -> Any:
-        raise NotImplementedError  # not a sum over rows: see `problem`
-
-    @property
-    def family(self) -> str:
-        raise NotImplementedError
-
-    def smooth_rows(self, drawn: Contrast) -> Any:
-        raise NotImplementedError
-
-    def smooth(
-        self,
-        model: Unnormalised,
-        obs: Observations,
-        normaliser: Normaliser,
-        rng: Rng = None,
-        drawn: Contrast | None = None,
-    ) -> Any:
-        raise CombinationError(
-            f"{type(self).__name__} has no smooth terms: use objective=un.Logistic(…) with normaliser=un.Smooth(…), "
-            "which estimates the same f."
-        )
 
     @abstractmethod
     def problem(self, model: Model, drawn: Contrast, group: np.ndarray | None) -> ChoiceProblem: ...
