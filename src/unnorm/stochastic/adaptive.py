@@ -1,0 +1,220 @@
+"""A reference that adapts: a mixture of normals fitted to the data by EM, and refitted to the model as it learns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from .._numerics import floats
+from ..domains.base import whole
+from ..errors import InputError
+from ..references.base import BoundReference, Reference, frozen
+from ..references.kernels import BoxNormal
+from ..references.space import refusal, space
+from .traceable import Traceable, box_normal_draw, box_normal_log_density
+
+if TYPE_CHECKING:
+    from ..data import Observations
+    from ..domains import Domain
+
+MOST_POINTS = 20_000  # EM sees at most so many outcomes, spread over the data
+
+
+@final
+@dataclass(frozen=True)
+class GaussianMixture(Reference):
+    """q(y) = ε/|Ω| + (1 − ε) Σ_c w_c N(y; m_c, diag s_c²) truncated to the box Ω, fitted to the outcomes by EM.
+
+    The truncation's constants are exact, so that log q is normalised whatever the fit. `SGD(refresh=…)` refits it to
+    the model.
+
+    Args:
+        components: how many normals.
+        defensive: ε, the share of uniform points; it bounds f − log q above and keeps every corner of Ω in view.
+        scale: the fitted standard deviations are multiplied by this; a reference wider than the data is the safer one.
+        weights, means, sds: the mixture itself, (C,), (C, d), (C, d); fitted where left None.
+
+    Example:
+        >>> import numpy as np
+        >>> import unnorm as un
+        >>> y = np.random.default_rng(1).normal((0.3, 0.6), 0.05, (500, 2))
+        >>> q = GaussianMixture(components=2).bind(un.Box((0, 1), (0, 1)), un.iid(y))
+        >>> bool(q.log_density(y[:5], un.iid(y), np.arange(5)).min() > 0)
+        True
+    """
+
+    components: int = 8
+    defensive: float = 0.1
+    scale: float = 1.2
+    weights: Any = None
+    means: Any = None
+    sds: Any = None
+
+    def __post_init__(self) -> None:
+        whole(self.components, "components", 1)
+        if not 0 < self.defensive < 1:
+            raise InputError(f"defensive must be a share between 0 and 1; got {self.defensive!r}.")
+        if not self.scale > 0:
+            raise InputError(f"scale must be positive; got {self.scale!r}.")
+        given = [value is not None for value in (self.weights, self.means, self.sds)]
+        if any(given) != all(given):
+            raise InputError("GaussianMixture needs all of weights, means and sds, or none of them.")
+        for name in ("weights", "means", "sds"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, frozen(floats(getattr(self, name), name).tolist()))
+
+    def bind(self, domain: Domain, obs: Observations) -> BoundGaussianMixture:
+        shape = space(domain)
+        if shape.sides is None:
+            raise refusal("GaussianMixture", shape, "it needs an interval or a box")
+        if self.weights is not None:
+            w, m, s = (np.asarray(value, dtype=np.float64) for value in (self.weights, self.means, self.sds))
+            if m.shape != (len(w), domain.dim) or s.shape != m.shape or not ((w > 0).all() and (s > 0).all()):
+                raise InputError(
+                    f"weights, means and sds must be positive weights (C,) and arrays (C, {domain.dim}); got shapes "
+                    f"{w.shape}, {m.shape}, {s.shape}."
+                )
+            return BoundGaussianMixture(domain, replace(self, components=len(w)), w / w.sum(), m, s)
+        some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, MOST_POINTS)).astype(np.intp))
+        width = shape.sides[1] - shape.sides[0]
+        w, m, s = em(obs.outcome[some], obs.weights[some], self.components, 1e-3 * width)
+        return BoundGaussianMixture(domain, replace(self, components=len(w)), w, m, s * self.scale)
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> GaussianMixture:
+        return cls(**{key: frozen(value) for key, value in description.items() if key != "reference"})
+
+
+@final
+class BoundGaussianMixture(BoundReference):
+    """The mixture on a given box."""
+
+    def __init__(self, domain: Domain, reference: GaussianMixture, w: np.ndarray, m: np.ndarray, s: np.ndarray) -> None:
+        sides = space(domain).sides
+        assert sides is not None
+        self.domain, self.low, self.high = domain, sides[0], sides[1]
+        self.w, self.m, self.s, self.defensive = w, m, s, reference.defensive
+        self.reference = replace(reference, weights=w, means=m, sds=s)
+        self._edges = np.cumsum(np.concatenate([[self.defensive], (1 - self.defensive) * w]))[:-1]
+
+    @staticmethod
+    def from_saved(description: Mapping[str, Any]) -> GaussianMixture:
+        """The reference in a checkpoint."""
+        return GaussianMixture.from_dict(description)
+
+    @property
+    def cube_dim(self) -> int:
+        return 1 + self.domain.dim
+
+    def _kernel(self, c: int) -> BoxNormal:
+        return BoxNormal(self.low, self.high, self.s[c])
+
+    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        which = np.searchsorted(self._edges, u[:, 0], side="right")
+        y = self.low + u[:, 1:] * (self.high - self.low)
+        for c in range(len(self.w)):
+            rows = np.flatnonzero(which == c + 1)
+            if rows.size:
+                y[rows] = self._kernel(c).from_unit(u[rows, 1:], self.m[c][None], np.zeros(len(rows), dtype=np.intp))
+        return y
+
+    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+        total = np.full(len(y), np.log(self.defensive) - self.domain.log_volume)
+        zero = np.zeros(len(y), dtype=np.intp)
+        for c, weight in enumerate(self.w):
+            part = self._kernel(c).log_density(y, self.m[c][None], zero)
+            total = np.logaddexp(total, np.log1p(-self.defensive) + np.log(weight) + part)
+        return total
+
+    def traceable(self, obs: Observations) -> Traceable:
+        """The same in JAX; all components are evaluated at once."""
+        import jax.numpy as jnp
+        from jax.scipy.special import logsumexp
+
+        log_uniform = float(np.log(self.defensive) - self.domain.log_volume)
+        low, high = self.low, self.high
+        params = {"edges": self._edges, "log_w": np.log1p(-self.defensive) + np.log(self.w), "m": self.m, "s": self.s}
+
+        def from_unit(p: Any, rows: Any, u: Any) -> Any:
+            which = jnp.searchsorted(p["edges"], u[..., 0], side="right")
+            c = jnp.maximum(which - 1, 0)
+            a, b = low.astype(u.dtype), high.astype(u.dtype)
+            y = box_normal_draw(u[..., 1:], p["m"][c], p["s"][c], a, b)
+            return jnp.where((which == 0)[..., None], a + u[..., 1:] * (b - a), y)
+
+        def log_density(p: Any, rows: Any, y: Any) -> Any:
+            a, b = low.astype(y.dtype), high.astype(y.dtype)
+            parts = [p["log_w"][c] + box_normal_log_density(y, p["m"][c], p["s"][c], a, b) for c in range(len(self.w))]
+            return logsumexp(jnp.stack([jnp.full(y.shape[:-1], log_uniform, dtype=y.dtype), *parts]), axis=0)
+
+        return Traceable(1 + self.domain.dim, params, (), from_unit, log_density)
+
+    def refreshed(self, y: np.ndarray, w: np.ndarray, obs: Observations) -> BoundGaussianMixture:
+        """EM from the present mixture on points y with weights w ∝ exp f/q and on the data, half each.
+
+        Where the weights are worth fewer than 200 points only the data are used.
+        """
+        some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, MOST_POINTS // 2)).astype(np.intp))
+        data, mass = obs.outcome[some], obs.weights[some] / obs.weights[some].sum()
+        if w.sum() ** 2 / np.sum(w**2) >= 200:
+            data, mass = np.concatenate([data, y]), np.concatenate([0.5 * mass, 0.5 * w / w.sum()])
+        floor = 1e-3 * (self.high - self.low)
+        scale = self.reference.scale  # pyright: ignore[reportAttributeAccessIssue]
+        start = (self.w, self.m, self.s / scale)
+        new = em(data, mass, len(self.w), floor, start=start, steps=50)
+        spec: GaussianMixture = self.reference  # pyright: ignore[reportAssignmentType]
+        return BoundGaussianMixture(self.domain, spec, new[0], new[1], new[2] * scale)
+
+    def describe(self) -> str:
+        return (
+            f"mixture of {len(self.w)} truncated normals and {100 * self.defensive:g} % uniform points; constants exact"
+        )
+
+
+def em(
+    y: np.ndarray,
+    weight: np.ndarray,
+    components: int,
+    floor: np.ndarray,
+    start: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
+    steps: int = 200,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, means and sds of a diagonal Gaussian mixture, by EM from a k-means++ start (its own seed).
+
+    Each step adds one pseudo-point spread over all the data to every component, so that none collapses.
+    """
+    n, d = y.shape
+    weight = weight / weight.sum()
+    centre = weight @ y
+    spread = np.sqrt(np.maximum(weight @ (y - centre) ** 2, floor**2))
+    components = min(components, n)
+    if start is None:
+        rng = np.random.default_rng(0)
+        m = y[rng.choice(n, p=weight)][None]
+        for _ in range(components - 1):
+            near = np.min(np.sum(((y[:, None] - m) / spread) ** 2, axis=2), axis=1)
+            odds = weight * near
+            m = np.concatenate([m, y[rng.choice(n, p=odds / odds.sum() if odds.sum() > 0 else weight)][None]])
+        w, s = np.full(components, 1 / components), np.tile(spread / components ** (1 / d), (components, 1))
+    else:
+        w, m, s = start
+    prior = 1.0 / max(n, 100)
+    last = -np.inf
+    for _ in range(steps):
+        log_p = np.log(w) - np.sum(np.log(s), axis=1) - 0.5 * np.sum(((y[:, None] - m) / s) ** 2, axis=2)
+        top = log_p.max(axis=1)
+        total = top + np.log(np.sum(np.exp(log_p - top[:, None]), axis=1))
+        value = float(weight @ total)
+        r = weight[:, None] * np.exp(log_p - total[:, None])
+        mass = r.sum(axis=0)
+        m = (r.T @ y + prior * m) / (mass + prior)[:, None]
+        square = np.stack([np.sum(r * (y[:, j, None] - m[:, j]) ** 2, axis=0) for j in range(d)], axis=1)
+        s = np.sqrt(np.maximum((square + prior * spread**2) / (mass + prior)[:, None], floor**2))
+        w = (mass + prior) / (1 + prior * len(mass))
+        if value - last < 1e-7 * (1 + abs(value)):
+            break
+        last = value
+    return w, m, s
