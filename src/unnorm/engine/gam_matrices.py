@@ -52,7 +52,8 @@ def unconditional(fit: Gam) -> inference.Unconditional | None:
     inner = fit.smoothed
     if fit.method not in ("REML", "ML"):
         return None
-    free = np.flatnonzero(inner.estimated)
+    # λ_k = ∞ changes β̂ no more: its derivatives vanish in the limit, wherever short of it the search stopped
+    free = np.flatnonzero(inner.estimated & ~inner.flat)
     if free.size == 0:  # every smoothing parameter is known: nothing to add
         return inference.Unconditional(fit.covariance, inner.edf, np.empty((0, 0)))
     lam, hessian = np.exp(inner.rho), fit.criterion_hessian[np.ix_(free, free)]
