@@ -1,4 +1,4 @@
-"""Data that unnorm simulates itself: the toy chain of the paper (Section 4.1, eq. 4.1) and its closed-form normaliser.
+"""Data that unnorm simulates itself: scanpaths (`unnorm.eye`), and the toy chain of the paper (Section 4.1, eq. 4.1).
 
 p(y_t | y_{t−1}) ∝ exp{θ1 y_t − ½ θ2 (y_t − y_{t−1})²},      y_t ∈ [−1, 1].
 """
@@ -13,6 +13,9 @@ import numpy as np
 
 from ._numerics import Rng, floats, generator
 from .errors import InputError
+from .eye import EyeCurves, eye, eye_truth, simulate_eye
+
+__all__ = ["EyeCurves", "eye", "eye_truth", "simulate_eye", "toy_chain", "toy_log_normaliser"]
 
 
 def toy_chain(
