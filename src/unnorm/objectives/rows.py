@@ -34,6 +34,11 @@ class RowLikelihood(ABC):
     @abstractmethod
     def at(self, eta: np.ndarray) -> RowTerms: ...
 
+    def slopes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ℓ'(η) and −ℓ''(η) alone."""
+        t = self.at(eta)
+        return t.slope, t.curvature
+
 
 @final
 @dataclass(frozen=True)
@@ -44,10 +49,19 @@ class LogisticRows(RowLikelihood):
     w: np.ndarray
 
     def at(self, eta: np.ndarray) -> RowTerms:
-        p = 1 / (1 + np.exp(-np.abs(eta)))
-        p = np.where(eta >= 0, p, 1 - p)
-        value = float(self.w @ (self.z * eta - np.logaddexp(0, eta)))
-        return RowTerms(value, self.w * (self.z - p), self.w * p * (1 - p))
+        small, slope, curvature = self._parts(eta)
+        value = float(self.w @ (self.z * eta - np.maximum(eta, 0.0) - np.log1p(small)))
+        return RowTerms(value, slope, curvature)
+
+    def slopes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._parts(eta)[1:]
+
+    def _parts(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """e^{−|η|}, ℓ', −ℓ'': one exponential, no overflow and no cancellation at either end."""
+        small = np.exp(-np.abs(eta))
+        less = 1.0 / (1.0 + small)  # max(p, 1 − p)
+        p = np.where(eta >= 0, less, small * less)
+        return small, self.w * (self.z - p), self.w * small * less * less
 
 
 @final
@@ -123,19 +137,25 @@ class RowProblem(Problem):
     def _sum(self, values: np.ndarray) -> np.ndarray:
         return np.bincount(self.layout.of, weights=values, minlength=self.layout.size)[: self.layout.size]
 
+    @cached_property
+    def _near(self) -> dict[str, np.ndarray]:
+        """The last ν*: the next θ is near, so that two or three steps from here do, where zero needs eight."""
+        return {}
+
     def nu_star(self, base: np.ndarray) -> np.ndarray:
         """The maximising ν for η = base + ν: Newton in all constants at once, each step bounded (ℓ is concave)."""
         if self.layout.fixed is not None:
             return np.zeros(0)
-        nu = np.zeros(self.layout.size)
+        nu = self._near.get("nu", np.zeros(self.layout.size)).copy()
         for _ in range(200):
-            t = self.likelihood.at(base + nu[self.layout.of])
-            slope, curvature = self._sum(t.slope), self._sum(t.curvature)
-            step = np.clip(slope / np.maximum(curvature, 1e-12), -2.0, 2.0)
+            slope, curvature = self.likelihood.slopes(base + nu[self.layout.of])
+            step = np.clip(self._sum(slope) / np.maximum(self._sum(curvature), 1e-12), -2.0, 2.0)
             nu += step
             if np.max(np.abs(step)) < 1e-11 * (1 + np.max(np.abs(nu))):
                 break
-        return nu
+        if np.isfinite(nu).all():  # a wild trial step must not spoil the next
+            self._near["nu"] = nu
+        return nu.copy()
 
     def eta(self, theta: np.ndarray, nu: np.ndarray) -> np.ndarray:
         constant = self.layout.fixed if self.layout.fixed is not None else nu[self.layout.of]
