@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from ..errors import InputError, unknown
+from .sample import Sample
 
 
 class Basis(ABC):
@@ -98,3 +99,24 @@ def scale_penalties(matrices: tuple[np.ndarray, ...], columns: np.ndarray) -> tu
     scale.penalty)."""
     size = np.abs(columns).sum(axis=1).max() ** 2
     return tuple(S * (size / np.abs(S).sum(axis=0).max()) for S in matrices)
+
+
+def natural(setup: Setup, sample: Sample) -> tuple[np.ndarray, int]:
+    """P (k, k): wiggly functions with XᵀX diagonal and S the identity, then the unpenalised; each group of unit
+    mean square (mgcv's nat.param)."""
+    from scipy.linalg import solve_triangular
+
+    X, (S,), rank = setup.columns, setup.matrices, setup.ranks[0]
+    R = np.linalg.qr(np.sqrt(sample.weights)[:, None] * X, mode="r")
+    half = solve_triangular(R, S, trans=1)
+    D, V = np.linalg.eigh(solve_triangular(R, half.T, trans=1))
+    D, V = D[::-1], V[:, ::-1]
+    P = solve_triangular(R, V)
+    P[:, :rank] /= np.sqrt(D[:rank])
+    null = X @ P[:, rank:]
+    if null.shape[1] > 1:  # by variance over the data; the constant comes last
+        centred = null - sample.mean(null)
+        P[:, rank:] = P[:, rank:] @ np.linalg.eigh((centred * sample.weights[:, None]).T @ centred)[1][:, ::-1]
+    for group in (slice(0, rank), slice(rank, None)):
+        P[:, group] /= np.sqrt(np.mean(sample.mean((X @ P[:, group]) ** 2)))
+    return P, rank

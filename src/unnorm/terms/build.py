@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DataError, TermError, listing, unknown
 from .base import BuiltTerm, Columns, Penalty
-from .basis import Setup, householder, scale_penalties
+from .basis import Setup, householder, natural, scale_penalties
 from .bsplines import cyclic_p_spline, even_knots, p_spline
 from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothTerm
 from .cubic import cubic_regression, cyclic_cubic
@@ -314,7 +314,7 @@ class _Builder:
         levels = levels_of(self.columns, factors[0], what)
         setup = self._tp(names, spec.k, spec.m, spec.knots, what)
         sample = self.sample(names, what)
-        P, rank = _natural(setup, sample)
+        P, rank = natural(setup, sample)
         basis, columns, k = setup.basis.times(P), setup.columns @ P, len(P)
         size = np.abs(columns).sum(axis=1).max() ** 2  # scale_penalties of 0/1 diagonals
         groups = [np.arange(rank)] + [np.array([j]) for j in range(rank, k)]
@@ -482,24 +482,3 @@ def _fixed(spec: Smooth | Tensor, count: int) -> tuple[float | None, ...]:
     if len(sp) != count:
         raise TermError(f"{spec.label}: sp takes {count} value(s), one for each penalty; got {len(sp)}.")
     return sp
-
-
-def _natural(setup: Setup, sample: Sample) -> tuple[np.ndarray, int]:
-    """P (k, k): wiggly functions with XᵀX diagonal and S the identity, then the unpenalised; each group of unit
-    mean square (mgcv's nat.param)."""
-    from scipy.linalg import solve_triangular
-
-    X, (S,), rank = setup.columns, setup.matrices, setup.ranks[0]
-    R = np.linalg.qr(np.sqrt(sample.weights)[:, None] * X, mode="r")
-    half = solve_triangular(R, S, trans=1)
-    D, V = np.linalg.eigh(solve_triangular(R, half.T, trans=1))
-    D, V = D[::-1], V[:, ::-1]
-    P = solve_triangular(R, V)
-    P[:, :rank] /= np.sqrt(D[:rank])
-    null = X @ P[:, rank:]
-    if null.shape[1] > 1:  # by variance over the data; the constant comes last
-        centred = null - sample.mean(null)
-        P[:, rank:] = P[:, rank:] @ np.linalg.eigh((centred * sample.weights[:, None]).T @ centred)[1][:, ::-1]
-    for group in (slice(0, rank), slice(rank, None)):
-        P[:, group] /= np.sqrt(np.mean(sample.mean((X @ P[:, group]) ** 2)))
-    return P, rank

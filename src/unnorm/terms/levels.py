@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import DataError
 from .base import Columns
-from .sample import _column
+from .sample import column_of
 
 Level = str | int | float | bool
 
@@ -17,7 +17,7 @@ Level = str | int | float | bool
 def is_category(columns: Columns, name: str, what: str) -> bool:
     """Whether the column holds text, booleans or other objects (numbers are read as numbers unless `factor(name)`
     is written)."""
-    return _column(columns, name, what).dtype.kind not in "iuf"
+    return column_of(columns, name, what).dtype.kind not in "iuf"
 
 
 def _plain(value: Any) -> Level:
@@ -35,7 +35,7 @@ def _runs(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def levels_of(columns: Columns, name: str, what: str) -> tuple[Level, ...]:
     """The distinct values in sorted order (R's order for numbers; code points for text)."""
-    column = _column(columns, name, what)
+    column = column_of(columns, name, what)
     if column.size == 0:
         raise DataError(f"{what}: the data have no rows.")
     first, _ = _runs(column)
@@ -59,7 +59,7 @@ def level_name(level: object) -> str:
 
 def codes(columns: Columns, name: str, levels: Sequence[Level], what: str) -> np.ndarray:
     """(n,) position of each row's value among the levels, −1 where it is none of them."""
-    column = _column(columns, name, what)
+    column = column_of(columns, name, what)
     if column.size == 0:
         return np.zeros(0, dtype=np.int64)
     first, run = _runs(column)

@@ -45,7 +45,7 @@ class Sample:
 
 def numeric(columns: Columns, name: str, what: str) -> np.ndarray:
     """Column `name` as float64, or an error that says which term wanted it."""
-    column = _column(columns, name, what)
+    column = column_of(columns, name, what)
     if column.dtype.kind not in "iuf":
         kind = {"b": "booleans"}.get(column.dtype.kind, "text or other objects")
         raise DataError(
@@ -55,7 +55,8 @@ def numeric(columns: Columns, name: str, what: str) -> np.ndarray:
     return column.astype(np.float64, copy=False)
 
 
-def _column(columns: Columns, name: str, what: str) -> np.ndarray:
+def column_of(columns: Columns, name: str, what: str) -> np.ndarray:
+    """Column `name` as an array of one value a row; objects that are all numbers become floats."""
     if name not in columns:
         raise DataError(f"{what} needs column {name!r}; the data have {', '.join(map(repr, columns)) or 'none'}.")
     column = np.asarray(columns[name])
