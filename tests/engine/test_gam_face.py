@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 import unnorm as un
-from unnorm.errors import CombinationError, DataError, InputError, TermError, UnnormWarning
+from unnorm.errors import CombinationError, DataError, InputError, NotIdentifiedError, TermError, UnnormWarning
 
 
 def simulate(n=400, seed=0):
@@ -167,6 +167,8 @@ def test_proportions_with_trials_are_sums_of_bernoullis():
     np.testing.assert_allclose(grouped.predict(share).estimate, rows.predict(share).estimate, atol=1e-6)
     successes = z.reshape(40, 5).sum(axis=1)
     assert grouped.loglik == pytest.approx(stats.binom.logpmf(successes, 5, grouped.fitted).sum())
+    with pytest.warns(UnnormWarning, match="each counts as one trial"):
+        un.gam("p ~ s(x, bs='cr', k=8)", share, family="binomial", knots=knots, sp=[1.0])
     assert rows.loglik == pytest.approx(stats.bernoulli.logpmf(z, rows.fitted).sum())
 
 
@@ -263,6 +265,11 @@ def test_missing_rows_are_refused_or_dropped_by_name():
         ({"offset": "g"}, DataError, "offset must be numeric"),
         ({"data": {k: v[:0] for k, v in DATA.items()}}, DataError, "no rows"),
         ({"data": {**DATA, "y": np.full(400, 2.0)}}, DataError, "is 2 in every row"),
+        ({"data": np.ones(9)}, DataError, "bare array"),
+        ({"formula": "y ~ v + w", "data": {**DATA, "w": 2 * DATA["v"]}}, NotIdentifiedError, "tell these terms apart"),
+        ({"sp": [1.0, 2.0]}, InputError, "one value for each of the 1 penalties"),
+        ({"sp": {"s(z)": 1.0}}, InputError, r"'s\(x\)'; got 's\(z\)'"),
+        ({"method": "CV", "groups": "who"}, DataError, "no column 'who'"),
         ({"data": 3}, DataError, "pandas, polars or pyarrow"),
     ],
 )

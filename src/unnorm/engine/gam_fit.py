@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from .._frames import table as as_table
-from ..errors import CombinationError, InputError, unknown
+from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from . import gam_rows
 from .gam_result import Gam
 from .response import response as response_of
@@ -86,8 +89,15 @@ def gam(
     if terms.response in terms.columns:
         raise InputError(f"The response {terms.response!r} is also a covariate of {str(terms)!r}.")
     table = as_table(data)
-    rows = gam_rows.read(table, terms.response, terms.columns, weights, offset, groups, missing, "the formula")
+    rows = gam_rows.read(table, terms.response, terms.columns, weights, offset, groups, missing, "formula")
     distribution.check(rows.y if rows.weights is None else rows.y[rows.weights > 0.0], terms.response)
+    if family == "binomial" and weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):
+        warnings.warn(
+            f"The response {terms.response!r} has proportions but no weights= were given: each counts as one trial. "
+            "Pass the numbers of trials as weights.",
+            UnnormWarning,
+            stacklevel=2,
+        )
     built = terms.build(rows.columns, knots=knots, periods=periods)
     if not built and not terms.intercept:
         raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")

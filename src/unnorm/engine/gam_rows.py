@@ -69,7 +69,7 @@ def read(
         raise InputError(unknown("missing", missing, ("error", "drop")))
     if table.n == 0:
         raise DataError("The table has no rows.")
-    y = numbers(table, response, "the response")
+    y = numbers(table, response, "response")
     read_ = covariates(table, names, what)
     w = None if weights is None else numbers(table, weights, "weights")
     o = None if offset is None else numbers(table, offset, "offset")

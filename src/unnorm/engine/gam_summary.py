@@ -159,7 +159,7 @@ def smoothing(fit: Gam) -> dict[str, np.ndarray]:
             "log_sp": np.array(inner.rho),
             "se": se,
             "lower": np.exp(inner.rho - z * se),
-            "upper": np.exp(inner.rho + z * se),
+            "upper": np.where(inner.flat, np.inf, np.exp(inner.rho + z * se)),
             "state": state,
         }
 
