@@ -70,12 +70,12 @@ class Order:
         return True
 
 
-def arrange(n: int, codes: np.ndarray | None, levels: int, context: Sequence[np.ndarray] | None) -> Order:
-    """The order for `codes` (the level of each row, or None) and the columns that make a context (or None)."""
+def arrange(n: int, codes: np.ndarray | None, levels: int, context: np.ndarray | None) -> Order:
+    """The order for `codes` (the level of each row, or None) and `context` (numbers by first appearance, or None)."""
     from .kernels import counting_sort
 
     if context is not None:
-        ids, count = number([*context, *([codes] if codes is not None else [])])
+        ids, count = (context, int(context.max()) + 1) if codes is None else number([context, codes])
         first = first_rows(ids, count)
         level = np.zeros(count, np.int64) if codes is None else codes[first].astype(np.int64)
         if codes is not None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
-from .blas import single_threaded
+from .._blas import single_threaded
 from .criteria import Criterion, Laplace, Prediction
 from .design import Design, cores, pool
 from .outer import Clock, Found, Problem, smooth
@@ -27,9 +27,10 @@ __all__ = ["INTERCEPT", "Smoothed", "build_design", "fit_many", "smooth_fit"]
 
 
 METHODS = ("REML", "ML", "GCV", "CV")
-_TOLERANCE = 1e-6  # nats: of the criterion, and of the penalised likelihood
-_MANY = 100_000  # rows from which a first fit on some of the contexts pays
-_FEW = 30_000  # rows of that first fit, at least
+_TOLERANCE = 1e-4  # nats that one more step would gain; each step leaves a tenth or less of the last (measured)
+_MANY = 20_000  # rows from which a first fit on some of the contexts pays
+_FEW = 6_000  # rows of that first fit, at least
+_PER_COLUMN = 60  # and for each column
 
 
 def build_design(
@@ -39,6 +40,7 @@ def build_design(
     intercept: bool = True,
     context: np.ndarray | None = None,
     rows: int | None = None,
+    threads: int | None = None,
 ) -> Design:
     """Rows in compact form. `context` (n,): rows of one context share the covariates of context-level terms.
 
@@ -48,7 +50,7 @@ def build_design(
     from .layout import build
 
     with single_threaded():
-        return build(terms, columns, intercept, context, rows)
+        return build(terms, columns, intercept, context, rows, cores() if threads is None else threads)
 
 
 def smooth_fit(
@@ -115,9 +117,10 @@ def _smooth_fit(
         since = time.perf_counter()
         beta, rho = _from_some(problem, criterion, beta, fixed, max_outer)
         clock.add("first fit on some contexts", since)
+    rho_unset = rho is None
     if not free.all():
         rho = np.where(free, 0.0 if rho is None else rho, fixed)
-        if free.any() and start is None and design.rows < _MANY:
+        if free.any() and rho_unset:
             rho = _mixed_start(problem, beta, fixed)
     found = smooth(problem, criterion, beta, rho, _TOLERANCE, max_outer)
     held: tuple[float, np.ndarray, np.ndarray] | None = None
@@ -176,8 +179,9 @@ def _from_some(
     from ..errors import EstimationError
 
     design = problem.design
-    every = max(1, int(design.rows / max(_FEW, design.rows // 20)))
-    if every < 3 or design.levels:
+    least = max(_FEW, _PER_COLUMN * design.size, design.rows // 10)
+    every = design.rows // least
+    if every < 3 or design.levels:  # with levels, p × p algebra is the larger part
         return beta, None
     part, taken = design.take(lambda k, segment: np.arange(0, segment.runs, every))
     rows = problem.rows
@@ -191,7 +195,7 @@ def _from_some(
     try:
         if not problem.free.all():
             start = _mixed_start(small, beta, fixed)
-        found = smooth(small, criterion, beta, start, 1e-3, most)
+        found = smooth(small, criterion, beta, start, 0.05, most)
     except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
         return beta, None
     return found.at.state.beta, found.at.state.rho
@@ -263,13 +267,15 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
     """Independent problems on all cores: each a mapping with `terms` and `columns` (or `design`) and `smooth_fit`'s arguments."""
     threads = cores() if threads is None else threads
 
+    inner = 1 if threads > 1 and len(problems) > 1 else threads
+
     def one(problem: Mapping[str, Any]) -> Smoothed:
         rest = dict(problem)
         design = rest.pop("design", None)
         build = {name: rest.pop(name) for name in ("terms", "columns", "intercept", "context", "rows") if name in rest}
         if design is None:
-            design = build_design(build.pop("terms"), build.pop("columns"), **build)
-        return smooth_fit(design, threads=1 if threads > 1 else None, **rest)
+            design = build_design(build.pop("terms"), build.pop("columns"), threads=inner, **build)
+        return smooth_fit(design, threads=inner, **rest)
 
     if threads <= 1 or len(problems) <= 1:
         return [one(problem) for problem in problems]

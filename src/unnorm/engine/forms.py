@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .arrange import Order, first_rows, number
+from .design import spread
 from .segment import Block, Segment
 from .splines import LocalBasis, local_basis
 
@@ -57,6 +58,7 @@ class Forms:
     level_values: Sequence[object]
     intercept: bool
     rows: int
+    threads: int
     bases: dict[int, LocalBasis | None] = field(default_factory=dict)  # by part number
     errors: dict[str, float] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
@@ -167,15 +169,21 @@ class Forms:
         cell0, i0 = np.zeros(len(here), np.int64), np.zeros(len(here), np.int64)
         polys: list[np.ndarray] = []
         rows = self.order.pick(lo, hi)
-        for b, (n, part, at) in enumerate(here):
-            basis = self.bases[n]
-            assert basis is not None
+
+        def place(b: int, part: Part, basis: LocalBasis) -> None:
             x = np.asarray(self.arrays[self._numeric(self.terms[part.term])[0]], dtype=np.float64)
             x, order = (x[rows], np.empty(0, np.int32)) if isinstance(rows, slice) else (x, rows)
             locate(np.require(x, requirements=("C", "W")), order, basis.breaks, basis.period, u, b)
+
+        tasks = []
+        for b, (n, part, at) in enumerate(here):
+            basis = self.bases[n]
+            assert basis is not None
+            tasks.append((b, part, basis))
             cell0[b] = sum(p.size for p in polys) // 16
             polys.append(basis.poly.ravel())
             i0[b] = block(basis.coefficients @ part.rotation, at).start
+        spread(place, tasks, self.threads)
         return u, cell0, np.concatenate([*polys, np.empty(0)]), i0
 
     def _multipliers(self, here, lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
@@ -216,12 +224,17 @@ class Forms:
             z[:, 0] = 1.0
             block(np.eye(1), slice(0, 1))
             k = 1
+
+        def fill(term: BuiltTerm, pick: np.ndarray, k: int, a: int, b: int) -> None:
+            columns = {name: self.arrays[name][first[a:b]] for name in term.covariates}
+            z[a:b, k : k + pick.size] = term.design(columns)[:, pick]
+
+        tasks = []
         for _, part, at in here:
-            term = self.terms[part.term]
-            for a in range(0, first.size, CHUNK):
-                rows = first[a : a + CHUNK]
-                columns = {name: self.arrays[name][rows] for name in term.covariates}
-                z[a : a + CHUNK, k : k + part.size] = term.design(columns)[:, part.pick]
             block(part.rotation, at)
+            chunk = min(CHUNK, max(256, -(-first.size // self.threads)))
+            for a in range(0, first.size, chunk):
+                tasks.append((self.terms[part.term], part.pick, k, a, min(a + chunk, first.size)))
             k += part.size
+        spread(fill, tasks, self.threads)
         return z

@@ -47,15 +47,16 @@ def _partition(terms: Sequence[BuiltTerm], arrays: dict[str, np.ndarray]) -> _Pa
     return _Partition(name, codes, tuple(arrays[name][first].tolist()), first)
 
 
-def _context_columns(
+def _contexts(
     terms: Sequence[BuiltTerm], arrays: dict[str, np.ndarray], partition: str | None, n: int
-) -> list[np.ndarray] | None:
-    """The covariates of the widest term that takes at most n/4 distinct combinations of them; None if no term does."""
+) -> np.ndarray | None:
+    """The distinct values, numbered, of the widest term that takes at most n/4 of them; None if no term does."""
     wide = [t for t in terms if t.breaks is None and t.factor_levels is None and len(t.covariates) > 1]
     for term in sorted(wide, key=lambda t: -t.size):
         found = [arrays[name] for name in term.covariates if name != partition]
-        if found and number(found, n // 4)[1] > 0:
-            return found
+        ids, count = number(found, n // 4) if found else (None, -1)
+        if count > 0:
+            return ids
     return None
 
 
@@ -135,7 +136,12 @@ def _parts(
 
 
 def build(
-    terms: Sequence[BuiltTerm], columns: Columns, intercept: bool, context: np.ndarray | None, rows: int | None = None
+    terms: Sequence[BuiltTerm],
+    columns: Columns,
+    intercept: bool,
+    context: np.ndarray | None,
+    rows: int | None,
+    threads: int,
 ) -> Design:
     """See `core.build_design`."""
     arrays = {name: np.asarray(columns[name]) for name in {name for term in terms for name in term.covariates}}
@@ -152,7 +158,7 @@ def build(
 
     partition = _partition(terms, arrays)
     levels = len(partition.values)
-    runs_by = _context_columns(terms, arrays, partition.name, n) if context is None else [np.asarray(context)]
+    runs_by = _contexts(terms, arrays, partition.name, n) if context is None else number([np.asarray(context)])[0]
     order = arrange(n, partition.codes, levels, runs_by)
     parts, starts = _parts(terms, partition, arrays, intercept)
     placements = [Placement(-1, np.zeros(1, np.int64), slice(0, 1), np.eye(1))] if intercept else []
@@ -166,7 +172,7 @@ def build(
     constant = {name: order.contexts and order.constant(array) for name, array in arrays.items()}
     if partition.name is not None:
         constant[partition.name] = True
-    forms = Forms(terms, parts, starts, arrays, order, constant, partition.values, intercept, n)
+    forms = Forms(terms, parts, starts, arrays, order, constant, partition.values, intercept, n, threads)
     bounds = np.searchsorted(order.level, np.arange(max(levels, 1) + 1))
     segments = tuple(
         forms.segment(k if levels else None, int(bounds[k]), int(bounds[k + 1])) for k in range(max(levels, 1))

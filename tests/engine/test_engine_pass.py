@@ -1,0 +1,203 @@
+"""The row pass and the leverage pass against dense NumPy, for every form a term can take."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from unnorm.engine import forms
+from unnorm.engine.core import build_design
+from unnorm.engine.families import FAMILIES
+from unnorm.engine.segment import Rows
+from unnorm.terms.parser import parse
+
+N = 1500
+
+
+def table(seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    contexts = 150
+    who = rng.permutation(np.repeat(np.arange(contexts), N // contexts))
+    px, py = rng.uniform(0, 1, contexts), rng.uniform(0, 1, contexts)
+    return {
+        "a": rng.uniform(-1, 2, N),
+        "b": rng.gamma(2.0, 1.0, N),
+        "angle": rng.uniform(-np.pi, np.pi, N),
+        "px": px[who],
+        "py": py[who],
+        "v": rng.normal(size=N),
+        "g": np.array(["u", "v", "w"])[(who % 3)],
+        "h": np.array([f"h{k}" for k in rng.integers(0, 7, N)]),
+        "who": who,
+    }
+
+
+FORMULAS = {
+    "local": "s(a, k=8) + s(b, k=9, bs='cr') + s(angle, bs='cc', k=7)",
+    "context": "s(a, k=8) + s(px, py, k=12) + s(angle, bs='cc', k=7)",
+    "context line": "s(a, k=8) + s(px, py, k=12) + s(px, k=5, bs='cr')",
+    "by number": "s(a, k=8, by=v) + s(b, k=6)",
+    "dense": "s(a, k=6) + s(a, b, k=15) + linear(v)",
+    "tensor": "te(a, b, k=4) + s(angle, bs='cp', k=8)",
+    "random": "s(a, k=6) + s(h, bs='re') + linear(v)",
+    "two factors": "s(a, k=6) + s(h, bs='re') + factor(g)",
+    "levels": "s(a, k=6) + s(b, k=5, by=g) + s(px, py, k=10, by=g) + factor(g)",
+    "two kinds of levels": "s(a, k=5, by=h) + s(b, k=5, by=g)",
+    "factor smooths": "s(a, k=6) + s(b, g, bs='fs', k=5) + s(g, bs='re')",
+    "dense and context": "s(a, b, k=10) + s(px, py, k=10) + s(angle, bs='cc', k=6) + s(h, bs='re')",
+    "ps": "s(a, bs='ps', k=9) + s(v, bs='ps', k=12)",
+}
+
+
+@cache
+def prepared(name: str):
+    """The table, its terms, their compact design and the dense matrix."""
+    data = table()
+    terms = built(FORMULAS[name], data)
+    return data, terms, build_design(terms, data), dense(terms, data)
+
+
+def built(formula: str, data: dict[str, np.ndarray]):
+    return parse(formula).build(data, knots={"angle": (-np.pi, np.pi)} if "angle" in formula else {})
+
+
+def dense(terms, data) -> np.ndarray:
+    return np.column_stack([np.ones(N), *(term.design(data) for term in terms)])
+
+
+def response(family: str, rng: np.random.Generator) -> np.ndarray:
+    return {
+        "binomial": rng.integers(0, 2, N).astype(float),
+        "poisson": rng.poisson(1.0, N).astype(float),
+        "gaussian": rng.normal(size=N),
+    }[family]
+
+
+def moments(family: str, y, eta, w):
+    """ℓ, dℓ/dη, −d²ℓ/dη² and its derivative, written plainly."""
+    if family == "binomial":
+        mu = 1 / (1 + np.exp(-eta))
+        return np.sum(w * (y * eta - np.logaddexp(0, eta))), w * (y - mu), w * mu * (1 - mu), w * mu * (1 - mu) * (1 - 2 * mu)
+    if family == "poisson":
+        mu = np.exp(eta)
+        return np.sum(w * (y * eta - mu)), w * (y - mu), w * mu, w * mu
+    return -0.5 * np.sum(w * (y - eta) ** 2), w * (y - eta), w, 0 * w
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+@pytest.mark.parametrize(
+    ("family", "extras"), [("binomial", False), ("binomial", True), ("poisson", True), ("gaussian", True)]
+)
+def test_pass_is_the_dense_pass(name, family, extras):
+    _, _, design, X = prepared(name)
+    rng = np.random.default_rng(1)
+    y = response(family, rng)
+    weights = rng.uniform(0.2, 3.0, N) if extras else np.ones(N)
+    weights[:5] = 0.0 if extras else 1.0
+    offset = rng.normal(size=N) * 0.3 if extras else np.zeros(N)
+    beta = rng.normal(size=X.shape[1]) * 0.05
+    eta = X @ beta + offset
+    loglik, residual, w, dw = moments(family, y, eta, weights)
+    rows = Rows(design.sort(y), design.sort(weights) if extras else np.empty(0), design.sort(offset) if extras else np.empty(0))
+    flat = design.to_flat(beta)
+    scale = max(design.errors.values(), default=0.0) * 10 + 1e-11  # thin plates in their local form: a stated error
+    np.testing.assert_allclose(design.unsort(design.predict(flat)) + offset, eta, atol=scale * 10, rtol=scale)
+    got, score, cross = design.sweep(rows, FAMILIES[family], flat, 1)
+    expected = X.T @ (w[:, None] * X)
+    np.testing.assert_allclose(got, loglik, rtol=scale)
+    np.testing.assert_allclose(design.to_user(score), X.T @ residual, atol=scale * np.abs(X).max() * N)
+    both = design.to_user(design.to_user(cross.dense()).T).T
+    np.testing.assert_allclose(both, expected, atol=scale * np.abs(expected).max())
+    # two threads, the same numbers
+    again = design.sweep(rows, FAMILIES[family], flat, 2)
+    np.testing.assert_allclose(again[0], got, rtol=1e-12)
+    np.testing.assert_allclose(again[2].dense(), cross.dense(), atol=1e-10 * np.abs(expected).max())
+    # leverages of the penalised hat matrix
+    inverse = cross.plus(design.penalties.blocks(np.ones(design.penalties.count))).plus(
+        [1e-3 * np.eye(b - a) for a, b in zip(design.penalties.starts[:-1], design.penalties.starts[1:])]
+    ).invert()
+    P = design.to_user(design.to_user(inverse.dense()).T).T
+    h = np.einsum("ij,jk,ik->i", X, P, X)
+    hats = np.empty(N)
+    lever = design.leverage(rows, FAMILIES[family], flat, inverse.segment, 1, hats)
+    np.testing.assert_allclose(design.unsort(hats), h, atol=100 * scale * h.max())
+    np.testing.assert_allclose(design.to_user(lever), X.T @ (dw * h), atol=100 * scale * np.abs(X.T @ (dw * h)).max() + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [
+        ("local", {"local"}),
+        ("context", {"local", "context"}),
+        ("context line", {"local", "context"}),
+        ("dense", {"local", "dense"}),
+        ("random", {"local", "factor", "dense"}),
+        ("levels", {"local", "context"}),
+        ("factor smooths", {"local", "context"}),
+    ],
+)
+def test_terms_take_the_form_they_should(name, kinds):
+    assert set(prepared(name)[2].kinds.values()) == kinds
+
+
+def test_contexts_given_found_or_absent_give_the_same_cross_product():
+    data = table()
+    terms = built(FORMULAS["context"], data)
+    rng = np.random.default_rng(2)
+    y = response("binomial", rng)
+    found = []
+    for context in (None, data["who"], 2 * data["who"] + np.arange(N) % 2):
+        design = build_design(terms, data, context=context)
+        rows = Rows(design.sort(y), np.empty(0), np.empty(0))
+        found.append(design.sweep(rows, 0, np.zeros(design.size), 1)[2].dense())
+    np.testing.assert_allclose(found[0], found[1], atol=1e-10)
+    np.testing.assert_allclose(found[0], found[2], atol=1e-10)
+
+
+def test_dense_columns_that_are_not_stored_give_the_same_pass(monkeypatch):
+    data = table()
+    terms = built(FORMULAS["dense and context"], data)
+    rng = np.random.default_rng(3)
+    y, beta = response("binomial", rng), None
+    found = []
+    for store in (forms.STORE, 0):
+        monkeypatch.setattr(forms, "STORE", store)
+        monkeypatch.setattr("unnorm.engine.segment._CHUNK", 200)
+        design = build_design(terms, data)
+        beta = rng.normal(size=design.size) * 0.05 if beta is None else beta
+        rows = Rows(design.sort(y), np.empty(0), np.empty(0))
+        loglik, score, cross = design.sweep(rows, 0, beta, 1)
+        inverse = cross.plus([np.eye(len(cross.shared))]).invert()
+        found.append((loglik, score, cross.dense(), design.leverage(rows, 0, beta, inverse.segment, 1), design.predict(beta)))
+    assert design.segments[0].x.size == 0
+    for a, b in zip(*found):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+
+
+def test_a_part_of_the_runs_is_the_design_of_those_rows():
+    data = table()
+    terms = built(FORMULAS["dense and context"], data)
+    design = build_design(terms, data)
+    part, taken = design.take(lambda k, segment: np.arange(0, segment.runs, 3))
+    beta = np.random.default_rng(4).normal(size=design.size)
+    np.testing.assert_allclose(part.predict(beta), design.predict(beta)[taken], atol=1e-12)
+
+
+def test_no_shape_compiles_anything_new():
+    from unnorm.engine import kernels
+
+    compiled = [kernels.cross_products, kernels.leverages, kernels.predictor, kernels.locate, kernels.cholesky_inverse]
+    counts = []
+    for n, formula in ((900, "s(a, k=8)"), (1200, "s(a, k=5) + s(px, py, k=9) + s(b, k=20)"), (N, FORMULAS["levels"])):
+        data = {name: column[:n] for name, column in table().items()}
+        terms = built(formula, data)
+        design = build_design(terms, data)
+        rows = Rows(design.sort(np.ones(n)), np.empty(0), np.empty(0))
+        loglik, score, cross = design.sweep(rows, 0, np.zeros(design.size), 2)
+        inverse = cross.plus([np.eye(b - a) for a, b in zip(cross.starts[:-1], cross.starts[1:])]).invert()
+        design.leverage(rows, 0, np.zeros(design.size), inverse.segment, 1)
+        design.predict(np.zeros(design.size))
+        counts.append([len(kernel.signatures) for kernel in compiled])
+    assert counts[0] == counts[1] == counts[2]
