@@ -19,7 +19,7 @@ from .objectives.base import Objective
 from .objectives.sandwich import ErrorParts
 from .results import Fit
 from .smooths import penalised_part, smooth_part
-from .solvers.newton import Newton
+from .solvers.newton import Newton, Solver
 from .solvers.penalised import solve_penalised
 from .solvers.smoothing import Smoothing
 
@@ -31,7 +31,7 @@ def fit(
     obs: Observations,
     objective: Objective | None = None,
     normaliser: Normaliser | None = None,
-    solver: Newton | None = None,
+    solver: Solver | None = None,
     smoothing: str | Smoothing = "reml",
     rng: Rng = None,
     outside: Outside = "error",
@@ -43,7 +43,7 @@ def fit(
         obs: from `un.iid`, `un.transitions` or `un.conditional`.
         objective: what is maximised; default `un.Exact()`.
         normaliser: how the constants are represented; default the objective's own.
-        solver: default `un.Newton()`; smooth terms go through the additive engine instead.
+        solver: default `un.Newton()`, or `un.SGD(...)`; smooth terms go through the additive engine instead.
         smoothing: how smoothing parameters are chosen: "reml", "ml", "gcv" (UBRE), "cv", or `un.Smoothing(...)`.
         rng: seed or generator, for objectives that draw reference points.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
@@ -89,11 +89,10 @@ def fit(
     if not isinstance(model, Model):
         raise CombinationError(f"A {type(model).__name__} model has no flat parameters to maximise over.")
     solver = Newton() if solver is None else solver
-    problem, path = solver.solve(objective.bind(model, obs, normaliser, rng))
+    end, path = solver.run(model, obs, objective, normaliser, rng)
     notes = (*notes, *_not_converged(path.converged, path.reason))
-    end = problem.solution(path.theta)
     return Fit(
-        names=problem.names,
+        names=model.names,
         estimate=end.theta,
         nu=end.nu,
         nu_se=end.nu_se,

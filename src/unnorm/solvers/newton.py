@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
+from .._numerics import Rng
+from ..data import Observations
 from ..errors import ConvergenceError, InputError, NoEstimateError, NotIdentifiedError, listing
-from ..objectives.base import Derivatives, Problem
+from ..models.base import Model
+from ..normalisers import Normaliser
+from ..objectives.base import Derivatives, Objective, Problem, Solution
 
 FLAT = 1e-10  # relative to the statistics' own scale: below this a direction changes nothing that floats can see
 NEAR_EDGE = 1e-5  # curvature lost since the start: look whether the maximum is at infinity
@@ -22,6 +26,18 @@ class Path:
     converged: bool
     reason: str
     iterations: int
+
+
+class Solver(Protocol):
+    """Anything that maximises an objective over θ for a model with a flat parameter vector."""
+
+    def run(
+        self, model: Model, obs: Observations, objective: Objective, normaliser: Normaliser, rng: Rng
+    ) -> tuple[Solution, Path]:
+        """The maximum and the way to it."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]: ...
 
 
 @final
@@ -40,6 +56,13 @@ class Newton:
     def __post_init__(self) -> None:
         if not (self.tolerance > 0 and self.max_steps >= 1):
             raise InputError(f"Newton needs tolerance > 0 and max_steps ≥ 1; got {self.tolerance}, {self.max_steps}.")
+
+    def run(
+        self, model: Model, obs: Observations, objective: Objective, normaliser: Normaliser, rng: Rng
+    ) -> tuple[Solution, Path]:
+        """The maximum of the objective's problem."""
+        problem, path = self.solve(objective.bind(model, obs, normaliser, rng))
+        return problem.solution(path.theta), path
 
     def solve(self, problem: Problem) -> tuple[Problem, Path]:
         """The maximum of the problem, refined (finer quadrature) until its accuracy is enough."""

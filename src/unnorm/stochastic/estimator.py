@@ -193,9 +193,8 @@ class Estimator:
         import jax
         import jax.numpy as jnp
 
-        phi = jnp.asarray(phi, dtype=self.dtype)
         xs = self.source.block(seed, first, count)
-        return phi, self.device_data, self.source.constants(), jax.random.key(seed), xs
+        return jnp.asarray(phi, dtype=self.dtype), self.device_data, self.source.constants(), jax.random.key(seed), xs
 
     def gradients(self, phi: np.ndarray, seed: int, count: int, first: int = 0) -> tuple[np.ndarray, np.ndarray, Any]:
         """`count` independent estimates of the likelihood part: values, gradients (count, size), diagnostics."""

@@ -99,7 +99,9 @@ def score_covariance(e: Estimator, phi: np.ndarray, seed: int, most: int = 2000,
 
         compiled, phi = jax.jit(scores), jnp.asarray(phi, dtype=e.dtype)  # pyright: ignore[reportAssignmentType]
         xs = source.block(seed, 0, redraws)
-        g = np.mean([np.asarray(compiled(phi, jax.tree.map(lambda leaf: leaf[j], xs))) for j in range(redraws)], axis=0)
+        structure = jax.tree.structure(xs)
+        each = [jax.tree.unflatten(structure, leaves) for leaves in zip(*jax.tree.leaves(xs))]
+        g = np.mean([np.asarray(compiled(phi, x)) for x in each], axis=0)
     scale = e.W / float(part.obs.weights.sum())
     centred = g - g.mean(axis=0) if shared else g  # shared points add the same constant to every score
     return scale * centred.T @ centred

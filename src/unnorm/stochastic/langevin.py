@@ -20,7 +20,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from ..domains.base import whole
-from ..errors import InputError, UnnormWarning, unknown
+from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from ..references.points import PointScheme
 from .draws import Draws
 from .estimator import Dtype, Estimator, estimator, precision
@@ -92,6 +92,11 @@ class Langevin:
             prior=target.prior,
             dtype=self.dtype,
         )
+        if e.chi.size == e.obs.n > 1:
+            raise CombinationError(
+                "One ν_t for each observation is a posterior that Langevin steps mix badly in. Use "
+                "normaliser=un.Basis(...) or un.Network(...) for χ(x), or un.NUTS, which integrates the ν_t out."
+            )
         mode = SGD(steps=400, batch=self.batch, references=self.references) if self.mode is None else self.mode
         phi = mode.climb(e, rng).phi
         L = whitening(e, phi, seed) if self.precondition else np.ones(e.size)
@@ -127,8 +132,6 @@ class Langevin:
             warnings.warn(note, UnnormWarning, stacklevel=3)
         position = phi + (kept @ L.T if L.ndim == 2 else kept * L)
         nu = position[:, :, e.p :]
-        if e.chi.size == e.obs.n and e.obs.n > 1:
-            nu = nu[:, :, np.argsort(e.position)]
         return Draws(
             e.model.names,
             position[:, :, : e.p],
@@ -147,7 +150,7 @@ class Langevin:
         import jax.numpy as jnp
 
         if self.kernel == "sgld":
-            algorithm = blackjax.sgld(gradient)
+            algorithm: Any = blackjax.sgld(gradient)
         else:
             algorithm = blackjax.sghmc(gradient, self.integration_steps, self.friction)
         h = self.step_size if callable(self.step_size) else (lambda step: self.step_size)
@@ -184,14 +187,8 @@ class Langevin:
             count = min(size, rounds - first)
             begin, length = first * self.thin, count * self.thin
             numbers = np.arange(begin, begin + length, dtype=np.int32).reshape(count, self.thin)
-            xs = [
-                jax.tree.map(
-                    lambda a: np.reshape(a, (count, self.thin, *a.shape[1:])),
-                    source.block(seed + 17 * c, begin, length),
-                )
-                for c in range(self.chains)
-            ]
-            xs = jax.tree.map(lambda *parts: np.stack(parts), *xs)
+            blocks = [source.block(seed + 17 * c, begin, length) for c in range(self.chains)]
+            xs = jax.tree.map(lambda *parts: _rounds(np.stack(parts), self.thin), *blocks)
             (z, bad), path = run(keys, z, data, constants, xs, numbers)
             kept.append(path)
             if int(np.asarray(bad).max()) >= 0:
@@ -200,7 +197,7 @@ class Langevin:
         return path[:, -self.draws :], bad
 
     def _inflation(self, e: Estimator, phi: np.ndarray, L: np.ndarray, G: np.ndarray, seed: int) -> float:
-        """√ of (1 + hσ²/2)/(1 − h/2), σ² the whitened gradient noise at typical draws, averaged over directions of θ."""
+        """√ of (1 + hσ²/2)/(1 − h/2), σ² the whitened gradient noise at typical draws, averaged over directions."""
         if callable(self.step_size) or not self.precondition or self.kernel != "sgld":
             return 1.0
         rng = np.random.default_rng(seed)
@@ -230,6 +227,11 @@ class Langevin:
             "references": self.references,
             "control": self.control,
         }
+
+
+def _rounds(array: np.ndarray, thin: int) -> np.ndarray:
+    """(chains, steps, …) → (chains, rounds, thin, …)."""
+    return array.reshape(array.shape[0], -1, thin, *array.shape[2:])
 
 
 def _gradient(e: Estimator, phi: np.ndarray, L: np.ndarray, G: np.ndarray, control: bool) -> Callable[..., Any]:
@@ -281,9 +283,10 @@ def _diagonal(e: Estimator, phi: np.ndarray, seed: int, probes: int = 32) -> np.
         xs = e.source.block(seed, 0, probes)
         rng = np.random.default_rng(seed)
         total = np.zeros(e.size)
-        for j in range(probes):
+        for x in zip(*jax.tree.leaves(xs)):
             v = rng.choice([-1.0, 1.0], e.size).astype(e.dtype)
-            total += np.asarray(one(jax.tree.map(lambda a: a[j], xs), v), dtype=np.float64)
+            x = jax.tree.unflatten(jax.tree.structure(xs), x)
+            total += np.asarray(one(x, v), dtype=np.float64)
     return np.maximum(-total / probes, 1e-6 * np.abs(total).max() / probes)
 
 

@@ -108,7 +108,7 @@ def compiled_block(e: Estimator, optimiser: Any, precondition: bool) -> Callable
             batch = e.source.draw(constants, key, x)
             (value, health), g = jax.value_and_grad(loss, has_aux=True)(phi, data, batch)
             update, new_state = optimiser.update(P @ g if precondition else g, state, phi)
-            new = optax.apply_updates(phi, update)
+            new: Any = optax.apply_updates(phi, update)
             mass = jnp.where(jnp.isnan(health["mass"]), 1.0, health["mass"])
             fine = jnp.isfinite(value) & jnp.all(jnp.isfinite(new)) & (mass < MASS_LIMIT)
             bad = jnp.where((bad < 0) & ~fine, number, bad)

@@ -1,4 +1,4 @@
-"""`NUTS`: the No-U-Turn sampler on the same posterior with full gradients, its integrals by quadrature: the check on Langevin.
+"""`NUTS`: the No-U-Turn sampler with full gradients, its integrals by quadrature: the check on Langevin.
 
 Under a flat prior, ν integrates out in closed form: ∫ exp(Wν − W e^ν Z) dν ∝ Z^{−W}, so that only θ is sampled, from
 the posterior of the untransformed model, and ν | θ is drawn exactly afterwards (e^ν ~ Gamma(W)/(W Z)). χ(x) has no
@@ -54,8 +54,8 @@ class NUTS:
 
         model, obs, prior = target.model, target.obs, priors(target.prior, target.model)
         chi = chi_of(target.normaliser, obs, model.domain.scalar)
-        layout = getattr(chi, "layout", None)
-        collapse = layout is not None and isinstance(prior.nu, Flat)
+        layout: Any = getattr(chi, "layout", ())  # what ν, ν_t and fixed values have, and χ(x) has not
+        collapse = hasattr(chi, "layout") and isinstance(prior.nu, Flat)
         q = 0 if collapse else chi.size
         seed = int(rng.integers(2**31))
         mode, rule = self._mode(model, obs)
@@ -88,9 +88,9 @@ class NUTS:
         def log_mass(theta: Any) -> Any:
             """log Σ_t w_t e^{o_t} Z_t over the observations that share a ν."""
             rows = log_wo + log_z(theta)
-            size = max(layout.size, 1)  # pyright: ignore[reportOptionalMemberAccess]
-            top = jax.ops.segment_max(rows, layout.of, size)  # pyright: ignore[reportOptionalMemberAccess]
-            return top + jnp.log(jax.ops.segment_sum(jnp.exp(rows - top[layout.of]), layout.of, size))  # pyright: ignore
+            size = max(layout.size, 1)
+            top = jax.ops.segment_max(rows, layout.of, size)
+            return top + jnp.log(jax.ops.segment_sum(jnp.exp(rows - top[layout.of]), layout.of, size))
 
         def log_posterior(phi: Any) -> Any:
             theta, nu = phi[:p], phi[p:]
@@ -116,11 +116,12 @@ class NUTS:
                 return log_posterior(start + L @ z)
 
             keys = jax.random.split(jax.random.key(seed), 3)
-            warm = blackjax.window_adaptation(
-                blackjax.nuts, white, is_mass_matrix_diagonal=True, target_acceptance_rate=self.target_acceptance
+            nuts: Any = blackjax.nuts
+            warm: Any = blackjax.window_adaptation(
+                nuts, white, is_mass_matrix_diagonal=True, target_acceptance_rate=self.target_acceptance
             )
             (_, parameters), _ = warm.run(keys[0], jnp.zeros(p + q), self.warmup)
-            kernel = blackjax.nuts(white, **parameters)
+            kernel: Any = nuts(white, **parameters)
 
             def chain(key: Any, z: Any) -> Any:
                 def step(state: Any, key: Any) -> Any:

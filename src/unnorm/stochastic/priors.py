@@ -1,4 +1,4 @@
-"""log π(θ) and log π(ν): a prior in sampling, a penalty in fitting. They are one thing: a penalised fit is the posterior mode."""
+"""log π(θ) and log π(ν): a prior in sampling, a penalty in fitting; a penalised fit is the posterior mode."""
 
 from __future__ import annotations
 
@@ -98,8 +98,9 @@ class Priors:
 
 def priors(prior: Any, model: Model) -> Priors:
     """What the user gave (None, a prior or a callable for θ, or a mapping with "theta" and "nu") as `Priors`."""
-    given = prior if isinstance(prior, dict) and set(prior) <= {"theta", "nu"} else {"theta": prior}
-    theta, nu = given.get("theta"), given.get("nu")
+    given: dict[str, Any] = prior if isinstance(prior, dict) and set(prior) <= {"theta", "nu"} else {"theta": prior}
+    theta: Any = given.get("theta")
+    nu: Any = given.get("nu")
     if theta is None:
         theta = Flat()
     elif callable(theta) and not isinstance(theta, Prior):

@@ -123,7 +123,7 @@ class SGD:
         converged = trace.drift < 6.0
         reason = trace.stopped or f"{trace.steps} steps"
         if not converged:
-            reason = f"after {trace.steps} steps the averaged iterates still drift, by {trace.drift:.1f} of their standard errors"
+            reason = f"after {trace.steps} steps averaged iterates still drift, by {trace.drift:.1f} standard errors"
         ess = float(np.mean(trace.history["ess"][-max(1, len(trace.history["ess"]) // 4) :]))
         if ess < FAR:
             note = (

@@ -1,4 +1,4 @@
-"""One step's draw: a minibatch of observations and fresh reference points, both unbiased, inside the compiled loop where possible.
+"""One step's draw: a minibatch of observations and fresh reference points, unbiased together.
 
 Observations are put in order once (along their contexts, or along their outcomes for IID data). A stratified batch
 takes one from each of b equal stretches of that order, which is unbiased, costs nothing, and lowers the variance of
@@ -27,7 +27,7 @@ Sampling = Literal["stratified", "iid"]
 
 
 class Batch(NamedTuple):
-    """What one step sees: Σ_i scale_i g_i is unbiased for Σ_t g_t; (r, k) reference points, r = b, or 1 where shared."""
+    """What one step sees: E Σ_i scale_i g_i = Σ_t g_t; (r, k) reference points, r = b, or 1 where shared."""
 
     index: Any  # (b,) positions among the ordered observations
     scale: Any  # (b,)
@@ -162,7 +162,7 @@ class DeviceSource(Source):
 @final
 @dataclass(frozen=True)
 class HostSource(Source):
-    """Reference points by NumPy, a block of steps at a time; step s uses its own generator, so that runs can be resumed."""
+    """Reference points by NumPy, a block of steps at a time; each step has its own generator."""
 
     plan: Plan
     scheme: PointScheme
@@ -209,7 +209,7 @@ class HostSource(Source):
 
 
 def source(reference: BoundReference, obs: Observations, plan: Plan, points: PointScheme | None, dtype: Any) -> Source:
-    """The draws of this reference by this scheme (default: Lattice where there is a map from the unit cube, else IID)."""
+    """The draws of this reference by this scheme (default: Lattice, or IID without a map from the cube)."""
     if points is None:
         points = Lattice() if reference.cube_dim is not None else IID()
     if not isinstance(points, PointScheme):

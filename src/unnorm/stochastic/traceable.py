@@ -1,4 +1,4 @@
-"""References that JAX can draw from inside a compiled loop. The others are drawn on the host, a block of steps at a time."""
+"""References that JAX can draw from inside a compiled loop; others are drawn on the host, a block at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..references.uniform import BoundUniform
 
 @dataclass(frozen=True)
 class Traceable:
-    """q(·|x) in JAX: `params` (arrays, replaced when the reference is refreshed) and `rows` (first axis n, gathered by batch).
+    """q(·|x) in JAX: `params` (replaced when the reference is refreshed), `rows` (first axis n, gathered by batch).
 
     `from_unit(params, rows, u)` takes u of shape (b, k, cube_dim) and gives (b, k, d); `log_density(params, rows, y)`
     gives (b, k).

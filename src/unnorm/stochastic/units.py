@@ -57,7 +57,7 @@ def _(scheme: Lattice, b: int, k: int, d: int, periodic: bool, dtype: Any) -> Un
 
 
 def _shifted(scheme: PointScheme, b: int, k: int, d: int, tent: bool, dtype: Any) -> Units:
-    """One draw of the scheme (without its tent map), moved by one random shift at every step, then folded where `tent`."""
+    """One draw of the scheme (no tent map), moved by one random shift at every step, then folded where `tent`."""
     import jax.numpy as jnp
 
     rank = None if b == 1 else np.arange(b)
