@@ -1,0 +1,85 @@
+"""se² = se_sampling² + se_reference²: each part against what redrawing the points, or the data, does."""
+
+import numpy as np
+import pytest
+
+import unnorm as un
+
+SLOPE = un.ExponentialFamily(lambda y: y, ("a",), un.Interval(0, 1))
+
+
+def _data(rng: np.random.Generator, n: int, a: float = 1.5) -> np.ndarray:
+    return np.log1p(rng.random(n) * np.expm1(a)) / a
+
+
+@pytest.mark.parametrize("objective", [un.Logistic, un.Importance])
+def test_reference_part_is_the_spread_over_redraws(objective) -> None:
+    obs = un.iid(_data(np.random.default_rng(0), 200))
+    fits = [un.fit(SLOPE, obs, objective(un.Uniform(), total=200, points=un.IID()), rng=r) for r in range(120)]
+    spread = np.std([fit.estimate[0] for fit in fits])
+    claimed = np.mean([np.sqrt(fit.errors.reference[0, 0]) for fit in fits])
+    assert claimed == pytest.approx(spread, rel=0.25)
+    nus = np.std([fit.nu[0] for fit in fits])
+    assert nus < np.mean([fit.nu_se[0] for fit in fits])
+
+
+@pytest.mark.parametrize(
+    ("objective", "points"),
+    [
+        (un.Logistic, un.IID()),
+        (un.Importance, un.IID()),
+        (un.Logistic, un.Lattice()),
+        (un.Logistic, un.Stratified()),
+        (un.Importance, un.Lattice()),
+    ],
+    ids=lambda part: repr(part),
+)
+def test_total_and_nu_are_the_spread_over_data_and_points(objective, points) -> None:
+    rng = np.random.default_rng(1)
+    fits = [
+        un.fit(SLOPE, un.iid(_data(rng, 100)), objective(un.Uniform(), total=100, points=points), rng=r)
+        for r in range(150)
+    ]
+    assert np.mean([fit.se[0] for fit in fits]) == pytest.approx(np.std([f.estimate[0] for f in fits]), rel=0.2)
+    assert np.mean([fit.nu_se[0] for fit in fits]) == pytest.approx(np.std([f.nu[0] for f in fits]), rel=0.2)
+
+
+def test_lattice_has_far_less_reference_error_and_says_so() -> None:
+    toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
+    obs = un.transitions(un.datasets.toy_chain(300, 0.5, 5.0, rng=1))
+    exact = un.fit(toy, obs)
+
+    def fits(points):
+        return [
+            un.fit(
+                toy, obs, un.Logistic(un.Uniform(), per_point=10, points=points), un.Smooth("s(y_prev, k=10)"), rng=r
+            )
+            for r in range(12)
+        ]
+
+    for points, claim in ((un.IID(), 0.4), (un.Lattice(), 0.25)):
+        some = fits(points)
+        spread = np.std([fit.estimate for fit in some], axis=0)
+        claimed = np.mean([np.sqrt(np.diag(fit.errors.reference)) for fit in some], axis=0)
+        np.testing.assert_allclose(claimed, spread, rtol=1.2, atol=0.02 * exact.se.max())
+        assert np.all(spread < claim * exact.se)
+    lattice, iid = np.std([f.estimate for f in fits(un.Lattice())], 0), np.std([f.estimate for f in fits(un.IID())], 0)
+    assert np.all(lattice < 0.5 * iid)
+
+
+def test_tidy_shows_the_parts() -> None:
+    fit = un.fit(SLOPE, un.iid(_data(np.random.default_rng(0), 50)), un.Logistic(un.Uniform(), total=200), rng=1)
+    table = fit.tidy()
+    np.testing.assert_allclose(table["se"] ** 2, table["se_sampling"] ** 2 + table["se_reference"] ** 2, rtol=1e-10)
+
+
+def test_clusters_widen_the_errors_of_repeated_data() -> None:
+    """Each observation eight times over: the naive errors are too small by √8, the cluster-robust ones are not."""
+    y = _data(np.random.default_rng(2), 120)
+    once = un.fit(SLOPE, un.iid(y), un.Logistic(un.Uniform(), total=4000), rng=1)
+    table = {"y": np.repeat(y, 8), "who": np.repeat(np.arange(120), 8)}
+    obs = un.iid(table, y="y", group="who")
+    eight = un.fit(SLOPE, obs, un.Logistic(un.Uniform(), total=32000, cluster="who"), rng=1)
+    robust = np.sqrt(eight.errors.robust[0, 0])
+    assert eight.se[0] == pytest.approx(once.se[0] / np.sqrt(8), rel=0.1)
+    assert robust == pytest.approx(once.se[0], rel=0.2)
