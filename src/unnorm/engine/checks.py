@@ -10,6 +10,7 @@ import numpy as np
 from scipy import spatial
 
 NEIGHBOURS = 3  # in two and more dimensions, as in mgcv's k.check
+GRAM = 100_000  # rows that concurvity looks at: it describes how the covariates lie, and needs no more
 SUBSAMPLE = 5000  # rows looked at, as in mgcv's k.check
 
 

@@ -443,18 +443,18 @@ class Gam:
     def index(self, label: str) -> np.ndarray:
         return np.arange(self.smoothed.size)[self.smoothed.slices[label]]
 
-    def gram(self) -> np.ndarray:
-        """XᵀX over the fitted rows, in chunks."""
+    def gram(self, most: int | None = None) -> np.ndarray:
+        """XᵀX over the fitted rows (over `most` evenly spread ones), in chunks."""
         G = np.zeros((self.smoothed.size, self.smoothed.size))
-        for _, X in self.design_chunks():
+        for _, X in self.design_chunks(1 if most is None else -(-self.y.size // most)):
             G += X.T @ X
         return G
 
-    def design_chunks(self) -> Iterator[tuple[slice, np.ndarray]]:
-        """The dense design at the fitted rows, some rows at a time."""
-        for here in _chunks(self.y.size):
-            columns = {name: column[here] for name, column in self.columns.items()}
-            yield here, self._design(columns, here.stop - here.start)
+    def design_chunks(self, step: int = 1) -> Iterator[tuple[slice, np.ndarray]]:
+        """The dense design at every `step`-th fitted row, some rows at a time."""
+        for first in range(0, self.y.size, CHUNK * step):
+            here = slice(first, min(self.y.size, first + CHUNK * step), step)
+            yield here, self._design({name: column[here] for name, column in self.columns.items()}, self.y[here].size)
 
     @cached_property
     def blocks(self) -> list[inference.Block]:

@@ -235,7 +235,7 @@ def _fixed(values: np.ndarray) -> list[str]:
 
 
 def check(fit: Gam, rng: Any) -> checks.Check:
-    """k-index of every smooth (on at most 5,000 rows) and concurvity of every term."""
+    """k-index of every smooth (on at most 5,000 rows) and concurvity of every term (on at most 100,000)."""
     draw = _numerics.generator(rng)
     n = fit.y.size
     rows = np.sort(draw.choice(n, checks.SUBSAMPLE, replace=False)) if n > checks.SUBSAMPLE else np.arange(n)
@@ -264,7 +264,7 @@ def check(fit: Gam, rng: Any) -> checks.Check:
         size = fit.index(label).size
         blocks[label] = slice(start, start + size)
         start += size
-    gram = fit.gram()[np.ix_(order, order)]
+    gram = fit.gram(most=checks.GRAM)[np.ix_(order, order)]
     curved = checks.concurvity(gram, fit.smoothed.beta[order], blocks)
     said = checks.notes(basis, curved)
     k_table = {
