@@ -65,6 +65,13 @@ class Fit:
     smooths: SmoothPart | None = None  # smooth terms of f and χ
     _covariance: np.ndarray | None = None
 
+    def __repr__(self) -> str:
+        parts = (self.settings[part][part] for part in ("model", "objective", "normaliser"))
+        return f"Fit({', '.join(parts)}; n={self.n}{'' if self.converged else ', NOT CONVERGED'}; see .summary())"
+
+    def __str__(self) -> str:
+        return self.summary()
+
     @property
     def theta(self) -> Any:
         """The parameters: names → values, or the energy's own tree (key paths → values without the model)."""
@@ -88,8 +95,19 @@ class Fit:
         return np.sqrt(np.diag(self.covariance))
 
     @property
+    def is_likelihood(self) -> bool:
+        """Whether `loglik` is 𝓛(θ̂); with reference points it is the contrast's own log-likelihood instead."""
+        return self.settings["objective"]["objective"] in ("Exact", "Poisson")
+
+    @property
     def aic(self) -> float:
-        return -2 * self.loglik + 2 * len(self.names)
+        """−2𝓛 + 2 edf; fits with reference points are compared by `ncic`."""
+        if not self.is_likelihood:
+            raise InputError(
+                "AIC needs the likelihood itself, and this fit used reference points: compare by fit.ncic."
+            )
+        edf = len(self.names) if self.smooths is None else float(sum(self.smooths.edf.values())) + len(self.names)
+        return -2 * self.loglik + 2 * edf
 
     def tidy(self, level: float = 0.95) -> Any:
         """A table: term, estimate, se, lower, upper; in the kind of frame that the data came in."""
@@ -114,28 +132,9 @@ class Fit:
 
     def summary(self) -> str:
         """The fit as a text for people."""
-        setting = self.settings
-        lines = [
-            f"{setting['model']['model']} on {setting['model']['domain'].get('domain', '?')}, "
-            f"{self.n} {'transitions' if self.kind == 'transitions' else 'observations'}",
-            f"objective {setting['objective']['objective']}, normaliser {setting['normaliser']['normaliser']}, "
-            f"{'converged' if self.converged else 'NOT CONVERGED'} after {self.iterations} steps ({self.reason})",
-            "",
-            f"{'term':<20} {'estimate':>12} {'se':>10} {'lower':>12} {'upper':>12}",
-        ]
-        se = self.se
-        for name, value, error in zip(self.names, self.estimate, se):
-            low, high = value - 1.959964 * error, value + 1.959964 * error
-            lines.append(f"{name:<20} {value:>12.5g} {error:>10.3g} {low:>12.5g} {high:>12.5g}")
-        if self.nu.size == 1:
-            known = self.nu_se is not None and self.nu_se[0] > 0
-            error = f" (se {self.nu_se[0]:.3g})" if known and self.nu_se is not None else ""
-            lines += ["", f"ν = {self.nu[0]:.5g}{error}"]
-        elif self.nu.size:
-            lines += ["", f"ν: {self.nu.size} constants, from {self.nu.min():.4g} to {self.nu.max():.4g}"]
-        lines.append(f"log-likelihood {self.loglik:.6g}, AIC {self.aic:.6g}")
-        lines += [f"note: {note}" for note in self.notes]
-        return "\n".join(lines)
+        from .summaries import fit_summary
+
+        return fit_summary(self)
 
     @property
     def density(self) -> Density:
