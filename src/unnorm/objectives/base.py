@@ -71,6 +71,10 @@ class Problem(ABC):
         """Whether the objective never falls along `direction`: a certificate that no maximum exists."""
         return False
 
+    def evidence(self, theta: np.ndarray, errors: ErrorParts) -> dict[str, Any]:
+        """What `Fit.advise` reads, as plain numbers: nothing where no reference points were drawn."""
+        return {}
+
     def refined(self, theta: np.ndarray) -> Problem | None:
         """A more accurate version of this problem where its accuracy at θ is not enough; else None."""
         return None

@@ -198,6 +198,7 @@ def about(drawn: Contrast) -> dict[str, Any]:
         "points": repr(drawn.scheme),
         "k": drawn.k,
         "m": int(np.sum(~drawn.z)),
+        "law": drawn.reference.to_dict(),
     }
 
 
@@ -220,6 +221,7 @@ def rows_of(drawn: Contrast, model: Model, offset: np.ndarray, group: np.ndarray
         "iid" if drawn.scheme.iid else type(drawn.scheme).__name__,
         drawn.k is not None,
         group,
+        drawn.log_q,
     )
 
 

@@ -27,6 +27,7 @@ from ..models.base import Model
 from ..normalisers import Normaliser, PerContext
 from .base import Derivatives, Problem, Solution
 from .contrastive import Contrastive, about, rows_of
+from .evidence import choice_evidence
 from .rows import Rows
 from .sandwich import ErrorParts
 
@@ -127,6 +128,12 @@ class ChoiceProblem(Problem):
         errors = ErrorParts(total, total - reference, reference, (), robust)
         nothing = np.zeros(0)
         return Solution(theta, total, nothing, None, value, value, self.notes, dict(self.about), errors)
+
+
+    def evidence(self, theta: np.ndarray, errors: ErrorParts) -> dict[str, Any]:
+        value, score, _, d, _ = self._score(theta)
+        bread = np.linalg.inv(self.derivatives(theta).information)
+        return choice_evidence(self.names, errors, d, value, float(np.sum((score @ bread) * score)))
 
 
 @final

@@ -16,7 +16,8 @@ import numpy as np
 from ..models.base import Model
 from ..normalisers import Layout
 from .base import Derivatives, Problem, Solution
-from .sandwich import Scores, error_parts
+from .evidence import contrast_evidence, variance_parts
+from .sandwich import ErrorParts, Scores, error_parts, penalty
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,14 @@ class RowLikelihood(ABC):
 
     @abstractmethod
     def at(self, eta: np.ndarray) -> RowTerms: ...
+
+    @abstractmethod
+    def take(self, rows: np.ndarray) -> RowLikelihood:
+        """The same for some of the rows."""
+
+    @abstractmethod
+    def more(self, c: float, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ℓ'(η) and −ℓ''(η) of a row had there been c times as many reference points, at the same (θ, ν)."""
 
     def slopes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """ℓ'(η) and −ℓ''(η) alone."""
@@ -56,6 +65,12 @@ class LogisticRows(RowLikelihood):
     def slopes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._parts(eta)[1:]
 
+    def more(self, c: float, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.slopes(eta - np.log(c))  # the log-odds hold log(n/m)
+
+    def take(self, rows: np.ndarray) -> LogisticRows:
+        return LogisticRows(self.z[rows], self.w[rows])
+
     def _parts(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """e^{−|η|}, ℓ', −ℓ'': one exponential, no overflow and no cancellation at either end."""
         small = np.exp(-np.abs(eta))
@@ -77,6 +92,12 @@ class PoissonRows(RowLikelihood):
             mass = np.where(self.b > 0, self.b * np.exp(eta), 0.0)
         return RowTerms(float(self.a @ eta - mass.sum()), self.a - mass, mass)
 
+    def more(self, c: float, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return PoissonRows(self.a, self.b / c).slopes(eta)
+
+    def take(self, rows: np.ndarray) -> PoissonRows:
+        return PoissonRows(self.a[rows], self.b[rows])
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -91,6 +112,7 @@ class Rows:
     scheme: str  # "iid" where reference points are independent draws, else the name of the point scheme
     per_context: bool  # reference points belong to contexts (chains, regressions), or to all data alike (IID)
     group: np.ndarray | None = None  # (n,) cluster of each observation, for robust errors
+    log_q: np.ndarray | None = None  # (N,) log q(y|x)
 
 
 @final
@@ -134,8 +156,9 @@ class RowProblem(Problem):
             return self._statistics
         return self.model.jacobian(theta, self.rows.y, self.rows.arguments)
 
-    def _sum(self, values: np.ndarray) -> np.ndarray:
-        return np.bincount(self.layout.of, weights=values, minlength=self.layout.size)[: self.layout.size]
+    def _sum(self, values: np.ndarray, of: np.ndarray | None = None) -> np.ndarray:
+        of = self.layout.of if of is None else of
+        return np.bincount(of, weights=values, minlength=self.layout.size)[: self.layout.size]
 
     @cached_property
     def _near(self) -> dict[str, np.ndarray]:
@@ -147,19 +170,24 @@ class RowProblem(Problem):
         if self.layout.fixed is not None:
             return np.zeros(0)
         nu = self._near.get("nu", np.zeros(self.layout.size)).copy()
+        likelihood, of = self.likelihood, self.layout.of
         for _ in range(200):
-            slope, curvature = self.likelihood.slopes(base + nu[self.layout.of])
-            step = np.clip(self._sum(slope) / np.maximum(self._sum(curvature), 1e-12), -2.0, 2.0)
+            slope, curvature = likelihood.slopes(base + nu[of])
+            step = np.clip(self._sum(slope, of) / np.maximum(self._sum(curvature, of), 1e-12), -2.0, 2.0)
             nu += step
-            if np.max(np.abs(step)) < 1e-11 * (1 + np.max(np.abs(nu))):
+            moving = np.abs(step) >= 1e-11 * (1 + np.max(np.abs(nu)))
+            left = np.count_nonzero(moving)
+            if not left:
                 break
+            if 4 * left < 3 * len(moving):  # go on with the rows whose constant still moves
+                rows = np.flatnonzero(moving[of])
+                likelihood, of, base = likelihood.take(rows), of[rows], base[rows]
         if np.isfinite(nu).all():  # a wild trial step must not spoil the next
             self._near["nu"] = nu
         return nu.copy()
 
     def eta(self, theta: np.ndarray, nu: np.ndarray) -> np.ndarray:
-        constant = self.layout.fixed if self.layout.fixed is not None else nu[self.layout.of]
-        return self.log_f(theta) + constant + self.rows.offset
+        return self.log_f(theta) + self._nu_rows(nu) + self.rows.offset
 
     def joint_value(self, theta: np.ndarray, nu: np.ndarray) -> float:
         """The objective at any (θ, ν)."""
@@ -201,15 +229,7 @@ class RowProblem(Problem):
         rows, p = self.rows, len(theta)
         t, nu, J, A, cross, d = self._blocks(theta)
         d = np.maximum(d, 1e-300)
-        # Coordinates of the score: (θ, ν) jointly for one ν; θ alone for a fixed one; θ after profiling for many, where
-        # a row's score becomes ℓ' (∂f + dν*/dθ).
-        if self.layout.size == 1:
-            X = np.column_stack([J, np.ones(len(J))])
-            information = np.block([[A, cross.T], [cross, d[:, None]]])
-        elif self.layout.fixed is not None:
-            X, information = J, A
-        else:
-            X, information = J - (cross / d[:, None])[self.layout.of], A - (cross.T / d) @ cross
+        X, information = self._coordinates(J, A, cross, d)
         errors = error_parts(
             Scores(t.slope[:, None] * X, rows.data, rows.unit, rows.randomisation, rows.group),
             information,
@@ -226,6 +246,49 @@ class RowProblem(Problem):
         errors = errors.leading(p)
         notes = (*self.notes, *errors.notes)
         return Solution(theta, errors.total, nu, nu_se, t.value, t.value, notes, dict(self.about), errors)
+
+    def _coordinates(
+        self, J: np.ndarray, A: np.ndarray, cross: np.ndarray, d: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """∂η by row and −H in the coordinates of the score: (θ, ν) jointly for one ν; θ alone for a fixed one; θ after
+        profiling for many, where a row's score becomes ℓ' (∂f + dν*/dθ)."""
+        if self.layout.size == 1:
+            return np.column_stack([J, np.ones(len(J))]), np.block([[A, cross.T], [cross, d[:, None]]])
+        if self.layout.fixed is not None:
+            return J, A
+        return J - (cross / d[:, None])[self.layout.of], A - (cross.T / d) @ cross
+
+    def evidence(self, theta: np.ndarray, errors: ErrorParts) -> dict[str, Any]:
+        rows, p = self.rows, len(theta)
+        t, nu, J, A, cross, d = self._blocks(theta)
+        d = np.maximum(d, 1e-300)
+        eta = self.eta(theta, nu)
+
+        def parts(c: float) -> tuple[np.ndarray, np.ndarray]:
+            """Variances of θ̂ with c times as many IID points: total (had it the information equality), reference."""
+            slope, curvature = self.likelihood.more(c, eta)
+            curvature = np.where(rows.data, curvature, c * curvature)
+            WJ = curvature[:, None] * J
+            here = np.maximum(self._sum(curvature), 1e-300)
+            crossed = np.stack([self._sum(WJ[:, j]) for j in range(p)], axis=1)
+            X, information = self._coordinates(J, J.T @ WJ, crossed, here)
+            r = (slope[:, None] * X)[~rows.data]
+            evenly = rows.scheme != "iid"
+            return variance_parts(information, r, rows.unit[~rows.data], rows.per_context, evenly, c, p)
+
+        ncic = None
+        if self.layout.size <= 1:
+            X, information = self._coordinates(J, A, cross, d)
+            spread = None if self.redraws is None else self._reference_spread(theta, nu, cross, d)
+            scores = Scores(t.slope[:, None] * X, rows.data, rows.unit, rows.randomisation, None)
+            ncic = penalty(scores, information, rows.scheme == "iid", rows.per_context, spread)
+        log_w = None if rows.log_q is None else self.log_f(theta) + self._nu_rows(nu) - rows.log_q
+        return contrast_evidence(
+            self.names, parts, errors, self.information_equality, log_w, rows.data, value=t.value, penalty=ncic
+        )
+
+    def _nu_rows(self, nu: np.ndarray) -> np.ndarray | float:
+        return self.layout.fixed if self.layout.fixed is not None else nu[self.layout.of]
 
     def _reference_spread(self, theta: np.ndarray, nu: np.ndarray, cross: np.ndarray, d: np.ndarray) -> np.ndarray:
         """Σ2: the variance of the reference points' score sum at the estimate, over independent randomisations."""

@@ -67,7 +67,7 @@ def error_parts(
     u, r = scores.value[scores.data], scores.value[~scores.data]
     unit_u, unit_r = scores.unit[scores.data], scores.unit[~scores.data]
     randomisation = scores.randomisation[~scores.data]
-    spread_iid = _iid_spread(r, unit_r, per_context, evenly=not iid_points)
+    spread_iid = iid_spread(r, unit_r, per_context, evenly=not iid_points)
     notes: tuple[str, ...] = ()
     count = int(randomisation.max(initial=1))
     if spread is not None:
@@ -102,7 +102,22 @@ def error_parts(
     return ErrorParts(sampling + reference, sampling, reference, notes, robust)
 
 
-def _iid_spread(r: np.ndarray, unit: np.ndarray, per_context: bool, evenly: bool) -> np.ndarray:
+def penalty(
+    scores: Scores, information: np.ndarray, iid_points: bool, per_context: bool, spread: np.ndarray | None
+) -> float:
+    """tr(Î Ĵ⁻¹) of NCIC (Matsuda, Uehara & Hyvärinen 2021), Î from the scores themselves: no model need be correct.
+
+    `spread`: Σ2 where it was measured on fresh randomisations of the points.
+    """
+    u, r = scores.value[scores.data], scores.value[~scores.data]
+    unit_u, unit_r = scores.unit[scores.data], scores.unit[~scores.data]
+    if spread is None:
+        spread = iid_spread(r, unit_r, per_context, evenly=not iid_points)
+    data = _data_spread(u, unit_u, r, unit_r, per_context)
+    return float(np.trace(np.linalg.solve(information, data + spread)))
+
+
+def iid_spread(r: np.ndarray, unit: np.ndarray, per_context: bool, evenly: bool) -> np.ndarray:
     """Σ2 if the points were IID. Points spread evenly represent q itself: their variance has divisor k, not k − 1."""
     if not per_context:
         centred = r - r.mean(axis=0)

@@ -15,6 +15,8 @@ from ..models.base import LinearPart
 from ..objectives.sandwich import ErrorParts
 from ..objectives.smooth import SmoothProblem, SmoothRows
 from ..terms.base import BuiltTerm
+from .smooth_scores import cross, robust, slopes
+from .smooth_scores import total as total_score
 
 METHODS = ("reml", "ml", "gcv", "ubre", "cv")
 MOST_LINEARISATIONS = 50
@@ -144,10 +146,10 @@ class Smoothing:
         V = np.array(gam.smoothed.Vp)
         nothing = np.zeros_like(V)
         if problem.iid_points is None or not self.reference_error:
-            return ErrorParts(V, V, nothing)
+            return ErrorParts(V, V, nothing, (), robust(problem, gam, V))
         design = gam.smoothed.design
-        slope = np.where(problem.rows.data, 0.0, _slopes(problem, gam.linear_predictor, problem.rows))
-        iid = V @ _cross(design, slope**2) @ V
+        slope = np.where(problem.rows.data, 0.0, slopes(problem.family, gam.linear_predictor, problem.rows))
+        iid = V @ cross(design, slope**2) @ V
         if problem.iid_points:
             reference = iid
         else:
@@ -160,7 +162,7 @@ class Smoothing:
                     gam.terms, part.columns, intercept=True, context=rows.at if problem.obs.has_context else None
                 )
                 eta = again.unsort(again.predict(again.to_flat(gam.smoothed.beta))) + _or_zero(part.offset)
-                sums.append(_total(again, np.where(rows.data, 0.0, _slopes(problem, eta, rows))))
+                sums.append(total_score(again, np.where(rows.data, 0.0, slopes(problem.family, eta, rows))))
             if len(sums) < 2:
                 reference = iid
             else:
@@ -171,8 +173,7 @@ class Smoothing:
         short = np.diag(total) < floor
         if short.any():
             total = total + np.diag(np.where(short, floor - np.diag(total), 0.0))
-        robust = None
-        return ErrorParts(total, total - reference, reference, (), robust)
+        return ErrorParts(total, total - reference, reference, (), robust(problem, gam, V))
 
 
 def _bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -187,35 +188,6 @@ def _belongs(label: str, labels: set[str]) -> bool:
 
 def _or_zero(values: np.ndarray | None) -> np.ndarray | float:
     return 0.0 if values is None else values
-
-
-def _slopes(problem: SmoothProblem, eta: np.ndarray, rows: SmoothRows) -> np.ndarray:
-    """dℓ/dη by row."""
-    mean = 1 / (1 + np.exp(-eta)) if problem.family == "binomial" else np.exp(np.minimum(eta, 700.0))
-    slope = rows.response - mean
-    return slope if rows.weights is None else slope * rows.weights
-
-
-def _cross(design: Any, weights: np.ndarray) -> np.ndarray:
-    """XᵀDX, by the engine's own pass with a Gaussian likelihood whose weights are D."""
-    from ..engine.segment import Rows
-
-    zeros = np.zeros(design.rows)
-    _, _, arrow = design.sweep(
-        Rows(zeros, np.ascontiguousarray(design.sort(weights)), np.empty(0)), 2, np.zeros(design.size)
-    )
-    matrix = arrow.dense()
-    return design.to_user(design.to_user(matrix).T).T
-
-
-def _total(design: Any, values: np.ndarray) -> np.ndarray:
-    """Xᵀv, by the same pass."""
-    from ..engine.segment import Rows
-
-    _, score, _ = design.sweep(
-        Rows(np.ascontiguousarray(design.sort(values)), np.empty(0), np.empty(0)), 2, np.zeros(design.size)
-    )
-    return design.to_user(score)
 
 
 __all__ = ["INTERCEPT", "SmoothSolution", "Smoothing"]

@@ -1,0 +1,118 @@
+"""What a contrast says about itself: how much its reference points cost, how many would do, whether they lie too far off.
+
+With c times as many reference points the log-odds fall by log c, and the reference rows count c times: the variances of
+θ̂ at other k follow from the rows at hand. Points that are not IID are taken to gain as IID points would, which they
+surpass: a stated k is then more than enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .sandwich import ErrorParts, iid_spread
+
+MULTIPLES = tuple(2.0**j for j in range(-4, 9))  # of the present number of reference points
+LIMIT = 1e4  # times as many points: as good as infinitely many
+
+Parts = Callable[[float], tuple[np.ndarray, np.ndarray]]
+
+
+def variance_parts(
+    information: np.ndarray, r: np.ndarray, unit: np.ndarray, per_context: bool, evenly: bool, c: float, p: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """diag S⁻¹ and diag S⁻¹ Σ2 S⁻¹ over the first p coordinates, for c times as many IID points with scores r."""
+    bread = np.linalg.inv(information)
+    reference = bread @ (c * iid_spread(r, unit, per_context, evenly)) @ bread
+    return np.diag(bread)[:p], np.diag(reference)[:p]
+
+
+def contrast_evidence(
+    names: Sequence[str],
+    parts: Parts,
+    errors: ErrorParts,
+    information_equality: bool,
+    log_w: np.ndarray | None,
+    data: np.ndarray,
+    *,
+    value: float,
+    penalty: float | None,
+) -> dict[str, Any]:
+    """The evidence of objectives that are sums over rows; `log_w` is f + χ − log q by row."""
+    total, reference = (np.diag(V)[: len(names)] for V in (errors.total, errors.reference))
+    return {
+        **_costs(names, parts, total, reference, information_equality),
+        **_distance(log_w, data),
+        **_criterion(value, penalty),
+    }
+
+
+def choice_evidence(
+    names: Sequence[str], errors: ErrorParts, d: np.ndarray, value: float, penalty: float
+) -> dict[str, Any]:
+    """The evidence of objectives that compare each observation with its own points; d is (n, k + 1), data first."""
+    total, reference = np.diag(errors.total), np.diag(errors.reference)
+
+    def parts(c: float) -> tuple[np.ndarray, np.ndarray]:
+        return total - reference + reference / c, reference / c
+
+    ahead = np.mean((d[:, :1] > d[:, 1:]) + 0.5 * (d[:, :1] == d[:, 1:]))
+    w = np.exp(d[:, 1:] - d[:, 1:].max(axis=1, keepdims=True))
+    share = float(np.mean(w.sum(axis=1) ** 2 / (w**2).sum(axis=1)) / w.shape[1])
+    return {
+        **_costs(names, parts, total, reference, True),
+        "auc": float(ahead),
+        "effective": share,
+        **_criterion(value, penalty),
+    }
+
+
+def _costs(
+    names: Sequence[str], parts: Parts, total: np.ndarray, reference: np.ndarray, information_equality: bool
+) -> dict[str, Any]:
+    """For each name the reference points' share of the variance at each multiple, and the inflation of its se."""
+    full, iid = parts(1.0)
+    gain = reference / np.maximum(iid, 1e-300)  # what evenly spread points have over IID ones
+
+    def at(c: float) -> tuple[np.ndarray, np.ndarray]:
+        full_c, iid_c = (full, iid / c) if not information_equality else parts(c)
+        sampling = np.maximum(full_c - iid_c, 1e-3 * full_c) if information_equality else total - reference
+        return sampling, gain * iid_c
+
+    shares = []
+    for c in MULTIPLES:
+        sampling, other = at(c)
+        shares.append(other / np.maximum(sampling + other, 1e-300))
+    limit, _ = at(LIMIT)
+    inflation = np.sqrt(np.maximum(total / np.maximum(limit, 1e-300), 1.0))
+    return {
+        "names": list(names),
+        "share": (reference / np.maximum(total, 1e-300)).tolist(),
+        "multiples": list(MULTIPLES),
+        "shares": np.array(shares).tolist(),  # by multiple, then name
+        "inflation": inflation.tolist(),
+    }
+
+
+def _distance(log_w: np.ndarray | None, data: np.ndarray) -> dict[str, Any]:
+    """AUC of the log density ratio between data and reference points, and the effective share of the latter."""
+    if log_w is None:
+        return {"auc": None, "effective": None}
+    w = np.exp(log_w[~data] - log_w[~data].max())
+    return {"auc": auc(log_w, data), "effective": float(w.sum() ** 2 / (w @ w) / len(w))}
+
+
+def auc(score: np.ndarray, data: np.ndarray) -> float:
+    """P(score of an observation > score of a reference point), ties half: the rank-sum statistic."""
+    low, high = np.sort(score[~data]), score[data]
+    below = np.searchsorted(low, high, side="left") + np.searchsorted(low, high, side="right")
+    return float(np.mean(below) / (2 * len(low)))
+
+
+def _criterion(value: float, penalty: float | None) -> dict[str, Any]:
+    """NCIC = −2 𝓡 + 2 tr(Î Ĵ⁻¹)."""
+    if penalty is None:
+        return {"penalty": None, "ncic": None}
+    return {"penalty": penalty, "ncic": -2 * value + 2 * penalty}
