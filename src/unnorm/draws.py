@@ -137,8 +137,8 @@ class Drawer:
             self._cells *= 2
         if error > 100 * TOLERANCE:
             self._warn(
-                f"The density changes too fast for a table of {self._cells:,} cells: draws are off by {error:.1g} in total "
-                "variation. Pass bound= (an upper bound of f) to draw by rejection."
+                f"The density changes too fast for a table of {self._cells:,} cells: draws are off by {error:.1g} in "
+                "total variation. Pass bound= (an upper bound of f) to draw by rejection."
             )
         return f, mass, error
 
@@ -312,7 +312,7 @@ def _lattice(n: int, d: int) -> np.ndarray:
 
 
 def reference_on(domain: Domain, description: Any) -> Proposal | None:
-    """The fitted reference of a saved or living fit as a proposal; None where there is none, or only in the user's code."""
+    """The reference of a fit, saved or not, as a proposal; None where there is none, or only in the user's code."""
     from .errors import UnnormError
     from .references import from_dict
 

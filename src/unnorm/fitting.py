@@ -16,11 +16,12 @@ from .models.base import Model, Unnormalised
 from .models.basis import Basis
 from .normalisers import Normaliser
 from .objectives.base import Objective
-from .objectives.sandwich import ErrorParts
+from .objectives.evidence import later
 from .results import Fit
 from .smooths import penalised_part, smooth_part
 from .solvers.newton import Newton, Solver
 from .solvers.penalised import solve_penalised
+from .solvers.smooth_scores import smooth_evidence
 from .solvers.smoothing import Smoothing
 
 Outside = Literal["error", "drop"]
@@ -111,6 +112,7 @@ def fit(
         obs=obs,
         backend=obs.backend,
         errors=end.errors,
+        evidence=end.evidence,
         _covariance=end.covariance,
     )
 
@@ -137,7 +139,7 @@ def _fit_smooth(
         [i for term in parametric for i in range(*part.slices[term.label].indices(part.beta.size))], dtype=int
     )
     pick = np.ix_(index, index)
-    errors = ErrorParts(end.errors.total[pick], end.errors.sampling[pick], end.errors.reference[pick])
+    errors = end.errors.picked(pick)
     own = np.arange(obs.n)
     nu = part.chi(problem.normaliser_columns(own), obs.n)
     covariate_notes = model.covariates(obs).notes(obs)
@@ -162,6 +164,7 @@ def _fit_smooth(
         backend=obs.backend,
         errors=errors,
         smooths=part,
+        evidence=later(lambda: smooth_evidence(problem, end.gam, end.errors, end.model_labels), 0),
         _covariance=errors.total,
     )
 

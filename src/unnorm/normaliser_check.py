@@ -1,7 +1,7 @@
 """Is χ̂ a normaliser? χ̂(x) against −log ∫ exp f̂(y|x) dy.
 
-The estimate of χ comes from the classifier, the integral from quadrature on f̂ alone. At the truth they agree; where they
-part, χ's terms are too stiff, the smoothing is too strong, or f̂ leaves the data's region.
+The estimate of χ comes from the classifier, the integral from quadrature on f̂ alone. At the truth they agree; where
+they part, χ's terms are too stiff, the smoothing is too strong, or f̂ leaves the data's region.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ GOOD, FAIR = 0.05, 0.2  # rms difference on the log scale: constants known to 5 
 class NormaliserCheck:
     """χ̂(x_t) and −log ∫ exp f̂(y|x_t) dy at some contexts.
 
-    `rms` and `largest` are the differences on the log scale, `level` their mean and `shape` what remains of the rms after
-    it: a level that is off moves nothing but χ; a shape that is off moves f̂ too.
+    `rms` and `largest` are the differences on the log scale, `level` their mean and `shape` what remains of the rms
+    after it: a level that is off moves nothing but χ; a shape that is off moves f̂ too.
     """
 
     chi: np.ndarray = field(repr=False)  # (c,)
@@ -104,7 +104,7 @@ def _verdict(
         return f"{fact}: the constants are known to {100 * np.expm1(max(rms, 1e-12)):.2g} %. Good."
     if free:
         return (
-            f"{fact}. Each ν_t rests on one observation and its own reference points and is noisy by itself, so that the "
+            f"{fact}. Each ν_t rests on one observation and its own reference points and is noisy by itself: the "
             f"scatter of {shape:.2g} says little; the mean difference is {level:.2g}."
         )
     if shape > max(FAIR, 0.5 * spread):

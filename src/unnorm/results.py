@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from . import storage
-from ._numerics import floats
+from ._numerics import Rng, floats
 from ._version import __version__
 from .data import Kind, Observations
 from .density import Density, density_of
@@ -18,6 +18,11 @@ from .errors import InputError, listing
 from .models.base import Model, Unnormalised
 from .objectives.sandwich import ErrorParts
 from .smooths import SmoothPart
+
+if TYPE_CHECKING:
+    from .advice import Advice
+    from .held_out import HeldOut
+    from .normaliser_check import NormaliserCheck
 
 MOST_COVARIANCE = 2000  # parameters; above this a dense covariance is refused
 
@@ -63,6 +68,7 @@ class Fit:
     backend: Any = None
     errors: ErrorParts | None = None  # where reference points were drawn: sampling and reference error apart
     smooths: SmoothPart | None = None  # smooth terms of f and χ
+    evidence: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)  # what `advise` reads, when asked
     _covariance: np.ndarray | None = None
 
     def __repr__(self) -> str:
@@ -109,13 +115,26 @@ class Fit:
         edf = len(self.names) if self.smooths is None else float(sum(self.smooths.edf.values())) + len(self.names)
         return -2 * self.loglik + 2 * edf
 
-    def tidy(self, level: float = 0.95) -> Any:
-        """A table: term, estimate, se, lower, upper; in the kind of frame that the data came in."""
+    @property
+    def covariance_robust(self) -> np.ndarray:
+        """Covariance of θ̂ that allows dependence within clusters: cluster= on the objective."""
+        if self.errors is None or self.errors.robust is None:
+            raise InputError(
+                "There is no cluster-robust covariance: fit with cluster= on the objective, e.g. "
+                'un.Logistic(un.Uniform(), per_point=20, cluster="subject").'
+            )
+        return self.errors.robust
+
+    def tidy(self, level: float = 0.95, robust: bool = False) -> Any:
+        """A table: term, estimate, se, lower, upper; in the kind of frame that the data came in.
+
+        With reference points se_sampling and se_reference too. `robust=True` takes se from `covariance_robust`.
+        """
         from ._frames import to_native
         from .inference import normal_quantile
 
         z = normal_quantile(level)
-        se = self.se
+        se = np.sqrt(np.diag(self.covariance_robust)) if robust else self.se
         parts = {}
         if self.errors is not None:
             both = (("se_sampling", self.errors.sampling), ("se_reference", self.errors.reference))
@@ -182,6 +201,123 @@ class Fit:
             raise InputError("This fit has no smooth terms; its parameters are in `theta` and `tidy()`.")
         return self.smooths
 
+    def advise(self) -> Advice:
+        """What the reference points cost, how many would do, whether they lie too far from the data; and NCIC."""
+        from .advice import advise
+
+        return advise(self.settings["objective"]["objective"], self.diagnostics, self._evidence())
+
+    @property
+    def ncic(self) -> float:
+        """NCIC = −2 𝓡 + 2 tr(Î Ĵ⁻¹) (Matsuda, Uehara & Hyvärinen 2021): compares models on the same reference points."""
+        found = self._evidence().get("ncic")
+        if found is None:
+            remedy = "compare by fit.aic" if self.is_likelihood else "compare by fit.held_out(obs)"
+            raise InputError(
+                "NCIC needs reference points, and a normaliser that does not grow with the data (not PerContext) or none "
+                f"at all (Ranking): {remedy}."
+            )
+        return float(found)
+
+    def _evidence(self) -> Mapping[str, Any]:
+        return self.diagnostics.get("evidence") or ({} if self.evidence is None else self.evidence())
+
+    def check_normaliser(
+        self, contexts: int = 200, obs: Observations | None = None, order: int | None = None
+    ) -> NormaliserCheck:
+        """χ̂(x) (or ν̂_t) against −log ∫ exp f̂(y|x) dy by quadrature: numbers, a verdict, and `.plot()`.
+
+        Args:
+            contexts: at most so many, spread over the data.
+            obs: whose contexts; default those that were fitted (a loaded fit has none).
+            order: of the quadrature rule; default the domain's own.
+        """
+        from .normaliser_check import check_normaliser
+
+        density, own = self.density, obs is None
+        obs = self.obs if obs is None else obs
+        if obs is None:
+            raise InputError("A loaded fit has no observations: pass obs=, e.g. those that were fitted.")
+        chi = self.nu
+        if self.smooths is not None and self.smooths.normaliser_labels and not own:
+            chi = self._chi(self.smooths, obs)
+        free = self.nu.size > 1 and (self.smooths is None or not self.smooths.normaliser_labels)
+        order = self.diagnostics.get("order") if order is None else order
+        return check_normaliser(density, obs, chi, contexts, order, free and not self.is_likelihood)
+
+    def _chi(self, part: SmoothPart, obs: Observations) -> np.ndarray:
+        assert self.model is not None
+        names = dict.fromkeys(name for label in part.normaliser_labels for name in part.term(label).covariates)
+        return part.chi(self.model.covariates(obs).values(names, obs), obs.n)
+
+    def held_out(self, obs: Observations, order: int | None = None) -> HeldOut:
+        """Log-likelihood of new observations, normalised by quadrature, and bits for each against the reference."""
+        from .draws import reference_on
+        from .held_out import held_out
+
+        density = self.density
+        proposal = reference_on(density.domain, self.diagnostics.get("law"))
+        return held_out(density, obs, proposal, self.diagnostics.get("order") if order is None else order)
+
+    def simulate(
+        self,
+        n: int,
+        *,
+        x0: Any = None,
+        x: Any = None,
+        chains: int | None = None,
+        bound: float | None = None,
+        rng: Rng = None,
+    ) -> Any:
+        """Draws from the fitted p(y|x), as a table of the data's kind.
+
+        IID: n outcomes. Regressions: n outcomes for each row of `x`. Chains: n steps of each, with columns `chain` and
+        `step`, the starting points first, so that `un.transitions(table, y=…, order="step", group="chain")` reads them.
+
+        Args:
+            n: as above.
+            x0: the first points of each chain, in the order of time; default drawn from the observed contexts.
+            x: covariates: a table or name → values; of chains, one value, one a chain or one a step.
+            chains: how many; default as many as `x0` has.
+            bound: an upper bound of f, for rejection; default estimated, and checked at every draw.
+            rng: seed or generator.
+        """
+        from ._frames import to_native
+        from .draws import reference_on
+        from .simulate import Shape, simulated
+
+        density = self.density
+        shape = Shape.of(self.kind, self.settings["observations"], self._needed())
+        proposal = reference_on(density.domain, self.diagnostics.get("law"))
+        found = simulated(
+            density, shape, n, x0=x0, x=x, chains=chains, bound=bound, proposal=proposal, observed=self.obs, rng=rng
+        )
+        return to_native(found.columns, self.backend)
+
+    def _needed(self) -> tuple[str, ...] | None:
+        """The columns that f's terms read, through the user's own covariates too; None where f is a function."""
+        if self.smooths is None or not self.smooths.model_labels or isinstance(self.model, Model):
+            return None
+        own = {one.name: one.needs for one in getattr(self.model, "covariate_objects", ())}
+        names = [name for label in self.smooths.model_labels for name in self.smooths.term(label).covariates]
+        for name in names:  # grows as it goes
+            names += [need for need in own.get(name, ()) if need not in names]
+        return tuple(names)
+
+    def plot(self, terms: Any = None, ax: Any = None, level: float = 0.95) -> Any:
+        """Intervals of the parameters, or the effects of smooth terms with bands and maps.
+
+        Args:
+            terms: labels of the effects to draw; default all of f.
+            ax: where to draw; with one term, or parameters only. Returns the Axes, or (Figure, axes) for many panels.
+            level: of the intervals.
+        """
+        from . import plots
+
+        if self.smooths is None or not self.smooths.model_labels or (terms is None and isinstance(self.model, Model)):
+            return plots.intervals(self.names, self.estimate, self.se, level, ax)
+        return plots.effects(self.smooths, terms, level, ax)
+
     def likelihood_ratio(self, smaller: Fit) -> NestedTest:
         """Test of a model nested in this one, fitted to the same observations."""
         from scipy.stats import chi2
@@ -213,7 +349,7 @@ class Fit:
             "kind": self.kind,
             "settings": self.settings,
             "notes": list(self.notes),
-            "diagnostics": dict(self.diagnostics),
+            "diagnostics": {**self.diagnostics, "evidence": dict(self._evidence())},
             "seed": self.seed,
         }
         arrays = {"estimate": self.estimate, "nu": self.nu}
@@ -223,6 +359,8 @@ class Fit:
             arrays["covariance"] = self._covariance
         if self.errors is not None:
             arrays |= {"errors.sampling": self.errors.sampling, "errors.reference": self.errors.reference}
+            if self.errors.robust is not None:
+                arrays["errors.robust"] = self.errors.robust
         if self.smooths is not None:
             about["smooths"], more = self.smooths.save()
             arrays |= more
@@ -272,7 +410,8 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
 def _errors(arrays: Mapping[str, np.ndarray]) -> ErrorParts | None:
     if "errors.sampling" not in arrays or "covariance" not in arrays:
         return None
-    return ErrorParts(arrays["covariance"], arrays["errors.sampling"], arrays["errors.reference"])
+    robust = arrays.get("errors.robust")
+    return ErrorParts(arrays["covariance"], arrays["errors.sampling"], arrays["errors.reference"], (), robust)
 
 
 def new_observations(kind: Kind, y: Any, x: Any, about: Mapping[str, Any]) -> Observations:

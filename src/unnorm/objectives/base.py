@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +41,7 @@ class Solution:
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
     errors: ErrorParts | None = None  # where reference points were drawn: sampling and reference error apart
+    evidence: Callable[[], dict[str, Any]] | None = None  # what `Fit.advise` reads, worked out when asked for
 
 
 class Problem(ABC):
@@ -82,6 +84,18 @@ class Problem(ABC):
 
 class Objective(ABC):
     """A cost function to be maximised over θ and the normalising constants."""
+
+    def sharing(self, model: Unnormalised, obs: Observations, normaliser: Normaliser) -> tuple[Any, ...] | None:
+        """What reference points are drawn from and how: objectives that say the same can share them. None for none."""
+        return None
+
+    def draw(self, model: Unnormalised, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Any:
+        """The labelled rows, for objectives that contrast data with reference points."""
+        raise CombinationError(f"{type(self).__name__} draws no reference points.")
+
+    def holding(self, drawn: Any) -> Objective:
+        """The same objective on points that were drawn already."""
+        raise CombinationError(f"{type(self).__name__} draws no reference points.")
 
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
         """Whether smooth terms can go through the additive engine, as rows of a likelihood (`smooth`)."""

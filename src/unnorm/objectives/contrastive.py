@@ -7,8 +7,8 @@ and 3.4). Importance: Σ_i w_i (f + χ) − Σ_j w_j exp(f + χ)/(k q), the Pois
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, replace
-from typing import Any, final
+from dataclasses import dataclass, field, replace
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..errors import CombinationError, InputError
 from ..models.base import Model, Unnormalised
 from ..normalisers import Constant, Layout, Normaliser
 from ..references import IID, Lattice
-from ..references.base import Reference
+from ..references.base import BoundReference, Reference
 from ..references.points import PointScheme
 from .base import Objective, Problem
 from .rows import LogisticRows, PoissonRows, RowLikelihood, RowProblem, Rows
@@ -45,6 +45,7 @@ class Contrastive(Objective):
     total: int | None = None
     points: PointScheme | None = None
     cluster: str | tuple[str, ...] | None = None
+    held: Contrast | None = field(default=None, init=False, repr=False, compare=False)  # points drawn already
 
     def __post_init__(self) -> None:
         if not isinstance(self.reference, Reference):
@@ -62,11 +63,10 @@ class Contrastive(Objective):
 
     def draw(self, model: Unnormalised, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Contrast:
         """The labelled rows."""
+        if self.held is not None:
+            return self.held
         bound = self.reference.bind(model.domain, obs)
-        scheme = self.points
-        if scheme is None:
-            evenly = normaliser is not None and normaliser.low_discrepancy and bound.cube_dim is not None
-            scheme = Lattice() if evenly else IID()
+        scheme = self.scheme(bound, normaliser)
         per_point, total = self.per_point, self.total
         if per_point is None and total is None:
             raise InputError(
@@ -74,6 +74,22 @@ class Contrastive(Objective):
                 + ("per_point=20." if obs.has_context else f"total={20 * obs.n}.")
             )
         return contrast(obs, bound, scheme, per_point=per_point, total=total, rng=rng)
+
+    def scheme(self, bound: BoundReference, normaliser: Normaliser | None) -> PointScheme:
+        """How the points are drawn: as asked, or evenly where the normaliser and the reference allow it."""
+        if self.points is not None:
+            return self.points
+        evenly = normaliser is not None and normaliser.low_discrepancy and bound.cube_dim is not None
+        return Lattice() if evenly else IID()
+
+    def sharing(self, model: Unnormalised, obs: Observations, normaliser: Normaliser) -> tuple[Any, ...] | None:
+        bound = self.reference.bind(model.domain, obs)
+        return self.reference, self.per_point, self.total, self.scheme(bound, normaliser)
+
+    def holding(self, drawn: Contrast) -> Self:
+        same = replace(self)
+        object.__setattr__(same, "held", drawn)
+        return same
 
     def clusters(self, obs: Observations) -> np.ndarray | None:
         """(n,) cluster labels, or None."""

@@ -1,4 +1,4 @@
-"""What a contrast says about itself: how much its reference points cost, how many would do, whether they lie too far off.
+"""What a contrast says about itself: what its reference points cost, how many would do, whether they lie too far off.
 
 With c times as many reference points the log-odds fall by log c, and the reference rows count c times: the variances of
 θ̂ at other k follow from the rows at hand. Points that are not IID are taken to gain as IID points would, which they
@@ -8,6 +8,7 @@ surpass: a stated k is then more than enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,17 @@ from .sandwich import ErrorParts, iid_spread
 MULTIPLES = tuple(2.0**j for j in range(-4, 9))  # of the present number of reference points
 LIMIT = 1e4  # times as many points: as good as infinitely many
 
+MOST_KEPT = 2e7  # numbers that a fit may hold on to for the sake of `advise`
+
 Parts = Callable[[float], tuple[np.ndarray, np.ndarray]]
+
+
+def later(work: Callable[[], dict[str, Any]], size: float) -> Callable[[], dict[str, Any]]:
+    """`work` done once, when first asked for; at once where its arrays are too large to be kept."""
+    if size > MOST_KEPT:
+        done = work()
+        return lambda: done
+    return cache(work)
 
 
 def variance_parts(
@@ -81,18 +92,20 @@ def _costs(
         sampling = np.maximum(full_c - iid_c, 1e-3 * full_c) if information_equality else total - reference
         return sampling, gain * iid_c
 
-    shares = []
+    limit = np.maximum(at(LIMIT)[0], 1e-300)
+    shares, inflations = [], []
     for c in MULTIPLES:
         sampling, other = at(c)
         shares.append(other / np.maximum(sampling + other, 1e-300))
-    limit, _ = at(LIMIT)
-    inflation = np.sqrt(np.maximum(total / np.maximum(limit, 1e-300), 1.0))
+        inflations.append(np.sqrt(np.maximum((sampling + other) / limit, 1.0)))
+    inflation = np.sqrt(np.maximum(total / limit, 1.0))
     return {
         "names": list(names),
         "share": (reference / np.maximum(total, 1e-300)).tolist(),
         "multiples": list(MULTIPLES),
         "shares": np.array(shares).tolist(),  # by multiple, then name
         "inflation": inflation.tolist(),
+        "inflations": np.array(inflations).tolist(),
     }
 
 

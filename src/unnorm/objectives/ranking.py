@@ -27,7 +27,7 @@ from ..models.base import Model
 from ..normalisers import Normaliser, PerContext
 from .base import Derivatives, Problem, Solution
 from .contrastive import Contrastive, about, rows_of
-from .evidence import choice_evidence
+from .evidence import choice_evidence, later
 from .rows import Rows
 from .sandwich import ErrorParts
 
@@ -127,8 +127,8 @@ class ChoiceProblem(Problem):
         reference = bread @ (centred.T @ centred / (len(sums) - 1)) @ bread
         errors = ErrorParts(total, total - reference, reference, (), robust)
         nothing = np.zeros(0)
-        return Solution(theta, total, nothing, None, value, value, self.notes, dict(self.about), errors)
-
+        evidence = later(lambda: self.evidence(theta, errors), self.rows.y.size + self.shift.size * len(theta))
+        return Solution(theta, total, nothing, None, value, value, self.notes, dict(self.about), errors, evidence)
 
     def evidence(self, theta: np.ndarray, errors: ErrorParts) -> dict[str, Any]:
         value, score, _, d, _ = self._score(theta)

@@ -16,7 +16,7 @@ import numpy as np
 from ..models.base import Model
 from ..normalisers import Layout
 from .base import Derivatives, Problem, Solution
-from .evidence import contrast_evidence, variance_parts
+from .evidence import contrast_evidence, later, variance_parts
 from .sandwich import ErrorParts, Scores, error_parts, penalty
 
 
@@ -245,7 +245,8 @@ class RowProblem(Problem):
             nu_se = np.sqrt(np.diag(errors.total)[p:])
         errors = errors.leading(p)
         notes = (*self.notes, *errors.notes)
-        return Solution(theta, errors.total, nu, nu_se, t.value, t.value, notes, dict(self.about), errors)
+        evidence = later(lambda: self.evidence(theta, errors), rows.y.size + J.size)
+        return Solution(theta, errors.total, nu, nu_se, t.value, t.value, notes, dict(self.about), errors, evidence)
 
     def _coordinates(
         self, J: np.ndarray, A: np.ndarray, cross: np.ndarray, d: np.ndarray

@@ -14,6 +14,7 @@ with score u_t and reference scores r_tj (ν profiled out), g_t = u_t + Σ_j r_t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,11 @@ class ErrorParts:
         """The first p coordinates."""
         robust = None if self.robust is None else self.robust[:p, :p]
         return ErrorParts(self.total[:p, :p], self.sampling[:p, :p], self.reference[:p, :p], self.notes, robust)
+
+    def picked(self, index: Any) -> ErrorParts:
+        """The coordinates in `index`, as np.ix_ makes it."""
+        robust = None if self.robust is None else self.robust[index]
+        return ErrorParts(self.total[index], self.sampling[index], self.reference[index], self.notes, robust)
 
 
 def sum_by(values: np.ndarray, label: np.ndarray, size: int) -> np.ndarray:

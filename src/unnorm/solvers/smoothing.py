@@ -13,7 +13,7 @@ from ..engine.smoothed import INTERCEPT
 from ..errors import InputError, unknown
 from ..models.base import LinearPart
 from ..objectives.sandwich import ErrorParts
-from ..objectives.smooth import SmoothProblem, SmoothRows
+from ..objectives.smooth import SmoothProblem
 from ..terms.base import BuiltTerm
 from .smooth_scores import cross, robust, slopes
 from .smooth_scores import total as total_score

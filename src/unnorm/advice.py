@@ -1,0 +1,160 @@
+"""`Fit.advise`: what the reference points cost, how many would do, and whether they lie where the data are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+TARGET = 0.05  # of the variance: the se is then 2.5 % above what infinitely many points would give
+SEPARATED = 0.99  # area under the ROC curve at which the classifier tells data from reference points at a glance
+FEW_EFFECTIVE = 0.02  # share of the reference points that carry the integrals
+
+
+@final
+@dataclass(frozen=True)
+class Advice:
+    """What a fit's reference points say about themselves; `print(advice)` gives sentences.
+
+    `share`: of each parameter's (or term's) variance, the reference points' part. `needed`: the number of points that
+    brings the largest share below 5 %. `inflation`: each standard error relative to infinitely many points.
+    """
+
+    objective: str
+    reference: str | None = None
+    points: str | None = None
+    unit: str | None = None  # "per_point" or "total": what `count` and `needed` are numbers of
+    count: int | None = None
+    share: Mapping[str, float] | None = None
+    inflation: Mapping[str, float] | None = None
+    needed: int | None = None
+    auc: float | None = None  # P(f − log q is larger at an observation than at a reference point)
+    effective: float | None = None  # effective share of the reference points, (Σ w)²/(m Σ w²), w = exp(f + χ − log q)
+    penalty: float | None = None  # tr(Î Ĵ⁻¹)
+    ncic: float | None = None
+    too_far: bool = False
+    sentences: tuple[str, ...] = ()
+
+    @property
+    def worst(self) -> float | None:
+        """The largest share."""
+        return max(self.share.values()) if self.share else None
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]) -> Advice:
+    """From what the fit knows of its points (`about`) and what they cost (`evidence`)."""
+    if "m" not in about:
+        how = f" ({about['quadrature']})" if "quadrature" in about else ""
+        return Advice(
+            objective,
+            sentences=(f"No reference points were used: the integrals are computed{how}. Nothing to advise.",),
+        )
+    unit, count = ("total", about["m"]) if about["k"] is None else ("per_point", about["k"])
+    known = {"reference": about["reference"], "points": about["points"], "unit": unit, "count": int(count)}
+    if not evidence:
+        text = "This combination of model and objective does not say what its reference points cost."
+        return Advice(objective, **known, sentences=(text,))
+    names = evidence["names"]
+    share = dict(zip(names, evidence["share"]))
+    inflation = dict(zip(names, evidence["inflation"]))
+    wanted = needed(evidence["multiples"], evidence["shares"], int(count), least=1 if unit == "per_point" else 10)
+    auc, effective = evidence["auc"], evidence["effective"]
+    too_far = bool((auc or 0.0) > SEPARATED or (effective is not None and effective < FEW_EFFECTIVE))
+    first = (
+        f"{objective} against {about['reference']}, {about['points']}, {unit}={count:,}"
+        + (f" ({about['m']:,} points in all)" if unit == "per_point" else "")
+        + "."
+    )
+    sentences = [first, _cost(share, inflation)]
+    wider = 0.0 if wanted is None else _wider(evidence["multiples"], evidence["inflations"], wanted / int(count))
+    sentences.append(_number(max(share.values()), wanted, int(count), unit, about["points"], wider))
+    sentences.append(_distance(auc, effective, too_far))
+    if evidence["ncic"] is not None:
+        sentences.append(
+            f"NCIC {evidence['ncic']:.6g} (penalty {evidence['penalty']:.3g}): the smaller the better, among models "
+            "fitted to the same observations and reference points (un.compare)."
+        )
+    return Advice(
+        objective,
+        **known,
+        share=share,
+        inflation=inflation,
+        needed=wanted,
+        auc=auc,
+        effective=effective,
+        penalty=evidence["penalty"],
+        ncic=evidence["ncic"],
+        too_far=too_far,
+        sentences=tuple(sentences),
+    )
+
+
+def needed(multiples: Any, shares: Any, count: int, least: int) -> int | None:
+    """The number of points at which the largest share falls to `TARGET`, between multiples on the log scale."""
+    worst = np.max(np.asarray(shares, dtype=float), axis=1)
+    c = np.asarray(multiples, dtype=float)
+    above = np.flatnonzero(worst > TARGET)
+    if above.size == 0:
+        return max(least, int(np.ceil(count * c[0])))
+    last = int(above[-1])
+    if last + 1 == len(c):
+        return None
+    x, y = np.log(c[last : last + 2]), np.log(np.maximum(worst[last : last + 2], 1e-12))
+    at = np.exp(x[0] + (np.log(TARGET) - y[0]) * (x[1] - x[0]) / (y[1] - y[0]))
+    return max(least, int(np.ceil(count * at)))
+
+
+def _wider(multiples: Any, inflations: Any, c: float) -> float:
+    """How much above its limit the widest standard error is with c times as many points."""
+    worst = np.max(np.asarray(inflations, dtype=float), axis=1)
+    return float(np.interp(np.log(c), np.log(np.asarray(multiples, dtype=float)), worst)) - 1.0
+
+
+def _cost(share: Mapping[str, float], inflation: Mapping[str, float]) -> str:
+    most = max(share, key=lambda name: share[name])
+    widest = max(inflation, key=lambda name: inflation[name])
+    return (
+        f"The reference points are at most {100 * share[most]:.2g} % of the variance ({most}); standard errors are up to "
+        f"{100 * (inflation[widest] - 1):.2g} % above those of infinitely many points ({widest})."
+    )
+
+
+def _number(worst: float, wanted: int | None, count: int, unit: str, points: str, wider: float) -> str:
+    iid = points.startswith("IID")
+    law = "" if iid else " at most, by the law of IID points, which evenly spread ones surpass"
+    if wanted is None:
+        return (
+            "Not even 256 times as many points would bring that below 5 %: take a reference nearer to the data, or "
+            "points=un.Lattice()."
+        )
+    if worst > TARGET:
+        other = "" if not iid else " points=un.Lattice() may do it at the present number."
+        return f"To bring that below 5 %, take {unit}={wanted:,}{law}.{other}"
+    if wanted <= count / 2:
+        return (
+            f"That is enough; {unit}={wanted:,} would keep it below 5 %, with standard errors up to "
+            f"{100 * wider:.2g} % above the limit."
+        )
+    return "That is enough."
+
+
+def _distance(auc: float | None, effective: float | None, too_far: bool) -> str:
+    facts = []
+    if auc is not None:
+        pairs = f"in {100 * auc:.3g} % of pairs"
+        facts.append(f"the fitted log-odds are higher at an observation than at a reference point {pairs}")
+    if effective is not None:
+        facts.append(f"{100 * effective:.2g} % of the reference points are effective")
+    text = " and ".join(facts)
+    text = text[:1].upper() + text[1:]
+    if too_far:
+        return (
+            f"{text}: the reference is too far from the data. Take one that is nearer (un.Gaussian, un.StepKernel, "
+            "un.Empirical, fitted to the data), mixed with a little un.Uniform()."
+        )
+    return f"{text}: near enough."
