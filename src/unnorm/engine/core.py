@@ -135,7 +135,8 @@ def _smooth_fit(
         warnings.warn(found.reason, UnnormWarning, stacklevel=3)
     result = _result(problem, criterion, found, given, method if free.any() else "fixed", saturated, null_loglik)
     if held is not None:
-        result = replace(result, score=held[0], gradient=held[1], hessian=held[2])
+        flat = free & (np.abs(np.diag(held[2])) < 1e-3) & (np.abs(held[1]) < 1e-3)
+        result = replace(result, score=held[0], gradient=held[1], hessian=held[2], flat=flat)
     clock.seconds["fit"] = time.perf_counter() - began
     return result
 
@@ -264,20 +265,25 @@ def _degrees(design: Design, penalties: Penalties, inverse: Any, lam: np.ndarray
 
 
 def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = None) -> list[Smoothed]:
-    """Independent problems on all cores: each a mapping with `terms` and `columns` (or `design`) and `smooth_fit`'s arguments."""
-    threads = cores() if threads is None else threads
+    """Independent problems, as many at a time as there are cores; the results in order.
 
+    Each problem is a mapping with `design`, or `terms` and `columns` (and `intercept`, `context`, `rows`), and the arguments of
+    `smooth_fit`. `terms` may be a function of `columns` (`spec.build`), which is then called by the worker.
+    """
+    threads = cores() if threads is None else threads
     inner = 1 if threads > 1 and len(problems) > 1 else threads
 
     def one(problem: Mapping[str, Any]) -> Smoothed:
         rest = dict(problem)
         design = rest.pop("design", None)
-        build = {name: rest.pop(name) for name in ("terms", "columns", "intercept", "context", "rows") if name in rest}
         if design is None:
-            design = build_design(build.pop("terms"), build.pop("columns"), threads=inner, **build)
+            terms, columns = rest.pop("terms"), rest.pop("columns")
+            options = {name: rest.pop(name) for name in ("intercept", "context", "rows") if name in rest}
+            built = terms(columns) if callable(terms) else terms
+            design = build_design(built, columns, threads=inner, **options)
         return smooth_fit(design, threads=inner, **rest)
 
-    if threads <= 1 or len(problems) <= 1:
-        return [one(problem) for problem in problems]
     with single_threaded():
+        if threads <= 1 or len(problems) <= 1:
+            return [one(problem) for problem in problems]
         return list(pool(threads).map(one, problems))

@@ -1,0 +1,296 @@
+"""The additive engine side by side with mgcv: `python benchmarks/engine.py` (`--quick`: without gam and by=subject).
+
+Four cases on ../shared/bench (or simulated chains where that is absent): (1) one subject, (2) all subjects pooled, (3) each subject by
+itself, (4) by=subject on every term. R and unnorm take turns in one process each; what is printed are medians and their ratio.
+`--cold` times whole processes, from the shell's start to the written result. `--scale` goes to 10⁷ rows and reports memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+DATA = HERE.parent.parent / "shared" / "bench"
+FORMULA = "cls ~ s(delta, k=10) + s(dcenter, k=40) + s(px, py, k=40) + s(angle, bs='cc', k=20)"
+BY = (
+    "cls ~ s(delta, k=10, by=subject) + s(dcenter, k=40, by=subject) + s(px, py, k=40, by=subject)"
+    " + s(angle, bs='cc', k=20, by=subject)"
+)
+KNOTS = {"angle": (-np.pi, np.pi)}
+COLUMNS = ("subject", "cls", "delta", "dcenter", "angle", "px", "py")
+CASES = {"bam": "1. one subject", "pooled": "2. pooled", "each": "3. subjects one by one", "by": "4. by=subject"}
+
+
+# ---- data ----
+
+
+def chains() -> list[np.ndarray]:
+    """Fixations (m, 2) of each subject, as measured or simulated."""
+    path = DATA / "eye_fixations.csv"
+    if path.exists():
+        table = np.genfromtxt(path, delimiter=",", names=True)
+        return [np.stack([rows["x"], rows["y"]], axis=1) for s in np.unique(table["subject"]) if (rows := table[table["subject"] == s]).size]
+    rng = np.random.default_rng(0)
+    out = []
+    for m in np.linspace(600, 2000, 14).astype(int):
+        at = np.zeros((m, 2))
+        for t in range(1, m):
+            while True:  # short horizontal steps, drawn to the centre
+                new = 0.85 * at[t - 1] + rng.normal(size=2) * (4.0, 2.5)
+                if abs(new[0]) < 10 and abs(new[1]) < 7.5:
+                    break
+            at[t] = new
+        out.append(at)
+    return out
+
+
+def rows_of(chain: np.ndarray, subject: float, rng: np.random.Generator, k: int = 20) -> dict[str, np.ndarray]:
+    """Logistic rows: each transition and k uniform reference points."""
+    before, m = chain[:-1], len(chain) - 1
+    x, y = rng.uniform(-10, 10, (m, k + 1)), rng.uniform(-7.5, 7.5, (m, k + 1))
+    x[:, 0], y[:, 0] = chain[1:, 0], chain[1:, 1]
+    px, py = np.repeat(before[:, 0], k + 1), np.repeat(before[:, 1], k + 1)
+    x, y = x.ravel(), y.ravel()
+    cls = np.zeros((m, k + 1))
+    cls[:, 0] = 1
+    values = (np.full(x.size, subject), cls.ravel(), np.hypot(x - px, y - py), np.hypot(x, y), np.arctan2(y - py, x - px), px, py)
+    return dict(zip(COLUMNS, values))
+
+
+def pooled() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(1)
+    parts = [rows_of(chain, float(s + 1), rng) for s, chain in enumerate(chains())]
+    return {name: np.concatenate([part[name] for part in parts]) for name in COLUMNS}
+
+
+def one_subject() -> dict[str, np.ndarray]:
+    path = DATA / "eye_rows_subject10.csv.gz"
+    if path.exists():
+        table = np.genfromtxt(path, delimiter=",", names=True)
+        return {name: np.ascontiguousarray(table[name]) for name in COLUMNS}
+    return rows_of(chains()[9], 10.0, np.random.default_rng(1))
+
+
+def write(table: dict[str, np.ndarray], path: Path) -> None:
+    np.stack([table[name] for name in COLUMNS]).tofile(path)  # column by column, as R reads it
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    return dict(zip(COLUMNS, np.fromfile(path).reshape(len(COLUMNS), -1)))
+
+
+# ---- the two sides ----
+
+
+class R:
+    """An R process that waits."""
+
+    def __init__(self, path: Path) -> None:
+        self.process = subprocess.Popen(
+            ["Rscript", str(HERE / "engine.R"), str(path), ",".join(COLUMNS)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._line()
+
+    def _line(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def seconds(self, what: str) -> float:
+        assert self.process.stdin is not None
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+        return float(self._line())
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def unnorm_fit(case: str, table: dict[str, np.ndarray]) -> list:
+    """[(edf, deviance), …]."""
+    import unnorm as un
+
+    options = {"family": "binomial", "method": "REML", "knots": KNOTS}
+    if case == "each":
+        from unnorm.engine.core import fit_many
+        from unnorm.terms.parser import parse
+
+        spec = parse(FORMULA)
+        order = np.flatnonzero(np.diff(table["subject"])) + 1
+        problems = []
+        for rows in np.split(np.arange(table["subject"].size), order):
+            part = {name: column[rows[0] : rows[-1] + 1] for name, column in table.items()}
+            problems.append({"terms": lambda c: spec.build(c, knots=KNOTS), "columns": part, "y": part["cls"], "family": "binomial"})
+        return [(float(fit.edf.sum()), fit.deviance) for fit in fit_many(problems)]
+    if case == "by":
+        table = {**table, "subject": table["subject"].astype(int).astype(str)}
+    fit = un.gam(BY if case == "by" else FORMULA, table, **options)
+    return [(float(fit.smoothed.edf.sum()), fit.deviance)]
+
+
+def unnorm_seconds(case: str, table: dict[str, np.ndarray]) -> tuple[float, float]:
+    """(wall, processor) seconds."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    unnorm_fit(case, table)
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+# ---- what is printed ----
+
+
+def compare(label: str, theirs: list[float], ours: list[float], cpu: list[float] | None = None, against: str = "bam") -> None:
+    a, b = statistics.median(theirs), statistics.median(ours)
+    processor = f" (processor {statistics.median(cpu):.3f})" if cpu else ""
+    print(f"{label:36s} {against} {a:9.3f} s   unnorm {b:8.3f} s{processor}   ratio {a / b:7.1f}", flush=True)
+
+
+def warm(quick: bool, reps: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        small, large = one_subject(), pooled()
+        write(small, Path(folder) / "small.bin")
+        write(large, Path(folder) / "large.bin")
+        for case, table, file in (("bam", small, "small"), ("pooled", large, "large"), ("each", large, "large")):
+            r = R(Path(folder) / f"{file}.bin")
+            unnorm_seconds(case, table)  # the first call loads compiled code
+            theirs, ours, cpu = [], [], []
+            for _ in range(reps):
+                theirs.append(r.seconds("each" if case == "each" else "bam"))
+                wall, processor = unnorm_seconds(case, table)
+                ours.append(wall)
+                cpu.append(processor)
+            compare(f"{CASES[case]} ({table['cls'].size} rows)", theirs, ours, cpu)
+            if case == "bam" and not quick:
+                compare("   the same, against gam REML", [r.seconds("gam")], ours, against="gam")
+            r.close()
+        unnorm_seconds("by", large)
+        ours = [unnorm_seconds("by", large) for _ in range(reps)]
+        if quick:
+            print(f"{CASES['by']:36s} unnorm {statistics.median(w for w, _ in ours):8.3f} s", flush=True)
+        else:
+            r = R(Path(folder) / "large.bin")
+            compare(CASES["by"], [r.seconds("by")], [w for w, _ in ours], [c for _, c in ours])
+            r.close()
+
+
+def cold(quick: bool, reps: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        write(one_subject(), Path(folder) / "small.bin")
+        write(pooled(), Path(folder) / "large.bin")
+        caches = Path(folder) / "cache"
+        for case in CASES:
+            file = Path(folder) / f"{'small' if case == 'bam' else 'large'}.bin"
+            theirs, ours, empty = [], [], []
+            us = [sys.executable, str(HERE / "engine.py"), "--one", case, str(file), str(Path(folder) / "ours.json")]
+            them = ["Rscript", str(HERE / "engine.R"), str(file), ",".join(COLUMNS)]
+            them += [case if case != "pooled" else "bam", str(Path(folder) / "theirs.txt")]
+            for rep in range(1 if case == "by" else reps):
+                if case != "by" or not quick:
+                    theirs.append(_process(them))
+                shutil.rmtree(caches, ignore_errors=True)
+                environment = {**os.environ, "NUMBA_CACHE_DIR": str(caches)}
+                if rep == 0:
+                    empty.append(_process(us, environment))
+                _process(us, environment)
+                ours.append(_process(us, environment))
+            if theirs:
+                compare(f"{CASES[case]}, whole process", theirs, ours)
+            print(f"{'':36s} with an empty compilation cache: {empty[0]:.2f} s", flush=True)
+
+
+def _process(command: list[str], environment: dict[str, str] | None = None) -> float:
+    since = time.perf_counter()
+    subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - since
+
+
+def scale() -> None:
+    """Seconds and peak bytes per row at 10⁶ and 10⁷ rows, each in its own process."""
+    for rows in (1_000_000, 10_000_000):
+        command = [sys.executable, str(HERE / "engine.py"), "--rows", str(rows)]
+        print(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip(), flush=True)
+
+
+def _memory(what: str) -> int:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(what):
+            return int(line.split()[1]) * 1024
+    raise OSError(f"/proc/self/status has no {what}")
+
+
+def one_scale(rows: int) -> None:
+    from unnorm.engine.core import build_design, smooth_fit
+    from unnorm.terms.parser import parse
+
+    rng = np.random.default_rng(2)
+    long = np.concatenate(chains())
+    chain = long[rng.integers(0, len(long) - 1, rows // 21)[:, None] + np.arange(2)]  # pairs of successive fixations
+    chain[:, 0] += rng.normal(scale=1e-3, size=(len(chain), 2))  # contexts are all different
+    table = {name: np.empty(21 * len(chain)) for name in COLUMNS}
+    for a in range(0, len(chain), 20_000):
+        part = chain[a : a + 20_000]
+        both = np.concatenate([part[:, 0], part[-1:, 1]])
+        piece = rows_of(both, 1.0, rng)
+        x, y = part[:, 1, 0], part[:, 1, 1]
+        piece["delta"][::21] = np.hypot(x - part[:, 0, 0], y - part[:, 0, 1])
+        piece["dcenter"][::21] = np.hypot(x, y)
+        piece["angle"][::21] = np.arctan2(y - part[:, 0, 1], x - part[:, 0, 0])
+        for name, column in piece.items():
+            table[name][21 * a : 21 * a + column.size] = column
+    small = {name: column[:42_000] for name, column in table.items()}
+    spec = parse(FORMULA)
+
+    def fit(data):
+        built = spec.build(data, knots=KNOTS)
+        return smooth_fit(build_design(built, data), data["cls"])
+
+    fit(small)  # compiled code is in memory
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before = _memory("VmRSS")
+    since = time.perf_counter()
+    result = fit(table)
+    seconds = time.perf_counter() - since
+    n = table["cls"].size
+    peak = (_memory("VmHWM") - before) / n
+    passes = {k: round(v, 2) for k, v in result.timings.items()}
+    print(f"{n:9d} rows  {seconds:7.2f} s  {1e9 * seconds / n:6.0f} ns a row  peak {peak:5.1f} bytes a row above the input  {passes}")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--quick", action="store_true", help="leave out gam and bam's by=subject")
+    options.add_argument("--reps", type=int, default=5)
+    options.add_argument("--cold", action="store_true")
+    options.add_argument("--scale", action="store_true")
+    options.add_argument("--one", nargs=3, metavar=("CASE", "TABLE", "RESULT"), help=argparse.SUPPRESS)
+    options.add_argument("--rows", type=int, help=argparse.SUPPRESS)
+    chosen = options.parse_args()
+    if chosen.one:
+        case, table, result = chosen.one
+        Path(result).write_text(json.dumps(unnorm_fit(case, read(Path(table)))))
+    elif chosen.rows:
+        one_scale(chosen.rows)
+    elif chosen.scale:
+        scale()
+    elif chosen.cold:
+        cold(chosen.quick, min(chosen.reps, 3))
+    else:
+        warm(chosen.quick, chosen.reps)
+
+
+if __name__ == "__main__":
+    main()

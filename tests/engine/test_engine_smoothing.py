@@ -1,0 +1,333 @@
+"""Smoothing selection: exact criteria and gradients against dense brute force, the two paths, infinity, and what is refused."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from unnorm.engine import layout
+from unnorm.engine.core import build_design, fit_many, smooth_fit
+from unnorm.engine.criteria import Laplace, Prediction, Working, solve
+from unnorm.engine.families import FAMILIES
+from unnorm.engine.segment import Rows
+from unnorm.errors import InputError, NoEstimateError, NotIdentifiedError, UnnormWarning
+from unnorm.terms.parser import parse
+
+N = 600
+
+
+@cache
+def table(n: int = N, seed: int = 0) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    data = {"a": rng.uniform(0, 1, n), "b": rng.uniform(0, 1, n), "c": rng.uniform(0, 1, n)}
+    data["g"] = np.array(["u", "v", "w"])[rng.integers(0, 3, n)]
+    shift = {"u": -0.5, "v": 0.0, "w": 0.8}
+    eta = np.sin(6 * data["a"]) + 4 * (data["b"] - 0.5) ** 2 + np.array([shift[g] for g in data["g"]]) * data["b"] - 0.8
+    data["binomial"] = (rng.random(n) < 1 / (1 + np.exp(-2 * eta))).astype(float)
+    data["poisson"] = rng.poisson(np.exp(0.7 * eta)).astype(float)
+    data["gaussian"] = eta + 0.5 * rng.normal(size=n)
+    return data
+
+
+FORMULA = "s(a, k=9, bs='cr') + s(b, k=8, bs='cr') + s(g, bs='re')"
+
+
+@cache
+def problem(formula: str = FORMULA):
+    data = table()
+    terms = parse(formula).build(data)
+    return terms, build_design(terms, data), np.column_stack([np.ones(N), *(t.design(data) for t in terms)])
+
+
+def penalty_matrices(terms, p: int) -> list[np.ndarray]:
+    out, at = [], 1
+    for term in terms:
+        for penalty in term.penalties:
+            S = np.zeros((p, p))
+            S[at : at + term.size, at : at + term.size] = penalty.matrix
+            out.append(S)
+        at += term.size
+    return out
+
+
+class Dense:
+    """REML, ML, UBRE and GCV as the formulas say, with dense matrices and Newton steps to convergence."""
+
+    def __init__(self, terms, X, y, family):
+        self.X, self.y, self.family = X, y, family
+        self.S = penalty_matrices(terms, X.shape[1])
+
+    def fit(self, rho):
+        X, y = self.X, self.y
+        S = sum(np.exp(r) * s for r, s in zip(rho, self.S))
+        beta = np.zeros(X.shape[1])
+        for _ in range(60):
+            eta = X @ beta
+            if self.family == "binomial":
+                mu = 1 / (1 + np.exp(-eta))
+                w, loglik = mu * (1 - mu), np.sum(y * eta - np.logaddexp(0, eta))
+            elif self.family == "poisson":
+                mu = np.exp(eta)
+                w, loglik = mu, np.sum(y * eta - mu)
+            else:
+                mu, w, loglik = eta, np.ones_like(y), -0.5 * np.sum((y - eta) ** 2)
+            A = X.T @ (w[:, None] * X)
+            step = np.linalg.solve(A + S, X.T @ (y - mu) - S @ beta)
+            beta = beta + step
+            if np.abs(step).max() < 1e-10:
+                break
+        return beta, S, A, loglik
+
+    def criterion(self, rho, method):
+        from scipy.special import gammaln, xlogy
+
+        y, n = self.y, len(self.y)
+        beta, S, A, loglik = self.fit(rho)
+        if self.family == "poisson":
+            constant, saturated = -np.sum(gammaln(y + 1)), np.sum(xlogy(y, y) - y)
+        else:
+            constant, saturated = 0.0, 0.0
+        if method == "GCV":
+            tau = np.trace(np.linalg.solve(A + S, A))
+            deviance = 2 * (saturated - loglik)
+            return n * deviance / (n - tau) ** 2 if self.family == "gaussian" else (deviance + 2 * tau) / n - 1
+        values, vectors = np.linalg.eigh(sum(s / np.linalg.norm(s) for s in self.S))
+        ranged = vectors[:, values > 1e-8]
+        null = len(values) - ranged.shape[1] if method == "REML" else 0
+        inside = ranged if method == "ML" else np.eye(len(values))
+        log_h = np.linalg.slogdet(inside.T @ (A + S) @ inside)[1]
+        log_s = np.linalg.slogdet(ranged.T @ S @ ranged)[1]
+        half = -loglik + 0.5 * beta @ S @ beta
+        if self.family != "gaussian":
+            return half - constant + 0.5 * (log_h - log_s) - 0.5 * null * np.log(2 * np.pi)
+        left = n - null
+        return 0.5 * left * (np.log(2 * np.pi * 2 * half / left) + 1) + 0.5 * (log_h - log_s)
+
+    def gradient(self, rho, method, h=1e-3):
+        return np.array(
+            [
+                (
+                    8 * (self.criterion(rho + e, method) - self.criterion(rho - e, method))
+                    - (self.criterion(rho + 2 * e, method) - self.criterion(rho - 2 * e, method))
+                )
+                / (12 * h)
+                for e in h * np.eye(len(rho))
+            ]
+        )
+
+
+CASES = [
+    (family, method)
+    for family in ("binomial", "poisson", "gaussian")
+    for method in ("REML", "ML", "GCV")
+]
+
+
+@pytest.mark.parametrize(("family", "method"), CASES)
+def test_score_and_stationarity_of_the_exact_criterion(family, method):
+    terms, design, X = problem()
+    fit = smooth_fit(design, table()[family], family, method=method)
+    dense = Dense(terms, X, table()[family], family)
+    assert fit.converged
+    assert fit.score == pytest.approx(dense.criterion(fit.rho, method), rel=1e-7, abs=1e-7)
+    unit = N / 2 if method == "GCV" else 1.0  # on the scale of a log-likelihood
+    if method == "GCV" and family == "gaussian":
+        unit /= fit.score
+    assert np.abs(unit * dense.gradient(fit.rho, method)).max() < 5e-3
+    beta, S, A, loglik = dense.fit(fit.rho)
+    P = np.linalg.inv(A + S)
+    np.testing.assert_allclose(fit.beta, beta, atol=2e-3 * np.sqrt(np.diag(P)).max())
+    np.testing.assert_allclose(fit.Vp, fit.scale * P, atol=2e-3 * np.abs(fit.scale * P).max())
+    np.testing.assert_allclose(fit.Ve, fit.scale * P @ A @ P, atol=2e-3 * np.abs(fit.scale * P).max())
+    F = P @ A
+    np.testing.assert_allclose(fit.F, F, atol=2e-3)
+    np.testing.assert_allclose(fit.edf, np.diag(F), atol=2e-3)
+    np.testing.assert_allclose(fit.edf1, np.diag(2 * F - F @ F), atol=2e-3)
+    label = terms[0].label
+    np.testing.assert_allclose(fit.covariance_block(label), fit.Vp[fit.slices[label], fit.slices[label]], atol=1e-10)
+    np.testing.assert_allclose(fit.linear_predictor(), X @ fit.beta, atol=1e-8)
+    h = 1e-4
+    for j in range(len(fit.rho)):
+        e = h * np.eye(len(fit.rho))[j]
+        slope = (dense.fit(fit.rho + e)[0] - dense.fit(fit.rho - e)[0]) / (2 * h)
+        np.testing.assert_allclose(fit.dbeta_drho[:, j], slope, atol=2e-3 * np.abs(slope).max() + 1e-4)
+
+
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+@pytest.mark.parametrize("method", ["REML", "ML", "GCV"])
+def test_gradient_away_from_the_optimum_needs_the_leverage_pass(family, method):
+    terms, design, X = problem()
+    y = table()[family]
+    dense = Dense(terms, X, y, family)
+    rho = np.array([0.5, -1.0, 1.0])
+    beta = design.to_flat(dense.fit(rho)[0])
+    rows = Rows(design.sort(y), np.empty(0), np.empty(0))
+    loglik, score, cross = design.sweep(rows, FAMILIES[family], beta, 1)
+    criterion = Prediction(0.0) if method == "GCV" else Laplace(method == "REML")
+    bare = Working(beta, loglik, score, cross, 0.0, N, True, np.zeros(design.size))
+    lever = criterion.lever(bare, design.penalties, solve(bare, design.penalties, rho))
+    tilt = design.leverage(rows, FAMILIES[family], beta, lever, 1)
+    full = Working(beta, loglik, score, cross, 0.0, N, True, tilt)
+    unit = N / 2 if method == "GCV" else 1.0
+    exact = unit * dense.gradient(rho, method)
+    with_w = criterion.full(full, design.penalties, rho).gradient
+    without = criterion.full(bare, design.penalties, rho).gradient
+    np.testing.assert_allclose(with_w, exact, atol=1e-6 * np.abs(exact).max())
+    assert np.abs(without - exact).max() > 1e-4 * np.abs(exact).max()  # what dW/dρ is worth
+
+
+@pytest.mark.parametrize("method", ["REML", "ML", "GCV"])
+@pytest.mark.parametrize("family", ["binomial", "gaussian"])
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "s(a, k=6, bs='cr') + s(b, k=6, by=g, bs='cr') + factor(g)",
+        "s(a, k=6, bs='cr') + s(b, g, bs='fs', k=5)",
+    ],
+)
+def test_the_path_by_levels_is_the_dense_path(formula, family, method, monkeypatch):
+    data = table()
+    terms = parse(formula).build(data)
+    by_levels = build_design(terms, data)
+    assert by_levels.levels == 3
+    monkeypatch.setattr(layout, "_partition", lambda terms, arrays: layout._Partition())
+    together = build_design(terms, data)
+    assert together.levels == 0
+    one = smooth_fit(by_levels, data[family], family, method=method)
+    two = smooth_fit(together, data[family], family, method=method)
+    close = 1e-8 if "fs" not in formula else 2e-6  # fs is of thin plates: local by levels, dense together
+    assert one.score == pytest.approx(two.score, rel=close, abs=2 * close)
+    finite = ~(one.flat | two.flat) & (np.abs(one.rho) < 9)
+    np.testing.assert_allclose(one.rho[finite], two.rho[finite], atol=0.02)
+    np.testing.assert_allclose(one.linear_predictor(), two.linear_predictor(), atol=2e-3)
+    np.testing.assert_allclose(one.edf, two.edf, atol=5e-3)
+    np.testing.assert_allclose(one.edf1, two.edf1, atol=5e-3)
+    np.testing.assert_allclose(one.Vp, two.Vp, atol=5e-3 * np.abs(two.Vp).max())
+    np.testing.assert_allclose(one.Ve, two.Ve, atol=5e-3 * np.abs(two.Vp).max())
+
+
+def test_a_straight_line_takes_an_infinite_smoothing_parameter():
+    rng = np.random.default_rng(1)
+    data = {"a": rng.uniform(0, 1, 800), "b": rng.uniform(0, 1, 800)}
+    y = (rng.random(800) < 1 / (1 + np.exp(-(2 * data["a"] - 1 + np.sin(6 * data["b"]))))).astype(float)
+    terms = parse("s(a, k=20) + s(b, k=10)").build(data)
+    fit = smooth_fit(build_design(terms, data), y)
+    assert fit.converged
+    assert fit.flat.tolist() == [True, False]
+    assert fit.edf[fit.slices["s(a)"]].sum() == pytest.approx(1.0, abs=2e-3)
+    line = parse("linear(a) + s(b, k=10)").build(data)
+    same = smooth_fit(build_design(line, data), y)
+    np.testing.assert_allclose(fit.linear_predictor(), same.linear_predictor(), atol=5e-3)
+
+
+def test_fixed_smoothing_parameters_are_kept():
+    terms, design, X = problem()
+    y = table()["binomial"]
+    labels = design.penalties.labels
+    fit = smooth_fit(design, y, sp={labels[0]: 2.0})
+    assert np.exp(fit.rho[0]) == pytest.approx(2.0)
+    assert fit.estimated.tolist() == [False, True, True]
+    all_fixed = smooth_fit(design, y, sp=np.exp(fit.rho))
+    assert all_fixed.method == "fixed"
+    np.testing.assert_allclose(all_fixed.beta, fit.beta, atol=1e-3)
+    np.testing.assert_allclose(all_fixed.beta, Dense(terms, X, y, "binomial").fit(fit.rho)[0], atol=1e-4)
+    with pytest.raises(InputError, match="must be one of"):
+        smooth_fit(design, y, sp={"s(nothing)": 1.0})
+
+
+def test_from_a_first_fit_on_some_rows_to_the_same_optimum(monkeypatch):
+    data = table(4000, 3)
+    terms = parse("s(a, k=9) + s(b, k=9)").build(data)
+    design = build_design(terms, data)
+    plain = smooth_fit(design, data["binomial"])
+    monkeypatch.setattr("unnorm.engine.core._MANY", 1000)
+    monkeypatch.setattr("unnorm.engine.core._FEW", 500)
+    monkeypatch.setattr("unnorm.engine.core._PER_COLUMN", 20)
+    warm = smooth_fit(design, data["binomial"])
+    assert "first fit on some contexts" in warm.timings
+    assert warm.iterations["passes"] < plain.iterations["passes"]
+    assert warm.score == pytest.approx(plain.score, abs=1e-4)
+    np.testing.assert_allclose(warm.rho, plain.rho, atol=0.02)
+
+
+def test_cross_validation_is_at_its_minimum_and_keeps_contexts_together():
+    from unnorm.engine.crossval import _Folds, fold_of_rows
+    from unnorm.engine.outer import Clock, Problem
+
+    data = table()
+    terms = parse("s(a, k=9, bs='cr') + s(b, k=8, bs='cr')").build(data)
+    design = build_design(terms, data)
+    y = data["binomial"]
+    fit = smooth_fit(design, y, method="CV", folds=5, rng=1)
+    rows = Rows(design.sort(y), np.empty(0), np.empty(0))
+    setting = Problem(design, rows, "binomial", 0, 0.0, N, np.ones(2, bool), 1, Clock())
+    fold = fold_of_rows(setting, None, 5, 1)
+    folds = _Folds(setting, fold, 5, [np.zeros(design.size) for _ in range(5)])
+    value, gradient = folds.evaluate(fit.rho)
+    assert fit.score == pytest.approx(2 * value / N, rel=1e-4)
+    assert np.abs(gradient[~fit.flat]).max() < 0.05
+    rho, h = np.array([0.0, 1.0]), 1e-3
+    gradient = folds.evaluate(rho)[1]
+    numeric = [(folds.evaluate(rho + e)[0] - folds.evaluate(rho - e)[0]) / (2 * h) for e in h * np.eye(2)]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-3, atol=1e-4)
+    assert value <= folds.evaluate(rho)[0]
+    groups = np.arange(N) // 6
+    fold = fold_of_rows(setting, groups, 5, 1)
+    assert all(len(set(fold[groups == k])) == 1 for k in range(N // 6))
+    with pytest.raises(InputError, match="folds must be"):
+        smooth_fit(design, y, method="CV", folds=1)
+
+
+def test_many_problems_are_what_each_is_alone():
+    tables = [table(500 + 40 * k, k) for k in range(4)]
+    problems = []
+    for data in tables:
+        terms = parse("s(a, k=8) + s(b, k=6)").build(data)
+        problems.append({"terms": terms, "columns": data, "y": data["binomial"], "family": "binomial"})
+    together = fit_many(problems, threads=2)
+    for data, many, setting in zip(tables, together, problems):
+        alone = smooth_fit(build_design(setting["terms"], data), data["binomial"], threads=1)
+        np.testing.assert_allclose(many.beta, alone.beta, atol=1e-8)
+
+
+def test_terms_that_the_rows_do_not_tell_apart_are_named():
+    data = {**table(), "twin": 2 * table()["a"] + 1}
+    terms = parse("linear(a) + linear(twin) + s(b, k=5)").build(data)
+    with pytest.raises(NotIdentifiedError, match="'a'.*'twin'|'twin'.*'a'"):
+        smooth_fit(build_design(terms, data), data["binomial"])
+
+
+def test_separation_is_named():
+    rng = np.random.default_rng(5)
+    data = {"a": rng.uniform(-1, 1, 300), "b": rng.uniform(-1, 1, 300)}
+    y = (data["a"] > 0).astype(float)
+    terms = parse("linear(a) + s(b, k=5)").build(data)
+    with pytest.raises(NoEstimateError, match=r"\ba\b.*separates"):
+        smooth_fit(build_design(terms, data), y)
+
+
+def test_stopping_early_is_said():
+    _, design, _ = problem()
+    with pytest.warns(UnnormWarning, match="Stopped after 2 iterations"):
+        fit = smooth_fit(design, table()["binomial"], max_outer=2)
+    assert not fit.converged
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"y": np.full(N, 2.0)}, "binomial response"),
+        ({"y": np.zeros(N - 1)}, "one value for each"),
+        ({"weights": np.full(N, -1.0)}, "weights must not be negative"),
+        ({"offset": np.full(N, np.nan)}, "offset must be finite"),
+        ({"family": "gamma"}, "family must be one of"),
+        ({"method": "AIC"}, "method must be one of"),
+        ({"sp": [1.0]}, "one value for each"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(changed, message):
+    _, design, _ = problem()
+    with pytest.raises(InputError, match=message):
+        smooth_fit(design, **{"y": table()["binomial"], **changed})
