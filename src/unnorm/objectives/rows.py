@@ -175,7 +175,7 @@ class RowProblem(Problem):
             slope, curvature = likelihood.slopes(base + nu[of])
             step = np.clip(self._sum(slope, of) / np.maximum(self._sum(curvature, of), 1e-12), -2.0, 2.0)
             nu += step
-            moving = np.abs(step) >= 1e-11 * (1 + np.max(np.abs(nu)))
+            moving = np.abs(step) >= 1e-6  # |ℓ'''| ≤ |ℓ''|: a step s leaves an error of at most about s²/2
             left = np.count_nonzero(moving)
             if not left:
                 break
