@@ -119,8 +119,8 @@ def _cost(share: Mapping[str, float], inflation: Mapping[str, float]) -> str:
     most = max(share, key=lambda name: share[name])
     widest = max(inflation, key=lambda name: inflation[name])
     return (
-        f"The reference points are at most {100 * share[most]:.2g} % of the variance ({most}); standard errors are up to "
-        f"{100 * (inflation[widest] - 1):.2g} % above those of infinitely many points ({widest})."
+        f"The reference points are at most {100 * share[most]:.2g} % of the variance ({most}); standard errors are up "
+        f"to {100 * (inflation[widest] - 1):.2g} % above those of infinitely many points ({widest})."
     )
 
 

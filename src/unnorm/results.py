@@ -90,7 +90,7 @@ class Fit:
         """Covariance of θ̂, in the order of `names`."""
         if self._covariance is None:
             raise InputError(
-                f"The covariance of {len(self.names)} parameters is not computed (the limit is {MOST_COVARIANCE}); "
+                f"The covariance of {len(self.names)} parameters was not computed (the limit is {MOST_COVARIANCE}); "
                 "use a model with fewer parameters, or the draws of un.sample."
             )
         return self._covariance
@@ -209,13 +209,13 @@ class Fit:
 
     @property
     def ncic(self) -> float:
-        """NCIC = −2 𝓡 + 2 tr(Î Ĵ⁻¹) (Matsuda, Uehara & Hyvärinen 2021): compares models on the same reference points."""
+        """NCIC = −2 𝓡 + 2 tr(Î Ĵ⁻¹) (Matsuda, Uehara & Hyvärinen 2021), for models on the same reference points."""
         found = self._evidence().get("ncic")
         if found is None:
             remedy = "compare by fit.aic" if self.is_likelihood else "compare by fit.held_out(obs)"
             raise InputError(
-                "NCIC needs reference points, and a normaliser that does not grow with the data (not PerContext) or none "
-                f"at all (Ranking): {remedy}."
+                "NCIC needs reference points, and a normaliser that does not grow with the data (not PerContext) or "
+                f"none at all (Ranking): {remedy}."
             )
         return float(found)
 

@@ -95,7 +95,7 @@ def simulate(
     """
     if not isinstance(model, Model):
         raise CombinationError(
-            f"un.simulate needs a model with parameters, un.ExponentialFamily or un.Energy; got {type(model).__name__}. "
+            f"un.simulate needs un.ExponentialFamily or un.Energy, with parameters; got {type(model).__name__}. "
             "Of an additive model, simulate its fit: fit.simulate(…)."
         )
     d = model.domain.dim

@@ -9,12 +9,13 @@ import numpy as np
 
 from .._numerics import Rng
 from ..data import Observations
-from ..errors import ConvergenceError, InputError, NoEstimateError, NotIdentifiedError, listing
+from ..errors import CombinationError, ConvergenceError, InputError, NoEstimateError, NotIdentifiedError, listing
 from ..models.base import Model
 from ..normalisers import Normaliser
 from ..objectives.base import Derivatives, Objective, Problem, Solution
 
 FLAT = 1e-10  # relative to the statistics' own scale: below this a direction changes nothing that floats can see
+MOST_PARAMETERS = 2000  # the Hessian and the covariance are dense
 NEAR_EDGE = 1e-5  # curvature lost since the start: look whether the maximum is at infinity
 
 
@@ -61,6 +62,11 @@ class Newton:
         self, model: Model, obs: Observations, objective: Objective, normaliser: Normaliser, rng: Rng
     ) -> tuple[Solution, Path]:
         """The maximum of the objective's problem."""
+        if model.size > MOST_PARAMETERS:
+            raise CombinationError(
+                f"Newton forms a matrix of {model.size:,} × {model.size:,} second derivatives; the limit is "
+                f"{MOST_PARAMETERS:,} parameters. Use solver=un.SGD(…), which needs none."
+            )
         problem, path = self.solve(objective.bind(model, obs, normaliser, rng))
         return problem.solution(path.theta), path
 

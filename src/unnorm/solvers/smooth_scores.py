@@ -1,4 +1,4 @@
-"""Scores of a penalised fit by context or cluster, and what they say: robust errors, NCIC, the cost of reference points."""
+"""Scores of a penalised fit by context or cluster: robust errors, NCIC, and what the reference points cost."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Smoothing:
         """V = V_β − H⁻¹(Σ2(IID) − Σ2)H⁻¹, and its two parts.
 
         V_β = H⁻¹ counts IID reference points in (logistic) or not at all (Poisson). Σ2(IID) is Σ r rᵀ over the
-        reference rows' scores: its centring by context drops out, since a context's mean score is orthogonal to χ's space.
+        reference rows' scores: its centring by context drops out, a context's mean score being orthogonal to χ's space.
         """
         V = np.array(gam.smoothed.Vp)
         nothing = np.zeros_like(V)
