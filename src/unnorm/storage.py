@@ -38,9 +38,15 @@ def write_folder(path: str | os.PathLike[str], about: Mapping[str, Any], arrays:
         if target.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
             os.replace(target, old / target.name)
-        os.replace(scratch, target)
-        if old is not None:
-            shutil.rmtree(old)
+        try:
+            os.replace(scratch, target)
+        except BaseException:
+            if old is not None:
+                os.rename(old / target.name, target)
+            raise
+        finally:
+            if old is not None:
+                shutil.rmtree(old, ignore_errors=True)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise
