@@ -1,24 +1,20 @@
-"""The command line: `unnorm demo`, and more as the library grows."""
+"""The command line: `unnorm fit`, `demo`, `simulate`, `report`, `compare`, `reproduce`."""
 
 from __future__ import annotations
 
 import sys
 
-from cyclopts import App
+from cyclopts import App, CycloptsError
 
 from .. import __version__
 from ..errors import UnnormError
 
+OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit codes
+
 app = App(name="unnorm", help="Models known up to a constant, by the Poisson transform.", version=__version__)
-
-
-def _register() -> None:
-    from .demo import demo
-
-    app.command(demo)
-
-
-_register()
+app.command("unnorm.cli.fit:fit", name="fit")
+app.command("unnorm.cli.demo:demo", name="demo")
+app.command("unnorm.cli.reproduce:app", name="reproduce")
 
 
 def main(tokens: list[str] | None = None) -> None:
@@ -27,12 +23,24 @@ def main(tokens: list[str] | None = None) -> None:
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
     try:
-        app(tokens)
-    except (UnnormError, OSError) as error:
+        app(tokens, exit_on_error=False, print_error=False)
+    except (UnnormError, OSError, CycloptsError) as error:
         if debug:
             raise
-        print(f"unnorm: {error}", file=sys.stderr)
-        sys.exit(2)
+        _fail(_line(error), BAD_INPUT)
     except KeyboardInterrupt:
-        print("unnorm: interrupted", file=sys.stderr)
-        sys.exit(130)
+        _fail("interrupted", INTERRUPTED)
+    except Exception as error:
+        if debug:
+            raise
+        what = f"{type(error).__name__}: {_line(error)}"
+        _fail(f"internal error, please report it ({what}); --debug shows where.", INTERNAL)
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _fail(sentence: str, code: int) -> None:
+    print(f"unnorm: {sentence}", file=sys.stderr)
+    sys.exit(code)

@@ -1,0 +1,257 @@
+"""A job: everything that `unnorm fit` is told, from the command line and from a TOML file, and written back as TOML."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, final
+
+from ..errors import InputError, listing, unknown
+
+TERMS = "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)"  # the paper's, Appendix C
+NORMALISER = "s(x_prev, y_prev, k=40)"
+REFERENCES = 20
+OBJECTIVES = ("logistic", "ranking", "poisson")
+POINTS = ("lattice", "iid", "stratified", "sobol")
+SMOOTHING = ("reml", "ml", "gcv", "ubre", "cv")
+MOST_REFERENCES = 10_000
+LARGEST_CONFIG = 1_000_000  # bytes
+LARGEST_SEED = 2**63 - 1
+
+
+@final
+@dataclass(frozen=True)
+class Job:
+    """The settings of one run. Names are the options' own; `config.toml` has the same ones."""
+
+    data: str  # path of the table
+    y: tuple[str, ...] = ("x", "y")
+    order: str | None = None
+    group: tuple[str, ...] = ()
+    by: str | None = None
+    window: tuple[float, ...] | str = ()  # x from, to, y from, to; or the path of a polygon
+    terms: str = TERMS
+    normaliser: str = NORMALISER
+    references: int = REFERENCES
+    objective: str = "logistic"
+    points: str | None = None  # None: as the objective needs
+    smoothing: str = "reml"
+    seed: int = 1
+    level: float = 0.95
+    lags: int = 1
+    max_gap: float | None = None
+    map: tuple[str, ...] = ()
+    covariate: tuple[str, ...] = ()
+    centre: tuple[float, ...] = ()
+    drop_first: bool = False
+    y_down: bool = False
+    outside: str = "error"
+    missing: str = "error"
+
+    def command(self, out: str = "results") -> str:
+        """The line for the shell that repeats the run."""
+        words = ["unnorm", "fit", self.data]
+        for name, default in _DEFAULTS.items():
+            value = getattr(self, name)
+            if name == "data" or (value == default and name not in ALWAYS):
+                continue
+            option = f"--{name.replace('_', '-')}"
+            if isinstance(value, bool):
+                words.append(option)
+            elif name in REPEATED:
+                words += [part for one in value for part in (option, one)]
+            else:
+                words.append(f"{option}={text}" if (text := _joined(value)).startswith("-") else option)
+                words += [] if text.startswith("-") else [text]
+        return shlex.join([*words, "--out", out])
+
+    def toml(self) -> str:
+        """The settings as TOML; `Job.read` gives the same job back."""
+        lines = ["# unnorm fit --config config.toml --out ANOTHER_FOLDER repeats this run."]
+        for name, value in asdict(self).items():
+            if value is not None:
+                lines.append(f"{name} = {_toml(value)}")
+        return "\n".join(lines) + "\n"
+
+
+_DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(Job)}
+ALWAYS = ("y", "terms", "normaliser", "references", "smoothing", "seed")  # shown even at their defaults
+REPEATED = ("map", "covariate")
+_LISTS = ("y", "group", "map", "covariate")
+_TEXTS = ("data", "order", "by", "terms", "normaliser", "objective", "points", "smoothing", "outside", "missing")
+_WHOLE = {"references": (1, MOST_REFERENCES), "seed": (0, LARGEST_SEED), "lags": (1, 10)}
+_CHOICES = {
+    "objective": OBJECTIVES,
+    "points": POINTS,
+    "smoothing": SMOOTHING,
+    "outside": ("error", "drop"),
+    "missing": ("error", "drop"),
+}
+
+
+def job(given: Mapping[str, Any], source: str = "the command line") -> Job:
+    """A job from settings, each checked: the sentence says which one, what was expected and what came."""
+    settings = {name.replace("-", "_"): value for name, value in given.items() if value is not None}
+    known = list(_DEFAULTS)
+    for name in settings:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean {close[0]!r}?" if close else ""
+            raise InputError(f"{source} has an unknown setting {name!r}; known are {listing(known, most=40)}.{hint}")
+    values = {name: _checked(name, value, source) for name, value in settings.items()}
+    if not values.get("data"):
+        raise InputError("A table of fixations is needed: unnorm fit FIXATIONS.csv …, or data = '…' in --config.")
+    made = Job(**values)
+    if not made.window:
+        raise InputError(
+            "--window is needed: x from, to, y from, to, as in --window 0,800,0,600, or a polygon file (.geojson, .wkt)."
+        )
+    if made.by is not None and made.by not in made.group:
+        raise InputError(
+            f"--by must be one of the columns of --group, which tell sequences apart ({listing(made.group) or 'none'}); "
+            f"got {made.by!r}."
+        )
+    if made.objective == "ranking" and made.points not in (None, "iid"):
+        raise InputError(f"--objective ranking needs independent reference points, --points iid; got {made.points!r}.")
+    return made
+
+
+def _checked(name: str, value: Any, source: str) -> Any:
+    what = f"{name!r} in {source}" if source.endswith(".toml") else f"--{name.replace('_', '-')}"
+    if name in _WHOLE:
+        return _whole(what, value, *_WHOLE[name])
+    if name in _CHOICES:
+        if value not in _CHOICES[name]:
+            raise InputError(unknown(what, value, _CHOICES[name]))
+        return value
+    if name == "level":
+        level = _number(what, value)
+        if not 0 < level < 1:
+            raise InputError(f"{what} must lie between 0 and 1, as 0.95; got {value!r}.")
+        return level
+    if name == "max_gap":
+        gap = _number(what, value)
+        if not gap > 0:
+            raise InputError(f"{what} must be a positive number; got {value!r}.")
+        return gap
+    if name in ("drop_first", "y_down"):
+        if not isinstance(value, bool):
+            raise InputError(f"{what} must be true or false; got {value!r}.")
+        return value
+    if name == "window":
+        return _window(what, value)
+    if name == "centre":
+        numbers = _numbers(what, value)
+        if len(numbers) != 2:
+            raise InputError(f"{what} must be two numbers, as 400,300; got {value!r}.")
+        return numbers
+    if name in _LISTS:
+        return _list(what, value, split=name not in REPEATED)
+    assert name in _TEXTS
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{what} must be text; got {value!r}.")
+    return value
+
+
+def _whole(what: str, value: Any, least: int, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InputError(f"{what} must be a whole number from {least} to {most}; got {value!r}.")
+    return value
+
+
+def _number(what: str, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number):
+        raise InputError(f"{what} must be a finite number; got {value!r}.")
+    return number
+
+
+def _numbers(what: str, value: Any) -> tuple[float, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, Sequence):
+        raise InputError(f"{what} must be numbers with commas between them; got {value!r}.")
+    return tuple(_number(what, part.strip() if isinstance(part, str) else part) for part in parts)
+
+
+def _window(what: str, value: Any) -> tuple[float, ...] | str:
+    if isinstance(value, str) and value.lower().endswith((".geojson", ".json", ".wkt")):
+        return value
+    numbers = _numbers(what, value)
+    if len(numbers) != 4:
+        raise InputError(
+            f"{what} must be four numbers, x from, to, y from, to, as 0,800,0,600, or a polygon file (.geojson, .wkt); "
+            f"got {len(numbers)}: {value!r}."
+        )
+    x0, x1, y0, y1 = numbers
+    if not (x0 < x1 and y0 < y1):
+        raise InputError(
+            f"{what} must be x from, to, y from, to, with from < to; got x {x0:g} to {x1:g} and y {y0:g} to {y1:g}."
+        )
+    return numbers
+
+
+def _list(what: str, value: Any, split: bool) -> tuple[str, ...]:
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, Sequence) or not all(isinstance(item, str) for item in items):
+        raise InputError(f"{what} must be text, or a list of texts; got {value!r}.")
+    if split and isinstance(value, str):
+        items = [part.strip() for part in value.split(",")]
+    if any(not item.strip() for item in items):
+        raise InputError(f"{what} has an empty name; got {value!r}.")
+    return tuple(items)
+
+
+def read_config(path: str | Path) -> dict[str, Any]:
+    """The settings of a TOML file."""
+    import tomllib
+
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"There is no configuration file {str(path)!r}.")
+    try:
+        if path.stat().st_size > LARGEST_CONFIG:
+            raise InputError(f"The configuration {str(path)!r} is larger than {LARGEST_CONFIG:,} bytes: not a job's.")
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:  # also TOMLDecodeError, UnicodeDecodeError
+        if isinstance(error, InputError):
+            raise
+        line = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(f"The configuration {str(path)!r} is not TOML that can be read: {line}") from error
+    return settings
+
+
+def _joined(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(_plain(item) for item in value)
+    return _plain(value)
+
+
+def _plain(value: Any) -> str:
+    return repr(value).removesuffix(".0") if isinstance(value, float) else str(value)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, tuple | list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return '"' + "".join(_escaped(char) for char in value) + '"'
+
+
+def _escaped(char: str) -> str:
+    """A character of a TOML basic string: quotes, backslashes and control characters are escaped."""
+    if char in '"\\':
+        return "\\" + char
+    short = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+    if char in short:
+        return short[char]
+    return f"\\u{ord(char):04x}" if ord(char) < 0x20 or ord(char) == 0x7F else char

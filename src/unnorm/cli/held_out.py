@@ -1,0 +1,58 @@
+"""Held-out bits for each point: the model fitted to every other sequence, and asked about the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+MOST = 250  # points asked about, for each level: each costs an integral over the window
+ORDER = 24  # of the quadrature
+
+
+def halves(obs: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Every other sequence, and the rest; every other point where there is one sequence."""
+    sequence = np.arange(obs.n) if obs.sequence is None else obs.sequence
+    if np.unique(sequence).size < 2:
+        sequence = np.arange(obs.n) // max(obs.n // 10, 1)  # ten stretches of the one sequence
+    odd = np.unique(sequence, return_inverse=True)[1] % 2 == 1
+    return ~odd, odd
+
+
+def held_out_bits(parts: Any, run: Any) -> tuple[dict[str, float], str]:
+    """which → mean of log₂ p̂(y_t|x_t)·|Ω| over points of sequences that the fit has not seen."""
+    from .. import fitting
+    from ..report.run import GROUP
+    from ..solvers.smoothing import Smoothing
+
+    job, obs = parts.job, run.obs
+    train, test = halves(obs)
+    options: dict[str, Any] = {
+        "objective": parts.objective,
+        "normaliser": parts.normaliser,
+        "smoothing": Smoothing(job.smoothing, reference_error=False),
+        "rng": job.seed + 1,
+    }
+    if job.by is None:
+        fits = {GROUP: fitting.fit(parts.model, obs.take(train), **options)}
+        levels = {GROUP: test}
+    else:
+        from ..groups import fit_each
+
+        each = fit_each(parts.model, obs.take(train), job.by, group=False, **options)
+        fits = dict(each.fits)
+        names = np.array([str(level) for level in obs.group[job.by].tolist()])
+        levels = {which: test & (names == which) for which in fits}
+    bits = {}
+    for which, fit in fits.items():
+        rows = np.flatnonzero(levels[which])
+        if rows.size:
+            some = rows[np.unique(np.linspace(0, rows.size - 1, min(MOST, rows.size)).astype(int))]
+            bits[which] = fit.held_out(obs.take(some), order=ORDER).bits_uniform
+    if job.by is not None and bits:
+        bits[GROUP] = float(np.mean(list(bits.values())))
+    how = (
+        "Held-out bits: the gain over a uniform choice in bits for each point, of a fit to every other sequence, at up to "
+        f"{MOST} points of the other half{' (group: the mean over the levels)' if job.by is not None else ''}."
+    )
+    return bits, how

@@ -1,0 +1,175 @@
+"""From a job to its parts: the table, the window, maps and covariates, the model, the objective; and the fit itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from .. import _frames
+from .._chains import order_key
+from ..covariates import Covariate, Expression
+from ..data import Observations, transitions
+from ..domains import Box, Window
+from ..errors import DataError, InputError, listing
+from ..models import Additive
+from ..normalisers import Normaliser, Smooth
+from ..objectives import Logistic, Poisson, Ranking
+from ..objectives.base import Objective
+from ..references import IID, Lattice, Sobol, Stratified, Uniform
+from .config import Job
+from .maps import read_map
+
+LARGEST_POLYGON = 20_000_000  # bytes
+_POINTS = {"lattice": Lattice, "iid": IID, "stratified": Stratified, "sobol": Sobol}
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a job names, read and built, before anything is fitted."""
+
+    job: Job
+    obs: Observations
+    rows: int  # of the table
+    model: Additive
+    objective: Objective
+    normaliser: Normaliser | None
+
+
+def prepare(job: Job, table: Mapping[str, np.ndarray] | None = None) -> Parts:
+    """Read and build everything; whatever is wrong with the input shows here, before time is spent."""
+    domain = window(job)
+    objective, normaliser = _objective(job)
+    table = _frames.read_table(job.data) if table is None else table
+    obs = observations(job, table)
+    model = Additive(
+        job.terms,
+        domain,
+        covariates=covariates(job, domain),
+        centre=job.centre or None,
+        y_down=job.y_down,
+    )
+    _check_names(model, obs, normaliser)
+    rows = len(next(iter(table.values())))
+    return Parts(job, obs, rows, model, objective, normaliser)
+
+
+def window(job: Job) -> Box | Window:
+    """Ω: a box from four numbers, or a polygon from a file."""
+    if not isinstance(job.window, str):
+        x0, x1, y0, y1 = job.window
+        return Box((x0, x1), (y0, y1))
+    import json
+
+    import shapely
+    import shapely.geometry
+
+    path = Path(job.window)
+    if not path.is_file():
+        raise InputError(f"There is no window file {job.window!r}.")
+    if path.stat().st_size > LARGEST_POLYGON:
+        raise InputError(f"The window {job.window!r} is larger than {LARGEST_POLYGON:,} bytes; simplify the polygon.")
+    try:
+        text = path.read_text(encoding="utf-8")
+        geometry = shapely.from_wkt(text) if path.suffix.lower() == ".wkt" else _geojson(json.loads(text))
+    except InputError:
+        raise
+    except Exception as error:  # shapely and json have their own errors for each kind of damage
+        line = (str(error).splitlines() or [type(error).__name__])[0]
+        raise InputError(f"The window {job.window!r} could not be read as a polygon: {line}") from error
+    return Window(geometry)
+
+
+def _geojson(content: Any) -> Any:
+    import shapely
+    import shapely.geometry
+
+    if not isinstance(content, dict):
+        raise InputError("A GeoJSON window must be an object with a Polygon, a Feature or a FeatureCollection.")
+    if content.get("type") == "FeatureCollection":
+        return shapely.union_all([shapely.geometry.shape(one["geometry"]) for one in content["features"]])
+    return shapely.geometry.shape(content["geometry"] if content.get("type") == "Feature" else content)
+
+
+def observations(job: Job, table: Mapping[str, np.ndarray]) -> Observations:
+    """The transitions of the table, first points removed where asked."""
+    if len(job.y) != 2:
+        raise InputError(f"--y must name two columns, as --y x,y; got {listing(job.y)}.")
+    notes: tuple[str, ...] = ()
+    if job.drop_first:
+        table, notes = _drop_first(job, table)
+    obs = transitions(
+        table,
+        y=job.y,
+        order=job.order,
+        group=job.group or None,
+        lags=job.lags,
+        max_gap=job.max_gap,
+        missing=cast(Any, job.missing),
+    )
+    if np.all(obs.outcome == obs.outcome[0]) and np.all(obs.previous() == obs.outcome[0]):
+        raise DataError(
+            f"All points are the same, {job.y[0]}, {job.y[1]} = {obs.outcome[0].tolist()}: there is nothing to fit."
+        )
+    from dataclasses import replace
+
+    return replace(obs, notes=(*notes, *obs.notes)) if notes else obs
+
+
+def _drop_first(job: Job, data: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    table = _frames.table(data)
+    codes = np.zeros(table.n, dtype=np.int64)
+    for name in job.group:
+        code, bound = table.column(name, "group").codes()
+        _, codes = np.unique(codes * bound + code, return_inverse=True)
+    along = np.arange(table.n) if job.order is None else order_key(table, job.order).data
+    order = np.lexsort((along, codes))
+    first = order[np.flatnonzero(np.diff(codes[order], prepend=-1))]
+    keep = np.ones(table.n, dtype=bool)
+    keep[first] = False
+    if not keep.any():
+        raise DataError(f"--drop-first leaves nothing: each of the {len(first):,} sequences has one point.")
+    notes = (f"The first point of each of {len(first):,} sequences was removed before pairs were formed.",)
+    return {name: np.asarray(column)[keep] for name, column in data.items()}, notes
+
+
+def covariates(job: Job, domain: Box | Window) -> list[Covariate]:
+    """Maps and expressions, in the order given."""
+    made: list[Covariate] = [read_map(text, domain, job.group) for text in job.map]
+    for text in job.covariate:
+        name, mark, expression = text.partition("=")
+        if not mark or not name.strip() or not expression.strip() or expression.startswith("="):
+            raise InputError(
+                f"--covariate must be NAME=EXPRESSION, as logstep='log(step + 1)' after --covariate; got {text!r}."
+            )
+        made.append(Expression(name.strip(), expression.strip()))
+    names = [covariate.name for covariate in made]
+    if twice := _frames.duplicates(names):
+        raise InputError(f"Covariates need different names; {listing(twice)} came more than once.")
+    return made
+
+
+def _objective(job: Job) -> tuple[Objective, Normaliser | None]:
+    if job.objective == "poisson":
+        return Poisson(), Smooth(job.normaliser)
+    if job.objective == "ranking":
+        return Ranking(Uniform(), per_point=job.references, points=IID()), None  # the constants cancel
+    scheme = _POINTS[job.points or "lattice"]()
+    return Logistic(Uniform(), per_point=job.references, points=scheme), Smooth(job.normaliser)
+
+
+def _check_names(model: Additive, obs: Observations, normaliser: Normaliser | None) -> None:
+    """Unknown names before any work; terms of the normaliser read the context only."""
+    known = model.covariates(obs)
+    for name in model.terms.columns:
+        known.period(name)
+    if normaliser is None or normaliser.terms is None:
+        return
+    for name in normaliser.terms.columns:
+        if not known.context_only(name):
+            raise InputError(
+                f"--normaliser may read the context only, as x_prev and y_prev; {name!r} depends on the outcome."
+            )

@@ -1,0 +1,32 @@
+"""The report as one HTML file: everything inside, nothing fetched, every text from the data escaped."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from .._version import __version__
+from .collect import About, Section
+
+
+@cache
+def _template() -> Any:
+    from jinja2 import Environment, StrictUndefined
+
+    text = (files(__package__) / "report.html").read_text(encoding="utf-8")
+    return Environment(autoescape=True, undefined=StrictUndefined).from_string(text)
+
+
+def render(about: About, sections: Sequence[Section]) -> str:
+    """The whole page. Only this page's own script may run: its hash is in the content security policy."""
+    from markupsafe import Markup
+
+    script = (files(__package__) / "sort.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+    return _template().render(
+        about=about, sections=sections, version=__version__, script=Markup(script), script_hash=digest
+    )
