@@ -151,6 +151,7 @@ def estimate(obs: Any, spec: dict[str, Any], rng: int | None, drawn: Any) -> Est
 
     objective, normaliser = spec["objective"], spec["normaliser"]
     given = {} if drawn is None else {"drawn": drawn}
+    covariance: Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # non-convergence, which is recorded
         try:
