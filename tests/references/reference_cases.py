@@ -86,6 +86,8 @@ def _ramp(y, x):
 
 CASES: dict[str, Case] = {
     **{f"uniform-{name}": Case(entry.examples[0], Uniform()) for name, entry in domains.REGISTRY.items()},
+    "uniform-places": Case(screen, Uniform("places")),
+    "uniform-star": Case(star, Uniform("steps")),
     "gaussian-interval": Case(interval, Gaussian()),
     "gaussian-interval-outside": Case(interval, Gaussian(mean=-4.0, cov=0.5)),
     "gaussian-interval-step": Case(interval, Gaussian(around="context")),

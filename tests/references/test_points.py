@@ -131,14 +131,43 @@ def planar(y, x):
     return p[:, None] * np.column_stack([r, np.exp(-r), np.cos(angle), centre, np.exp(-5 * centre), x[:, 0]])
 
 
-@pytest.mark.parametrize(("scheme", "ratio"), [(Stratified(), 0.75), (Sobol(), 0.5), (Lattice(), 0.35)], ids=repr)
-def test_noise_on_a_planar_chain(scheme, ratio):
-    """k = 20, in Hilbert order: METHODS.md has about ⅔ for Sobol per context, ⅓ for Sobol and ¼ for the lattice."""
+PLANAR = (
+    ("places", Stratified(), 0.75),
+    ("places", Sobol(), 0.5),
+    ("places", Lattice(), 0.35),
+    ("steps", Sobol(), 0.25),
+    ("steps", Lattice(), 0.2),
+)
+
+
+@pytest.mark.parametrize(("along", "scheme", "ratio"), PLANAR, ids=repr)
+def test_noise_on_a_planar_chain(along, scheme, ratio):
+    """k = 20, in Hilbert order. METHODS.md has about ⅔ for Sobol per context, ⅓ for Sobol and ¼ for the lattice, all
+    along places; along steps there is less than half of that."""
     obs = transitions(screen(), n=630)
-    q = Uniform().bind(screen(), obs)
+    q = Uniform(along).bind(screen(), obs)
     share = chain_noise(scheme, screen(), obs, q, 20, planar) / chain_noise(IID(), screen(), obs, q, 20, planar)
     assert share.mean() < ratio
     assert share.max() < 1.5 * ratio
+
+
+def test_uniform_points_along_steps():
+    """Spread over steps, the lattice is the same around every context, but for the turn of the box."""
+    omega = screen()
+    obs = transitions(omega, n=200)
+    q = Uniform().bind(omega, obs)
+    assert q.reference.along == "steps"
+    y = Lattice().draw(q, obs, per_point=5, rng=0).outcome.reshape(200, 5, 2)
+    u = ((y - obs.previous()[:, None]) / [8, 6] % 1)[order(obs.previous())].reshape(-1, 2)
+    advance = np.diff(u, axis=0) % 1
+    assert np.abs((advance - kronecker(2) + 0.5) % 1 - 0.5).max() < 1e-9
+    assert Uniform().bind(interval(), transitions(interval())).reference.along == "places"
+    iid = un.Observations("iid", obs.outcome, ("x", "y"))
+    assert Uniform().bind(omega, iid).reference.along == "places"
+    with pytest.raises(CombinationError, match="needs transitions"):
+        Uniform("steps").bind(omega, iid)
+    with pytest.raises(InputError, match="along must be one of 'steps', 'places'"):
+        Uniform("squares")
 
 
 def test_lattice_for_iid_data():

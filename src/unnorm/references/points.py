@@ -241,7 +241,7 @@ class Lattice(PointScheme):
 
     α are the powers of the generalised golden ratio; the shift is random, one for each of `randomisations` independent
     sets into which the points of every context are split. One set is the most precise (R sets have about √R times its
-    Monte Carlo standard deviation); several allow their variance to be seen. For IID data the first coordinate is i/m: a
+    Monte Carlo standard deviation); several show their own variance. For IID data the first coordinate is i/m: a
     rank-1 lattice. For them, and in one dimension, u is folded by the tent map 1 − |2u − 1|, which removes the jump
     between u = 0 and u = 1 (Hickernell 2002) and takes another third to nine tenths off the error of smooth
     integrands; not on the circle, which has no jump, nor along contexts in the plane, where it was measured to hurt.
