@@ -75,8 +75,8 @@ class BoundUniform(BoundReference):
 
     def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
         if self._steps:
-            # The place of x in the enclosing box: the inverse of the map on a box, near it on a window. Any function of x
-            # would do, for frac(u + a) is uniform if u is.
+            # Where x lies in the enclosing box: the inverse of the map on a box, near it on a window. Any function of
+            # x would do, for frac(u + a) is uniform if u is.
             u = u + ((obs.previous() - self._lower) / self._width)[at]
             u -= np.floor(u)
         return self.domain.from_unit(u)
