@@ -109,7 +109,7 @@ def test_damage_is_named(tmp_path: Path, damage: str) -> None:
         text.write_text(json.dumps({**json.loads(text.read_text()), "format": 99}))
     else:
         text.write_text("[1, 2]")
-    with pytest.raises(InputError, match="damaged|cannot read"):
+    with pytest.raises(InputError, match=r"damaged|cannot read"):
         storage.read_folder(path)
 
 

@@ -13,7 +13,7 @@ from ._frames import to_native
 from ._numerics import Rng, generator
 from .data import Observations
 from .errors import InputError, listing
-from .fitting import Outside, fit, keep_inside
+from .fitting import Outside, fit, keep_inside, wrapped
 from .inference import normal_quantile
 from .models.base import Unnormalised
 from .normalisers import Normaliser
@@ -98,7 +98,7 @@ def compare(
     domain = model.domain
     if any(one.domain != domain for one in models.values()):
         raise InputError("All models must be on the same domain: densities on different ones cannot be compared.")
-    obs, notes = keep_inside(domain, obs, outside)
+    obs, notes = keep_inside(domain, wrapped(domain, obs), outside)
     obs = replace(obs, notes=(*obs.notes, *notes))
     drawn: list[tuple[tuple[Any, ...], Any, list[str]]] = []
     fits: dict[str, Fit] = {}

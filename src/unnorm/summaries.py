@@ -31,7 +31,8 @@ def fit_summary(fit: Fit, level: float = 0.95) -> str:
     lines.append(f"{what} {fit.loglik:.6g}" + (f", AIC {fit.aic:.6g}" if fit.is_likelihood else ""))
     reference = fit.diagnostics.get("reference")
     if reference is not None:
-        lines.append(f"reference: {reference}; {fit.diagnostics.get('m'):,} points, {fit.diagnostics.get('points')}")
+        m = fit.diagnostics.get("m")  # None where points are drawn afresh at every step
+        lines.append(f"reference: {reference}" + ("" if m is None else f"; {m:,} points, {fit.diagnostics['points']}"))
     return "\n".join([*lines, *[f"note: {note}" for note in fit.notes]])
 
 

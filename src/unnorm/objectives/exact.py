@@ -101,7 +101,7 @@ class IntegratedProblem(Problem):
         def edge(c: float) -> float:
             return float(self.context_weight @ self.integrals.log_z(c * direction)) / c
 
-        c = 1e6 / max(np.max(np.abs(direction)), 1e-300)
+        c = 1e9 / max(np.max(np.abs(direction)), 1e-300)  # log |Ω| / c must vanish beside the tolerance
         width = edge(c) - edge(-c)
         c *= max(1.0, float(self.weight.sum()) / max(width * c * 1e-6, 1e-6))
         return self.data.value(direction) >= edge(c) - 1e-6 * width
