@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .._blas import single_threaded
 from .._numerics import Rng
 from ..data import Observations
-from ..fitting import Outside
+from ..engine import gam_effects
+from ..engine.design import cores
+from ..errors import DataError, EstimationError, InputError, NoEstimateError, UnnormError, listing
+from ..fitting import Outside, fit, keep_inside
 from ..models.base import Unnormalised
 from ..normalisers import Normaliser
 from ..objectives.base import Objective
+from ..results import Fit
 from ..solvers.smoothing import Smoothing
+from ..terms.levels import level_name
+from .population import population
 from .result import FitGroup
+from .threads import spread
+
+# Reference points for each observation where the user names no objective. Measured on the bundled data with Lattice
+# points (`benchmarks/eye.py redraws`): see there for the Monte Carlo sd of every effect as a share of its standard error.
+REFERENCES = 20
 
 
 def fit_each(
@@ -23,5 +43,139 @@ def fit_each(
     group: bool = True,
     outside: Outside = "error",
 ) -> FitGroup:
-    """Fit the model separately to each level of `by`, and jointly for the population's curves."""
-    raise NotImplementedError
+    """Fit the model separately to each level of `by`, and jointly for the population's curves.
+
+    The separate fits are those of `un.fit` on each level's observations, each with its own seed (derived from `rng` and the
+    level's name, so that it does not depend on which other levels there are). A level whose fit fails is named in
+    `failures` and does not lose the others.
+
+    Args:
+        model: f on its domain.
+        obs: observations with the column `by` among their groups.
+        by: the group column, e.g. "subject".
+        objective: default `un.Logistic(un.Uniform(), per_point=20)` where there is a context.
+        normaliser: how the constants are represented, each level having its own; default the objective's.
+        smoothing: "reml", "ml", "gcv", "cv" or `un.Smoothing(...)`; the joint fit takes REML or ML.
+        rng: seed or generator.
+        group: whether to fit the population's curves too.
+        outside: what to do with points outside Ω: "error", or "drop" them and say so.
+
+    Example:
+        >>> import unnorm as un
+        >>> obs = un.transitions(un.datasets.eye(), y=("x", "y"), order="fix", group=("subject", "image"))
+        >>> three = obs.take(obs.group["subject"] <= 3)
+        >>> model = un.Additive("s(step) + s(dcenter) + s(angle, bs='cc')", un.Box((0, 800), (0, 600)), y_down=True)
+        >>> each = un.fit_each(model, three, by="subject", normaliser=un.Smooth("s(x_prev, y_prev)"), rng=1)
+        >>> each.levels
+        ('1', '2', '3')
+    """
+    began = time.perf_counter()
+    column = _column(obs, by)
+    model.check(obs)
+    obs, notes = keep_inside(model.domain, obs, outside)
+    column = obs.group[by] if notes else column
+    seed = _seed(rng)
+    if objective is None and obs.has_context:
+        from ..objectives import Logistic
+        from ..references import Uniform
+
+        objective = Logistic(Uniform(), per_point=REFERENCES)
+    values = np.unique(column)
+    names = [level_name(value) for value in values.tolist()]
+    if len(set(names)) < len(names):
+        raise DataError(
+            f"Levels of {by!r} have the same name: {listing(sorted({n for n in names if names.count(n) > 1}))}."
+        )
+    threads = min(cores(), len(names))
+    chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
+    alone = replace(chosen, threads=1) if threads > 1 else chosen
+
+    def one(name: str, value: Any) -> Fit | str:
+        own = obs.take(column == value)
+        try:
+            return fit(model, own, objective, normaliser, smoothing=alone, rng=level_seed(seed, name))
+        except UnnormError as error:
+            return f"{type(error).__name__}: {error}"
+
+    with single_threaded():
+        found = dict(zip(names, spread(one, list(zip(names, values)), threads)))
+        fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
+        failures = {name: one for name, one in found.items() if isinstance(one, str)}
+        if not fits:
+            first, why = next(iter(failures.items()))
+            raise NoEstimateError(f"None of the {len(failures)} levels of {by!r} could be fitted; {first}: {why}")
+        separate = time.perf_counter() - began
+        joint, reason = None, ""
+        if group:
+            try:
+                joint = population(by, fits, model, obs, objective, chosen, seed, threads)
+            except (EstimationError, InputError, NotImplementedError, TypeError) as error:
+                reason = f"There is no group curve: {error}"
+    if failures:
+        notes = (
+            *notes,
+            f"{len(failures)} of {len(found)} levels of {by!r} could not be fitted: {listing(list(failures))}.",
+        )
+    notes = (*notes, reason) if reason else notes
+    labels, grids = _common(fits)
+    first = next(iter(fits.values()))
+    seconds = {"separate": separate, "joint": time.perf_counter() - began - separate}
+    return FitGroup(
+        by=by,
+        fits=fits,
+        group=joint,
+        failures=failures,
+        labels=labels,
+        grids=grids,
+        settings={**first.settings, "by": by, "levels": names},
+        notes=(*obs.notes, *notes),
+        seed=seed,
+        model=model,
+        backend=obs.backend,
+        diagnostics={"seconds": seconds, "rows": sum(int(one.diagnostics.get("rows", one.n)) for one in fits.values())},
+    )
+
+
+def level_seed(seed: int, level: str) -> int:
+    """The seed of one level's reference points: it depends on the level's name, not on the other levels."""
+    return int(np.random.SeedSequence([seed, zlib.crc32(level.encode("utf-8"))]).generate_state(1)[0])
+
+
+def _seed(rng: Rng) -> int:
+    if rng is None:
+        return int(np.random.SeedSequence().generate_state(1)[0])
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(2**32))
+    if isinstance(rng, bool) or not isinstance(rng, int | np.integer) or rng < 0:
+        raise InputError(f"rng must be a seed (a whole number, not negative) or a numpy Generator; got {rng!r}.")
+    return int(rng)
+
+
+def _column(obs: Observations, by: str) -> np.ndarray:
+    if not isinstance(obs, Observations):
+        raise InputError(f"obs must come from un.iid, un.transitions or un.conditional; got {type(obs).__name__}.")
+    if by not in obs.group:
+        raise InputError(
+            f"by must name a group column ({listing(list(obs.group)) or 'there are none'}); got {by!r}. "
+            f"Pass group=({by!r}, …) when the observations are made."
+        )
+    if obs.n == 0:
+        raise InputError(f"There are no observations to fit. {' '.join(obs.notes)}".strip())
+    return obs.group[by]
+
+
+def _common(fits: Mapping[str, Fit]) -> tuple[tuple[str, ...], dict[str, dict[str, np.ndarray]]]:
+    """f's terms, and one grid for each over the range of all levels together."""
+    parts = [one.smooths for one in fits.values() if one.smooths is not None]
+    if not parts:
+        return (), {}
+    labels = parts[0].model_labels
+    grids: dict[str, dict[str, np.ndarray]] = {}
+    for label in labels:
+        seen: dict[str, list[np.ndarray]] = {}
+        for part in parts:
+            for name, values in part.grids[label].items():
+                seen.setdefault(name, []).append(np.asarray(values))
+        columns = {name: np.unique(np.concatenate(values)) for name, values in seen.items()}
+        grids[label] = gam_effects.grid(parts[0].term(label), columns)
+    return labels, grids

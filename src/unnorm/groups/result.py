@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
+from .. import storage
+from .._frames import to_native
 from .._numerics import Rng
+from .._version import __version__
+from ..errors import InputError, UnnormWarning, listing, unknown
+from ..inference import normal_quantile
 from ..models.base import Unnormalised
-from ..results import Fit
+from ..results import Fit, load
+from ..smooths import SmoothPart
+
+GROUP, MEAN = "group", "mean"
 
 
 @final
@@ -34,14 +46,32 @@ class FitGroup:
     seed: int | None = None
     model: Unnormalised | None = None
     backend: Any = None
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)  # seconds, rows, the deviations' sd by term
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)  # seconds, rows
 
     @property
     def levels(self) -> tuple[str, ...]:
         """The levels that have a fit."""
         return tuple(self.fits)
 
-    def effect(self, label: str, which: str = "group", at: Any = None, level: float = 0.95) -> Any:
+    def __repr__(self) -> str:
+        failed = f", {len(self.failures)} failed" if self.failures else ""
+        return f"FitGroup(by={self.by!r}, {len(self.fits)} levels{failed}; see .summary())"
+
+    def __getitem__(self, which: str | int) -> Fit:
+        """The fit of a level, or "group"."""
+        which = str(which)
+        if which in self.fits:
+            return self.fits[which]
+        if which == GROUP:
+            if self.group is None:
+                why = next((note for note in self.notes if note.startswith("There is no group curve")), "")
+                raise InputError(f"There is no group fit. {why}".strip())
+            return self.group
+        if which in self.failures:
+            raise InputError(f"Level {which!r} of {self.by!r} could not be fitted: {self.failures[which]}")
+        raise InputError(unknown("which", which, [GROUP, MEAN, *self.fits]))
+
+    def effect(self, label: str, which: str = GROUP, at: Any = None, level: float = 0.95) -> Any:
         """One term's effect as a table: its covariates, estimate, se, se_sampling, se_reference, lower, upper.
 
         Args:
@@ -51,36 +81,221 @@ class FitGroup:
             at: covariate values; default the common grid.
             level: of the pointwise band.
         """
-        raise NotImplementedError
+        return to_native(self._effect(label, str(which), at, level), self.backend)
+
+    def _effect(self, label: str, which: str, at: Any = None, level: float = 0.95) -> dict[str, np.ndarray]:
+        label = label.replace(" ", "")
+        if label not in self.labels:
+            raise InputError(unknown("label", label, self.labels))
+        if which == MEAN and MEAN not in self.fits:
+            return self._mean(label, at, level)
+        return _quietly(_part(self[which]), label, self.grids[label] if at is None else at, level)
+
+    def _mean(self, label: str, at: Any, level: float) -> dict[str, np.ndarray]:
+        where = self.grids[label] if at is None else at
+        each = [_quietly(_part(one), label, where, level) for one in self.fits.values()]
+        covariates = [name for name in each[0] if name not in _NUMBERS]
+        out = {name: each[0][name] for name in covariates}
+        out["estimate"] = np.mean([one["estimate"] for one in each], axis=0)
+        for name in ("se", "se_sampling", "se_reference"):
+            out[name] = np.sqrt(np.sum([one[name] ** 2 for one in each], axis=0)) / len(each)
+        z = normal_quantile(level)
+        return {**out, "lower": out["estimate"] - z * out["se"], "upper": out["estimate"] + z * out["se"]}
 
     def effects(self, level: float = 0.95) -> Any:
-        """All effects as one long table: by ("group", or the level), term, each covariate under its own name (nan where
-        a term does not have it), estimate, se, se_reference, lower, upper."""
-        raise NotImplementedError
+        """All effects as one long table: by ("group", or the level), term, each covariate under its own name (nan, or
+        empty text, where a term does not have it), estimate, se, se_reference, lower, upper."""
+        names = list(dict.fromkeys(name for label in self.labels for name in self.grids[label]))
+        numbers = ("estimate", "se", "se_reference", "lower", "upper")
+        columns: dict[str, list[np.ndarray]] = {name: [] for name in ("by", "term", *names, *numbers)}
+        text = {
+            name
+            for label in self.labels
+            for name, v in self.grids[label].items()
+            if np.asarray(v).dtype.kind not in "iufb"
+        }
+        for which in [*([GROUP] if self.group is not None else []), *self.fits]:
+            for label in self.labels:
+                one = self._effect(label, which, None, level)
+                n = len(one["estimate"])
+                columns["by"].append(np.full(n, which, dtype=object))
+                columns["term"].append(np.full(n, label, dtype=object))
+                for name in names:
+                    absent = np.full(n, "", dtype=object) if name in text else np.full(n, np.nan)
+                    columns[name].append(np.asarray(one.get(name, absent)))
+                for name in numbers:
+                    columns[name].append(one[name])
+        table = {name: np.concatenate(parts) if parts else np.empty(0) for name, parts in columns.items()}
+        for name in ("by", "term", *text):
+            table[name] = table[name].astype(str)
+        return to_native(table, self.backend)
 
     def tidy(self, level: float = 0.95) -> Any:
-        """A table of smooth terms and parameters: by, term, edf, p (smooths), estimate, se, lower, upper (parameters)."""
-        raise NotImplementedError
+        """A table with a row for each term and parameter of the group and of each level.
+
+        Columns by, term, edf, p (smooth terms), estimate, se, lower, upper (parameters); nan where a column does not apply.
+        """
+        rows: list[tuple[Any, ...]] = []
+        nan, z = float("nan"), normal_quantile(level)
+        for which in [*([GROUP] if self.group is not None else []), *self.fits]:
+            fit = self[which]
+            if fit.smooths is not None:
+                table = fit.smooths.table
+                kept = [i for i, label in enumerate(table["term"]) if str(label) in fit.smooths.model_labels]
+                rows += [
+                    (which, str(table["term"][i]), float(table["edf"][i]), float(table["p"][i]), nan, nan, nan, nan)
+                    for i in kept
+                ]
+            if fit.names:
+                for name, value, se in zip(fit.names, fit.estimate.tolist(), fit.se.tolist()):
+                    p = _two_sided(value / se) if se > 0 else nan
+                    rows.append((which, name, nan, p, value, se, value - z * se, value + z * se))
+        names = ("by", "term", "edf", "p", "estimate", "se", "lower", "upper")
+        columns = list(zip(*rows)) if rows else [[] for _ in names]
+        return to_native({name: np.array(column) for name, column in zip(names, columns)}, self.backend)
 
     def summary(self) -> str:
         """The fits as a text for people."""
-        raise NotImplementedError
+        total = sum(fit.n for fit in self.fits.values())
+        first = next(iter(self.fits.values()))
+        lines = [
+            f"{first.settings['model']['model']} fitted to {len(self.fits)} levels of {self.by!r}, {total} observations",
+            f"objective {first.settings['objective']['objective']}, normaliser {first.settings['normaliser']['normaliser']}, "
+            f"seed {self.seed}",
+            "",
+        ]
+        wide = max([len(label) for label in self.labels] + [4])
+        lines.append(
+            f"{'term':<{wide}} {'group edf':>10} {'p':>9} {'levels p<.05':>13} {'median edf':>11} {'sd between':>11}"
+        )
+        spread = dict(self.group.diagnostics.get("deviations", {})) if self.group is not None else {}
+        for label in self.labels:
+            own = [row for row in (_row(_part(fit), label) for fit in self.fits.values()) if row is not None]
+            group = None if self.group is None else _row(_part(self.group), label)
+            edf, p = ("—", "—") if group is None else (f"{group[0]:.2f}", f"{group[1]:.2g}")
+            small = f"{sum(one[1] < 0.05 for one in own)} of {len(own)}" if own else "—"
+            middle = f"{np.median([one[0] for one in own]):.2f}" if own else "—"
+            sd = f"{spread[label]:.3f}" if label in spread else "—"
+            lines.append(f"{label:<{wide}} {edf:>10} {p:>9} {small:>13} {middle:>11} {sd:>11}")
+        lines += [f"not fitted: {level}: {why}" for level, why in self.failures.items()]
+        lines += [f"note: {note}" for note in self.notes]
+        return "\n".join(lines)
 
     def plot(self, labels: Any = None) -> Any:
         """(Figure, axes): a panel for each term; levels grey, group blue with its band, plain mean dashed."""
-        raise NotImplementedError
+        from .plot import plot_group
 
-    def simulate(
-        self, n: int = 100, which: str = "group", rng: Rng = None, steps: int = 10, starts: Any = None
-    ) -> Any:
-        """n chains of `steps` steps from the population's density or a level's: a table chain, step, and the outcome."""
-        raise NotImplementedError
+        return plot_group(self, self.labels if labels is None else tuple(np.atleast_1d(labels)))
+
+    def simulate(self, n: int = 100, which: str = GROUP, rng: Rng = None, steps: int = 10, starts: Any = None) -> Any:
+        """n chains of `steps` steps from the population's density or a level's, as a table with columns chain and step.
+
+        Args:
+            n: chains.
+            which: "group" or a level.
+            rng: seed or generator.
+            steps: of each chain, after its start.
+            starts: first points, (n, d); default drawn from the observed ones of the same level (or of all).
+        """
+        fit = self[which]
+        return fit.simulate(steps, x0=starts, chains=n if starts is None else None, rng=rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a folder with one folder for each fit; `un.load(path)` reads it."""
-        raise NotImplementedError
+        """Write a folder with a folder for each fit, whole or not at all; `un.load(path)` reads it."""
+        target = Path(path)
+        if target.exists() and not (target / storage.JSON_NAME).is_file():
+            raise InputError(f"{target} exists and is not a saved fit; choose another path or remove it.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        try:
+            inside = scratch / "new"
+            about = {
+                "unnorm": __version__,
+                "class": "FitGroup",
+                "by": self.by,
+                "levels": list(self.fits),
+                "group": self.group is not None,
+                "failures": dict(self.failures),
+                "labels": list(self.labels),
+                "grids": {label: list(grid) for label, grid in self.grids.items()},
+                "settings": self.settings,
+                "notes": list(self.notes),
+                "seed": self.seed,
+                "diagnostics": dict(self.diagnostics),
+            }
+            arrays = {
+                f"grid.{i}.{j}": np.asarray(values)
+                for i, grid in enumerate(self.grids.values())
+                for j, values in enumerate(grid.values())
+            }
+            storage.write_folder(inside, about, arrays)
+            for i, fit in enumerate(self.fits.values()):
+                fit.save(inside / f"level-{i}")
+            if self.group is not None:
+                self.group.save(inside / GROUP)
+            if target.exists():
+                os.replace(target, scratch / "old")
+            os.replace(inside, target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+_NUMBERS = ("estimate", "se", "se_sampling", "se_reference", "lower", "upper")
+
+
+def _part(fit: Fit) -> SmoothPart:
+    if fit.smooths is None:
+        raise InputError("These fits have no smooth terms; their parameters are in `tidy()`.")
+    return fit.smooths
+
+
+def _quietly(part: SmoothPart, label: str, at: Any, level: float) -> dict[str, np.ndarray]:
+    """The effect on a grid that other levels' data reach farther than this one's: an extrapolation that says so by its band."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnnormWarning)
+        return part.effect(label, at, level)
+
+
+def _row(part: SmoothPart, label: str) -> tuple[float, float] | None:
+    """(edf, p) of a smooth term."""
+    where = np.flatnonzero(np.asarray(part.table["term"]) == label)
+    return (float(part.table["edf"][where[0]]), float(part.table["p"][where[0]])) if where.size else None
+
+
+def _two_sided(z: float) -> float:
+    from math import erfc, sqrt
+
+    return erfc(abs(z) / sqrt(2))
 
 
 def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) -> FitGroup:
     """Read a saved FitGroup; with `model`, everything works; without it, numbers and tables do."""
-    raise NotImplementedError
+    about, arrays = storage.read_folder(path)
+    if about.get("class") != "FitGroup":
+        raise InputError(
+            f"{os.fspath(path)} holds a {about.get('class', 'result')}, not a FitGroup; read it with un.load."
+        )
+    try:
+        levels = [str(level) for level in about["levels"]]
+        grids = {
+            label: {name: arrays[f"grid.{i}.{j}"] for j, name in enumerate(names)}
+            for i, (label, names) in enumerate(about["grids"].items())
+        }
+        return FitGroup(
+            by=about["by"],
+            fits={level: load(Path(path) / f"level-{i}", model) for i, level in enumerate(levels)},
+            group=load(Path(path) / GROUP, model) if about["group"] else None,
+            failures=dict(about["failures"]),
+            labels=tuple(about["labels"]),
+            grids=grids,
+            settings=about["settings"],
+            notes=tuple(about["notes"]),
+            seed=about["seed"],
+            model=model,
+            diagnostics=about["diagnostics"],
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"The saved fits {os.fspath(path)} are damaged: {error!r} is missing or malformed. "
+            f"Expected the folders {listing([GROUP, 'level-0', '…'])}."
+        ) from error

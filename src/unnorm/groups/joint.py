@@ -1,0 +1,348 @@
+"""The joint fit: a main effect for every term of f, and each level's deviation from it, smoothness selected for both.
+
+For level s (a subject), with its own χ_s and its own reference points, the same rows as in its separate fit:
+
+    η_s = χ_s(x) + Σ_j [f_j + d_js](covariates),      f_j: penalty λ_j S_j,   d_js ~ N(0, (μ_j S_j + μ⁰_j N_j)⁻¹),
+
+N_j the projection on S_j's null space, so that the deviations are proper random curves with one law for all levels, and
+f_j is that law's mean: its posterior covariance, which contains the deviations', gives bands for the population. A level
+sees b_s = f + d_s only, so that its rows need one pass with its own columns,
+
+    A_s = X_sᵀW_sX_s,   H = [ Σ A_s   A_1 … ]   (the arrowhead of engine/arrow.py: main effects shared, the rest its own)
+                        [ A_1ᵀ    A_1   ]
+
+and the joint fit costs what the separate fits cost: no row is ever given both sets of columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..engine import families
+from ..engine.arrow import Arrow, ArrowInverse
+from ..engine.core import build_design
+from ..engine.criteria import Laplace
+from ..engine.design import Design, Placement
+from ..engine.gam_result import Gam
+from ..engine.outer import Clock, Found, Problem, smooth, starting_rho
+from ..engine.penalties import Group, Penalties, Piece
+from ..engine.segment import Rows
+from ..terms.base import BuiltTerm
+from .threads import spread
+
+TOLERANCE = 1e-3  # nats, as the engine's but for many more columns
+MOST = 60  # iterations
+LEAST = 1e-4  # a null-space penalty's share of its term's, to begin with
+
+
+@dataclass(frozen=True)
+class Member:
+    """One level's rows in the common basis: the intercept, the q columns of f, the columns of χ."""
+
+    level: str
+    design: Design
+    rows: Rows
+    data: np.ndarray  # (N,) bool, design order: an observation?
+
+
+@dataclass(frozen=True)
+class JointDesign:
+    """The members as one arrowhead design: shared columns are f's main effects, a level's own are (1, d_s, χ_s).
+
+    It answers to the same calls as `engine.design.Design`, so that the engine's iteration runs on it unchanged.
+    """
+
+    members: tuple[Member, ...]
+    penalties: Penalties
+    q: int
+    terms: tuple[BuiltTerm, ...]
+    placements: tuple[Placement, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return int(self.penalties.starts[-1])
+
+    @property
+    def rows(self) -> int:
+        return sum(member.design.rows for member in self.members)
+
+    def coefficients(self, beta: np.ndarray, s: int) -> np.ndarray:
+        """What level s sees: (1, f + d_s, χ_s)."""
+        at = self.penalties.starts
+        own = beta[at[s + 1] : at[s + 2]].copy()
+        own[1 : 1 + self.q] += beta[: self.q]
+        return own
+
+    def sweep(self, rows: Rows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray, Arrow]:
+        def work(s: int, member: Member):
+            return member.design.sweep(member.rows, family, self.coefficients(beta, s))
+
+        found = spread(work, list(enumerate(self.members)), threads)
+        f = slice(1, 1 + self.q)
+        own = tuple(arrow.shared for _, _, arrow in found)
+        score = np.concatenate([sum(g[f] for _, g, _ in found), *(g for _, g, _ in found)])
+        shared = sum(matrix[f, f] for matrix in own)
+        total = float(sum(value for value, _, _ in found))
+        return total, score, Arrow(np.asarray(shared), own, tuple(np.ascontiguousarray(a[:, f]) for a in own))
+
+    def leverage(
+        self, rows: Rows, family: int, beta: np.ndarray, lever: Callable[[int | None], np.ndarray], threads: int = 1
+    ) -> np.ndarray:
+        def work(s: int, member: Member):
+            matrix = _seen(lever(s), self.q)
+            return member.design.leverage(member.rows, family, self.coefficients(beta, s), lambda level: matrix, 1)
+
+        found = spread(work, list(enumerate(self.members)), threads)
+        return np.concatenate([sum(g[1 : 1 + self.q] for g in found), *found])
+
+    def predict(self, beta: np.ndarray, threads: int = 1) -> np.ndarray:
+        parts = [m.design.predict(self.coefficients(beta, s)) for s, m in enumerate(self.members)]
+        return np.concatenate(parts)
+
+
+def _seen(matrix: np.ndarray, q: int) -> np.ndarray:
+    """TᵀPT: a matrix on (shared, own) as a level's rows see it, whose columns of f count in both."""
+    rows = matrix[q:].copy()
+    rows[1 : 1 + q] += matrix[:q]
+    out = rows[:, q:].copy()
+    out[:, 1 : 1 + q] += rows[:, :q]
+    return out
+
+
+@dataclass(frozen=True)
+class Joint:
+    """What the joint fit found, in the terms' own coordinates."""
+
+    terms: tuple[BuiltTerm, ...]
+    beta: np.ndarray  # (1 + q,): the mean level, then the main effects
+    V: np.ndarray  # (1 + q, 1 + q); zero for the level
+    edf: dict[str, float]
+    edf1: dict[str, float]
+    information: np.ndarray  # (q, q) of the main effects, deviations and χ integrated out
+    sp: dict[str, float]
+    deviations: dict[str, float]  # label → root mean square of d_s over rows and levels
+    score: float
+    loglik: float
+    converged: bool
+    reason: str
+    iterations: int
+    passes: int
+    design: JointDesign
+    inverse: ArrowInverse
+    flat: np.ndarray
+
+    @property
+    def slices(self) -> dict[str, slice]:
+        out, at = {}, 0
+        for term in self.terms:
+            out[term.label] = slice(at, at + term.size)
+            at += term.size
+        return out
+
+    def pull(self, s: int) -> np.ndarray:
+        """K_s (q, p_s), flat: dβ/d(score of level s)."""
+        q, at = self.design.q, self.inverse.starts
+        shared = np.zeros((q, at[s + 2] - at[s + 1]))
+        shared[:, 1 : 1 + q] = self.inverse.sigma
+        return shared - self.inverse.sigma @ self.inverse.slopes[s].T
+
+    def turned(self, matrix: np.ndarray) -> np.ndarray:
+        """A (q, q) matrix from the engine's coordinates to the terms'."""
+        turn = rotation(self.design.members[0].design, self.terms)
+        return turn @ matrix @ turn.T
+
+
+def rotation(design: Design, terms: Sequence[BuiltTerm]) -> np.ndarray:
+    """U (q, q), β_user = U β_flat, of the model's terms."""
+    q = sum(term.size for term in terms)
+    out = np.zeros((q, q))
+    for place in design.placements:
+        if 0 <= place.term < len(terms):
+            out[np.ix_(place.user - 1, np.arange(place.flat.start - 1, place.flat.stop - 1))] = place.rotation
+    return out
+
+
+def members_of(gams: Mapping[str, Gam], terms: Sequence[BuiltTerm], threads: int) -> tuple[Member, ...]:
+    """Each level's rows, as its separate fit saw them, in the common basis."""
+
+    def one(level: str, gam: Gam) -> Member:
+        old = gam.smoothed.design
+        runs = np.concatenate([np.diff(segment.ptr) for segment in old.segments])
+        context = old.unsort(np.repeat(np.arange(runs.size), runs)) if old.run_ids is not None else None
+        design = build_design(terms, gam.columns, intercept=True, context=context)
+        given = families.checked(gam.family, gam.y, gam.weights, gam.offset, design.rows)
+        parts = (given.y, given.weights, given.offset)
+        rows = Rows(*(np.require(design.sort(part) if part.size else part, requirements=("C", "W")) for part in parts))
+        return Member(level, design, rows, rows.y > 0)
+
+    return tuple(spread(one, list(gams.items()), threads))
+
+
+def common_rows(gams: Mapping[str, Gam], names: Sequence[str], most: int = 300_000) -> dict[str, np.ndarray]:
+    """The columns of all levels together, whole contexts, thinned to about `most` rows: what knots and centring need."""
+    total = sum(len(gam.y) for gam in gams.values())
+    every = max(1, round(total / most))
+    parts: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    for gam in gams.values():
+        keep: Any = slice(None)
+        if every > 1:
+            old = gam.smoothed.design
+            runs = np.concatenate([np.diff(segment.ptr) for segment in old.segments])
+            keep = old.unsort(np.repeat(np.arange(runs.size) % every == 0, runs))
+        for name in names:
+            parts[name].append(np.asarray(gam.columns[name])[keep])
+    return {name: np.concatenate(columns) for name, columns in parts.items()}
+
+
+def penalties_of(
+    members: Sequence[Member], terms: Sequence[BuiltTerm], count: int, by: str
+) -> tuple[Penalties, np.ndarray]:
+    """Main effects: the terms' own. Deviations: the same once more, and a ridge on the null space. χ: one for all levels.
+
+    `count`: how many of the terms are f's. Second: log λ where the user fixed it (main effects), else nan.
+    """
+    first = members[0].design
+    old = first.penalties
+    q = sum(term.size for term in terms[:count])
+    sizes = [member.design.size for member in members]
+    starts = np.cumsum([0, q, *sizes])
+    levels = range(len(members))
+    labels: list[str] = []
+    pieces: list[tuple[Piece, ...]] = []
+    groups: list[Group] = []
+    fixed: list[float] = []
+    free = np.ones(int(starts[-1]), bool)
+
+    def add(label: str, where: tuple[Piece, ...], held: float = np.nan) -> int:
+        labels.append(label)
+        pieces.append(where)
+        fixed.append(held)
+        return len(labels) - 1
+
+    def bound(block: int, at: slice) -> None:
+        begin = int(starts[block + 1])
+        free[begin + at.start : begin + at.stop] = False
+
+    position = 0
+    for k, term in enumerate(terms):
+        place = next(p for p in first.placements if p.term == k)
+        at, size = place.flat, place.flat.stop - place.flat.start
+        mine = list(range(position, position + len(term.penalties)))
+        position += len(mine)
+        matrices = [old.pieces[j][0].matrix for j in mine]
+        rank = next((len(group.matrices[0]) for group in old.groups if mine and group.which == tuple(mine)), 0)
+        ranged = tuple(matrix[:rank, :rank] for matrix in matrices)
+        inside = slice(at.start, at.start + rank)
+        if k < count:  # the main effect, and below the deviations
+            main = slice(at.start - 1, at.stop - 1)
+            numbers = tuple(
+                add(old.labels[j], (Piece(-1, main, matrix),), float(first.fixed[j]))
+                for j, matrix in zip(mine, matrices)
+            )
+            if numbers:
+                groups.append(Group(numbers, ranged))
+                bound(-1, slice(main.start, main.start + rank))
+        suffix = f":{by}"
+        numbers = tuple(
+            add(old.labels[j] + suffix, tuple(Piece(s, at, matrix) for s in levels))
+            for j, matrix in zip(mine, matrices)
+        )
+        if numbers:
+            groups += [Group(numbers, ranged) for _ in levels]
+            for s in levels:
+                bound(s, inside)
+        if k < count and rank < size:
+            typical = np.trace(matrices[0]) / max(rank, 1) if matrices else 1.0
+            ridge = np.zeros((size, size))
+            ridge[range(rank, size), range(rank, size)] = typical
+            j = add(f"{term.label}{suffix} (null space)", tuple(Piece(s, at, ridge) for s in levels))
+            groups += [Group((j,), (np.eye(size - rank) * typical,)) for _ in levels]
+            for s in levels:
+                bound(s, slice(at.start + rank, at.stop))
+    return Penalties(tuple(labels), tuple(pieces), tuple(groups), starts, free), np.array(fixed)
+
+
+def fit_joint(
+    gams: Mapping[str, Gam], terms: Sequence[BuiltTerm], count: int, by: str, reml: bool, threads: int
+) -> Joint:
+    """The joint fit of the levels' rows; `terms`: f's (the first `count`), then χ's, built on `common_rows`."""
+    members = members_of(gams, terms, threads)
+    penalties, fixed = penalties_of(members, terms, count, by)
+    q = sum(term.size for term in terms[:count])
+    design = JointDesign(members, penalties, q, tuple(terms))
+    family = next(iter(gams.values())).family
+    free = np.isnan(fixed)
+    nothing = np.empty(0)
+    problem = Problem(
+        design, Rows(nothing, nothing, nothing), family, families.FAMILIES[family], 0.0, design.rows, free, threads, Clock()  # type: ignore[arg-type]
+    )  # fmt: skip
+    beta = _start(design, gams, threads)
+    rho = None
+    if not free.all():
+        cross = design.sweep(problem.rows, problem.code, beta, threads)[2]
+        rho = np.where(free, starting_rho(cross, penalties), np.log(np.maximum(fixed, 1e-12)))
+    found = smooth(problem, Laplace(reml), beta, rho, TOLERANCE, MOST)
+    return _report(design, found, terms[:count], problem)
+
+
+def _start(design: JointDesign, gams: Mapping[str, Gam], threads: int) -> np.ndarray:
+    """Each level's separate fit in the common basis, by weighted least squares; the main effects are their mean."""
+
+    def one(s: int, member: Member, gam: Gam) -> np.ndarray:
+        eta = member.design.sort(np.asarray(gam.linear_predictor))
+        eta = eta - member.rows.offset if member.rows.offset.size else eta
+        mean = 1 / (1 + np.exp(-np.asarray(gam.linear_predictor)))
+        weight = (
+            np.maximum(mean * (1 - mean), 1e-6)
+            if gam.family == "binomial"
+            else np.exp(np.minimum(gam.linear_predictor, 30.0))
+        )
+        weight = member.design.sort(weight)
+        weight = weight * member.rows.weights if member.rows.weights.size else weight
+        rows = Rows(np.ascontiguousarray(eta), np.ascontiguousarray(weight), np.empty(0))
+        _, score, arrow = member.design.sweep(rows, families.FAMILIES["gaussian"], np.zeros(member.design.size))
+        matrix = arrow.shared
+        ridge = 1e-6 * np.diag(matrix) + 1e-12 * np.trace(matrix)
+        return np.linalg.solve(matrix + np.diag(ridge), score)
+
+    tasks = [(s, member, gams[member.level]) for s, member in enumerate(design.members)]
+    found = spread(one, tasks, threads)
+    main = np.mean([b[1 : 1 + design.q] for b in found], axis=0)
+    for b in found:
+        b[1 : 1 + design.q] -= main
+    return np.concatenate([main, *found])
+
+
+def _report(design: JointDesign, found: Found, terms: Sequence[BuiltTerm], problem: Problem) -> Joint:
+    state, q, at = found.at.state, design.q, design.penalties.starts
+    turn = rotation(design.members[0].design, terms)
+    sigma = state.inverse.sigma
+    penalty = design.penalties.blocks(np.exp(state.rho))[0]
+    information = np.linalg.inv(sigma) - penalty
+    F = turn @ (np.eye(q) - sigma @ penalty) @ turn.T
+    level = float(np.mean([state.beta[begin] for begin in at[1:-1]]))
+    V = np.zeros((1 + q, 1 + q))
+    V[1:, 1:] = turn @ sigma @ turn.T
+    edf, edf1, spreads, begin = {}, {}, {}, 0
+    for term in terms:
+        span = slice(begin, begin + term.size)
+        begin += term.size
+        edf[term.label] = float(np.trace(F[span, span]))
+        edf1[term.label] = float(2 * np.trace(F[span, span]) - np.trace((F @ F)[span, span]))
+        total = 0.0
+        for s, member in enumerate(design.members):
+            d = np.zeros(member.design.size)
+            d[1 + span.start : 1 + span.stop] = state.beta[at[s + 1] + 1 + span.start : at[s + 1] + 1 + span.stop]
+            total += float(np.mean(member.design.predict(d) ** 2))
+        spreads[term.label] = float(np.sqrt(total / len(design.members)))
+    return Joint(
+        terms=tuple(terms), beta=np.concatenate([[level], turn @ state.beta[:q]]), V=V, edf=edf, edf1=edf1,
+        information=turn @ information @ turn.T, sp=dict(zip(design.penalties.labels, np.exp(state.rho).tolist())),
+        deviations=spreads, score=found.at.value, loglik=found.working.loglik, converged=found.converged,
+        reason=found.reason, iterations=found.iterations, passes=problem.clock.counts.get("passes", 0), design=design,
+        inverse=state.inverse, flat=state.beta,
+    )  # fmt: skip
