@@ -8,13 +8,13 @@ from cyclopts import App, CycloptsError
 
 from .. import __version__
 from ..errors import UnnormError
+from . import compare, demo, fit, report, reproduce, simulate
 
 OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit codes
 
 app = App(name="unnorm", help="Models known up to a constant, by the Poisson transform.", version=__version__)
-app.command("unnorm.cli.fit:fit", name="fit")
-app.command("unnorm.cli.demo:demo", name="demo")
-app.command("unnorm.cli.reproduce:app", name="reproduce")
+for _command in (fit.fit, demo.demo, simulate.simulate, report.report, compare.compare, reproduce.app):
+    app.command(_command)
 
 
 def main(tokens: list[str] | None = None) -> None:

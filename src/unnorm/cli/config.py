@@ -15,6 +15,7 @@ from ..errors import InputError, listing, unknown
 TERMS = "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)"  # the paper's, Appendix C
 NORMALISER = "s(x_prev, y_prev, k=40)"
 REFERENCES = 20
+BUNDLED = "bundled:eye"  # names the data set that comes with unnorm, in place of a file
 OBJECTIVES = ("logistic", "ranking", "poisson")
 POINTS = ("lattice", "iid", "stratified", "sobol")
 SMOOTHING = ("reml", "ml", "gcv", "ubre", "cv")
@@ -54,6 +55,8 @@ class Job:
 
     def command(self, out: str = "results") -> str:
         """The line for the shell that repeats the run."""
+        if any("," in name for name in (*self.y, *self.group)):  # a list with commas cannot be told apart in the shell
+            return shlex.join(["unnorm", "fit", "--config", "config.toml", "--out", out])
         words = ["unnorm", "fit", self.data]
         for name, default in _DEFAULTS.items():
             value = getattr(self, name)
@@ -73,7 +76,7 @@ class Job:
         """The settings as TOML; `Job.read` gives the same job back."""
         lines = ["# unnorm fit --config config.toml --out ANOTHER_FOLDER repeats this run."]
         for name, value in asdict(self).items():
-            if value is not None:
+            if value is not None and value != ():
                 lines.append(f"{name} = {_toml(value)}")
         return "\n".join(lines) + "\n"
 
@@ -108,11 +111,11 @@ def job(given: Mapping[str, Any], source: str = "the command line") -> Job:
     made = Job(**values)
     if not made.window:
         raise InputError(
-            "--window is needed: x from, to, y from, to, as in --window 0,800,0,600, or a polygon file (.geojson, .wkt)."
+            "--window is needed: x from, to, y from, to, as --window 0,800,0,600, or a polygon file (.geojson, .wkt)."
         )
     if made.by is not None and made.by not in made.group:
         raise InputError(
-            f"--by must be one of the columns of --group, which tell sequences apart ({listing(made.group) or 'none'}); "
+            f"--by must be one of the columns of --group, which tell sequences apart: {listing(made.group) or 'none'}; "
             f"got {made.by!r}."
         )
     if made.objective == "ranking" and made.points not in (None, "iid"):
@@ -123,7 +126,7 @@ def job(given: Mapping[str, Any], source: str = "the command line") -> Job:
 def _checked(name: str, value: Any, source: str) -> Any:
     what = f"{name!r} in {source}" if source.endswith(".toml") else f"--{name.replace('_', '-')}"
     if name in _WHOLE:
-        return _whole(what, value, *_WHOLE[name])
+        return whole(what, value, *_WHOLE[name])
     if name in _CHOICES:
         if value not in _CHOICES[name]:
             raise InputError(unknown(what, value, _CHOICES[name]))
@@ -145,10 +148,10 @@ def _checked(name: str, value: Any, source: str) -> Any:
     if name == "window":
         return _window(what, value)
     if name == "centre":
-        numbers = _numbers(what, value)
-        if len(numbers) != 2:
+        point = numbers(what, value)
+        if len(point) != 2:
             raise InputError(f"{what} must be two numbers, as 400,300; got {value!r}.")
-        return numbers
+        return point
     if name in _LISTS:
         return _list(what, value, split=name not in REPEATED)
     assert name in _TEXTS
@@ -157,7 +160,7 @@ def _checked(name: str, value: Any, source: str) -> Any:
     return value
 
 
-def _whole(what: str, value: Any, least: int, most: int) -> int:
+def whole(what: str, value: Any, least: int, most: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InputError(f"{what} must be a whole number from {least} to {most}; got {value!r}.")
     return value
@@ -173,7 +176,7 @@ def _number(what: str, value: Any) -> float:
     return number
 
 
-def _numbers(what: str, value: Any) -> tuple[float, ...]:
+def numbers(what: str, value: Any) -> tuple[float, ...]:
     parts = value.split(",") if isinstance(value, str) else value
     if not isinstance(parts, Sequence):
         raise InputError(f"{what} must be numbers with commas between them; got {value!r}.")
@@ -183,18 +186,18 @@ def _numbers(what: str, value: Any) -> tuple[float, ...]:
 def _window(what: str, value: Any) -> tuple[float, ...] | str:
     if isinstance(value, str) and value.lower().endswith((".geojson", ".json", ".wkt")):
         return value
-    numbers = _numbers(what, value)
-    if len(numbers) != 4:
+    bounds = numbers(what, value)
+    if len(bounds) != 4:
         raise InputError(
             f"{what} must be four numbers, x from, to, y from, to, as 0,800,0,600, or a polygon file (.geojson, .wkt); "
-            f"got {len(numbers)}: {value!r}."
+            f"got {len(bounds)}: {value!r}."
         )
-    x0, x1, y0, y1 = numbers
+    x0, x1, y0, y1 = bounds
     if not (x0 < x1 and y0 < y1):
         raise InputError(
             f"{what} must be x from, to, y from, to, with from < to; got x {x0:g} to {x1:g} and y {y0:g} to {y1:g}."
         )
-    return numbers
+    return bounds
 
 
 def _list(what: str, value: Any, split: bool) -> tuple[str, ...]:

@@ -1,17 +1,54 @@
-"""`unnorm demo`: the paper's toy chain, by exact maximum likelihood and by the Poisson transform."""
+"""`unnorm demo`: the main job on the bundled scanpaths; `unnorm demo toy`: the paper's toy chain."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from cyclopts import App, Parameter
 
 from ..errors import InputError
+from .config import BUNDLED, job
+from .fit import run_job
+from .output import check_target
+
+demo = App(name="demo", help="Fit the bundled scanpaths and write a report; or the toy chain (demo toy).")
 
 
-def demo(out: str = "demo-output", n: int = 500, theta1: float = 0.5, theta2: float = 5.0, seed: int = 1) -> None:
+@demo.default
+def eye(
+    *,
+    out: str = "demo-output",
+    seed: int = 1,
+    force: Annotated[bool, Parameter(negative="")] = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+) -> None:
+    """Fit spatial Markov chains to 14 simulated subjects (Section 4.2), and write effects, fits and a report.
+
+    Args:
+        out: the folder to make.
+        seed: of everything random.
+        force: replace an earlier output there.
+        quiet: print nothing but errors.
+    """
+    target = check_target(out, force)
+    settings = {
+        "data": BUNDLED,
+        "order": "fix",
+        "group": ("subject", "image"),
+        "by": "subject",
+        "window": (0, 800, 0, 600),
+        "y_down": True,
+        "seed": seed,
+    }
+    run_job(job(settings), target, quiet)
+
+
+@demo.command
+def toy(*, out: str = "toy-output", n: int = 500, theta1: float = 0.5, theta2: float = 5.0, seed: int = 1) -> None:
     """Simulate the toy chain of Section 4.1, fit it by 𝓛 and by 𝓜, print the table and write a picture.
 
     Args:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from ..errors import EstimationError, InputError, UnnormError, UnnormWarning
+from ..errors import EstimationError, UnnormError, UnnormWarning
 from .config import Job, job, read_config
 from .output import MARK, check_target, csv_text, whole_folder
 from .progress import Progress
@@ -98,10 +98,10 @@ def fit(
     run_job(made, target, quiet)
 
 
-def run_job(job: Job, target: Path, quiet: bool, table: Any = None) -> None:
+def run_job(job: Job, target: Path, quiet: bool) -> None:
     """Everything from the job to the output folder."""
     with Progress(10, quiet) as progress:
-        done = fitted(job, progress, table)
+        done = fitted(job, progress)
         with whole_folder(target) as folder:
             write(done, folder, progress)
     if not quiet:
@@ -125,7 +125,7 @@ class Done:
         return "\n".join(lines)
 
 
-def fitted(job: Job, progress: Progress, table: Any = None) -> Done:
+def fitted(job: Job, progress: Progress) -> Done:
     """Read, build and fit; warnings are collected for the report."""
     from .. import fitting
     from ..report import grouped, pooled
@@ -134,7 +134,7 @@ def fitted(job: Job, progress: Progress, table: Any = None) -> Done:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         with progress.step("reading"):
-            parts = prepare(job, table)
+            parts = prepare(job)
         with progress.step("fitting"):
             options: dict[str, Any] = {
                 "objective": parts.objective,
@@ -153,12 +153,12 @@ def fitted(job: Job, progress: Progress, table: Any = None) -> Done:
                 if not each.fits:
                     why = next(iter(each.failures.values()), "no level could be fitted")
                     raise EstimationError(f"None of the levels of {job.by!r} could be fitted; the first says: {why}")
-                run = grouped(each, parts.model, _inside(parts, job), job.level)
+                run = grouped(each, parts.model, inside(parts, job), job.level)
     said = [str(one.message) for one in caught if issubclass(one.category, UnnormWarning)]
     return Done(parts, run, tuple(dict.fromkeys(said)))
 
 
-def _inside(parts: Any, job: Job) -> Any:
+def inside(parts: Any, job: Job) -> Any:
     from ..fitting import keep_inside
 
     return keep_inside(parts.model.domain, parts.obs, job.outside)[0]  # pyright: ignore[reportArgumentType]
@@ -230,17 +230,3 @@ def about_job(done: Done, bits: dict[str, float], how: str) -> Any:
     notes = dict.fromkeys([*obs.notes, *run.notes, *fit_notes, *failed, *done.warnings])
     title = f"Spatial Markov chain: {Path(job.data).name}"
     return About(title, tuple(facts), tuple(notes), job.command(), job.seed, bits, how)
-
-
-def load_run(path: str | Path, data: str | None = None) -> tuple[Job, Path]:
-    """The job of an output folder (or of the fit/ inside one), and where its fit lies."""
-    folder = Path(path)
-    if not folder.is_dir():
-        raise InputError(f"There is no folder {str(path)!r}; expected the output of unnorm fit.")
-    home = folder if (folder / MARK).is_file() else folder.resolve().parent
-    if not (home / MARK).is_file() or not (home / "fit").is_dir():
-        raise InputError(f"{str(path)!r} is not an output of unnorm fit: there is no {MARK} with a fit/ beside it.")
-    settings = read_config(home / MARK)
-    if data is not None:
-        settings["data"] = data
-    return job(settings, source=str(home / MARK)), home / "fit"

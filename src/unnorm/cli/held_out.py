@@ -52,7 +52,7 @@ def held_out_bits(parts: Any, run: Any) -> tuple[dict[str, float], str]:
     if job.by is not None and bits:
         bits[GROUP] = float(np.mean(list(bits.values())))
     how = (
-        "Held-out bits: the gain over a uniform choice in bits for each point, of a fit to every other sequence, at up to "
-        f"{MOST} points of the other half{' (group: the mean over the levels)' if job.by is not None else ''}."
+        "Held-out bits: the gain over a uniform choice in bits for each point, of a fit to every other sequence, at up "
+        f"to {MOST} points of the other half{' (group: the mean over the levels)' if job.by is not None else ''}."
     )
     return bits, how

@@ -20,7 +20,7 @@ from ..normalisers import Normaliser, Smooth
 from ..objectives import Logistic, Poisson, Ranking
 from ..objectives.base import Objective
 from ..references import IID, Lattice, Sobol, Stratified, Uniform
-from .config import Job
+from .config import BUNDLED, Job
 from .maps import read_map
 
 LARGEST_POLYGON = 20_000_000  # bytes
@@ -39,22 +39,36 @@ class Parts:
     normaliser: Normaliser | None
 
 
-def prepare(job: Job, table: Mapping[str, np.ndarray] | None = None) -> Parts:
+def prepare(job: Job) -> Parts:
     """Read and build everything; whatever is wrong with the input shows here, before time is spent."""
     domain = window(job)
     objective, normaliser = _objective(job)
-    table = _frames.read_table(job.data) if table is None else table
+    table = read(job)
     obs = observations(job, table)
-    model = Additive(
-        job.terms,
+    model = additive(job, domain)
+    _check_names(model, obs, normaliser)
+    rows = len(next(iter(table.values())))
+    return Parts(job, obs, rows, model, objective, normaliser)
+
+
+def read(job: Job) -> dict[str, np.ndarray]:
+    """The table of points."""
+    if job.data == BUNDLED:
+        from ..datasets import eye
+
+        return eye()
+    return _frames.read_table(job.data)
+
+
+def additive(job: Job, domain: Box | Window, terms: str | None = None) -> Additive:
+    """The model; `terms` in place of the job's own."""
+    return Additive(
+        terms or job.terms,
         domain,
         covariates=covariates(job, domain),
         centre=job.centre or None,
         y_down=job.y_down,
     )
-    _check_names(model, obs, normaliser)
-    rows = len(next(iter(table.values())))
-    return Parts(job, obs, rows, model, objective, normaliser)
 
 
 def window(job: Job) -> Box | Window:

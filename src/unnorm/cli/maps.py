@@ -1,9 +1,9 @@
 """`--map NAME=FILE[,OPTION=VALUE…]`: covariates on a grid, from a tidy table or from a NumPy array.
 
-A table has one row a cell: x, y, and the value in the column called NAME (or `value`, or as value= says). It has one grid
-for all, or one for each level of a key column: key=, or by itself a column that is also in --group. An array (ny, nx) lies
-over the window's bounding box, or over extent=x0:x1:y0:y1; its first row is at the smallest y (the top of the screen with
---y-down).
+A table has one row a cell: x, y, and the value in the column called NAME (or `value`, or as value= says). It has one
+grid for all, or one for each level of a key column: key=, or by itself a column that is also in --group. An array
+(ny, nx) lies over the window's bounding box, or over extent=x0:x1:y0:y1; its first row is at the smallest y (the top of
+the screen with --y-down).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _from_table(name: str, path: Path, options: dict[str, str], groups: tuple[st
     value = options.get("value") or next((column for column in (name, "value") if column in table), None)
     if value is None:
         raise InputError(
-            f"Map {name!r}: {str(path)!r} has no column {name!r} or 'value'; its columns are {listing(table, most=40)}. "
+            f"Map {name!r}: {str(path)!r} has no column {name!r} or 'value'; it has {listing(table, most=40)}. "
             f"Say which, as --map {name}={path.name},value=COLUMN."
         )
     key = options.get("key") or next((column for column in groups if column in table and column != value), None)

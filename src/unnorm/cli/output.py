@@ -1,4 +1,4 @@
-"""Outputs that appear whole or not at all: files are written into a folder beside the target, which then takes its name."""
+"""Outputs that appear whole or not at all: written into a folder beside the target, which then takes its name."""
 
 from __future__ import annotations
 

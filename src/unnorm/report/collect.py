@@ -17,8 +17,8 @@ from .run import GROUP, Run
 
 MOST_STEPS = 20_000  # simulated for the comparison
 LONGEST_PIECE = 50  # longer sequences are compared in pieces
-MAP_WIDTH, COARSE = 100, 24  # cells across a map; across one that needs an integral for each cell
-ORDER = 24  # of the quadrature for pictures
+MAP_WIDTH, COARSE = 80, 20  # cells across a map; across one that needs an integral for each cell
+CONTEXTS = 150  # at which the normaliser is checked
 
 
 @dataclass(frozen=True)
@@ -85,11 +85,21 @@ def sections(run: Run, about: About, step: Any = None) -> list[Section]:
 
 
 def _effects(run: Run, about: About) -> Section:
-    picture = figures.effects(run)
+    pictures = figures.effects(run)
     found = findings(run)
     tables = (_findings_table(run, found),) if found else ()
-    text = () if picture is not None else ("The model has no smooth effect of one or two numeric covariates to draw.",)
-    return Section("effects", "Effects", text, () if picture is None else (picture,), tables)
+    if not pictures:
+        text = "The model has no smooth effect of one or two numeric covariates to draw."
+    else:
+        text = f"Effects on the log density, with {100 * run.level:g} % pointwise bands."
+        if run.fits:
+            text += f" Grey: each {run.by}."
+        if run.fits and run.group is not None:
+            text += (
+                " Blue: the group, the main effect of a joint fit, with the band of the population's mean. Dashed: the "
+                "plain mean of the separate fits, whose smoothing bias does not average out."
+            )
+    return Section("effects", "Effects", (text,), tuple(pictures), tables)
 
 
 def _findings_table(run: Run, found: Sequence[Finding]) -> Sheet:
@@ -144,10 +154,8 @@ def _centre(run: Run, about: About) -> Section:
         f"{np.exp(z.max()):.2g} times a uniform choice, lowest {np.exp(z.min()):.2g} times."
     )
     caption = f"{' + '.join(labels)} of the {who}: log preference for a place over a uniform choice, whatever the step."
-    image = (x, y, figures.surface(x, y, inside, z))
-    return Section(
-        "centre", "Where they look", (), (figures.maps(run, [("preference for places", image)], [True], alt, caption),)
-    )
+    picture = figures.image(run, figures.surface(x, y, inside, z), None, alt, caption)
+    return Section("centre", "Where they look", (), (picture,))
 
 
 # --- the normaliser --------------------------------------------------------------------------------------------------
@@ -162,31 +170,36 @@ def _normaliser(run: Run, about: About) -> Section:
         )
     text: list[str] = []
     try:
-        check = fit.check_normaliser(200, obs=run.obs if fit.obs is None else None, order=ORDER)
+        check = fit.check_normaliser(CONTEXTS, obs=run.obs if fit.obs is None else None)
         text.append(f"Consistency check: {check.verdict}")
     except UnnormError as error:
         text.append(f"The consistency check could not be made: {error}")
-    panels = _constants(run)
-    if panels is None:
+    shown = _constants(run)
+    if shown is None:
         text.append("The normaliser depends on more than the previous point and has no map.")
         return Section("normaliser", title, tuple(text))
-    chi, integral = panels[0][1][2], panels[1][1][2]
-    gap = chi - integral
-    panels.append(("difference", (*panels[0][1][:2], gap)))
-    alt = (
-        f"Maps over the previous point of the estimated normaliser, from {np.nanmin(chi):.2f} to {np.nanmax(chi):.2f}, of "
-        f"minus the log integral of the fitted density, from {np.nanmin(integral):.2f} to {np.nanmax(integral):.2f}, and "
-        f"of their difference, {np.sqrt(np.nanmean(gap**2)):.2g} rms."
+    chi, integral = shown
+    gap = (chi[0], chi[1], chi[2] - integral[2])
+    limits = (float(np.nanmin([chi[2], integral[2]])), float(np.nanmax([chi[2], integral[2]])))
+    text.append(
+        "First χ̂, estimated together with the effects; then −log ∫ exp f̂, by quadrature on the effects alone; then the "
+        "difference: where it is large, the model or the smoothing fails (places that nobody looked from are "
+        "extrapolated)."
     )
-    caption = (
-        "χ̂ as estimated with the effects; −log ∫ exp f̂ by quadrature on the effects alone; and their difference. Where "
-        "they part, the model or the smoothing fails. Corners that nobody looked from are extrapolated."
-    )
-    picture = figures.maps(run, panels, [False, False, True], alt, caption)
-    return Section("normaliser", title, tuple(text), (picture,))
+    pictures = []
+    for one, caption, span in (
+        (chi, "χ̂(previous point)", limits),
+        (integral, "−log ∫ exp f̂(y | previous point) dy", limits),
+        (gap, "χ̂ + log ∫ exp f̂", None),
+    ):
+        z = one[2]
+        rms = f", {np.sqrt(np.nanmean(z**2)):.2g} rms" if span is None else ""
+        alt = f"Map over the previous point of {caption}: from {np.nanmin(z):.2f} to {np.nanmax(z):.2f}{rms}."
+        pictures.append(figures.image(run, one, span, alt, caption))
+    return Section("normaliser", title, tuple(text), tuple(pictures))
 
 
-def _constants(run: Run) -> list[tuple[str, Any]] | None:
+def _constants(run: Run) -> list[figures.Image] | None:
     """χ̂ and −log ∫ exp f̂ over the previous point, where they depend on nothing else."""
     fit, part, obs = run.main, run.main.smooths, run.obs
     assert part is not None
@@ -200,11 +213,8 @@ def _constants(run: Run) -> list[tuple[str, Any]] | None:
     some = replace(some, outcome=points, context={**some.context, **before})
     columns = run.model.covariates(some).values(tuple(read), some)
     chi = part.chi(columns, some.n)
-    integral = -fit.density.log_z(some, run.model.domain.quadrature(ORDER))
-    return [
-        (title, (x, y, figures.surface(x, y, inside, z)))
-        for title, z in (("χ̂(previous point)", chi), ("−log ∫ exp f̂(y | previous point) dy", integral))
-    ]
+    integral = -fit.density.log_z(some)
+    return [figures.surface(x, y, inside, z) for z in (chi, integral)]
 
 
 # --- Monte Carlo error -----------------------------------------------------------------------------------------------
@@ -300,11 +310,16 @@ def _simulated(run: Run, about: About) -> Section:
     observed |= {"x": obs.outcome[:, 0], "y": obs.outcome[:, 1]}
     typical = np.argsort(np.abs(length - np.median(length)), kind="stable")[:4]
     real = [np.vstack([obs.previous()[first[i]], obs.outcome[first[i] : first[i] + length[i]]]) for i in typical]
-    pictures = (
-        figures.compared(run, observed, simulated),
-        figures.scanpaths(run, real, [paths[i] for i in typical]),
+    text = (
+        f"{len(observed['step']):,} observed steps against {len(simulated['step']):,} simulated from the "
+        f"{'group' if run.fits else 'fitted model'}, from the same starting points and as long."
     )
-    return Section("simulated", title, (), pictures)
+    pictures = (
+        *figures.compared(run, observed, simulated),
+        figures.scanpaths(run, real, "observed", figures.BLUE),
+        figures.scanpaths(run, [paths[i] for i in typical], "simulated", figures.ORANGE),
+    )
+    return Section("simulated", title, (text,), pictures)
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------

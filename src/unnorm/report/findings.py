@@ -1,8 +1,9 @@
 """What the paper found, asked of these curves: for the group, and for how many levels each holds.
 
-Centrality: the effect of `dcenter` falls from the centre outwards (a line through it over the observed places falls, and it
-ends below where it begins). Distance: beyond its peak the effect of `step` falls, and the peak is short. Directions: the
-effect of `angle` is higher at each of the four cardinal directions than at the mean of the two diagonals beside it.
+Centrality: the effect of `dcenter` falls from the centre outwards (a line through it over the observed places falls,
+and it ends below where it begins). Distance: beyond its peak the effect of `step` falls, and the peak is short.
+Directions: the effect of `angle` is higher at each of the four cardinal directions than at the mean of the two
+diagonals beside it.
 """
 
 from __future__ import annotations
