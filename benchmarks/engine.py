@@ -1,8 +1,9 @@
 """The additive engine side by side with mgcv: `python benchmarks/engine.py` (`--quick`: without gam and by=subject).
 
-Four cases on ../shared/bench (or simulated chains where that is absent): (1) one subject, (2) all subjects pooled, (3) each subject by
-itself, (4) by=subject on every term. R and unnorm take turns in one process each; what is printed are medians and their ratio.
-`--cold` times whole processes, from the shell's start to the written result. `--scale` goes to 10⁷ rows and reports memory.
+Four cases on ../shared/bench (or simulated chains where that is absent): (1) one subject, (2) all subjects pooled,
+(3) each subject by itself, (4) by=subject on every term. R and unnorm take turns in one process each; what is printed
+are medians and their ratio. `--cold` times whole processes, from the shell's start to the written result. `--scale`
+goes to 10⁷ rows and reports memory.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ def chains() -> list[np.ndarray]:
     path = DATA / "eye_fixations.csv"
     if path.exists():
         table = np.genfromtxt(path, delimiter=",", names=True)
-        return [np.stack([rows["x"], rows["y"]], axis=1) for s in np.unique(table["subject"]) if (rows := table[table["subject"] == s]).size]
+        return [
+            np.stack([rows["x"], rows["y"]], axis=1)
+            for s in np.unique(table["subject"])
+            if (rows := table[table["subject"] == s]).size
+        ]
     rng = np.random.default_rng(0)
     out = []
     for m in np.linspace(600, 2000, 14).astype(int):
@@ -64,7 +69,15 @@ def rows_of(chain: np.ndarray, subject: float, rng: np.random.Generator, k: int 
     x, y = x.ravel(), y.ravel()
     cls = np.zeros((m, k + 1))
     cls[:, 0] = 1
-    values = (np.full(x.size, subject), cls.ravel(), np.hypot(x - px, y - py), np.hypot(x, y), np.arctan2(y - py, x - px), px, py)
+    values = (
+        np.full(x.size, subject),
+        cls.ravel(),
+        np.hypot(x - px, y - py),
+        np.hypot(x, y),
+        np.arctan2(y - py, x - px),
+        px,
+        py,
+    )
     return dict(zip(COLUMNS, values))
 
 
@@ -135,7 +148,9 @@ def unnorm_fit(case: str, table: dict[str, np.ndarray]) -> list:
         problems = []
         for rows in np.split(np.arange(table["subject"].size), order):
             part = {name: column[rows[0] : rows[-1] + 1] for name, column in table.items()}
-            problems.append({"terms": lambda c: spec.build(c, knots=KNOTS), "columns": part, "y": part["cls"], "family": "binomial"})
+            problems.append(
+                {"terms": lambda c: spec.build(c, knots=KNOTS), "columns": part, "y": part["cls"], "family": "binomial"}
+            )
         return [(float(fit.edf.sum()), fit.deviance) for fit in fit_many(problems)]
     if case == "by":
         table = {**table, "subject": table["subject"].astype(int).astype(str)}
@@ -153,7 +168,9 @@ def unnorm_seconds(case: str, table: dict[str, np.ndarray]) -> tuple[float, floa
 # ---- what is printed ----
 
 
-def compare(label: str, theirs: list[float], ours: list[float], cpu: list[float] | None = None, against: str = "bam") -> None:
+def compare(
+    label: str, theirs: list[float], ours: list[float], cpu: list[float] | None = None, against: str = "bam"
+) -> None:
     a, b = statistics.median(theirs), statistics.median(ours)
     processor = f" (processor {statistics.median(cpu):.3f})" if cpu else ""
     print(f"{label:36s} {against} {a:9.3f} s   unnorm {b:8.3f} s{processor}   ratio {a / b:7.1f}", flush=True)
@@ -267,7 +284,10 @@ def one_scale(rows: int) -> None:
     n = table["cls"].size
     peak = (_memory("VmHWM") - before) / n
     passes = {k: round(v, 2) for k, v in result.timings.items()}
-    print(f"{n:9d} rows  {seconds:7.2f} s  {1e9 * seconds / n:6.0f} ns a row  peak {peak:5.1f} bytes a row above the input  {passes}")
+    print(
+        f"{n:9d} rows  {seconds:7.2f} s  {1e9 * seconds / n:6.0f} ns a row  "
+        f"peak {peak:5.1f} bytes a row above the input  {passes}"
+    )
 
 
 def main() -> None:

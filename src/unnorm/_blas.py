@@ -1,7 +1,8 @@
 """BLAS on one thread while our own threads run.
 
-OpenBLAS starts threads for products of more than 64³ or so; inside our thread pool, or on a busy machine, they wait for each other: products
-of 106 columns were measured 20 times slower. NumPy's and SciPy's wheels carry an OpenBLAS each; where another BLAS is used, nothing happens.
+OpenBLAS starts threads for products of more than 64³ or so; inside our thread pool, or on a busy machine, they wait
+for each other: products of 106 columns were measured 20 times slower. NumPy's and SciPy's wheels carry an OpenBLAS
+each; where another BLAS is used, nothing happens.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import numpy as np
@@ -26,7 +27,7 @@ def arrow(rng: np.random.Generator, shared: int = 5, own: tuple[int, ...] = (4, 
             if a != b:
                 whole[at[a] : at[a + 1], at[b] : at[b + 1]] = 0.0
     whole += 10 * np.eye(len(whole))
-    blocks = [slice(a, b) for a, b in zip(at[1:-1], at[2:])]
+    blocks = [slice(a, b) for a, b in itertools.pairwise(at)]
     return Arrow(
         whole[:shared, :shared], tuple(whole[b, b] for b in blocks), tuple(whole[b, :shared].copy() for b in blocks)
     )

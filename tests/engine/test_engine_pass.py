@@ -79,7 +79,12 @@ def moments(family: str, y, eta, w):
     """ℓ, dℓ/dη, −d²ℓ/dη² and its derivative, written plainly."""
     if family == "binomial":
         mu = 1 / (1 + np.exp(-eta))
-        return np.sum(w * (y * eta - np.logaddexp(0, eta))), w * (y - mu), w * mu * (1 - mu), w * mu * (1 - mu) * (1 - 2 * mu)
+        return (
+            np.sum(w * (y * eta - np.logaddexp(0, eta))),
+            w * (y - mu),
+            w * mu * (1 - mu),
+            w * mu * (1 - mu) * (1 - 2 * mu),
+        )
     if family == "poisson":
         mu = np.exp(eta)
         return np.sum(w * (y * eta - mu)), w * (y - mu), w * mu, w * mu
@@ -100,7 +105,9 @@ def test_pass_is_the_dense_pass(name, family, extras):
     beta = rng.normal(size=X.shape[1]) * 0.05
     eta = X @ beta + offset
     loglik, residual, w, dw = moments(family, y, eta, weights)
-    rows = Rows(design.sort(y), design.sort(weights) if extras else np.empty(0), design.sort(offset) if extras else np.empty(0))
+    rows = Rows(
+        design.sort(y), design.sort(weights) if extras else np.empty(0), design.sort(offset) if extras else np.empty(0)
+    )
     flat = design.to_flat(beta)
     scale = max(design.errors.values(), default=0.0) * 10 + 1e-11  # thin plates in their local form: a stated error
     np.testing.assert_allclose(design.unsort(design.predict(flat)) + offset, eta, atol=scale * 10, rtol=scale)
@@ -115,15 +122,19 @@ def test_pass_is_the_dense_pass(name, family, extras):
     np.testing.assert_allclose(again[0], got, rtol=1e-12)
     np.testing.assert_allclose(again[2].dense(), cross.dense(), atol=1e-10 * np.abs(expected).max())
     # leverages of the penalised hat matrix
-    inverse = cross.plus(design.penalties.blocks(np.ones(design.penalties.count))).plus(
-        [1e-3 * np.eye(b - a) for a, b in zip(design.penalties.starts[:-1], design.penalties.starts[1:])]
-    ).invert()
+    inverse = (
+        cross.plus(design.penalties.blocks(np.ones(design.penalties.count)))
+        .plus([1e-3 * np.eye(b - a) for a, b in zip(design.penalties.starts[:-1], design.penalties.starts[1:])])
+        .invert()
+    )
     P = design.to_user(design.to_user(inverse.dense()).T).T
     h = np.einsum("ij,jk,ik->i", X, P, X)
     hats = np.empty(N)
     lever = design.leverage(rows, FAMILIES[family], flat, inverse.segment, 1, hats)
     np.testing.assert_allclose(design.unsort(hats), h, atol=100 * scale * h.max())
-    np.testing.assert_allclose(design.to_user(lever), X.T @ (dw * h), atol=100 * scale * np.abs(X.T @ (dw * h)).max() + 1e-9)
+    np.testing.assert_allclose(
+        design.to_user(lever), X.T @ (dw * h), atol=100 * scale * np.abs(X.T @ (dw * h)).max() + 1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -170,7 +181,9 @@ def test_dense_columns_that_are_not_stored_give_the_same_pass(monkeypatch):
         rows = Rows(design.sort(y), np.empty(0), np.empty(0))
         loglik, score, cross = design.sweep(rows, 0, beta, 1)
         inverse = cross.plus([np.eye(len(cross.shared))]).invert()
-        found.append((loglik, score, cross.dense(), design.leverage(rows, 0, beta, inverse.segment, 1), design.predict(beta)))
+        found.append(
+            (loglik, score, cross.dense(), design.leverage(rows, 0, beta, inverse.segment, 1), design.predict(beta))
+        )
     assert design.segments[0].x.size == 0
     for a, b in zip(*found):
         np.testing.assert_allclose(a, b, atol=1e-9)
@@ -195,7 +208,7 @@ def test_no_shape_compiles_anything_new():
         terms = built(formula, data)
         design = build_design(terms, data)
         rows = Rows(design.sort(np.ones(n)), np.empty(0), np.empty(0))
-        loglik, score, cross = design.sweep(rows, 0, np.zeros(design.size), 2)
+        _loglik, _score, cross = design.sweep(rows, 0, np.zeros(design.size), 2)
         inverse = cross.plus([np.eye(b - a) for a, b in zip(cross.starts[:-1], cross.starts[1:])]).invert()
         design.leverage(rows, 0, np.zeros(design.size), inverse.segment, 1)
         design.predict(np.zeros(design.size))

@@ -1,4 +1,5 @@
-"""Smoothing selection: exact criteria and gradients against dense brute force, the two paths, infinity, and what is refused."""
+"""Smoothing selection: exact criteria and gradients against dense brute force, the two paths, infinity, and what is
+refused."""
 
 from __future__ import annotations
 
@@ -118,11 +119,7 @@ class Dense:
         )
 
 
-CASES = [
-    (family, method)
-    for family in ("binomial", "poisson", "gaussian")
-    for method in ("REML", "ML", "GCV")
-]
+CASES = [(family, method) for family in ("binomial", "poisson", "gaussian") for method in ("REML", "ML", "GCV")]
 
 
 @pytest.mark.parametrize(("family", "method"), CASES)
@@ -136,7 +133,7 @@ def test_score_and_stationarity_of_the_exact_criterion(family, method):
     if method == "GCV" and family == "gaussian":
         unit /= fit.score
     assert np.abs(unit * dense.gradient(fit.rho, method)).max() < 5e-3
-    beta, S, A, loglik = dense.fit(fit.rho)
+    beta, S, A, _loglik = dense.fit(fit.rho)
     P = np.linalg.inv(A + S)
     np.testing.assert_allclose(fit.beta, beta, atol=2e-3 * np.sqrt(np.diag(P)).max())
     np.testing.assert_allclose(fit.Vp, fit.scale * P, atol=2e-3 * np.abs(fit.scale * P).max())
@@ -295,7 +292,7 @@ def test_many_problems_are_what_each_is_alone():
 def test_terms_that_the_rows_do_not_tell_apart_are_named():
     data = {**table(), "twin": 2 * table()["a"] + 1}
     terms = parse("linear(a) + linear(twin) + s(b, k=5)").build(data)
-    with pytest.raises(NotIdentifiedError, match="'a'.*'twin'|'twin'.*'a'"):
+    with pytest.raises(NotIdentifiedError, match=r"'a'.*'twin'|'twin'.*'a'"):
         smooth_fit(build_design(terms, data), data["binomial"])
 
 

@@ -11,6 +11,7 @@ Vectors are flat: the shared part first, then each level's.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,9 +54,9 @@ class Arrow:
         at = self.starts
         out = np.empty(v.shape)
         top = self.shared @ v[: at[1]]
-        for l, (own, cross) in enumerate(zip(self.own, self.cross)):
-            here = v[at[l + 1] : at[l + 2]]
-            out[at[l + 1] : at[l + 2]] = own @ here + cross @ v[: at[1]]
+        for k, (own, cross) in enumerate(zip(self.own, self.cross)):
+            here = v[at[k + 1] : at[k + 2]]
+            out[at[k + 1] : at[k + 2]] = own @ here + cross @ v[: at[1]]
             top += cross.T @ here
         out[: at[1]] = top
         return out
@@ -67,7 +68,7 @@ class Arrow:
     def keep(self, which: np.ndarray) -> Arrow:
         """The rows and columns where `which` (flat, bool) holds."""
         at = self.starts
-        parts = [which[a:b] for a, b in zip(at[:-1], at[1:])]
+        parts = [which[a:b] for a, b in itertools.pairwise(at)]
         return Arrow(
             self.shared[np.ix_(parts[0], parts[0])],
             tuple(block[np.ix_(k, k)] for block, k in zip(self.own, parts[1:])),
@@ -79,8 +80,8 @@ class Arrow:
         at = self.starts
         out = np.zeros((at[-1], at[-1]))
         out[: at[1], : at[1]] = self.shared
-        for l, (own, cross) in enumerate(zip(self.own, self.cross)):
-            rows = slice(at[l + 1], at[l + 2])
+        for k, (own, cross) in enumerate(zip(self.own, self.cross)):
+            rows = slice(at[k + 1], at[k + 2])
             out[rows, rows] = own
             out[rows, : at[1]] = cross
             out[: at[1], rows] = cross.T
@@ -91,8 +92,8 @@ class Arrow:
         schur = self.shared.copy()
         logdet = 0.0
         inverses, slopes = [], []
-        for l, (own, cross) in enumerate(zip(self.own, self.cross)):
-            inverse, part = _inverse(own, l)
+        for k, (own, cross) in enumerate(zip(self.own, self.cross)):
+            inverse, part = _inverse(own, k)
             slope = inverse @ cross
             schur -= cross.T @ slope
             logdet += part
@@ -152,33 +153,33 @@ class ArrowInverse:
         at = self.starts
         out = np.empty(v.shape)
         top = v[: at[1]].copy()
-        for l, slope in enumerate(self.slopes):
-            top -= slope.T @ v[at[l + 1] : at[l + 2]]
+        for k, slope in enumerate(self.slopes):
+            top -= slope.T @ v[at[k + 1] : at[k + 2]]
         top = self.sigma @ top
         out[: at[1]] = top
-        for l, (own, slope) in enumerate(zip(self.own, self.slopes)):
-            rows = slice(at[l + 1], at[l + 2])
+        for k, (own, slope) in enumerate(zip(self.own, self.slopes)):
+            rows = slice(at[k + 1], at[k + 2])
             out[rows] = own @ v[rows] - slope @ top
         return out
 
-    def through(self, l: int) -> np.ndarray:
+    def through(self, level: int) -> np.ndarray:
         """A_l Σ A_lᵀ: what the shared columns add to level l's block."""
-        return self.slopes[l] @ self.sigma @ self.slopes[l].T
+        return self.slopes[level] @ self.sigma @ self.slopes[level].T
 
-    def block(self, l: int) -> np.ndarray:
-        """The diagonal block H⁻¹_ll (l = −1: shared)."""
-        return self.sigma if l < 0 else self.own[l] + self.through(l)
+    def block(self, level: int) -> np.ndarray:
+        """The diagonal block H⁻¹_ll (level −1: shared)."""
+        return self.sigma if level < 0 else self.own[level] + self.through(level)
 
-    def segment(self, l: int | None) -> np.ndarray:
-        """H⁻¹ on (shared, level l) (None: shared alone)."""
-        if l is None:
+    def segment(self, level: int | None) -> np.ndarray:
+        """H⁻¹ on the columns shared and those of one level (None: shared alone)."""
+        if level is None:
             return self.sigma
         s = len(self.sigma)
-        out = np.empty((s + len(self.own[l]),) * 2)
+        out = np.empty((s + len(self.own[level]),) * 2)
         out[:s, :s] = self.sigma
-        out[s:, :s] = -self.slopes[l] @ self.sigma
+        out[s:, :s] = -self.slopes[level] @ self.sigma
         out[:s, s:] = out[s:, :s].T
-        out[s:, s:] = self.own[l] - self.slopes[l] @ out[:s, s:]
+        out[s:, s:] = self.own[level] - self.slopes[level] @ out[:s, s:]
         return out
 
     def diagonal(self) -> np.ndarray:
@@ -200,14 +201,15 @@ class ArrowInverse:
         out = np.empty((at[-1], at[-1]))
         slopes = np.concatenate([-np.eye(len(self.sigma)), *self.slopes])
         np.matmul(slopes @ self.sigma, slopes.T, out=out)
-        for l, own in enumerate(self.own):
-            rows = slice(at[l + 1], at[l + 2])
+        for k, own in enumerate(self.own):
+            rows = slice(at[k + 1], at[k + 2])
             out[rows, rows] += own
         return out
 
     def embed(self, which: np.ndarray, starts: np.ndarray) -> ArrowInverse:
-        """The inverse of a kept part as blocks of the full size (`starts`), zero where `which` (flat, bool) is False."""
-        parts = [which[a:b] for a, b in zip(starts[:-1], starts[1:])]
+        """The inverse of a kept part as blocks of the full size (`starts`), zero where `which` (flat, bool) is
+        False."""
+        parts = [which[a:b] for a, b in itertools.pairwise(starts)]
 
         def spread(block: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
             out = np.zeros((rows.size, columns.size))

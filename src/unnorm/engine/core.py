@@ -1,4 +1,5 @@
-"""The engine's entry points: `build_design` (terms × columns → rows), `smooth_fit` (one problem), `fit_many` (several)."""
+"""The engine's entry points: `build_design` (terms × columns → rows), `smooth_fit` (one problem), `fit_many`
+(several)."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._blas import single_threaded
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
-from .._blas import single_threaded
 from .criteria import Criterion, Laplace, Prediction
 from .design import Design, cores, pool
 from .outer import Clock, Found, Problem, smooth
@@ -44,8 +45,8 @@ def build_design(
 ) -> Design:
     """Rows in compact form. `context` (n,): rows of one context share the covariates of context-level terms.
 
-    Without it, contexts are found where a term of several covariates takes at most n/4 distinct combinations of them. `rows` = n is needed
-    only where there are no terms.
+    Without it, contexts are found where a term of several covariates takes at most n/4 distinct combinations of them.
+    `rows` = n is needed only where there are no terms.
     """
     from .layout import build
 
@@ -71,12 +72,13 @@ def smooth_fit(
 ) -> Smoothed:
     """Fit one penalised model and choose its smoothing parameters.
 
-    y, weights, offset: in the caller's row order, as `columns` were. `sp`: smoothing parameters that the user fixes, by penalty
-    label or one per penalty (negative = estimate), on top of the terms' own `fixed_sp`. `groups` (n,), `folds`, `rng` serve method="CV"
-    (rows of one group, by default of one context, stay together). `start`: a fit of the same terms to start from.
+    y, weights, offset: in the caller's row order, as `columns` were. `sp`: smoothing parameters that the user fixes,
+    by penalty label or one per penalty (negative = estimate), on top of the terms' own `fixed_sp`. `groups` (n,),
+    `folds`, `rng` serve method="CV" (rows of one group, by default of one context, stay together). `start`: a fit of
+    the same terms to start from.
 
-    Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns UnnormWarning
-    where it stops before convergence (also in `.converged`, `.reason`).
+    Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns
+    UnnormWarning where it stops before convergence (also in `.converged`, `.reason`).
     """
     with single_threaded():
         return _smooth_fit(
@@ -86,8 +88,8 @@ def smooth_fit(
 
 def _smooth_fit(
     design: Design, y: np.ndarray, family: str, weights: np.ndarray | None, offset: np.ndarray | None, method: str,
-    sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any, start: Smoothed | None,
-    threads: int | None, max_outer: int,
+    sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,
+    start: Smoothed | None, threads: int | None, max_outer: int,
 ) -> Smoothed:  # fmt: skip
     began = time.perf_counter()
     if method not in METHODS:
@@ -158,7 +160,8 @@ def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequ
         given = np.asarray(sp, dtype=np.float64)
         if given.shape != (penalties.count,):
             raise InputError(
-                f"sp must have one value for each of the {penalties.count} penalties ({listing(penalties.labels)}); got shape {given.shape}."
+                f"sp must have one value for each of the {penalties.count} penalties "
+                f"({listing(penalties.labels)}); got shape {given.shape}."
             )
         values = np.where(given >= 0, given, values)
     values = np.where(values < 0, np.nan, values)
@@ -176,7 +179,8 @@ def _mixed_start(problem: Problem, beta: np.ndarray, fixed: np.ndarray) -> np.nd
 def _from_some(
     problem: Problem, criterion: Criterion, beta: np.ndarray, fixed: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """β and ρ from every k-th run: most iterations then happen on few rows. λ = φ/σ² does not depend on how many rows there are."""
+    """β and ρ from every k-th run: most iterations then happen on few rows. λ = φ/σ² does not depend on how many rows
+    there are."""
     from ..errors import EstimationError
 
     design = problem.design
@@ -227,11 +231,13 @@ def _result(
     counts = problem.clock.counts
     return Smoothed(
         design=design, family=problem.family, method=method, beta=design.to_user(state.beta), slices=design.slices,
-        sp_labels=penalties.labels, rho=state.rho, estimated=free, flat=flat, score=criterion.report(working, found.at.value),
+        sp_labels=penalties.labels, rho=state.rho, estimated=free, flat=flat,
+        score=float(criterion.report(working, found.at.value)),
         gradient=np.where(free, found.gradient, 0.0), hessian=hessian, dbeta_drho=design.to_user(state.slopes),
-        loglik=full, deviance=deviance, null_deviance=2.0 * (saturated - null_loglik), scale=scale, scale_known=not gaussian,
+        loglik=full, deviance=deviance, null_deviance=2.0 * (saturated - null_loglik), scale=scale,
+        scale_known=not gaussian,
         rows=problem.count, edf=edf, edf1=edf1, converged=found.converged, reason=found.reason,
-        iterations={"outer": found.iterations, "passes": counts.get("passes", 0), "leverage passes": counts.get("leverage passes", 0)},
+        iterations={"outer": found.iterations, **{what: counts.get(what, 0) for what in ("passes", "leverage passes")}},
         timings=problem.clock.seconds, inverse=state.inverse, cross=working.cross, offset=given.offset,
     )  # fmt: skip
 
@@ -267,8 +273,9 @@ def _degrees(design: Design, penalties: Penalties, inverse: Any, lam: np.ndarray
 def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = None) -> list[Smoothed]:
     """Independent problems, as many at a time as there are cores; the results in order.
 
-    Each problem is a mapping with `design`, or `terms` and `columns` (and `intercept`, `context`, `rows`), and the arguments of
-    `smooth_fit`. `terms` may be a function of `columns` (`spec.build`), which is then called by the worker.
+    Each problem is a mapping with `design`, or `terms` and `columns` (and `intercept`, `context`, `rows`), and the
+    arguments of `smooth_fit`. `terms` may be a function of `columns` (`spec.build`), which is then called by the
+    worker.
     """
     threads = cores() if threads is None else threads
     inner = 1 if threads > 1 and len(problems) > 1 else threads

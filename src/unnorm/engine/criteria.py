@@ -1,8 +1,9 @@
 """Smoothing criteria on the current working model, with gradient and Hessian in ρ = log λ: p × p algebra, no rows.
 
-At β_k the rows gave ℓ_k, the score s and A = XᵀWX, so that −ℓ(β) ≈ c₀ − rᵀβ + ½βᵀAβ with r = Aβ_k + s, and β(ρ) = P r with P = (A + S_λ)⁻¹.
-W moves with β: the leverage pass gives g = ∂ log|XᵀWX + S_λ| / ∂β = Σ w' h x, and the criterion uses log|A + S_λ| + gᵀ(β(ρ) − β_k).
-Value and gradient then agree with those of the exact Laplace criterion (Wood 2011) at the fixed point ρ = ρ_k, β = β_k.
+At β_k the rows gave ℓ_k, the score s and A = XᵀWX, so that −ℓ(β) ≈ c₀ − rᵀβ + ½βᵀAβ with r = Aβ_k + s, and β(ρ) = P r
+with P = (A + S_λ)⁻¹. W moves with β: the leverage pass gives g = ∂ log|XᵀWX + S_λ| / ∂β = Σ w' h x, and the criterion
+uses log|A + S_λ| + gᵀ(β(ρ) − β_k). Value and gradient then agree with those of the exact Laplace criterion (Wood
+2011) at the fixed point ρ = ρ_k, β = β_k.
 """
 
 from __future__ import annotations
@@ -103,8 +104,8 @@ class Criterion(ABC):
 class Laplace(Criterion):
     """REML and ML by Laplace's approximation (Wood 2011, JRSS-B 73(1), sections 2.1 and 6):
 
-    V = −ℓ(β̂) + ½β̂ᵀS_λβ̂ + ½log|H| − ½log|S_λ|₊ − ½M_p log 2π, and for ML H on the range of the penalties, without the last term.
-    Where the scale φ is unknown it is profiled out: φ̂ = D_p/(n − M_p).
+    V = −ℓ(β̂) + ½β̂ᵀS_λβ̂ + ½log|H| − ½log|S_λ|₊ − ½M_p log 2π, and for ML H on the range of the penalties, without
+    the last term. Where the scale φ is unknown it is profiled out: φ̂ = D_p/(n − M_p).
     """
 
     restricted: bool = True  # REML; False: ML

@@ -1,6 +1,8 @@
-"""Smoothing by K-fold cross-validation: folds of whole contexts (or groups), held-out log-likelihood, its exact gradient in ρ.
+"""Smoothing by K-fold cross-validation: folds of whole contexts (or groups), held-out log-likelihood, its exact
+gradient in ρ.
 
-    CV(ρ) = −Σ_k ℓ_k(β_{−k}(ρ)),   ∂CV/∂ρ_j = −Σ_k s_kᵀ ∂β_{−k}/∂ρ_j,   ∂β_{−k}/∂ρ_j = −(XᵀWX + S)⁻¹_{−k} λ_j S_j β_{−k},
+    CV(ρ) = −Σ_k ℓ_k(β_{−k}(ρ)),   ∂CV/∂ρ_j = −Σ_k s_kᵀ ∂β_{−k}/∂ρ_j,   ∂β_{−k}/∂ρ_j = −(XᵀWX + S)⁻¹_{−k} λ_j S_j
+    β_{−k},
 
 ℓ_k and s_k being the log-likelihood and the score of fold k's rows. Rows leave a fit by their weight being zero.
 """
@@ -114,7 +116,7 @@ def choose(
         step *= min(1.0, 3.0 / np.abs(step).max())
         if -0.5 * float(slope @ step) < min(1e-4, scale):
             break
-        accepted = False
+        accepted, trial, new_value, new_gradient = False, rho, value, gradient
         for _ in range(8):
             trial = rho.copy()
             trial[free] = np.clip(trial[free] + step, centre[free] - 15.0, centre[free] + 15.0)

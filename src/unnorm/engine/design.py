@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -128,8 +129,8 @@ class Design:
         found = spread(work, tasks, threads)
         score = np.zeros(self.size)
         shared = np.zeros((at[1], at[1]))
-        own = [np.zeros((b - a, b - a)) for a, b in zip(at[1:-1], at[2:])]
-        cross = [np.zeros((b - a, at[1])) for a, b in zip(at[1:-1], at[2:])]
+        own = [np.zeros((b - a, b - a)) for a, b in itertools.pairwise(at[1:])]
+        cross = [np.zeros((b - a, at[1])) for a, b in itertools.pairwise(at[1:])]
         total = 0.0
         for k, segment in enumerate(self.segments):
             raw_score, raw_cross = None, None
@@ -157,7 +158,8 @@ class Design:
         threads: int = 1,
         hats: np.ndarray | None = None,
     ) -> np.ndarray:
-        """Σ_r w'_r h_r x_r (flat) with h_r = x_rᵀPx_r, `lever(level)` = P on a segment's columns; `hats` (design order) receives h where given."""
+        """Σ_r w'_r h_r x_r (flat) with h_r = x_rᵀPx_r, `lever(level)` = P on a segment's columns; `hats` (design
+        order) receives h where given."""
         tasks = self._tasks(threads)
         raw = [segment.raw_inverse(lever(segment.level)) for segment in self.segments]
 
@@ -185,7 +187,8 @@ class Design:
         return out
 
     def take(self, runs: Callable[[int, Segment], np.ndarray]) -> tuple[Design, np.ndarray]:
-        """The design on some runs only (`runs(k, segment)` gives their numbers); and its rows' places in this design's order."""
+        """The design on some runs only (`runs(k, segment)` gives their numbers); and its rows' places in this
+        design's order."""
         parts, rows, lo, ids = [], [], 0, []
         first = 0
         for k, segment in enumerate(self.segments):

@@ -23,7 +23,8 @@ def checked(family: str, y: object, weights: object, offset: object, n: int) -> 
             raise DataError(f"{what} must have one value for each of the {n} rows; got shape {out.shape}.")
         if not np.isfinite(out).all():
             raise DataError(
-                f"{what} must be finite; row {int(np.flatnonzero(~np.isfinite(out))[0])} is {out[~np.isfinite(out)][0]}. Drop the row."
+                f"{what} must be finite; row {int(np.argmin(np.isfinite(out)))} is "
+                f"{out[np.argmin(np.isfinite(out))]}. Drop the row."
             )
         return out
 
@@ -32,7 +33,8 @@ def checked(family: str, y: object, weights: object, offset: object, n: int) -> 
         raise DataError(f"weights must not be negative; row {int(np.argmin(w_))} has {w_.min()}.")
     if family == "binomial" and n and (y_.min() < 0 or y_.max() > 1):
         raise DataError(
-            f"A binomial response is 0, 1 or a proportion (with the trials as weights); got values from {y_.min():g} to {y_.max():g}."
+            "A binomial response is 0, 1 or a proportion (with the trials as weights); "
+            f"got values from {y_.min():g} to {y_.max():g}."
         )
     if family == "poisson" and n and y_.min() < 0:
         raise DataError(f"A Poisson response is a count; got {y_.min():g}.")
@@ -53,7 +55,8 @@ def saturated(family: str, rows: Rows) -> float:
 
 
 def constant(family: str, rows: Rows) -> float:
-    """What the kernels' log-likelihood lacks: binomial coefficients, Σ log y!, ½ Σ log weight (the scale's part is the criterion's)."""
+    """What the kernels' log-likelihood lacks: binomial coefficients, Σ log y!, ½ Σ log weight (the scale's part is
+    the criterion's)."""
     y, w = rows.y, rows.weights
     if family == "gaussian":
         return 0.5 * float(np.sum(np.log(w[w > 0]))) if w.size else 0.0

@@ -233,8 +233,8 @@ class Forms:
         for _, part, at in here:
             block(part.rotation, at)
             chunk = min(CHUNK, max(256, -(-first.size // self.threads)))
-            for a in range(0, first.size, chunk):
-                tasks.append((self.terms[part.term], part.pick, k, a, min(a + chunk, first.size)))
+            cuts = range(0, first.size, chunk)
+            tasks += [(self.terms[part.term], part.pick, k, a, min(a + chunk, first.size)) for a in cuts]
             k += part.size
         spread(fill, tasks, self.threads)
         return z

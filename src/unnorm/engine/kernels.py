@@ -1,17 +1,20 @@
 """The row pass, compiled: rows × coefficients → (log-likelihood, score, weighted cross-product), in one sweep.
 
-Rows come in runs (`ptr`): the rows of one context, or any stretch of rows where there is none. In raw coordinates a row has
+Rows come in runs (`ptr`): the rows of one context, or any stretch of rows where there is none. In raw coordinates a
+row has
 
-- LOCAL blocks: u[r, b] = cell + t; four non-zero cubics a0 + t(a1 + t(a2 + t a3)) at the raw indices i0[b] + cell + 0…3;
+- LOCAL blocks: u[r, b] = cell + t; four non-zero cubics a0 + t(a1 + t(a2 + t a3)) at raw indices i0[b] + cell + 0…3;
 - FACTOR blocks: one non-zero, at raw index f[r, j];
 - d DENSE columns x[r, :];
 - c CONTEXT columns z[run, :], constant along the run (the intercept is one of them).
 
-`m[b]` names the column of `mult` that multiplies local block b (−1: none). Local and factor functions share one index set of size Q.
-All kernels release the GIL, are cached on disk and are not specialised to a shape.
+`m[b]` names the column of `mult` that multiplies local block b (−1: none). Local and factor functions share one index
+set of size Q. All kernels release the GIL, are cached on disk and are not specialised to a shape.
 """
 
 from __future__ import annotations
+
+# pyright: reportCallIssue=false
 
 import math
 
@@ -20,7 +23,8 @@ from numba import njit
 
 from .simd import axpy4, cubic4, dot4, outer4, quadratic4
 
-# Helpers that take arrays are written out in the loops: a call, even inlined, counts references (atomically) at every row.
+# Helpers that take arrays are written out in the loops: a call, even inlined, counts references (atomically) at every
+# row.
 BINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
 _BLOCK = 600_000  # multiplications in one BLAS call: larger is no quicker, and takes the tables' place in the cache
 _FAST = {"contract", "nsz", "arcp", "reassoc"}
@@ -48,8 +52,9 @@ def cross_products(
 ):  # fmt: skip
     """Sweep runs first…last−1; add to the tables and to the scores; return the log-likelihood without its constants.
 
-    gamma (Q,), delta (d,), zeta (c,): coefficients. table (Q, Q): pairs of local and factor functions, each pair of blocks once.
-    local_x (Q, d), xx (d, d); context (c, Q + d + c): context columns against local, dense and context columns.
+    gamma (Q,), delta (d,), zeta (c,): coefficients. table (Q, Q): pairs of local and factor functions, each pair of
+    blocks once. local_x (Q, d), xx (d, d); context (c, Q + d + c): context columns against local, dense and context
+    columns.
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
     index = np.empty(n_local, np.int64)
@@ -259,7 +264,8 @@ def predictor(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, del
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def locate(x, order, breaks, period, out, column):
-    """out[i, column] = cell + t of x[order[i]] among the breaks (wrapped by `period` if positive); the rows that lie outside."""
+    """out[i, column] = cell + t of x[order[i]] among the breaks (wrapped by `period` if positive); the rows that lie
+    outside."""
     cells = breaks.shape[0] - 1
     low, high = breaks[0], breaks[cells]
     slack = 1e-9 * (high - low)
@@ -296,7 +302,8 @@ def locate(x, order, breaks, period, out, column):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def group_rows(keys, most):
-    """Number distinct rows of `keys` (n, d) uint64 by first appearance; (ids, count), count = −1 once there are more than `most`."""
+    """Number distinct rows of `keys` (n, d) uint64 by first appearance; (ids, count), count = −1 once there are more
+    than `most`."""
     n, d = keys.shape
     bits = 4
     while (1 << bits) < 2 * (most + 1):
@@ -360,7 +367,8 @@ def counting_sort(ids, count):
 
 @njit(nogil=True, cache=True)
 def product(a, b):
-    """A B in strips small enough that BLAS starts no threads of its own: these collide with ours, and with other processes."""
+    """A B in strips small enough that BLAS starts no threads of its own: these collide with ours, and with other
+    processes."""
     m, k = a.shape
     n = b.shape[1]
     out = np.empty((m, n))
@@ -422,7 +430,8 @@ def cholesky_inverse(a):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def solve_sites(cell, value, columns):
-    """C of B C = columns, in place, B having four non-zeros a row at cell…cell+3: B is totally positive, so no pivots are needed."""
+    """C of B C = columns, in place, B having four non-zeros a row at cell…cell+3: B is totally positive, so no pivots
+    are needed."""
     n, p = columns.shape
     band = np.zeros((n, 7))  # band[i, 3 + j − i] = B[i, j]
     for i in range(n):

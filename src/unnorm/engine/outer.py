@@ -1,9 +1,10 @@
 """Penalised IRLS and smoothing, together: one pass over the rows, one step for β and ρ.
 
-Each iteration: (1) a pass at β_k gives the working model; (2) a leverage pass gives the tilt g, once β is near; (3) the criterion is
-minimised over ρ on the working model (criteria.py); (4) β_{k+1} = β(ρ_{k+1}), halved towards β_k while the penalised likelihood falls.
-The last step is Newton's: a decrement of 2·10⁻³ nats before it is 10⁻⁶ or less after it, hence the looser bound on β's.
-A fixed point is a stationary point of the exact criterion: nothing is left of bam's performance iteration but its cost.
+Each iteration: (1) a pass at β_k gives the working model; (2) a leverage pass gives the tilt g, once β is near; (3)
+the criterion is minimised over ρ on the working model (criteria.py); (4) β_{k+1} = β(ρ_{k+1}), halved towards β_k
+while the penalised likelihood falls. The last step is Newton's: a decrement of 2·10⁻³ nats before it is 10⁻⁶ or less
+after it, hence the looser bound on β's. A fixed point is a stationary point of the exact criterion: nothing is left
+of bam's performance iteration but its cost.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ def _direction(design: Design, cross: Arrow, singular: Singular) -> np.ndarray:
 
 
 def starting_rho(cross: Arrow, penalties: Penalties) -> np.ndarray:
-    """λ_j for which the penalty and the data weigh the same: tr(A on the penalty's columns) / tr(S_j) (as mgcv's initial.sp)."""
+    """λ_j for which the penalty and the data weigh the same: tr(A on the penalty's columns) / tr(S_j) (as mgcv's
+    initial.sp)."""
     rho = np.zeros(penalties.count)
     for j, pieces in enumerate(penalties.pieces):
         data, weight = 0.0, 0.0
@@ -97,10 +99,11 @@ def starting_rho(cross: Arrow, penalties: Penalties) -> np.ndarray:
 
 
 def minimise(
-    criterion: Criterion, working: Working, penalties: Penalties, here: Value, free: np.ndarray, bounds: tuple[np.ndarray, np.ndarray],
-    reach: float, tolerance: float,
+    criterion: Criterion, working: Working, penalties: Penalties, here: Value, free: np.ndarray,
+    bounds: tuple[np.ndarray, np.ndarray], reach: float, tolerance: float,
 ) -> Value:  # fmt: skip
-    """Newton in the free ρ on the working model, from `here` and within `reach` of it; indefinite Hessians by |eigenvalue|."""
+    """Newton in the free ρ on the working model, from `here` and within `reach` of it; indefinite Hessians by
+    |eigenvalue|."""
     low = np.maximum(bounds[0], here.state.rho - reach)
     high = np.minimum(bounds[1], here.state.rho + reach)
     for _ in range(60):
@@ -225,7 +228,10 @@ def smooth(
         assert moved is not None
         working = moved
     assert at is not None
-    reason = f"Stopped after {most} iterations; the last step would still gain {max(gain, size):.2g}. Raise max_outer, or simplify the terms."
+    reason = (
+        f"Stopped after {most} iterations; the last step would still gain {max(gain, size):.2g}. "
+        "Raise max_outer, or simplify the terms."
+    )
     return Found(working, at, gradient, False, reason, most)
 
 
@@ -233,8 +239,8 @@ def not_identified(design: Design, cross: Arrow, singular: Singular) -> str:
     """The sentence for columns that the others span."""
     terms = named(design, _direction(design, cross, singular))
     return (
-        f"The rows do not tell these terms apart: {listing(terms)} (a combination of their columns is constant or zero on every row). "
-        "Drop one of them, or lower its k."
+        f"The rows do not tell these terms apart: {listing(terms)} "
+        "(a combination of their columns is constant or zero on every row). Drop one of them, or lower its k."
     )
 
 
@@ -259,5 +265,6 @@ def separated(problem: Problem, working: Working, singular: Singular | None, ste
     what = "separates the two classes" if problem.family == "binomial" else "drives the mean to zero"
     return (
         f"The estimate does not exist: {worst} {what} perfectly on some rows, and its effect grows without limit "
-        f"(linear predictor now from {eta.min():.3g} to {eta.max():.3g}). Drop or simplify {worst}, or fix its smoothing parameter."
+        f"(linear predictor now from {eta.min():.3g} to {eta.max():.3g}). "
+        f"Drop or simplify {worst}, or fix its smoothing parameter."
     )

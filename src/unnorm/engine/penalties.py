@@ -33,18 +33,19 @@ class Group:
         """log|Σ λ_j S_j|₊ with its gradient and Hessian in this group's ρ."""
         lam = np.exp(rho)
         rotated = _similarity(self.matrices, lam)
-        total = sum(l * s for l, s in zip(lam, rotated))
+        total = sum(weight * s for weight, s in zip(lam, rotated))
         scale = 1.0 / np.sqrt(np.diag(total))
         inverse = np.linalg.inv(total * scale * scale[:, None]) * scale * scale[:, None]
         value = np.linalg.slogdet(total * scale * scale[:, None])[1] - 2.0 * np.sum(np.log(scale))
-        parts = [l * (inverse @ s) for l, s in zip(lam, rotated)]
+        parts = [weight * (inverse @ s) for weight, s in zip(lam, rotated)]
         gradient = np.array([np.trace(part) for part in parts])
         hessian = np.diag(gradient) - np.array([[np.sum(a * b.T) for b in parts] for a in parts])
         return float(value), gradient, hessian
 
 
 def _similarity(matrices: Sequence[np.ndarray], lam: np.ndarray) -> list[np.ndarray]:
-    """The matrices in an orthogonal basis in which Σλ_jS_j is graded, so that no small term is lost (Wood 2011, Appendix B)."""
+    """The matrices in an orthogonal basis in which Σλ_jS_j is graded, so that no small term is lost (Wood 2011,
+    Appendix B)."""
     current = [matrix.copy() for matrix in matrices]
     todo = list(range(len(matrices)))
     start, size = 0, len(matrices[0])
@@ -92,7 +93,8 @@ class Penalties:
 
     @cached_property
     def diagonals(self) -> np.ndarray | None:
-        """(p, M): the diagonals of the S_j, where all are diagonal (every term with one penalty, after rotation); else None."""
+        """(p, M): the diagonals of the S_j, where all are diagonal (every term with one penalty, after rotation);
+        else None."""
         out = np.zeros((self.starts[-1], self.count))
         for j, pieces in enumerate(self.pieces):
             for piece in pieces:
@@ -155,7 +157,8 @@ class Penalties:
     def traces(self, inverse: ArrowInverse) -> tuple[np.ndarray, np.ndarray]:
         """tr(P S_j) and tr(P S_j P S_k) for the arrow inverse P.
 
-        With P_ab = A_a Σ A_bᵀ off the diagonal, the second is tr(Σ K_j Σ K_k), K_j = Σ_a A_aᵀ S_ja A_a, and a correction within each level.
+        With P_ab = A_a Σ A_bᵀ off the diagonal, the second is tr(Σ K_j Σ K_k), K_j = Σ_a A_aᵀ S_ja A_a, and a
+        correction within each level.
         """
         if inverse.own:
             return self._arrow_traces(inverse)

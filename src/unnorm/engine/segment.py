@@ -1,7 +1,7 @@
 """A stretch of rows on which the same columns are alive, in compact form, and the three sweeps over it.
 
-X = R C: R is what the kernels see (raw functions: local, factor, dense, context), C the blocks that turn raw functions into
-coefficients. Cross-products are formed for R and turned by C at the end, when they are small.
+X = R C: R is what the kernels see (raw functions: local, factor, dense, context), C the blocks that turn raw
+functions into coefficients. Cross-products are formed for R and turned by C at the end, when they are small.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,7 @@ class Segment:
             yield first, stop, self.dense(a, b), a
             first = stop
 
-    def _arguments(self, first: int, last: int, x: np.ndarray, shift: int, rows: Rows | None) -> tuple:
+    def _arguments(self, first: int, last: int, x: np.ndarray, shift: int, rows: Rows | None) -> tuple[Any, ...]:
         """What every kernel takes first; rows are counted from `shift` where x holds only some of them."""
         a, b = self.lo + shift, self.hi
         side = ()
@@ -116,7 +117,9 @@ class Segment:
         self, rows: Rows, family: int, beta: np.ndarray, first: int, last: int
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """(ℓ, raw score, raw XᵀWX with each pair of local blocks once) over runs first…last−1."""
-        from .kernels import cross_products
+        from . import kernels
+
+        cross_products: Any = kernels.cross_products
 
         q, d, c = self.sizes
         gamma, delta, zeta = self.raw_coefficients(beta)
@@ -164,7 +167,9 @@ class Segment:
         self, rows: Rows, family: int, beta: np.ndarray, raw_p: np.ndarray, first: int, last: int, out: np.ndarray
     ) -> np.ndarray:
         """Raw Σ w'_r h_r x_r over runs first…last−1; `out` (rows of the segment, or empty) receives h."""
-        from .kernels import leverages
+        from . import kernels
+
+        leverages: Any = kernels.leverages
 
         q, d, c = self.sizes
         gamma, delta, zeta = self.raw_coefficients(beta)
@@ -201,7 +206,9 @@ class Segment:
 
     def predict(self, beta: np.ndarray, out: np.ndarray, first: int, last: int) -> None:
         """out[r] = x_rᵀβ for the rows of runs first…last−1."""
-        from .kernels import predictor
+        from . import kernels
+
+        predictor: Any = kernels.predictor
 
         coefficients = self.raw_coefficients(beta)
         for a, b, x, shift in self._pieces(first, last):
@@ -222,6 +229,7 @@ class Segment:
             )
         part = Segment(
             self.level, lo, lo + rows.size, self.columns, self.blocks, self.tables, ptr,
-            self.u[rows], self.cell0, self.poly, self.m, self.mult[rows], self.i0, self.f[rows], x, self.z[runs], dense, self.local,
+            self.u[rows], self.cell0, self.poly, self.m, self.mult[rows], self.i0, self.f[rows],
+            x, self.z[runs], dense, self.local,
         )  # fmt: skip
         return part, rows

@@ -1,7 +1,7 @@
 """Four-wide double operations for the row pass, as LLVM vectors.
 
-Numba leaves LLVM's SLP vectoriser off, so four consecutive `t[q+k] += s*v[k]` compile to scalar code: three times slower (measured).
-Offsets are in elements into C-contiguous float64 arrays of any rank; nothing is bounds-checked.
+Numba leaves LLVM's SLP vectoriser off, so four consecutive `t[q+k] += s*v[k]` compile to scalar code: three times
+slower (measured). Offsets are in elements into C-contiguous float64 arrays of any rank; nothing is bounds-checked.
 """
 
 from __future__ import annotations

@@ -64,7 +64,8 @@ class Smoothed:
 
     @property
     def Vp(self) -> np.ndarray:
-        """Bayesian covariance φ (XᵀWX + S)⁻¹, dense (p, p); refused above 20,000 coefficients: use `covariance_block`."""
+        """Bayesian covariance φ (XᵀWX + S)⁻¹, dense (p, p); refused above 20,000 coefficients: use
+        `covariance_block`."""
         return self.scale * self._turned(self._dense())
 
     @property
@@ -109,7 +110,8 @@ class Smoothed:
     def _dense(self) -> np.ndarray:
         if self.size > 20_000:
             raise InputError(
-                f"The dense covariance of {self.size} coefficients would take {self.size**2 * 8 / 1e9:.0f} GB. Use covariance_block."
+                f"The dense covariance of {self.size} coefficients would take {self.size**2 * 8 / 1e9:.0f} GB. "
+                "Use covariance_block."
             )
         return self.inverse.dense()
 

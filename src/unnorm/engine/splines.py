@@ -77,8 +77,9 @@ def _interpolate(
 def local_basis(
     breaks: np.ndarray, period: float | None, design: Callable[[np.ndarray], np.ndarray], size: int
 ) -> LocalBasis:
-    """The B-spline form of the `size` columns design(x). Where there are many more breaks than columns (thin plates: every knot is one),
-    even breaks do as well: 4 to 16 cells a column, as many as it takes to be within `_THIN` of every column's largest value."""
+    """The B-spline form of the `size` columns design(x). Where there are many more breaks than columns (thin plates:
+    every knot is one), even breaks do as well: 4 to 16 cells a column, as many as it takes to be within `_THIN` of
+    every column's largest value."""
     breaks = np.ascontiguousarray(breaks, dtype=np.float64)
     cells = max(24, 4 * size)
     while cells < 0.75 * (breaks.size - 1):
