@@ -26,7 +26,8 @@ class Uniform(Reference):
     `along` says what low-discrepancy points are spread evenly over, and changes nothing else: "places", the outcomes y;
     or "steps", y − x from the previous point x, by moving the unit cube with x (around the corner at its faces).
     Effects of distance and direction are then a third as noisy, those of a finely varying map of places about six times
-    as noisy (use along="places" for map-driven models). None is "steps" for transitions in two and more dimensions, "places" otherwise.
+    as noisy (use along="places" for map-driven models). None is "steps" for transitions in two and more dimensions,
+    "places" otherwise.
 
     >>> import numpy as np
     >>> import unnorm as un
