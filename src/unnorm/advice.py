@@ -50,7 +50,7 @@ def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]
     """From what the fit knows of its points (`about`) and what they cost (`evidence`)."""
     if "m" not in about and "reference" in about:
         share = about.get("effective_share")
-        text = f"Reference points ({about['reference']}) are drawn afresh at every step, so that none stay in the estimate"
+        text = f"Reference points ({about['reference']}) are drawn afresh at every step: none stay in the estimate"
         more = "" if share is None else f"; {100 * share:.2g} % of them are effective"
         return Advice(objective, reference=about["reference"], effective=share, sentences=(f"{text}{more}.",))
     if "m" not in about:
