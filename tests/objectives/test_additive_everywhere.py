@@ -113,3 +113,11 @@ def test_save_and_load_without_the_data(tmp_path) -> None:
     assert again.edf == fit.edf
     whole = un.load(tmp_path / "fit", model=MODEL)
     np.testing.assert_allclose(whole.log_density([0.1], [0.0]), fit.log_density([0.1], [0.0]))
+
+
+def test_log_likelihood_by_poisson_rows_is_the_likelihood() -> None:
+    fit = un.fit(MODEL, OBS, un.Poisson(order=200), un.Smooth("s(y_prev, k=12)"))
+    direct = float(np.sum(fit.log_density(OBS.outcome[:, 0], OBS.previous()[:, 0])))
+    assert fit.loglik == pytest.approx(direct, abs=1.0)  # χ is smooth: 𝓜 + n ≤ 𝓛, with equality where χ = −log Z
+    assert fit.loglik <= direct + 1e-6
+    assert fit.value == pytest.approx(fit.loglik - OBS.n, rel=1e-12)

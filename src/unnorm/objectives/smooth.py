@@ -48,6 +48,22 @@ class SmoothProblem:
     about: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
+    def value(self, eta: np.ndarray) -> float:
+        """The objective, without penalty: 𝓡^m for logistic rows, 𝓜 (or its importance sample) for Poisson ones."""
+        rows = self.rows
+        weights = np.ones(len(eta)) if rows.weights is None else rows.weights
+        if self.family == "binomial":
+            return float(weights @ (rows.response * eta - np.logaddexp(0, eta)))
+        mass = np.where(rows.data, 0.0, weights * np.exp(np.minimum(eta, 700.0)))
+        return float((weights * rows.response) @ eta - mass.sum())
+
+    def loglik(self, eta: np.ndarray) -> float:
+        """𝓛 = 𝓜 + n where the integrals are exact (Theorem 1); the contrast's own value with reference points."""
+        value = self.value(eta)
+        if self.iid_points is not None:
+            return value
+        return value + float(self.obs.weights.sum()) - float(self.obs.weights @ self.obs.offsets)
+
     def normaliser_columns(self, at: np.ndarray, obs: Observations | None = None) -> dict[str, np.ndarray]:
         """The covariates of χ at the contexts of observations `at`."""
         terms = self.normaliser.terms
