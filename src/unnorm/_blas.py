@@ -27,7 +27,7 @@ def _libraries() -> list[tuple[Callable[[], int], Callable[[int], None]]]:
 
     found = []
     for module in (numpy, scipy):
-        home = Path(module.__file__).parent
+        home = Path(str(module.__file__)).parent
         folders = (home.parent / f"{module.__name__}.libs", home / ".dylibs")
         for path in (p for folder in folders if folder.is_dir() for p in folder.iterdir() if "openblas" in p.name):
             try:

@@ -27,7 +27,7 @@ def arrow(rng: np.random.Generator, shared: int = 5, own: tuple[int, ...] = (4, 
             if a != b:
                 whole[at[a] : at[a + 1], at[b] : at[b + 1]] = 0.0
     whole += 10 * np.eye(len(whole))
-    blocks = [slice(a, b) for a, b in itertools.pairwise(at)]
+    blocks = [slice(a, b) for a, b in itertools.pairwise(at[1:])]
     return Arrow(
         whole[:shared, :shared], tuple(whole[b, b] for b in blocks), tuple(whole[b, :shared].copy() for b in blocks)
     )

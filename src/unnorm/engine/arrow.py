@@ -15,6 +15,7 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -121,11 +122,12 @@ def _inverse(matrix: np.ndarray, block: int) -> tuple[np.ndarray, float]:
     else:
         from scipy.linalg import lapack
 
-        factor, info = lapack.dpotrf(scaled, lower=1, clean=0)
+        routines: Any = lapack
+        factor, info = routines.dpotrf(scaled, lower=1, clean=0)
         pivots = np.diag(factor).copy()
         least = -1.0 if info else float(np.min(pivots))
         log_pivots = float(np.sum(np.log(pivots))) if not info else np.nan
-        inverse, _ = lapack.dpotri(factor, lower=1, overwrite_c=1)
+        inverse, _ = routines.dpotri(factor, lower=1, overwrite_c=1)
         inverse = np.tril(inverse)
         inverse += np.tril(inverse, -1).T
     if not least >= 1e-7:  # unit diagonal: a pivot of √ε means a column that the others span

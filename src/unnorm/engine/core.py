@@ -286,7 +286,7 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
         if design is None:
             terms, columns = rest.pop("terms"), rest.pop("columns")
             options = {name: rest.pop(name) for name in ("intercept", "context", "rows") if name in rest}
-            built = terms(columns) if callable(terms) else terms
+            built: Any = terms(columns) if callable(terms) else terms
             design = build_design(built, columns, threads=inner, **options)
         return smooth_fit(design, threads=inner, **rest)
 

@@ -15,7 +15,6 @@ set of size Q. All kernels release the GIL, are cached on disk and are not speci
 from __future__ import annotations
 
 # pyright: reportCallIssue=false
-
 import math
 
 import numpy as np
