@@ -58,8 +58,10 @@ def _z_scores(name: str, batch: str, scheme: str, draws: int, control: bool, ref
     return (g.mean(axis=0) - truth) / (g.std(axis=0, ddof=1) / np.sqrt(draws) + 1e-9 * np.abs(truth) + 1e-12)
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize(("batch", "scheme"), [("stratified", "lattice"), ("iid", "iid")])
+@pytest.mark.parametrize(
+    ("name", "batch", "scheme"),
+    [("iid", "stratified", "lattice"), ("chain", "stratified", "lattice"), ("conditional", "iid", "iid")],
+)
 def test_gradient_is_unbiased(name: str, batch: str, scheme: str) -> None:
     assert np.max(np.abs(_z_scores(name, batch, scheme, 10_000, control=False))) < 4
 
@@ -85,6 +87,7 @@ def test_gradient_is_unbiased_when_points_are_drawn_on_the_host() -> None:
     assert np.max(np.abs(_z_scores("iid", "stratified", "iid", 4000, control=False, reference=custom))) < 4
 
 
+@pytest.mark.slow
 def test_gaussian_reference_around_the_context() -> None:
     step = Gaussian(around="context", scale=1.5)
     assert np.max(np.abs(_z_scores("chain", "stratified", "lattice", 10_000, control=True, reference=step))) < 4.5
@@ -111,13 +114,13 @@ def test_the_same_test_catches_the_naive_gradient_of_the_likelihood() -> None:
 def test_public_function_reports_its_own_error() -> None:
     model, obs, normaliser, theta, nu, truth = _case("chain")
     z = []
-    for seed in range(6):
+    for seed in range(2):
         g = unbiased_gradient(
-            model, obs, Uniform(), theta, nu, normaliser=normaliser, batch=9, references=4, draws=60, rng=seed
+            model, obs, Uniform(), theta, nu, normaliser=normaliser, batch=9, references=4, draws=200, rng=seed
         )
         z.append(np.concatenate([(g.theta - truth[:2]) / g.se_theta, (g.nu - truth[2:]) / g.se_nu]))
     z = np.array(z)
-    assert z.shape == (6, 42)
-    # 252 nearly independent t statistics, 59 degrees of freedom. With a batch of 9 each ν_t is seen about 13 times, so its se varies.
-    assert 0.85 < np.sqrt(np.mean(np.square(z))) < 1.25
-    assert abs(np.mean(z)) < 0.25
+    assert z.shape == (2, 42)
+    # 84 nearly independent t statistics; with a batch of 9 each ν_t is seen about 45 times
+    assert 0.75 < np.sqrt(np.mean(np.square(z))) < 1.3
+    assert abs(np.mean(z)) < 0.35

@@ -12,9 +12,9 @@ from .._numerics import floats
 from ..domains.base import whole
 from ..errors import InputError
 from ..references.base import BoundReference, Reference, frozen
-from ..references.kernels import BoxNormal
+from ..references.kernels import LOG_2PI, BoxNormal
 from ..references.space import refusal, space
-from .traceable import Traceable, box_normal_draw, box_normal_log_density
+from .traceable import Traceable
 
 if TYPE_CHECKING:
     from ..data import Observations
@@ -77,7 +77,9 @@ class GaussianMixture(Reference):
                     f"weights, means and sds must be positive weights (C,) and arrays (C, {domain.dim}); got shapes "
                     f"{w.shape}, {m.shape}, {s.shape}."
                 )
-            return BoundGaussianMixture(domain, replace(self, components=len(w)), w / w.sum(), m, s)
+            if abs(w.sum() - 1.0) > 1e-12:  # saved weights come back to the bit
+                w = w / w.sum()
+            return BoundGaussianMixture(domain, replace(self, components=len(w)), w, m, s)
         some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, MOST_POINTS)).astype(np.intp))
         width = shape.sides[1] - shape.sides[0]
         w, m, s = em(obs.outcome[some], obs.weights[some], self.components, 1e-3 * width)
@@ -132,22 +134,36 @@ class BoundGaussianMixture(BoundReference):
     def traceable(self, obs: Observations) -> Traceable:
         """The same in JAX; all components are evaluated at once."""
         import jax.numpy as jnp
-        from jax.scipy.special import logsumexp
+        from jax.scipy.special import logsumexp, ndtri
 
         log_uniform = float(np.log(self.defensive) - self.domain.log_volume)
         low, high = self.low, self.high
-        params = {"edges": self._edges, "log_w": np.log1p(-self.defensive) + np.log(self.w), "m": self.m, "s": self.s}
+        right, first, last = box_normal_tails(self.m, self.s, low, high)  # (C, d): once, not at every point
+        log_norm = np.log1p(-self.defensive) + np.log(self.w) - np.sum(np.log(self.s) + np.log(last - first), axis=1)
+        params = {
+            "edges": self._edges,
+            "m": self.m,
+            "s": np.where(right, -self.s, self.s),
+            "first": np.where(right, last, first),
+            "span": np.where(right, first - last, last - first),
+            "log_norm": log_norm - 0.5 * self.domain.dim * LOG_2PI,
+        }
 
         def from_unit(p: Any, rows: Any, u: Any) -> Any:
             which = jnp.searchsorted(p["edges"], u[..., 0], side="right")
             c = jnp.maximum(which - 1, 0)
             a, b = low.astype(u.dtype), high.astype(u.dtype)
-            y = box_normal_draw(u[..., 1:], p["m"][c], p["s"][c], a, b)
+            v = jnp.clip(
+                p["first"][c] + p["span"][c] * u[..., 1:], jnp.finfo(u.dtype).tiny, 1.0 - jnp.finfo(u.dtype).epsneg
+            )
+            y = jnp.clip(p["m"][c] + p["s"][c] * ndtri(v), a, b)
             return jnp.where((which == 0)[..., None], a + u[..., 1:] * (b - a), y)
 
         def log_density(p: Any, rows: Any, y: Any) -> Any:
-            a, b = low.astype(y.dtype), high.astype(y.dtype)
-            parts = [p["log_w"][c] + box_normal_log_density(y, p["m"][c], p["s"][c], a, b) for c in range(len(self.w))]
+            parts = [
+                p["log_norm"][c] - 0.5 * jnp.sum(((y - p["m"][c]) / p["s"][c]) ** 2, axis=-1)
+                for c in range(len(self.w))
+            ]
             return logsumexp(jnp.stack([jnp.full(y.shape[:-1], log_uniform, dtype=y.dtype), *parts]), axis=0)
 
         return Traceable(1 + self.domain.dim, params, (), from_unit, log_density)
@@ -172,6 +188,15 @@ class BoundGaussianMixture(BoundReference):
         return (
             f"mixture of {len(self.w)} truncated normals and {100 * self.defensive:g} % uniform points; constants exact"
         )
+
+
+def box_normal_tails(m: np.ndarray, s: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Whether the box lies right of the mean, and Φ at its two ends in the tail where they do not cancel."""
+    from scipy.special import ndtr
+
+    a, b = (low - m) / s, (high - m) / s
+    right = a > 0.0
+    return right, ndtr(np.where(right, -b, a)), ndtr(np.where(right, -a, b))
 
 
 def em(

@@ -65,9 +65,11 @@ def log_z(
         >>> abs(z.value - 1.2885) < 4 * z.se  # log(sinh 2)
         True
     """
-    if hasattr(model, "estimate") and hasattr(model, "_need_model"):  # a Fit
+    if hasattr(model, "estimate") and hasattr(model, "model"):  # a Fit
         theta = model.estimate if theta is None else theta
-        model = model._need_model("log_z")
+        model = model.model
+        if model is None:
+            raise InputError("log_z needs the function f, which a saved fit does not hold: un.load(path, model=...).")
     if theta is None:
         raise InputError("log_z needs theta= (or a Fit, which brings its own).")
     if model.context_arity:

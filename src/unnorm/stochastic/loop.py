@@ -216,9 +216,10 @@ def _trace(e: Estimator, s: Settings, state: State, few: bool) -> Trace:
         phi = window.mean(axis=0)
         if len(window) >= 4:
             half = len(window) // 2
-            spread = np.maximum(window.var(axis=0, ddof=1), 1e-300)
+            # noise from successive differences, which a trend hardly enters (von Neumann 1941)
+            noise = np.sqrt(np.maximum(np.mean(np.diff(window, axis=0) ** 2, axis=0) / 2, 1e-300))
             gap = np.abs(window[half:].mean(axis=0) - window[:half].mean(axis=0))
-            drift = float(np.max(gap / np.sqrt(spread * (1 / half + 1 / (len(window) - half)))))
+            drift = float(np.max(gap / (noise * np.sqrt(1 / half + 1 / (len(window) - half)))))
             if e.size <= MOST_DENSE:
                 covariance = np.atleast_2d(np.cov(window, rowvar=False)) / len(window)
     else:
@@ -247,14 +248,15 @@ def _renew(state: State, block: int) -> bool:
 
 
 def curvature(e: Estimator, phi: np.ndarray, seed: int, first: int, draws: int = 8) -> np.ndarray:
-    """−∂²(𝓜 + log π)/W, symmetric, from `draws` fresh steps."""
+    """−∂²(𝓜 + log π)/W, symmetric, from `draws` fresh steps (in eights, so that one compiled loop serves all)."""
     import jax
 
-    H = -e.hessian(phi, (seed + 0x9E3779B9) % 2**31, draws, first)
-    with precision("float64"):
-        prior = np.asarray(jax.hessian(lambda value: e.log_prior(value) * 1.0)(np.asarray(phi, dtype=np.float64)))
-    H = (H - prior) / e.W
-    return (H + H.T) / 2
+    seed = (seed + 0x9E3779B9) % 2**31
+    H = -np.mean([e.hessian(phi, seed, 8, first + 8 * j) for j in range(max(1, draws // 8))], axis=0)
+    if not e.prior.flat:
+        with precision("float64"):
+            H = H - np.asarray(jax.jit(jax.hessian(e.log_prior))(np.asarray(phi, dtype=np.float64)))
+    return (H + H.T) / (2 * e.W)
 
 
 def inverse_curvature(e: Estimator, phi: np.ndarray, seed: int, first: int) -> np.ndarray:

@@ -89,6 +89,11 @@ class Priors:
     theta: Prior
     nu: Prior
 
+    @property
+    def flat(self) -> bool:
+        """Whether neither adds anything."""
+        return isinstance(self.theta, Flat) and isinstance(self.nu, Flat)
+
     def log_density(self, phi: Any) -> Any:
         return self.theta.log_density(phi["theta"]) + self.nu.log_density(phi["nu"])
 
