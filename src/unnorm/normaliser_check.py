@@ -107,7 +107,7 @@ def _verdict(
             f"{fact}. Each ν_t rests on one observation and its own reference points and is noisy by itself: the "
             f"scatter of {shape:.2g} says little; the mean difference is {level:.2g}."
         )
-    if shape > max(FAIR, 0.5 * spread):
+    if shape > max(GOOD, 0.5 * spread):
         return (
             f"{fact}; their sd over the contexts is {shape:.2g} where the constants themselves vary by {spread:.2g}: χ̂ "
             "does not follow them. Give the normaliser more or other terms (a larger k=), or more reference points."

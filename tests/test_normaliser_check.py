@@ -1,0 +1,162 @@
+"""χ̂ against the integrals, and the density of new data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from scipy import integrate
+
+import unnorm as un
+from unnorm.errors import InputError, OutsideError, UnnormWarning
+
+mpl.use("Agg")
+
+TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
+
+
+@pytest.fixture(scope="module")
+def chain() -> un.Observations:
+    return un.transitions(un.datasets.toy_chain(800, 0.5, 5.0, rng=1))
+
+
+@pytest.fixture(scope="module")
+def smooth(chain: un.Observations) -> un.Fit:
+    return un.fit(TOY, chain, un.Logistic(un.Uniform(), per_point=20), un.Smooth("s(y_prev, k=10)"), rng=1)
+
+
+def test_the_integrals_are_those_of_scipy(smooth: un.Fit, chain: un.Observations) -> None:
+    check = smooth.check_normaliser(contexts=7)
+    assert len(check.at) == 7
+    for t, integral in zip(check.at, check.integral):
+        x, (a, b) = chain.context["y_prev"][t], smooth.estimate
+        z = integrate.quad(lambda y, a=a, b=b, x=x: np.exp(a * y - 0.5 * b * (y - x) ** 2), -1, 1)[0]
+        assert integral == pytest.approx(-np.log(z), abs=1e-9)
+    np.testing.assert_allclose(check.chi, smooth.nu[check.at])
+    gap = check.chi - check.integral
+    assert check.rms == pytest.approx(np.sqrt(np.mean(gap**2)))
+    assert check.largest == pytest.approx(np.abs(gap).max())
+    assert check.rms**2 == pytest.approx(check.level**2 + check.shape**2)
+
+
+def test_a_smooth_normaliser_follows_the_constants(smooth: un.Fit) -> None:
+    check = smooth.check_normaliser()
+    assert check.rms < 0.06
+    assert check.spread > 0.2
+    assert "Good" in str(check)
+
+
+def test_one_constant_for_all_contexts_is_called_wrong(chain: un.Observations) -> None:
+    sharp = un.transitions(un.datasets.toy_chain(500, 2.0, 20.0, rng=2))
+    with pytest.warns(UnnormWarning, match="one constant"):
+        fit = un.fit(TOY, sharp, un.Logistic(un.Uniform(), per_point=20), un.Constant(), rng=1)
+    check = fit.check_normaliser()
+    assert check.shape == pytest.approx(check.spread)
+    assert "does not follow them" in check.verdict
+
+
+def test_free_constants_are_noisy_and_exact_ones_are_not(chain: un.Observations) -> None:
+    free = un.fit(TOY, chain, un.Logistic(un.Uniform(), per_point=10), un.PerContext(), rng=1).check_normaliser()
+    assert free.free
+    assert "noisy by itself" in str(free)
+    for objective in (un.Exact(), un.Poisson()):
+        exact = un.fit(TOY, chain, objective=objective).check_normaliser()
+        assert exact.rms < 1e-7
+        assert not exact.free
+
+
+def test_iid_data_have_one_constant() -> None:
+    y = np.random.default_rng(1).normal(0.4, 0.6, 2000)
+    y = y[(y > -1) & (y < 2)]
+    model = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-1, 2))
+    check = un.fit(model, un.iid(y), un.Logistic(un.Uniform(), total=20_000), rng=1).check_normaliser()
+    assert len(check.at) == 1
+    assert check.rms < 0.02
+
+
+def test_constants_that_cancel_cannot_be_checked(chain: un.Observations) -> None:
+    with pytest.raises(InputError, match="no normalising constants to check: they cancel"):
+        un.fit(TOY, chain, un.Ranking(un.Uniform(), per_point=5), rng=1).check_normaliser()
+
+
+def test_a_loaded_fit_needs_observations(tmp_path: Path, smooth: un.Fit, chain: un.Observations) -> None:
+    smooth.save(tmp_path / "fit")
+    loaded = un.load(tmp_path / "fit", model=TOY)
+    with pytest.raises(InputError, match="A loaded fit has no observations: pass obs="):
+        loaded.check_normaliser()
+    assert loaded.check_normaliser(obs=chain).rms == pytest.approx(smooth.check_normaliser().rms, rel=1e-9)
+
+
+def test_the_picture_takes_and_returns_axes(smooth: un.Fit) -> None:
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots()
+    assert smooth.check_normaliser(20).plot(ax=ax) is ax
+    assert "rms" in ax.get_title()
+    plt.close("all")
+
+
+def test_smooth_terms_are_integrated_too() -> None:
+    """An additive density on the interval: χ̂ is the constant of the fitted curve."""
+    u = np.random.default_rng(1).beta(2, 5, 2000)
+    fit = un.fit(
+        un.Additive("s(u, k=8)", un.Interval(0, 1)),
+        un.iid({"u": u}, y="u"),
+        un.Logistic(un.Uniform(), total=20_000),
+        rng=1,
+    )
+    assert fit.check_normaliser().rms < 0.01
+
+
+# --- held-out data ----------------------------------------------------------------------------------------------------
+
+
+def test_held_out_is_the_sum_of_log_densities(chain: un.Observations) -> None:
+    fit = un.fit(TOY, chain)
+    new = un.transitions(un.datasets.toy_chain(100, 0.5, 5.0, rng=9))
+    found = fit.held_out(new)
+    expected = fit.log_density(new.outcome, new.context["y_prev"])
+    np.testing.assert_allclose(found.log_density, expected, atol=1e-9)
+    assert found.loglik == pytest.approx(expected.sum())
+    assert found.bits == pytest.approx((expected.mean() + np.log(2)) / np.log(2))  # against ½ on [−1, 1]
+    assert found.n == 100
+    assert fit.held_out(chain).loglik == pytest.approx(fit.loglik)
+    assert "bits each against the uniform law" in str(found)
+
+
+def test_bits_against_the_reference(chain: un.Observations) -> None:
+    """A step kernel as reference: bits are the mean log₂ ratio, from a saved fit too."""
+    fit = un.fit(
+        TOY, chain, un.Logistic(un.Gaussian(around="context"), per_point=10), un.Smooth("s(y_prev, k=8)"), rng=1
+    )
+    found = fit.held_out(chain)
+    q = un.Gaussian(around="context").bind(TOY.domain, chain)
+    log_q = q.log_density(chain.outcome, chain, np.arange(chain.n))
+    assert found.bits == pytest.approx((found.log_density - log_q).mean() / np.log(2), rel=1e-6)
+    assert found.bits < found.bits_uniform
+    assert "Gaussian" in found.reference
+
+
+def test_the_true_model_predicts_better(chain: un.Observations) -> None:
+    new = un.transitions(un.datasets.toy_chain(400, 0.5, 5.0, rng=11))
+    small = un.ExponentialFamily(lambda y, x: y, ("theta1",), TOY.domain)
+    assert un.fit(TOY, chain).held_out(new).bits > un.fit(small, chain).held_out(new).bits + 0.2
+
+
+def test_weights_count(chain: un.Observations) -> None:
+    fit = un.fit(TOY, chain)
+    y = un.datasets.toy_chain(50, 0.5, 5.0, rng=12)
+    weighted = un.transitions({"y": y, "w": np.full(51, 2.0)}, y="y", weight="w")
+    plain = un.transitions(y)
+    assert fit.held_out(weighted).loglik == pytest.approx(2 * fit.held_out(plain).loglik)
+    assert fit.held_out(weighted).bits == pytest.approx(fit.held_out(plain).bits)
+
+
+def test_points_outside_have_no_density(chain: un.Observations) -> None:
+    fit = un.fit(TOY, chain)
+    with pytest.raises(OutsideError, match=r"1 of 2 observations lie outside .* the first is row 1"):
+        fit.held_out(un.transitions([0.1, 0.2, 1.4]))
+    with pytest.raises(InputError, match="held_out takes observations"):
+        fit.held_out(np.array([0.1, 0.2]))  # type: ignore[arg-type]
