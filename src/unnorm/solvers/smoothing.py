@@ -146,7 +146,8 @@ class Smoothing:
         V = np.array(gam.smoothed.Vp)
         nothing = np.zeros_like(V)
         if problem.iid_points is None or not self.reference_error:
-            return ErrorParts(V, V, nothing, (), robust(problem, gam, V))
+            total = V + _smoothing_uncertainty(gam, V)
+            return ErrorParts(total, total, nothing, (), robust(problem, gam, V))
         design = gam.smoothed.design
         slope = np.where(problem.rows.data, 0.0, slopes(problem.family, gam.linear_predictor, problem.rows))
         iid = V @ cross(design, slope**2) @ V
@@ -169,6 +170,7 @@ class Smoothing:
                 centred = np.array(sums) - np.mean(sums, axis=0)
                 reference = V @ (centred.T @ centred / (len(sums) - 1)) @ V
         total = V - iid + reference if problem.family == "binomial" else V + reference
+        total = total + _smoothing_uncertainty(gam, V)
         floor = 0.05 * np.diag(V)  # a difference of estimates must not claim certainty
         short = np.diag(total) < floor
         if short.any():
@@ -180,6 +182,16 @@ def _bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
     """A Gauss–Newton step that does not leap: at most a few times the parameter's own size."""
     most = 4 * (1 + np.abs(old))
     return old + np.clip(new - old, -most, most)
+
+
+def _smoothing_uncertainty(gam: Gam, V: np.ndarray) -> np.ndarray:
+    """V_c − V_β: what not knowing λ adds (Wood, Pya & Säfken 2016); zero where no likelihood chose it, or all is known.
+
+    Without it the bands of 1,300 simulated fixations cover 87 to 90 % where they claim 95 (tests/slow).
+    """
+    if gam.method not in ("REML", "ML") or not np.any(gam.smoothed.estimated):
+        return np.zeros_like(V)
+    return gam.vcov(unconditional=True) - V
 
 
 def _belongs(label: str, labels: set[str]) -> bool:
