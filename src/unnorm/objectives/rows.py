@@ -237,6 +237,7 @@ class RowProblem(Problem):
             per_context=rows.per_context,
             information_equality=self.information_equality,
             spread=None if self.redraws is None else self._reference_spread(theta, nu, cross, d),
+            data_spread=self._model_spread(t, X) if self.information_equality and not rows.per_context else None,
         )
         nu_se = None
         if self.layout.fixed is not None:
@@ -247,6 +248,19 @@ class RowProblem(Problem):
         notes = (*self.notes, *errors.notes)
         evidence = later(lambda: self.evidence(theta, errors), rows.y.size + J.size)
         return Solution(theta, errors.total, nu, nu_se, t.value, t.value, notes, dict(self.about), errors, evidence)
+
+    def _model_spread(self, t: RowTerms, X: np.ndarray) -> np.ndarray:
+        """Σ1 of IID data under the model, from all rows: Σ p(1−p)² x xᵀ − g gᵀ/n, g = Σ p(1−p) x.
+
+        Rows have intensity n f + m q, of which p is the data's share, so that ∫ h n f = Σ_rows p h; −g gᵀ/n as n is
+        fixed (Prentice & Pyke 1979). With g from the data's scores alone, −g gᵀ/n is not along ν where the model
+        is wrong, and spoils the slopes.
+        """
+        size = np.maximum(np.abs(t.slope), 1e-300)
+        q = np.where(self.rows.data, 1.0 - t.curvature / size, t.curvature / size)  # 1 − p
+        g = t.curvature @ X
+        n = float(np.sum(self.rows.data))
+        return X.T @ ((t.curvature * np.clip(q, 0.0, 1.0))[:, None] * X) - np.outer(g, g) / n
 
     def _coordinates(
         self, J: np.ndarray, A: np.ndarray, cross: np.ndarray, d: np.ndarray

@@ -64,10 +64,12 @@ def error_parts(
     per_context: bool,
     information_equality: bool,
     spread: np.ndarray | None = None,
+    data_spread: np.ndarray | None = None,
 ) -> ErrorParts:
     """Split the covariance of θ̂ into what the data's and the reference points' randomness contribute.
 
-    `spread`: Σ2 where it was measured on fresh randomisations of the points.
+    `spread`: Σ2 where it was measured on fresh randomisations of the points; `data_spread`: Σ1 where the objective has
+    it from the model.
     """
     bread = np.linalg.inv(information)
     u, r = scores.value[scores.data], scores.value[~scores.data]
@@ -90,11 +92,10 @@ def error_parts(
             "One randomisation of the reference points: their error cannot be estimated, and that of IID points stands "
             "in for it, which is larger. Use randomisations=4 or more on the point scheme.",
         )
-    if information_equality:
+    if data_spread is not None:
+        sigma1 = data_spread
+    elif information_equality:
         sigma1 = information - spread_iid
-        if not per_context:  # n and m are fixed: as for a case-control intercept (Prentice & Pyke 1979)
-            g = u.sum(axis=0)
-            sigma1 = sigma1 - (1 / len(u) + 1 / len(r)) * np.outer(g, g)
     else:
         sigma1 = _data_spread(u, unit_u, r, unit_r, per_context)
     sampling = bread @ _psd(sigma1) @ bread
