@@ -30,6 +30,11 @@ def main(tokens: list[str] | None = None) -> None:
         _fail(_line(error), BAD_INPUT)
     except KeyboardInterrupt:
         _fail("interrupted", INTERRUPTED)
+    except SystemExit as end:  # cyclopts ends so, also after an interrupt
+        if end.code == INTERRUPTED:
+            _fail("interrupted", INTERRUPTED)
+        if end.code not in (None, OK):
+            raise
     except Exception as error:
         if debug:
             raise

@@ -28,12 +28,12 @@ def compare(
     group: Text = None,
     window: Text = None,
     normaliser: Text = None,
-    references: int | None = None,
+    references: Text = None,
     points: Text = None,
     smoothing: Text = None,
-    seed: int | None = None,
-    lags: int | None = None,
-    max_gap: float | None = None,
+    seed: Text = None,
+    lags: Text = None,
+    max_gap: Text = None,
     map: Many = None,
     covariate: Many = None,
     centre: Text = None,
@@ -43,7 +43,7 @@ def compare(
     missing: Text = None,
     config: str | None = None,
     folds: Text = None,
-    k: int = 5,
+    k: Annotated[str, Parameter(allow_leading_hyphen=True)] = "5",
     out: str | None = None,
     force: Annotated[bool, Parameter(negative="")] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
@@ -76,15 +76,15 @@ def compare(
     column = made.group[-1] if folds is None else folds
     if column not in made.group:
         raise InputError(f"--folds must be one of the columns of --group, {listing(made.group)}; got {column!r}.")
-    whole("--k", k, 2, 1000)
+    count = whole("--k", k, 2, 1000)
     if out is not None and Path(out).exists() and not force:
         raise InputError(f"{out!r} exists; choose another --out, or pass --force to replace it.")
-    with Progress(2 + k * len(models), quiet) as progress, warnings.catch_warnings():
+    with Progress(2 + count * len(models), quiet) as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)
-        table = compared(made, models, column, k, progress)
+        table = compared(made, models, column, count, progress)
     if out is not None:
         whole_file(out, csv_text(table), force)
-    print(as_text(table, column, k))
+    print(as_text(table, column, count))
 
 
 def _models(given: list[str] | None) -> dict[str, str]:
@@ -106,11 +106,14 @@ def compared(made: Any, models: dict[str, str], column: str, k: int, progress: P
     from .. import comparison, fitting
     from ..solvers.smoothing import Smoothing
     from .fit import inside
-    from .jobs import additive, prepare
+    from .jobs import additive, check_names, prepare, window
 
     with progress.step("reading"):
         parts = prepare(made)
-        built = {name: additive(made, parts.model.domain, terms) for name, terms in models.items()}
+        domain = window(made)
+        built = {name: additive(made, domain, terms) for name, terms in models.items()}
+        for one in built.values():
+            check_names(one, parts.obs, parts.normaliser)
         obs = inside(parts, made)
         levels, code = np.unique(obs.group[column], return_inverse=True)
         if levels.size < k:

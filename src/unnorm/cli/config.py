@@ -161,6 +161,9 @@ def _checked(name: str, value: Any, source: str) -> Any:
 
 
 def whole(what: str, value: Any, least: int, most: int) -> int:
+    """A whole number within bounds, from text or as a number; 1.5 is not taken for 1."""
+    if isinstance(value, str) and value.strip().removeprefix("-").isdecimal() and len(value) < 30:
+        value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InputError(f"{what} must be a whole number from {least} to {most}; got {value!r}.")
     return value

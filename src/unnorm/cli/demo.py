@@ -22,7 +22,7 @@ demo = App(name="demo", help="Fit the bundled scanpaths and write a report; or t
 def eye(
     *,
     out: str = "demo-output",
-    seed: int = 1,
+    seed: Annotated[str, Parameter(allow_leading_hyphen=True)] = "1",
     force: Annotated[bool, Parameter(negative="")] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
 ) -> None:

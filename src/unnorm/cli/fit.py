@@ -31,14 +31,14 @@ def fit(
     window: Text = None,
     terms: Text = None,
     normaliser: Text = None,
-    references: int | None = None,
+    references: Text = None,
     objective: Text = None,
     points: Text = None,
     smoothing: Text = None,
-    seed: int | None = None,
-    level: float | None = None,
-    lags: int | None = None,
-    max_gap: float | None = None,
+    seed: Text = None,
+    level: Text = None,
+    lags: Text = None,
+    max_gap: Text = None,
     map: Many = None,
     covariate: Many = None,
     centre: Text = None,
@@ -180,17 +180,18 @@ def write(done: Done, folder: Path, progress: Progress) -> None:
 
 def report_text(done: Done, progress: Progress) -> str:
     """The report of a fitted job."""
+    from .._blas import single_threaded
     from ..report import render, sections
     from .held_out import held_out_bits
 
-    with progress.step("held-out bits"), warnings.catch_warnings():
+    with progress.step("held-out bits"), warnings.catch_warnings(), single_threaded():
         warnings.simplefilter("ignore", UnnormWarning)
         try:
             bits, how = held_out_bits(done.parts, done.run)
         except UnnormError as error:
             bits, how = {}, f"Held-out bits could not be computed: {error}"
     about = about_job(done, bits, how)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), single_threaded():
         warnings.simplefilter("ignore", UnnormWarning)
         made = sections(done.run, about, progress.step)
     return render(about, made)
@@ -225,7 +226,13 @@ def about_job(done: Done, bits: dict[str, float], how: str) -> Any:
         ("angles", "as seen, y down" if job.y_down else "y up"),
         ("seed", str(job.seed)),
     ]
-    fit_notes = () if run.fits or run.group is None else run.group.notes
+    own = {None: run.main} if not run.fits else run.fits
+    fit_notes = [
+        note if which is None else f"{run.by} {which}: {note}"
+        for which, one in own.items()
+        for note in one.notes
+        if note not in obs.notes
+    ]
     failed = [f"No fit for {run.by} {level}: {why}" for level, why in run.failures.items()]
     notes = dict.fromkeys([*obs.notes, *run.notes, *fit_notes, *failed, *done.warnings])
     title = f"Spatial Markov chain: {Path(job.data).name}"

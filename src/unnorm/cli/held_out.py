@@ -24,6 +24,7 @@ def held_out_bits(parts: Any, run: Any) -> tuple[dict[str, float], str]:
     from .. import fitting
     from ..report.run import GROUP
     from ..solvers.smoothing import Smoothing
+    from ..terms.levels import level_name
 
     job, obs = parts.job, run.obs
     train, test = halves(obs)
@@ -41,8 +42,8 @@ def held_out_bits(parts: Any, run: Any) -> tuple[dict[str, float], str]:
 
         each = fit_each(parts.model, obs.take(train), job.by, group=False, **options)
         fits = dict(each.fits)
-        names = np.array([str(level) for level in obs.group[job.by].tolist()])
-        levels = {which: test & (names == which) for which in fits}
+        column = obs.group[job.by]
+        levels = {level_name(value): test & (column == value) for value in np.unique(column).tolist()}
     bits = {}
     for which, fit in fits.items():
         rows = np.flatnonzero(levels[which])

@@ -20,6 +20,8 @@ from ..normalisers import Normaliser, Smooth
 from ..objectives import Logistic, Poisson, Ranking
 from ..objectives.base import Objective
 from ..references import IID, Lattice, Sobol, Stratified, Uniform
+from ..report.run import GROUP
+from ..terms.levels import level_name
 from .config import BUNDLED, Job
 from .maps import read_map
 
@@ -46,7 +48,9 @@ def prepare(job: Job) -> Parts:
     table = read(job)
     obs = observations(job, table)
     model = additive(job, domain)
-    _check_names(model, obs, normaliser)
+    check_names(model, obs, normaliser)
+    if job.by is not None and GROUP in {level_name(value) for value in np.unique(obs.group[job.by]).tolist()}:
+        raise DataError(f"A level of {job.by!r} is called {GROUP!r}, which names the population's curve; rename it.")
     rows = len(next(iter(table.values())))
     return Parts(job, obs, rows, model, objective, normaliser)
 
@@ -175,7 +179,7 @@ def _objective(job: Job) -> tuple[Objective, Normaliser | None]:
     return Logistic(Uniform(), per_point=job.references, points=scheme), Smooth(job.normaliser)
 
 
-def _check_names(model: Additive, obs: Observations, normaliser: Normaliser | None) -> None:
+def check_names(model: Additive, obs: Observations, normaliser: Normaliser | None) -> None:
     """Unknown names before any work; terms of the normaliser read the context only."""
     known = model.covariates(obs)
     for name in model.terms.columns:

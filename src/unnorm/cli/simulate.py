@@ -20,10 +20,10 @@ def simulate(
     /,
     *,
     which: str = "group",
-    n: Annotated[int, Parameter(name=["-n", "--n"])] = 100,
-    steps: int = 10,
+    n: Annotated[str, Parameter(name=["-n", "--n"], allow_leading_hyphen=True)] = "100",
+    steps: Annotated[str, Parameter(allow_leading_hyphen=True)] = "10",
     start: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
-    seed: int = 1,
+    seed: Annotated[str, Parameter(allow_leading_hyphen=True)] = "1",
     out: str = "simulated.csv",
     data: str | None = None,
     force: Annotated[bool, Parameter(negative="")] = False,
@@ -43,41 +43,41 @@ def simulate(
         force: replace an existing file.
         quiet: print nothing but errors.
     """
-    from .config import numbers, whole
+    from ..report.collect import held
+    from .config import LARGEST_SEED, numbers, whole
     from .jobs import additive, observations, read, window
 
-    whole("-n", n, 1, MOST)
-    whole("--steps", steps, 1, MOST)
-    whole("--seed", seed, 0, 2**63 - 1)
-    if n * steps > MOST:
-        raise InputError(f"{n:,} scanpaths of {steps:,} steps are more than {MOST:,} points; ask for fewer.")
+    chains, length = whole("-n", n, 1, MOST), whole("--steps", steps, 1, MOST)
+    random = np.random.default_rng(whole("--seed", seed, 0, LARGEST_SEED))
+    if chains * length > MOST:
+        raise InputError(f"{chains:,} scanpaths of {length:,} steps are more than {MOST:,} points; ask for fewer.")
     made, folder = saved_job(fitdir, data)
     with Progress(3, quiet) as progress:
         with progress.step("reading"):
             domain = window(made)
-            fits = load_fits(made, folder, additive(made, domain))
+            model = additive(made, domain)
+            fits = load_fits(made, folder, model)
             fit = chosen(fits, which, made.by)
-            random = np.random.default_rng(seed)
-            held: dict[str, Any] | None = None
+            columns: dict[str, Any] | None = None
             if start is not None:
                 point = numbers("--start", start)
                 if len(point) != 2:
                     raise InputError(f"--start must be two numbers, as 400,300; got {start!r}.")
-                starts = np.tile(np.array(point), (n, made.lags, 1))
+                starts = np.tile(np.array(point), (chains, made.lags, 1))
             else:
                 needs_data(made)
                 obs = observations(made, read(made))
-                first = np.flatnonzero(np.diff(obs.sequence, prepend=-1))  # pyright: ignore[reportArgumentType]
+                first = np.unique(np.asarray(obs.sequence), return_index=True)[1]
                 inside = domain.contains(obs.previous()[first])
-                at = random.choice(first[inside], size=n)
+                at = random.choice(first[inside], size=chains)
                 starts = np.stack([obs.previous(lag)[at] for lag in range(made.lags, 0, -1)], axis=1)
-                held = {name: column[at] for name, column in obs.group.items()} or None
+                columns = held(model, obs, at)
         with progress.step("simulating"):
-            table = fit.simulate(steps, x0=starts, x=held, rng=random)
+            table = fit.simulate(length, x0=starts, x=columns, rng=random)
         with progress.step("writing"):
             target = whole_file(out, csv_text({name: np.asarray(table[name]) for name in table}), force)
     if not quiet:
-        print(f"{n:,} scanpaths of {steps:,} steps: {target}")
+        print(f"{chains:,} scanpaths of {length:,} steps: {target}")
 
 
 def chosen(fits: Any, which: str, by: str | None) -> Any:

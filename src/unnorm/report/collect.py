@@ -10,15 +10,19 @@ import numpy as np
 
 from ..data import Observations
 from ..errors import UnnormError
+from ..models import Additive
+from ..normaliser_check import NormaliserCheck
+from ..results import Fit
+from ..terms.levels import level_name
 from . import figures
 from .figures import Picture
 from .findings import Finding, findings
 from .run import GROUP, Run
 
-MOST_STEPS = 20_000  # simulated for the comparison
+MOST_STEPS = 10_000  # simulated for the comparison
 LONGEST_PIECE = 50  # longer sequences are compared in pieces
 MAP_WIDTH, COARSE = 80, 20  # cells across a map; across one that needs an integral for each cell
-CONTEXTS = 150  # at which the normaliser is checked
+CONTEXTS, LEAST_CONTEXTS = 100, 20  # at which the normaliser is checked: in all, and at least for each level
 
 
 @dataclass(frozen=True)
@@ -162,23 +166,33 @@ def _centre(run: Run, about: About) -> Section:
 
 
 def _normaliser(run: Run, about: About) -> Section:
-    fit, part = run.main, run.main.smooths
     title = "The normalising constants"
-    if part is None or not part.normaliser_labels:
+    fits = {which: fit for which, fit in run.everything.items() if fit.smooths and fit.smooths.normaliser_labels}
+    if not fits:
         return Section(
-            "normaliser", title, ("With this objective the normalising constants cancel: there are none to show.",)
+            "normaliser", title, ("The normalising constants cancel or are integrated: none are estimated.",)
         )
+    checks = {which: _check(run, which, fit, len(fits)) for which, fit in fits.items()}
+    good = {which: one for which, one in checks.items() if one is not None}
     text: list[str] = []
-    try:
-        check = fit.check_normaliser(CONTEXTS, obs=run.obs if fit.obs is None else None)
-        text.append(f"Consistency check: {check.verdict}")
-    except UnnormError as error:
-        text.append(f"The consistency check could not be made: {error}")
-    shown = _constants(run)
-    if shown is None:
+    tables: tuple[Sheet, ...] = ()
+    shown = next(iter(fits))
+    if len(good) > 1:
+        ranked = sorted(good, key=lambda which: good[which].rms)
+        shown = ranked[len(ranked) // 2]
+        text.append(
+            f"Each {run.by} has constants of its own; shown are those of {run.by} {shown}, of median consistency."
+        )
+        rows = [(Cell(which), _number(one.rms, 3), _number(one.largest, 2)) for which, one in good.items()]
+        head = (str(run.by), "rms difference", "largest")
+        tables = (Sheet("Consistency of χ̂ with −log ∫ exp f̂, on the log scale", head, tuple(rows)),)
+    if shown in good:
+        text.append(f"Consistency check: {good[shown].verdict}")
+    images = _constants(run, fits[shown])
+    if images is None:
         text.append("The normaliser depends on more than the previous point and has no map.")
-        return Section("normaliser", title, tuple(text))
-    chi, integral = shown
+        return Section("normaliser", title, tuple(text), (), tables)
+    chi, integral = images
     gap = (chi[0], chi[1], chi[2] - integral[2])
     limits = (float(np.nanmin([chi[2], integral[2]])), float(np.nanmax([chi[2], integral[2]])))
     text.append(
@@ -196,12 +210,34 @@ def _normaliser(run: Run, about: About) -> Section:
         rms = f", {np.sqrt(np.nanmean(z**2)):.2g} rms" if span is None else ""
         alt = f"Map over the previous point of {caption}: from {np.nanmin(z):.2f} to {np.nanmax(z):.2f}{rms}."
         pictures.append(figures.image(run, one, span, alt, caption))
-    return Section("normaliser", title, tuple(text), tuple(pictures))
+    return Section("normaliser", title, tuple(text), tuple(pictures), tables)
 
 
-def _constants(run: Run) -> list[figures.Image] | None:
+def _check(run: Run, which: str, fit: Fit, count: int) -> NormaliserCheck | None:
+    obs = None
+    if fit.obs is None:  # a loaded fit
+        obs = run.obs if run.by is None else run.obs.take(_level(run, which))
+    try:
+        return fit.check_normaliser(max(CONTEXTS // count, LEAST_CONTEXTS), obs=obs, order=_fine(run))
+    except UnnormError:
+        return None
+
+
+def _level(run: Run, which: str) -> np.ndarray:
+    column = run.obs.group[str(run.by)]
+    values = np.unique(column)
+    return column == next(value for value in values if level_name(value.item()) == which)
+
+
+def _fine(run: Run) -> int | None:
+    """Half as many nodes again: f̂ has a kink at y = x, which the default rule knows to about 0.01."""
+    default = run.model.domain.default_order
+    return None if default is None else default + default // 2
+
+
+def _constants(run: Run, fit: Fit) -> list[figures.Image] | None:
     """χ̂ and −log ∫ exp f̂ over the previous point, where they depend on nothing else."""
-    fit, part, obs = run.main, run.main.smooths, run.obs
+    part, obs = fit.smooths, run.obs
     assert part is not None
     read = {name for label in part.normaliser_labels for name in part.term(label).covariates}
     if obs.lags > 1 or not read <= {"x_prev", "y_prev", *(f"{name}_prev" for name in obs.outcome_names)}:
@@ -248,15 +284,12 @@ def _monte_carlo(run: Run, about: About) -> Section:
     head = ["term"]
     head += ["group" if run.fits else "share"] if run.group is not None else []
     head += [f"{run.by}s, median", f"{run.by}s, largest"] if run.fits else []
-    text = []
-    for fit in (run.group, next(iter(run.fits.values()), None)):
-        if fit is None:
-            continue
-        try:
-            text.append(str(fit.advise()))
-            break
-        except UnnormError as error:
-            text.append(str(error))
+    fit, whose = (run.main, "") if run.sparse is None else (run.fits[run.sparse], f"{run.by} {run.sparse}")
+    text = [f"Of {whose}, the one with the fewest transitions:"] if whose else []
+    try:
+        text.append(str(fit.advise()))
+    except UnnormError as error:
+        text.append(str(error))
     table = Sheet("Monte Carlo standard error as a share of the standard error", tuple(head), tuple(rows))
     return Section("montecarlo", "Monte Carlo error", tuple(text), (), (table,))
 
@@ -273,6 +306,13 @@ def _pieces(obs: Observations) -> tuple[np.ndarray, np.ndarray]:
     return first, np.diff(first, append=obs.n)
 
 
+def held(model: Additive, obs: Observations, at: np.ndarray) -> dict[str, np.ndarray] | None:
+    """The group and extra columns that the model's covariates read (an image's map), for chains from these contexts."""
+    read = {*model.terms.columns, *(need for one in model.covariate_objects for need in one.needs)}
+    columns = {**obs.group, **{name: obs.context[name] for name in obs.extra}}
+    return {name: column[at] for name, column in columns.items() if name in read} or None
+
+
 def simulated_like(run: Run, seed: int) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Chains from the group, started where observed ones start and as long; and which pieces they copy."""
     obs = run.obs
@@ -282,8 +322,7 @@ def simulated_like(run: Run, seed: int) -> tuple[list[np.ndarray], np.ndarray, n
     chosen = np.sort(order[: max(1, int(np.searchsorted(np.cumsum(length[order]), MOST_STEPS)))])
     first, length = first[chosen], length[chosen]
     starts = np.stack([obs.previous(lag)[first] for lag in range(obs.lags, 0, -1)], axis=1)
-    held = {name: column[first] for name, column in {**obs.group, **{e: obs.context[e] for e in obs.extra}}.items()}
-    table = run.main.simulate(int(length.max()), x0=starts, x=held or None, rng=random)
+    table = run.main.simulate(int(length.max()), x0=starts, x=held(run.model, obs, first), rng=random)
     points = np.column_stack([np.asarray(table[name], dtype=float) for name in obs.outcome_names])
     points = points.reshape(len(first), obs.lags + int(length.max()), 2)
     return [path[: obs.lags + n] for path, n in zip(points, length)], first, length

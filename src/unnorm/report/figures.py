@@ -15,7 +15,7 @@ from ..domains.base import Domain
 from .run import GROUP, Run
 
 BLUE, GREY, ORANGE, INK = "#1f5fa8", "#9a9a9a", "#c2571a", "#222222"
-_RC = {
+_RC: dict[Any, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "unnorm",  # the same figure twice is the same file
     "font.size": 9.0,

@@ -17,7 +17,7 @@ from .collect import About, Section
 def _template() -> Any:
     from jinja2 import Environment, StrictUndefined
 
-    text = (files(__package__) / "report.html").read_text(encoding="utf-8")
+    text = (files("unnorm.report") / "report.html").read_text(encoding="utf-8")
     return Environment(autoescape=True, undefined=StrictUndefined).from_string(text)
 
 
@@ -25,7 +25,7 @@ def render(about: About, sections: Sequence[Section]) -> str:
     """The whole page. Only this page's own script may run: its hash is in the content security policy."""
     from markupsafe import Markup
 
-    script = (files(__package__) / "sort.js").read_text(encoding="utf-8")
+    script = (files("unnorm.report") / "sort.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return _template().render(
         about=about, sections=sections, version=__version__, script=Markup(script), script_hash=digest

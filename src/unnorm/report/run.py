@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
 
 from ..data import Observations
+from ..errors import UnnormWarning
 from ..inference import normal_quantile
 from ..models import Additive
 from ..results import Fit
@@ -34,6 +36,7 @@ class Run:
     notes: tuple[str, ...] = ()
     save: Callable[[str], None] | None = None
     summary: str = ""
+    _effects: dict[tuple[str, str], Columns] = field(default_factory=dict, repr=False)  # each computed once
 
     @property
     def everything(self) -> dict[str, Fit]:
@@ -53,9 +56,19 @@ class Run:
 
     def effect(self, label: str, which: str) -> Columns:
         """One term's effect: covariates, estimate, se, se_sampling, se_reference, lower, upper."""
-        part = self.everything[which].smooths
-        assert part is not None
-        return part.effect(label, self.grids.get(label), self.level)
+        key = (label, which)
+        if key not in self._effects:
+            part = self.everything[which].smooths
+            assert part is not None
+            with warnings.catch_warnings():  # the common grid may reach beyond a level's data; its band says so
+                warnings.simplefilter("ignore", UnnormWarning)
+                self._effects[key] = part.effect(label, self.grids.get(label), self.level)
+        return self._effects[key]
+
+    @property
+    def sparse(self) -> str | None:
+        """The level with the fewest observations, whose reference points say most about what more would bring."""
+        return min(self.fits, key=lambda which: self.fits[which].n) if self.fits else None
 
 
 def pooled(fit: Fit, model: Additive, obs: Observations, level: float) -> Run:
@@ -70,6 +83,10 @@ def grouped(each: Any, model: Additive, obs: Observations, level: float) -> Run:
         table = each.effect(label, which="mean", level=level)
         return {name: np.asarray(table[name]) for name in table}
 
+    # What the reference points cost takes longer to compute than the fits themselves: one level's is kept and saved.
+    least = min(each.fits, key=lambda which: each.fits[which].n)
+    lean = {which: fit if which == least else replace(fit, evidence=None) for which, fit in each.fits.items()}
+    each = replace(each, fits=lean)
     return Run(
         model,
         obs,
