@@ -314,9 +314,11 @@ class Fit:
         """
         from . import plots
 
-        if self.smooths is None or not self.smooths.model_labels or (terms is None and isinstance(self.model, Model)):
+        part = self.smooths
+        curves = part is not None and any(not part.term(label).parametric for label in part.model_labels)
+        if part is None or not (curves or terms is not None):
             return plots.intervals(self.names, self.estimate, self.se, level, ax)
-        return plots.effects(self.smooths, terms, level, ax)
+        return plots.effects(part, terms, level, ax)
 
     def likelihood_ratio(self, smaller: Fit) -> NestedTest:
         """Test of a model nested in this one, fitted to the same observations."""

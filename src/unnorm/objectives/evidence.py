@@ -15,7 +15,7 @@ import numpy as np
 
 from .sandwich import ErrorParts, iid_spread
 
-MULTIPLES = tuple(2.0**j for j in range(-4, 9))  # of the present number of reference points
+MULTIPLES = tuple(4.0**j for j in range(-2, 5))  # of the present number of reference points
 LIMIT = 1e4  # times as many points: as good as infinitely many
 
 MOST_KEPT = 2e7  # numbers that a fit may hold on to for the sake of `advise`
@@ -98,13 +98,12 @@ def _costs(
         sampling, other = at(c)
         shares.append(other / np.maximum(sampling + other, 1e-300))
         inflations.append(np.sqrt(np.maximum((sampling + other) / limit, 1.0)))
-    inflation = np.sqrt(np.maximum(total / limit, 1.0))
     return {
         "names": list(names),
         "share": (reference / np.maximum(total, 1e-300)).tolist(),
         "multiples": list(MULTIPLES),
         "shares": np.array(shares).tolist(),  # by multiple, then name
-        "inflation": inflation.tolist(),
+        "inflation": inflations[MULTIPLES.index(1.0)].tolist(),
         "inflations": np.array(inflations).tolist(),
     }
 

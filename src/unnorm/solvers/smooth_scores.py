@@ -52,9 +52,12 @@ def dense(gam: Gam, begin: int, end: int) -> np.ndarray:
     if INTERCEPT in gam.smoothed.slices:
         X[:, gam.smoothed.slices[INTERCEPT]] = 1.0
     for term in gam.terms:
-        X[:, gam.smoothed.slices[term.label]] = term.design(
-            {name: gam.columns[name][begin:end] for name in term.covariates}
-        )
+        columns = {name: gam.columns[name][begin:end] for name in term.covariates}
+        new = np.ones(end - begin, dtype=bool)  # rows of one context lie together, and share the covariates of χ
+        new[1:] = np.any([column[1:] != column[:-1] for column in columns.values()], axis=0)
+        first = np.flatnonzero(new)
+        values = term.design({name: column[first] for name, column in columns.items()})
+        X[:, gam.smoothed.slices[term.label]] = values[np.cumsum(new) - 1] if len(first) < end - begin else values
     return X
 
 
