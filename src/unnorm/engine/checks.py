@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import spatial
 
 NEIGHBOURS = 3  # in two and more dimensions, as in mgcv's k.check
 GRAM = 100_000  # rows that concurvity looks at: it describes how the covariates lie, and needs no more
@@ -77,7 +76,9 @@ def k_index(
 
 def _neighbours(points: np.ndarray) -> np.ndarray:
     """(n, NEIGHBOURS) nearest other rows of each row."""
-    near = np.asarray(spatial.KDTree(points).query(points, k=NEIGHBOURS + 1)[1])
+    from scipy.spatial import KDTree
+
+    near = np.asarray(KDTree(points).query(points, k=NEIGHBOURS + 1)[1])
     own = near == np.arange(points.shape[0])[:, None]
     own[~own.any(axis=1), -1] = True  # many copies of one point: its own row need not be among them
     return near[~own].reshape(points.shape[0], NEIGHBOURS)

@@ -6,7 +6,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from .. import _numerics
 from .._frames import table as as_table
@@ -98,7 +98,7 @@ def effect(
     if simultaneous:
         width = inference.simultaneous_multiplier(C, V, level, _numerics.generator(rng))
     else:
-        width = float(stats.norm.ppf(0.5 * (1.0 + level)))
+        width = float(ndtri(0.5 * (1.0 + level)))
     return {**points, "estimate": estimate, "se": se, "lower": estimate - width * se, "upper": estimate + width * se}
 
 

@@ -149,10 +149,10 @@ def _levels(fit: Gam, label: str, name: str, ax: Any, options: dict[str, Any]) -
 
 
 def _qq(fit: Gam, label: str, ax: Any) -> None:
-    from scipy import stats
+    from scipy.special import ndtri
 
     b = np.sort(fit.smoothed.beta[fit.index(label)])
-    normal = stats.norm.ppf((np.arange(b.size) + 0.5) / b.size)
+    normal = ndtri((np.arange(b.size) + 0.5) / b.size)
     ax.plot(normal, b, "o", color=INK, markersize=3.5)
     ax.plot(normal, b.mean() + b.std() * normal, color=BAND, linewidth=1.2, zorder=0)
     ax.set_xlabel("Gaussian quantiles")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr
 
 from .. import _numerics
 from .._frames import to_native
@@ -59,10 +59,8 @@ def parametric(fit: Gam) -> dict[str, np.ndarray]:
     estimate = fit.smoothed.beta[index]
     se = np.concatenate(blocks) if blocks else np.empty(0)
     statistic = estimate / se
-    if fit.smoothed.scale_known:
-        p = 2.0 * stats.norm.sf(np.abs(statistic))
-    else:
-        p = 2.0 * stats.t.sf(np.abs(statistic), fit.residual_df)
+    size = np.abs(statistic)
+    p = 2.0 * (ndtr(-size) if fit.smoothed.scale_known else stdtr(fit.residual_df, -size))
     return {
         "name": np.array([names[i] for i in index], dtype=np.str_),
         "estimate": estimate,
@@ -150,7 +148,7 @@ def smoothing(fit: Gam) -> dict[str, np.ndarray]:
         value, vector = np.linalg.eigh(fit.criterion_hessian[np.ix_(free, free)])
         if np.all(value > 0.0):
             se[free] = np.sqrt(np.diag((vector / value) @ vector.T))
-    z = stats.norm.ppf(0.975)
+    z = ndtri(0.975)
     state = np.where(~inner.estimated, "fixed", np.where(inner.flat, "infinite", "estimated"))
     with np.errstate(over="ignore"):
         return {
@@ -202,11 +200,11 @@ def compare(first: Gam, second: Gam) -> Comparison:
     p, statistic, name = np.nan, drop, "chi.sq"
     if first.smoothed.scale_known:
         if df > 0.0 and drop > 0.0:
-            p = float(stats.chi2.sf(drop, df))
+            p = float(chdtrc(df, max(drop, 0.0)))
     else:
         name, statistic = "F", drop / df / large.scale if df > 0.0 else np.nan
         if df > 0.0 and drop > 0.0:
-            p = float(stats.f.sf(statistic, df, residual[id(large)]))
+            p = float(fdtrc(df, residual[id(large)], max(statistic, 0.0)))
     columns = {
         "model": np.array([small.formula, large.formula], dtype=np.str_),
         "residual_df": np.array([residual[id(small)], residual[id(large)]]),

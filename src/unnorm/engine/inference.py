@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg, stats
+from scipy import linalg
+from scipy.special import chdtrc, fdtrc
 
 Block = tuple[int, np.ndarray]  # where one penalty sits: its first coefficient, and S_k on its own coefficients
 
@@ -47,7 +48,7 @@ def mixture_tail(q: float, weights: np.ndarray, df: np.ndarray | None = None) ->
         if q <= 0.0:
             return 1.0
         if np.ptp(lam) <= 1e-12 * lam[0]:
-            return float(stats.chi2.sf(q / lam[0], h.sum()))
+            return float(chdtrc(h.sum(), max(q / lam[0], 0.0)))
     top = lam.max()
     lam, q = lam / top, q / top  # now the nearest branch point is at t = ½
 
@@ -178,7 +179,7 @@ def _tail(T: float, weights: np.ndarray, residual_df: float | None) -> float:
         return mixture_tail(T, weights)
     df = max(residual_df, 1.0)
     if np.all(weights == 1.0):
-        return float(stats.f.sf(T / weights.size, weights.size, df))
+        return float(fdtrc(weights.size, df, max(T / weights.size, 0.0)))
     return mixture_tail(0.0, np.append(weights, -T / df), np.append(np.ones_like(weights), df))
 
 

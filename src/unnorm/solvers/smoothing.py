@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from .._blas import single_threaded
 from ..engine.gam_result import Gam
 from ..engine.smoothed import INTERCEPT
 from ..errors import InputError, unknown
@@ -64,7 +65,12 @@ class Smoothing:
         return {"solver": "Smoothing", "method": self.method, "sp": None if self.sp is None else dict(self.sp)}
 
     def solve(self, problem: SmoothProblem) -> SmoothSolution:
-        """Fit f and χ; an energy is linearised again and again until its parameters stand still (Gauss–Newton)."""
+        """Fit f and χ, BLAS on one thread beside the engine's own."""
+        with single_threaded():
+            return self._solve(problem)
+
+    def _solve(self, problem: SmoothProblem) -> SmoothSolution:
+        """An energy is linearised again and again until its parameters stand still (Gauss–Newton)."""
         theta: np.ndarray | None = None
         gam, part = self._once(problem, theta)
         rounds, standing = 1, True
