@@ -117,14 +117,15 @@ def repetition(setting: str, n: int, rep: int, ks: Iterable[int], seed: int, bas
             error = None if found.se is None else float(found.se[j])
             rows.append((setting, n, k, scheme, estimator, parameter, rep, float(theta[j]), value, error, found.status))
 
-    record(None, "none", "ML", estimate(obs, {"objective": Exact(), "normaliser": PerContext()}, None, None))
+    ml = estimate(obs, {"objective": Exact(), "normaliser": PerContext()}, None, None)
+    record(None, "none", "ML", ml)
     for k in ks:
         for scheme in SCHEMES:
             rng = reference_seed(points, k, scheme)
             drawn = None
             for estimator, spec in specifications(k, scheme, basis).items():
                 drawn = spec["objective"].draw(model(), obs, None, rng) if drawn is None else drawn
-                record(k, scheme, estimator, estimate(obs, spec, rng, drawn))
+                record(k, scheme, estimator, estimate(obs, spec, rng, drawn, ml.theta))
     return rows
 
 
@@ -144,7 +145,7 @@ class Estimate:
     status: str
 
 
-def estimate(obs: Any, spec: dict[str, Any], rng: int | None, drawn: Any) -> Estimate:
+def estimate(obs: Any, spec: dict[str, Any], rng: int | None, drawn: Any, start: np.ndarray | None = None) -> Estimate:
     """What `un.fit(model(), obs, rng=rng, **spec)` finds for θ, on reference points that are drawn once for all
     estimators, and without what else a `Fit` carries (tests of terms, grids): 60,000 fits are to be made."""
     from ..solvers import Newton
@@ -164,7 +165,7 @@ def estimate(obs: Any, spec: dict[str, Any], rng: int | None, drawn: Any) -> Est
                     end.converged,
                 )
             else:
-                problem, path = Newton().solve(objective.bind(model(), obs, normaliser, rng, **given))
+                problem, path = Newton().solve(objective.bind(model(), obs, normaliser, rng, **given), start)
                 end = problem.solution(path.theta)
                 theta, covariance, converged = end.theta, end.covariance, path.converged
         except EstimationError as error:

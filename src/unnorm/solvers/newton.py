@@ -70,9 +70,9 @@ class Newton:
         problem, path = self.solve(objective.bind(model, obs, normaliser, rng))
         return problem.solution(path.theta), path
 
-    def solve(self, problem: Problem) -> tuple[Problem, Path]:
+    def solve(self, problem: Problem, start: np.ndarray | None = None) -> tuple[Problem, Path]:
         """The maximum of the problem, refined (finer quadrature) until its accuracy is enough."""
-        path = self._climb(problem, problem.start)
+        path = self._climb(problem, problem.start if start is None else start)
         for _ in range(10):
             finer = problem.refined(path.theta)
             if finer is None:
