@@ -166,9 +166,10 @@ def inside(parts: Any, job: Job) -> Any:
 
 def write(done: Done, folder: Path, progress: Progress) -> None:
     """All output files into a folder."""
+    from .._blas import single_threaded
     from ..report import effects_table, parameters_table
 
-    with progress.step("tables"):
+    with progress.step("tables"), single_threaded():
         run, job = done.run, done.parts.job
         (folder / "effects.csv").write_text(csv_text(effects_table(run)), encoding="utf-8")
         (folder / "parameters.csv").write_text(csv_text(parameters_table(run)), encoding="utf-8")

@@ -9,8 +9,10 @@ from typing import Literal
 from cyclopts import App
 
 from ..errors import InputError
+from .reproduce_eye import eye
 
 app = App(name="reproduce", help="Run the paper's experiments again.")
+app.command(eye)
 
 
 @app.command

@@ -1,9 +1,8 @@
 """Section 4.2 and Appendix C: the paper's figures of eye movements, drawn again.
 
 A scanpath; the effects of direction, distance and centrality, subjects in grey and the group in blue; and five
-replicates of the direction effect with fresh reference points, each with its 95 % band. The paper's data (Kienzle et
-al.)
-are not public: the bundled simulated scanpaths stand in, or any table with the same columns.
+replicates of the direction effect with fresh reference points, each with its 95 % band. The paper's data (Kienzle
+et al.) are not public: the bundled simulated scanpaths stand in, or any table with the same columns.
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+"""`unnorm reproduce eye`: the figures of Section 4.2 and Appendix C."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+from cyclopts import Parameter
+
+from .output import check_target, whole_folder
+from .progress import Progress
+
+
+def eye(
+    data: str | None = None,
+    /,
+    *,
+    k: Annotated[str, Parameter(allow_leading_hyphen=True)] = "20",
+    seed: Annotated[str, Parameter(allow_leading_hyphen=True)] = "1",
+    out: str = "reproduce-eye",
+    force: Annotated[bool, Parameter(negative="")] = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+) -> None:
+    """Section 4.2: a scanpath, the three effects with subjects and group, five replicates with bands.
+
+    Args:
+        data: a table with the columns subject, image, fix, x, y on 800 × 600 pixels; default the bundled scanpaths.
+        k: reference points for each fixation.
+        seed: of the reference points.
+        out: the folder to make.
+        force: replace an earlier output there.
+        quiet: print nothing but errors.
+    """
+    from .._frames import read_table
+    from ..datasets import eye as bundled
+    from ..reproduce import eye as paper
+    from .config import LARGEST_SEED, MOST_REFERENCES, whole
+
+    references, start = whole("--k", k, 1, MOST_REFERENCES), whole("--seed", seed, 0, LARGEST_SEED)
+    target = check_target(out, force, mark="effects.png")
+    table = bundled() if data is None else read_table(data)
+    with Progress(2 + paper.REPLICATES, quiet) as progress:
+        found = paper.run(table, start, references, progress.step)
+        with progress.step("figures"), whole_folder(target) as folder:
+            paths = paper.draw(found, folder)
+    if quiet:
+        return
+    share = found.monte_carlo()
+    print(
+        f"s(angle) over {paper.REPLICATES} replicates with {references} independent points: Monte Carlo sd "
+        f"{np.median(share):.2f} of the standard error (median over subjects; largest {share.max():.2f})"
+    )
+    for path in paths:
+        print(target / path.name)
