@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -89,5 +90,15 @@ class Additive(Unnormalised):
             "centre": None if self.centre is None else list(self.centre),
             "y_down": self.y_down,
             "knots": {name: np.asarray(values).tolist() for name, values in self.knots.items()},
-            "covariates": [covariate.to_dict() for covariate in self.covariate_objects],
+            "covariates": [_fingerprint(covariate.to_dict()) for covariate in self.covariate_objects],
         }
+
+
+def _fingerprint(given: Any) -> Any:
+    """A description with its arrays (a map's grids) replaced by shape and digest: small, and tells other maps apart."""
+    if isinstance(given, np.ndarray):
+        plain = np.ascontiguousarray(given)
+        return {"shape": list(plain.shape), "sha256": hashlib.sha256(plain.tobytes()).hexdigest()}
+    if isinstance(given, Mapping):
+        return {name: _fingerprint(value) for name, value in given.items()}
+    return [_fingerprint(value) for value in given] if isinstance(given, list | tuple) else given
