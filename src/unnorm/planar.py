@@ -3,10 +3,10 @@
     p(y|x) ∝ exp{ r(d) + a(φ) + g(y, x) },     y = x + d (cos φ, sin φ) ∈ Ω,    dy = d dd dφ
 
 so that the step is drawn in polar coordinates, d from d e^{r(d)} and φ from e^{a(φ)}, and kept with probability
-1{y ∈ Ω} e^{g(y, x) − G}, G ≥ g. Curves of one covariate are read from tables by linear interpolation (`CELLS` cells), and
-the draws are exact for the tabulated curves: a cell's own maximum bounds r and a, since they are linear there. The error
-of the table itself is at most h²|f''|/8, about 1e-6 for the curves of eye movements over 1,000 pixels. The bound G is
-checked at every proposal; one that exceeds it raises G and starts the simulation anew.
+1{y ∈ Ω} e^{g(y, x) − G}, G ≥ g. Curves of one covariate are read from tables by linear interpolation (`CELLS` cells),
+and the draws are exact for the tabulated curves: a cell's own maximum bounds r and a, since they are linear there. The
+error of the table itself is at most h²|f''|/8, about 1e-6 for the curves of eye movements over 1,000 pixels. The bound
+G is checked at every proposal; one that exceeds it raises G and starts the simulation anew.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _advance(
             waiting = np.setdiff1d(waiting, index, assume_unique=True)
         else:
             raise EstimationError(
-                f"{waiting.size} of {n} chains found no next point in {MOST_ROUNDS} rounds of proposals: the density is too "
-                "concentrated away from its typical steps."
+                f"{waiting.size} of {n} chains found no next point in {MOST_ROUNDS} rounds of proposals: the density "
+                "is too concentrated away from its typical steps."
             )
     return out, bound
 
@@ -194,8 +194,8 @@ def simulate_planar(density: SmoothDensity, starts: Any, steps: int, rng: Rng = 
     strange = [name for name in needed if name not in known]
     if strange:
         raise CombinationError(
-            f"The terms read {', '.join(strange)}, which a simulated chain does not have. Simulate from a model whose terms "
-            "depend on places and steps only."
+            f"The terms read {', '.join(strange)}, which a simulated chain does not have. Simulate from a model whose "
+            "terms depend on places and steps only."
         )
     centre = getattr(model, "centre", None)
     centre = getattr(domain, "centre", None) if centre is None else centre

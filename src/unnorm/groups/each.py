@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +16,7 @@ from .._numerics import Rng
 from ..data import Observations
 from ..engine import gam_effects
 from ..engine.design import cores
-from ..errors import DataError, EstimationError, InputError, NoEstimateError, UnnormError, listing
+from ..errors import DataError, EstimationError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
 from ..fitting import Outside, fit, keep_inside
 from ..models.base import Unnormalised
 from ..normalisers import Normaliser
@@ -27,8 +28,8 @@ from .population import population
 from .result import FitGroup
 from .threads import spread
 
-# Reference points for each observation where the user names no objective. Measured on the bundled data with Lattice
-# points (`benchmarks/eye.py redraws`): see there for the Monte Carlo sd of every effect as a share of its standard error.
+# Reference points for each observation where the user names no objective: `benchmarks/eye.py redraws` measures the
+# Monte Carlo sd of every effect as a share of its standard error on the bundled data.
 REFERENCES = 20
 
 
@@ -45,8 +46,8 @@ def fit_each(
 ) -> FitGroup:
     """Fit the model separately to each level of `by`, and jointly for the population's curves.
 
-    The separate fits are those of `un.fit` on each level's observations, each with its own seed (derived from `rng` and the
-    level's name, so that it does not depend on which other levels there are). A level whose fit fails is named in
+    The separate fits are those of `un.fit` on each level's observations, each with its own seed (`fits[level].seed`,
+    which depends on `rng` and the level's name, not on the other levels). A level whose fit fails is named in
     `failures` and does not lose the others.
 
     Args:
@@ -97,7 +98,8 @@ def fit_each(
         except UnnormError as error:
             return f"{type(error).__name__}: {error}"
 
-    with single_threaded():
+    with single_threaded(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnnormWarning)  # each fit keeps its own as notes; those that matter are below
         found = dict(zip(names, spread(one, list(zip(names, values)), threads)))
         fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
         failures = {name: one for name, one in found.items() if isinstance(one, str)}
@@ -108,7 +110,7 @@ def fit_each(
         joint, reason = None, ""
         if group:
             try:
-                joint = population(by, fits, model, obs, objective, chosen, seed, threads)
+                joint = population(by, fits, model, obs, objective, normaliser, chosen, seed, threads)
             except (EstimationError, InputError, NotImplementedError, TypeError) as error:
                 reason = f"There is no group curve: {error}"
     if failures:
@@ -117,6 +119,8 @@ def fit_each(
             f"{len(failures)} of {len(found)} levels of {by!r} could not be fitted: {listing(list(failures))}.",
         )
     notes = (*notes, reason) if reason else notes
+    if astray := [name for name, one in fits.items() if not one.converged]:
+        notes = (*notes, f"These levels did not converge, and should not be trusted: {listing(astray)}.")
     labels, grids = _common(fits)
     first = next(iter(fits.values()))
     seconds = {"separate": separate, "joint": time.perf_counter() - began - separate}

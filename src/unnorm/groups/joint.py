@@ -5,10 +5,10 @@ For level s (a subject), with its own χ_s and its own reference points, the sam
     η_s = χ_s(x) + Σ_j [f_j + d_js](covariates),      f_j: penalty λ_j S_j,   d_js ~ N(0, (μ_j S_j + μ⁰_j N_j)⁻¹),
 
 N_j the projection on S_j's null space, so that the deviations are proper random curves with one law for all levels, and
-f_j is that law's mean: its posterior covariance, which contains the deviations', gives bands for the population. A level
-sees b_s = f + d_s only, so that its rows need one pass with its own columns,
+f_j is that law's mean: its posterior covariance, which contains the deviations', gives bands for the population. A
+level sees b_s = f + d_s only, so that its rows need one pass with its own columns,
 
-    A_s = X_sᵀW_sX_s,   H = [ Σ A_s   A_1 … ]   (the arrowhead of engine/arrow.py: main effects shared, the rest its own)
+    A_s = X_sᵀW_sX_s,   H = [ Σ A_s   A_1 … ]   (the arrowhead of engine/arrow.py: main effects shared, the rest own)
                         [ A_1ᵀ    A_1   ]
 
 and the joint fit costs what the separate fits cost: no row is ever given both sets of columns.
@@ -36,7 +36,7 @@ from .threads import spread
 
 TOLERANCE = 1e-3  # nats, as the engine's but for many more columns
 MOST = 60  # iterations
-LEAST = 1e-4  # a null-space penalty's share of its term's, to begin with
+LEAD = 2  # of a deviation's smoothest directions have a variance of their own: levels mostly differ in a few of them
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ def members_of(gams: Mapping[str, Gam], terms: Sequence[BuiltTerm], threads: int
 
 
 def common_rows(gams: Mapping[str, Gam], names: Sequence[str], most: int = 300_000) -> dict[str, np.ndarray]:
-    """The columns of all levels together, whole contexts, thinned to about `most` rows: what knots and centring need."""
+    """The columns of all levels together, whole contexts, thinned to about `most` rows: for knots and centring."""
     total = sum(len(gam.y) for gam in gams.values())
     every = max(1, round(total / most))
     parts: dict[str, list[np.ndarray]] = {name: [] for name in names}
@@ -201,7 +201,7 @@ def common_rows(gams: Mapping[str, Gam], names: Sequence[str], most: int = 300_0
 def penalties_of(
     members: Sequence[Member], terms: Sequence[BuiltTerm], count: int, by: str
 ) -> tuple[Penalties, np.ndarray]:
-    """Main effects: the terms' own. Deviations: the same once more, and a ridge on the null space. χ: one for all levels.
+    """Main effects: the terms' own. Deviations: the same again, and a ridge on the null space. χ: one for all levels.
 
     `count`: how many of the terms are f's. Second: log λ where the user fixed it (main effects), else nan.
     """
@@ -247,14 +247,20 @@ def penalties_of(
                 groups.append(Group(numbers, ranged))
                 bound(-1, slice(main.start, main.start + rank))
         suffix = f":{by}"
+        lead = min(LEAD, rank - 1) if k < count and len(mine) == 1 else 0  # the smoothest directions come last
+        cut = rank - lead
         numbers = tuple(
-            add(old.labels[j] + suffix, tuple(Piece(s, at, matrix) for s in levels))
+            add(old.labels[j] + suffix, tuple(Piece(s, at, _within(matrix, 0, cut)) for s in levels))
             for j, matrix in zip(mine, matrices)
         )
         if numbers:
-            groups += [Group(numbers, ranged) for _ in levels]
+            groups += [Group(numbers, tuple(matrix[:cut, :cut] for matrix in matrices)) for _ in levels]
             for s in levels:
                 bound(s, inside)
+        for i in range(cut, rank):
+            one = _within(matrices[0], i, i + 1)
+            j = add(f"{term.label}{suffix} ({rank - i})", tuple(Piece(s, at, one) for s in levels))
+            groups += [Group((j,), (one[i : i + 1, i : i + 1],)) for _ in levels]
         if k < count and rank < size:
             typical = np.trace(matrices[0]) / max(rank, 1) if matrices else 1.0
             ridge = np.zeros((size, size))
@@ -264,6 +270,13 @@ def penalties_of(
             for s in levels:
                 bound(s, slice(at.start + rank, at.stop))
     return Penalties(tuple(labels), tuple(pieces), tuple(groups), starts, free), np.array(fixed)
+
+
+def _within(matrix: np.ndarray, begin: int, end: int) -> np.ndarray:
+    """The block begin … end of a (block-diagonal) matrix, zero elsewhere."""
+    out = np.zeros_like(matrix)
+    out[begin:end, begin:end] = matrix[begin:end, begin:end]
+    return out
 
 
 def fit_joint(
@@ -277,9 +290,9 @@ def fit_joint(
     family = next(iter(gams.values())).family
     free = np.isnan(fixed)
     nothing = np.empty(0)
-    problem = Problem(
-        design, Rows(nothing, nothing, nothing), family, families.FAMILIES[family], 0.0, design.rows, free, threads, Clock()  # type: ignore[arg-type]
-    )  # fmt: skip
+    rows = Rows(nothing, nothing, nothing)  # each member has its own
+    stands: Any = design  # for an engine design
+    problem = Problem(stands, rows, family, families.FAMILIES[family], 0.0, design.rows, free, threads, Clock())
     beta = _start(design, gams, threads)
     rho = None
     if not free.all():
@@ -317,6 +330,16 @@ def _start(design: JointDesign, gams: Mapping[str, Gam], threads: int) -> np.nda
     return np.concatenate([main, *found])
 
 
+def _smoothing_uncertainty(found: Found, q: int) -> np.ndarray:
+    """J V_ρ Jᵀ with J = df/dρ: what not knowing λ adds to the main effects (Wood, Pya & Säfken 2016).
+
+    V_ρ inverts the criterion's Hessian; 1/50 on its eigenvalues is mgcv's weak prior, for λ at infinity in effect.
+    """
+    values, vectors = np.linalg.eigh(found.at.hessian)
+    half = found.at.state.slopes[:q] @ vectors / np.sqrt(np.maximum(values, 0.0) + 1 / 50)
+    return half @ half.T
+
+
 def _report(design: JointDesign, found: Found, terms: Sequence[BuiltTerm], problem: Problem) -> Joint:
     state, q, at = found.at.state, design.q, design.penalties.starts
     turn = rotation(design.members[0].design, terms)
@@ -326,7 +349,7 @@ def _report(design: JointDesign, found: Found, terms: Sequence[BuiltTerm], probl
     F = turn @ (np.eye(q) - sigma @ penalty) @ turn.T
     level = float(np.mean([state.beta[begin] for begin in at[1:-1]]))
     V = np.zeros((1 + q, 1 + q))
-    V[1:, 1:] = turn @ sigma @ turn.T
+    V[1:, 1:] = turn @ (sigma + _smoothing_uncertainty(found, q)) @ turn.T
     edf, edf1, spreads, begin = {}, {}, {}, 0
     for term in terms:
         span = slice(begin, begin + term.size)

@@ -15,7 +15,7 @@ BLUE, GREY = "#1f5fa8", "#9a9a9a"
 
 
 def plot_group(each: FitGroup, labels: tuple[str, ...]) -> tuple[Any, Any]:
-    """(Figure, axes) with a panel for each term; terms of two covariates as maps of the group (or of the plain mean)."""
+    """(Figure, axes) with a panel for each term; terms of two covariates as maps of the group (or the plain mean)."""
     import matplotlib.pyplot as plt
 
     if not labels:

@@ -1,4 +1,4 @@
-"""The population's curves as a `Fit`: the joint fit's main effects, with the reference points' share of their errors."""
+"""The population's curves as a `Fit`: the joint fit's main effects, and the reference points' share of their errors."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import numpy as np
 
 from ..data import Observations
 from ..engine import gam_effects, inference
+from ..engine.core import build_design
+from ..engine.families import FAMILIES
 from ..engine.gam_result import Gam
 from ..engine.segment import Rows
 from ..engine.smoothed import INTERCEPT
 from ..errors import CombinationError, InputError
 from ..models.base import Unnormalised
+from ..normalisers import Normaliser
 from ..objectives.base import Objective
 from ..objectives.sandwich import ErrorParts
 from ..results import Fit
@@ -23,6 +26,9 @@ from ..terms.specs import Terms
 from .joint import Joint, common_rows, fit_joint
 from .threads import spread
 
+GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX and Xᵀv
+REDRAWS = 2  # of every level's reference points, to see how much they move the main effects
+
 
 def population(
     by: str,
@@ -30,6 +36,7 @@ def population(
     model: Unnormalised,
     obs: Observations,
     objective: Objective | None,
+    normaliser: Normaliser | None,
     smoothing: Smoothing,
     seed: int,
     threads: int,
@@ -39,8 +46,7 @@ def population(
     for level, one in fits.items():
         if one.smooths is None or one.smooths.gam is None:
             raise CombinationError(
-                "the joint fit needs an objective with rows (Logistic, Importance or Poisson) and smooth or linear terms "
-                "in f or χ."
+                "the joint fit needs an objective with rows (Logistic, Importance, Poisson) and smooth terms in f or χ."
             )
         gams[level] = one.smooths.gam
     if len(gams) < 2:
@@ -48,7 +54,7 @@ def population(
     first = next(iter(fits.values()))
     part = first.smooths
     assert part is not None
-    terms, count = _terms(model, first, gams, by)
+    terms = _terms(model, first, by)
     known = model.covariates(obs)
     columns = common_rows(gams, terms.columns)
     periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
@@ -58,11 +64,13 @@ def population(
     if len(mine) != len(part.model_labels) or [t.label for t in built[: len(mine)]] != [t.label for t in mine]:
         raise CombinationError("the terms of f differ between the levels, so that they have no common curve.")
     joint = fit_joint(gams, built, len(mine), by, smoothing.method != "ml", threads)
-    errors, measured = _errors(joint, gams, fits, first, threads)
-    return _fit(by, joint, errors, first, model, obs, columns, seed, smoothing, measured)
+    assert objective is not None  # fits without rows were turned away above
+    normaliser = objective.default_normaliser(obs) if normaliser is None else normaliser
+    errors = _errors(joint, gams, fits, objective, normaliser, seed, threads)
+    return _fit(by, joint, errors, first, model, obs, columns, seed, smoothing)
 
 
-def _terms(model: Unnormalised, first: Fit, gams: Mapping[str, Gam], by: str) -> tuple[Terms, int]:
+def _terms(model: Unnormalised, first: Fit, by: str) -> Terms:
     """f's terms, then χ's, as they were specified."""
     specified = getattr(model, "terms", None)
     if specified is None:
@@ -70,7 +78,7 @@ def _terms(model: Unnormalised, first: Fit, gams: Mapping[str, Gam], by: str) ->
     if by in specified.columns:
         raise CombinationError(f"the model's own terms already read {by!r}.")
     normaliser = _normaliser_terms(first)
-    return (specified if normaliser is None else specified + normaliser), len(specified.terms)
+    return specified if normaliser is None else specified + normaliser
 
 
 def _normaliser_terms(fit: Fit) -> Terms | None:
@@ -85,45 +93,66 @@ def _normaliser_knots(fit: Fit) -> dict[str, Any]:
 
 
 def _errors(
-    joint: Joint, gams: Mapping[str, Gam], fits: Mapping[str, Fit], first: Fit, threads: int
-) -> tuple[ErrorParts, bool]:
+    joint: Joint,
+    gams: Mapping[str, Gam],
+    fits: Mapping[str, Fit],
+    objective: Objective,
+    normaliser: Normaliser,
+    seed: int,
+    threads: int,
+) -> ErrorParts:
     """V less what IID reference points would have added, plus what these points added: Σ_s K_s Σ2_s K_sᵀ.
 
-    K_s carries a score of level s's rows to the main effects. Σ2_s(IID) = Σ r rᵀ over the reference rows. Where the
-    points are not IID, level s's own fit has measured Σ2_s by redraws; its ratio to IID, term by term on the diagonal, is
-    taken over to the common basis.
+    K_s carries a score of level s's rows to the main effects. Σ2_s(IID) = Σ r rᵀ over the reference rows; where the
+    points are not IID, Σ2_s = ½ δδᵀ with δ the difference between the scores of two fresh sets of points: one degree of
+    freedom a level, as many as there are levels in the sum.
     """
     family = next(iter(gams.values())).family
-    q = joint.design.q
+
+    def slopes(eta: np.ndarray, weights: np.ndarray, data: np.ndarray) -> np.ndarray:
+        mean = 1 / (1 + np.exp(-eta)) if family == "binomial" else np.exp(np.minimum(eta, 700.0))
+        return np.where(data, 0.0, mean * weights if weights.size else mean)
 
     def one(s: int, level: str) -> tuple[np.ndarray, np.ndarray]:
-        member, gam = joint.design.members[s], gams[level]
-        eta = member.design.predict(joint.design.coefficients(joint.flat, s))
+        member, K = joint.design.members[s], joint.pull(s)
+        beta = joint.design.coefficients(joint.flat, s)
+        eta = member.design.predict(beta)
         eta = eta + member.rows.offset if member.rows.offset.size else eta
-        mean = 1 / (1 + np.exp(-eta)) if family == "binomial" else np.exp(np.minimum(eta, 700.0))
-        mean = mean * member.rows.weights if member.rows.weights.size else mean
-        slope = np.where(member.data, 0.0, mean)
+        slope = slopes(eta, member.rows.weights, member.data)
         rows = Rows(np.zeros(slope.size), np.ascontiguousarray(slope**2), np.empty(0))
-        meat = member.design.sweep(rows, 2, np.zeros(member.design.size))[2].shared
-        K = joint.pull(s)
-        iid = K @ meat @ K.T
-        return iid, iid * _shrink(fits[level], gam, q, joint)
+        iid = K @ member.design.sweep(rows, GAUSSIAN, np.zeros(member.design.size))[2].shared @ K.T
+        scores = []
+        for r in range(REDRAWS):
+            own = fits[level]
+            assert own.obs is not None and own.model is not None
+            fresh = np.random.default_rng([seed, s, r])
+            problem = objective.smooth(own.model, own.obs, normaliser, fresh)
+            if problem.iid_points is None:
+                return np.zeros_like(iid), np.zeros_like(iid)
+            if problem.iid_points:
+                return iid, iid
+            again = problem.rows
+            _, part = problem.predictor(again)
+            design = build_design(
+                joint.design.terms, part.columns, intercept=True, context=again.at if own.obs.has_context else None
+            )
+            eta = design.predict(beta) + (0.0 if part.offset is None else design.sort(part.offset))
+            weights = np.empty(0) if again.weights is None else design.sort(again.weights)
+            slope = slopes(eta, weights, design.sort(again.data))
+            rows = Rows(np.ascontiguousarray(slope), np.empty(0), np.empty(0))
+            scores.append(K @ design.sweep(rows, GAUSSIAN, np.zeros(design.size))[1])
+        centred = np.array(scores) - np.mean(scores, axis=0)
+        return iid, centred.T @ centred / (REDRAWS - 1)
 
-    parts = spread(one, [(s, level) for s, level in enumerate(gams)], threads)
-    turn = joint.turned
+    parts = spread(one, list(enumerate(gams)), threads)
     iid, reference = np.zeros_like(joint.V), np.zeros_like(joint.V)
-    iid[1:, 1:] = turn(sum(a for a, _ in parts))
-    reference[1:, 1:] = turn(sum(b for _, b in parts))
+    iid[1:, 1:] = joint.turned(np.sum([a for a, _ in parts], axis=0))
+    reference[1:, 1:] = joint.turned(np.sum([b for _, b in parts], axis=0))
     total = joint.V - iid + reference if family == "binomial" else joint.V + reference
     floor = 0.05 * np.diag(joint.V)  # a difference of estimates must not claim certainty
     short = np.diag(total) < floor
     total = total + np.diag(np.where(short, floor - np.diag(total), 0.0))
-    return ErrorParts(total, total - reference, reference), True
-
-
-def _shrink(fit: Fit, gam: Gam, q: int, joint: Joint) -> float:
-    """Reference variance over what IID points would give, in level s's own fit."""
-    return float(fit.diagnostics.get("reference_ratio", 1.0))
+    return ErrorParts(total, total - reference, reference)
 
 
 def _fit(
@@ -136,7 +165,6 @@ def _fit(
     columns: dict[str, np.ndarray],
     seed: int,
     smoothing: Smoothing,
-    measured: bool,
 ) -> Fit:
     slices = {INTERCEPT: slice(0, 1)} | {label: slice(s.start + 1, s.stop + 1) for label, s in joint.slices.items()}
     smooth = [term for term in joint.terms if not term.parametric]
@@ -179,13 +207,10 @@ def _fit(
             index += list(range(slices[term.label].start, slices[term.label].stop))
     pick = np.ix_(index, index)
     own = ErrorParts(errors.total[pick], errors.sampling[pick], errors.reference[pick])
-    notes = [
-        f"Main effects of a joint fit of {len(joint.design.members)} levels of {by!r}; bands are for the population's mean."
-    ]
+    levels = len(joint.design.members)
+    notes = [f"Main effects of a joint fit of {levels} levels of {by!r}; bands are for the population's mean."]
     if smoothing.method not in ("reml", "ml"):
-        notes.append(
-            f"The joint fit chose its smoothness by REML, not by {smoothing.method}: deviations are random effects."
-        )
+        notes.append(f"The joint fit chose its smoothness by REML, not by {smoothing.method}: deviations are random.")
     if not joint.converged:
         notes.append(f"The joint fit did not converge: {joint.reason}")
     return Fit(
@@ -200,14 +225,13 @@ def _fit(
         iterations=joint.iterations,
         n=obs.n,
         kind=obs.kind,
-        settings={**first.settings, "group": {"by": by, "levels": len(joint.design.members)}},
+        settings={**first.settings, "group": {"by": by, "levels": levels}},
         notes=tuple(notes),
         diagnostics={
             **{k: v for k, v in first.diagnostics.items() if k in ("reference", "points", "k", "law")},
             "rows": joint.design.rows,
             "passes": joint.passes,
             "deviations": joint.deviations,
-            "edf_by": "main effects",
         },
         seed=seed,
         model=model,

@@ -31,8 +31,8 @@ GROUP, MEAN = "group", "mean"
 class FitGroup:
     """The same model fitted to each level of a factor, and the population's curves from a joint fit.
 
-    `fits["3"]` is level 3's own `Fit`. `group` is a `Fit` too: its terms are the main effects of the joint fit, its bands
-    are for the population's mean curve, and it can be simulated from and saved like any other.
+    `fits["3"]` is level 3's own `Fit`. `group` is a `Fit` too: its terms are the main effects of the joint fit, its
+    bands are for the population's mean curve, and it can be simulated from and saved like any other.
     """
 
     by: str  # the group column
@@ -76,8 +76,8 @@ class FitGroup:
 
         Args:
             label: as in `labels`, e.g. "s(angle)".
-            which: "group" (the population, joint fit), "mean" (the plain mean of the separate fits, as in the paper; its
-                bands are too narrow: smoothing bias does not average out), or a level.
+            which: "group" (the population, joint fit), "mean" (the plain mean of the separate fits, as in the paper;
+                its bands are too narrow: smoothing bias does not average out), or a level.
             at: covariate values; default the common grid.
             level: of the pointwise band.
         """
@@ -133,7 +133,7 @@ class FitGroup:
     def tidy(self, level: float = 0.95) -> Any:
         """A table with a row for each term and parameter of the group and of each level.
 
-        Columns by, term, edf, p (smooth terms), estimate, se, lower, upper (parameters); nan where a column does not apply.
+        Columns by, term, edf, p (smooth terms), estimate, se, lower, upper (parameters); nan where one does not apply.
         """
         rows: list[tuple[Any, ...]] = []
         nan, z = float("nan"), normal_quantile(level)
@@ -158,10 +158,10 @@ class FitGroup:
         """The fits as a text for people."""
         total = sum(fit.n for fit in self.fits.values())
         first = next(iter(self.fits.values()))
+        model, objective, normaliser = (first.settings[part][part] for part in ("model", "objective", "normaliser"))
         lines = [
-            f"{first.settings['model']['model']} fitted to {len(self.fits)} levels of {self.by!r}, {total} observations",
-            f"objective {first.settings['objective']['objective']}, normaliser {first.settings['normaliser']['normaliser']}, "
-            f"seed {self.seed}",
+            f"{model} fitted to {len(self.fits)} levels of {self.by!r}, {total} observations",
+            f"objective {objective}, normaliser {normaliser}, seed {self.seed}",
             "",
         ]
         wide = max([len(label) for label in self.labels] + [4])
@@ -250,7 +250,7 @@ def _part(fit: Fit) -> SmoothPart:
 
 
 def _quietly(part: SmoothPart, label: str, at: Any, level: float) -> dict[str, np.ndarray]:
-    """The effect on a grid that other levels' data reach farther than this one's: an extrapolation that says so by its band."""
+    """The effect on a grid that may reach beyond this level's data: an extrapolation, which shows in its band."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)
         return part.effect(label, at, level)

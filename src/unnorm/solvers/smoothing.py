@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -11,7 +12,7 @@ import numpy as np
 from .._blas import single_threaded
 from ..engine.gam_result import Gam
 from ..engine.smoothed import INTERCEPT
-from ..errors import InputError, unknown
+from ..errors import InputError, UnnormWarning, unknown
 from ..models.base import LinearPart
 from ..objectives.sandwich import ErrorParts
 from ..objectives.smooth import SmoothProblem
@@ -163,13 +164,17 @@ class Smoothing:
             from ..engine.core import build_design
 
             sums = []
-            for rows in problem.redraws() if problem.redraws is not None else []:
-                _, part = problem.predictor(rows, theta)
-                again = build_design(
-                    gam.terms, part.columns, intercept=True, context=rows.at if problem.obs.has_context else None
-                )
-                eta = again.unsort(again.predict(again.to_flat(gam.smoothed.beta))) + _or_zero(part.offset)
-                sums.append(total_score(again, np.where(rows.data, 0.0, slopes(problem.family, eta, rows))))
+            with (
+                warnings.catch_warnings()
+            ):  # fresh points may reach beyond the fitted rows: a line there, and no matter
+                warnings.simplefilter("ignore", UnnormWarning)
+                for rows in problem.redraws() if problem.redraws is not None else []:
+                    _, part = problem.predictor(rows, theta)
+                    again = build_design(
+                        gam.terms, part.columns, intercept=True, context=rows.at if problem.obs.has_context else None
+                    )
+                    eta = again.unsort(again.predict(again.to_flat(gam.smoothed.beta))) + _or_zero(part.offset)
+                    sums.append(total_score(again, np.where(rows.data, 0.0, slopes(problem.family, eta, rows))))
             if len(sums) < 2:
                 reference = iid
             else:
