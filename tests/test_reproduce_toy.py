@@ -29,7 +29,7 @@ def test_every_fit_is_there_once(folder: Path) -> None:
         rows = list(csv.DictReader(file))
     assert tuple(rows[0]) == HEADER
     keys = {tuple(row[name] for name in HEADER[:7]) for row in rows}
-    assert len(keys) == len(rows) == 2 * 2 * 3 * 2 * (1 + 2 * 2 * 4)  # settings, sizes, reps, parameters, ML + the rest
+    assert len(keys) == len(rows) == 2 * 2 * 3 * 2 * (1 + 2 * 2 * 5)  # settings, sizes, reps, parameters, ML + the rest
     assert {row["estimator"] for row in rows} == set(ESTIMATORS)
     fixed = [row for row in rows if row["setting"] == "fixed" and row["parameter"] == "theta2"]
     assert {float(row["truth"]) for row in fixed} == {50.0}
@@ -140,7 +140,7 @@ def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     options = ["--reps", "2", "--n", "30", "--k", "3", "--jobs", "2", "--out", str(out)]
     main(["reproduce", "toy", *options])
     printed = capsys.readouterr().out
-    assert "36 fits" in printed
+    assert "44 fits" in printed
     for name in ("errors.csv", "realisations.png", "errors-random-iid.png", "errors-fixed-lattice.png"):
         assert (out / name).is_file()
         assert name in printed
@@ -181,6 +181,7 @@ def test_checks_see_a_wrong_result(folder: Path) -> None:
                         for name, scale, shift in (
                             ("semiparametric UBRE", 1.01, 0.0),
                             ("semiparametric REML", 1.2, 0.0),
+                            ("semiparametric free", 1.0, 0.0),
                             ("parametric", par, 0.0),
                             ("ignored", 1.0, 0.3 if parameter == "theta1" else 0.0),
                         ):

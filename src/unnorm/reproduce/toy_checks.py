@@ -9,7 +9,7 @@ import numpy as np
 
 from .toy import PARAMETERS, SETTINGS, Errors
 
-SEMI = ("semiparametric UBRE", "semiparametric REML")
+SEMI = ("semiparametric UBRE", "semiparametric REML", "semiparametric free")
 WITHIN = 1.05  # semi-parametric rmse on the lattice, against maximum likelihood's
 ENOUGH = 200  # transitions from which that is claimed
 DRAWS = 2000  # of the bootstrap

@@ -15,12 +15,13 @@ _LABELS = {
     "ML": "maximum likelihood",
     "semiparametric UBRE": "semi-parametric (UBRE)",
     "semiparametric REML": "semi-parametric (REML)",
+    "semiparametric free": "semi-parametric (no penalty)",
     "parametric": "fully parametric",
     "ignored": "constants ignored",
 }
 # Okabe & Ito's colours, which everyone can tell apart
-_COLOURS = dict(zip(ESTIMATORS, ("#000000", "#0072B2", "#56B4E9", "#D55E00", "#E69F00")))
-_MARKERS = dict(zip(ESTIMATORS, ("o", "s", "D", "^", "v")))
+_COLOURS = dict(zip(ESTIMATORS, ("#000000", "#0072B2", "#56B4E9", "#009E73", "#D55E00", "#E69F00")))
+_MARKERS = dict(zip(ESTIMATORS, ("o", "s", "D", "P", "^", "v")))
 _TITLES = {"random": "θ1 ~ U(−1, 1), θ2 ~ U(1/10, 10)", "fixed": "θ = (−2, 50)"}
 _SYMBOLS = {"theta1": "θ1", "theta2": "θ2"}
 
