@@ -49,7 +49,7 @@ def test_ranking_is_a_softmax() -> None:
 
 
 def test_conditional_nce_has_its_minimum_at_the_truth() -> None:
-    """The sign of the kernel's two densities, which a symmetric kernel cannot see: y ~ N(0, 1/a), y' = y/2 + 1 + N(0, 1)."""
+    """The sign of the two kernel densities, which a symmetric kernel cannot show: y' = y/2 + 1 + N(0, 1)."""
     random = np.random.default_rng(1)
     y = random.normal(0, 2**-0.5, 20_000)
     y2 = 0.5 * y[:, None] + 1 + random.normal(size=(20_000, 5))

@@ -37,7 +37,7 @@ def obs() -> un.Observations:
 
 def test_langevin_agrees_with_the_exact_posterior(obs: un.Observations, tmp_path: Path) -> None:
     mean, sd = _posterior(obs)
-    draws = sample(TOY, obs, Langevin(draws=2000, thin=5, batch=100, references=10), normaliser=CHI, rng=1)
+    draws = sample(TOY, obs, Langevin(draws=1000, thin=10, batch=60, references=10), normaliser=CHI, rng=1)
     assert np.all(np.abs(draws.mean - mean) < 0.1 * sd)
     np.testing.assert_allclose(draws.sd, sd, rtol=0.15)
     assert np.all(draws.rhat < 1.03)
@@ -45,7 +45,7 @@ def test_langevin_agrees_with_the_exact_posterior(obs: un.Observations, tmp_path
     assert draws.diagnostics["sd_inflation"] < 1.05
     tree = draws.tree
     assert tree["posterior"]["theta1"].dims == ("chain", "draw")
-    assert tree["posterior"]["nu"].shape == (4, 2000, 5)
+    assert tree["posterior"]["nu"].shape == (4, 1000, 5)
     assert "theta2" in draws.summary()
     draws.save(tmp_path / "draws")
     np.testing.assert_array_equal(Draws.load(tmp_path / "draws").theta, draws.theta)
@@ -76,6 +76,7 @@ def test_nuts_with_a_prior_and_smooth_chi(obs: un.Observations) -> None:
     np.testing.assert_allclose(draws.sd, sd, rtol=0.15)
 
 
+@pytest.mark.slow
 def test_nuts_integrates_the_constant_of_iid_data_out() -> None:
     """One parameter, conjugate-like: the posterior of a under exp(a y) on [−1, 1] by quadrature."""
     y = un.datasets.toy_chain(60, 0.8, 0.0, rng=3)

@@ -188,7 +188,7 @@ def test_a_far_reference_warns() -> None:
 
 @pytest.mark.slow
 def test_an_adaptive_reference_is_refreshed_with_its_offsets(tmp_path: Path) -> None:
-    """Refreshing moves q, and the fit stays the NCD fit: offsets follow. Resuming across a refresh gives the same numbers."""
+    """Refreshing moves q and the offsets with it; resuming across a refresh gives the same numbers."""
     rng = np.random.default_rng(0)
     y = np.clip(rng.normal([[0.3, -0.4]], [[0.3, 0.4]], (1000, 2)), -1, 1)
     box = un.Box((-1, 1), (-1, 1))

@@ -39,7 +39,7 @@ def test_one_constant(name: str) -> None:
         base = poisson.joint_value(theta, np.array([centre])) - n * centre + n * np.exp(centre) * z
         for nu, v in zip((centre - 1.0, centre + 1.0), value):
             assert base + n * nu - n * np.exp(nu) * z == pytest.approx(v, rel=1e-10)
-        marginal = _log_integral(lambda nu, b=base, z=z: b + n * nu - n * np.exp(nu) * z, centre - 5, centre + 3)
+        marginal = _log_integral(lambda nu, b=base, z=z, n=n: b + n * nu - n * np.exp(nu) * z, centre - 5, centre + 3)
         gap.append(marginal - exact.value(theta))
     # the marginal is 𝓛 up to the constant log Γ(n) − n log n
     np.testing.assert_allclose(gap, gammaln(60) - 60 * np.log(60), rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Section 3.1: minibatches and fresh points give the gradient of 𝓜 without bias; naive importance sampling of 𝓛's does not."""
+"""Section 3.1: minibatches and fresh points give the gradient of 𝓜 without bias; the naive one of 𝓛 is biased."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ MODELS = {
 
 
 def _case(name: str):
-    """Model, observations (few, so that a batch of 7 matters), normaliser, φ off the optimum, and the quadrature gradient there."""
+    """Model, few observations, normaliser, φ off the optimum, and the quadrature gradient there."""
     family_name, normaliser = MODELS[name]
     family = FAMILIES[family_name]()
     obs = family.obs.take(np.arange(40))

@@ -163,6 +163,11 @@ class Estimator:
             return jax.device_put(self.data)
 
     @cached_property
+    def compiled(self) -> dict[Any, Any]:
+        """Compiled loops of this estimator, so that a second run has nothing left to compile."""
+        return {}
+
+    @cached_property
     def _many(self) -> dict[str, Any]:
         """Compiled: values, gradients and Hessians over many independent steps."""
         import jax

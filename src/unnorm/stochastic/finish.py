@@ -11,6 +11,7 @@ from ..objectives.sandwich import ErrorParts
 from .estimator import Estimator, precision
 from .loop import MOST_DENSE, Trace, curvature
 
+MOST_NONLINEAR = 100  # parameters of a nonlinear f for which a curvature means something
 DRAWS = 16  # fresh steps for the final value and curvature
 
 
@@ -53,10 +54,12 @@ def solution(trace: Trace, seed: int) -> Solution:
 
 
 def _errors(e: Estimator, trace: Trace, seed: int) -> tuple[ErrorParts | None, tuple[str, ...]]:
-    if e.size > MOST_DENSE:
+    most = MOST_DENSE if e.model.linear else MOST_NONLINEAR
+    if e.size > most:
         return None, (
-            f"No standard errors: {e.size} parameters (the limit is {MOST_DENSE}). Use the draws of un.sample, "
-            f"or a smaller model.",
+            f"No standard errors: {e.size} parameters (the limit is {most}). A network's weights are not "
+            f"identified one by one; "
+            "for a smaller model use the draws of un.sample.",
         )
     H = e.W * curvature(e, trace.phi, seed, 0, DRAWS)
     try:
@@ -71,7 +74,10 @@ def _errors(e: Estimator, trace: Trace, seed: int) -> tuple[ErrorParts | None, t
         sampling = (inverse @ score_covariance(e, trace.phi, seed) @ inverse)[: e.p, : e.p]
     if not (np.diag(sampling) > 0).all():
         return None, ("No standard errors: the curvature at the estimate is not that of a maximum.",)
-    own = np.zeros_like(sampling) if trace.covariance is None else trace.covariance[: e.p, : e.p]
+    if trace.covariance is None:
+        note = "The run was too short to see its own Monte Carlo error: left out. Use more steps or a smaller block."
+        return ErrorParts(sampling, sampling, np.zeros_like(sampling)), (note,)
+    own = trace.covariance[: e.p, : e.p]
     return ErrorParts(sampling + own, sampling, own), ()
 
 

@@ -136,7 +136,10 @@ def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
 
     few = e.size <= 2000
     with precision(e.dtype):
-        block = compiled_block(e, s.optimiser, s.precondition)
+        key = (s.optimiser, s.precondition)
+        if key not in e.compiled:
+            e.compiled[key] = compiled_block(e, s.optimiser, s.precondition)
+        block = e.compiled[key]
         phi = jnp.asarray(start, dtype=e.dtype)
         fresh = State(0, start, s.optimiser.init(phi), None, [], np.zeros(e.size), 0, _no_history())
     state, e = _resume(e, s, seed, fresh)

@@ -174,7 +174,7 @@ class SGD:
 
         precondition = self.precondition
         if precondition is None:
-            precondition = self.optimiser is None and e.size <= 200 and e.loss != "ranking"
+            precondition = self.optimiser is None and e.size <= (200 if e.model.linear else 50) and e.loss != "ranking"
         if precondition and e.size > MOST_DENSE:
             raise InputError(
                 f"precondition=True forms a curvature matrix, for at most {MOST_DENSE} parameters; got {e.size}."
