@@ -163,6 +163,24 @@ def test_the_penalty_counts_parameters_for_chains() -> None:
     assert 2.0 < penalty < 2.0 + smooth.smooths.edf["s(y_prev)"]  # type: ignore[union-attr]
 
 
+def test_whole_weights_are_repeated_observations() -> None:
+    y = np.random.default_rng(0).normal(0.3, 0.7, 400)
+    y = y[np.abs(y) < 2]
+    w = np.random.default_rng(1).integers(1, 4, len(y))
+    model = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-2, 2))
+    objective = un.Logistic(un.Uniform(), total=3000)
+    weighted = un.fit(model, un.iid({"y": y, "w": w}, y="y", weight="w"), objective, rng=1)
+    repeated = un.fit(model, un.iid(np.repeat(y, w)), objective, rng=1)
+    assert weighted.ncic == pytest.approx(repeated.ncic, abs=0.1)
+    chain = un.datasets.toy_chain(200, 0.5, 5.0, rng=2)
+    obs = un.transitions({"y": chain, "w": np.full(201, 3.0)}, y="y", weight="w")
+    once = un.transitions(chain)
+    for normaliser in (un.Smooth("s(y_prev, k=6)"), None):
+        kind = un.Ranking if normaliser is None else un.Logistic
+        a, b = (un.fit(TOY, o, kind(un.Uniform(), per_point=10), normaliser, rng=1) for o in (obs, once))
+        assert a.advise().penalty == pytest.approx(b.advise().penalty, abs=0.5)
+
+
 def test_ncic_prefers_the_true_model() -> None:
     """30 samples from exp(a y − ½ b y²): the quadratic model beats the linear one on shared points."""
     linear = un.ExponentialFamily(lambda y: y, ("a",), un.Interval(-2, 2))

@@ -173,7 +173,8 @@ def _chains(
     starts, drawn_from = _starts(density, shape, x0, chains, observed, rng)
     count = len(starts)
     held = _held(shape, x, count, n, observed, drawn_from)
-    if isinstance(density, SmoothDensity) and bound is None and not held:
+    planar = len(shape.outcome) == 2 and not density.domain.finite
+    if planar and isinstance(density, SmoothDensity) and bound is None and not held:
         from .planar import simulate_planar
 
         try:

@@ -238,6 +238,7 @@ def rows_of(drawn: Contrast, model: Model, offset: np.ndarray, group: np.ndarray
         drawn.k is not None,
         group,
         drawn.log_q,
+        None if drawn.obs.weight is None else drawn.weight,
     )
 
 

@@ -133,6 +133,7 @@ class ChoiceProblem(Problem):
     def evidence(self, theta: np.ndarray, errors: ErrorParts) -> dict[str, Any]:
         value, score, _, d, _ = self._score(theta)
         bread = np.linalg.inv(self.derivatives(theta).information)
+        score = score / np.sqrt(np.maximum(self.weight, 1e-300))[:, None]  # as many observations as it weighs
         return choice_evidence(self.names, errors, d, value, float(np.sum((score @ bread) * score)))
 
 

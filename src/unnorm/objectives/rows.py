@@ -113,6 +113,7 @@ class Rows:
     per_context: bool  # reference points belong to contexts (chains, regressions), or to all data alike (IID)
     group: np.ndarray | None = None  # (n,) cluster of each observation, for robust errors
     log_q: np.ndarray | None = None  # (N,) log q(y|x)
+    weight: np.ndarray | None = None  # (N,) of the row's observation; None for all one
 
 
 @final
@@ -296,7 +297,7 @@ class RowProblem(Problem):
             X, information = self._coordinates(J, A, cross, d)
             spread = None if self.redraws is None else self._reference_spread(theta, nu, cross, d)
             scores = Scores(t.slope[:, None] * X, rows.data, rows.unit, rows.randomisation, None)
-            ncic = penalty(scores, information, rows.scheme == "iid", rows.per_context, spread)
+            ncic = penalty(scores, information, rows.scheme == "iid", rows.per_context, spread, rows.weight)
         log_w = None if rows.log_q is None else self.log_f(theta) + self._nu_rows(nu) - rows.log_q
         return contrast_evidence(
             self.names, parts, errors, self.information_equality, log_w, rows.data, value=t.value, penalty=ncic

@@ -110,16 +110,25 @@ def error_parts(
 
 
 def penalty(
-    scores: Scores, information: np.ndarray, iid_points: bool, per_context: bool, spread: np.ndarray | None
+    scores: Scores,
+    information: np.ndarray,
+    iid_points: bool,
+    per_context: bool,
+    spread: np.ndarray | None,
+    weight: np.ndarray | None = None,
 ) -> float:
     """tr(Î Ĵ⁻¹) of NCIC (Matsuda, Uehara & Hyvärinen 2021), Î from the scores themselves: no model need be correct.
 
-    `spread`: Σ2 where it was measured on fresh randomisations of the points.
+    `spread`: Σ2 where it was measured on fresh randomisations of the points. `weight` (N,): an observation of weight w
+    stands for w of them, whose scores add up w Var(u) and not w² Var(u).
     """
     u, r = scores.value[scores.data], scores.value[~scores.data]
     unit_u, unit_r = scores.unit[scores.data], scores.unit[~scores.data]
     if spread is None:
         spread = iid_spread(r, unit_r, per_context, evenly=not iid_points)
+    if weight is not None:
+        root = np.sqrt(np.maximum(weight, 1e-300))[:, None]
+        u, r = u / root[scores.data], r / root[~scores.data]
     data = _data_spread(u, unit_u, r, unit_r, per_context)
     return float(np.trace(np.linalg.solve(information, data + spread)))
 

@@ -162,6 +162,8 @@ def _pairs(problem: SmoothProblem, gam: Gam) -> Iterator[tuple[np.ndarray, np.nd
     """By context: the data's score u_t, and v_t = −Σ_j r_tj, which estimates its mean; IID data: centred, and zero."""
     rows = problem.rows
     slope = slopes(problem.family, gam.linear_predictor, rows)
+    if problem.obs.weight is not None:  # an observation of weight w stands for w of them
+        slope = slope / np.sqrt(np.maximum(problem.obs.weight[rows.at], 1e-300))
     if not problem.obs.has_context:
         where = np.flatnonzero(rows.data)
         U = np.concatenate(
