@@ -1,6 +1,6 @@
 """Bands over repeated data sets: the population's from the joint fit, the subjects' own, and the plain mean's.
 
-Each data set: 14 subjects from the random-effects law of unnorm.eye, 600 to 2,000 fixations each, and the paper's model.
+Each data set: 14 subjects from the random-effects law of unnorm.eye, 600 to 2,000 fixations each, the paper's model.
 Coverage is the share of observed covariate values at which the 95 % band holds the true curve (Marra & Wood 2012), each
 curve centred as the fit centres it: to mean zero over the fitted rows.
 
@@ -65,7 +65,8 @@ def study(sets: int, first: int = 0) -> dict[str, np.ndarray]:
         assert each.group is not None, each.notes
         for which, values in covered(each, obs, curves, seed).items():
             found[which].append(values)
-        print(seed, {w: np.round(np.mean(v, axis=0), 3).tolist() for w, v in found.items()}, file=sys.stderr, flush=True)
+        so_far = {w: np.round(np.mean(v, axis=0), 3).tolist() for w, v in found.items()}
+        print(seed, so_far, file=sys.stderr, flush=True)
     return {which: np.array(values) for which, values in found.items()}
 
 

@@ -124,7 +124,8 @@ def _errors(
         scores = []
         for r in range(REDRAWS):
             own = fits[level]
-            assert own.obs is not None and own.model is not None
+            assert own.obs is not None
+            assert own.model is not None
             fresh = np.random.default_rng([seed, s, r])
             problem = objective.smooth(own.model, own.obs, normaliser, fresh)
             if problem.iid_points is None:

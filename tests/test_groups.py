@@ -1,0 +1,219 @@
+"""fit_each: the separate fits are un.fit's, the joint fit is the engine's on the same model written out in full."""
+
+from __future__ import annotations
+
+import matplotlib
+import numpy as np
+import pytest
+
+import unnorm as un
+from unnorm.engine.core import build_design, smooth_fit
+from unnorm.errors import InputError
+from unnorm.groups import FitGroup, fit_each, load_group
+from unnorm.groups import joint as joints
+from unnorm.terms.base import Penalty
+from unnorm.terms.built import FactorSmoothTerm
+
+matplotlib.use("agg")
+BOX = un.Box((0, 800), (0, 600))
+MODEL = un.Additive("s(step, k=6) + s(dcenter, k=6) + s(angle, bs='cc', k=8)", BOX, y_down=True)
+CHI = un.Smooth("s(x_prev, y_prev, k=12)")
+LOGISTIC = un.Logistic(un.Uniform(), per_point=6)
+
+
+@pytest.fixture(scope="module")
+def obs() -> un.Observations:
+    every = un.transitions(un.datasets.eye(), y=("x", "y"), order="fix", group=("subject", "image"))
+    return every.take(every.group["subject"] <= 4)
+
+
+@pytest.fixture(scope="module")
+def each(obs) -> FitGroup:
+    return fit_each(MODEL, obs, "subject", LOGISTIC, CHI, rng=1)
+
+
+def test_levels_are_separate_fits(obs, each):
+    assert each.levels == ("1", "2", "3", "4")
+    alone = un.fit(MODEL, obs.take(obs.group["subject"] == 3), LOGISTIC, CHI, rng=each.fits["3"].seed)
+    mine, its = each.effect("s(step)", "3"), alone.effect("s(step)", {"step": each.grids["s(step)"]["step"]})
+    np.testing.assert_allclose(mine["estimate"], its["estimate"], atol=1e-6)
+    np.testing.assert_allclose(mine["se"], its["se"], rtol=1e-6)
+
+
+def test_a_level_does_not_depend_on_the_others(obs, each):
+    two = fit_each(MODEL, obs.take(obs.group["subject"] >= 3), "subject", LOGISTIC, CHI, rng=1, group=False)
+    at = {"angle": np.linspace(-3, 3, 5)}
+    np.testing.assert_allclose(
+        two.effect("s(angle)", "4", at)["estimate"], each.effect("s(angle)", "4", at)["estimate"], atol=1e-6
+    )
+    assert two.group is None
+    with pytest.raises(InputError, match="no group fit"):
+        two.effect("s(angle)")
+
+
+def written_out(gams, terms, count):
+    """The same model with main effects and deviations as terms of their own: the engine's view of all rows together."""
+    names = sorted({name for term in terms for name in term.covariates})
+    columns = {name: np.concatenate([gam.columns[name] for gam in gams.values()]) for name in names}
+    level = np.concatenate([np.full(len(gam.y), key) for key, gam in gams.items()])
+    columns["who"] = level
+    levels = tuple(gams)
+    eye = np.eye(len(levels))
+    more = []
+    for k, term in enumerate(terms):
+        (S,) = [p.matrix for p in term.penalties]
+        penalties = [Penalty(np.kron(eye, S), len(levels) * term.penalties[0].rank, f"{term.label}:who")]
+        values, vectors = np.linalg.eigh(S)
+        if k < count:
+            order = np.argsort(values)[::-1]
+            values, vectors, rank = values[order], vectors[:, order], term.penalties[0].rank
+            groups = [range(rank - joints.LEAD)] + [[i] for i in range(rank - joints.LEAD, rank)]
+            penalties = []
+            for n, group in enumerate(groups):
+                part = sum(values[i] * np.outer(vectors[:, i], vectors[:, i]) for i in group)
+                penalties.append(Penalty(np.kron(eye, part), len(levels) * len(list(group)), f"{term.label}:who{n}"))
+            if rank < term.size:
+                N = vectors[:, rank:] @ vectors[:, rank:].T
+                null = Penalty(np.kron(eye, N), len(levels) * (term.size - rank), f"{term.label}:who null")
+                penalties.append(null)
+        more.append(
+            FactorSmoothTerm(
+                label=f"{term.label}:who", covariates=(*term.covariates, "who"), size=term.size * len(levels),
+                penalties=tuple(penalties), fixed_sp=(None,) * len(penalties), factor_levels=("who", levels),
+                breaks=term.breaks, period=term.period, basis=term.basis, lower=term.lower, upper=term.upper,
+            )
+        )  # fmt: skip
+    intercepts = un.terms.parse("factor(who)").build(columns)
+    design = build_design([*terms[:count], *more, *intercepts], columns)
+    y, offset = (np.concatenate([getattr(gam, name) for gam in gams.values()]) for name in ("y", "offset"))
+    return smooth_fit(design, y, "binomial", offset=offset, method="REML")
+
+
+def test_the_joint_fit_is_the_engines_on_the_model_written_out(each):
+    gams = {level: each.fits[level].smooths.gam for level in ("1", "3", "4")}
+    columns = joints.common_rows(gams, ("step", "dcenter", "angle", "x_prev", "y_prev"))
+    terms = (MODEL.terms + CHI.terms).build(columns, periods={"angle": 2 * np.pi})
+    found = joints.fit_joint(gams, terms, 3, "subject", True, 1)
+    full = written_out(gams, terms, 3)
+    assert found.converged
+    assert found.score == pytest.approx(full.score, abs=0.02)  # nats
+    for term in found.terms:
+        span, mine = full.slices[term.label], found.slices[term.label]
+        se = np.sqrt(np.diag(full.Vp)[span])
+        assert np.max(np.abs(found.beta[1:][mine] - full.beta[span]) / se) < 0.02
+        V = np.linalg.inv(found.information + penalty(found))[mine, mine]
+        np.testing.assert_allclose(np.diag(V), se**2, rtol=0.05)
+        assert found.edf[term.label] == pytest.approx(float(full.edf[span].sum()), abs=0.03)
+
+
+def penalty(found) -> np.ndarray:
+    """S_λ of the main effects, in the terms' coordinates."""
+    out = np.zeros_like(found.information)
+    for term in found.terms:
+        span = found.slices[term.label]
+        out[span, span] = found.sp[term.penalties[0].label] * term.penalties[0].matrix
+    return out
+
+
+def test_the_population_lies_among_the_subjects_and_its_band_holds_their_spread(each):
+    for label in each.labels:
+        group = each.effect(label)
+        curves = np.array([each.effect(label, level)["estimate"] for level in each.levels])
+        middle = slice(20, 80)
+        assert np.mean((group["estimate"] > curves.min(axis=0) - 0.2)[middle]) > 0.9
+        assert np.mean((group["estimate"] < curves.max(axis=0) + 0.2)[middle]) > 0.9
+        assert np.all(group["se"] >= group["se_reference"])
+        assert np.all(np.isfinite(group["se"]))
+
+
+def test_the_plain_mean_is_the_mean(each):
+    mean = each.effect("s(dcenter)", "mean")
+    own = [each.effect("s(dcenter)", level) for level in each.levels]
+    np.testing.assert_allclose(mean["estimate"], np.mean([one["estimate"] for one in own], axis=0))
+    np.testing.assert_allclose(mean["se"] ** 2, np.sum([one["se"] ** 2 for one in own], axis=0) / 16)
+
+
+def test_effects_are_one_long_table(each):
+    table = each.effects()
+    assert list(table)[:2] == ["by", "term"]
+    assert list(table)[-5:] == ["estimate", "se", "se_reference", "lower", "upper"]
+    assert set(table["by"]) == {"group", "1", "2", "3", "4"}
+    here = (table["by"] == "2") & (table["term"] == "s(step)")
+    np.testing.assert_allclose(table["estimate"][here], each.effect("s(step)", "2")["estimate"])
+    assert np.isnan(table["angle"][here]).all()
+    assert np.array_equal(table["step"][here], table["step"][(table["by"] == "group") & (table["term"] == "s(step)")])
+
+
+def test_it_is_saved_and_read(each, tmp_path):
+    each.save(tmp_path / "eye")
+    each.save(tmp_path / "eye")  # again: replaced
+    for model in (None, MODEL):
+        back = load_group(tmp_path / "eye", model)
+        assert back.levels == each.levels
+        for which in ("group", "3"):
+            np.testing.assert_array_equal(back.effect("s(angle)", which)["se"], each.effect("s(angle)", which)["se"])
+    assert load_group(tmp_path / "eye", MODEL).simulate(5, steps=3, rng=1, starts=np.full((5, 2), 300.0)) is not None
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="not a saved fit"):
+        each.save(tmp_path / "other")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["eye", "other"]
+
+
+def test_simulated_chains_stay_inside_and_repeat(each):
+    a, b = (each.simulate(20, steps=5, rng=4) for _ in range(2))
+    assert np.array_equal(a["x"], b["x"])
+    assert BOX.contains(np.column_stack([a["x"], a["y"]])).all()
+    assert np.unique(a["chain"]).size == 20
+    own = each.simulate(7, which="2", steps=4, rng=1)
+    assert len(own["x"]) == 7 * 5
+
+
+def test_tables_texts_and_pictures(each):
+    from matplotlib import pyplot as plt
+
+    table = each.tidy()
+    assert np.sum(np.asarray(table["by"]) == "group") == 3
+    text = each.summary()
+    assert "s(angle)" in text
+    assert "4 levels of 'subject'" in text
+    figure, axes = each.plot()
+    assert len(axes) == 3
+    labels = [line.get_label() for line in axes[0].get_lines()]
+    assert "plain mean" in labels
+    assert "group, 95 % band" in labels
+    plt.close(figure)
+
+
+def test_a_level_that_fails_is_named_and_loses_no_other(obs):
+    few = np.concatenate([np.flatnonzero(obs.group["subject"] == 1), np.flatnonzero(obs.group["subject"] == 2)])
+    lone = np.flatnonzero(obs.group["subject"] == 3)[:1]
+    each = fit_each(MODEL, obs.take(np.concatenate([few, lone])), "subject", LOGISTIC, CHI, rng=1)
+    assert set(each.failures) == {"3"}
+    assert each.levels == ("1", "2")
+    assert any("1 of 3 levels" in note and "3" in note for note in each.notes)
+    with pytest.raises(InputError, match="could not be fitted"):
+        each.effect("s(step)", "3")
+
+
+def test_bad_input(obs, each):
+    with pytest.raises(InputError, match="group column"):
+        fit_each(MODEL, obs, "person", LOGISTIC, CHI)
+    with pytest.raises(InputError, match="rng"):
+        fit_each(MODEL, obs, "subject", LOGISTIC, CHI, rng=-1)
+    with pytest.raises(InputError, match="label"):
+        each.effect("s(colour)")
+    with pytest.raises(InputError, match="which"):
+        each.effect("s(step)", "99")
+
+
+def test_parametric_terms_have_a_population_too(obs):
+    model = un.Additive("linear(step) + s(dcenter, k=5)", BOX)
+    each = fit_each(model, obs, "subject", LOGISTIC, CHI, rng=1)
+    assert each.group is not None, each.notes
+    slopes = np.array([fit.theta["step"] for fit in each.fits.values()])
+    assert slopes.min() <= each.group.theta["step"] <= slopes.max()
+    sampling = np.array([fit.se[0] for fit in each.fits.values()])
+    between = slopes.std(ddof=1) / 2
+    assert each.group.se[0] > 0.5 * np.hypot(between, 0.0)
+    assert each.group.se[0] < 3 * np.hypot(between, sampling.mean() / 2)
