@@ -114,7 +114,6 @@ class Done:
 
     parts: Any
     run: Any
-    warnings: tuple[str, ...]
 
     def closing(self, target: Path) -> str:
         run, obs = self.run, self.parts.obs
@@ -126,13 +125,13 @@ class Done:
 
 
 def fitted(job: Job, progress: Progress) -> Done:
-    """Read, build and fit; warnings are collected for the report."""
+    """Read, build and fit. Warnings are not printed: what matters is in the fits' notes, and so in the report."""
     from .. import fitting
     from ..report import grouped, pooled
     from .jobs import prepare
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnnormWarning)
         with progress.step("reading"):
             parts = prepare(job)
         with progress.step("fitting"):
@@ -154,8 +153,7 @@ def fitted(job: Job, progress: Progress) -> Done:
                     why = next(iter(each.failures.values()), "no level could be fitted")
                     raise EstimationError(f"None of the levels of {job.by!r} could be fitted; the first says: {why}")
                 run = grouped(each, parts.model, inside(parts, job), job.level)
-    said = [str(one.message) for one in caught if issubclass(one.category, UnnormWarning)]
-    return Done(parts, run, tuple(dict.fromkeys(said)))
+    return Done(parts, run)
 
 
 def inside(parts: Any, job: Job) -> Any:
@@ -235,6 +233,6 @@ def about_job(done: Done, bits: dict[str, float], how: str) -> Any:
         if note not in obs.notes
     ]
     failed = [f"No fit for {run.by} {level}: {why}" for level, why in run.failures.items()]
-    notes = dict.fromkeys([*obs.notes, *run.notes, *fit_notes, *failed, *done.warnings])
+    notes = dict.fromkeys([*obs.notes, *run.notes, *fit_notes, *failed])
     title = f"Spatial Markov chain: {Path(job.data).name}"
     return About(title, tuple(facts), tuple(notes), job.command(), job.seed, bits, how)

@@ -46,7 +46,7 @@ def report(
             fits = load_fits(made, folder, parts.model)
         build = pooled if made.by is None else grouped
         run = build(fits, parts.model, inside(parts, made), made.level)
-        text = report_text(Done(parts, run, ()), progress)
+        text = report_text(Done(parts, run), progress)
     whole_file(target, text, force=True)
     if not quiet:
         print(f"report: {target}")
