@@ -20,11 +20,11 @@ from scipy.optimize import minimize
 
 import unnorm as un
 from unnorm.references import IID, Lattice, Sobol, Stratified, Uniform
-from unnorm.stochastic import SGD, Basis
+from unnorm.stochastic import SGD, Features
 from unnorm.stochastic.estimator import estimator
 
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
-CHI = Basis(lambda x: tuple(jnp.cos(j * jnp.arccos(x)) for j in range(8)))  # Chebyshev polynomials
+CHI = Features(lambda x: tuple(jnp.cos(j * jnp.arccos(x)) for j in range(8)))  # Chebyshev polynomials
 
 
 def newton(obs: un.Observations) -> tuple[un.Fit, dict[str, float]]:

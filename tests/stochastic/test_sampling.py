@@ -7,10 +7,10 @@ import pytest
 
 import unnorm as un
 from unnorm.errors import CombinationError, UnnormWarning
-from unnorm.stochastic import NUTS, Basis, DivergenceError, Draws, Langevin, Normal, sample
+from unnorm.stochastic import NUTS, DivergenceError, Draws, Features, Langevin, Normal, sample
 
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
-CHI = Basis(lambda x: (1.0, x, x**2, x**3, x**4))
+CHI = Features(lambda x: (1.0, x, x**2, x**3, x**4))
 NORMAL = un.ExponentialFamily(lambda y: (y,), ("a",), un.Interval(-1, 1))
 
 

@@ -9,10 +9,10 @@ import pytest
 import unnorm as un
 from unnorm.errors import CombinationError, InputError, UnnormWarning
 from unnorm.references import IID, Gaussian, Uniform
-from unnorm.stochastic import SGD, Basis, DivergenceError, Flat, GaussianMixture, Network, Normal
+from unnorm.stochastic import SGD, DivergenceError, Features, Flat, GaussianMixture, Network, Normal
 
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
-CHI = Basis(lambda x: (1.0, x, x**2, x**3, x**4, x**5))
+CHI = Features(lambda x: (1.0, x, x**2, x**3, x**4, x**5))
 IID_MODEL = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-1, 2))
 
 

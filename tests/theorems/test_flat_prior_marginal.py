@@ -10,7 +10,7 @@ from families import FAMILIES
 from scipy.special import gammaln, logsumexp
 
 import unnorm as un
-from unnorm.stochastic import Basis
+from unnorm.stochastic import Features
 
 
 def _log_integral(log_f, low: float, high: float) -> float:
@@ -70,7 +70,7 @@ def test_smooth_chi_is_an_approximation() -> None:
     chain = un.datasets.toy_chain(400, 0.5, 5.0, rng=4)
     obs = un.transitions(chain)
     model = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
-    B = Basis(lambda x: (1.0, x, x**2, x**3, x**4)).design(obs)
+    B = Features(lambda x: (1.0, x, x**2, x**3, x**4)).design(obs)
     exact, poisson = (o.bind(model, obs, un.PerContext()) for o in (un.Exact(), un.Poisson()))
     ml = un.fit(model, obs)
 

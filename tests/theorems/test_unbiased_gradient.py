@@ -6,7 +6,7 @@ from families import FAMILIES
 
 import unnorm as un
 from unnorm.references import IID, Gaussian, Lattice, Sobol, Stratified, Uniform
-from unnorm.stochastic import Basis, unbiased_gradient
+from unnorm.stochastic import Features, unbiased_gradient
 from unnorm.stochastic.estimator import estimator
 
 SCHEMES = {"iid": IID(), "stratified": Stratified(), "lattice": Lattice(), "sobol": Sobol()}
@@ -14,7 +14,7 @@ BATCHES = {"all": (None, "stratified"), "iid": (7, "iid"), "stratified": (7, "st
 MODELS = {
     "iid": ("truncated_gaussian", un.Constant()),
     "chain": ("toy_chain", un.PerContext()),
-    "conditional": ("regression", Basis(lambda x: (1.0, x["age"], x["age"] ** 2))),
+    "conditional": ("regression", Features(lambda x: (1.0, x["age"], x["age"] ** 2))),
 }
 
 

@@ -1,7 +1,7 @@
 """Stochastic estimation: unbiased gradients, SGD, Langevin sampling, and energies that are networks (Section 3.1)."""
 
 from .adaptive import GaussianMixture
-from .chi import Basis, Network
+from .chi import Features, Network
 from .draws import Draws
 from .gradient import GradientEstimate, unbiased_gradient
 from .langevin import Langevin
@@ -13,7 +13,7 @@ from .sampling import sample
 from .sgd import SGD
 
 __all__ = [
-    "Basis",
+    "Features",
     "DivergenceError",
     "Draws",
     "Flat",

@@ -184,7 +184,7 @@ def _contexts(obs: Observations, scalar: bool, what: str) -> tuple[Any, ...]:
 
 @final
 @dataclass(frozen=True)
-class Basis(Normaliser):
+class Features(Normaliser):
     """χ(x) = βᵀ b(x) with a basis of the user's own, for un.SGD and un.sample.
 
     Args:
@@ -193,21 +193,21 @@ class Basis(Normaliser):
 
     Example:
         >>> import unnorm as un
-        >>> chi = Basis(lambda x: (1.0, x, x**2, x**3))
+        >>> chi = Features(lambda x: (1.0, x, x**2, x**3))
     """
 
     function: Callable[..., Any]
 
     def __post_init__(self) -> None:
-        positional(self.function, "The function of Basis", 1, 2)
+        positional(self.function, "The function of Features", 1, 2)
 
     def design(self, obs: Observations, scalar: bool | None = None) -> np.ndarray:
         """(n, q) values b(x_t)."""
         import jax
         import jax.numpy as jnp
 
-        arguments = _contexts(obs, obs.dim == 1 if scalar is None else scalar, "Basis")
-        arguments = arguments[: positional(self.function, "The function of Basis", 1, 2)]
+        arguments = _contexts(obs, obs.dim == 1 if scalar is None else scalar, "Features")
+        arguments = arguments[: positional(self.function, "The function of Features", 1, 2)]
 
         def one(_: Any, *x: Any) -> Any:
             values = self.function(*x)
@@ -218,7 +218,9 @@ class Basis(Normaliser):
             rows = jax.jit(lambda y, args: jax.vmap(one)(y, *args))
             B = rowwise(rows, obs.outcome, arguments, 1024)
         if not np.isfinite(B).all():
-            raise InputError("The function of Basis is not finite at some contexts; b(x) must be finite at every x_t.")
+            raise InputError(
+                "The function of Features is not finite at some contexts; it must be finite at all."
+            )
         return B
 
     def chi(self, obs: Observations, scalar: bool) -> Chi:
@@ -226,11 +228,11 @@ class Basis(Normaliser):
 
     def layout(self, obs: Observations) -> Layout:
         raise CombinationError(
-            "Basis works with solver=un.SGD(...) and with un.sample; for Newton use un.PerContext()."
+            "Features works with solver=un.SGD(...) and with un.sample; for Newton use un.PerContext()."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return {"normaliser": "Basis", "name": getattr(self.function, "__name__", "function")}
+        return {"normaliser": "Features", "name": getattr(self.function, "__name__", "function")}
 
 
 @final

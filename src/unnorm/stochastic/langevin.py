@@ -95,7 +95,7 @@ class Langevin:
         if e.chi.size == e.obs.n > 1:
             raise CombinationError(
                 "One ν_t for each observation is a posterior that Langevin steps mix badly in. Use "
-                "normaliser=un.Basis(...) or un.Network(...) for χ(x), or un.NUTS, which integrates the ν_t out."
+                "normaliser=un.Features(...) or un.Network(...) for χ(x), or un.NUTS, which integrates the ν_t out."
             )
         mode = SGD(steps=400, batch=self.batch, references=self.references) if self.mode is None else self.mode
         phi = mode.climb(e, rng).phi
