@@ -22,7 +22,7 @@ from .run import GROUP, Run
 MOST_STEPS = 10_000  # simulated for the comparison
 LONGEST_PIECE = 50  # longer sequences are compared in pieces
 MAP_WIDTH, COARSE = 80, 20  # cells across a map; across one that needs an integral for each cell
-CONTEXTS, LEAST_CONTEXTS = 100, 20  # at which the normaliser is checked: in all, and at least for each level
+CONTEXTS, LEAST_CONTEXTS = 100, 20  # at which a normaliser is checked: closely, and for each level
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,9 @@ def _normaliser(run: Run, about: About) -> Section:
         return Section(
             "normaliser", title, ("The normalising constants cancel or are integrated: none are estimated.",)
         )
-    checks = {which: _check(run, which, fit, len(fits)) for which, fit in fits.items()}
+    alone = len(fits) == 1
+    each = (CONTEXTS, _fine(run)) if alone else (LEAST_CONTEXTS, None)
+    checks = {which: _check(run, which, fit, *each) for which, fit in fits.items()}
     good = {which: one for which, one in checks.items() if one is not None}
     text: list[str] = []
     tables: tuple[Sheet, ...] = ()
@@ -186,8 +188,9 @@ def _normaliser(run: Run, about: About) -> Section:
         rows = [(Cell(which), _number(one.rms, 3), _number(one.largest, 2)) for which, one in good.items()]
         head = (str(run.by), "rms difference", "largest")
         tables = (Sheet("Consistency of χ̂ with −log ∫ exp f̂, on the log scale", head, tuple(rows)),)
-    if shown in good:
-        text.append(f"Consistency check: {good[shown].verdict}")
+    closely = good.get(shown) if alone else _check(run, shown, fits[shown], CONTEXTS, _fine(run))
+    if closely is not None:
+        text.append(f"Consistency check: {closely.verdict}")
     images = _constants(run, fits[shown])
     if images is None:
         text.append("The normaliser depends on more than the previous point and has no map.")
@@ -213,12 +216,12 @@ def _normaliser(run: Run, about: About) -> Section:
     return Section("normaliser", title, tuple(text), tuple(pictures), tables)
 
 
-def _check(run: Run, which: str, fit: Fit, count: int) -> NormaliserCheck | None:
+def _check(run: Run, which: str, fit: Fit, contexts: int, order: int | None) -> NormaliserCheck | None:
     obs = None
     if fit.obs is None:  # a loaded fit
         obs = run.obs if run.by is None else run.obs.take(_level(run, which))
     try:
-        return fit.check_normaliser(max(CONTEXTS // count, LEAST_CONTEXTS), obs=obs, order=_fine(run))
+        return fit.check_normaliser(contexts, obs=obs, order=order)
     except UnnormError:
         return None
 
