@@ -33,8 +33,8 @@ def realisations(out: Path, seed: int = 1, n: int = 100) -> Path:
     figure = _figure(8, 3.2)
     axes = figure.subplots()
     looks = (((0.0, 2.0), "#D55E00", "none"), ((-2.0, 10.0), "#0072B2", "#0072B2"))
-    for (theta1, theta2), colour, face in looks:
-        chain = toy_chain(n, theta1, theta2, rng=seed)
+    for stream, ((theta1, theta2), colour, face) in zip(np.random.default_rng(seed).spawn(2), looks):
+        chain = toy_chain(n, theta1, theta2, rng=stream)
         label = f"θ1 = {theta1:g}, θ2 = {theta2:g}".replace("-", "−")
         axes.plot(chain, "-", lw=0.6, color=colour, alpha=0.6)
         axes.plot(chain, "o", ms=4, color=colour, markerfacecolor=face, label=label)
@@ -49,6 +49,8 @@ def error_against_n(errors: Errors, out: Path, scheme: str, setting: str) -> Pat
 
     Bars are two standard errors of the rmse. An estimator is left out where it does not exist in every repetition.
     """
+    from matplotlib.ticker import LogLocator
+
     here = (errors.setting == setting) & (errors.scheme == scheme)
     ks, sizes = np.unique(errors.k[here]), np.unique(errors.n[errors.setting == setting])
     figure = _figure(3.6 * len(ks) + 1.0, 6.0)
@@ -71,6 +73,8 @@ def error_against_n(errors: Errors, out: Path, scheme: str, setting: str) -> Pat
                 axes.errorbar(at, rmse, yerr=(low, high), ms=4, lw=1.2, elinewidth=0.8, **look)
             axes.set(xscale="log", yscale="log")
             axes.set_xticks(sizes, [str(n) for n in sizes], minor=False)
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter("{x:g}")
             axes.minorticks_off()
             axes.spines[["top", "right"]].set_visible(False)
             if i == 0:
