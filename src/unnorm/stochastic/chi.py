@@ -218,9 +218,7 @@ class Features(Normaliser):
             rows = jax.jit(lambda y, args: jax.vmap(one)(y, *args))
             B = rowwise(rows, obs.outcome, arguments, 1024)
         if not np.isfinite(B).all():
-            raise InputError(
-                "The function of Features is not finite at some contexts; it must be finite at all."
-            )
+            raise InputError("The function of Features is not finite at some contexts; it must be finite at all.")
         return B
 
     def chi(self, obs: Observations, scalar: bool) -> Chi:
