@@ -284,7 +284,7 @@ class Fit:
         """
         from ._frames import to_native
         from .draws import reference_on
-        from .simulate import Shape, simulated
+        from .simulation import Shape, simulated
 
         density = self.density
         shape = Shape.of(self.kind, self.settings["observations"], self._needed())

@@ -18,7 +18,7 @@ from unnorm.density import ParametricDensity
 from unnorm.domains.registry import REGISTRY
 from unnorm.draws import Drawer, _masses, _within
 from unnorm.errors import CombinationError, EstimationError, InputError, OutsideError, UnnormWarning
-from unnorm.simulate import simulate
+from unnorm.simulation import simulate
 
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
 DOMAINS = [(name, i) for name, one in REGISTRY.items() for i in range(len(one.examples))]
