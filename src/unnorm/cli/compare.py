@@ -15,7 +15,6 @@ from .output import csv_text, whole_file
 from .progress import Progress
 
 MOST = 400  # held-out points asked about in each fold: each costs an integral over the window
-ORDER = 24
 
 
 def compare(
@@ -106,6 +105,7 @@ def compared(made: Any, models: dict[str, str], column: str, k: int, progress: P
     from .. import comparison, fitting
     from ..solvers.smoothing import Smoothing
     from .fit import inside
+    from .held_out import bits_of
     from .jobs import additive, check_names, prepare, window
 
     with progress.step("reading"):
@@ -131,7 +131,7 @@ def compared(made: Any, models: dict[str, str], column: str, k: int, progress: P
         for i, one in enumerate(built.values()):
             with progress.step(f"fold {f + 1} of {k}"):
                 fit = fitting.fit(one, train, smoothing=lean, rng=made.seed + 1 + f, **common)
-                bits[i, f] = fit.held_out(some, order=ORDER).bits_uniform
+                bits[i, f] = float(np.mean(bits_of(fit, some)))
     ncic = np.array([_ncic(fit) for fit in whole_fits.values()])
     edf = np.array([sum(fit.smooths.edf.values()) if fit.smooths else np.nan for fit in whole_fits.values()])
     return {
