@@ -17,7 +17,7 @@ _NAMES = {
     "covariates": ("Map", "Expression", "Function"),
     "process": ("PoissonProcess",),
     "terms": ("s", "te", "ti", "linear", "factor"),
-    "engine": ("gam",),
+    "engine": ("gam", "Gam"),
     "models": ("ExponentialFamily", "Energy", "Additive"),
     "normalisers": ("Constant", "PerContext", "Fixed", "Smooth"),
     "references": (
@@ -26,8 +26,16 @@ _NAMES = {
     ),
     "objectives": ("Exact", "Poisson", "Logistic", "Importance", "Ranking", "ConditionalNCE"),
     "solvers": ("Newton", "Smoothing"),
-    "results": ("Fit", "load"),
+    "results": ("Fit",),
+    "loading": ("load",),
     "fitting": ("fit",),
+    "comparison": ("Comparison", "compare"),
+    "simulation": ("simulate",),
+    "groups": ("FitGroup", "fit_each"),
+    "stochastic": (
+        "unbiased_gradient", "SGD", "sample", "Langevin", "NUTS", "Draws", "Flat", "Normal", "Network", "Features",
+        "GaussianMixture", "log_z",
+    ),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = ("datasets", "domains", "errors", "references", "losses")
@@ -49,11 +57,14 @@ def __dir__() -> list[str]:
 
 if TYPE_CHECKING:
     from . import datasets, domains, errors, losses, references
+    from .comparison import Comparison, compare
     from .covariates import Expression, Function, Map
     from .data import Observations, conditional, iid, transitions
     from .domains import BinaryVectors, Box, Circle, FiniteSet, Graphs, Interval, Sphere, Window
-    from .engine import gam
+    from .engine import Gam, gam
     from .fitting import fit
+    from .groups import FitGroup, fit_each
+    from .loading import load
     from .models import Additive, Energy, ExponentialFamily
     from .normalisers import Constant, Fixed, PerContext, Smooth
     from .objectives import ConditionalNCE, Exact, Importance, Logistic, Poisson, Ranking
@@ -75,6 +86,21 @@ if TYPE_CHECKING:
         VonMises,
         VonMisesFisher,
     )
-    from .results import Fit, load
+    from .results import Fit
+    from .simulation import simulate
     from .solvers import Newton, Smoothing
+    from .stochastic import (
+        NUTS,
+        SGD,
+        Draws,
+        Features,
+        Flat,
+        GaussianMixture,
+        Langevin,
+        Network,
+        Normal,
+        log_z,
+        sample,
+        unbiased_gradient,
+    )
     from .terms import factor, linear, s, te, ti
