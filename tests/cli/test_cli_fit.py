@@ -167,7 +167,15 @@ def test_pooled_and_drop_first(unnorm, fixations, usual, light, tmp_path):
     assert load(tmp_path / "r" / "fit").n == 120
 
 
-def test_a_map_that_is_a_coordinate(unnorm, fixations, usual, tmp_path):
+@pytest.fixture
+def no_report(monkeypatch):
+    """Skip the report where a test is about something else."""
+    from unnorm.cli import fit
+
+    monkeypatch.setattr(fit, "report_text", lambda done, progress: "")
+
+
+def test_a_map_that_is_a_coordinate(no_report, unnorm, fixations, usual, tmp_path):
     """A raster of the x coordinate, bilinear, is x itself: the same effects, from .npy and from .csv by image."""
     centres = np.linspace(-100, 900, 20, endpoint=False) + 25
     np.save(tmp_path / "x.npy", np.tile(centres, (16, 1)))
@@ -190,7 +198,7 @@ def test_a_map_that_is_a_coordinate(unnorm, fixations, usual, tmp_path):
 
 
 @pytest.mark.parametrize("objective", ["ranking", "poisson"])
-def test_objectives(unnorm, fixations, usual, tmp_path, objective):
+def test_objectives(no_report, unnorm, fixations, usual, tmp_path, objective):
     tokens = (
         "--terms",
         "s(step, k=5)",
@@ -209,7 +217,7 @@ def test_objectives(unnorm, fixations, usual, tmp_path, objective):
     assert estimate[0] > estimate[-1] + 1  # long steps are rare, whatever is maximised
 
 
-def test_polygon_window(unnorm, fixations, usual, light, tmp_path):
+def test_polygon_window(no_report, unnorm, fixations, usual, light, tmp_path):
     ring = [[0, 0], [800, 0], [800, 600], [0, 600], [0, 0]]
     (tmp_path / "w.geojson").write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
     usual = (*usual[:-2], "--window", str(tmp_path / "w.geojson"))
