@@ -1,7 +1,7 @@
 """Eye movements at full size.
 
     python benchmarks/eye.py osie      # the paper's findings on 87,821 real transitions, 15 subjects, with timings
-    python benchmarks/eye.py mgcv      # the same 15 fits with mgcv's bam(discrete=TRUE, nthreads=2), live, and the ratio
+    python benchmarks/eye.py mgcv      # the same 15 fits with mgcv's bam(discrete=TRUE, nthreads=2), live; the ratio
     python benchmarks/eye.py redraws   # Monte Carlo sd over 20 redraws of the reference points, bundled data
 
 `osie` and `mgcv` read ../shared/data/eye_osie_fixations.csv; `mgcv` needs Rscript with mgcv.
@@ -73,9 +73,8 @@ def osie() -> float:
     wall, cpu = time.perf_counter() - began, time.process_time() - cpu
     print(each.summary())
     parts = each.diagnostics["seconds"]
-    print(
-        f"\n{obs.n:,} transitions, {each.diagnostics['rows']:,} rows (k = {REFERENCES}): {wall:.2f} s wall, {cpu:.2f} s CPU; "
-    )
+    rows = each.diagnostics["rows"]
+    print(f"\n{obs.n:,} transitions, {rows:,} rows (k = {REFERENCES}): {wall:.2f} s wall, {cpu:.2f} s CPU;")
     print(f"separate fits {parts['separate']:.2f} s, joint fit {parts['joint']:.2f} s")
     for name, holds in FINDINGS.items():
         count = sum(holds(each, level) for level in each.levels)

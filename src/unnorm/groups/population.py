@@ -9,7 +9,6 @@ import numpy as np
 
 from ..data import Observations
 from ..engine import gam_effects, inference
-from ..engine.core import build_design
 from ..engine.families import FAMILIES
 from ..engine.gam_result import Gam
 from ..engine.segment import Rows
@@ -21,6 +20,8 @@ from ..objectives.base import Objective
 from ..objectives.sandwich import ErrorParts
 from ..results import Fit
 from ..smooths import SmoothPart
+from ..solvers.redraw_scores import RedrawScores
+from ..solvers.smooth_scores import slopes as slope_of
 from ..solvers.smoothing import Smoothing
 from ..terms.specs import Terms
 from .joint import Joint, common_rows, fit_joint
@@ -121,27 +122,20 @@ def _errors(
         slope = slopes(eta, member.rows.weights, member.data)
         rows = Rows(np.zeros(slope.size), np.ascontiguousarray(slope**2), np.empty(0))
         iid = K @ member.design.sweep(rows, GAUSSIAN, np.zeros(member.design.size))[2].shared @ K.T
-        scores = []
-        for r in range(REDRAWS):
-            own = fits[level]
-            assert own.obs is not None
-            assert own.model is not None
-            fresh = np.random.default_rng([seed, s, r])
-            problem = objective.smooth(own.model, own.obs, normaliser, fresh)
-            if problem.iid_points is None:
-                return np.zeros_like(iid), np.zeros_like(iid)
-            if problem.iid_points:
-                return iid, iid
-            again = problem.rows
-            _, part = problem.predictor(again)
-            design = build_design(
-                joint.design.terms, part.columns, intercept=True, context=again.at if own.obs.has_context else None
-            )
-            eta = design.predict(beta) + (0.0 if part.offset is None else design.sort(part.offset))
-            weights = np.empty(0) if again.weights is None else design.sort(again.weights)
-            slope = slopes(eta, weights, design.sort(again.data))
-            rows = Rows(np.ascontiguousarray(slope), np.empty(0), np.empty(0))
-            scores.append(K @ design.sweep(rows, GAUSSIAN, np.zeros(design.size))[1])
+        own, inner = fits[level], member.design
+        assert own.obs is not None
+        assert own.model is not None
+        fresh = [np.random.default_rng([seed, s, r]) for r in range(REDRAWS)]
+        problem = objective.smooth(own.model, own.obs, normaliser, fresh[0])
+        if problem.iid_points is None:
+            return np.zeros_like(iid), np.zeros_like(iid)
+        if problem.iid_points:
+            return iid, iid
+        score = RedrawScores(
+            problem, joint.design.terms, inner.slices, inner.to_user(beta), gams[level].columns, slope_of
+        )
+        others = [objective.smooth(own.model, own.obs, normaliser, one).rows for one in fresh[1:]]
+        scores = [K @ inner.to_flat(score(rows)) for rows in (problem.rows, *others)]
         centred = np.array(scores) - np.mean(scores, axis=0)
         return iid, centred.T @ centred / (REDRAWS - 1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -12,13 +11,13 @@ import numpy as np
 from .._blas import single_threaded
 from ..engine.gam_result import Gam
 from ..engine.smoothed import INTERCEPT
-from ..errors import InputError, UnnormWarning, unknown
+from ..errors import InputError, unknown
 from ..models.base import LinearPart
 from ..objectives.sandwich import ErrorParts
 from ..objectives.smooth import SmoothProblem
 from ..terms.base import BuiltTerm
+from .redraw_scores import RedrawScores
 from .smooth_scores import cross, robust, slopes
-from .smooth_scores import total as total_score
 
 METHODS = ("reml", "ml", "gcv", "ubre", "cv")
 MOST_LINEARISATIONS = 50
@@ -161,20 +160,9 @@ class Smoothing:
         if problem.iid_points:
             reference = iid
         else:
-            from ..engine.core import build_design
-
-            sums = []
-            with (
-                warnings.catch_warnings()
-            ):  # fresh points may reach beyond the fitted rows: a line there, and no matter
-                warnings.simplefilter("ignore", UnnormWarning)
-                for rows in problem.redraws() if problem.redraws is not None else []:
-                    _, part = problem.predictor(rows, theta)
-                    again = build_design(
-                        gam.terms, part.columns, intercept=True, context=rows.at if problem.obs.has_context else None
-                    )
-                    eta = again.unsort(again.predict(again.to_flat(gam.smoothed.beta))) + _or_zero(part.offset)
-                    sums.append(total_score(again, np.where(rows.data, 0.0, slopes(problem.family, eta, rows))))
+            inner = gam.smoothed
+            score = RedrawScores(problem, gam.terms, inner.slices, inner.beta, gam.columns, slopes)
+            sums = [score(rows, theta) for rows in (problem.redraws() if problem.redraws is not None else [])]
             if len(sums) < 2:
                 reference = iid
             else:

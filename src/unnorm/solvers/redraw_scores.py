@@ -1,0 +1,109 @@
+"""Xᵀ(dℓ/dη) on fresh reference points, without a design: curves of one covariate from tables, χ once for each context.
+
+A table has `CELLS` cells; v is shared between a cell's two ends, so that Xᵀv = Dᵀh with D the columns at the ends and h
+the histogram of v: the error is that of linear interpolation, (cell/knot distance)²/8 or about 1e-4 of a column, while
+these scores serve only to estimate a variance.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..engine.smoothed import INTERCEPT
+from ..errors import UnnormWarning
+from ..objectives.smooth import SmoothProblem, SmoothRows
+from ..terms.base import BuiltTerm, Columns
+
+CELLS = 4096
+MARGIN = 0.25  # of the data's range beyond which fresh points are taken to its end
+
+
+@dataclass
+class RedrawScores:
+    """Scores of the coefficients at β on rows that differ from the fitted ones in their reference points only."""
+
+    problem: SmoothProblem
+    terms: Sequence[BuiltTerm]
+    slices: Mapping[str, slice]
+    beta: np.ndarray
+    fitted: Columns  # the fitted rows, for the range of the tables
+    slopes: Callable[[str, np.ndarray, SmoothRows], np.ndarray]
+    _tables: dict[str, tuple[float, float, np.ndarray]] = field(default_factory=dict)
+    _contexts: dict[str, np.ndarray] = field(default_factory=dict)
+
+    def __call__(self, rows: SmoothRows, theta: np.ndarray | None = None) -> np.ndarray:
+        with warnings.catch_warnings():  # fresh points may reach beyond the fitted rows
+            warnings.simplefilter("ignore", UnnormWarning)
+            return self._score(rows, theta)
+
+    def _score(self, rows: SmoothRows, theta: np.ndarray | None) -> np.ndarray:
+        _, part = self.problem.predictor(rows, theta)
+        eta = np.zeros(len(rows.response)) if part.offset is None else part.offset.copy()
+        if INTERCEPT in self.slices:
+            eta += self.beta[self.slices[INTERCEPT]][0]
+        back: list[tuple[slice, Callable[[np.ndarray], np.ndarray]]] = []
+        for term in self.terms:
+            at, score = self._term(term, part.columns, rows, eta)
+            back.append((at, score))
+        v = np.where(rows.data, 0.0, self.slopes(self.problem.family, eta, rows))
+        out = np.zeros(self.beta.size)
+        if INTERCEPT in self.slices:
+            out[self.slices[INTERCEPT]] = v.sum()
+        for at, score in back:
+            out[at] = score(v)
+        return out
+
+    def _term(
+        self, term: BuiltTerm, columns: Columns, rows: SmoothRows, eta: np.ndarray
+    ) -> tuple[slice, Callable[[np.ndarray], np.ndarray]]:
+        """Adds the term to η; and how its score follows from v."""
+        at = self.slices[term.label]
+        beta = self.beta[at]
+        if term.breaks is not None and len(term.covariates) == 1:
+            low, high, D = self._table(term)
+            u = columns[term.covariates[0]] - low
+            u = np.mod(u, high - low) if term.period else u
+            u = np.clip(u * (CELLS / (high - low)), 0.0, CELLS)
+            i = np.minimum(u.astype(np.intp), CELLS - 1)
+            w = u - i
+            f = D @ beta
+            eta += f[i] + w * (f[1:] - f[:-1])[i]
+
+            def binned(v: np.ndarray) -> np.ndarray:
+                far = v * w
+                return D.T @ (np.bincount(i, v - far, CELLS + 1) + np.bincount(i + 1, far, CELLS + 1))
+
+            return at, binned
+        if self._of_context(term):
+            Z = self._context(term)
+            eta += (Z @ beta)[rows.at]
+            return at, lambda v: Z.T @ np.bincount(rows.at, v, len(Z))
+        X = term.design(columns)
+        eta += X @ beta
+        return at, lambda v: X.T @ v
+
+    def _table(self, term: BuiltTerm) -> tuple[float, float, np.ndarray]:
+        if term.label not in self._tables:
+            (name,) = term.covariates
+            low, high = float(np.min(self.fitted[name])), float(np.max(self.fitted[name]))
+            if term.period:
+                assert term.breaks is not None
+                low, high = float(term.breaks[0]), float(term.breaks[0]) + term.period
+            else:
+                low, high = low - MARGIN * (high - low), high + MARGIN * (high - low)
+            self._tables[term.label] = (low, high, term.design({name: np.linspace(low, high, CELLS + 1)}))
+        return self._tables[term.label]
+
+    def _of_context(self, term: BuiltTerm) -> bool:
+        chi = self.problem.normaliser.terms
+        return self.problem.obs.has_context and chi is not None and set(term.covariates) <= set(chi.columns)
+
+    def _context(self, term: BuiltTerm) -> np.ndarray:
+        if term.label not in self._contexts:
+            every = np.arange(self.problem.obs.n)
+            self._contexts[term.label] = term.design(self.problem.normaliser_columns(every))
+        return self._contexts[term.label]
