@@ -135,14 +135,14 @@ OPTIONS = {
     "empty terms": (("--terms", " "), "text"),
     "unknown covariate": (("--terms", "s(speed)"), "speed"),
     "unknown basis": (("--terms", "s(step, bs='zz')"), "zz"),
-    "oversized basis": (("--terms", "s(step, k=100000)"), "k"),
-    "negative basis": (("--terms", "s(step, k=-3)"), "k"),
+    "oversized basis": (("--terms", "s(step, k=100000)"), "k=100000"),
+    "negative basis": (("--terms", "s(step, k=-3)"), "-3"),
     "oversized formula": (("--terms", "+".join(["s(step)"] * 5000)), "at most"),
     "code in a term": (("--terms", "__import__('os').system('touch hacked')"), "must be one of"),
     "code in an argument": (("--terms", "s(step, k=open('x').read())"), "literals"),
     "a lambda": (("--terms", "(lambda: 1)()"), "term"),
     "response": (("--terms", "y ~ s(step)"), "no response"),
-    "the same term twice": (("--terms", "s(step) + s(step)"), "step"),
+    "the same term twice": (("--terms", "s(step, k=3) + s(step, k=3)"), "s(step)"),
     "outcome in the normaliser": (("--normaliser", "s(x, y)"), "context only"),
     "malformed normaliser": (("--normaliser", "s("), "cannot be read"),
     "covariate without name": (("--covariate", "log(step)"), "NAME=EXPRESSION"),
@@ -167,7 +167,8 @@ OPTIONS = {
 def test_options(unnorm, table, tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)
     tokens, words = OPTIONS[kind]
-    given = {**dict(zip((*COLUMNS, *WINDOW)[::2], (*COLUMNS, *WINDOW)[1::2]))}
+    usual = (*COLUMNS, *WINDOW, "--normaliser", "s(x_prev, k=3)", "--references", "3")  # nothing else is wrong
+    given = dict(zip(usual[::2], usual[1::2]))
     for name in tokens[::2]:
         given.pop(name, None)
     rest = [part for pair in given.items() for part in pair]
