@@ -28,9 +28,9 @@ from .population import population
 from .result import FitGroup
 from .threads import spread
 
-# Reference points for each observation where the user names no objective. With them the Monte Carlo sd of an effect over
-# redraws is at most 0.08 of its standard error on the bundled data (group 0.01 to 0.03, subjects' medians 0.03 to 0.05;
-# `benchmarks/eye.py redraws --times 10`); IID points at the same k give 0.2 to 0.37.
+# Reference points for each observation where the user names no objective. With them the Monte Carlo sd of an effect
+# over redraws is at most 0.08 of its standard error on the bundled data (group 0.01 to 0.03, subjects' medians 0.03 to
+# 0.05; `benchmarks/eye.py redraws --times 10`); IID points at the same k give 0.2 to 0.37.
 REFERENCES = 20
 
 
