@@ -40,7 +40,7 @@ def log_z(
     n: int = 100_000,
     *,
     points: PointScheme | None = None,
-    randomisations: int = 16,
+    randomisations: int = 32,
     rng: Rng = None,
 ) -> LogZ:
     """log ∫ exp f_θ(y) dy by importance sampling on fresh points; for models without a context.
