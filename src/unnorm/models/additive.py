@@ -57,6 +57,12 @@ class Additive(Unnormalised):
     ) -> None:
         if not isinstance(domain, Domain):
             raise InputError(f"domain must be a Domain such as un.Box((0, 800), (0, 600)); got {domain!r}.")
+        wrong = [one for one in covariates if not isinstance(one, Covariate)]
+        if isinstance(covariates, Mapping) or wrong:
+            raise InputError(
+                "covariates must be a list of un.Expression, un.Function and un.Map objects, each with its name; "
+                f"got {type(covariates).__name__}{f' with {wrong[0]!r}' if wrong else ''}."
+            )
         parsed = parse(terms)
         if parsed.response is not None:
             raise InputError(f"The terms of a model have no response: drop {parsed.response!r} and the '~'.")
