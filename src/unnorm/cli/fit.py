@@ -118,7 +118,7 @@ class Done:
     def closing(self, target: Path) -> str:
         run, obs = self.run, self.parts.obs
         levels = f", {len(run.fits)} levels of {run.by}" if run.fits else ""
-        lines = [f"{obs.n:,} transitions{levels}; {len(run.labels)} effects."]
+        lines = [f"{obs.n:,} transitions{levels}; effects {', '.join(run.labels)}"]
         lines += [f"no fit for {run.by} {level}: {why}" for level, why in run.failures.items()]
         lines.append(f"report: {target / 'report.html'}")
         return "\n".join(lines)
