@@ -173,7 +173,7 @@ def test_many_breaks_are_thinned_where_the_columns_are_smooth():
 
 
 def test_blas_threads_are_put_back():
-    before = [get() for get, _ in _libraries()]
+    before = [library.num_threads for library in _libraries()]
     with single_threaded(), single_threaded():
-        assert all(get() == 1 for get, _ in _libraries())
-    assert [get() for get, _ in _libraries()] == before
+        assert all(library.num_threads == 1 for library in _libraries())
+    assert [library.num_threads for library in _libraries()] == before
