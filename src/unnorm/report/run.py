@@ -114,13 +114,15 @@ def effects_table(run: Run) -> Columns:
             own = tuple(name for name in table if name not in _NUMBERS)
             names |= dict.fromkeys(own)
             parts.append((which, label, table, own))
+    text = {name for _, _, table, own in parts for name in own if np.asarray(table[name]).dtype.kind not in "fiub"}
     out: dict[str, list[Any]] = {name: [] for name in ("by", "term", *names, *_KEPT)}
     for which, label, table, own in parts:
         rows = len(table["estimate"])
         out["by"].append(np.full(rows, which, dtype=object))
         out["term"].append(np.full(rows, label, dtype=object))
         for name in names:
-            out[name].append(np.asarray(table[name]) if name in own else np.full(rows, np.nan))
+            absent = np.full(rows, "", dtype=object) if name in text else np.full(rows, np.nan)
+            out[name].append(np.asarray(table[name]) if name in own else absent)
         for name in _KEPT:
             out[name].append(table[name])
     return {name: np.concatenate(columns) for name, columns in out.items()}
