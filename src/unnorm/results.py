@@ -322,7 +322,7 @@ class Fit:
 
     def likelihood_ratio(self, smaller: Fit) -> NestedTest:
         """Test of a model nested in this one, fitted to the same observations."""
-        from scipy.stats import chi2
+        from scipy.special import chdtrc
 
         df = len(self.names) - len(smaller.names)
         unknown = [name for name in smaller.names if name not in self.names]
@@ -334,7 +334,7 @@ class Fit:
         if smaller.n != self.n:
             raise InputError(f"The fits must be to the same observations; they have {self.n} and {smaller.n}.")
         statistic = 2 * (self.loglik - smaller.loglik)
-        return NestedTest(float(statistic), df, float(chi2.sf(max(statistic, 0.0), df)))
+        return NestedTest(float(statistic), df, float(chdtrc(df, max(statistic, 0.0))))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit as a folder of JSON and npz (no code); `un.load(path, model=…)` reads it."""
