@@ -147,7 +147,16 @@ def _errors(
     floor = 0.05 * np.diag(joint.V)  # a difference of estimates must not claim certainty
     short = np.diag(total) < floor
     total = total + np.diag(np.where(short, floor - np.diag(total), 0.0))
+    total = reference + few_levels(len(gams)) * (total - reference)
     return ErrorParts(total, total - reference, reference)
+
+
+def few_levels(count: int) -> float:
+    """(S − 1)/(S − 3), the variance of Student's t: the variance between S levels is itself estimated, on S − 1 df.
+
+    With 14 levels it widens bands by 9 %; without it they cover 92 % where they claim 95 (tests/slow, first 17 sets).
+    """
+    return (count - 1) / (count - 3) if count > 3 else 3.0
 
 
 def _fit(
