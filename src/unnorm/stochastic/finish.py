@@ -90,7 +90,7 @@ def score_covariance(e: Estimator, phi: np.ndarray, seed: int, most: int = 2000,
     part = e.part(some)
     with precision(e.dtype):
         source, data = part.source, part.device_data
-        constants, key = source.constants(), jax.random.key(seed)
+        constants, key = jax.device_put(source.constants()), jax.random.key(seed)
         shared = part.plan.shared
 
         def one(phi: Any, batch: Any, t: Any) -> Any:

@@ -272,7 +272,8 @@ def _diagonal(e: Estimator, phi: np.ndarray, seed: int, probes: int = 32) -> np.
     import jax.numpy as jnp
 
     with precision(e.dtype):
-        data, constants, key = e.device_data, e.source.constants(), jax.random.key(seed)
+        data, key = e.device_data, jax.random.key(seed)
+        constants = jax.device_put(e.source.constants())
 
         @jax.jit
         def one(x: Any, v: Any) -> Any:

@@ -110,7 +110,9 @@ def compiled_block(e: Estimator, optimiser: Any, precondition: bool) -> Callable
             update, new_state = optimiser.update(P @ g if precondition else g, state, phi)
             new: Any = optax.apply_updates(phi, update)
             mass = jnp.where(jnp.isnan(health["mass"]), 1.0, health["mass"])
-            fine = jnp.isfinite(value) & jnp.all(jnp.isfinite(new)) & (mass < MASS_LIMIT)
+            fine = jnp.isfinite(value) & jnp.all(jnp.isfinite(new))
+            if e.loss == "poisson":  # the others are bounded, and recover from a ν that is far off
+                fine = fine & (mass < MASS_LIMIT)
             bad = jnp.where((bad < 0) & ~fine, number, bad)
             keep = bad < 0  # after a bad step nothing moves, so that nothing is lost
             phi = jnp.where(keep, new, phi)
@@ -152,6 +154,9 @@ def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
         key = jax.random.key(seed)
         data, constants = e.device_data, jax.device_put(e.source.constants())
         while state.step < s.steps and not state.stopped:
+            if s.refresh is not None and state.step // s.refresh > max(state.step - s.block, 0) // s.refresh:
+                e = refreshed(e, state.phi, seed, state.step)  # before a block, so that a resumed run does it too
+                data, constants = jax.device_put(e.data), jax.device_put(e.source.constants())
             if s.precondition and _renew(state, s.block):
                 at = state.means[-1] if state.means else np.asarray(phi, dtype=np.float64)
                 state.P = inverse_curvature(e, at, seed, state.step)
@@ -168,9 +173,6 @@ def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
             state.step += count
             state.phi, state.opt_state = np.asarray(phi, dtype=np.float64), jax.device_get(opt_state)
             _note(e, s, state, result, count, few)
-            if s.refresh is not None and state.step % s.refresh < s.block and state.step < s.steps:
-                e = refreshed(e, state.phi, seed, state.step)
-                data, constants = jax.device_put(e.data), jax.device_put(e.source.constants())
             state.stopped = _stop(e, s, state, seed)
             if bar is not None:
                 bar.update(count)
