@@ -421,3 +421,13 @@ def test_robust_errors_need_clusters(gauss: un.Fit, chain: un.Observations, tmp_
     fit = un.fit(TOY, once, un.Ranking(un.Uniform(), per_point=5, cluster="who"), rng=1)
     fit.save(tmp_path / "robust")
     np.testing.assert_array_equal(un.load(tmp_path / "robust").covariance_robust, fit.covariance_robust)
+
+
+def test_a_peak_between_the_nodes_of_the_first_rule_is_found() -> None:
+    """Data narrower than the coarse rule's spacing: the fit begins coarse, and must not call this an infinite MLE."""
+    y = np.random.default_rng(0).normal(0.03, (0.1, 0.2), (500, 2))
+    model = un.ExponentialFamily(
+        lambda y: (y[0], y[1], -0.5 * y[0] ** 2, -0.5 * y[1] ** 2), ("a", "b", "c", "d"), un.Box((-1, 1), (-1, 1))
+    )
+    fit = un.fit(model, un.iid(y))
+    np.testing.assert_allclose(fit.estimate[2:], 1 / y.var(axis=0), rtol=0.01)

@@ -16,7 +16,9 @@ def test_covariances_are_equal(family: Family) -> None:
 def test_covariance_from_the_joint_hessian_inverted_whole(family: Family) -> None:
     """The (θ, θ) block of (−H_𝓜)⁻¹, H_𝓜 assembled dense and inverted as a whole, against C_𝓛."""
     exact = un.fit(family.model, family.obs, objective=un.Exact())
-    problem = un.Poisson().bind(family.model, family.obs, un.Poisson().default_normaliser(family.obs))
+    problem = un.Poisson(family.model.domain.default_order).bind(
+        family.model, family.obs, un.Poisson().default_normaliser(family.obs)
+    )
     nu = problem.nu_star(problem.integrals.log_z(exact.estimate))
     d = problem.joint_derivatives(exact.estimate, nu)
     whole = np.block([[d.hessian_theta, d.hessian_cross.T], [d.hessian_cross, np.diag(d.hessian_nu)]])
@@ -50,7 +52,9 @@ def test_closed_forms_equal_autodiff(family: Family, objective) -> None:
 
 
 def test_gradient_against_the_oracles_finite_differences(family: Family) -> None:
-    problem = un.Exact().bind(family.model, family.obs, un.Exact().default_normaliser(family.obs))
+    problem = un.Exact(family.model.domain.default_order).bind(
+        family.model, family.obs, un.Exact().default_normaliser(family.obs)
+    )
     theta = family.truth * 0.9
     got = problem.derivatives(theta).gradient
     for j, slope in enumerate(got):
@@ -61,7 +65,9 @@ def test_gradient_against_the_oracles_finite_differences(family: Family) -> None
 
 def test_joint_derivatives_of_the_poisson_transform(family: Family) -> None:
     """Appendix A for 𝓜 away from ν*: gradient and Hessian blocks against finite differences of 𝓜(θ, ν)."""
-    problem = un.Poisson().bind(family.model, family.obs, un.Poisson().default_normaliser(family.obs))
+    problem = un.Poisson(family.model.domain.default_order).bind(
+        family.model, family.obs, un.Poisson().default_normaliser(family.obs)
+    )
     theta = family.truth * 0.9
     nu = problem.nu_star(problem.integrals.log_z(theta)) + 0.3
     d = problem.joint_derivatives(theta, nu)

@@ -77,6 +77,10 @@ class Problem(ABC):
         """What `Fit.advise` reads, as plain numbers: nothing where no reference points were drawn."""
         return {}
 
+    def finer(self) -> Problem | None:
+        """A more accurate version of this problem, whatever its accuracy is now; None where there is none."""
+        return None
+
     def refined(self, theta: np.ndarray) -> Problem | None:
         """A more accurate version of this problem where its accuracy at θ is not enough; else None."""
         return None

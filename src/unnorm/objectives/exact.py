@@ -18,7 +18,7 @@ from ..normalisers import Constant, Layout, Normaliser, PerContext
 from .base import Derivatives, Objective, Problem, Solution
 from .smooth import SmoothProblem, SmoothRows, poisson_rows
 
-QUADRATURE_TOLERANCE = 1e-7  # of log Z, against the rule of twice the order; far below any standard error
+QUADRATURE_TOLERANCE = 1e-9  # of log Z, against the rule of twice the order; far below any standard error
 MOST_DOUBLINGS = 5
 MOST_ROWS = 50_000_000  # of the Poisson likelihood with smooth terms
 
@@ -106,9 +106,12 @@ class IntegratedProblem(Problem):
         c *= max(1.0, float(self.weight.sum()) / max(width * c * 1e-6, 1e-6))
         return self.data.value(direction) >= edge(c) - 1e-6 * width
 
-    def refined(self, theta: np.ndarray) -> Problem | None:
-        finer = _refined(self.integrals, theta)
+    def finer(self) -> Problem | None:
+        finer = _finer(self.integrals)
         return None if finer is None else replace(self, integrals=finer)
+
+    def refined(self, theta: np.ndarray) -> Problem | None:
+        return self.finer() if self.integrals.error(theta) > QUADRATURE_TOLERANCE else None
 
 
 @final
@@ -251,11 +254,9 @@ def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...],
     return notes, about
 
 
-def _refined(integrals: Integrals, theta: np.ndarray) -> Integrals | None:
-    """The finer rule where the present one is not accurate enough at θ and the user left the order open."""
-    if integrals.rule.exact or not integrals.open:
-        return None
-    if integrals.doublings >= MOST_DOUBLINGS or integrals.error(theta) <= QUADRATURE_TOLERANCE:
+def _finer(integrals: Integrals) -> Integrals | None:
+    """The rule of twice the order, where the user left the order open and the domain has one."""
+    if integrals.rule.exact or not integrals.open or integrals.doublings >= MOST_DOUBLINGS:
         return None
     try:
         return integrals.finer()
@@ -269,7 +270,7 @@ def _parts(model: Model, obs: Observations, order: int | None) -> tuple[DataTerm
     default = model.domain.default_order
     is_open = order is None and default is not None
     if order is None and default is not None:
-        order = max(8, default // 4)  # smooth f needs few nodes; `refined` doubles them until log Z is known to 1e-7
+        order = max(8, default // 4)  # smooth f needs few nodes; `refined` doubles them until log Z is known to 1e-9
     integrals = Integrals(model, context, model.domain.quadrature(order), order, is_open)
     return model.data_terms(obs.outcome, rows, obs.weights), integrals, obs.weights
 
@@ -305,7 +306,7 @@ class Exact(Objective):
     """The log-likelihood 𝓛(θ), its integrals by quadrature or enumeration.
 
     Args:
-        order: size of the quadrature rule; left open, it is doubled until log Z is known to 1e-7.
+        order: size of the quadrature rule; left open, it is doubled until log Z is known to 1e-9.
     """
 
     order: int | None = None
@@ -333,7 +334,7 @@ class Poisson(Objective):
     """The Poisson transform 𝓜(θ, ν), its integrals by quadrature or enumeration.
 
     Args:
-        order: size of the quadrature rule; left open, it is doubled until log Z is known to 1e-7.
+        order: size of the quadrature rule; left open, it is doubled until log Z is known to 1e-9.
     """
 
     order: int | None = None

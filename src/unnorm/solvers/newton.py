@@ -72,20 +72,27 @@ class Newton:
 
     def solve(self, problem: Problem, start: np.ndarray | None = None) -> tuple[Problem, Path]:
         """The maximum of the problem, refined (finer quadrature) until its accuracy is enough."""
-        path = self._climb(problem, problem.start if start is None else start)
-        for _ in range(10):
-            finer = problem.refined(path.theta)
-            if finer is None:
-                break
-            problem, path = finer, self._climb(finer, path.theta)
-        return problem, path
+        origin = problem.start if start is None else start
+        if problem.concave:
+            require_identified(problem.derivatives(origin), problem.names)
+        begin = origin
+        while True:
+            try:
+                path = self._climb(problem, begin)
+                finer, begin = problem.refined(path.theta), path.theta
+                if finer is None:
+                    return problem, path
+            except (NoEstimateError, NotIdentifiedError):
+                # a rule too coarse to see the data's peak puts the maximum at infinity: look again with a finer one
+                finer, begin = problem.finer(), origin
+                if finer is None:
+                    raise
+            problem = finer
 
     def _climb(self, problem: Problem, theta: np.ndarray) -> Path:
         first = now = problem.derivatives(theta)
         if not np.isfinite(now.value):
             raise ConvergenceError(f"The objective is {now.value} at the starting values; start nearer to the data.")
-        if problem.concave:
-            require_identified(now, problem.names)
         step = np.zeros_like(theta)
         for iteration in range(1, self.max_steps + 1):
             step, gain = _step(now, problem.concave)

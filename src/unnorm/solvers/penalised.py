@@ -61,6 +61,10 @@ class PenalisedProblem(Problem):
         free = float(direction @ self.penalty @ direction) <= 1e-12
         return free and self.problem.unbounded(direction)
 
+    def finer(self) -> Problem | None:
+        finer = self.problem.finer()
+        return None if finer is None else PenalisedProblem(finer, self.penalty, self.begin)
+
     def refined(self, theta: np.ndarray) -> Problem | None:
         finer = self.problem.refined(theta)
         return None if finer is None else PenalisedProblem(finer, self.penalty, theta)
