@@ -75,7 +75,7 @@ def test_files(unnorm, tmp_path, kind):
         ("absent.csv", None, "no file"),
         ("t.xlsx", b"x", "must end in"),
         ("t.csv.gz", b"not gzip", "could not be read"),
-        ("t.csv.gz", gzip.compress(TABLE.encode(, mtime=0))[:60], "could not be read"),
+        ("t.csv.gz", gzip.compress(TABLE.encode(), mtime=0)[:60], "could not be read"),
         ("t.parquet", b"PAR1 nonsense PAR1", "Parquet"),
         ("folder.csv", "folder", "not a file"),
     ],
