@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from ..terms.base import BuiltTerm
 
 
+POOL = "unnorm-rows"
+
+
 def cores() -> int:
     """The cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -28,12 +32,13 @@ def cores() -> int:
 @cache
 def pool(threads: int) -> ThreadPoolExecutor:
     """One lasting pool: the kernels release the GIL, so threads need no second copy of the rows."""
-    return ThreadPoolExecutor(threads, thread_name_prefix="unnorm-rows")
+    return ThreadPoolExecutor(threads, thread_name_prefix=POOL)
 
 
 def spread(work: Callable[..., Any], tasks: Sequence[tuple], threads: int) -> list:
-    """`work` over the tasks, on the pool where there is more than one of each."""
-    if threads <= 1 or len(tasks) <= 1:
+    """`work` over the tasks, on the pool where there is more than one of each; in turn on the pool's own threads."""
+    nested = threading.current_thread().name.startswith(POOL)  # a pool that waits for its own threads waits for ever
+    if threads <= 1 or len(tasks) <= 1 or nested:
         return [work(*task) for task in tasks]
     return list(pool(threads).map(lambda task: work(*task), tasks))
 

@@ -16,7 +16,7 @@ from .._numerics import Rng
 from ..data import Observations
 from ..engine import gam_effects
 from ..engine.design import cores
-from ..errors import DataError, EstimationError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
+from ..errors import DataError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
 from ..fitting import Outside, fit, keep_inside
 from ..models.base import Unnormalised
 from ..normalisers import Normaliser
@@ -112,7 +112,7 @@ def fit_each(
         if group:
             try:
                 joint = population(by, fits, model, obs, objective, normaliser, chosen, seed, threads)
-            except (EstimationError, InputError, NotImplementedError, TypeError) as error:
+            except UnnormError as error:  # a bug is not a missing group curve
                 reason = f"There is no group curve: {error}"
     if failures:
         notes = (
