@@ -431,3 +431,10 @@ def test_a_peak_between_the_nodes_of_the_first_rule_is_found() -> None:
     )
     fit = un.fit(model, un.iid(y))
     np.testing.assert_allclose(fit.estimate[2:], 1 / y.var(axis=0), rtol=0.01)
+
+
+def test_a_fit_without_covariance_still_has_a_summary() -> None:
+    from dataclasses import replace
+
+    fit = un.fit(un.ExponentialFamily(lambda y: y, ("a",), un.Interval(0, 1)), un.iid(np.linspace(0.2, 0.9, 30)))
+    assert "1 parameters, without standard errors" in replace(fit, _covariance=None).summary()

@@ -86,6 +86,11 @@ class Fit:
         return dict(zip(self.names, (float(value) for value in self.estimate)))
 
     @property
+    def has_covariance(self) -> bool:
+        """Whether `covariance`, and with it every standard error, is at hand: not for networks."""
+        return self._covariance is not None
+
+    @property
     def covariance(self) -> np.ndarray:
         """Covariance of θ̂, in the order of `names`."""
         if self._covariance is None:

@@ -37,6 +37,8 @@ def fit_summary(fit: Fit, level: float = 0.95) -> str:
 
 
 def _parameters(fit: Fit, level: float) -> list[str]:
+    if not fit.has_covariance:
+        return [f"{len(fit.names):,} parameters, without standard errors; their values are in fit.theta"]
     z = normal_quantile(level)
     parts = fit.errors is not None
     head = f"{'term':<20} {'estimate':>12} {'se':>10} {'lower':>12} {'upper':>12}"
