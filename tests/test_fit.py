@@ -330,6 +330,7 @@ def test_nested_test_is_calibrated_under_the_null() -> None:
 @pytest.mark.parametrize("objective", [un.Exact(), un.Logistic(un.Uniform(), total=800)])
 def test_a_saved_fit_comes_back(tmp_path: Path, values: np.ndarray, objective: Any) -> None:
     fit = un.fit(GAUSS, un.iid(pd.DataFrame({"y": values}), y="y"), objective=objective, rng=3)
+    fit.advise()  # what was asked for is saved
     fit.save(tmp_path / "fit")
     bare, full = un.load(tmp_path / "fit"), un.load(tmp_path / "fit", model=GAUSS)
     for one in (bare, full):

@@ -160,6 +160,43 @@ def test_it_is_saved_and_read(each, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["eye", "other"]
 
 
+def test_saving_works_nothing_out_and_keeps_what_was_asked(obs, tmp_path):
+    two = fit_each(MODEL, obs.take(obs.group["subject"] <= 2), "subject", LOGISTIC, CHI, rng=1)
+    two.fits["2"].advise()
+    two.save(tmp_path / "two")
+    assert two.group.evidence.known is None
+    assert two.fits["1"].evidence.known is None
+    back = load_group(tmp_path / "two")
+    assert back.fits["2"].advise() == two.fits["2"].advise()
+    for which in ("1", "group"):
+        text = back[which].advise()
+        assert "not asked before this fit was saved" in str(text)
+        assert text.share == pytest.approx(two[which].advise().share)
+    with pytest.raises(InputError, match=r"ask fit\.ncic first, then fit\.save"):
+        _ = back.fits["1"].ncic
+    two.save(tmp_path / "two")
+    back.save(tmp_path / "again")  # a loaded fit saved again loses nothing
+    assert load_group(tmp_path / "two").group.advise() == two.group.advise()
+    assert load_group(tmp_path / "again").fits["2"].advise() == two.fits["2"].advise()
+
+
+def test_what_more_points_would_bring_the_group(obs):
+    """Five IID points and four times as many: the shares foretold are those found, to within a factor of two (four
+    levels say little of the variance between them); the present ones are larger."""
+    few = fit_each(MODEL, obs, "subject", un.Logistic(un.Uniform(), per_point=5, points=un.IID()), CHI, rng=2)
+    many = fit_each(MODEL, obs, "subject", un.Logistic(un.Uniform(), per_point=20, points=un.IID()), CHI, rng=3)
+    evidence = few.group.evidence()
+    foretold = np.array(evidence["shares"])[evidence["multiples"].index(4.0)]
+    found = np.array(list(many.group.advise().share.values()))
+    assert np.all(np.abs(np.log(foretold / found)) < np.log(2))
+    now = np.array(list(few.group.advise().share.values()))
+    assert np.all(now > 1.5 * foretold)
+    assert "per_point=5" in str(few.group.advise())
+    assert few.group.advise().count == 5
+    with pytest.raises(InputError, match="joint fit of levels has none"):
+        _ = few.group.ncic
+
+
 def test_simulated_chains_stay_inside_and_repeat(each):
     a, b = (each.simulate(20, steps=5, rng=4) for _ in range(2))
     assert np.array_equal(a["x"], b["x"])

@@ -66,6 +66,13 @@ def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]
         return Advice(objective, **known, sentences=(text,))
     names = evidence["names"]
     share = dict(zip(names, evidence["share"]))
+    if "multiples" not in evidence:
+        most = max(share, key=lambda name: share[name])
+        text = (
+            f"The reference points are at most {100 * share[most]:.2g} % of the variance ({most}). How many would do "
+            "was not asked before this fit was saved: ask fit.advise() first, then fit.save."
+        )
+        return Advice(objective, **known, share=share, sentences=(text,))
     inflation = dict(zip(names, evidence["inflation"]))
     wanted = needed(evidence["multiples"], evidence["shares"], int(count), least=1 if unit == "per_point" else 10)
     auc, effective = evidence["auc"], evidence["effective"]

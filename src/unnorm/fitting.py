@@ -16,7 +16,7 @@ from .models.base import Model, Unnormalised
 from .models.basis import Basis
 from .normalisers import Normaliser
 from .objectives.base import Objective
-from .objectives.evidence import later
+from .objectives.evidence import Later
 from .results import Fit
 from .smooths import penalised_part, smooth_part
 from .solvers.newton import Newton, Solver
@@ -164,7 +164,7 @@ def _fit_smooth(
         backend=obs.backend,
         errors=errors,
         smooths=part,
-        evidence=later(lambda: smooth_evidence(problem, end.gam, end.errors, end.model_labels), 0),
+        evidence=Later(lambda: smooth_evidence(problem, end.gam, end.errors, end.model_labels)),
         _covariance=errors.total,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -16,6 +16,7 @@ from .data import Kind, Observations
 from .density import Density, density_of
 from .errors import InputError, listing
 from .models.base import Model, Unnormalised
+from .objectives.evidence import Later
 from .objectives.sandwich import ErrorParts
 from .smooths import SmoothPart
 
@@ -68,7 +69,7 @@ class Fit:
     backend: Any = None
     errors: ErrorParts | None = None  # where reference points were drawn: sampling and reference error apart
     smooths: SmoothPart | None = None  # smooth terms of f and χ
-    evidence: Callable[[], dict[str, Any]] | None = field(default=None, repr=False)  # what `advise` reads, when asked
+    evidence: Later | None = field(default=None, repr=False)  # what `advise` reads, worked out when asked for
     _covariance: np.ndarray | None = None
 
     def __repr__(self) -> str:
@@ -207,25 +208,49 @@ class Fit:
         return self.smooths
 
     def advise(self) -> Advice:
-        """What the reference points cost, how many would do, whether they lie too far from the data; and NCIC."""
+        """What the reference points cost, how many would do, whether they lie too far from the data; and NCIC.
+
+        It takes a while where there are many rows, is worked out once, and is saved with the fit if it was asked for.
+        """
         from .advice import advise
 
-        return advise(self.settings["objective"]["objective"], self.diagnostics, self._evidence())
+        return advise(self.settings["objective"]["objective"], self.diagnostics, self._evidence() or self._shares())
 
     @property
     def ncic(self) -> float:
         """NCIC = −2 𝓡 + 2 tr(Î Ĵ⁻¹) (Matsuda, Uehara & Hyvärinen 2021), for models on the same reference points."""
         found = self._evidence().get("ncic")
+        if found is None and self._unasked:
+            raise InputError("NCIC was not asked for before this fit was saved: ask fit.ncic first, then fit.save.")
         if found is None:
             remedy = "compare by fit.aic" if self.is_likelihood else "compare by fit.held_out(obs)"
             raise InputError(
                 "NCIC needs reference points, and a normaliser that does not grow with the data (not PerContext) or "
-                f"none at all (Ranking): {remedy}."
+                f"none at all (Ranking); a joint fit of levels has none either: {remedy}."
             )
         return float(found)
 
     def _evidence(self) -> Mapping[str, Any]:
-        return self.diagnostics.get("evidence") or ({} if self.evidence is None else self.evidence())
+        return (self.diagnostics.get("evidence") or {}) if self.evidence is None else self.evidence()
+
+    @property
+    def _unasked(self) -> bool:
+        """Whether the fit was saved before its evidence was asked for."""
+        return self.evidence is None and self.diagnostics.get("evidence", ()) is None
+
+    def _shares(self) -> Mapping[str, Any]:
+        """The part of the evidence that a loaded fit has in any case: the reference points' share of each variance."""
+        if not self._unasked:
+            return {}
+        if self.smooths is not None and self.smooths.model_labels:
+            names = self.smooths.model_labels
+            tables = [self.smooths.effect(label) for label in names]
+            share = [float(np.sum(t["se_reference"] ** 2) / max(np.sum(t["se"] ** 2), 1e-300)) for t in tables]
+            return {"names": list(names), "share": share}
+        if self.errors is None:
+            return {}
+        total = np.maximum(np.diag(self.errors.total), 1e-300)
+        return {"names": list(self.names), "share": (np.diag(self.errors.reference) / total).tolist()}
 
     def check_normaliser(
         self, contexts: int = 200, obs: Observations | None = None, order: int | None = None
@@ -342,7 +367,13 @@ class Fit:
         return NestedTest(float(statistic), df, float(chdtrc(df, max(statistic, 0.0))))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fit as a folder of JSON and npz (no code); `un.load(path, model=…)` reads it."""
+        """Write the fit as a folder of JSON and npz (no code); `un.load(path, model=…)` reads it.
+
+        Nothing is worked out for it: `advise` and `ncic` are saved if they were asked for.
+        """
+        diagnostics = dict(self.diagnostics)
+        if self.evidence is not None:
+            diagnostics["evidence"] = self.evidence.known
         about = {
             "unnorm": __version__,
             "class": "Fit",
@@ -356,7 +387,7 @@ class Fit:
             "kind": self.kind,
             "settings": self.settings,
             "notes": list(self.notes),
-            "diagnostics": {**self.diagnostics, "evidence": dict(self._evidence())},
+            "diagnostics": diagnostics,
             "seed": self.seed,
         }
         arrays = {"estimate": self.estimate, "nu": self.nu}

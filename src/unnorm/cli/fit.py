@@ -173,8 +173,8 @@ def write(done: Done, folder: Path, progress: Progress) -> None:
         (folder / "parameters.csv").write_text(csv_text(parameters_table(run)), encoding="utf-8")
         (folder / "summary.txt").write_text(run.summary + "\n", encoding="utf-8")
         (folder / MARK).write_text(job.toml(), encoding="utf-8")
-        run.save(str(folder / "fit"))
     (folder / "report.html").write_text(report_text(done, progress), encoding="utf-8")
+    run.save(str(folder / "fit"))  # last, so that what the report asked is kept, and `unnorm report` can say it again
 
 
 def report_text(done: Done, progress: Progress) -> str:

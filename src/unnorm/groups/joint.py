@@ -143,17 +143,24 @@ class Joint:
             at += term.size
         return out
 
-    def pull(self, s: int) -> np.ndarray:
-        """K_s (q, p_s), flat: dβ/d(score of level s)."""
-        q, at = self.design.q, self.inverse.starts
-        shared = np.zeros((q, at[s + 2] - at[s + 1]))
-        shared[:, 1 : 1 + q] = self.inverse.sigma
-        return shared - self.inverse.sigma @ self.inverse.slopes[s].T
+    def predictor(self, s: int) -> np.ndarray:
+        """η of level s's rows, in the order of its design."""
+        member = self.design.members[s]
+        eta = member.design.predict(self.design.coefficients(self.flat, s))
+        return eta + member.rows.offset if member.rows.offset.size else eta
 
     def turned(self, matrix: np.ndarray) -> np.ndarray:
         """A (q, q) matrix from the engine's coordinates to the terms'."""
         turn = rotation(self.design.members[0].design, self.terms)
         return turn @ matrix @ turn.T
+
+
+def pull(inverse: ArrowInverse, s: int) -> np.ndarray:
+    """K_s (q, p_s), flat: d(main effects)/d(score of level s)."""
+    q, at = len(inverse.sigma), inverse.starts
+    shared = np.zeros((q, at[s + 2] - at[s + 1]))
+    shared[:, 1 : 1 + q] = inverse.sigma
+    return shared - inverse.sigma @ inverse.slopes[s].T
 
 
 def rotation(design: Design, terms: Sequence[BuiltTerm]) -> np.ndarray:

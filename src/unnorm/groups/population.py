@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..data import Observations
 from ..engine import gam_effects, inference
-from ..engine.families import FAMILIES
 from ..engine.gam_result import Gam
-from ..engine.segment import Rows
 from ..engine.smoothed import INTERCEPT
 from ..errors import CombinationError, InputError
 from ..models.base import Unnormalised
 from ..normalisers import Normaliser
 from ..objectives.base import Objective
+from ..objectives.evidence import Later
 from ..objectives.sandwich import ErrorParts
 from ..results import Fit
 from ..smooths import SmoothPart
@@ -24,10 +24,10 @@ from ..solvers.redraw_scores import RedrawScores
 from ..solvers.smooth_scores import slopes as slope_of
 from ..solvers.smoothing import Smoothing
 from ..terms.specs import Terms
-from .joint import Joint, common_rows, fit_joint
+from .evidence import joint_evidence, weighted
+from .joint import Joint, common_rows, fit_joint, pull
 from .threads import spread
 
-GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX and Xᵀv
 REDRAWS = 2  # of every level's reference points, to see how much they move the main effects
 
 
@@ -68,7 +68,14 @@ def population(
     assert objective is not None  # fits without rows were turned away above
     normaliser = objective.default_normaliser(obs) if normaliser is None else normaliser
     errors = _errors(joint, gams, fits, objective, normaliser, seed, threads)
-    return _fit(by, joint, errors, first, model, obs, columns, seed, smoothing)
+    fit = _fit(by, joint, errors, first, model, obs, columns, seed, smoothing)
+    points = [int(one.diagnostics["m"]) for one in fits.values() if "m" in one.diagnostics]
+    if not points:  # quadrature
+        return fit
+    own, family, widened = fit.smooths, next(iter(gams.values())).family, few_levels(len(gams))
+    assert own is not None
+    evidence = Later(lambda: joint_evidence(joint, own, family, widened, threads))
+    return replace(fit, diagnostics={**fit.diagnostics, "m": sum(points)}, evidence=evidence)
 
 
 def _terms(model: Unnormalised, first: Fit, by: str) -> Terms:
@@ -115,13 +122,10 @@ def _errors(
         return np.where(data, 0.0, mean * weights if weights.size else mean)
 
     def one(s: int, level: str) -> tuple[np.ndarray, np.ndarray]:
-        member, K = joint.design.members[s], joint.pull(s)
+        member, K = joint.design.members[s], pull(joint.inverse, s)
         beta = joint.design.coefficients(joint.flat, s)
-        eta = member.design.predict(beta)
-        eta = eta + member.rows.offset if member.rows.offset.size else eta
-        slope = slopes(eta, member.rows.weights, member.data)
-        rows = Rows(np.zeros(slope.size), np.ascontiguousarray(slope**2), np.empty(0))
-        iid = K @ member.design.sweep(rows, GAUSSIAN, np.zeros(member.design.size))[2].shared @ K.T
+        slope = slopes(joint.predictor(s), member.rows.weights, member.data)
+        iid = K @ weighted(member, slope**2) @ K.T
         own, inner = fits[level], member.design
         assert own.obs is not None
         assert own.model is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +13,7 @@ from ..data import Observations
 from ..errors import CombinationError
 from ..models.base import Model, Unnormalised
 from ..normalisers import Normaliser
+from .evidence import Later
 from .sandwich import ErrorParts
 from .smooth import SmoothProblem
 
@@ -41,7 +41,7 @@ class Solution:
     notes: tuple[str, ...] = ()
     diagnostics: dict[str, Any] = field(default_factory=dict)
     errors: ErrorParts | None = None  # where reference points were drawn: sampling and reference error apart
-    evidence: Callable[[], dict[str, Any]] | None = None  # what `Fit.advise` reads, worked out when asked for
+    evidence: Later | None = None  # what `Fit.advise` reads, worked out when asked for
 
 
 class Problem(ABC):

@@ -8,8 +8,7 @@ surpass: a stated k is then more than enough.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -23,12 +22,26 @@ MOST_KEPT = 2e7  # numbers that a fit may hold on to for the sake of `advise`
 Parts = Callable[[float], tuple[np.ndarray, np.ndarray]]
 
 
-def later(work: Callable[[], dict[str, Any]], size: float) -> Callable[[], dict[str, Any]]:
-    """`work` done once, when first asked for; at once where its arrays are too large to be kept."""
-    if size > MOST_KEPT:
-        done = work()
-        return lambda: done
-    return cache(work)
+@final
+class Later:
+    """Evidence worked out once, when first asked for; at once where its arrays are too large to be kept."""
+
+    def __init__(self, work: Callable[[], dict[str, Any]], size: float = 0) -> None:
+        self._work: Callable[[], dict[str, Any]] | None = work
+        self._done: dict[str, Any] | None = None
+        if size > MOST_KEPT:
+            self()
+
+    def __call__(self) -> dict[str, Any]:
+        if self._done is None:
+            assert self._work is not None
+            self._done, self._work = self._work(), None  # lets go of the rows
+        return self._done
+
+    @property
+    def known(self) -> dict[str, Any] | None:
+        """The evidence if it has been asked for: what saving may keep without working."""
+        return self._done
 
 
 def variance_parts(

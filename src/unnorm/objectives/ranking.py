@@ -27,7 +27,7 @@ from ..models.base import Model
 from ..normalisers import Normaliser, PerContext
 from .base import Derivatives, Problem, Solution
 from .contrastive import Contrastive, about, rows_of
-from .evidence import choice_evidence, later
+from .evidence import Later, choice_evidence
 from .rows import Rows
 from .sandwich import ErrorParts
 
@@ -127,7 +127,7 @@ class ChoiceProblem(Problem):
         reference = bread @ (centred.T @ centred / (len(sums) - 1)) @ bread
         errors = ErrorParts(total, total - reference, reference, (), robust)
         nothing = np.zeros(0)
-        evidence = later(lambda: self.evidence(theta, errors), self.rows.y.size + self.shift.size * len(theta))
+        evidence = Later(lambda: self.evidence(theta, errors), self.rows.y.size + self.shift.size * len(theta))
         return Solution(theta, total, nothing, None, value, value, self.notes, dict(self.about), errors, evidence)
 
     def evidence(self, theta: np.ndarray, errors: ErrorParts) -> dict[str, Any]:

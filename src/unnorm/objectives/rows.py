@@ -16,7 +16,7 @@ import numpy as np
 from ..models.base import Model
 from ..normalisers import Layout
 from .base import Derivatives, Problem, Solution
-from .evidence import contrast_evidence, later, variance_parts
+from .evidence import Later, contrast_evidence, variance_parts
 from .sandwich import ErrorParts, Scores, error_parts, penalty
 
 
@@ -247,7 +247,7 @@ class RowProblem(Problem):
             nu_se = np.sqrt(np.diag(errors.total)[p:])
         errors = errors.leading(p)
         notes = (*self.notes, *errors.notes)
-        evidence = later(lambda: self.evidence(theta, errors), rows.y.size + J.size)
+        evidence = Later(lambda: self.evidence(theta, errors), rows.y.size + J.size)
         return Solution(theta, errors.total, nu, nu_se, t.value, t.value, notes, dict(self.about), errors, evidence)
 
     def _model_spread(self, t: RowTerms, X: np.ndarray) -> np.ndarray:

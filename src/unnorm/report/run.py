@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -83,10 +83,6 @@ def grouped(each: Any, model: Additive, obs: Observations, level: float) -> Run:
         table = each.effect(label, which="mean", level=level)
         return {name: np.asarray(table[name]) for name in table}
 
-    # What the reference points cost takes longer to compute than the fits themselves: one level's is kept and saved.
-    least = min(each.fits, key=lambda which: each.fits[which].n)
-    lean = {which: fit if which == least else replace(fit, evidence=None) for which, fit in each.fits.items()}
-    each = replace(each, fits=lean)
     return Run(
         model,
         obs,
