@@ -1,4 +1,9 @@
-"""p(y|x) ∝ exp f̂(y|x) as a fit knows it: f̂ on any rows, log Z by quadrature, χ̂ at contexts."""
+"""p(y|x) ∝ exp f̂(y|x) as a fit knows it: f̂ on any rows, and log Z by quadrature.
+
+Every number that needs the normalised density (log_density, held-out bits, the check of χ̂, the report) takes log Z from
+here. Smooth terms of a chain are functions of the step, with a kink at y = x: their rule is centred at the previous
+point (domains/_centred.py). Parametric models are smooth in y and take the domain's own rule.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +20,7 @@ from .models.base import Model, Unnormalised
 from .smooths import SmoothPart
 
 ROWS_AT_ONCE = 400_000  # rows of f̂ held at once
+CONTEXTS_AT_ONCE = 250  # of a centred rule, about as many rows
 
 
 class Density(ABC):
@@ -30,9 +36,17 @@ class Density(ABC):
     def contexts(self, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
         """Representatives of the distinct contexts (U,), and which of them each observation has (n,)."""
 
-    def log_z(self, obs: Observations, rule: Quadrature | None = None) -> np.ndarray:
-        """(n,) log ∫ exp f̂(y|x_t) dy by quadrature or enumeration, once for each distinct context."""
-        rule = self.domain.quadrature() if rule is None else rule
+    def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
+        """(n,) log ∫ exp f̂(y|x_t) dy by quadrature or enumeration, once for each distinct context.
+
+        Args:
+            obs: whose contexts x_t.
+            order: of the rule; default the domain's own.
+        """
+        return self._by(self.domain.quadrature(order), obs)
+
+    def _by(self, rule: Quadrature, obs: Observations) -> np.ndarray:
+        """The same nodes for all contexts."""
         first, of = self.contexts(obs)
         nodes, log_w = rule.points, np.log(rule.weights)
         out = np.empty(len(first))
@@ -84,6 +98,21 @@ class SmoothDensity(Density):
     def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
         columns = self.model.linear_part(obs, y, at, None).columns
         return self.part.f(columns)
+
+    def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
+        if obs.kind != "transitions":
+            return super().log_z(obs, order)
+        x, out = obs.previous(), np.empty(obs.n)
+        for begin, end in _blocks(obs.n, CONTEXTS_AT_ONCE):
+            rules = self.domain.centred(x[begin:end], order)
+            if rules is None:
+                return super().log_z(obs, order)
+            points, weights, of = rules
+            f = self.log_f(obs, points, begin + of)
+            starts = np.searchsorted(of, np.arange(end - begin))
+            top = np.maximum.reduceat(f, starts)
+            out[begin:end] = top + np.log(np.add.reduceat(weights * np.exp(f - top[of]), starts))
+        return out
 
     def contexts(self, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
         if not obs.has_context:

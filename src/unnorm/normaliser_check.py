@@ -72,7 +72,7 @@ def check_normaliser(
         raise InputError(f"The fit has {chi.size} constants and the observations given are {obs.n}: not those fitted.")
     at = np.unique(np.linspace(0, obs.n - 1, min(count, obs.n)).astype(int)) if obs.has_context else np.zeros(1, int)
     some = obs.take(at)
-    log_z = density.log_z(some, density.domain.quadrature(order))
+    log_z = density.log_z(some, order)
     here = (np.full(len(at), chi[0]) if chi.size == 1 else chi[at]) + some.offsets
     error = normaliser_error(density, some.take(np.arange(min(20, some.n))), log_z[:20], order)
     gap = here + log_z

@@ -181,7 +181,7 @@ class Fit:
         out = np.full(obs.n, -np.inf)
         if inside.any():
             obs = obs.take(inside)
-            log_z = density.log_z(obs, density.domain.quadrature(self.diagnostics.get("order")))
+            log_z = density.log_z(obs, self.diagnostics.get("order"))
             out[inside] = density.log_f(obs, obs.outcome, np.arange(obs.n)) - log_z
         return out
 

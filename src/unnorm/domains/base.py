@@ -96,6 +96,11 @@ class Domain(ABC):
     def quadrature(self, order: int | None = None) -> Quadrature:
         """A rule for integrals over Ω; `order` sets its size (nodes per axis, or as the class says)."""
 
+    def centred(self, x: np.ndarray, order: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Rules for integrands with a kink at a point x[i] of their own: points (M, d), weights (M,), and the i of
+        each, ascending. None where Ω has no such rules, and `quadrature` serves."""
+        return None
+
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description, {'domain': class name, …}; `unnorm.domains.from_dict` reads it."""

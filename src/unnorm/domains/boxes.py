@@ -9,6 +9,7 @@ import numpy as np
 
 from .._numerics import floats, read_only
 from ..errors import InputError
+from ._centred import Rules, split_box, split_interval
 from ._rules import chosen_order, gauss_legendre, refuse_large
 from .base import Domain, Quadrature, outcomes, unit_points
 
@@ -111,6 +112,10 @@ class Interval(Domain):
             rule=f"Gauss–Legendre, {order} nodes: exact for polynomials of degree {2 * order - 1}; "
             "the error falls geometrically with the order for smooth functions",
         )
+
+    def centred(self, x: np.ndarray, order: int | None = None) -> Rules:
+        """Gauss–Legendre on either side of each x, `order` nodes in all."""
+        return split_interval(self._a, self._b, x, chosen_order(order, self.default_order))
 
     def to_dict(self) -> dict[str, Any]:
         return {"domain": "Interval", "lower": self._a, "upper": self._b}
@@ -221,6 +226,12 @@ class Box(Domain):
             rule=f"tensor Gauss–Legendre, {order}**{d} nodes: exact for polynomials of degree {2 * order - 1} in each "
             "coordinate; the error falls geometrically with the order for smooth functions",
         )
+
+    def centred(self, x: np.ndarray, order: int | None = None) -> Rules | None:
+        """In the plane: eight triangles with a corner at each x, about `order`² nodes in all."""
+        if self.dim != 2:
+            return None
+        return split_box(self._lower, self._upper, x, chosen_order(order, self.default_order or 0))
 
     def to_dict(self) -> dict[str, Any]:
         return {"domain": "Box", "lower": self._lower.tolist(), "upper": self._upper.tolist()}

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._numerics import floats, read_only
 from ..errors import InputError
+from ._centred import Rules, split_triangles
 from ._rules import chosen_order, gauss_cone, gauss_legendre, refuse_large
 from ._slabs import Slabs, slabs
 from .base import Domain, Quadrature, outcomes, unit_points
@@ -156,6 +157,11 @@ class Window(Domain):
             rule=f"conical Gauss products on {len(a):,} triangles, {nodes:,} nodes: exact for polynomials of degree "
             f"{degree}; the error falls geometrically with the order for smooth functions",
         )
+
+    def centred(self, x: np.ndarray, order: int | None = None) -> Rules:
+        """The triangulation cut at each x."""
+        diameter = float(np.hypot(*(self.upper - self.lower)))
+        return split_triangles(self._triangles, diameter, x, chosen_order(order, self.default_order))
 
     @cached_property
     def _rings(self) -> list[np.ndarray]:

@@ -17,7 +17,6 @@ from ..terms.levels import level_name
 from . import figures
 from .figures import Picture
 from .findings import Finding, findings
-from .integrals import log_z
 from .run import GROUP, Run
 
 MOST_STEPS = 10_000  # simulated for the comparison
@@ -223,7 +222,7 @@ def _gaps(run: Run, which: str, fit: Fit, contexts: int) -> np.ndarray:
     rows = np.arange(run.obs.n) if not run.fits else np.flatnonzero(_level(run, which))
     some = run.obs.take(rows[np.unique(np.linspace(0, len(rows) - 1, min(contexts, len(rows))).astype(int))])
     names = tuple(dict.fromkeys(name for label in part.normaliser_labels for name in part.term(label).covariates))
-    return part.chi(run.model.covariates(some).values(names, some), some.n) + log_z(fit, some)
+    return part.chi(run.model.covariates(some).values(names, some), some.n) + fit.density.log_z(some)
 
 
 def _rms(gap: np.ndarray) -> float:
@@ -263,7 +262,7 @@ def _constants(run: Run, fit: Fit) -> list[figures.Image] | None:
     some = replace(some, outcome=points, context={**some.context, **before})
     columns = run.model.covariates(some).values(tuple(read), some)
     chi = part.chi(columns, some.n)
-    integral = -log_z(fit, some)
+    integral = -fit.density.log_z(some)
     return [figures.surface(x, y, inside, z) for z in (chi, integral)]
 
 
