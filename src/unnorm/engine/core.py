@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._blas import single_threaded
+from .._threads import cores, pool
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
 from .criteria import Criterion, Laplace, Prediction
-from .design import Design, cores, pool
+from .design import Design
 from .outer import Clock, Found, Problem, smooth
 from .penalties import Penalties
 from .segment import Rows
@@ -28,8 +29,8 @@ __all__ = ["INTERCEPT", "Smoothed", "build_design", "fit_many", "smooth_fit"]
 
 
 METHODS = ("REML", "ML", "GCV", "CV")
-_TOLERANCE = 1e-4  # nats that one more step would gain; each step leaves a tenth or less of the last (measured)
-_MANY = 20_000  # rows from which a first fit on some of the contexts pays
+_TOLERANCE = 1e-4, 2.5e-3  # nats that the last step gains, with few rows and many; it leaves a 25th or less (measured)
+_MANY = 20_000  # rows from which a first fit on some of the contexts pays, and passes cost more than digits
 _FEW = 6_000  # rows of that first fit, at least
 _PER_COLUMN = 60  # and for each column
 
@@ -124,13 +125,14 @@ def _smooth_fit(
         rho = np.where(free, 0.0 if rho is None else rho, fixed)
         if free.any() and rho_unset:
             rho = _mixed_start(problem, beta, fixed)
-    found = smooth(problem, criterion, beta, rho, _TOLERANCE, max_outer)
+    tolerance = _TOLERANCE[design.rows >= _MANY]
+    found = smooth(problem, criterion, beta, rho, tolerance, max_outer)
     held: tuple[float, np.ndarray, np.ndarray] | None = None
     if method == "CV" and free.any():
         from .crossval import choose
 
         since = time.perf_counter()
-        found, value, gradient, hessian = choose(problem, found, groups, folds, rng, _TOLERANCE, max_outer)
+        found, value, gradient, hessian = choose(problem, found, groups, folds, rng, tolerance, max_outer)
         held = 2.0 * (saturated - (-value)) / count, gradient, hessian
         clock.add("cross-validation", since)
     if not found.converged:
@@ -200,7 +202,7 @@ def _from_some(
     try:
         if not problem.free.all():
             start = _mixed_start(small, beta, fixed)
-        found = smooth(small, criterion, beta, start, 0.05, most)
+        found = smooth(small, criterion, beta, start, 0.05, most, rough=True)
     except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
         return beta, None
     return found.at.state.beta, found.at.state.rho

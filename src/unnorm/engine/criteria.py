@@ -141,7 +141,13 @@ class Laplace(Criterion):
         return self._assemble(working, penalties, state, inverse, penalties.logdet(rho)[0])
 
     def full(self, working: Working, penalties: Penalties, rho: np.ndarray) -> Value:
-        state = solve(working, penalties, rho)
+        return self._at(working, penalties, solve(working, penalties, rho))
+
+    def retilted(self, working: Working, penalties: Penalties, at: Value) -> Value:
+        return self._at(working, penalties, at.state)  # the tilt is not in the state
+
+    def _at(self, working: Working, penalties: Penalties, state: State) -> Value:
+        rho = state.rho
         inverse = self._determinant(working, penalties, state)
         lam = np.exp(rho)
         log_s, slope_s, curve_s = penalties.logdet(rho)

@@ -3,44 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import os
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._threads import spread
 from .arrow import Arrow
 from .penalties import Penalties
 from .segment import Rows, Segment
 
 if TYPE_CHECKING:
     from ..terms.base import BuiltTerm
-
-
-POOL = "unnorm-rows"
-
-
-def cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-@cache
-def pool(threads: int) -> ThreadPoolExecutor:
-    """One lasting pool: the kernels release the GIL, so threads need no second copy of the rows."""
-    return ThreadPoolExecutor(threads, thread_name_prefix=POOL)
-
-
-def spread(work: Callable[..., Any], tasks: Sequence[tuple], threads: int) -> list:
-    """`work` over the tasks, on the pool where there is more than one of each; in turn on the pool's own threads."""
-    nested = threading.current_thread().name.startswith(POOL)  # a pool that waits for its own threads waits for ever
-    if threads <= 1 or len(tasks) <= 1 or nested:
-        return [work(*task) for task in tasks]
-    return list(pool(threads).map(lambda task: work(*task), tasks))
 
 
 @dataclass(frozen=True)

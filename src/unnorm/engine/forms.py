@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._threads import spread
 from .arrange import Order, first_rows, number
-from .design import spread
 from .segment import Block, Segment
 from .splines import LocalBasis, local_basis
 

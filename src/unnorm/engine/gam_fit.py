@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .._blas import single_threaded
 from .._frames import table as as_table
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from . import gam_rows
@@ -99,8 +98,7 @@ def gam(
             UnnormWarning,
             stacklevel=2,
         )
-    with single_threaded():
-        built = terms.build(rows.columns, knots=knots, periods=periods)
+    built = terms.build(rows.columns, knots=knots, periods=periods)
     if not built and not terms.intercept:
         raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
     design = build_design(built, rows.columns, intercept=terms.intercept, rows=rows.y.size)

@@ -23,6 +23,8 @@ from .segment import Rows
 
 CONVERGED = "The smoothing criterion and the penalised likelihood are at their optimum."
 _RESTLESS = 0.5  # a step of η that is too long for the 2·10⁻³ nats it gains: that row's standard error would exceed 8
+_NEAR = 12.0  # times the tolerance: nats in β before the last step, which leaves a hundredth of them or less (measured)
+_STRIDE = 4.0  # steps of one that are taken at once there
 _FAR = 20.0  # ρ beyond which a penalty, against its data, is taken as infinite (e^20 = 5·10⁸)
 
 
@@ -98,15 +100,21 @@ def starting_rho(cross: Arrow, penalties: Penalties) -> np.ndarray:
     return rho
 
 
+def _tail(here: Value, step: np.ndarray) -> np.ndarray:
+    """Where ρ_j is on its way to ±∞: the criterion falls as e^{−|ρ_j|}, and Newton's steps all have length one."""
+    slope, curve = np.abs(here.gradient), np.diag(here.hessian)
+    return (slope < 0.1) & (np.abs(curve - slope) < 0.3 * slope) & (np.abs(np.abs(step) - 1.0) < 0.3)
+
+
 def minimise(
     criterion: Criterion, working: Working, penalties: Penalties, here: Value, free: np.ndarray,
-    bounds: tuple[np.ndarray, np.ndarray], reach: float, tolerance: float,
+    bounds: tuple[np.ndarray, np.ndarray], reach: float, tolerance: float, steps: int,
 ) -> Value:  # fmt: skip
     """Newton in the free ρ on the working model, from `here` and within `reach` of it; indefinite Hessians by
     |eigenvalue|."""
     low = np.maximum(bounds[0], here.state.rho - reach)
     high = np.minimum(bounds[1], here.state.rho + reach)
-    for _ in range(60):
+    for _ in range(steps):
         rho = here.state.rho
         pinned = ((rho >= high) & (here.gradient < 0)) | ((rho <= low) & (here.gradient > 0))
         move = np.flatnonzero(free & ~pinned)
@@ -119,6 +127,7 @@ def minimise(
             break
         step = np.zeros(rho.size)
         step[move] = -vectors @ (along / size)
+        step = np.where(_tail(here, step), _STRIDE * step, step)
         step *= min(1.0, 4.0 / np.abs(step).max())
         better: Value | None = None
         for _ in range(25):
@@ -137,9 +146,11 @@ def minimise(
 
 
 def smooth(
-    problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.ndarray | None, tolerance: float, most: int
-) -> Found:
-    """Iterate to a stationary point of the exact criterion, from β (flat) and ρ (None: chosen from the data)."""
+    problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.ndarray | None, tolerance: float, most: int,
+    rough: bool = False,
+) -> Found:  # fmt: skip
+    """Iterate to a stationary point of the exact criterion, from β (flat) and ρ (None: chosen from the data); `rough`:
+    only until β is within about a standard error."""
     design, penalties, clock = problem.design, problem.design.penalties, problem.clock
     gaussian = problem.family == "gaussian"
     zero = np.zeros(design.size)
@@ -168,6 +179,7 @@ def smooth(
         raise NotIdentifiedError(not_identified(design, working.cross, singular)) from singular
 
     gradient = np.zeros(penalties.count)
+    near = _NEAR * tolerance if free.any() else 1e-5
     restless = 0
     gain = size = np.inf
     at: Value | None = None
@@ -179,6 +191,8 @@ def smooth(
             residual = working.score - penalties.columns(working.beta) @ np.exp(rho)
             decrement = 0.5 * float(residual @ state.inverse.dot(residual))
             clock.add("smoothing steps", since)
+            if rough and decrement < 1.0:
+                return Found(working, start, start.gradient, True, CONVERGED, iteration)
             if not gaussian and free.any() and decrement < 1.0:
                 since = time.perf_counter()
                 tilt = design.leverage(
@@ -193,12 +207,10 @@ def smooth(
                 start = criterion.retilted(working, penalties, start)
                 tilted = True
             since = time.perf_counter()
-            reach = 4.0 if not tilted else 8.0
-            close = (
-                0.1 * tolerance if gaussian else 0.1 * tolerance if tilted else 0.02
-            )  # far from β̂, the model is not worth more
+            # far from β̂ the working model is worth one step (as in Wood, Li, Shaddick & Augustin 2017)
+            reach, steps = (1e3, 60) if gaussian else (8.0, 60) if tilted else (4.0, 1)
             at = (
-                minimise(criterion, working, penalties, start, free, bounds, 1e3 if gaussian else reach, close)
+                minimise(criterion, working, penalties, start, free, bounds, reach, 0.01 * tolerance, steps)
                 if free.any()
                 else start
             )
@@ -209,7 +221,7 @@ def smooth(
         gain = start.value - at.value
         step = at.state.beta - working.beta
         size = 0.5 * float(step @ (working.score - penalties.columns(working.beta) @ np.exp(at.state.rho)))
-        if gaussian or (tilted and gain < tolerance and max(size, decrement) < 20 * tolerance):
+        if gaussian or (tilted and gain < tolerance and max(size, decrement) < near):
             # a maximum at infinity: the likelihood is at its limit, and η still moves by a unit or so a step
             if gaussian or np.abs(design.predict(step, problem.threads)).max() < _RESTLESS:
                 return Found(working, at, gradient, True, CONVERGED, iteration)

@@ -141,27 +141,22 @@ class Segment:
 
     def gather(self, score: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Raw score and cross-product (summed over sweeps) → those of the segment's coefficients."""
-        from .kernels import product
-
         q, d, _ = self.sizes
         pairs = cross[:q, :q]
-        diagonals = [pairs[at, at].copy() for at in self.tables]
-        pairs += pairs.T.copy()
-        for at, block in zip(self.tables, diagonals):
-            pairs[at, at] = block
+        for at in self.tables:  # each pair of blocks has its sums on one side of the diagonal, factors' on either
+            pairs[at.stop :, at] += pairs[at, at.stop :].T
+            pairs[at, at.stop :] = pairs[at.stop :, at].T
         cross[q : q + d, :q] = cross[:q, q : q + d].T
         cross[: q + d, q + d :] = cross[q + d :, : q + d].T
         size = self.columns.size
         half = np.empty((size, len(cross)))
         out, gradient = np.empty((size, size)), np.empty(size)
         for block in self.blocks:
-            half[block.at] = product(block.transposed, cross[block.raw])
+            np.matmul(block.transposed, cross[block.raw], out=half[block.at])
             gradient[block.at] = block.transposed @ score[block.raw]
         for block in self.blocks:
-            out[:, block.at] = product(np.ascontiguousarray(half[:, block.raw]), block.matrix)
-        out += out.T.copy()
-        out *= 0.5
-        return gradient, out
+            np.matmul(half[:, block.raw], block.matrix, out=out[:, block.at])
+        return gradient, 0.5 * (out + out.T)
 
     def leverage(
         self, rows: Rows, family: int, beta: np.ndarray, raw_p: np.ndarray, first: int, last: int, out: np.ndarray
@@ -186,15 +181,13 @@ class Segment:
 
     def raw_inverse(self, p: np.ndarray) -> np.ndarray:
         """C P Cᵀ for P (the segment's coefficients)."""
-        from .kernels import product
-
         size = sum(self.sizes)
         half = np.zeros((size, self.columns.size))
         for block in self.blocks:
-            half[block.raw] = product(block.matrix, np.ascontiguousarray(p[block.at]))
+            np.matmul(block.matrix, p[block.at], out=half[block.raw])
         out = np.zeros((size, size))
         for block in self.blocks:
-            out[:, block.raw] = product(np.ascontiguousarray(half[:, block.at]), block.transposed)
+            np.matmul(half[:, block.at], block.transposed, out=out[:, block.raw])
         return out
 
     def turn(self, score: np.ndarray) -> np.ndarray:

@@ -13,9 +13,9 @@ import numpy as np
 
 from .._blas import single_threaded
 from .._numerics import Rng
+from .._threads import cores
 from ..data import Observations
 from ..engine import gam_effects
-from ..engine.design import cores
 from ..errors import DataError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
 from ..fitting import Outside, fit, keep_inside
 from ..models.base import Unnormalised

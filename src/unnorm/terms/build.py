@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .._blas import single_threaded
+from .._threads import cores, spread
 from ..errors import DataError, TermError, listing, unknown
 from .base import BuiltTerm, Columns, Penalty
 from .basis import Setup, householder, natural, scale_penalties
@@ -14,7 +16,7 @@ from .bsplines import cyclic_p_spline, even_knots, p_spline
 from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothTerm
 from .cubic import cubic_regression, cyclic_cubic
 from .levels import is_category, level_name, levels_of
-from .sample import Sample, check_finite, numeric, quantile_knots, spread, summarise
+from .sample import Sample, check_finite, gathered, numeric, quantile_knots, summarise
 from .specs import Factor, Linear, Orders, Smooth, Tensor, Term, Terms
 from .tensor import TensorProduct, margin_setup, tensor_product
 from .thin_plate import default_order, null_powers, thin_plate
@@ -24,7 +26,7 @@ _DEFAULT_K = {1: 8, 2: 27, 3: 100}  # tp: on top of the null space, as mgcv: 10,
 
 def most_knots(dim: int, k: int) -> int:
     """Thin-plate knots where the data have more distinct rows than a few hundred; the measurement is in
-    `sample.spread`."""
+    `sample.gathered`."""
     return max(100, 4 * k) if dim == 1 else max(200, 5 * k)
 
 
@@ -118,7 +120,7 @@ class _Builder:
             raise TermError(f"{what}: knots are given for some covariates but not for {listing(missing)}.")
         else:
             knots, share = (
-                spread(sample, most_knots(dim, k)) if self.max_knots is None else spread(sample, self.max_knots, 0)
+                gathered(sample, most_knots(dim, k)) if self.max_knots is None else gathered(sample, self.max_knots, 0)
             )
             if k > sample.distinct and sample.exact:
                 raise TermError(
@@ -433,8 +435,14 @@ def build(
         Factor: builder.factor,
     }
     out: list[BuiltTerm] = []
-    for term in terms:
-        out.extend(makers[type(term)](term))
+    # factors in turn: the coding of one depends on those before it
+    alone = {i: makers[type(term)](term) for i, term in enumerate(terms) if type(term) is Factor}
+    rest = [(i, term) for i, term in enumerate(terms) if i not in alone]
+    with single_threaded():
+        made = spread(lambda i, term: makers[type(term)](term), rest, cores())
+    found = alone | {i: some for (i, _), some in zip(rest, made)}
+    for i in range(len(found)):
+        out.extend(found[i])
     labels = [term.label for term in out]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")

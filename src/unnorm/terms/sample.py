@@ -174,7 +174,7 @@ def quantile_knots(
     return np.interp(np.linspace(0, values.size - 1, k), np.arange(values.size), values)
 
 
-def spread(sample: Sample, most: int, every: int = _ALL) -> tuple[np.ndarray, np.ndarray]:
+def gathered(sample: Sample, most: int, every: int = _ALL) -> tuple[np.ndarray, np.ndarray]:
     """Knots (r, d) and their shares (r,): every distinct row with share one, or means of about `most` groups of rows
     where there are more than `every` of them.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any, ClassVar
 
@@ -84,13 +85,24 @@ class ThinPlate(Basis):
 
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         points = np.asarray(points, dtype=np.float64).reshape(-1, self.dim)
-        return chunked(points, self.size, max(64, (1 << 18) // len(self.knots)), self._rows)
+        return chunked(points, self.size, max(64, (1 << 16) // len(self.knots)), self._rows)
 
     def _rows(self, points: np.ndarray) -> np.ndarray:
         x = points - self.centre
-        out = radial(_squared_distances(x, self.knots), self.m, self.dim) @ self.radials
+        out = radial(self._squared(x), self.m, self.dim) @ self.radials
         out += _monomials(x, null_powers(self.m, self.dim)) @ self.polynomials
         return out
+
+    def _squared(self, x: np.ndarray) -> np.ndarray:
+        """|x − κ|² as |x|² − 2xᵀκ + |κ|², one product; x and κ are centred, so that rounding is ε|κ|²."""
+        left = np.concatenate([x, np.sum(x * x, axis=1, keepdims=True), np.ones((len(x), 1))], axis=1)
+        out = left @ self._sides
+        return np.maximum(out, 0.0, out=out)
+
+    @cached_property
+    def _sides(self) -> np.ndarray:
+        squares = np.sum(self.knots**2, axis=1)
+        return np.concatenate([-2.0 * self.knots.T, np.ones((1, len(squares))), squares[None]])
 
     def times(self, transform: np.ndarray) -> ThinPlate:
         return ThinPlate(self.m, self.centre, self.knots, self.radials @ transform, self.polynomials @ transform)
