@@ -237,14 +237,18 @@ def kronecker(d: int) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class Lattice(PointScheme):
-    """An additive-recurrence lattice u_i = frac(shift + i α), consecutive points going to neighbouring contexts.
+    """A lattice over contexts and outcomes together, with a random shift: neighbouring contexts share it out.
 
-    α are the powers of the generalised golden ratio; the shift is random, one for each of `randomisations` independent
-    sets into which the points of every context are split. One set is the most precise (R sets have about √R times its
-    Monte Carlo standard deviation); several show their own variance. For IID data the first coordinate is i/m: a
-    rank-1 lattice. For them, and in one dimension, u is folded by the tent map 1 − |2u − 1|, which removes the jump
-    between u = 0 and u = 1 (Hickernell 2002) and takes another third to nine tenths off the error of smooth
-    integrands; not on the circle, which has no jump, nor along contexts in the plane, where it was measured to hurt.
+    In more than one dimension context t (in order) has the points frac(shift + (t k + j) α), j = 0 … k − 1, where α are
+    the powers of the generalised golden ratio. In one dimension its points are equally spaced, (j + δ_t)/k, and
+    contexts come in pairs with δ and 1 − δ, δ advancing by the golden ratio from pair to pair: the error at the ends of
+    Ω cancels within a pair. Measured on the toy chain, n = 50 to 5,000, k = 4 to 30: a half to a fiftieth of the noise
+    of frac(shift + i α) folded by the tent map; in the plane neither pairs nor equal spacing helped. For IID data the
+    points are a rank-1 lattice, first coordinate i/m, folded by the tent map 1 − |2u − 1|, which removes the jump
+    between u = 0 and u = 1 (Hickernell 2002); not on the circle, which has none.
+
+    The points of every context are split into `randomisations` independent sets. One set is the most precise (R sets
+    have about √R times its Monte Carlo standard deviation); several show their own variance.
     """
 
     randomisations: int = 1
@@ -259,15 +263,17 @@ class Lattice(PointScheme):
     def unit(self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator) -> np.ndarray:
         if rank is None:
             alpha = np.concatenate([[1.0 / k], kronecker(d - 1)]) if d > 1 else np.array([1.0 / k])
-            i = np.arange(k)[None]
-        else:
-            alpha = kronecker(d)
-            i = rank[:, None] * k + np.arange(k)
-        u = i[..., None] * alpha
+            u = np.arange(k)[None, :, None] * alpha + rng.random(d)
+            u -= np.floor(u)
+            return u if periodic else 1.0 - np.abs(2.0 * u - 1.0)
+        if d == 1:
+            delta = (rank // 2) * kronecker(1)[0] + rng.random()
+            delta -= np.floor(delta)
+            delta = np.where(rank % 2 == 1, 1.0 - delta, delta)
+            return ((np.arange(k) + delta[:, None]) / k)[..., None]
+        u = (rank[:, None] * k + np.arange(k))[..., None] * kronecker(d)
         u += rng.random(d)
         u -= np.floor(u)
-        if (d == 1 or rank is None) and not periodic:
-            u = 1.0 - np.abs(2.0 * u - 1.0)
         return u
 
 
