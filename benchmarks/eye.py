@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 
 import unnorm as un
-from unnorm.groups import FitGroup, fit_each
+from unnorm.groups import fit_each
 from unnorm.groups.each import REFERENCES
+from unnorm.report.findings import findings
 
 TERMS = "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)"
 CHI = un.Smooth("s(x_prev, y_prev, k=40)")
 MODEL = un.Additive(TERMS, un.Box((0, 800), (0, 600)), y_down=True)
 OSIE = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "eye_osie_fixations.csv"
-SHORT = 50.0  # pixels (6 % of the width): what counts as short range
 
 
 def osie_observations() -> un.Observations:
@@ -35,33 +35,6 @@ def osie_observations() -> un.Observations:
     table = {name: np.array([float(row[name]) for row in rows]) for name in ("x", "y", "fix")}
     table |= {name: np.array([int(row[name]) for row in rows]) for name in ("subject", "image")}
     return un.transitions(table, y=("x", "y"), order="fix", group=("subject", "image"))
-
-
-def central(each: FitGroup, which: str) -> bool:
-    """Centrality falls with distance: lower at 300 px than at the centre, and falling on the whole in between."""
-    at = np.linspace(0, 300, 31)
-    curve = each._effect("s(dcenter)", which, {"dcenter": at})["estimate"]
-    return bool(curve[-1] < curve[0] and np.polyfit(at, curve, 1)[0] < 0)
-
-
-def near(each: FitGroup, which: str) -> bool:
-    """Beyond short range the effect of distance falls: at every 100 px up to 500."""
-    curve = each._effect("s(step)", which, {"step": np.arange(SHORT, 501, 90.0)})["estimate"]
-    return bool(np.all(np.diff(curve) < 0))
-
-
-def cardinal(each: FitGroup, which: str) -> bool:
-    """Each of the four cardinal directions is above both diagonals next to it."""
-    at = np.arange(-4, 5) * np.pi / 4
-    curve = each._effect("s(angle)", which, {"angle": at})["estimate"]
-    return all(curve[i] > max(curve[(i - 1) % 8], curve[(i + 1) % 8]) for i in (0, 2, 4, 6))
-
-
-FINDINGS = {
-    "centrality decreasing": central,
-    "distance decreasing beyond short range": near,
-    "four cardinal peaks": cardinal,
-}
 
 
 def osie() -> float:
@@ -76,10 +49,9 @@ def osie() -> float:
     rows = each.diagnostics["rows"]
     print(f"\n{obs.n:,} transitions, {rows:,} rows (k = {REFERENCES}): {wall:.2f} s wall, {cpu:.2f} s CPU;")
     print(f"separate fits {parts['separate']:.2f} s, joint fit {parts['joint']:.2f} s")
-    for name, holds in FINDINGS.items():
-        count = sum(holds(each, level) for level in each.levels)
-        group = "yes" if each.group is not None and holds(each, "group") else "no"
-        print(f"{name}: group {group}, {count} of {len(each.levels)} subjects")
+    for one in findings(MODEL, obs, each.group, each.fits):
+        group = "yes" if one.group else "no"
+        print(f"{one.question}: group {group}, {len(one.holds)} of {one.levels} subjects")
     return parts["separate"]
 
 

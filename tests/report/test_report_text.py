@@ -106,23 +106,6 @@ def test_colours_have_contrast(page):
                 assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, paper)
 
 
-def test_findings():
-    from unnorm.report.findings import cardinal, central, short_steps
-
-    x = np.linspace(0, 500, 101)
-    seen = np.linspace(5, 450, 99)
-    assert central(x, -0.01 * x, seen, 1000)
-    assert not central(x, 0.01 * x, seen, 1000)
-    assert short_steps(x, -0.01 * x, seen, 1000)
-    assert short_steps(x, -((x - 60) ** 2) / 1e4, seen, 1000)
-    assert not short_steps(x, 0.01 * x, seen, 1000)
-    assert not short_steps(x, np.cos(x / 50), seen, 1000)
-    angle = np.linspace(-np.pi, np.pi, 181)
-    assert cardinal(angle, np.cos(4 * angle), angle, 1000)
-    assert not cardinal(angle, -np.cos(4 * angle), angle, 1000)
-    assert not cardinal(angle, np.cos(2 * angle), angle, 1000)  # left and right only
-
-
 def test_halves_are_whole_sequences():
     from unnorm.cli.held_out import halves
     from unnorm.data import transitions

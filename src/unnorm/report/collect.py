@@ -90,7 +90,7 @@ def sections(run: Run, about: About, step: Any = None) -> list[Section]:
 
 def _effects(run: Run, about: About) -> Section:
     pictures = figures.effects(run)
-    found = findings(run)
+    found = findings(run.model, run.obs, run.group, run.fits)
     tables = (_findings_table(run, found),) if found else ()
     if not pictures:
         text = "The model has no smooth effect of one or two numeric covariates to draw."

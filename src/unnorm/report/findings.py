@@ -1,81 +1,117 @@
-"""What the paper found, asked of these curves: for the group, and for how many levels each holds.
+"""What the paper found (Section 4.2), asked of fitted curves: for the group, and for how many levels each holds.
 
-Centrality: the effect of `dcenter` falls from the centre outwards (a line through it over the observed places falls,
-and it ends below where it begins). Distance: beyond its peak the effect of `step` falls, and the peak is short.
-Directions: the effect of `angle` is higher at each of the four cardinal directions than at the mean of the two
-diagonals beside it.
+The questions are asked of the estimated curves at observed values, those of all levels together:
+
+- Centrality decreasing: `dcenter` falls from third to third. The observed distances from the centre are cut into thirds
+  with equally many points; the mean effect over the inner third is above that over the middle one, and this above that
+  over the outer one. A subject who prefers a ring around the centre (the paper's "off-center bias") fails.
+- Distance decreasing beyond short range: `step` falls from third to third of the observed steps that are longer than
+  5 % of the window's diagonal (50 pixels of 800 × 600). Whether the shortest steps are frequent or rare is not asked.
+- Peaks at the four cardinal directions: `angle` is higher at each of 0, π/2, π, −π/2 than at both diagonals beside it,
+  so that there is a local maximum between any two neighbouring diagonals.
+
+Thirds rather than the curve's every wiggle: its first and last per cent are known from a handful of points. No
+tolerance, and no test: the bands in the figures say how well the curves are known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from .figures import corners, covariates_of
-from .run import GROUP, Run
+from ..data import Observations
+from ..errors import UnnormWarning
+from ..models import Additive
+from ..results import Fit
+from .figures import corners
 
-SHORT = 0.2  # of the window's diagonal: a peak of the distance effect within this is short
-TOLERANCE = 0.05  # of the curve's range: a rise smaller than this does not break a fall
+SHORT = 0.05  # of the window's diagonal
+MOST = 20_000  # observed values at which a curve is read
+CARDINAL = np.arange(-2, 2) * np.pi / 2
+
+Curve = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One question, the group's answer, and the levels for which it holds."""
+    """One question, the group's answer (None without a group), the levels for which it holds, and of how many."""
 
     question: str
+    label: str
     group: bool | None
     holds: tuple[str, ...]
     levels: int
 
 
-def findings(run: Run) -> list[Finding]:
-    """Answers for those of the three effects that the model has."""
+def findings(model: Additive, obs: Observations, group: Fit | None, fits: Mapping[str, Fit]) -> list[Finding]:
+    """Answers for those of the three effects that the model has; `group` is the one pooled fit where there are no
+    levels."""
     out = []
-    lower, upper = corners(run.model.domain)
+    first = group if group is not None else next(iter(fits.values()))
+    labels = () if first.smooths is None else first.smooths.model_labels
+    lower, upper = corners(model.domain)
     diagonal = float(np.hypot(*(upper - lower)))
-    seen = run.model.covariates(run.obs)
-    for label in run.labels:
-        names = covariates_of(run, label)
-        if len(names) != 1 or names[0] not in _QUESTIONS:
+    some = obs.take(np.unique(np.linspace(0, obs.n - 1, min(obs.n, MOST)).astype(int)))
+    for label in labels:
+        assert first.smooths is not None
+        names = first.smooths.term(label).covariates
+        if len(names) != 1 or names[0] not in QUESTIONS:
             continue
-        question, test = _QUESTIONS[names[0]]
-        observed = np.quantile(seen.values(names, run.obs)[names[0]], np.linspace(0.01, 0.99, 99))
-        answers = {}
-        for which in run.everything:
-            table = run.effect(label, which)
-            answers[which] = test(np.asarray(table[names[0]], dtype=float), table["estimate"], observed, diagonal)
-        levels = tuple(which for which in run.fits if answers[which])
-        out.append(Finding(question, answers.get(GROUP), levels, len(run.fits)))
+        question, test = QUESTIONS[names[0]]
+        observed = np.sort(model.covariates(some).values(names, some)[names[0]])
+        holds = tuple(level for level, fit in fits.items() if test(curve(fit, label, names[0]), observed, diagonal))
+        answer = None if group is None else test(curve(group, label, names[0]), observed, diagonal)
+        out.append(Finding(question, label, answer, holds, len(fits)))
     return out
 
 
-def central(x: np.ndarray, f: np.ndarray, observed: np.ndarray, diagonal: float) -> bool:
-    at = np.interp(observed, x, f)
-    return bool(np.polyfit(observed, at, 1)[0] < 0 and at[-1] < at[0])
+def curve(fit: Fit, label: str, name: str) -> Curve:
+    """One term's estimate as a function; beyond a level's own data it is extrapolated."""
+    part = fit.smooths
+    assert part is not None
+
+    def f(x: np.ndarray) -> np.ndarray:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnnormWarning)
+            return part.effect(label, {name: x})["estimate"]
+
+    return f
 
 
-def short_steps(x: np.ndarray, f: np.ndarray, observed: np.ndarray, diagonal: float) -> bool:
-    """Falls beyond a short peak, over the observed steps (1 % to 99 %)."""
-    at = np.interp(observed, x, f)
-    peak = int(np.argmax(at))
-    after = at[peak:]
-    rise = float(np.max(after - np.minimum.accumulate(after)))
-    return bool(observed[peak] <= SHORT * diagonal and rise <= TOLERANCE * np.ptp(at) and after[-1] < after[0])
+def falls(f: Curve, observed: np.ndarray) -> bool:
+    """Whether the mean of f falls from each third of the sorted values to the next."""
+    if observed.size < 3:
+        return False
+    inner, middle, outer = (float(np.mean(part)) for part in np.array_split(f(observed), 3))
+    return inner > middle > outer
 
 
-def cardinal(x: np.ndarray, f: np.ndarray, observed: np.ndarray, diagonal: float) -> bool:
-    def at(angle: float) -> float:
-        return float(np.interp(np.pi - (np.pi - angle) % (2 * np.pi), x, f))
-
-    quarter = np.pi / 2
-    return all(at(c) > 0.5 * (at(c - quarter / 2) + at(c + quarter / 2)) for c in (0.0, quarter, np.pi, -quarter))
+def central(f: Curve, observed: np.ndarray, diagonal: float) -> bool:
+    return falls(f, observed)
 
 
-Test = Callable[[np.ndarray, np.ndarray, np.ndarray, float], bool]
-_QUESTIONS: dict[str, tuple[str, Test]] = {
-    "dcenter": ("Central places are preferred (the effect of dcenter falls outwards)", central),
-    "step": ("Short steps are preferred (the effect of step falls beyond a short peak)", short_steps),
-    "angle": ("Cardinal directions are preferred (each above the diagonals beside it)", cardinal),
+def near(f: Curve, observed: np.ndarray, diagonal: float) -> bool:
+    return falls(f, observed[observed > SHORT * diagonal])
+
+
+def cardinal(f: Curve, observed: np.ndarray, diagonal: float) -> bool:
+    left, at, right = (f(wrapped(CARDINAL + turn)) for turn in (np.pi / 4, 0.0, -np.pi / 4))
+    return bool(np.all(at > np.maximum(left, right)))
+
+
+def wrapped(angle: np.ndarray) -> np.ndarray:
+    """In [−π, π)."""
+    return np.mod(angle + np.pi, 2 * np.pi) - np.pi
+
+
+QUESTIONS: dict[str, tuple[str, Callable[[Curve, np.ndarray, float], bool]]] = {
+    "dcenter": (
+        "Centrality: the effect of dcenter falls from each third of the observed distances to the next",
+        central,
+    ),
+    "step": ("Distance: beyond short range (5 % of the diagonal), the effect of step falls from third to third", near),
+    "angle": ("Directions: each of the four cardinal directions is above both diagonals beside it", cardinal),
 }
