@@ -133,6 +133,30 @@ def test_the_plain_mean_is_the_mean(each):
     np.testing.assert_allclose(mean["se"] ** 2, np.sum([one["se"] ** 2 for one in own], axis=0) / 16)
 
 
+def test_an_effect_averages_to_zero_where_it_is_centred(obs, each):
+    own = obs.take(obs.group["subject"] == 3)
+    step = MODEL.covariates(own).values(("step",), own)["step"]
+    there = each.effect("s(step)", "3", {"step": step}, centre="observations")
+    assert np.mean(there["estimate"]) == pytest.approx(0.0, abs=1e-10)
+    rows = each.fits["3"].smooths.gam.columns["step"]
+    assert np.mean(each.effect("s(step)", "3", {"step": rows})["estimate"]) == pytest.approx(0.0, abs=1e-4)
+    plain = each.effect("s(step)", "3", {"step": step})
+    shift = plain["estimate"] - there["estimate"]
+    np.testing.assert_allclose(shift, shift[0])  # a constant
+    assert shift[0] > 0.1  # people look near where they are
+    assert not np.allclose(plain["se"], there["se"])
+    part = each.fits["3"].smooths
+    at = part.slices["s(step)"]
+    C = part.term("s(step)").design({"step": step})
+    C = C - C.mean(axis=0)
+    np.testing.assert_allclose(there["se"] ** 2, np.diag(C @ part.errors.total[at, at] @ C.T))
+    mean = each.effect("s(step)", "mean", centre="observations")["estimate"]
+    levels = [each.effect("s(step)", level, centre="observations")["estimate"] for level in each.levels]
+    np.testing.assert_allclose(mean, np.mean(levels, axis=0))
+    with pytest.raises(InputError, match="centre must be one of 'rows', 'observations'"):
+        each.effect("s(step)", centre="middle")
+
+
 def test_effects_are_one_long_table(each):
     table = each.effects()
     assert list(table)[:2] == ["by", "term"]

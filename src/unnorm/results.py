@@ -14,7 +14,7 @@ from ._numerics import Rng, floats
 from ._version import __version__
 from .data import Kind, Observations
 from .density import Density, density_of
-from .errors import InputError, listing
+from .errors import InputError, listing, unknown
 from .models.base import Model, Unnormalised
 from .objectives.evidence import Later
 from .objectives.sandwich import ErrorParts
@@ -190,17 +190,32 @@ class Fit:
         """Effective degrees of freedom of each smooth term."""
         return dict(self._need_smooths().edf)
 
-    def effect(self, label: str, at: Any = None, level: float = 0.95) -> Any:
+    def effect(self, label: str, at: Any = None, level: float = 0.95, centre: str = "rows") -> Any:
         """One term's effect as a table: its covariates, estimate, se, se_sampling, se_reference, lower, upper.
+
+        An effect is known up to a constant, which the normaliser absorbs; `centre` fixes it, and the band with it.
 
         Args:
             label: as in `edf`, e.g. "s(angle)".
             at: a table of covariate values (or an array where there is one); default an even grid over the data.
             level: of the pointwise band.
+            centre: where the effect averages to zero: over all "rows" that were fitted, which with k reference points
+                for each observation are mostly reference points (mgcv's convention); or over the "observations".
         """
         from ._frames import to_native
 
-        return to_native(self._need_smooths().effect(label, at, level), self.backend)
+        return to_native(self._effect(label, at, level, centre), self.backend)
+
+    def _effect(self, label: str, at: Any, level: float, centre: str) -> dict[str, np.ndarray]:
+        part = self._need_smooths()
+        if centre == "rows":
+            return part.effect(label, at, level)
+        if centre != "observations":
+            raise InputError(unknown("centre", centre, ("rows", "observations")))
+        if self.model is None or self.obs is None:
+            raise InputError("A loaded fit has no observations to centre over: centre='rows', or fit again.")
+        names = part.term(label).covariates
+        return part.effect(label, at, level, self.model.covariates(self.obs).values(names, self.obs))
 
     def _need_smooths(self) -> SmoothPart:
         if self.smooths is None:
@@ -355,8 +370,8 @@ class Fit:
         from scipy.special import chdtrc
 
         df = len(self.names) - len(smaller.names)
-        unknown = [name for name in smaller.names if name not in self.names]
-        if df < 1 or unknown:
+        new = [name for name in smaller.names if name not in self.names]
+        if df < 1 or new:
             raise InputError(
                 "likelihood_ratio needs a smaller model whose parameters are all in this one; "
                 f"this one has {listing(self.names)}, the other {listing(smaller.names)}."

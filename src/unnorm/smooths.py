@@ -49,11 +49,19 @@ class SmoothPart:
                 return term
         raise InputError(unknown("label", label, [term.label for term in self.terms]))
 
-    def effect(self, label: str, at: Any = None, level: float = 0.95) -> dict[str, np.ndarray]:
-        """Columns: the covariates, estimate, se, se_sampling, se_reference, lower, upper."""
+    def effect(
+        self, label: str, at: Any = None, level: float = 0.95, zero: Columns | None = None
+    ) -> dict[str, np.ndarray]:
+        """Columns: the covariates, estimate, se, se_sampling, se_reference, lower, upper.
+
+        `zero`: rows over which the effect averages to zero; default those fitted, data and reference points alike.
+        """
         term = self.term(label)
         points = dict(self.grids[term.label]) if at is None else gam_effects.read_at(term, at)
         C = gam_effects.design(term, points)
+        if zero is not None:
+            own = {name: np.asarray(zero[name]) for name in gam_effects.coordinates(term)}
+            C = C - gam_effects.design(term, own).mean(axis=0)
         span = self.slices[term.label]
         z = normal_quantile(level)
         estimate = C @ self.beta[span]

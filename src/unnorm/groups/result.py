@@ -71,7 +71,7 @@ class FitGroup:
             raise InputError(f"Level {which!r} of {self.by!r} could not be fitted: {self.failures[which]}")
         raise InputError(unknown("which", which, [GROUP, MEAN, *self.fits]))
 
-    def effect(self, label: str, which: str = GROUP, at: Any = None, level: float = 0.95) -> Any:
+    def effect(self, label: str, which: str = GROUP, at: Any = None, level: float = 0.95, centre: str = "rows") -> Any:
         """One term's effect as a table: its covariates, estimate, se, se_sampling, se_reference, lower, upper.
 
         Args:
@@ -80,20 +80,24 @@ class FitGroup:
                 its bands are too narrow: smoothing bias does not average out), or a level.
             at: covariate values; default the common grid.
             level: of the pointwise band.
+            centre: where each curve averages to zero: over all "rows" fitted (mostly reference points) or over the
+                "observations"; a level's over its own, the group's over all.
         """
-        return to_native(self._effect(label, str(which), at, level), self.backend)
+        return to_native(self._effect(label, str(which), at, level, centre), self.backend)
 
-    def _effect(self, label: str, which: str, at: Any = None, level: float = 0.95) -> dict[str, np.ndarray]:
+    def _effect(
+        self, label: str, which: str, at: Any = None, level: float = 0.95, centre: str = "rows"
+    ) -> dict[str, np.ndarray]:
         label = label.replace(" ", "")
         if label not in self.labels:
             raise InputError(unknown("label", label, self.labels))
         if which == MEAN and MEAN not in self.fits:
-            return self._mean(label, at, level)
-        return _quietly(_part(self[which]), label, self.grids[label] if at is None else at, level)
+            return self._mean(label, at, level, centre)
+        return _quietly(self[which], label, self.grids[label] if at is None else at, level, centre)
 
-    def _mean(self, label: str, at: Any, level: float) -> dict[str, np.ndarray]:
+    def _mean(self, label: str, at: Any, level: float, centre: str) -> dict[str, np.ndarray]:
         where = self.grids[label] if at is None else at
-        each = [_quietly(_part(one), label, where, level) for one in self.fits.values()]
+        each = [_quietly(one, label, where, level, centre) for one in self.fits.values()]
         covariates = [name for name in each[0] if name not in _NUMBERS]
         out = {name: each[0][name] for name in covariates}
         out["estimate"] = np.mean([one["estimate"] for one in each], axis=0)
@@ -249,11 +253,11 @@ def _part(fit: Fit) -> SmoothPart:
     return fit.smooths
 
 
-def _quietly(part: SmoothPart, label: str, at: Any, level: float) -> dict[str, np.ndarray]:
+def _quietly(fit: Fit, label: str, at: Any, level: float, centre: str) -> dict[str, np.ndarray]:
     """The effect on a grid that may reach beyond this level's data: an extrapolation, which shows in its band."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)
-        return part.effect(label, at, level)
+        return fit._effect(label, at, level, centre)
 
 
 def _row(part: SmoothPart, label: str) -> tuple[float, float] | None:

@@ -95,7 +95,11 @@ def _effects(run: Run, about: About) -> Section:
     if not pictures:
         text = "The model has no smooth effect of one or two numeric covariates to draw."
     else:
-        text = f"Effects on the log density, with {100 * run.level:g} % pointwise bands."
+        text = (
+            f"Effects on the log density, with {100 * run.level:g} % pointwise bands. Each averages to zero over all "
+            "fitted rows, most of which are reference points: differences along a curve mean something, its level does "
+            "not (it belongs to the normalising constants)."
+        )
         if run.fits:
             text += f" Grey: each {run.by}."
         if run.fits and run.group is not None:
