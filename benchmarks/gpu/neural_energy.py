@@ -1,7 +1,7 @@
 """Time per step of a neural energy with 10⁶ reference points a step, and what share of the card's peak it reaches.
 
-    PYTHONPATH=src python benchmarks/gpu/neural_energy.py                      # on a GPU: 10⁶ points, width 128,
-    float32 PYTHONPATH=src python benchmarks/gpu/neural_energy.py --points 20000       # on a CPU
+    PYTHONPATH=src python benchmarks/gpu/neural_energy.py                        # on a GPU: 10⁶ points, width 128
+    PYTHONPATH=src python benchmarks/gpu/neural_energy.py --points 20000         # on a CPU
 
 needs jax, optax, numpy and scipy; prints JSON. One step: a minibatch of data, fresh reference points drawn on the
 device, the logistic loss of a network with two hidden layers, its gradient, and an Adam update. FLOPs are counted by
@@ -23,8 +23,9 @@ import optax
 
 import unnorm as un
 from unnorm.references import IID, Uniform
-from unnorm.stochastic.estimator import estimator, precision
-from unnorm.stochastic.loop import compiled_block
+from unnorm.stochastic.estimator import estimator
+from unnorm.stochastic.loop import block
+from unnorm.stochastic.step import compiled, precision
 
 # Data-sheet peaks, dense: float32 outside tensor cores, TF32 inside them, memory.
 PEAKS = {
@@ -92,17 +93,17 @@ def main() -> None:
     )
     optimiser = optax.adam(1e-3)
     with precision(arguments.dtype):
-        block = compiled_block(e, optimiser, False)
+        loop = compiled(block, (0, 1, 2))
         phi = jnp.asarray(e.start(np.random.default_rng(0)), dtype=arguments.dtype)
         state = optimiser.init(phi)
-        constants = jax.device_put(e.source.constants())
+        constants = e.device_constants
         key = jax.random.key(0)
         P = np.zeros((1, 1), dtype=arguments.dtype)
 
         def run(phi: Any, state: Any, first: int) -> Any:
             xs = e.source.block(0, first, steps)
             numbers = np.arange(first, first + steps, dtype=np.int32)
-            out = block(phi, state, P, e.device_data, constants, key, xs, numbers)
+            out = loop(e.step, optimiser, False, phi, state, P, e.device_data, constants, key, xs, numbers)
             jax.block_until_ready(out)
             return out
 
@@ -116,10 +117,11 @@ def main() -> None:
             times.append((time.perf_counter() - begin) / steps)
         one = jax.jit(
             lambda phi, data, constants, x: jax.value_and_grad(
-                lambda p: e.objective(p, data, e.source.draw(constants, key, x))[0]
+                lambda p: e.step.objective(p, data, e.step.draw(constants, key, x))[0]
             )(phi)
         )
-        lowered = one.lower(phi, e.device_data, constants, np.uint32(0)).compile()
+        x = jax.tree.map(lambda leaf: leaf[0], e.source.block(0, 0, 1))
+        lowered = one.lower(phi, e.device_data, constants, x).compile()
         cost = lowered.cost_analysis() or {}
         cost = cost[0] if isinstance(cost, list) else cost
     seconds = float(np.median(times))

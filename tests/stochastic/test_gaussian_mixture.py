@@ -39,9 +39,9 @@ def test_density_and_draws_agree(obs: un.Observations, far: bool) -> None:
         t = q.traceable(obs)
         u = np.random.default_rng(2).random((1, 500, 3))
         np.testing.assert_allclose(
-            np.asarray(t.from_unit(t.params, (), u))[0], q.from_unit(u[0], obs, at[:500]), atol=1e-9
+            np.asarray(t.law.from_unit(t.params, (), u))[0], q.from_unit(u[0], obs, at[:500]), atol=1e-9
         )
-        inside = np.asarray(t.log_density(t.params, (), y[None, :500]))[0]
+        inside = np.asarray(t.law.log_density(t.params, (), y[None, :500]))[0]
     np.testing.assert_allclose(inside, q.log_density(y[:500], obs, at[:500]), rtol=1e-9)
 
 

@@ -66,18 +66,7 @@ class SmoothProblem:
 
     def normaliser_columns(self, at: np.ndarray, obs: Observations | None = None) -> dict[str, np.ndarray]:
         """The covariates of χ at the contexts of observations `at`."""
-        terms = self.normaliser.terms
-        if terms is None:
-            return {}
-        obs = self.obs if obs is None else obs
-        known = self.model.covariates(obs)
-        wrong = [name for name in terms.columns if name in known and not known.context_only(name)]
-        if wrong:
-            raise TermError(
-                f"The normaliser χ(x) is a function of the context, and {listing(wrong)} depend on the outcome y. "
-                f"Use {listing([name for name in known.names if known.context_only(name)])}."
-            )
-        return known.values(terms.columns, obs, obs.outcome[at], at)
+        return context_columns(self.model, self.normaliser, self.obs if obs is None else obs, at)
 
     def predictor(self, rows: SmoothRows, theta: np.ndarray | None = None) -> tuple[Terms, LinearPart]:
         """Terms of f and χ together, with the columns and the offset on these rows."""
@@ -90,6 +79,23 @@ class SmoothProblem:
         terms = f.terms if self.normaliser.terms is None else f.terms + self.normaliser.terms
         offset = rows.offset if f.offset is None else rows.offset + f.offset
         return terms, LinearPart(terms, {**f.columns, **chi}, offset)
+
+
+def context_columns(
+    model: Unnormalised, normaliser: Normaliser, obs: Observations, at: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The covariates of a smooth χ at the contexts of observations `at`; those that depend on y are refused."""
+    terms = normaliser.terms
+    if terms is None:
+        return {}
+    known = model.covariates(obs)
+    wrong = [name for name in terms.columns if name in known and not known.context_only(name)]
+    if wrong:
+        raise TermError(
+            f"The normaliser χ(x) is a function of the context, and {listing(wrong)} depend on the outcome y. "
+            f"Use {listing([name for name in known.names if known.context_only(name)])}."
+        )
+    return known.values(terms.columns, obs, obs.outcome[at], at)
 
 
 def poisson_rows(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

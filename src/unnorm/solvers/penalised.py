@@ -10,6 +10,7 @@ which increases the Laplace REML criterion with H held fixed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -89,7 +90,7 @@ class PenalisedSolution:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class Piece:
     """One penalty in the coordinates of all coefficients."""
 
     span: slice
@@ -99,18 +100,20 @@ class _Piece:
     term: int
 
 
-def _pieces(terms: tuple[BuiltTerm, ...], sp: Any) -> list[_Piece]:
+def penalty_pieces(terms: tuple[BuiltTerm, ...], sp: Any) -> list[Piece]:
+    """The terms' penalties, each on its own span of the coefficients."""
     out, begin = [], 0
     for number, term in enumerate(terms):
         span = slice(begin, begin + term.size)
         for penalty, own in zip(term.penalties, term.fixed_sp):
             fixed = own if sp is None or penalty.label not in sp else float(sp[penalty.label])
-            out.append(_Piece(span, penalty.matrix, penalty.label, fixed, number))
+            out.append(Piece(span, penalty.matrix, penalty.label, fixed, number))
         begin = span.stop
     return out
 
 
-def _total(pieces: list[_Piece], lam: np.ndarray, size: int) -> np.ndarray:
+def total_penalty(pieces: Sequence[Piece], lam: np.ndarray, size: int) -> np.ndarray:
+    """S_λ = Σ_j λ_j S_j."""
     S = np.zeros((size, size))
     for piece, one in zip(pieces, lam):
         S[piece.span, piece.span] += one * piece.matrix
@@ -119,7 +122,7 @@ def _total(pieces: list[_Piece], lam: np.ndarray, size: int) -> np.ndarray:
 
 def solve_penalised(problem: Problem, basis: Basis, method: str, sp: Any, newton: Newton) -> PenalisedSolution:
     """The penalised maximum with λ by REML (or held fixed where `sp` gives every one)."""
-    pieces = _pieces(basis.terms, sp)
+    pieces = penalty_pieces(basis.terms, sp)
     free = np.array([piece.fixed is None for piece in pieces], dtype=bool)
     if method not in ("reml",) and free.any():
         raise CombinationError(
@@ -133,7 +136,7 @@ def solve_penalised(problem: Problem, basis: Basis, method: str, sp: Any, newton
     beta = np.zeros(size)
     path, H, V, reml = Path(beta, False, "not begun", 0), first.information, np.eye(size), np.inf
     for update in range(1, MOST_UPDATES + 1):
-        S = _total(pieces, lam, size)
+        S = total_penalty(pieces, lam, size)
         inner, path = newton.solve(PenalisedProblem(problem, S, beta))
         assert isinstance(inner, PenalisedProblem)
         problem, beta = inner.problem, path.theta
@@ -143,7 +146,7 @@ def solve_penalised(problem: Problem, basis: Basis, method: str, sp: Any, newton
         reml = _reml(d.value, beta, S, H, pieces, lam)
         if not free.any():
             break
-        new = _updated(pieces, lam, beta, V, basis.terms)
+        new = fellner_schall(pieces, lam, beta, V)
         move = np.max(np.abs(np.log(new[free]) - np.log(lam[free])), where=new[free] < LARGEST, initial=0.0)
         lam = np.where(free, new, lam)
         if move < 1e-3:  # of log λ: far below its own uncertainty
@@ -157,15 +160,11 @@ def solve_penalised(problem: Problem, basis: Basis, method: str, sp: Any, newton
     return PenalisedSolution(problem, path, lam, labels, H, V, edf, reml, _tests(basis.terms, beta, H, V, edf, edf1))
 
 
-def _updated(
-    pieces: list[_Piece], lam: np.ndarray, beta: np.ndarray, V: np.ndarray, terms: tuple[BuiltTerm, ...]
-) -> np.ndarray:
+def fellner_schall(pieces: Sequence[Piece], lam: np.ndarray, beta: np.ndarray, V: np.ndarray) -> np.ndarray:
     """One extended Fellner–Schall update of every λ."""
     out = lam.copy()
-    for number in range(len(terms)):
+    for number in {piece.term for piece in pieces}:
         mine = [j for j, piece in enumerate(pieces) if piece.term == number]
-        if not mine:
-            continue
         span = pieces[mine[0]].span
         total = sum(lam[j] * pieces[j].matrix for j in mine)
         inverse = np.linalg.pinv(total, rcond=1e-10, hermitian=True)
@@ -177,7 +176,7 @@ def _updated(
     return out
 
 
-def _reml(value: float, beta: np.ndarray, S: np.ndarray, H: np.ndarray, pieces: list[_Piece], lam: np.ndarray) -> float:
+def _reml(value: float, beta: np.ndarray, S: np.ndarray, H: np.ndarray, pieces: list[Piece], lam: np.ndarray) -> float:
     """−{ℓ_p + ½ log|S|₊ − ½ log|H + S| + ½ M₀ log 2π} (Wood 2011, eq. 4)."""
     eigenvalues = np.linalg.eigvalsh(S)
     positive = eigenvalues[eigenvalues > 1e-10 * max(eigenvalues.max(initial=0.0), 1e-300)]

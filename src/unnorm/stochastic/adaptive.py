@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..references.base import BoundReference, Reference, frozen
 from ..references.kernels import LOG_2PI, BoxNormal
 from ..references.space import refusal, space
-from .traceable import Traceable
+from .traceable import Law, Traceable
 
 if TYPE_CHECKING:
     from ..data import Observations
@@ -133,12 +133,7 @@ class BoundGaussianMixture(BoundReference):
 
     def traceable(self, obs: Observations) -> Traceable:
         """The same in JAX; all components are evaluated at once."""
-        import jax.numpy as jnp
-        from jax.scipy.special import logsumexp, ndtri
-
-        log_uniform = float(np.log(self.defensive) - self.domain.log_volume)
-        low, high = self.low, self.high
-        right, first, last = box_normal_tails(self.m, self.s, low, high)  # (C, d): once, not at every point
+        right, first, last = box_normal_tails(self.m, self.s, self.low, self.high)  # (C, d): once, not at every point
         log_norm = np.log1p(-self.defensive) + np.log(self.w) - np.sum(np.log(self.s) + np.log(last - first), axis=1)
         params = {
             "edges": self._edges,
@@ -147,26 +142,11 @@ class BoundGaussianMixture(BoundReference):
             "first": np.where(right, last, first),
             "span": np.where(right, first - last, last - first),
             "log_norm": log_norm - 0.5 * self.domain.dim * LOG_2PI,
+            "log_uniform": np.asarray(np.log(self.defensive) - self.domain.log_volume),
+            "low": self.low,
+            "high": self.high,
         }
-
-        def from_unit(p: Any, rows: Any, u: Any) -> Any:
-            which = jnp.searchsorted(p["edges"], u[..., 0], side="right")
-            c = jnp.maximum(which - 1, 0)
-            a, b = low.astype(u.dtype), high.astype(u.dtype)
-            v = jnp.clip(
-                p["first"][c] + p["span"][c] * u[..., 1:], jnp.finfo(u.dtype).tiny, 1.0 - jnp.finfo(u.dtype).epsneg
-            )
-            y = jnp.clip(p["m"][c] + p["s"][c] * ndtri(v), a, b)
-            return jnp.where((which == 0)[..., None], a + u[..., 1:] * (b - a), y)
-
-        def log_density(p: Any, rows: Any, y: Any) -> Any:
-            parts = [
-                p["log_norm"][c] - 0.5 * jnp.sum(((y - p["m"][c]) / p["s"][c]) ** 2, axis=-1)
-                for c in range(len(self.w))
-            ]
-            return logsumexp(jnp.stack([jnp.full(y.shape[:-1], log_uniform, dtype=y.dtype), *parts]), axis=0)
-
-        return Traceable(1 + self.domain.dim, params, (), from_unit, log_density)
+        return Traceable(1 + self.domain.dim, params, (), GaussianMixtureLaw())
 
     def refreshed(self, y: np.ndarray, w: np.ndarray, obs: Observations) -> BoundGaussianMixture:
         """EM from the present mixture on points y with weights w ∝ exp f/q and on the data, half each.
@@ -188,6 +168,33 @@ class BoundGaussianMixture(BoundReference):
         return (
             f"mixture of {len(self.w)} truncated normals and {100 * self.defensive:g} % uniform points; constants exact"
         )
+
+
+@final
+@dataclass(frozen=True)
+class GaussianMixtureLaw(Law):
+    """Truncated normals and uniform points; which component, and where the box lies in it, is in the numbers."""
+
+    def from_unit(self, params: Any, rows: Any, u: Any) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import ndtri
+
+        p, limit = params, jnp.finfo(u.dtype)
+        which = jnp.searchsorted(p["edges"], u[..., 0], side="right")
+        c = jnp.maximum(which - 1, 0)
+        v = jnp.clip(p["first"][c] + p["span"][c] * u[..., 1:], limit.tiny, 1.0 - limit.epsneg)
+        y = jnp.clip(p["m"][c] + p["s"][c] * ndtri(v), p["low"], p["high"])
+        return jnp.where((which == 0)[..., None], p["low"] + u[..., 1:] * (p["high"] - p["low"]), y)
+
+    def log_density(self, params: Any, rows: Any, y: Any) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import logsumexp
+
+        p = params
+        parts = [
+            p["log_norm"][c] - 0.5 * jnp.sum(((y - p["m"][c]) / p["s"][c]) ** 2, axis=-1) for c in range(len(p["m"]))
+        ]
+        return logsumexp(jnp.stack([jnp.broadcast_to(p["log_uniform"], y.shape[:-1]), *parts]), axis=0)
 
 
 def box_normal_tails(m: np.ndarray, s: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:

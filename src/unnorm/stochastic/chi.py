@@ -1,7 +1,7 @@
 """ν, (ν_t) and χ(x) as functions that JAX can trace: what stochastic estimation needs of a normaliser.
 
-A `Normaliser` is asked what it has, in this order: `chi(obs, arguments)` (networks), `design(obs)` (a linear basis, χ
-= Bβ), and `layout(obs)` (ν, ν_t or a fixed value), which every normaliser has.
+A `Normaliser` is asked what it has, in this order: `chi(obs, scalar)` (networks, bases of the user's own), `terms`
+(penalised smooths), and `layout(obs)` (ν, ν_t or a fixed value), which every normaliser has.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -16,20 +17,28 @@ import numpy as np
 from .._numerics import x64
 from ..data import Observations
 from ..errors import CombinationError, InputError, listing
-from ..models.base import context_arguments, positional
+from ..models.base import Model, context_arguments, positional
 from ..models.batching import rowwise, tree_leaves
 from ..normalisers import Layout, Normaliser
+from ..objectives.smooth import context_columns
+from ..solvers.penalised import Piece, penalty_pieces, total_penalty
+from ..terms.base import BuiltTerm
+
+
+class Curve(ABC):
+    """χ as a traceable function of its own flat parameters ("nu" in φ). It holds no arrays: equal ones compile once."""
+
+    @abstractmethod
+    def __call__(self, nu: Any, rows: Any) -> Any:
+        """(b,) values of χ for gathered rows."""
 
 
 class Chi(ABC):
-    """χ for every observation as a traceable function of its own flat parameters ("nu" in φ)."""
+    """χ for every observation: the curve, and the rows that it is evaluated on."""
 
     size: int
     rows: Any  # a tree of arrays with first axis n, gathered for each batch
-
-    @abstractmethod
-    def at(self, nu: Any, rows: Any) -> Any:
-        """(b,) values of χ for gathered rows."""
+    curve: Curve
 
     @abstractmethod
     def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -49,6 +58,15 @@ class Chi(ABC):
         return 0.0
 
     @property
+    def penalties(self) -> tuple[Piece, ...]:
+        """½ λ_j βᵀ S_j β on the parameters; none where χ is not a penalised smooth."""
+        return ()
+
+    def penalty(self, lam: np.ndarray) -> np.ndarray:
+        """(q, q) S_λ = Σ_j λ_j S_j."""
+        return total_penalty(self.penalties, lam, self.size)
+
+    @property
     def shared(self) -> bool:
         """Whether χ is one number for all, so that IID data can share their reference points."""
         return False
@@ -59,10 +77,30 @@ class Chi(ABC):
 
 @final
 @dataclass(frozen=True)
+class Constants(Curve):
+    """ν, (ν_t) or a fixed value."""
+
+    size: int
+    fixed: float | None
+
+    def __call__(self, nu: Any, rows: Any) -> Any:
+        import jax.numpy as jnp
+
+        if self.fixed is not None:
+            return jnp.full(rows.shape, self.fixed, dtype=nu.dtype)
+        return jnp.broadcast_to(nu[0], rows.shape) if self.size == 1 else nu[rows]
+
+
+@final
+@dataclass(frozen=True)
 class LayoutChi(Chi):
     """ν, (ν_t) or a fixed value."""
 
     layout: Layout
+
+    @property
+    def curve(self) -> Curve:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Constants(self.layout.size, self.layout.fixed)
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -71,13 +109,6 @@ class LayoutChi(Chi):
     @property
     def rows(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.layout.of.astype(np.int32)
-
-    def at(self, nu: Any, rows: Any) -> Any:
-        import jax.numpy as jnp
-
-        if self.layout.fixed is not None:
-            return jnp.full(rows.shape, self.layout.fixed, dtype=float)
-        return jnp.broadcast_to(nu[0], rows.shape) if self.layout.size == 1 else nu[rows]
 
     def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
         of, size = self.layout.of[at], max(self.layout.size, 1)
@@ -101,10 +132,23 @@ class LayoutChi(Chi):
 
 @final
 @dataclass(frozen=True)
+class Linear(Curve):
+    """χ(x_t) = B_tᵀ β."""
+
+    def __call__(self, nu: Any, rows: Any) -> Any:
+        return rows @ nu
+
+
+@final
+@dataclass(frozen=True)
 class LinearChi(Chi):
     """χ(x_t) = B_tᵀ β."""
 
     design: np.ndarray  # (n, q)
+
+    @property
+    def curve(self) -> Curve:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Linear()
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -113,9 +157,6 @@ class LinearChi(Chi):
     @property
     def rows(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.design
-
-    def at(self, nu: Any, rows: Any) -> Any:
-        return rows @ nu
 
     def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
         return np.linalg.lstsq(self.design[at], target, rcond=1e-10)[0]
@@ -129,10 +170,23 @@ class LinearChi(Chi):
 
 @final
 @dataclass(frozen=True)
-class NetworkChi(Chi):
-    """χ(x) = b + g_β(z), z the standardised context; the free constant b makes the start right."""
+class Shifted(Curve):
+    """χ(x) = b + g_β(z); the free constant b makes the start right."""
 
     function: Callable[[Any, Any], Any]  # (flat β, one row of z) → scalar
+
+    def __call__(self, nu: Any, rows: Any) -> Any:
+        import jax
+
+        return nu[0] + jax.vmap(self.function, in_axes=(None, 0))(nu[1:], rows)
+
+
+@final
+@dataclass(frozen=True)
+class NetworkChi(Chi):
+    """χ(x) = b + g_β(z), z the standardised context."""
+
+    function: Callable[[Any, Any], Any]
     z: np.ndarray  # (n, c)
     beta0: np.ndarray
 
@@ -144,28 +198,72 @@ class NetworkChi(Chi):
     def rows(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.z
 
-    def at(self, nu: Any, rows: Any) -> Any:
-        import jax
-
-        return nu[0] + jax.vmap(self.function, in_axes=(None, 0))(nu[1:], rows)
+    @property
+    def curve(self) -> Curve:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Shifted(self.function)
 
     def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
         with x64():
-            now = np.asarray(self.at(np.concatenate([[0.0], self.beta0]), self.z[at]))
+            now = np.asarray(self.curve(np.concatenate([[0.0], self.beta0]), self.z[at]))
         return np.concatenate([[float(np.mean(target - now))], self.beta0])
 
     def take(self, at: np.ndarray) -> Chi:
         return replace(self, z=self.z[at])
 
 
-def chi_of(normaliser: Normaliser, obs: Observations, scalar: bool) -> Chi:
+@final
+@dataclass(frozen=True)
+class SmoothChi(Chi):
+    """χ(x_t) = β₀ + Σ_j s_j(x_t), penalised: B_tᵀ β with ½ λ_j βᵀ S_j β (eq. 2.7)."""
+
+    design: np.ndarray  # (n, q), a column of ones first
+    terms: tuple[BuiltTerm, ...]
+
+    @property
+    def curve(self) -> Curve:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Linear()
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.design.shape[1]
+
+    @property
+    def rows(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.design
+
+    @property
+    def penalties(self) -> tuple[Piece, ...]:
+        return tuple(
+            replace(p, span=slice(p.span.start + 1, p.span.stop + 1)) for p in penalty_pieces(self.terms, None)
+        )
+
+    def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
+        B = self.design[at]
+        ridge = 1e-6 * len(B) * np.eye(self.size)  # few rows may not see every coefficient
+        return np.linalg.solve(B.T @ B + ridge, B.T @ target)
+
+    def take(self, at: np.ndarray) -> Chi:
+        return replace(self, design=self.design[at])
+
+    def total(self, weight: np.ndarray) -> np.ndarray | None:
+        return weight @ self.design
+
+    def names(self) -> tuple[str, ...]:
+        return ("nu", *(name for term in self.terms for name in term.coefficient_names))
+
+
+def chi_of(normaliser: Normaliser, obs: Observations, model: Model) -> Chi:
     """The normaliser as a traceable χ for these observations."""
     chi = getattr(normaliser, "chi", None)
     if chi is not None:
-        return chi(obs, scalar)
-    design = getattr(normaliser, "design", None)
-    if design is not None:
-        return LinearChi(np.asarray(design(obs), dtype=np.float64))
+        return chi(obs, model.domain.scalar)
+    if normaliser.terms is not None:
+        columns = context_columns(model, normaliser, obs, np.arange(obs.n))
+        known = model.covariates(obs)
+        periods = {name: known.period(name) for name in columns if known.period(name)}
+        terms = tuple(normaliser.terms.build(columns, knots=normaliser.knots, periods=periods, intercept=True))
+        parts = [term.design({name: columns[name] for name in term.covariates}) for term in terms]
+        return SmoothChi(np.column_stack([np.ones(obs.n), *parts]), terms)
     return LayoutChi(normaliser.layout(obs))
 
 
@@ -201,22 +299,25 @@ class Features(Normaliser):
     def __post_init__(self) -> None:
         positional(self.function, "The function of Features", 1, 2)
 
-    def design(self, obs: Observations, scalar: bool | None = None) -> np.ndarray:
-        """(n, q) values b(x_t)."""
+    @cached_property
+    def _rows(self) -> Callable[..., Any]:
+        """b at many contexts, compiled once."""
         import jax
         import jax.numpy as jnp
-
-        arguments = _contexts(obs, obs.dim == 1 if scalar is None else scalar, "Features")
-        arguments = arguments[: positional(self.function, "The function of Features", 1, 2)]
 
         def one(_: Any, *x: Any) -> Any:
             values = self.function(*x)
             values = values if isinstance(values, tuple | list) else [values]
             return jnp.concatenate([jnp.atleast_1d(jnp.asarray(value, dtype=float)) for value in values])
 
+        return jax.jit(lambda y, args: jax.vmap(one)(y, *args))
+
+    def design(self, obs: Observations, scalar: bool | None = None) -> np.ndarray:
+        """(n, q) values b(x_t)."""
+        arguments = _contexts(obs, obs.dim == 1 if scalar is None else scalar, "Features")
+        arguments = arguments[: positional(self.function, "The function of Features", 1, 2)]
         with x64():
-            rows = jax.jit(lambda y, args: jax.vmap(one)(y, *args))
-            B = rowwise(rows, obs.outcome, arguments, 1024)
+            B = rowwise(self._rows, obs.outcome, arguments, 1024)
         if not np.isfinite(B).all():
             raise InputError("The function of Features is not finite at some contexts; it must be finite at all.")
         return B
@@ -256,29 +357,39 @@ class Network(Normaliser):
     function: Callable[[Any, Any], Any] | None = None
 
     def chi(self, obs: Observations, scalar: bool) -> Chi:
-        from ..domains import Interval
-        from ..models.energy import Energy
-
         arguments = _contexts(obs, scalar, "Network")
         columns = np.column_stack([leaf.reshape(obs.n, -1) for leaf in tree_leaves(arguments)])
         spread = columns.std(axis=0)
         z = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+        return NetworkChi(self._call, z, self._flat.start)
+
+    @cached_property
+    def _flat(self) -> Any:
+        """The flattening of a tree of parameters."""
+        from ..domains import Interval
+        from ..models.energy import Energy
+
+        return Energy(lambda beta, y: 0.0, self.module, Interval(0, 1))
+
+    @cached_property
+    def _call(self) -> Callable[[Any, Any], Any]:
+        """g of flat parameters: one function for every fit, so that it is compiled once."""
         call = self.function if self.function is not None else (lambda module, z: module(z))
         if self.function is None and not callable(self.module):
             raise InputError(
                 "Network(module) needs a module that can be called on a vector; else pass function=g(params, z)."
             )
-        flat = Energy(lambda beta, y: 0.0, self.module, Interval(0, 1))  # flattening of a tree of parameters
+        unravel = self._flat.unravel
 
         def one(beta: Any, row: Any) -> Any:
             import jax.numpy as jnp
 
-            value = jnp.asarray(call(flat.unravel(beta), row), dtype=float)
+            value = jnp.asarray(call(unravel(beta), row), dtype=float)
             if value.size != 1:
                 raise InputError(f"χ(x) must be one number; the network returned shape {value.shape}.")
             return value.reshape(())
 
-        return NetworkChi(one, z, flat.start)
+        return one
 
     def layout(self, obs: Observations) -> Layout:
         raise CombinationError(

@@ -1,50 +1,37 @@
-"""𝓜̂(φ), φ = (θ, ν): an unbiased estimate of the objective, whose gradient is unbiased too (Section 3.1 of the paper).
-
-    𝓜̂ = Σ_i a_i {f_θ(y_i|x_i) + χ(x_i)} − Σ_i a_i (1/k) Σ_j exp{f_θ(r_ij|x_i) + χ(x_i) − log q(r_ij|x_i)}
-
-over a batch with weights a_i (E Σ_i a_i g_i = Σ_t w_t g_t) and fresh points r_ij ~ q(·|x_i); IID data share their
-points. Where f and χ
-are linear in their parameters the first sum is known for the whole data set at no cost: an exact control variate. The
-logistic and ranking losses are estimated in the same way.
-"""
+"""A stochastic problem put together: a `Step` with the arrays that it works on, the data in order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, final
+from typing import Any, final, get_args
 
 import numpy as np
 
-from .. import losses
 from .._numerics import x64
 from ..data import Observations
 from ..errors import CombinationError, InputError, OutsideError, unknown
 from ..models.base import Model, context_arguments
-from ..normalisers import Normaliser
+from ..normalisers import Layout, Normaliser
 from ..references.base import BoundReference, Reference
 from ..references.points import PointScheme
-from .chi import Chi, chi_of
+from .chi import Chi, LayoutChi, chi_of
 from .priors import Priors, priors
-from .sources import Batch, Plan, Sampling, Source, ordered, plan, source
+from .sources import Plan, Sampling, Source, ordered, plan, source
+from .step import (
+    CANCELLING,
+    Dtype,
+    LossName,
+    Step,
+    compiled,
+    gradients,
+    mean_hessian,
+    precision,
+    prior_hessian,
+    values,
+)
 
-LossName = Literal["poisson", "ncd", "ranking"]
-Dtype = Literal["float64", "float32"]
-
-
-@contextmanager
-def precision(dtype: Dtype) -> Iterator[None]:
-    """JAX in float64, or in float32, inside the block only."""
-    import jax
-
-    if dtype == "float64":
-        with x64():
-            yield
-    else:
-        with jax.enable_x64(False):
-            yield
+MOST_NUMBERS = 2**23  # drawn ahead on the host at one time: 64 MB
 
 
 @final
@@ -79,80 +66,12 @@ class Estimator:
     def names(self) -> tuple[str, ...]:
         return (*self.model.names, *self.chi.names())
 
-    # --- 𝓜̂, traceable ------------------------------------------------------------------------------------------------
+    @cached_property
+    def step(self) -> Step:
+        """What a step computes, apart from the arrays."""
+        return Step(self.model, self.loss, self.plan, self.chi.curve, self.prior, self.source.draw)
 
-    def f_data(self, theta: Any, data: Any, index: Any) -> Any:
-        import jax
-
-        arguments = jax.tree.map(lambda leaf: leaf[index], data["arguments"])
-        return jax.vmap(lambda y, *a: self.model.one(theta, y, *a))(data["y"][index], *arguments)
-
-    def f_reference(self, theta: Any, data: Any, index: Any, y: Any) -> Any:
-        """(r, k)."""
-        import jax
-
-        arguments = () if self.plan.shared else jax.tree.map(lambda leaf: leaf[index], data["arguments"])
-        return jax.vmap(lambda row, *a: jax.vmap(lambda y: self.model.one(theta, y, *a))(row))(y, *arguments)
-
-    def likelihood(self, phi: Any, data: Any, batch: Batch) -> tuple[Any, dict[str, Any]]:
-        """The estimate of the objective, without the prior, and what the diagnostics need."""
-        import jax
-        import jax.numpy as jnp
-
-        theta, nu = phi[: self.p], phi[self.p :]
-        i = batch.index
-        a = batch.scale * data["weight"][i]
-        f_ref = self.f_reference(theta, data, i, batch.y)
-        shared = self.plan.shared
-        if self.loss == "ranking":
-            f = self.f_data(theta, data, i)
-            value = -losses.ranking(f, f_ref, data["log_q"][i], batch.log_q, weights=a, reduction="sum")
-            return value, self._health(jax.lax.stop_gradient(f_ref - batch.log_q), None)
-        chi = self.chi.at(nu, jax.tree.map(lambda leaf: leaf[i], data["chi"]))
-        chi_ref = (chi[:1] + data["shared_offset"] if shared else chi + data["offset"][i])[:, None]
-        chi = chi + data["offset"][i]
-        eta = f_ref + chi_ref - batch.log_q
-        if self.loss == "ncd":
-            f = self.f_data(theta, data, i)
-            v = jnp.full(eta.shape, self.W / self.plan.b) if shared else jnp.broadcast_to(a[:, None], eta.shape)
-            value = -losses.ncd(
-                f,
-                f_ref.ravel() if shared else f_ref,
-                data["log_q"][i],
-                batch.log_q.ravel() if shared else batch.log_q,
-                nu=chi,
-                nu_reference=chi_ref[0] if shared else chi_ref,
-                log_ratio=-float(np.log(self.plan.references)),
-                weights=a,
-                reference_weights=v.ravel() if shared else v,
-                reduction="sum",
-            )
-            mass = jnp.mean(jnp.exp(eta), axis=1)
-            return value, self._health(jax.lax.stop_gradient(eta), jnp.mean(mass) if shared else a @ mass / jnp.sum(a))
-        mass = jnp.mean(jnp.exp(eta), axis=1)  # (r,): e^{χ} Ẑ
-        integral = self.W * mass[0] if shared else a @ mass
-        known = "theta_total" in data
-        value = data["theta_total"] @ theta if known else a @ self.f_data(theta, data, i)
-        value = value + (data["nu_total"] @ nu + data["constant"] if "nu_total" in data else a @ chi)
-        return value - integral, self._health(jax.lax.stop_gradient(eta), integral / self.W)
-
-    def _health(self, eta: Any, mass: Any) -> dict[str, Any]:
-        """∫ exp(f + ν), which tends to 1, and the effective share of the reference points (Kong 1992)."""
-        import jax.numpy as jnp
-
-        w = jnp.exp(eta - jnp.max(eta, axis=1, keepdims=True))
-        share = jnp.sum(w, axis=1) ** 2 / (jnp.sum(w**2, axis=1) * eta.shape[1])
-        return {"mass": jnp.asarray(jnp.nan if mass is None else mass, dtype=eta.dtype), "ess": jnp.mean(share)}
-
-    def log_prior(self, phi: Any) -> Any:
-        return self.prior.log_density({"theta": phi[: self.p], "nu": phi[self.p :]})
-
-    def objective(self, phi: Any, data: Any, batch: Batch) -> tuple[Any, dict[str, Any]]:
-        """𝓜̂ + log π."""
-        value, health = self.likelihood(phi, data, batch)
-        return value + self.log_prior(phi), health
-
-    # --- drawing and evaluating many steps ---------------------------------------------------------------------------
+    # --- evaluating many steps -------------------------------------------------------------------------------------
 
     @cached_property
     def device_data(self) -> Any:
@@ -163,59 +82,57 @@ class Estimator:
             return jax.device_put(self.data)
 
     @cached_property
-    def compiled(self) -> dict[Any, Any]:
-        """Compiled loops of this estimator, so that a second run has nothing left to compile."""
-        return {}
-
-    @cached_property
-    def _many(self) -> dict[str, Any]:
-        """Compiled: values, gradients and Hessians over many independent steps."""
+    def device_constants(self) -> Any:
         import jax
 
-        def value(phi: Any, data: Any, constants: Any, key: Any, x: Any) -> Any:
-            return self.likelihood(phi, data, self.source.draw(constants, key, x))
+        with precision(self.dtype):
+            return jax.device_put(self.source.constants())
 
-        def gradient(phi: Any, data: Any, constants: Any, key: Any, x: Any) -> Any:
-            (v, health), g = jax.value_and_grad(value, has_aux=True)(phi, data, constants, key, x)
-            return v, g, health
-
-        def hessian(phi: Any, data: Any, constants: Any, key: Any, x: Any) -> Any:
-            return jax.hessian(lambda th: value(th, data, constants, key, x)[0])(phi)
-
-        def mapped(one: Any) -> Any:
-            return jax.jit(lambda phi, data, c, key, xs: jax.lax.map(lambda x: one(phi, data, c, key, x), xs))
-
-        def mean_hessian(phi: Any, data: Any, c: Any, key: Any, xs: Any) -> Any:
-            def add(total: Any, x: Any) -> Any:
-                return total + hessian(phi, data, c, key, x), None
-
-            zero = jax.numpy.zeros((self.size, self.size), dtype=phi.dtype)
-            return jax.lax.scan(add, zero, xs)[0] / len(jax.tree.leaves(xs)[0])
-
-        return {"gradient": mapped(gradient), "hessian": jax.jit(mean_hessian)}
-
-    def _arguments(self, phi: np.ndarray, seed: int, first: int, count: int) -> tuple[Any, ...]:
+    def _many(self, function: Any, phi: np.ndarray, seed: int, first: int, count: int) -> Any:
+        """The function over `count` independent steps, a bounded number of them at a time."""
         import jax
-        import jax.numpy as jnp
 
-        xs = self.source.block(seed, first, count)
-        return jnp.asarray(phi, dtype=self.dtype), self.device_data, self.source.constants(), jax.random.key(seed), xs
+        size = min(count, max(1, MOST_NUMBERS // self.source.numbers))
+        size = -(-count // -(-count // size))  # in equal parts: one shape is compiled
+        with precision(self.dtype):
+            fixed = (np.asarray(phi, dtype=self.dtype), self.device_data, self.device_constants, jax.random.key(seed))
+            parts = [
+                jax.device_get(compiled(function)(self.step, *fixed, self.source.block(seed, begin, size)))
+                for begin in range(first, first + count, size)
+            ]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:count], *parts)
+
+    def values(self, phi: np.ndarray, seed: int, count: int, first: int = 0) -> tuple[np.ndarray, Any]:
+        """`count` independent estimates of the likelihood part, and diagnostics."""
+        value, health = self._many(values, phi, seed, first, count)
+        return value.astype(np.float64), health
 
     def gradients(self, phi: np.ndarray, seed: int, count: int, first: int = 0) -> tuple[np.ndarray, np.ndarray, Any]:
         """`count` independent estimates of the likelihood part: values, gradients (count, size), diagnostics."""
-        with precision(self.dtype):
-            value, g, health = self._many["gradient"](*self._arguments(phi, seed, first, count))
-            return np.asarray(value), np.asarray(g, dtype=np.float64), {k: np.asarray(v) for k, v in health.items()}
+        value, g, health = self._many(gradients, phi, seed, first, count)
+        return value, g.astype(np.float64), health
 
-    def hessian(self, phi: np.ndarray, seed: int, count: int, first: int = 0) -> np.ndarray:
-        """The mean Hessian of the likelihood part over `count` independent steps."""
+    def hessian(self, phi: np.ndarray, seed: int, count: int, first: int = 0, nu_only: bool = False) -> np.ndarray:
+        """The mean Hessian of the likelihood part over `count` independent steps, in φ or in ν alone."""
+        import jax
+
         with precision(self.dtype):
-            return np.asarray(self._many["hessian"](*self._arguments(phi, seed, first, count)), dtype=np.float64)
+            run = compiled(mean_hessian, (0, 1))
+            fixed = (np.asarray(phi, dtype=self.dtype), self.device_data, self.device_constants, jax.random.key(seed))
+            return np.asarray(run(self.step, nu_only, *fixed, self.source.block(seed, first, count)), dtype=np.float64)
+
+    def prior_hessian(self, phi: np.ndarray) -> np.ndarray | float:
+        """∂² log π, in float64."""
+        if self.prior.flat and "penalty" not in self.data:
+            return 0.0
+        penalty = {name: np.asarray(self.data[name], dtype=np.float64) for name in ("penalty",) if name in self.data}
+        with precision("float64"):
+            return np.asarray(compiled(prior_hessian)(self.step, np.asarray(phi, dtype=np.float64), penalty))
 
     def start(self, rng: np.random.Generator, theta: np.ndarray | None = None) -> np.ndarray:
         """θ0, with constants that roughly normalise it: −log of a small Monte Carlo integral for each context."""
         theta = self.model.start if theta is None else theta
-        if self.loss == "ranking" or self.chi.size == 0:
+        if self.loss in CANCELLING or self.chi.size == 0:
             return np.concatenate([theta, np.zeros(self.chi.size)])
         n = self.obs.n
         if self.plan.shared:
@@ -246,6 +163,7 @@ class Estimator:
         with precision(self.dtype):
             draws = source(self.reference, obs, steps, self.scheme, self.dtype)
         W = float(obs.weights.sum())
+        data["W"] = np.asarray(W, dtype=self.dtype)
         position = np.arange(obs.n)
         return replace(
             self, obs=obs, chi=chi, plan=steps, data=data, source=draws, W=W, position=position, control=False
@@ -254,7 +172,7 @@ class Estimator:
     def nu_rows(self, phi: np.ndarray) -> np.ndarray:
         """χ at every observation, in the input's order."""
         with x64():
-            values = np.asarray(self.chi.at(np.asarray(phi[self.p :], dtype=np.float64), self.chi.rows))
+            values = np.asarray(self.chi.curve(np.asarray(phi[self.p :], dtype=np.float64), self.chi.rows))
         out = np.empty(self.obs.n)
         out[self.position] = values
         return out
@@ -291,8 +209,8 @@ def estimator(
     dtype: Dtype = "float64",
 ) -> Estimator:
     """Put the parts together, once; everything is checked here."""
-    if loss not in ("poisson", "ncd", "ranking"):
-        raise InputError(unknown("loss", loss, ("poisson", "ncd", "ranking")))
+    if loss not in get_args(LossName):
+        raise InputError(unknown("loss", loss, get_args(LossName)))
     if dtype not in ("float64", "float32"):
         raise InputError(unknown("dtype", dtype, ("float64", "float32")))
     if not isinstance(reference, Reference):
@@ -303,16 +221,15 @@ def estimator(
     position = ordered(obs)
     obs = obs.take(position)
     bound = reference.bind(model.domain, obs)
-    if bound.given == "outcome":
+    if bound.given == "outcome" and loss != "conditional":
         raise CombinationError(
-            "A reference around the observed outcome is for conditional NCE; stochastic estimation takes "
-            "references that depend on "
-            "nothing or on the context, e.g. un.Uniform() or un.Gaussian(around='context')."
+            "A reference around the observed outcome is for un.ConditionalNCE; other losses take references that "
+            "depend on nothing or on the context, e.g. un.Uniform() or un.Gaussian(around='context')."
         )
     if loss == "ranking" and points is not None and not points.iid:
         raise CombinationError("The ranking loss is biased with points that are not independent; use points=un.IID().")
-    chi = chi_of(normaliser, obs, model.domain.scalar)
-    shared = not obs.has_context and chi.shared and loss != "ranking"
+    chi = _no_chi(normaliser, obs) if loss in CANCELLING else chi_of(normaliser, obs, model)
+    shared = not obs.has_context and chi.shared and loss not in CANCELLING
     steps = plan(obs, batch, references, sampling, shared)
     if loss == "ranking" and points is None:
         from ..references.points import IID
@@ -322,7 +239,8 @@ def estimator(
     arguments = context_arguments(obs, model.domain.scalar, model.context_arity)
     data: dict[str, Any] = {"y": obs.outcome, "arguments": arguments, "weight": w, "offset": o, "chi": chi.rows}
     data["shared_offset"] = np.asarray(np.log(w @ np.exp(o) / w.sum()))  # the offset of IID data's shared points
-    if loss in ("ncd", "ranking"):
+    data["W"] = np.asarray(w.sum())
+    if loss != "poisson" and bound.given != "outcome":
         data["log_q"] = bound.log_density(obs.outcome, obs, np.arange(obs.n))
         if not np.isfinite(data["log_q"]).all():
             raise OutsideError(
@@ -332,6 +250,8 @@ def estimator(
             )
         if shared and np.ptp(o) > 0:
             raise InputError("An offset that differs between IID observations is unknown at shared reference points.")
+    if chi.penalties:
+        data["penalty"] = chi.penalty(np.zeros(len(chi.penalties)))
     if loss == "poisson":
         if control and model.linear:
             data["theta_total"] = model.data_terms(obs.outcome, arguments, w).derivatives(model.start)[1]
@@ -357,6 +277,19 @@ def estimator(
         data,
         float(w.sum()),
     )
+
+
+def _no_chi(normaliser: Normaliser, obs: Observations) -> Chi:
+    """Nothing to estimate: the constants cancel."""
+    try:
+        size = normaliser.layout(obs).size
+    except CombinationError:
+        size = -1
+    if size not in (0, obs.n):
+        raise CombinationError(
+            f"In this loss the normalising constants cancel: leave normaliser out (got {normaliser!r})."
+        )
+    return LayoutChi(Layout(np.zeros(obs.n, dtype=np.intp), 0, 0.0))
 
 
 def _cast(tree: Any, dtype: Dtype) -> Any:

@@ -8,8 +8,10 @@ import numpy as np
 
 from ..objectives.base import Solution
 from ..objectives.sandwich import ErrorParts
-from .estimator import Estimator, precision
+from .estimator import Estimator
 from .loop import MOST_DENSE, Trace, curvature
+from .sources import Batch
+from .step import CANCELLING, Step, compiled, precision
 
 MOST_NONLINEAR = 100  # parameters of a nonlinear f for which a curvature means something
 DRAWS = 16  # fresh steps for the final value and curvature
@@ -19,12 +21,12 @@ def solution(trace: Trace, seed: int) -> Solution:
     """θ̂ with total error = sampling error (inverse curvature, or a sandwich) + the run's own Monte Carlo error."""
     e = trace.estimator
     phi = trace.phi
-    value, _, health = e.gradients(phi, seed, DRAWS)
+    value, health = e.values(phi, seed, DRAWS)
     mean = float(value.mean())
     errors, notes = _errors(e, trace, seed)
     per_row = e.chi.size > 1
     nu = e.nu_rows(phi) if per_row else phi[e.p :].copy()
-    if e.chi.size == 0 and e.loss != "ranking":
+    if e.chi.size == 0 and e.loss not in CANCELLING:
         nu = np.array([e.chi.constant])
     loglik = mean + e.W - float(e.obs.weights @ e.obs.offsets) if e.loss == "poisson" else mean
     error = float(value.std(ddof=1) / np.sqrt(DRAWS))
@@ -40,6 +42,8 @@ def solution(trace: Trace, seed: int) -> Solution:
     }
     if per_row and e.chi.size <= 10_000 and e.chi.size != e.obs.n:
         diagnostics["normaliser_parameters"] = phi[e.p :].tolist()
+    if e.chi.penalties:
+        diagnostics["smoothing_parameters"] = {p.label: float(v) for p, v in zip(e.chi.penalties, trace.lam)}
     return Solution(
         theta=phi[: e.p].copy(),
         covariance=None if errors is None else errors.total,
@@ -81,33 +85,35 @@ def _errors(e: Estimator, trace: Trace, seed: int) -> tuple[ErrorParts | None, t
     return ErrorParts(sampling + own, sampling, own), ()
 
 
+def scores(step: Step, phi: Any, data: Any, constants: Any, key: Any, x: Any) -> Any:
+    """(b, size) the contribution of each observation, with its own points, or its data part where points are shared."""
+    import jax
+    import jax.numpy as jnp
+
+    batch = step.draw(constants, key, x)
+    shared = step.plan.shared
+
+    def one(phi: Any, t: Any) -> Any:
+        y, log_q = (batch.y[:1, :1], batch.log_q[:1, :1]) if shared else (batch.y[t][None], batch.log_q[t][None])
+        back = batch.log_back if isinstance(batch.log_back, tuple) else batch.log_back[t][None]
+        alone = Batch(batch.index[t][None], batch.scale[t][None], y, log_q, back)
+        return step.likelihood(phi, data, alone)[0]
+
+    return jax.vmap(lambda t: jax.grad(one)(phi, t))(jnp.arange(step.plan.b))
+
+
 def score_covariance(e: Estimator, phi: np.ndarray, seed: int, most: int = 2000, redraws: int = 16) -> np.ndarray:
     """Σ_t of the score's variance over the observations, references averaged out: the middle of the sandwich."""
     import jax
-    import jax.numpy as jnp
 
     some = np.unique(np.linspace(0, e.obs.n - 1, min(e.obs.n, most)).astype(np.intp))
     part = e.part(some)
     with precision(e.dtype):
-        source, data = part.source, part.device_data
-        constants, key = jax.device_put(source.constants()), jax.random.key(seed)
-        shared = part.plan.shared
-
-        def one(phi: Any, batch: Any, t: Any) -> Any:
-            """The contribution of observation t (with its own points, or its data part where points are shared)."""
-            index, scale = batch.index[t][None], batch.scale[t][None]
-            y, log_q = (batch.y[:1, :1], batch.log_q[:1, :1]) if shared else (batch.y[t][None], batch.log_q[t][None])
-            return part.likelihood(phi, data, batch._replace(index=index, scale=scale, y=y, log_q=log_q))[0]
-
-        def scores(phi: Any, x: Any) -> Any:
-            batch = source.draw(constants, key, x)
-            return jax.vmap(lambda t: jax.grad(one)(phi, batch, t))(np.arange(part.plan.b))
-
-        compiled, phi = jax.jit(scores), jnp.asarray(phi, dtype=e.dtype)  # pyright: ignore[reportAssignmentType]
-        xs = source.block(seed, 0, redraws)
+        fixed = (np.asarray(phi, dtype=e.dtype), part.device_data, part.device_constants, jax.random.key(seed))
+        xs = part.source.block(seed, 0, redraws)
         structure = jax.tree.structure(xs)
         each = [jax.tree.unflatten(structure, leaves) for leaves in zip(*jax.tree.leaves(xs))]
-        g = np.mean([np.asarray(compiled(phi, x)) for x in each], axis=0)
+        g = np.mean([np.asarray(compiled(scores)(part.step, *fixed, x)) for x in each], axis=0)
     scale = e.W / float(part.obs.weights.sum())
-    centred = g - g.mean(axis=0) if shared else g  # shared points add the same constant to every score
+    centred = g - g.mean(axis=0) if part.plan.shared else g  # shared points add the same constant to every score
     return scale * centred.T @ centred

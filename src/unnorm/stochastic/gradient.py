@@ -15,8 +15,9 @@ from ..models.base import Model
 from ..normalisers import Constant, Normaliser, PerContext
 from ..references.base import Reference
 from ..references.points import PointScheme
-from .estimator import Dtype, estimator
+from .estimator import estimator
 from .sources import Sampling
+from .step import Dtype
 
 
 @final

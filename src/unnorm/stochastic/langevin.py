@@ -23,10 +23,11 @@ from ..domains.base import whole
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from ..references.points import PointScheme
 from .draws import Draws
-from .estimator import Dtype, Estimator, estimator, precision
+from .estimator import MOST_NUMBERS, Estimator, estimator
 from .loop import MOST_DENSE, DivergenceError, curvature
 from .sgd import SGD
 from .sources import Sampling
+from .step import Dtype, Step, compiled, precision
 
 LEAST_CURVATURE = 1e-3  # of the largest on the diagonal's scale: flatter directions are not stretched further
 
@@ -98,7 +99,8 @@ class Langevin:
                 "normaliser=un.Features(...) or un.Network(...) for χ(x), or un.NUTS, which integrates the ν_t out."
             )
         mode = SGD(steps=400, batch=self.batch, references=self.references) if self.mode is None else self.mode
-        phi = mode.climb(e, rng).phi
+        trace = mode.climb(e, rng)
+        phi, e = trace.phi, trace.estimator  # with χ's smoothing parameters as they were chosen there
         L = whitening(e, phi, seed) if self.precondition else np.ones(e.size)
         G, anchor = anchored(e, phi, L, seed, self.anchor_error) if self.control else (np.zeros(e.size), 0.0)
         notes = []
@@ -109,8 +111,7 @@ class Langevin:
                 "as much. Use more references, a low-discrepancy scheme, or a reference nearer to the model."
             )
         with precision(self.dtype):
-            gradient = _gradient(e, phi, L, G, self.control)
-            kept, bad = self._run(e, gradient, seed)
+            kept, bad = self._run(e, phi, L, G, seed)
             kept = np.asarray(jax.device_get(kept), dtype=np.float64)
             bad = int(np.asarray(bad).max())
         if bad >= 0 or not np.isfinite(kept).all():
@@ -143,53 +144,30 @@ class Langevin:
             e.model,
         )
 
-    def _run(self, e: Estimator, gradient: Callable[..., Any], seed: int) -> tuple[Any, Any]:
+    def _run(self, e: Estimator, phi: np.ndarray, L: np.ndarray, G: np.ndarray, seed: int) -> tuple[Any, Any]:
         """(chains, draws, size) whitened positions and the first bad step of each chain."""
-        import blackjax
         import jax
         import jax.numpy as jnp
 
-        if self.kernel == "sgld":
-            algorithm: Any = blackjax.sgld(gradient)
-        else:
-            algorithm = blackjax.sghmc(gradient, self.integration_steps, self.friction)
-        h = self.step_size if callable(self.step_size) else (lambda step: self.step_size)
-        source, data = e.source, e.device_data
-        constants = jax.device_put(source.constants())
-
-        def one(key: Any, z: Any, data: Any, constants: Any, xs: Any, numbers: Any) -> Any:
-            batch_key, noise_key = jax.random.split(key)
-
-            def step(carry: Any, scanned: Any) -> Any:
-                z, bad = carry
-                x, number = scanned
-                batch = source.draw(constants, batch_key, x)
-                new = algorithm.step(jax.random.fold_in(noise_key, number), z, (data, batch), h(number))
-                fine = jnp.all(jnp.isfinite(new)) & jnp.all(jnp.abs(new) < 1e4)
-                bad = jnp.where((bad < 0) & ~fine, number, bad)
-                return (jnp.where(bad < 0, new, z), bad), None
-
-            def keep(carry: Any, scanned: Any) -> Any:
-                carry, _ = jax.lax.scan(step, carry, scanned)
-                return carry, carry[0]
-
-            return jax.lax.scan(keep, (z, jnp.int32(-1)), (xs, numbers))
-
-        run = jax.jit(jax.vmap(one, in_axes=(0, 0, None, None, 0, None)))
+        source = e.source
+        kernel = Kernel(self.kernel, self.control, self.step_size, self.integration_steps, self.friction)
+        anchor = tuple(np.asarray(value, dtype=e.dtype) for value in (phi, L, G))
         keys = jax.random.split(jax.random.key(seed), self.chains)
         # over-dispersed, so that R-hat can see chains that have not met
         z = 1.5 * jax.random.normal(jax.random.key(seed + 1), (self.chains, e.size), dtype=e.dtype)
         total = self.warmup + self.draws * self.thin
         rounds, kept = -(-total // self.thin), []
         bad = jnp.full(self.chains, -1, dtype=jnp.int32)
-        size = max(1, min(rounds, 500 if not source.host else 50))  # rounds in one compiled call
+        most = max(1, MOST_NUMBERS // (source.numbers * self.chains * self.thin))
+        size = max(1, min(rounds, 500, most))  # rounds in one compiled call
         for first in range(0, rounds, size):
             count = min(size, rounds - first)
             begin, length = first * self.thin, count * self.thin
             numbers = np.arange(begin, begin + length, dtype=np.int32).reshape(count, self.thin)
             blocks = [source.block(seed + 17 * c, begin, length) for c in range(self.chains)]
             xs = jax.tree.map(lambda *parts: _rounds(np.stack(parts), self.thin), *blocks)
-            (z, bad), path = run(keys, z, data, constants, xs, numbers)
+            run = compiled(chains, (0, 1))
+            (z, bad), path = run(e.step, kernel, anchor, keys, z, e.device_data, e.device_constants, xs, numbers)
             kept.append(path)
             if int(np.asarray(bad).max()) >= 0:
                 break
@@ -234,25 +212,68 @@ def _rounds(array: np.ndarray, thin: int) -> np.ndarray:
     return array.reshape(array.shape[0], -1, thin, *array.shape[2:])
 
 
-def _gradient(e: Estimator, phi: np.ndarray, L: np.ndarray, G: np.ndarray, control: bool) -> Callable[..., Any]:
-    """ĝ in whitened coordinates: (z, (data, batch)) → Lᵀ {G + g(φ) − g(φ̂) + ∂ log π}."""
+@final
+@dataclass(frozen=True)
+class Kernel:
+    """What a Langevin step does, without any array."""
+
+    name: str
+    control: bool
+    step_size: float | Callable[[Any], Any]
+    integration_steps: int
+    friction: float
+
+    def algorithm(self, gradient: Callable[..., Any]) -> Any:
+        import blackjax
+
+        if self.name == "sgld":
+            return blackjax.sgld(gradient)
+        return blackjax.sghmc(gradient, self.integration_steps, self.friction)
+
+    def h(self, number: Any) -> Any:
+        return self.step_size(number) if callable(self.step_size) else self.step_size
+
+
+def chains(
+    step: Step, kernel: Kernel, anchor: Any, keys: Any, z: Any, data: Any, constants: Any, xs: Any, numbers: Any
+) -> Any:
+    """Rounds of `thin` steps in every chain; `anchor` = (φ̂, L, G). Gradients are Lᵀ {G + g(φ) − g(φ̂) + ∂ log π}."""
     import jax
     import jax.numpy as jnp
 
-    centre, root, at_mode = (jnp.asarray(value, dtype=e.dtype) for value in (phi, L, G))
-    slope = jax.grad(lambda value, data, batch: e.likelihood(value, data, batch)[0])
-    prior = jax.grad(lambda value: e.log_prior(value) + 0.0 * jnp.sum(value))
+    centre, root, at_mode = anchor
+    slope = jax.grad(lambda value, batch: step.likelihood(value, data, batch)[0])
+    prior = jax.grad(lambda value: step.log_prior(value, data) + 0.0 * jnp.sum(value))
 
-    def gradient(z: Any, minibatch: Any) -> Any:
-        data, batch = minibatch
+    def gradient(z: Any, batch: Any) -> Any:
         here = centre + (root @ z if root.ndim == 2 else root * z)
-        g = slope(here, data, batch)
-        if control:
-            g = at_mode + g - slope(centre, data, batch)
+        g = slope(here, batch)
+        if kernel.control:
+            g = at_mode + g - slope(centre, batch)
         g = g + prior(here)
         return g @ root if root.ndim == 2 else g * root
 
-    return gradient
+    algorithm = kernel.algorithm(gradient)
+
+    def chain(key: Any, z: Any, xs: Any) -> Any:
+        batch_key, noise_key = jax.random.split(key)
+
+        def one(carry: Any, scanned: Any) -> Any:
+            z, bad = carry
+            x, number = scanned
+            batch = step.draw(constants, batch_key, x)
+            new = algorithm.step(jax.random.fold_in(noise_key, number), z, batch, kernel.h(number))
+            fine = jnp.all(jnp.isfinite(new)) & jnp.all(jnp.abs(new) < 1e4)
+            bad = jnp.where((bad < 0) & ~fine, number, bad)
+            return (jnp.where(bad < 0, new, z), bad), None
+
+        def keep(carry: Any, scanned: Any) -> Any:
+            carry, _ = jax.lax.scan(one, carry, scanned)
+            return carry, carry[0]
+
+        return jax.lax.scan(keep, (z, jnp.int32(-1)), (xs, numbers))
+
+    return jax.vmap(chain)(keys, z, xs)
 
 
 def whitening(e: Estimator, phi: np.ndarray, seed: int) -> np.ndarray:
@@ -266,28 +287,28 @@ def whitening(e: Estimator, phi: np.ndarray, seed: int) -> np.ndarray:
     return (vectors / np.sqrt(values)) / scale[:, None]
 
 
+def signed_curvature(step: Step, phi: Any, data: Any, constants: Any, key: Any, x: Any, v: Any) -> Any:
+    """v ∘ Hv."""
+    import jax
+
+    batch = step.draw(constants, key, x)
+    slope = jax.grad(lambda value: step.objective(value, data, batch)[0])
+    return v * jax.jvp(slope, (phi,), (v,))[1]
+
+
 def _diagonal(e: Estimator, phi: np.ndarray, seed: int, probes: int = 32) -> np.ndarray:
     """diag(−∂²𝓜) by Hutchinson's estimator, E[v ∘ Hv] over random signs v."""
     import jax
-    import jax.numpy as jnp
 
     with precision(e.dtype):
-        data, key = e.device_data, jax.random.key(seed)
-        constants = jax.device_put(e.source.constants())
-
-        @jax.jit
-        def one(x: Any, v: Any) -> Any:
-            batch = e.source.draw(constants, key, x)
-            slope = jax.grad(lambda value: e.likelihood(value, data, batch)[0] + e.log_prior(value))
-            return v * jax.jvp(slope, (jnp.asarray(phi, dtype=e.dtype),), (v,))[1]
-
+        fixed = (np.asarray(phi, dtype=e.dtype), e.device_data, e.device_constants, jax.random.key(seed))
         xs = e.source.block(seed, 0, probes)
         rng = np.random.default_rng(seed)
         total = np.zeros(e.size)
         for x in zip(*jax.tree.leaves(xs)):
             v = rng.choice([-1.0, 1.0], e.size).astype(e.dtype)
             x = jax.tree.unflatten(jax.tree.structure(xs), x)
-            total += np.asarray(one(x, v), dtype=np.float64)
+            total += np.asarray(compiled(signed_curvature)(e.step, *fixed, x, v), dtype=np.float64)
     return np.maximum(-total / probes, 1e-6 * np.abs(total).max() / probes)
 
 

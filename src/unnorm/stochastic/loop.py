@@ -8,7 +8,6 @@ of an unbroken one.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, final
 
@@ -16,7 +15,9 @@ import numpy as np
 
 from .. import storage
 from ..errors import ConvergenceError, InputError
-from .estimator import Estimator, precision
+from .estimator import Estimator
+from .smoothing import smoothed
+from .step import Step, compiled, precision
 
 MASS_LIMIT = 1e8  # ∫ exp(f + ν) beyond this: ν has exploded
 MOST_DENSE = 500  # parameters up to which curvatures are formed
@@ -56,6 +57,7 @@ class State:
     phi: np.ndarray
     opt_state: Any
     P: np.ndarray | None  # preconditioner, the inverse curvature of −𝓜/W
+    lam: np.ndarray  # smoothing parameters of χ, one for each of its penalties
     means: list[np.ndarray]  # block means of φ (few parameters), for averages and their error
     total: np.ndarray  # sum of the block means averaged so far (many parameters)
     counted: int
@@ -87,48 +89,58 @@ class Trace:
     stopped: str
     drift: float  # largest |second half − first half| of the averaged window in its own standard errors
     history: dict[str, list[float]]
-    estimator: Estimator  # with the reference as last refreshed
+    estimator: Estimator  # with the reference as last refreshed, and the smoothing parameters as last chosen
     P: np.ndarray | None
+    lam: np.ndarray
 
 
-def compiled_block(e: Estimator, optimiser: Any, precondition: bool) -> Callable[..., Any]:
-    """block(φ, optimiser state, P, data, constants, key, xs, steps) → (φ, state, BlockResult)."""
+def block(
+    step: Step,
+    optimiser: Any,
+    precondition: bool,
+    phi: Any,
+    state: Any,
+    P: Any,
+    data: Any,
+    constants: Any,
+    key: Any,
+    xs: Any,
+    numbers: Any,
+) -> Any:
+    """(φ, optimiser state, BlockResult) after the steps of one block; `compiled(block, (0, 1, 2))` runs it."""
     import jax
     import jax.numpy as jnp
     import optax
 
-    def loss(phi: Any, data: Any, batch: Any) -> Any:
-        value, health = e.objective(phi, data, batch)
-        return -value / e.W, health
+    def loss(phi: Any, batch: Any) -> Any:
+        value, health = step.objective(phi, data, batch)
+        return -value / data["W"], health
 
-    def block(phi: Any, state: Any, P: Any, data: Any, constants: Any, key: Any, xs: Any, steps: Any) -> Any:
-        def step(carry: Any, scanned: Any) -> Any:
-            phi, state, bad, sums = carry
-            x, number = scanned
-            batch = e.source.draw(constants, key, x)
-            (value, health), g = jax.value_and_grad(loss, has_aux=True)(phi, data, batch)
-            update, new_state = optimiser.update(P @ g if precondition else g, state, phi)
-            new: Any = optax.apply_updates(phi, update)
-            mass = jnp.where(jnp.isnan(health["mass"]), 1.0, health["mass"])
-            fine = jnp.isfinite(value) & jnp.all(jnp.isfinite(new))
-            if e.loss == "poisson":  # the others are bounded, and recover from a ν that is far off
-                fine = fine & (mass < MASS_LIMIT)
-            bad = jnp.where((bad < 0) & ~fine, number, bad)
-            keep = bad < 0  # after a bad step nothing moves, so that nothing is lost
-            phi = jnp.where(keep, new, phi)
-            state = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new_state, state)
-            g = jnp.where(keep, g, 0.0)
-            now = (phi, g, g**2, value, health["mass"], health["ess"])
-            return (phi, state, bad, jax.tree.map(jnp.add, sums, now)), None
+    def one(carry: Any, scanned: Any) -> Any:
+        phi, state, bad, sums = carry
+        x, number = scanned
+        batch = step.draw(constants, key, x)
+        (value, health), g = jax.value_and_grad(loss, has_aux=True)(phi, batch)
+        update, new_state = optimiser.update(P @ g if precondition else g, state, phi)
+        new: Any = optax.apply_updates(phi, update)
+        mass = jnp.where(jnp.isnan(health["mass"]), 1.0, health["mass"])
+        fine = jnp.isfinite(value) & jnp.all(jnp.isfinite(new))
+        if step.loss == "poisson":  # the others are bounded, and recover from a ν that is far off
+            fine = fine & (mass < MASS_LIMIT)
+        bad = jnp.where((bad < 0) & ~fine, number, bad)
+        keep = bad < 0  # after a bad step nothing moves, so that nothing is lost
+        phi = jnp.where(keep, new, phi)
+        state = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new_state, state)
+        g = jnp.where(keep, g, 0.0)
+        now = (phi, g, g**2, value, health["mass"], health["ess"])
+        return (phi, state, bad, jax.tree.map(jnp.add, sums, now)), None
 
-        zero = jnp.zeros((), dtype=phi.dtype)
-        sums = (jnp.zeros_like(phi), jnp.zeros_like(phi), jnp.zeros_like(phi), zero, zero, zero)
-        (phi, state, bad, sums), _ = jax.lax.scan(step, (phi, state, jnp.int32(-1), sums), (xs, steps))
-        mean = [total / len(steps) for total in sums]
-        spread = jnp.maximum(mean[2] - mean[1] ** 2, 0.0)
-        return phi, state, BlockResult(mean[0], mean[1], spread, mean[3], mean[4], mean[5], bad)
-
-    return jax.jit(block)
+    zero = jnp.zeros((), dtype=phi.dtype)
+    sums = (jnp.zeros_like(phi), jnp.zeros_like(phi), jnp.zeros_like(phi), zero, zero, zero)
+    (phi, state, bad, sums), _ = jax.lax.scan(one, (phi, state, jnp.int32(-1), sums), (xs, numbers))
+    mean = [total / len(numbers) for total in sums]
+    spread = jnp.maximum(mean[2] - mean[1] ** 2, 0.0)
+    return phi, state, BlockResult(mean[0], mean[1], spread, mean[3], mean[4], mean[5], bad)
 
 
 def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
@@ -138,12 +150,9 @@ def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
 
     few = e.size <= 2000
     with precision(e.dtype):
-        key = (s.optimiser, s.precondition)
-        if key not in e.compiled:
-            e.compiled[key] = compiled_block(e, s.optimiser, s.precondition)
-        block = e.compiled[key]
         phi = jnp.asarray(start, dtype=e.dtype)
-        fresh = State(0, start, s.optimiser.init(phi), None, [], np.zeros(e.size), 0, _no_history())
+        lam = np.zeros(len(e.chi.penalties))
+        fresh = State(0, start, s.optimiser.init(phi), None, lam, [], np.zeros(e.size), 0, _no_history())
     state, e = _resume(e, s, seed, fresh)
     if state.stopped:
         return _trace(e, s, state, few)
@@ -152,19 +161,29 @@ def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
     with precision(e.dtype):
         phi, opt_state = jnp.asarray(state.phi, dtype=e.dtype), state.opt_state
         key = jax.random.key(seed)
-        data, constants = e.device_data, jax.device_put(e.source.constants())
         while state.step < s.steps and not state.stopped:
             if s.refresh is not None and state.step // s.refresh > max(state.step - s.block, 0) // s.refresh:
                 e = refreshed(e, state.phi, seed, state.step)  # before a block, so that a resumed run does it too
-                data, constants = jax.device_put(e.data), jax.device_put(e.source.constants())
-            if s.precondition and _renew(state, s.block):
-                at = state.means[-1] if state.means else np.asarray(phi, dtype=np.float64)
-                state.P = inverse_curvature(e, at, seed, state.step)
+            if _renew(state, s.block):
+                e = _renewed(e, s, state, seed)
             count = min(s.block, s.steps - state.step)
             xs = e.source.block(seed, state.step, count)
             numbers = np.arange(state.step, state.step + count, dtype=np.int32)
             P = np.zeros((1, 1)) if state.P is None else state.P
-            new, new_opt, result = block(phi, opt_state, P.astype(e.dtype), data, constants, key, xs, numbers)
+            run = compiled(block, (0, 1, 2))
+            new, new_opt, result = run(
+                e.step,
+                s.optimiser,
+                s.precondition,
+                phi,
+                opt_state,
+                P.astype(e.dtype),
+                e.device_data,
+                e.device_constants,
+                key,
+                xs,
+                numbers,
+            )
             result = jax.device_get(result)
             if result.bad >= 0:
                 _save(e, s, state, seed)
@@ -239,6 +258,7 @@ def _trace(e: Estimator, s: Settings, state: State, few: bool) -> Trace:
         {k: list(v) for k, v in state.history.items()},
         e,
         state.P,
+        state.lam,
     )
 
 
@@ -249,28 +269,49 @@ def _trace(e: Estimator, s: Settings, state: State, few: bool) -> Trace:
 def _renew(state: State, block: int) -> bool:
     """At the start and after 1, 2, 4, 8, … blocks."""
     done = state.step // block
-    return state.P is None or (done & (done - 1)) == 0
+    return (done & (done - 1)) == 0
+
+
+def information(e: Estimator, phi: np.ndarray, seed: int, first: int, draws: int = 8, nu_only: bool = False) -> Any:
+    """−∂²𝓜 from `draws` fresh steps (in eights, so that one compiled loop serves all), in φ or in ν alone."""
+    seed = (seed + 0x9E3779B9) % 2**31
+    H = -np.mean([e.hessian(phi, seed, 8, first + 8 * j, nu_only) for j in range(max(1, draws // 8))], axis=0)
+    return (H + H.T) / 2
 
 
 def curvature(e: Estimator, phi: np.ndarray, seed: int, first: int, draws: int = 8) -> np.ndarray:
-    """−∂²(𝓜 + log π)/W, symmetric, from `draws` fresh steps (in eights, so that one compiled loop serves all)."""
-    import jax
-
-    seed = (seed + 0x9E3779B9) % 2**31
-    H = -np.mean([e.hessian(phi, seed, 8, first + 8 * j) for j in range(max(1, draws // 8))], axis=0)
-    if not e.prior.flat:
-        with precision("float64"):
-            H = H - np.asarray(jax.jit(jax.hessian(e.log_prior))(np.asarray(phi, dtype=np.float64)))
-    return (H + H.T) / (2 * e.W)
+    """−∂²(𝓜 + log π)/W."""
+    return (information(e, phi, seed, first, draws) - e.prior_hessian(phi)) / e.W
 
 
 def inverse_curvature(e: Estimator, phi: np.ndarray, seed: int, first: int) -> np.ndarray:
     """P = |H|⁻¹ on the scale of its diagonal; an indefinite H becomes its absolute value, as in Newton."""
-    H = curvature(e, phi, seed, first)
+    return absolute_inverse(curvature(e, phi, seed, first))
+
+
+def absolute_inverse(H: np.ndarray) -> np.ndarray:
+    """|H|⁻¹ on the scale of its diagonal."""
     scale = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-12))
     values, vectors = np.linalg.eigh(H / np.outer(scale, scale))
     values = np.maximum(np.abs(values), 1e-6)
     return (vectors / values) @ vectors.T / np.outer(scale, scale)
+
+
+def _renewed(e: Estimator, s: Settings, state: State, seed: int) -> Estimator:
+    """The curvature once more, and from it the preconditioner and the smoothing parameters of a penalised χ."""
+    smoothing = bool(e.chi.penalties) and state.step <= s.average * s.steps  # fixed while iterates are averaged
+    if not (smoothing or s.precondition):
+        return e
+    at = state.means[-1] if state.means else state.phi
+    dense = e.size <= MOST_DENSE
+    H = information(e, at, seed, state.step, nu_only=not dense)
+    if smoothing:
+        skip = e.p if dense else 0
+        state.lam = smoothed(e.chi.penalties, state.lam, at if dense else at[e.p :], H, skip, first=state.step == 0)
+        e = with_smoothing(e, state.lam)
+    if s.precondition:
+        state.P = absolute_inverse((H - e.prior_hessian(at)) / e.W)
+    return e
 
 
 def refreshed(e: Estimator, phi: np.ndarray, seed: int, step: int) -> Estimator:
@@ -299,6 +340,11 @@ def with_reference(e: Estimator, bound: Any) -> Estimator:
     with precision(e.dtype):
         draws = source(bound, e.obs, e.plan, e.scheme, e.dtype)
     return replace(e, reference=bound, data=data, source=draws)
+
+
+def with_smoothing(e: Estimator, lam: np.ndarray) -> Estimator:
+    """The same problem with other smoothing parameters."""
+    return replace(e, data=e.data | {"penalty": e.chi.penalty(lam).astype(e.dtype)})
 
 
 def _stop(e: Estimator, s: Settings, state: State, seed: int) -> str:
@@ -371,6 +417,7 @@ def _save(e: Estimator, s: Settings, state: State, seed: int) -> None:
 
     arrays = {f"opt{j}": np.asarray(leaf) for j, leaf in enumerate(jax.tree.leaves(state.opt_state))}
     arrays |= {"phi": state.phi, "total": state.total, "means": np.array(state.means).reshape(len(state.means), -1)}
+    arrays["lam"] = state.lam
     if state.P is not None:
         arrays["P"] = state.P
     about = {
@@ -411,6 +458,7 @@ def _resume(e: Estimator, s: Settings, seed: int, fresh: State) -> tuple[State, 
         arrays["phi"],
         opt_state,
         arrays.get("P"),
+        arrays["lam"],
         list(arrays["means"]),
         arrays["total"],
         int(about["counted"]),
@@ -422,4 +470,6 @@ def _resume(e: Estimator, s: Settings, seed: int, fresh: State) -> tuple[State, 
 
         rebuild = getattr(e.reference, "from_saved", from_dict)
         e = with_reference(e, rebuild(about["reference"]).bind(e.model.domain, e.obs))
+    if state.lam.size:
+        e = with_smoothing(e, state.lam)
     return state, e

@@ -53,7 +53,7 @@ class NUTS:
         import jax.numpy as jnp
 
         model, obs, prior = target.model, target.obs, priors(target.prior, target.model)
-        chi = chi_of(target.normaliser, obs, model.domain.scalar)
+        chi = chi_of(target.normaliser, obs, model)
         layout: Any = getattr(chi, "layout", ())  # what ν, ν_t and fixed values have, and χ(x) has not
         collapse = hasattr(chi, "layout") and isinstance(prior.nu, Flat)
         q = 0 if collapse else chi.size
@@ -99,7 +99,7 @@ class NUTS:
             elif collapse:
                 value = -jnp.asarray(np.bincount(layout.of, w, layout.size)) @ log_mass(theta)
             else:
-                chi_t = chi.at(nu, chi.rows)
+                chi_t = chi.curve(nu, chi.rows)
                 value = w @ chi_t - jnp.sum(jnp.exp(log_wo + chi_t + log_z(theta)))
             return data_term(theta) + value + prior.log_density({"theta": theta, "nu": nu})
 

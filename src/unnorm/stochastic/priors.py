@@ -12,6 +12,7 @@ import numpy as np
 from .._numerics import floats
 from ..errors import InputError
 from ..models.base import Model
+from ..references.base import frozen
 
 
 class Prior(ABC):
@@ -52,6 +53,8 @@ class Normal(Prior):
 
     def __post_init__(self) -> None:
         scale, mean = floats(self.scale, "scale of Normal"), floats(self.mean, "mean of Normal")
+        for name, value in (("scale", scale), ("mean", mean)):
+            object.__setattr__(self, name, frozen(value.tolist()))  # compares and hashes, as what is compiled needs
         if not (np.isfinite(scale).all() and (scale > 0).all() and np.isfinite(mean).all()):
             raise InputError(
                 f"Normal needs scale > 0 and finite numbers; got scale {self.scale!r}, mean {self.mean!r}."
@@ -125,4 +128,15 @@ def _traceable_tree(model: Model) -> Callable[[Any], Any]:
     unravel = getattr(model, "unravel", None)
     if unravel is not None:
         return unravel
-    return lambda theta: {name: theta[j] for j, name in enumerate(model.names)}
+    return NamedTree(model.names)
+
+
+@final
+@dataclass(frozen=True)
+class NamedTree:
+    """Flat θ → {name: value}."""
+
+    names: tuple[str, ...]
+
+    def __call__(self, theta: Any) -> dict[str, Any]:
+        return {name: theta[j] for j, name in enumerate(self.names)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -20,10 +21,11 @@ from ..references.base import Reference
 from ..references.points import PointScheme
 from ..references.uniform import Uniform
 from ..solvers.newton import Path
-from .estimator import Dtype, Estimator, LossName, estimator
+from .estimator import Estimator, estimator
 from .finish import solution
 from .loop import MOST_DENSE, DivergenceError, Settings, Trace, climb
 from .sources import Sampling
+from .step import Dtype, LossName
 
 # objective → what a step estimates. Exact and Poisson have the same maximum (Theorem 1), and 𝓜's gradient is the
 # unbiased one.
@@ -33,6 +35,7 @@ LOSSES: dict[str, LossName] = {
     "Importance": "poisson",
     "Logistic": "ncd",
     "Ranking": "ranking",
+    "ConditionalNCE": "conditional",
 }
 FAR = 0.02  # effective share of the reference points below which the reference is called too far from the model
 
@@ -170,21 +173,14 @@ class SGD:
         return climb(e, self.settings(e), seed, e.start(random, theta))
 
     def settings(self, e: Estimator) -> Settings:
-        import optax
-
         precondition = self.precondition
         if precondition is None:
-            precondition = self.optimiser is None and e.size <= (200 if e.model.linear else 50) and e.loss != "ranking"
+            precondition = self.optimiser is None and e.size <= (200 if e.model.linear else 50)
         if precondition and e.size > MOST_DENSE:
             raise InputError(
                 f"precondition=True forms a curvature matrix, for at most {MOST_DENSE} parameters; got {e.size}."
             )
-        optimiser = self.optimiser
-        if optimiser is None:
-            if precondition:
-                optimiser = optax.sgd(0.5)
-            else:
-                optimiser = optax.adam(optax.cosine_decay_schedule(1e-2, self.steps, alpha=0.02))
+        optimiser = default_optimiser(precondition, self.steps) if self.optimiser is None else self.optimiser
         return Settings(
             optimiser=optimiser,
             steps=self.steps,
@@ -217,6 +213,16 @@ class SGD:
             "average": self.average,
             "dtype": self.dtype,
         }
+
+
+@cache
+def default_optimiser(precondition: bool, steps: int) -> Any:
+    """One object for each choice, so that what was compiled with it is found again."""
+    import optax
+
+    if precondition:
+        return optax.sgd(0.5)
+    return optax.adam(optax.cosine_decay_schedule(1e-2, steps, alpha=0.02))
 
 
 def _with_note(end: Solution, note: str) -> Solution:

@@ -20,10 +20,13 @@ from ..errors import CombinationError, InputError, unknown
 from ..references.base import BoundReference
 from ..references.ordering import context_order, order
 from ..references.points import IID, Lattice, PointScheme
-from .traceable import Traceable, traceable
-from .units import Units, units
+from .traceable import Law, Traceable, traceable
+from .units import Make, Units, units
 
 Sampling = Literal["stratified", "iid"]
+
+
+HOST_UNIFORMS = 2**15  # numbers a step; beyond it they are drawn inside the loop
 
 
 class Batch(NamedTuple):
@@ -33,6 +36,7 @@ class Batch(NamedTuple):
     scale: Any  # (b,)
     y: Any  # (r, k, d)
     log_q: Any  # (r, k)
+    log_back: Any = ()  # (r, k) log q(y_i | y): the density of the step back, for kernels around the outcome
 
 
 @dataclass(frozen=True)
@@ -84,10 +88,17 @@ def ordered(obs: Observations) -> np.ndarray:
     return context_order(obs) if obs.has_context else order(obs.outcome)
 
 
-class Source(ABC):
-    """Draws for a block of steps: `xs` is scanned over, `draw` turns one entry into a `Batch` under tracing."""
+class Draw(ABC):
+    """How an entry of `Source.block` becomes a `Batch` under tracing. It holds no arrays: equal ones compile once."""
 
-    host: bool  # whether points are drawn on the host, a block at a time
+    @abstractmethod
+    def __call__(self, constants: Any, key: Any, x: Any) -> Batch: ...
+
+
+class Source(ABC):
+    """Draws for a block of steps: `block` is scanned over, `draw` turns one entry into a `Batch`."""
+
+    draw: Draw
 
     @abstractmethod
     def constants(self) -> Any:
@@ -97,21 +108,88 @@ class Source(ABC):
     def block(self, seed: int, first: int, count: int) -> Any:
         """What steps first … first + count − 1 scan over; the same numbers whenever it is asked."""
 
+    @property
     @abstractmethod
-    def draw(self, constants: Any, seed_key: Any, x: Any) -> Batch:
-        """One step's batch, traceable."""
+    def numbers(self) -> int:
+        """How many numbers one entry of `block` holds."""
+
+
+@final
+@dataclass(frozen=True)
+class DeviceDraw(Draw):
+    """Points made inside the compiled loop.
+
+    Its uniform numbers come from the host with the block (an XLA generator adds a second to every compilation), or,
+    where a step needs very many, from fold_in(key, step).
+    """
+
+    plan: Plan
+    law: Law
+    make: Make
+    need: int
+    dtype: Any
+    back: bool
+
+    @property
+    def inside(self) -> bool:
+        return self.need > HOST_UNIFORMS
+
+    def __call__(self, constants: Any, key: Any, x: Any) -> Batch:
+        import jax
+        import jax.numpy as jnp
+
+        p, law = self.plan, self.law
+        if self.inside:
+            key = jax.random.fold_in(key, x)
+            v = jax.random.uniform(key, (self.need,), dtype=self.dtype)
+            index = None if p.batch is None else self._indices(jax.random.fold_in(key, 1))
+        else:
+            v, index = x["v"], x.get("index")
+        if index is None:
+            index, scale = jnp.arange(p.n), jnp.ones(p.n, dtype=self.dtype)
+        elif p.sampling == "iid":
+            scale = jnp.full(p.b, p.n / p.b, dtype=self.dtype)
+        else:
+            scale = jnp.asarray(np.subtract(*p.strata[::-1]), dtype=self.dtype)
+        rows = jax.tree.map(lambda leaf: leaf[index], constants["rows"])
+        y = law.from_unit(constants["params"], rows, self.make(v, constants["fixed"]))
+        log_q = jnp.broadcast_to(law.log_density(constants["params"], rows, y), y.shape[:-1])
+        if not self.back:
+            return Batch(index, scale, y, log_q)
+        own = constants["y"][index][:, None]
+        log_back = law.log_density_back(constants["params"], rows, own, y)
+        return Batch(index, scale, y, log_q, jnp.broadcast_to(log_back, y.shape[:-1]))
+
+    def _indices(self, key: Any) -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        p = self.plan
+        if p.sampling == "iid":
+            return jnp.sort(jax.random.randint(key, (p.b,), 0, p.n))
+        return jax.random.randint(key, (p.b,), *p.strata)
 
 
 @final
 @dataclass(frozen=True)
 class DeviceSource(Source):
-    """Everything drawn inside the compiled loop: step s uses fold_in(key, s)."""
+    """References with a form in JAX."""
 
     plan: Plan
     units: Units
     reference: Traceable
     dtype: Any
-    host: bool = False
+    y: np.ndarray | None  # the outcomes, where the way back is needed
+
+    @property
+    def draw(self) -> DeviceDraw:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return DeviceDraw(
+            self.plan, self.reference.law, self.units.make, self.units.need, self.dtype, self.y is not None
+        )
+
+    @property
+    def numbers(self) -> int:
+        return 1 if self.draw.inside else self.units.need + self.plan.b
 
     def constants(self) -> Any:
         from jax import tree
@@ -120,43 +198,36 @@ class DeviceSource(Source):
             array = np.asarray(value)
             return array.astype(self.dtype) if array.dtype.kind == "f" else array
 
-        return tree.map(cast, {"fixed": self.units.fixed, "params": self.reference.params, "rows": self.reference.rows})
+        own = {} if self.y is None else {"y": self.y}
+        fixed = {"fixed": self.units.fixed, "params": self.reference.params, "rows": self.reference.rows}
+        return tree.map(cast, fixed | own)
 
     def block(self, seed: int, first: int, count: int) -> Any:
-        return np.arange(first, first + count, dtype=np.uint32)
+        if self.draw.inside:
+            return np.arange(first, first + count, dtype=np.uint32)
+        streams = [np.random.default_rng([seed, step]) for step in range(first, first + count)]
+        below = 1.0 - np.finfo(self.dtype).epsneg  # rounding to float32 must not reach 1
+        v = np.stack([rng.random(self.units.need) for rng in streams]).astype(self.dtype)
+        out = {"v": np.minimum(v, v.dtype.type(below))}
+        if self.plan.batch is not None:
+            out["index"] = np.stack([indices(self.plan, rng) for rng in streams]).astype(np.int32)
+        return out
 
-    def draw(self, constants: Any, seed_key: Any, x: Any) -> Batch:
-        import jax
-        import jax.numpy as jnp
 
-        # One stream of uniforms for everything: every call of the generator adds a second to the compilation.
-        key = jax.random.fold_in(seed_key, x)
-        picks = 0 if self.plan.batch is None else self.plan.b
-        v = jax.random.uniform(key, (picks + self.units.need,), dtype=self.dtype)
-        index, scale = self._observations(v[:picks], key)
-        rows = jax.tree.map(lambda leaf: leaf[index], constants["rows"])
-        y = self.reference.from_unit(constants["params"], rows, self.units.make(v[picks:], constants["fixed"]))
-        log_q = self.reference.log_density(constants["params"], rows, y)
-        return Batch(index, scale, y, jnp.broadcast_to(log_q, y.shape[:-1]))
+def indices(plan: Plan, rng: np.random.Generator) -> np.ndarray:
+    """(b,) positions of one step's observations."""
+    if plan.batch is None:
+        return np.arange(plan.n)
+    return np.sort(rng.integers(0, plan.n, plan.b)) if plan.sampling == "iid" else rng.integers(*plan.strata)
 
-    def _observations(self, v: Any, key: Any) -> tuple[Any, Any]:
-        import jax
-        import jax.numpy as jnp
 
-        p = self.plan
-        if p.batch is None:
-            return jnp.arange(p.n), jnp.ones(p.n, dtype=self.dtype)
-        if p.sampling == "iid":
-            low, high = np.zeros(p.b, dtype=np.int32), np.full(p.b, p.n, dtype=np.int32)
-            scale = jnp.full(p.b, p.n / p.b, dtype=self.dtype)
-        else:
-            low, high = p.strata
-            scale = jnp.asarray(high - low, dtype=self.dtype)
-        if self.dtype == "float32" and np.max(high - low) > 2**12:  # 2²³ values of a float32 are too few for even odds
-            index = jax.random.randint(jax.random.fold_in(key, 1), (p.b,), low, high)
-        else:
-            index = jnp.minimum(low + (v * (high - low)).astype(jnp.int32), high - 1)
-        return (jnp.sort(index) if p.sampling == "iid" else index), scale
+@final
+@dataclass(frozen=True)
+class Ready(Draw):
+    """Everything was drawn already."""
+
+    def __call__(self, constants: Any, key: Any, x: Any) -> Batch:
+        return x
 
 
 @final
@@ -169,24 +240,31 @@ class HostSource(Source):
     reference: BoundReference
     obs: Observations  # ordered
     dtype: Any
-    host: bool = True
+    back: bool
+
+    @property
+    def draw(self) -> Ready:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return Ready()
+
+    @property
+    def numbers(self) -> int:
+        return self.plan.rows * self.plan.k * (self.obs.dim + 1 + self.back)
 
     def constants(self) -> Any:
         return ()
 
     def block(self, seed: int, first: int, count: int) -> Any:
         parts = [self._one(np.random.default_rng([seed, step])) for step in range(first, first + count)]
-        return Batch(*(np.stack([part[j] for part in parts]) for j in range(4)))
+        fields = [[part[j] for part in parts] for j in range(len(Batch._fields))]
+        return Batch(*(np.stack(values) if isinstance(values[0], np.ndarray) else () for values in fields))
 
     def _one(self, rng: np.random.Generator) -> Batch:
         p = self.plan
+        index = indices(p, rng)
         if p.batch is None:
-            index, scale = np.arange(p.n), np.ones(p.n)
-        elif p.sampling == "iid":
-            index, scale = np.sort(rng.integers(0, p.n, p.b)), np.full(p.b, p.n / p.b)
+            scale = np.ones(p.n)
         else:
-            low, high = p.strata
-            index, scale = rng.integers(low, high), (high - low).astype(float)
+            scale = np.full(p.b, p.n / p.b) if p.sampling == "iid" else np.subtract(*p.strata[::-1]).astype(float)
         at = np.repeat(index if p.rows == p.b and not p.shared else index[:1], p.k)
         if self.scheme.iid:
             y = self.reference.sample(self.obs, at, rng)
@@ -196,16 +274,17 @@ class HostSource(Source):
             rank = None if p.rows == 1 else np.arange(p.rows)
             u = self.scheme.unit(rank, p.k, d, self.reference.periodic, rng).reshape(-1, d)
             y = self.reference.from_unit(np.clip(u, 2.0**-53, 1 - 2.0**-53), self.obs, at)
-        log_q = self.reference.log_density(y, self.obs, at)
+
+        def table(values: np.ndarray) -> np.ndarray:
+            return values.reshape(p.rows, p.k, *values.shape[1:]).astype(self.dtype)
+
         return Batch(
             index.astype(np.int32),
             scale.astype(self.dtype),
-            y.reshape(p.rows, p.k, -1).astype(self.dtype),
-            log_q.reshape(p.rows, p.k).astype(self.dtype),
+            table(y),
+            table(self.reference.log_density(y, self.obs, at)),
+            table(self.reference.log_density_back(y, self.obs, at)) if self.back else (),
         )
-
-    def draw(self, constants: Any, seed_key: Any, x: Any) -> Batch:
-        return x
 
 
 def source(reference: BoundReference, obs: Observations, plan: Plan, points: PointScheme | None, dtype: Any) -> Source:
@@ -219,8 +298,9 @@ def source(reference: BoundReference, obs: Observations, plan: Plan, points: Poi
             f"{type(points).__name__} needs a map from the unit cube, which this reference does not have; use "
             f"points=un.IID()."
         )
+    back = reference.given == "outcome"
     inside = traceable(reference, obs)
     if inside is None:
-        return HostSource(plan, points, reference, obs, dtype)
+        return HostSource(plan, points, reference, obs, dtype, back)
     fresh = units(points, plan.rows, plan.k, inside.cube_dim, reference.periodic, dtype)
-    return DeviceSource(plan, fresh, inside, dtype)
+    return DeviceSource(plan, fresh, inside, dtype, obs.outcome if back else None)
