@@ -25,12 +25,21 @@ _OWN = (
 
 
 class Singular(Exception):
-    """A pivot that is not positive; `block` (−1: shared) and `direction` say where."""
+    """A pivot that is not positive; `block` (−1: shared) and `direction` say where, `own` what it is in each level."""
 
-    def __init__(self, block: int, direction: np.ndarray) -> None:
+    def __init__(self, block: int, direction: np.ndarray, own: Sequence[np.ndarray] = ()) -> None:
         super().__init__(f"block {block} is not positive definite")
         self.block = block
         self.direction = direction
+        self.own = own
+
+    def flat(self, starts: np.ndarray) -> np.ndarray:
+        """The direction among all coefficients."""
+        out = np.zeros(starts[-1])
+        out[starts[self.block + 1] : starts[self.block + 2]] = self.direction
+        for k, part in enumerate(self.own):
+            out[starts[k + 1] : starts[k + 2]] = part
+        return out
 
 
 @dataclass(frozen=True)
@@ -100,15 +109,20 @@ class Arrow:
             logdet += part
             inverses.append(inverse)
             slopes.append(slope)
-        sigma, part = _inverse(schur, -1)
+        try:
+            sigma, part = _inverse(schur, -1, np.diag(self.shared))
+        except Singular as singular:
+            raise Singular(-1, singular.direction, [-slope @ singular.direction for slope in slopes]) from None
         return ArrowInverse(sigma, tuple(inverses), tuple(slopes), logdet + part)
 
 
-def _inverse(matrix: np.ndarray, block: int) -> tuple[np.ndarray, float]:
-    """(A⁻¹, log|A|) by Cholesky of the matrix scaled to a unit diagonal (graded penalties then lose no digits)."""
+def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+    """(A⁻¹, log|A|) by Cholesky of the matrix scaled to a unit diagonal (graded penalties then lose no digits), or by
+    `diagonal`, that of a matrix of which A is what was left: columns that the others span are then seen as small."""
     if len(matrix) == 0:
         return matrix.copy(), 0.0
-    diagonal = np.diag(matrix)
+    if diagonal is None or not np.all(np.diag(matrix) > 0):
+        diagonal = np.diag(matrix)
     if not np.all(diagonal > 0) or not np.all(np.isfinite(diagonal)):
         direction = np.zeros(len(matrix))
         direction[int(np.argmin(np.where(np.isfinite(diagonal), diagonal, -np.inf)))] = 1.0

@@ -79,10 +79,7 @@ def named(design: Design, direction: np.ndarray) -> list[str]:
 
 def _direction(design: Design, cross: Arrow, singular: Singular) -> np.ndarray:
     """The null direction in flat coordinates, weighted by the columns' sizes so that terms can be compared."""
-    at = design.penalties.starts
-    out = np.zeros(design.size)
-    out[at[singular.block + 1] : at[singular.block + 2]] = singular.direction
-    return out * np.sqrt(np.maximum(cross.diagonal(), 0.0))
+    return singular.flat(design.penalties.starts) * np.sqrt(np.maximum(cross.diagonal(), 0.0))
 
 
 def starting_rho(cross: Arrow, penalties: Penalties) -> np.ndarray:
@@ -261,9 +258,7 @@ def separated(problem: Problem, working: Working, singular: Singular | None, ste
     design = problem.design
     if step is None:
         assert singular is not None
-        step = np.zeros(design.size)
-        at = design.penalties.starts
-        step[at[singular.block + 1] : at[singular.block + 2]] = singular.direction
+        step = singular.flat(design.penalties.starts)
     spread = {}
     for place in design.placements:
         if place.term < 0:

@@ -17,6 +17,7 @@ from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothT
 from .cubic import cubic_regression, cyclic_cubic
 from .levels import is_category, level_name, levels_of
 from .sample import Sample, check_finite, gathered, numeric, quantile_knots, summarise
+from .side import side
 from .specs import Factor, Linear, Orders, Smooth, Tensor, Term, Terms
 from .tensor import TensorProduct, margin_setup, tensor_product
 from .thin_plate import default_order, null_powers, thin_plate
@@ -446,7 +447,7 @@ def build(
     labels = [term.label for term in out]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")
-    return out
+    return side(out, columns, intercept)
 
 
 def _increasing(knots: np.ndarray, k: int, name: str, what: str, other: str = "") -> np.ndarray:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 BASES = ("tp", "cr", "cc", "ps", "cp", "re", "fs")
 MARGINS = ("tp", "cr", "cc", "ps", "cp")
+MOST_COEFFICIENTS = 5000  # of one term: its penalties are then 200 MB each
+MOST_ORDER = 20  # m: the derivatives in a penalty
 Orders = int | tuple[int, ...] | None
 
 
@@ -255,11 +258,12 @@ def s(
     label = f"s({','.join(names)})"
     if k is not None:
         k = _integer(label, "k", k, 1)
+        _not_too_many(label, f"k={k}", k)
     if m is not None:
         m = (
-            tuple(_integer(label, "m", i, 0) for i in m)
+            tuple(_integer(label, "m", i, 0, MOST_ORDER) for i in m)
             if isinstance(m, Sequence | np.ndarray)
-            else _integer(label, "m", m, 0)
+            else _integer(label, "m", m, 0, MOST_ORDER)
         )
         if bs in ("cr", "cc", "re"):
             raise TermError(
@@ -355,15 +359,17 @@ def _tensor(
         if size > 1 and b != "tp":
             raise TermError(f"{label}: a margin of {size} covariates must be 'tp'; got {b!r}.")
     ks = None if k is None else tuple(_integer(label, "k", i, 1) for i in _each(label, "k", k, margins))
+    count = math.prod(ks) if ks is not None else math.prod(5**size for size in sizes)
+    _not_too_many(label, f"k={ks if ks is not None else 5}", count)
     ms: tuple[Orders, ...] | None = None
     if m is not None:
         each = _each(label, "m", m, margins) if not isinstance(m, int | np.integer) else [m] * margins
         ms = tuple(
             None
             if i is None
-            else tuple(_integer(label, "m", j, 0) for j in i)
+            else tuple(_integer(label, "m", j, 0, MOST_ORDER) for j in i)
             if isinstance(i, Sequence)
-            else _integer(label, "m", i, 0)
+            else _integer(label, "m", i, 0, MOST_ORDER)
             for i in each
         )
     return Tensor(
@@ -407,15 +413,24 @@ def _by_name(function: str, by: Any, factors: frozenset[str]) -> tuple[str | Non
     return name, factors | more
 
 
-def _integer(label: str, what: str, value: Any, least: int) -> int:
+def _not_too_many(label: str, k: str, count: int) -> None:
+    if count > MOST_COEFFICIENTS:
+        raise TermError(
+            f"{label}: {k} makes {count:,} coefficients, more than the limit of {MOST_COEFFICIENTS:,} for one term. "
+            "Lower k."
+        )
+
+
+def _integer(label: str, what: str, value: Any, least: int, most: int | None = None) -> int:
     whole = (
         isinstance(value, int | float | np.number)
         and not isinstance(value, bool)
         and np.isfinite(value)
         and value == int(value)
     )
-    if not whole or value < least:
-        raise TermError(f"{label}: {what} must be a whole number of at least {least}; got {value!r}.")
+    if not whole or value < least or (most is not None and value > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise TermError(f"{label}: {what} must be a whole number {bounds}; got {value!r}.")
     return int(value)
 
 

@@ -1,0 +1,85 @@
+"""Nested smooths, s(x) + s(z) + s(x, z): the larger gives up the functions that the smaller ones have (mgcv's
+gam.side; Wood 2017, section 5.6.3), so that the model is identified and means the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .base import BuiltTerm, Columns, Penalty
+from .built import SmoothTerm
+
+_ROWS = 2000  # rows on which functions are compared
+_SAME = np.finfo(float).eps ** 0.5  # of the largest column: what is left of a column that the others span
+
+
+def side(terms: Sequence[BuiltTerm], columns: Columns, intercept: bool) -> list[BuiltTerm]:
+    """The terms, those of more covariates without the functions that terms of some of these covariates contain."""
+    out = list(terms)
+    smooths = [i for i, term in enumerate(out) if isinstance(term, SmoothTerm)]
+    if not any(_shares(out[i], out[j]) for n, i in enumerate(smooths) for j in smooths[:n]):
+        return out
+    smooths.sort(key=lambda i: len(_own(out[i])))  # stable: in the formula's order among equals
+    n = len(next(iter(columns.values())))
+    rows = np.unique(np.linspace(0, n - 1, min(n, _ROWS)).astype(np.int64))
+    some = {name: np.asarray(column)[rows] for name, column in columns.items()}
+    for place, i in enumerate(smooths):
+        smaller = [out[j] for j in smooths[:place] if _shares(out[i], out[j])]
+        term = out[i]
+        if not smaller or not isinstance(term, SmoothTerm):
+            continue
+        known = [other.design(some) for other in smaller]
+        if intercept:
+            known.insert(0, np.ones((len(rows), 1)))
+        out[i] = _without(term, _spanned(np.concatenate(known, axis=1), term.design(some)))
+    return out
+
+
+def _own(term: BuiltTerm) -> tuple[str, ...]:
+    return term.smooth_covariates if isinstance(term, SmoothTerm) else ()
+
+
+def _shares(a: BuiltTerm, b: BuiltTerm) -> bool:
+    """Whether the two have a covariate in common, on rows in common."""
+    apart = a.level is not None and b.level is not None and a.level[0] == b.level[0] and a.level != b.level
+    return not apart and bool(set(_own(a)) & set(_own(b)))
+
+
+def _spanned(known: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """Numbers of the columns that lie in the span of the known ones and of the other columns."""
+    from scipy.linalg import qr
+
+    q, r = np.linalg.qr(known)
+    left = columns - q @ (q.T @ columns)
+    left -= q @ (q.T @ left)
+    found: Any = qr(left, mode="r", pivoting=True)
+    triangle, pivots = np.asarray(found[0]), np.asarray(found[1])
+    size = min(triangle.shape)
+    limit = _SAME * np.abs(r).max()
+    rank = size
+    while rank > 0 and np.mean(np.abs(triangle[rank - 1 : size, rank - 1 : size])) < limit:
+        rank -= 1
+    return np.sort(np.concatenate([pivots[rank:size], pivots[size:]]))
+
+
+def _without(term: SmoothTerm, drop: np.ndarray) -> BuiltTerm:
+    """The term without some of its columns."""
+    if drop.size == 0:
+        return term
+    keep = np.setdiff1d(np.arange(term.size), drop)
+    pick = np.eye(term.size)[:, keep]
+    penalties = tuple(
+        Penalty(p.matrix[np.ix_(keep, keep)], int(np.linalg.matrix_rank(p.matrix[np.ix_(keep, keep)])), p.label)
+        for p in term.penalties
+    )
+    total = sum((p.matrix / max(np.abs(p.matrix).max(), 1e-300) for p in penalties), np.zeros((keep.size, keep.size)))
+    return replace(
+        term,
+        size=keep.size,
+        basis=term.basis.times(pick),
+        penalties=penalties,
+        null_dim=keep.size - int(np.linalg.matrix_rank(total)),
+    )

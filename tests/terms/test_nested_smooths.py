@@ -1,0 +1,52 @@
+"""Nested smooths against mgcv's gam.side: sizes, smoothing, fits (tests/oracles/mgcv/side.R)."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unnorm as un
+from unnorm.errors import NotIdentifiedError
+from unnorm.terms.parser import parse
+
+ORACLES = Path(__file__).parents[1] / "oracles" / "mgcv"
+FITS = json.loads((ORACLES / "side.json").read_text())["fits"]
+
+
+def rows() -> dict[str, np.ndarray]:
+    with (ORACLES / "fits_rows.csv").open() as file:
+        table = list(csv.DictReader(file))
+    return {name: np.array([row[name] for row in table]) for name in ("g",)} | {
+        name: np.array([float(row[name]) for row in table]) for name in table[0] if name != "g"
+    }
+
+
+@pytest.mark.parametrize("saved", FITS, ids=lambda f: f["formula"])
+def test_nested_smooths_are_mgcvs(saved):
+    fit = un.gam(saved["formula"], rows(), family=saved["family"], knots=saved["knots"] or None)
+    assert len(fit.coefficients) == saved["size"]
+    np.testing.assert_allclose(list(fit.edf.values()), saved["edf"], rtol=0.01, atol=0.01)
+    assert fit.score == pytest.approx(saved["reml"], abs=0.02)
+    away = (fit.linear_predictor - saved["eta"]) / np.array(saved["se"])
+    assert np.sqrt(np.mean(away**2)) < 0.02
+
+
+def test_functions_of_the_smaller_terms_are_given_up_by_the_larger_whatever_the_order():
+    columns = rows()
+    one = {t.label: t for t in parse("s(x1, bs='cr') + s(x2, bs='cr') + te(x1, x2)").build(columns)}
+    two = {t.label: t for t in parse("te(x1, x2) + s(x2, bs='cr') + s(x1, bs='cr')").build(columns)}
+    alone = parse("te(x1, x2)").build(columns)[0]
+    for built in (one, two):
+        assert built["s(x1)"].size == 9
+        assert built["te(x1,x2)"].size < alone.size
+        X = np.concatenate([np.ones((240, 1)), *(t.design(columns) for t in built.values())], axis=1)
+        assert np.linalg.matrix_rank(X) == X.shape[1]
+        full = np.concatenate([np.ones((240, 1)), *(t.design(columns) for t in (alone, one["s(x1)"], one["s(x2)"]))], 1)
+        assert np.linalg.matrix_rank(full) == X.shape[1]  # nothing that the model could say is lost
+
+
+def test_a_smooth_and_the_same_smooth_by_level_are_named_as_not_identified():
+    with pytest.raises(NotIdentifiedError, match=r"'s\(x1\)', 's\(x1\):g"):
+        un.gam("y ~ s(x1) + s(x1, by=g)", rows())
