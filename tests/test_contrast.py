@@ -171,7 +171,7 @@ def test_custom_references_get_iid_points_and_say_so():
 
 def test_an_offset_of_iid_data_must_be_constant():
     obs = iid(offset=np.arange(60.0))
-    with pytest.raises(InputError, match="unknown at the reference points"):
+    with pytest.raises(InputError, match="unknown elsewhere in Ω"):
         contrast(obs, Uniform().bind(OMEGA, obs), total=100)
     obs = iid(offset=np.full(60, 0.3))
     rows = contrast(obs, Uniform().bind(OMEGA, obs), total=100, rng=1)

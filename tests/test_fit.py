@@ -285,6 +285,53 @@ def test_an_offset_moves_the_constants_and_nothing_else() -> None:
     assert b.check_normaliser().rms < 1e-8
 
 
+OFFSET = np.random.default_rng(2).normal(size=81)
+
+
+@pytest.mark.parametrize("kind", ["parametric", "additive"])
+def test_exact_and_poisson_agree_on_the_constants_with_an_offset(kind: str) -> None:
+    """f + offset normalises to −log Z − offset_t, whatever the objective."""
+    y = un.datasets.toy_chain(80, 0.5, 5.0, rng=5)
+    obs = un.transitions({"y": y, "o": OFFSET}, y="y", offset="o")
+    model = TOY if kind == "parametric" else un.Additive("s(y, k=5)", un.Interval(-1, 1))
+    settings = {"smoothing": un.Smoothing(sp={"s(y)": 1.0})} if kind == "additive" else {}
+    exact, poisson = (un.fit(model, obs, one, un.PerContext(), **settings) for one in (un.Exact(), un.Poisson()))
+    np.testing.assert_allclose(poisson.nu, exact.nu, atol=1e-7)
+    np.testing.assert_allclose(exact.nu, -exact.density.log_z(obs) - OFFSET[1:], atol=1e-7)
+    np.testing.assert_allclose(poisson.nu_se, exact.nu_se, rtol=1e-5)
+    assert exact.loglik == pytest.approx(poisson.loglik, abs=1e-6)
+    assert exact.check_normaliser().rms < 1e-6
+
+
+def test_exact_and_poisson_agree_on_one_constant_with_an_offset(values: np.ndarray) -> None:
+    """IID data share −log Z − offset; smooth terms too. An offset of each observation's own is refused."""
+    obs = un.iid({"y": values[:80], "o": np.full(80, 0.7)}, y="y", offset="o")
+    exact, poisson = (un.fit(GAUSS, obs, one) for one in (un.Exact(), un.Poisson()))
+    expected = -exact.density.log_z(obs)[0] - 0.7
+    assert exact.nu == pytest.approx([expected], abs=1e-7)
+    assert poisson.nu == pytest.approx([expected], abs=1e-7)
+    assert exact.check_normaliser().rms < 1e-7
+    curve = un.Additive("s(y, k=5)", GAUSS.domain)
+    for one in (un.Exact(), un.Poisson()):
+        fit = un.fit(curve, obs, one)
+        assert fit.loglik == pytest.approx(fit.log_density(values[:80]).sum(), abs=1e-3)
+        assert fit.check_normaliser().rms < 1e-4
+        with pytest.raises(InputError, match=r"differs between IID observations.*un.conditional"):
+            un.fit(GAUSS, un.iid({"y": values[:80], "o": OFFSET[:80]}, y="y", offset="o"), one)
+
+
+def test_weight_zero_is_no_observation() -> None:
+    y = un.datasets.toy_chain(80, 0.5, 5.0, rng=5)
+    w = np.ones(81)
+    w[10:30] = 0.0
+    obs = un.transitions({"y": y, "w": w}, y="y", weight="w")
+    for objective in (un.Exact(), un.Poisson()):
+        a, b = un.fit(TOY, obs, objective), un.fit(TOY, obs.take(w[1:] > 0), objective)
+        np.testing.assert_allclose(a.estimate, b.estimate, rtol=1e-8)
+        np.testing.assert_allclose(a.nu[w[1:] > 0], b.nu, atol=1e-8)
+        assert a.check_normaliser().rms < 1e-8
+
+
 def test_the_same_seed_gives_the_same_numbers(values: np.ndarray) -> None:
     objective = un.Logistic(un.Uniform(), total=500, points=un.IID())
     first, second = (un.fit(GAUSS, un.iid(values), objective=objective, rng=7) for _ in range(2))

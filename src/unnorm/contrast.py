@@ -178,7 +178,7 @@ def contrast(
         z = np.arange(n + m) < n
         randomisation = np.concatenate([np.zeros(n, dtype=np.int16), points.randomisation])
         weight = np.concatenate([obs.weights, np.ones(m)])
-        offset = _shared_offset(obs, m)
+        offset = None if obs.offset is None else np.full(n + m, obs.shared_offset)
     log_q, log_q_back = _log_densities(obs, reference, outcome, at, z)
     rows = (outcome, z, at, log_q, weight, randomisation)
     outcome, z, at, log_q, weight, randomisation = (read_only(array) for array in rows)
@@ -245,15 +245,3 @@ def _check_inside(obs: Observations, reference: BoundReference) -> None:
 def _named(obs: Observations, t: int) -> str:
     row = t if obs.row is None else obs.row[t]
     return f"row {row}, y = {obs.outcome[t].tolist()}"
-
-
-def _shared_offset(obs: Observations, m: int) -> np.ndarray | None:
-    """The offset of IID data, which must be constant: reference points belong to no observation."""
-    if obs.offset is None:
-        return None
-    if np.ptp(obs.offset) > 0.0:
-        raise InputError(
-            "An offset that differs between IID observations is unknown at the reference points. Write it into the "
-            "model as a function of y, or make the observations with conditional(…)."
-        )
-    return np.full(obs.n + m, obs.offset[0])

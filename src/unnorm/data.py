@@ -61,6 +61,16 @@ class Observations:
         """(n,) offsets, zeros where none were given."""
         return np.zeros(self.n) if self.offset is None else self.offset
 
+    @property
+    def shared_offset(self) -> float:
+        """The offset of IID data, which must be one number: points elsewhere in Ω belong to no observation."""
+        if self.offset is not None and np.ptp(self.offset) > 0.0:
+            raise InputError(
+                "An offset that differs between IID observations is unknown elsewhere in Ω. Write it into the model as "
+                "a function of y, or make the observations with un.conditional(…)."
+            )
+        return 0.0 if self.offset is None else float(self.offset[0])
+
     def previous(self, lag: int = 1) -> np.ndarray:
         """(n, d) points `lag` steps before y_t."""
         suffix = "_prev" if lag == 1 else f"_prev{lag}"

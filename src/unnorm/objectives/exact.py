@@ -72,6 +72,7 @@ class IntegratedProblem(Problem):
     integrals: Integrals
     weight: np.ndarray  # (n,) w_t
     layout: Layout
+    offset: np.ndarray  # (n,) known part of f
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,6 +90,45 @@ class IntegratedProblem(Problem):
     def context_weight(self) -> np.ndarray:
         """(U,) total weight of the observations in each distinct context."""
         return np.bincount(self.integrals.context.of, self.weight, self.integrals.context.size)
+
+    @cached_property
+    def _log_context_weight(self) -> np.ndarray:
+        with np.errstate(divide="ignore"):  # −∞ where nothing weighs
+            return np.log(self.context_weight)
+
+    def _sum(self, rows: np.ndarray) -> np.ndarray:
+        """Σ over the observations that share a ν."""
+        return np.bincount(self.layout.of, weights=rows, minlength=self.layout.size)[: self.layout.size]
+
+    def nu_star(self, log_z: np.ndarray) -> np.ndarray:
+        """ν*(θ) = log Σ w_t − log Σ w_t e^{offset_t} Z_t over the observations that share it (−log Z where alone)."""
+        if self.layout.fixed is not None:
+            return np.zeros(0)
+        rows = self.offset + log_z[self.integrals.context.of]
+        top = np.full(self.layout.size, -np.inf)
+        np.maximum.at(top, self.layout.of, rows)
+        return np.log(self._sum(self._live)) - top - np.log(self._sum(self._live * np.exp(rows - top[self.layout.of])))
+
+    @cached_property
+    def _live(self) -> np.ndarray:
+        """w_t, or 1 where nothing that shares its ν weighs: ν is −log Z there all the same."""
+        return np.where(self._sum(self.weight)[self.layout.of] > 0, self.weight, 1.0)
+
+    def constants(self, theta: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ν* and its standard errors, by dν*/dθ = −E_θ[∂f], weighted over the observations that share it.
+
+        The joint inverse of 𝓜's Hessian adds 1/Σw to var(ν), the noise of a Poisson count that the data do not have: n
+        is known (as for the intercept of a case-control study, Prentice & Pyke 1979).
+        """
+        if self.layout.fixed is not None:
+            return np.array([self.layout.fixed]), np.zeros(1)
+        of = self.integrals.context.of
+        m = self.integrals.moments(theta, self._log_context_weight, tilt=False)
+        nu = self.nu_star(m.log_z)
+        share = self._live * np.exp(self.offset + m.log_z[of] + nu[self.layout.of])
+        share /= self._sum(self._live)[self.layout.of]
+        slope = np.stack([self._sum(share * m.mean[of, j]) for j in range(len(theta))], axis=1)
+        return nu, np.sqrt(np.einsum("up,pq,uq->u", slope, covariance, slope))
 
     def unbounded(self, direction: np.ndarray) -> bool:
         """Whether every observation sits at the edge in direction d: Σ_t w_t d·s(y_t|x_t) = Σ_t w_t max_y d·s(y|x_t).
@@ -124,7 +164,7 @@ class ExactProblem(IntegratedProblem):
 
     def derivatives(self, theta: np.ndarray) -> Derivatives:
         value, gradient, hessian = self.data.derivatives(theta)
-        m = self.integrals.moments(theta, np.log(self.context_weight), tilt=False)
+        m = self.integrals.moments(theta, self._log_context_weight, tilt=False)
         weighted = self.context_weight[:, None] * m.mean
         return Derivatives(
             value - float(self.context_weight @ m.log_z),
@@ -136,10 +176,7 @@ class ExactProblem(IntegratedProblem):
     def solution(self, theta: np.ndarray) -> Solution:
         d = self.derivatives(theta)
         covariance = np.linalg.inv(d.information)
-        m = self.integrals.moments(theta, np.log(self.context_weight), tilt=False)
-        nu, nu_se = -m.log_z, np.sqrt(np.einsum("up,pq,uq->u", m.mean, covariance, m.mean))
-        if self.layout.size != 1:
-            nu, nu_se = nu[self.integrals.context.of], nu_se[self.integrals.context.of]
+        nu, nu_se = self.constants(theta, covariance)
         return Solution(theta, covariance, nu, nu_se, d.value, d.value, *_accuracy(self.integrals, theta))
 
 
@@ -163,25 +200,14 @@ class PoissonProblem(IntegratedProblem):
     θ is what the solver moves; ν is eliminated by its closed form ν*(θ) and, in the Hessian, by its Schur complement.
     """
 
-    log_weight: np.ndarray  # (n,) log w_t + offset_t
-    constant: float  # Σ w_t offset_t
+    @cached_property
+    def constant(self) -> float:
+        """Σ w_t offset_t."""
+        return float(self.weight @ self.offset)
 
     def per_row(self, nu: np.ndarray) -> np.ndarray:
         """ν_t for each observation."""
         return np.full(len(self.weight), self.layout.fixed) if self.layout.fixed is not None else nu[self.layout.of]
-
-    def _sum(self, rows: np.ndarray) -> np.ndarray:
-        """Σ over the observations that share a ν."""
-        return np.bincount(self.layout.of, weights=rows, minlength=self.layout.size)[: self.layout.size]
-
-    def nu_star(self, log_z: np.ndarray) -> np.ndarray:
-        """ν*(θ) = log Σ w_t − log Σ w_t Z_t over the observations that share it (−log Z where there is one)."""
-        if self.layout.fixed is not None:
-            return np.zeros(0)
-        rows = self.log_weight + log_z[self.integrals.context.of]
-        top = np.full(self.layout.size, -np.inf)
-        np.maximum.at(top, self.layout.of, rows)
-        return np.log(self._sum(self.weight)) - top - np.log(self._sum(np.exp(rows - top[self.layout.of])))
 
     def joint_value(self, theta: np.ndarray, nu: np.ndarray) -> float:
         """𝓜(θ, ν)."""
@@ -189,18 +215,18 @@ class PoissonProblem(IntegratedProblem):
 
     def _joint_value(self, theta: np.ndarray, nu: np.ndarray, log_z: np.ndarray) -> float:
         nu_t = self.per_row(nu)
-        mass = np.exp(self.log_weight + nu_t + log_z[self.integrals.context.of])
+        mass = self.weight * np.exp(self.offset + nu_t + log_z[self.integrals.context.of])
         return self.data.value(theta) + float(self.weight @ nu_t) + self.constant - float(mass.sum())
 
     def joint_derivatives(self, theta: np.ndarray, nu: np.ndarray) -> JointDerivatives:
         """Appendix A: value, gradient and Hessian of 𝓜 in (θ, ν), by blocks."""
         of = self.integrals.context.of
         nu_t = self.per_row(nu)
-        a = np.bincount(of, weights=np.exp(self.log_weight + nu_t), minlength=self.integrals.context.size)
+        a = np.bincount(of, weights=self.weight * np.exp(self.offset + nu_t), minlength=self.integrals.context.size)
         value, gradient, hessian = self.data.derivatives(theta)
         with np.errstate(divide="ignore"):
             m = self.integrals.moments(theta, np.log(a), tilt=True)
-        mass = np.exp(self.log_weight + nu_t + m.log_z[of])  # (n,) w_t e^{ν_t} Z_t
+        mass = self.weight * np.exp(self.offset + nu_t + m.log_z[of])  # (n,) w_t e^{ν_t} Z_t
         context_mass = a * np.exp(m.log_z)
         cross = np.stack([self._sum(mass * m.mean[of, j]) for j in range(m.mean.shape[1])], axis=1)
         total = self._sum(mass)
@@ -220,21 +246,14 @@ class PoissonProblem(IntegratedProblem):
     def derivatives(self, theta: np.ndarray) -> Derivatives:
         d = self.joint_derivatives(theta, self.nu_star(self.integrals.log_z(theta)))
         # Block inversion (Appendix B.1): C⁻¹ = −(H_θθ − H_θν H_νν⁻¹ H_νθ); ∂𝓜/∂ν = 0 at ν*.
-        schur = d.hessian_theta - (d.hessian_cross.T / d.hessian_nu) @ d.hessian_cross
+        schur = d.hessian_theta - (d.hessian_cross.T / np.minimum(d.hessian_nu, -1e-300)) @ d.hessian_cross
         return Derivatives(d.value, d.gradient_theta, -schur, -np.diag(d.hessian_theta))
 
     def solution(self, theta: np.ndarray) -> Solution:
-        nu = self.nu_star(self.integrals.log_z(theta))
-        d = self.joint_derivatives(theta, nu)
-        schur = d.hessian_theta - (d.hessian_cross.T / d.hessian_nu) @ d.hessian_cross
-        covariance = np.linalg.inv(-schur)
-        # dν*/dθ = −H_νν⁻¹ H_νθ. The joint inverse adds 1/Σw to var(ν), the noise of a Poisson count that the data do
-        # not have: n is known (as for the intercept of a case-control study, Prentice & Pyke 1979).
-        slope = -d.hessian_cross / d.hessian_nu[:, None]
-        nu_se = np.sqrt(np.einsum("up,pq,uq->u", slope, covariance, slope))
-        loglik = d.value + float(self.weight.sum()) - self.constant
-        if self.layout.fixed is not None:
-            nu, nu_se = np.array([self.layout.fixed]), np.zeros(1)
+        d = self.derivatives(theta)
+        covariance = np.linalg.inv(d.information)
+        nu, nu_se = self.constants(theta, covariance)
+        loglik = d.value + float(self.weight.sum())  # 𝓛 = 𝓜 + n at ν*, which takes the offsets up
         return Solution(theta, covariance, nu, nu_se, loglik, d.value, *_accuracy(self.integrals, theta))
 
 
@@ -264,7 +283,10 @@ def _finer(integrals: Integrals) -> Integrals | None:
         return None
 
 
-def _parts(model: Model, obs: Observations, order: int | None) -> tuple[DataTerms, Integrals, np.ndarray]:
+def _parts(
+    model: Model, obs: Observations, order: int | None, layout: Layout
+) -> tuple[Model, DataTerms, Integrals, np.ndarray, Layout, np.ndarray]:
+    """The fields that every `IntegratedProblem` has."""
     context = model.contexts(obs)
     rows = context.at(context.of)
     default = model.domain.default_order
@@ -272,13 +294,14 @@ def _parts(model: Model, obs: Observations, order: int | None) -> tuple[DataTerm
     if order is None and default is not None:
         order = max(8, default // 4)  # smooth f needs few nodes; `refined` doubles them until log Z is known to 1e-9
     integrals = Integrals(model, context, model.domain.quadrature(order), order, is_open)
-    return model.data_terms(obs.outcome, rows, obs.weights), integrals, obs.weights
+    offset = obs.offsets if obs.has_context else np.full(obs.n, obs.shared_offset)
+    return model, model.data_terms(obs.outcome, rows, obs.weights), integrals, obs.weights, layout, offset
 
 
 def _quadrature_rows(obs: Observations, rule: Quadrature) -> SmoothRows:
     """Σ_t w_t η_t − Σ_t w_t Σ_j W_j exp η_tj as rows, those of one context together; IID data share the nodes."""
     N, d = rule.points.shape
-    weights, offsets = obs.weights, obs.offsets
+    weights = obs.weights
     if obs.has_context:
         y = np.empty((obs.n, N + 1, d))
         y[:, 0], y[:, 1:] = obs.outcome, rule.points
@@ -288,14 +311,14 @@ def _quadrature_rows(obs: Observations, rule: Quadrature) -> SmoothRows:
         b = np.concatenate([np.zeros((obs.n, 1)), weights[:, None] * rule.weights], axis=1).ravel()
         y, data = y.reshape(-1, d), data.ravel()
         a = np.where(data, np.repeat(weights, N + 1), 0.0)
-        offset = np.repeat(offsets, N + 1)
+        offset = np.repeat(obs.offsets, N + 1)
     else:
         y = np.concatenate([obs.outcome, rule.points])
         at = np.concatenate([np.arange(obs.n), np.zeros(N, dtype=np.intp)])
         data = np.arange(obs.n + N) < obs.n
         a = np.concatenate([weights, np.zeros(N)])
         b = np.concatenate([np.zeros(obs.n), weights.sum() * rule.weights])
-        offset = np.zeros(obs.n + N)
+        offset = np.full(obs.n + N, obs.shared_offset)
     response, row_weights = poisson_rows(a, b)
     return SmoothRows(y, at, data, response, row_weights, offset)
 
@@ -321,8 +344,7 @@ class Exact(Objective):
                 f"Exact() integrates the constants out, so its normaliser can only be {self.default_normaliser(obs)!r} "
                 f"here; got {normaliser!r}. Leave normaliser out, or use objective=un.Poisson()."
             )
-        data, integrals, weights = _parts(model, obs, self.order)
-        return ExactProblem(model, data, integrals, weights, layout)
+        return ExactProblem(*_parts(model, obs, self.order, layout))
 
     def to_dict(self) -> dict[str, Any]:
         return {"objective": "Exact", "order": self.order}
@@ -343,11 +365,7 @@ class Poisson(Objective):
         return PerContext() if obs.has_context else Constant()
 
     def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> PoissonProblem:
-        data, integrals, weights = _parts(model, obs, self.order)
-        with np.errstate(divide="ignore"):
-            log_weight = np.log(weights) + obs.offsets
-        constant = float(weights @ obs.offsets)
-        return PoissonProblem(model, data, integrals, weights, normaliser.layout(obs), log_weight, constant)
+        return PoissonProblem(*_parts(model, obs, self.order, normaliser.layout(obs)))
 
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
         return normaliser.terms is not None or normaliser.layout(obs).size == 1

@@ -60,9 +60,7 @@ class SmoothProblem:
     def loglik(self, eta: np.ndarray) -> float:
         """𝓛 = 𝓜 + n where the integrals are exact (Theorem 1); the contrast's own value with reference points."""
         value = self.value(eta)
-        if self.iid_points is not None:
-            return value
-        return value + float(self.obs.weights.sum()) - float(self.obs.weights @ self.obs.offsets)
+        return value if self.iid_points is not None else value + float(self.obs.weights.sum())
 
     def normaliser_columns(self, at: np.ndarray, obs: Observations | None = None) -> dict[str, np.ndarray]:
         """The covariates of χ at the contexts of observations `at`."""
