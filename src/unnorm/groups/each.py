@@ -13,7 +13,7 @@ import numpy as np
 
 from .._blas import single_threaded
 from .._numerics import Rng
-from .._threads import cores
+from .._threads import cores, spread
 from ..data import Observations
 from ..engine import gam_effects
 from ..errors import DataError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
@@ -26,7 +26,6 @@ from ..solvers.smoothing import Smoothing
 from ..terms.levels import level_name
 from .population import population
 from .result import FitGroup
-from .threads import spread
 
 # Reference points for each observation where the user names no objective. With them the Monte Carlo sd of an effect
 # over redraws is at most 0.08 of its standard error on the bundled data (group 0.01 to 0.03, subjects' medians 0.03 to

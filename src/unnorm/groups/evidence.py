@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._threads import spread
 from ..engine import gam_effects
 from ..engine.arrow import Arrow
 from ..engine.families import FAMILIES
@@ -19,7 +20,6 @@ from ..objectives.evidence import contrast_evidence
 from ..objectives.sandwich import ErrorParts
 from ..smooths import SmoothPart
 from .joint import Joint, Member, pull
-from .threads import spread
 
 GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from .._threads import spread
 from ..engine import families
 from ..engine.arrow import Arrow, ArrowInverse
 from ..engine.core import build_design
@@ -32,7 +33,6 @@ from ..engine.outer import Clock, Found, Problem, smooth, starting_rho
 from ..engine.penalties import Group, Penalties, Piece
 from ..engine.segment import Rows
 from ..terms.base import BuiltTerm
-from .threads import spread
 
 TOLERANCE = 1e-3  # nats, as the engine's but for many more columns
 MOST = 60  # iterations

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._threads import spread
 from ..data import Observations
 from ..engine import gam_effects, inference
 from ..engine.gam_result import Gam
@@ -26,7 +27,6 @@ from ..solvers.smoothing import Smoothing
 from ..terms.specs import Terms
 from .evidence import joint_evidence, weighted
 from .joint import Joint, common_rows, fit_joint, pull
-from .threads import spread
 
 REDRAWS = 2  # of every level's reference points, to see how much they move the main effects
 
