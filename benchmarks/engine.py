@@ -286,7 +286,7 @@ def one_scale(rows: int) -> None:
     passes = {k: round(v, 2) for k, v in result.timings.items()}
     print(
         f"{n:9d} rows  {seconds:7.2f} s  {1e9 * seconds / n:6.0f} ns a row  "
-        f"peak {peak:5.1f} bytes a row above the input  {passes}"
+        f"peak {peak:5.1f} bytes a row above the input  {passes} {result.iterations}"
     )
 
 
