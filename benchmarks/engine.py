@@ -226,6 +226,8 @@ def cold(quick: bool, reps: int) -> None:
                 ours.append(_process(us, environment))
             if theirs:
                 compare(f"{CASES[case]}, whole process", theirs, ours)
+            else:
+                print(f"{CASES[case] + ', whole process':36s} unnorm {statistics.median(ours):8.3f} s", flush=True)
             print(f"{'':36s} with an empty compilation cache: {empty[0]:.2f} s", flush=True)
 
 

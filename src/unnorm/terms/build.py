@@ -28,7 +28,7 @@ _DEFAULT_K = {1: 8, 2: 27, 3: 100}  # tp: on top of the null space, as mgcv: 10,
 def most_knots(dim: int, k: int) -> int:
     """Thin-plate knots where the data have more distinct rows than a few hundred; the measurement is in
     `sample.gathered`."""
-    return max(100, 4 * k) if dim == 1 else max(200, 5 * k)
+    return max(80, 3 * k) if dim == 1 else max(200, 5 * k)
 
 
 class _Builder:

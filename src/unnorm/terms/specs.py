@@ -252,7 +252,7 @@ def s(
     "s(angle, k=20, bs='cc') + s(x, y)"
     """
     names, factors = _names("s", covariates)
-    by, factors = _by_name("s", by, factors)
+    by, factors = _by_name("s", names, by, factors)
     if bs not in BASES:
         raise TermError(unknown("bs", bs, BASES))
     label = f"s({','.join(names)})"
@@ -342,7 +342,7 @@ def _tensor(
     function: str, covariates: Sequence[str], k: Any, bs: Any, d: Any, by: Any, m: Any, sp: Any, fx: Any, knots: Any
 ) -> Tensor:
     names, factors = _names(function, covariates)
-    by, factors = _by_name(function, by, factors)
+    by, factors = _by_name(function, names, by, factors)
     label = f"{function}({','.join(names)})"
     if factors - {by}:
         raise TermError(f"{label}: margins are numeric; for categories use by=factor(…), or s(…, bs='re') or 'fs'.")
@@ -406,10 +406,16 @@ def _names(function: str, covariates: Sequence[Any]) -> tuple[tuple[str, ...], f
     return tuple(names), frozenset(factors)
 
 
-def _by_name(function: str, by: Any, factors: frozenset[str]) -> tuple[str | None, frozenset[str]]:
+def _by_name(
+    function: str, names: tuple[str, ...], by: Any, factors: frozenset[str]
+) -> tuple[str | None, frozenset[str]]:
     if by is None:
         return None, factors
     (name,), more = _names(f"{function}(by=)", (by,))
+    if name in names:
+        raise TermError(
+            f"{function}({', '.join(names)}): by={name} is one of its own covariates; by= multiplies another."
+        )
     return name, factors | more
 
 

@@ -28,18 +28,17 @@ def null_powers(m: int, dim: int) -> list[tuple[int, ...]]:
 
 
 def radial(squared: np.ndarray, m: int, dim: int) -> np.ndarray:
-    """η_md(r) of r², in place: c r^{2m−d} log r for even d, c r^{2m−d} for odd (Wood 2003, eq. 6)."""
+    """η_md(r) of r² > 0, in place: c r^{2m−d} log r for even d, c r^{2m−d} for odd (Wood 2003, eq. 6)."""
     power = 2 * m - dim
     if dim % 2 == 0:
         c = (-1) ** (m + 1 + dim // 2) / (
             2 ** (2 * m - 1) * math.pi ** (dim / 2) * math.factorial(m - 1) * math.factorial(m - dim // 2)
         )
-        np.maximum(squared, 1e-300, out=squared)  # r^p log r → 0
         logs = np.log(squared)
+        logs *= c / 2
         if power > 2:
             np.power(squared, power // 2, out=squared)
         squared *= logs
-        squared *= c / 2
         return squared
     c = math.gamma(dim / 2 - m) / (2 ** (2 * m) * math.pi ** (dim / 2) * math.factorial(m - 1))
     roots = np.sqrt(squared)
@@ -55,7 +54,7 @@ def _squared_distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     for j in range(1, a.shape[1]):
         step = np.subtract.outer(a[:, j], b[:, j])
         out += np.square(step, out=step)
-    return out
+    return np.maximum(out, 1e-300, out=out)  # r^p log r → 0
 
 
 def _monomials(x: np.ndarray, powers: list[tuple[int, ...]]) -> np.ndarray:
@@ -97,7 +96,7 @@ class ThinPlate(Basis):
         """|x − κ|² as |x|² − 2xᵀκ + |κ|², one product; x and κ are centred, so that rounding is ε|κ|²."""
         left = np.concatenate([x, np.sum(x * x, axis=1, keepdims=True), np.ones((len(x), 1))], axis=1)
         out = left @ self._sides
-        return np.maximum(out, 0.0, out=out)
+        return np.maximum(out, 1e-300, out=out)
 
     @cached_property
     def _sides(self) -> np.ndarray:
