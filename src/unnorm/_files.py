@@ -20,6 +20,7 @@ import numpy as np
 from .errors import InputError, listing
 
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
+LONGEST_HEADER = 100_000  # characters; a cell of more than 131,072 is refused by the csv module
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
@@ -94,6 +95,8 @@ def _parse_csv(raw: bytes, path: str, tab: bool = False, arrow: bool | None = No
     head, _, body = raw.partition(b"\n")
     header = head.decode("utf-8")
     mark = "\t" if tab else next((c for c in (",", ";", "\t") if c in header), ",")
+    if len(header) > LONGEST_HEADER:
+        raise InputError(f"The first line of {path!r} has {len(header):,} characters; expected the columns' names.")
     names = [name.strip() for name in next(csv.reader([header], delimiter=mark))]
     _check_names(names, path)
     if not body.strip():
@@ -203,16 +206,7 @@ def _by_numpy(body: bytes, names: list[str], mark: str, path: str) -> dict[str, 
     width = len(names)
     text = body.decode("utf-8").removesuffix("\n")
     if '"' in text:
-        rows: list[str] = []
-        reader = csv.reader(io.StringIO(text + "\n", newline=""), delimiter=mark)
-        for row in reader:
-            if not row and width > 1:
-                continue
-            row = row or [""]
-            if len(row) != width:
-                raise _ragged(path, reader.line_num + 1, width, len(row))
-            rows += row
-        cells = rows
+        cells = _quoted_cells(text, width, mark, path)
     else:
         lines = text.split("\n")
         if width > 1 and "" in lines:  # blank lines are no rows
@@ -225,6 +219,22 @@ def _by_numpy(body: bytes, names: list[str], mark: str, path: str) -> dict[str, 
             raise _ragged(path, numbers[bad[0]] + 2, width, int(widths[bad[0]]))
         cells = mark.join(lines).split(mark)
     return {name: _parse_cells(cells[j::width]) for j, name in enumerate(names)}
+
+
+def _quoted_cells(text: str, width: int, mark: str, path: str) -> list[str]:
+    rows: list[str] = []
+    reader = csv.reader(io.StringIO(text + "\n", newline=""), delimiter=mark)
+    try:
+        for row in reader:
+            if not row and width > 1:
+                continue
+            row = row or [""]
+            if len(row) != width:
+                raise _ragged(path, reader.line_num + 1, width, len(row))
+            rows += row
+    except csv.Error as error:  # a cell longer than the csv module takes: a quotation mark that is never closed
+        raise InputError(f"Line {reader.line_num + 1} of {path!r} could not be read: {error}.") from error
+    return rows
 
 
 def _parse_cells(cells: list[str]) -> np.ndarray:

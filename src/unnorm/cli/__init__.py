@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 from cyclopts import App, CycloptsError
@@ -10,6 +11,11 @@ from .. import __version__
 from ..errors import UnnormError
 from . import compare, demo, fit, report, reproduce, simulate
 
+# missing='drop' → --missing drop, order= → --order: the library's sentences in the words of the shell
+_ARGUMENT = re.compile(
+    r"(?<![\w'\"-])(y|order|group|lags|max_gap|missing|outside|centre)=(['\"]?)(drop|\d+)?\2(?!\w)"
+)
+LONGEST = 1000  # characters of an error, which may quote what was given
 OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit codes
 
 app = App(name="unnorm", help="Models known up to a constant, by the Poisson transform.", version=__version__)
@@ -43,7 +49,13 @@ def main(tokens: list[str] | None = None) -> None:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    """The error as one line of bounded length, with options in place of Python's arguments."""
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        text = f"{str(error.filename)!r}: {error.strerror}."
+    text = _ARGUMENT.sub(lambda found: f"--{found[1].replace('_', '-')}" + (f" {found[3]}" if found[3] else ""), text)
+    text = " ".join(text.split()) or type(error).__name__
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 200]} … {text[-200:]}"
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -181,9 +181,13 @@ def _number(what: str, value: Any) -> float:
 
 def numbers(what: str, value: Any) -> tuple[float, ...]:
     parts = value.split(",") if isinstance(value, str) else value
+    wrong = InputError(f"{what} must be finite numbers with commas between them; got {value!r}.")
     if not isinstance(parts, Sequence):
-        raise InputError(f"{what} must be numbers with commas between them; got {value!r}.")
-    return tuple(_number(what, part.strip() if isinstance(part, str) else part) for part in parts)
+        raise wrong
+    try:
+        return tuple(_number(what, part.strip() if isinstance(part, str) else part) for part in parts)
+    except InputError:
+        raise wrong from None
 
 
 def _window(what: str, value: Any) -> tuple[float, ...] | str:

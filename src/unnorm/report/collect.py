@@ -248,8 +248,7 @@ def _verdict(gap: np.ndarray) -> str:
 
 def _level(run: Run, which: str) -> np.ndarray:
     column = run.obs.group[str(run.by)]
-    values = np.unique(column)
-    return column == next(value for value in values if level_name(value.item()) == which)
+    return column == next(value for value in np.unique(column).tolist() if level_name(value) == which)
 
 
 def _constants(run: Run, fit: Fit) -> list[figures.Image] | None:

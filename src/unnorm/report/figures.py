@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..domains.base import Domain
+from ..engine.gam_effects import coordinates
 from .run import GROUP, Run
 
 BLUE, GREY, ORANGE, INK = "#1f5fa8", "#9a9a9a", "#c2571a", "#222222"
@@ -67,9 +68,10 @@ def label_axes(ax: Any, x: str, y: str, title: str = "") -> None:
 
 
 def covariates_of(run: Run, label: str) -> tuple[str, ...]:
+    """What the term is a function of: not its `by`."""
     part = run.main.smooths
     assert part is not None
-    return part.term(label).covariates
+    return coordinates(part.term(label))
 
 
 def corners(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
