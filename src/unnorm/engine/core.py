@@ -297,6 +297,6 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
             return [one(problem) for problem in problems]
         order = sorted(
             range(len(problems)), key=lambda i: -len(problems[i]["y"])
-        )  # long ones first: cores end together
+        )  # long ones first
         found = dict(zip(order, pool(threads).map(one, [problems[i] for i in order])))
         return [found[i] for i in range(len(problems))]
