@@ -42,8 +42,55 @@ def test_the_advised_number_brings_the_share_to_five_percent(
     assert advice.needed is not None
     assert f"per_point={advice.needed}" in str(advice)
     enough = un.fit(TOY, chain, objective(un.Uniform(), per_point=advice.needed, points=un.IID()), normaliser, rng=2)
-    low, high = (0.02, 0.11) if objective is un.Ranking else (0.03, 0.07)  # Ranking's share is from four redraws
-    assert enough.advise().worst == pytest.approx(0.5 * (low + high), abs=0.5 * (high - low))
+    assert enough.advise().worst == pytest.approx(0.05, abs=0.02)
+
+
+CURVE = un.Additive(
+    "y + s(gap, k=6)",
+    un.Interval(-1, 1),
+    covariates=[
+        un.Expression(
+            "gap",
+            "abs(y - y_prev)",
+        )
+    ],
+)
+
+
+@pytest.mark.parametrize(("objective", "normaliser"), [*CASES, (un.ConditionalNCE, None)])
+def test_additive_models_are_advised_too(chain: un.Observations, objective: Any, normaliser: Any) -> None:
+    """By term; the curve's errors split in two, and the advised number brings the share to 5 %."""
+    some = chain.take(np.arange(300))
+    few = un.fit(CURVE, some, objective(un.Uniform(), per_point=5, points=un.IID()), normaliser, rng=1)
+    advice = few.advise()
+    assert advice.share is not None
+    assert set(advice.share) == {"y", "s(gap)"}
+    table = few.effect("s(gap)")
+    np.testing.assert_allclose(table["se"] ** 2, table["se_sampling"] ** 2 + table["se_reference"] ** 2, rtol=1e-9)
+    assert np.all(table["se_reference"] > 0)
+    assert list(few.tidy()["term"]) == ["y"]
+    assert advice.worst is not None
+    assert advice.worst > 0.08
+    assert advice.needed is not None
+    enough = un.fit(CURVE, some, objective(un.Uniform(), per_point=advice.needed, points=un.IID()), normaliser, rng=2)
+    assert enough.advise().worst == pytest.approx(0.05, abs=0.025)
+
+
+def test_fewer_lattice_points_are_measured(chain: un.Observations) -> None:
+    """Their noise grows faster than IID points' as k falls: the number that would do must do."""
+    normaliser = un.Smooth("s(y_prev, k=8)")
+    advice = un.fit(TOY, chain, un.Logistic(un.Uniform(), per_point=32), normaliser, rng=1).advise()
+    assert advice.needed is not None
+    assert advice.needed <= 8
+    assert "measured on fresh points" in str(advice)
+    fewer = un.fit(TOY, chain, un.Logistic(un.Uniform(), per_point=advice.needed), normaliser, rng=2).advise()
+    assert fewer.worst is not None
+    assert fewer.worst < 0.05
+
+
+def test_ranking_is_not_told_to_take_a_lattice(chain: un.Observations) -> None:
+    text = str(un.fit(TOY, chain, un.Ranking(un.Uniform(), per_point=3), rng=1).advise())
+    assert "un.Logistic with un.Smooth" in text
 
 
 def test_the_share_is_that_of_the_errors(chain: un.Observations) -> None:

@@ -84,7 +84,7 @@ def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]
     )
     sentences = [first, _cost(share, inflation)]
     wider = 0.0 if wanted is None else _wider(evidence["multiples"], evidence["inflations"], wanted / int(count))
-    sentences.append(_number(max(share.values()), wanted, int(count), unit, about["points"], wider))
+    sentences.append(_number(max(share.values()), wanted, int(count), unit, objective, about["points"], wider))
     sentences.append(_distance(auc, effective, too_far))
     if evidence["ncic"] is not None:
         sentences.append(
@@ -131,26 +131,34 @@ def _cost(share: Mapping[str, float], inflation: Mapping[str, float]) -> str:
     most = max(share, key=lambda name: share[name])
     widest = max(inflation, key=lambda name: inflation[name])
     return (
-        f"The reference points are at most {100 * share[most]:.2g} % of the variance ({most}); standard errors are up "
-        f"to {100 * (inflation[widest] - 1):.2g} % above those of infinitely many points ({widest})."
+        f"The reference points are at most {_percent(share[most])} of the variance ({most}); standard errors are up "
+        f"to {_percent(inflation[widest] - 1)} above those of infinitely many points ({widest})."
     )
 
 
-def _number(worst: float, wanted: int | None, count: int, unit: str, points: str, wider: float) -> str:
+def _percent(value: float) -> str:
+    return "0.01 %" if value < 1e-4 else f"{100 * value:.2g} %"
+
+
+def _number(worst: float, wanted: int | None, count: int, unit: str, objective: str, points: str, wider: float) -> str:
     iid = points.startswith("IID")
-    law = "" if iid else " at most, by the law of IID points, which evenly spread ones surpass"
+    law = "" if iid else " at most: evenly spread points gain no less from their number than IID ones do"
+    evenly = "un.Logistic with un.Smooth and points=un.Lattice()"
+    if objective in ("Logistic", "Importance"):
+        evenly = "points=un.Lattice()"
     if wanted is None:
         return (
             "Not even 256 times as many points would bring that below 5 %: take a reference nearer to the data, or "
-            "points=un.Lattice()."
+            f"{evenly}."
         )
     if worst > TARGET:
-        other = "" if not iid else " points=un.Lattice() may do it at the present number."
+        other = f" {evenly} may do it at the present number." if iid else ""
         return f"To bring that below 5 %, take {unit}={wanted:,}{law}.{other}"
     if wanted <= count / 2:
+        how = "" if iid else " (measured on fresh points)"
         return (
-            f"That is enough; {unit}={wanted:,} would keep it below 5 %, with standard errors up to "
-            f"{100 * wider:.2g} % above the limit."
+            f"That is enough; {unit}={wanted:,} would keep it below 5 %{how}, with standard errors up to "
+            f"{_percent(wider)} above the limit."
         )
     return "That is enough."
 

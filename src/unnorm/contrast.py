@@ -116,10 +116,11 @@ class Contrast:
         """One contrast for each independent set of reference points."""
         return tuple(self.split(int(r)) for r in np.unique(self.randomisation[~self.z]))
 
-    def redraw(self, rng: Rng = None) -> Contrast:
-        """The same real rows with fresh reference points: same reference, scheme and number."""
-        count = {"per_point": self.k} if self.k is not None else {"total": int(np.sum(~self.z))}
-        return contrast(self.obs, self.reference, self.scheme, rng=rng, **count)
+    def redraw(self, rng: Rng = None, times: float = 1.0) -> Contrast:
+        """The same real rows with fresh reference points: same reference and scheme, `times` as many."""
+        count = max(1, round(times * (self.k if self.k is not None else int(np.sum(~self.z)))))
+        name = "per_point" if self.k is not None else "total"
+        return contrast(self.obs, self.reference, self.scheme, rng=rng, **{name: count})
 
 
 def contrast(

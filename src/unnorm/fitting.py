@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -11,11 +12,12 @@ import numpy as np
 from ._numerics import Rng
 from .data import Observations
 from .domains.base import Domain
+from .engine import gam_effects
 from .errors import CombinationError, InputError, OutsideError, UnnormWarning, unknown
 from .models.base import Model, Unnormalised
 from .models.basis import Basis
 from .normalisers import Normaliser
-from .objectives.base import Objective
+from .objectives.base import Objective, View
 from .objectives.evidence import Later
 from .results import Fit
 from .smooths import penalised_part, smooth_part
@@ -164,7 +166,7 @@ def _fit_smooth(
         backend=obs.backend,
         errors=errors,
         smooths=part,
-        evidence=Later(lambda: smooth_evidence(problem, end.gam, end.errors, end.model_labels)),
+        evidence=Later(lambda: smooth_evidence(problem, end.gam, end.errors, end.model_labels, end.theta)),
         _covariance=errors.total,
     )
 
@@ -184,12 +186,16 @@ def _fit_penalised(
     chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     basis, columns = built_basis(model, obs)
     end = solve_penalised(objective.bind(basis, obs, normaliser, rng), basis, chosen.method, chosen.sp, Newton())
-    beta = end.path.theta
-    solved = end.problem.solution(beta)
-    part = penalised_part(basis, columns, end)
+    grids = {term.label: gam_effects.grid(term, columns) for term in basis.terms}
+    solved = end.problem.solution(end.path.theta, _terms_view(basis, grids, end.penalty))
+    part = penalised_part(basis, grids, end, solved.errors)
+    parametric = [term for term in basis.terms if term.parametric]
+    index = np.concatenate([np.arange(part.beta.size)[part.slices[term.label]] for term in parametric] or [[]])
+    index = index.astype(int)
+    pick = np.ix_(index, index)
     return Fit(
-        names=(),
-        estimate=np.zeros(0),
+        names=tuple(name for term in parametric for name in term.coefficient_names),
+        estimate=part.beta[index],
         nu=solved.nu,
         nu_se=solved.nu_se,
         loglik=solved.loglik,
@@ -212,10 +218,24 @@ def _fit_penalised(
         model=model,
         obs=obs,
         backend=obs.backend,
-        errors=None,
+        errors=None if solved.errors is None else solved.errors.picked(pick),
         smooths=part,
-        _covariance=np.zeros((0, 0)),
+        evidence=solved.evidence,
+        _covariance=part.errors.total[pick],
     )
+
+
+def _terms_view(basis: Basis, grids: Mapping[str, Mapping[str, np.ndarray]], penalty: np.ndarray) -> View:
+    """The terms' mean variances over their grids."""
+    designs, begin = [], 0
+    for term in basis.terms:
+        designs.append((slice(begin, begin + term.size), gam_effects.design(term, dict(grids[term.label]))))
+        begin += term.size
+
+    def variances(V: np.ndarray) -> np.ndarray:
+        return np.array([np.einsum("np,pq,nq->n", C, V[at, at], C).mean() for at, C in designs])
+
+    return View(penalty, tuple(term.label for term in basis.terms), variances)
 
 
 def built_basis(model: Unnormalised, obs: Observations) -> tuple[Basis, dict[str, np.ndarray]]:

@@ -166,8 +166,10 @@ def smooth_part(
     )
 
 
-def penalised_part(basis: Basis, columns: Columns, end: PenalisedSolution) -> SmoothPart:
-    """The light form of a penalised fit without reference rows: no χ, no intercept."""
+def penalised_part(
+    basis: Basis, grids: Mapping[str, Mapping[str, np.ndarray]], end: PenalisedSolution, errors: ErrorParts | None
+) -> SmoothPart:
+    """The light form of a penalised fit without a smooth χ; `errors` is None where no reference points were drawn."""
     slices, begin = {}, 0
     for term in basis.terms:
         slices[term.label] = slice(begin, begin + term.size)
@@ -179,9 +181,9 @@ def penalised_part(basis: Basis, columns: Columns, end: PenalisedSolution) -> Sm
         normaliser_labels=(),
         slices=slices,
         beta=end.path.theta,
-        errors=ErrorParts(V, V, np.zeros_like(V)),
-        grids={term.label: gam_effects.grid(term, columns) for term in basis.terms},
-        edf={label: float(end.edf[span].sum()) for label, span in slices.items()},
+        errors=ErrorParts(V, V, np.zeros_like(V)) if errors is None else errors,
+        grids=grids,
+        edf={t.label: float(end.edf[slices[t.label]].sum()) for t in basis.terms if not t.parametric},
         sp=dict(zip(end.labels, end.lam.tolist())),
         table=end.table,
         score=end.score,

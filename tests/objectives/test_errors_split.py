@@ -83,3 +83,16 @@ def test_clusters_widen_the_errors_of_repeated_data() -> None:
     robust = np.sqrt(eight.errors.robust[0, 0])
     assert eight.se[0] == pytest.approx(once.se[0] / np.sqrt(8), rel=0.1)
     assert robust == pytest.approx(once.se[0], rel=0.2)
+
+
+@pytest.mark.parametrize("objective", [un.Ranking, un.ConditionalNCE])
+def test_reference_part_of_choices_is_the_spread_over_redraws(objective) -> None:
+    """IID points of each observation's own: from one fit, without redrawing."""
+    toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
+    obs = un.transitions(un.datasets.toy_chain(300, 0.5, 5.0, rng=1))
+    fits = [un.fit(toy, obs, objective(un.Uniform(), per_point=6), rng=r) for r in range(80)]
+    spread = np.std([fit.estimate for fit in fits], axis=0)
+    claimed = np.sqrt(np.mean([np.diag(fit.errors.reference) for fit in fits], axis=0))
+    np.testing.assert_allclose(claimed, spread, rtol=0.25)
+    once = [np.sqrt(np.diag(fit.errors.reference)) for fit in fits[:5]]
+    assert np.all(np.std(once, axis=0) < 0.2 * claimed)  # each fit knows it by itself

@@ -19,7 +19,7 @@ def test_they_are_those_of_the_dense_design():
     gam = un.Smoothing(reference_error=False).solve(problem).gam
     inner = gam.smoothed
     score = RedrawScores(problem, gam.terms, inner.slices, inner.beta, gam.columns, slopes)
-    for rows in problem.redraws()[:2]:
+    for rows in problem.redraws(1.0)[:2]:
         _, part = problem.predictor(rows)
         X = np.ones((len(rows.response), inner.size))
         for term in gam.terms:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,15 @@ class Solution:
     evidence: Later | None = None  # what `Fit.advise` reads, worked out when asked for
 
 
+@dataclass(frozen=True)
+class View:
+    """How a penalised problem is looked at: its penalty, and terms (functions of θ) in place of single coefficients."""
+
+    penalty: np.ndarray  # S_λ (p, p)
+    names: tuple[str, ...]
+    variances: Callable[[np.ndarray], np.ndarray]  # covariance of θ → the variance of each name
+
+
 class Problem(ABC):
     """A function of the flat θ to be maximised."""
 
@@ -67,15 +77,12 @@ class Problem(ABC):
     def derivatives(self, theta: np.ndarray) -> Derivatives: ...
 
     @abstractmethod
-    def solution(self, theta: np.ndarray) -> Solution: ...
+    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
+        """What is known at the maximum θ: of this problem, or of this less ½ θᵀ S_λ θ where a view says so."""
 
     def unbounded(self, direction: np.ndarray) -> bool:
         """Whether the objective never falls along `direction`: a certificate that no maximum exists."""
         return False
-
-    def evidence(self, theta: np.ndarray, errors: ErrorParts) -> dict[str, Any]:
-        """What `Fit.advise` reads, as plain numbers: nothing where no reference points were drawn."""
-        return {}
 
     def finer(self) -> Problem | None:
         """A more accurate version of this problem, whatever its accuracy is now; None where there is none."""

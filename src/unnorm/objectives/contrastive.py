@@ -141,29 +141,27 @@ class RowContrastive(Contrastive):
         drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
         layout = normaliser.layout(obs)
         self.check(drawn, layout)
-        likelihood, offset = self.likelihood(drawn)
-        rows = rows_of(drawn, model, offset, self.clusters(obs))
         seeds = rng.integers(2**63, size=4)
 
-        def redraws() -> list[tuple[Rows, RowLikelihood]]:
-            """Fresh reference points from independent randomisations, to see how much they move the score."""
-            out = []
-            for seed in seeds:
-                again = drawn.redraw(np.random.default_rng(seed))
-                one, known = self.likelihood(again)
-                out.append((rows_of(again, model, known, None), one))
-            return out
+        def redraws(times: float) -> list[RowProblem]:
+            """On fresh reference points from independent randomisations, to see how much they move the score."""
+            again = (drawn.redraw(np.random.default_rng(seed), times) for seed in seeds)
+            return [self.problem(model, one, layout, None) for one in again]
 
-        of = layout.of[np.maximum(drawn.at, 0)]
+        problem = self.problem(model, drawn, layout, self.clusters(obs))
+        return problem if drawn.scheme.iid or drawn.randomisations > 1 else replace(problem, redraws=redraws)
+
+    def problem(self, model: Model, drawn: Contrast, layout: Layout, group: np.ndarray | None) -> RowProblem:
+        """The rows of a contrast with their likelihood."""
+        likelihood, offset = self.likelihood(drawn)
         return RowProblem(
             model=model,
-            rows=rows,
+            rows=rows_of(drawn, model, offset, group),
             likelihood=likelihood,
-            layout=replace(layout, of=of),
+            layout=replace(layout, of=layout.of[np.maximum(drawn.at, 0)]),
             information_equality=self.information_equality,
             about=about(drawn),
             notes=drawn.notes,
-            redraws=None if drawn.scheme.iid or drawn.randomisations > 1 else redraws,
         )
 
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
@@ -181,8 +179,8 @@ class RowContrastive(Contrastive):
         drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
         seeds = rng.integers(2**63, size=4)
 
-        def redraws() -> list[SmoothRows]:
-            return [self.smooth_rows(drawn.redraw(np.random.default_rng(seed))) for seed in seeds]
+        def redraws(times: float) -> list[SmoothRows]:
+            return [self.smooth_rows(drawn.redraw(np.random.default_rng(seed), times)) for seed in seeds]
 
         return SmoothProblem(
             model=model,

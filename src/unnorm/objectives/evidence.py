@@ -1,8 +1,9 @@
 """What a contrast says about itself: what its reference points cost, how many would do, whether they lie too far off.
 
 With c times as many reference points the log-odds fall by log c, and the reference rows count c times: the variances of
-θ̂ at other k follow from the rows at hand. Points that are not IID are taken to gain as IID points would, which they
-surpass: a stated k is then more than enough.
+θ̂ at other k follow from the rows at hand. The variance of points that are not IID is measured: on fresh ones at the
+present number and at fewer, where their noise grows faster than IID points'. More of them are taken to gain as IID
+points would, which they surpass: a stated number is then more than enough.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
-from .sandwich import ErrorParts, iid_spread
+from .sandwich import ErrorParts
 
 MULTIPLES = tuple(4.0**j for j in range(-2, 5))  # of the present number of reference points
 LIMIT = 1e4  # times as many points: as good as infinitely many
@@ -20,6 +21,7 @@ LIMIT = 1e4  # times as many points: as good as infinitely many
 MOST_KEPT = 2e7  # numbers that a fit may hold on to for the sake of `advise`
 
 Parts = Callable[[float], tuple[np.ndarray, np.ndarray]]
+Measured = Callable[[float], np.ndarray]  # c → variance by fresh points, c times as many
 
 
 @final
@@ -44,15 +46,6 @@ class Later:
         return self._done
 
 
-def variance_parts(
-    information: np.ndarray, r: np.ndarray, unit: np.ndarray, per_context: bool, evenly: bool, c: float, p: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """diag S⁻¹ and diag S⁻¹ Σ2 S⁻¹ over the first p coordinates, for c times as many IID points with scores r."""
-    bread = np.linalg.inv(information)
-    reference = bread @ (c * iid_spread(r, unit, per_context, evenly)) @ bread
-    return np.diag(bread)[:p], np.diag(reference)[:p]
-
-
 def contrast_evidence(
     names: Sequence[str],
     parts: Parts,
@@ -63,21 +56,28 @@ def contrast_evidence(
     *,
     value: float,
     penalty: float | None,
+    measured: Measured | None = None,
+    least: float = 0.0,
 ) -> dict[str, Any]:
-    """The evidence of objectives that are sums over rows; `log_w` is f + χ − log q by row."""
+    """The evidence of objectives that are sums over rows; `log_w` is f + χ − log q by row.
+
+    `least` is the multiple at which one point (of each context) is left: there is nothing below.
+    """
     total, reference = (np.diag(V)[: len(names)] for V in (errors.total, errors.reference))
     return {
-        **_costs(names, parts, total, reference, information_equality),
+        **_costs(names, parts, total, reference, information_equality, measured, least),
         **_distance(log_w, data),
         **_criterion(value, penalty),
     }
 
 
 def choice_evidence(
-    names: Sequence[str], errors: ErrorParts, d: np.ndarray, value: float, penalty: float
+    names: Sequence[str], total: np.ndarray, reference: np.ndarray, d: np.ndarray, value: float, penalty: float
 ) -> dict[str, Any]:
-    """The evidence of objectives that compare each observation with its own points; d is (n, k + 1), data first."""
-    total, reference = np.diag(errors.total), np.diag(errors.reference)
+    """The evidence of objectives that compare each observation with its own points; d is (n, k + 1), data first.
+
+    `total` and `reference` are variances by name.
+    """
 
     def parts(c: float) -> tuple[np.ndarray, np.ndarray]:
         return total - reference + reference / c, reference / c
@@ -86,7 +86,7 @@ def choice_evidence(
     w = np.exp(d[:, 1:] - d[:, 1:].max(axis=1, keepdims=True))
     share = float(np.mean(w.sum(axis=1) ** 2 / (w**2).sum(axis=1)) / w.shape[1])
     return {
-        **_costs(names, parts, total, reference, True),
+        **_costs(names, parts, total, reference, True, None, 1.0 / (d.shape[1] - 1)),
         "auc": float(ahead),
         "effective": share,
         **_criterion(value, penalty),
@@ -94,7 +94,13 @@ def choice_evidence(
 
 
 def _costs(
-    names: Sequence[str], parts: Parts, total: np.ndarray, reference: np.ndarray, information_equality: bool
+    names: Sequence[str],
+    parts: Parts,
+    total: np.ndarray,
+    reference: np.ndarray,
+    information_equality: bool,
+    measured: Measured | None,
+    least: float,
 ) -> dict[str, Any]:
     """For each name the reference points' share of the variance at each multiple, and the inflation of its se."""
     full, iid = parts(1.0)
@@ -103,12 +109,12 @@ def _costs(
     def at(c: float) -> tuple[np.ndarray, np.ndarray]:
         full_c, iid_c = (full, iid / c) if not information_equality else parts(c)
         sampling = np.maximum(full_c - iid_c, 1e-3 * full_c) if information_equality else total - reference
-        return sampling, gain * iid_c
+        return sampling, gain * iid_c if measured is None or c >= 1.0 else np.maximum(measured(c), gain * iid_c)
 
     limit = np.maximum(at(LIMIT)[0], 1e-300)
     shares, inflations = [], []
     for c in MULTIPLES:
-        sampling, other = at(c)
+        sampling, other = at(max(c, least))
         shares.append(other / np.maximum(sampling + other, 1e-300))
         inflations.append(np.sqrt(np.maximum((sampling + other) / limit, 1.0)))
     return {

@@ -15,7 +15,7 @@ from ..domains.base import Quadrature
 from ..errors import CombinationError, InputError, UnnormWarning
 from ..models.base import Context, DataTerms, Model, Unnormalised
 from ..normalisers import Constant, Layout, Normaliser, PerContext
-from .base import Derivatives, Objective, Problem, Solution
+from .base import Derivatives, Objective, Problem, Solution, View
 from .smooth import SmoothProblem, SmoothRows, poisson_rows
 
 QUADRATURE_TOLERANCE = 1e-9  # of log Z, against the rule of twice the order; far below any standard error
@@ -173,9 +173,9 @@ class ExactProblem(IntegratedProblem):
             np.diag(m.second),
         )
 
-    def solution(self, theta: np.ndarray) -> Solution:
+    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
         d = self.derivatives(theta)
-        covariance = np.linalg.inv(d.information)
+        covariance = np.linalg.inv(d.information if view is None else d.information + view.penalty)
         nu, nu_se = self.constants(theta, covariance)
         return Solution(theta, covariance, nu, nu_se, d.value, d.value, *_accuracy(self.integrals, theta))
 
@@ -249,9 +249,9 @@ class PoissonProblem(IntegratedProblem):
         schur = d.hessian_theta - (d.hessian_cross.T / np.minimum(d.hessian_nu, -1e-300)) @ d.hessian_cross
         return Derivatives(d.value, d.gradient_theta, -schur, -np.diag(d.hessian_theta))
 
-    def solution(self, theta: np.ndarray) -> Solution:
+    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
         d = self.derivatives(theta)
-        covariance = np.linalg.inv(d.information)
+        covariance = np.linalg.inv(d.information if view is None else d.information + view.penalty)
         nu, nu_se = self.constants(theta, covariance)
         loglik = d.value + float(self.weight.sum())  # 𝓛 = 𝓜 + n at ν*, which takes the offsets up
         return Solution(theta, covariance, nu, nu_se, loglik, d.value, *_accuracy(self.integrals, theta))

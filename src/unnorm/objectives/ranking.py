@@ -25,7 +25,7 @@ from ..data import Observations
 from ..errors import CombinationError
 from ..models.base import Model
 from ..normalisers import Normaliser, PerContext
-from .base import Derivatives, Problem, Solution
+from .base import Derivatives, Problem, Solution, View
 from .contrastive import Contrastive, about, rows_of
 from .evidence import Later, choice_evidence
 from .rows import Rows
@@ -42,7 +42,7 @@ class ChoiceProblem(Problem):
     weight: np.ndarray  # (n,)
     about: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    redraws: Callable[[], list[ChoiceProblem]] | None = None
+    redraws: Callable[[], list[ChoiceProblem]] | None = None  # on fresh points
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -81,6 +81,10 @@ class ChoiceProblem(Problem):
     def gram(self, d: np.ndarray, J: np.ndarray) -> np.ndarray:
         """Σ_t w_t Jᵀ (−∂²/∂d²) J."""
 
+    @abstractmethod
+    def parts(self, d: np.ndarray, J: np.ndarray) -> np.ndarray:
+        """(n, k, p) what each reference point adds to the score of its observation, up to a constant."""
+
     @property
     @abstractmethod
     def information_equality(self) -> bool:
@@ -111,30 +115,45 @@ class ChoiceProblem(Problem):
         width = float(np.max(s) - np.min(s))
         return width > 0 and bool(np.all(s[:, 0] >= s[:, 1:].max(axis=1) - 1e-9 * width))
 
-    def solution(self, theta: np.ndarray) -> Solution:
-        value, score, *_ = self._score(theta)
-        information = self.derivatives(theta).information
-        bread = np.linalg.inv(information)
-        total = bread if self.information_equality else bread @ (score.T @ score) @ bread
+    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
+        value, score, _, d, J = self._score(theta)
+        bread = self._bread(theta, view)
+        meat = score.T @ score if view is None else score.T @ score + view.penalty
+        total = bread if self.information_equality else bread @ meat @ bread
         robust = None
         if self.rows.group is not None:
             labels, of = np.unique(self.rows.group, return_inverse=True)
             g = np.stack([np.bincount(of, score[:, j], len(labels)) for j in range(score.shape[1])], axis=1)
             robust = len(labels) / max(len(labels) - 1, 1) * bread @ (g.T @ g) @ bread
+        reference = bread @ self._reference_spread(theta, d, J) @ bread
+        errors = ErrorParts(total, total - reference, reference, (), robust)
+        nothing = np.zeros(0)
+        evidence = Later(lambda: self.evidence(theta, errors, view), self.rows.y.size + self.shift.size * len(theta))
+        return Solution(theta, total, nothing, None, value, value, self.notes, dict(self.about), errors, evidence)
+
+    def _reference_spread(self, theta: np.ndarray, d: np.ndarray, J: np.ndarray) -> np.ndarray:
+        """Σ2 of IID points: Σ_t k/(k − 1) Σ_j centred squares of what each adds; from redraws where each is alone."""
+        k = d.shape[1] - 1
+        if k > 1:
+            r = self.parts(d, J) * self.weight[:, None, None]
+            r = (r - r.mean(axis=1, keepdims=True)).reshape(-1, J.shape[-1])
+            return k / (k - 1) * r.T @ r
         assert self.redraws is not None
         sums = np.array([again._score(theta)[1].sum(axis=0) for again in self.redraws()])
         centred = sums - sums.mean(axis=0)
-        reference = bread @ (centred.T @ centred / (len(sums) - 1)) @ bread
-        errors = ErrorParts(total, total - reference, reference, (), robust)
-        nothing = np.zeros(0)
-        evidence = Later(lambda: self.evidence(theta, errors), self.rows.y.size + self.shift.size * len(theta))
-        return Solution(theta, total, nothing, None, value, value, self.notes, dict(self.about), errors, evidence)
+        return centred.T @ centred / (len(sums) - 1)
 
-    def evidence(self, theta: np.ndarray, errors: ErrorParts) -> dict[str, Any]:
+    def _bread(self, theta: np.ndarray, view: View | None) -> np.ndarray:
+        information = self.derivatives(theta).information
+        return np.linalg.inv(information if view is None else information + view.penalty)
+
+    def evidence(self, theta: np.ndarray, errors: ErrorParts, view: View | None) -> dict[str, Any]:
         value, score, _, d, _ = self._score(theta)
-        bread = np.linalg.inv(self.derivatives(theta).information)
+        bread = self._bread(theta, view)
         score = score / np.sqrt(np.maximum(self.weight, 1e-300))[:, None]  # as many observations as it weighs
-        return choice_evidence(self.names, errors, d, value, float(np.sum((score @ bread) * score)))
+        names, variances = (self.names, np.diag) if view is None else (view.names, view.variances)
+        penalty = float(np.sum((score @ bread) * score))
+        return choice_evidence(names, variances(errors.total), variances(errors.reference), d, value, penalty)
 
 
 @final
@@ -159,6 +178,18 @@ class RankingProblem(ChoiceProblem):
         centred = (J - mean[:, None]).reshape(-1, J.shape[-1])
         return centred.T @ (centred * (p * self.weight[:, None]).reshape(-1, 1))
 
+    def parts(self, d: np.ndarray, J: np.ndarray) -> np.ndarray:
+        """The jackknife: without point j the score J_0 − Σ p J rises by p_j (J_j − Σ p J)/(1 − p_j).
+
+        Times (k − 1)/k, so that k/(k − 1) Σ centred squares is its variance, (k − 1)/k Σ centred squares.
+        """
+        k = d.shape[1] - 1
+        p = np.exp(d - d.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        mean = np.einsum("tj,tjp->tp", p, J)
+        p = p[:, 1:]
+        return ((k - 1) / k * p / np.maximum(1.0 - p, 1e-12))[:, :, None] * (J[:, 1:] - mean[:, None])
+
 
 @final
 @dataclass(frozen=True)
@@ -177,6 +208,9 @@ class ConditionalProblem(ChoiceProblem):
         curvature = np.exp(-np.logaddexp(0, margin) - np.logaddexp(0, -margin)) * self.weight[:, None]
         gap = (J[:, :1] - J[:, 1:]).reshape(-1, J.shape[-1])
         return gap.T @ (gap * curvature.reshape(-1, 1))
+
+    def parts(self, d: np.ndarray, J: np.ndarray) -> np.ndarray:
+        return np.exp(-np.logaddexp(0, d[:, :1] - d[:, 1:]))[:, :, None] * (J[:, :1] - J[:, 1:])
 
 
 @dataclass(frozen=True)

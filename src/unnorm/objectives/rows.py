@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
 
@@ -15,9 +15,9 @@ import numpy as np
 
 from ..models.base import Model
 from ..normalisers import Layout
-from .base import Derivatives, Problem, Solution
-from .evidence import Later, contrast_evidence, variance_parts
-from .sandwich import ErrorParts, Scores, error_parts, penalty
+from .base import Derivatives, Problem, Solution, View
+from .evidence import Later, contrast_evidence
+from .sandwich import ErrorParts, Scores, error_parts, iid_spread, penalty
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ class RowProblem(Problem):
     information_equality: bool  # with IID points and a correct model, −H is the covariance of the score
     about: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    redraws: Callable[[], list[tuple[Rows, RowLikelihood]]] | None = None  # fresh points, to see how much they matter
+    redraws: Callable[[float], list[RowProblem]] | None = None  # on fresh points, c times as many
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -226,7 +226,7 @@ class RowProblem(Problem):
         width = float(np.max(score) - np.min(score))
         return bool(np.all(low >= high - 1e-9 * width)) and width > 0
 
-    def solution(self, theta: np.ndarray) -> Solution:
+    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
         rows, p = self.rows, len(theta)
         t, nu, J, A, cross, d = self._blocks(theta)
         d = np.maximum(d, 1e-300)
@@ -239,6 +239,7 @@ class RowProblem(Problem):
             information_equality=self.information_equality,
             spread=None if self.redraws is None else self._reference_spread(theta, nu, cross, d),
             data_spread=self._model_spread(t, X) if self.information_equality and not rows.per_context else None,
+            penalty=None if view is None else view.penalty,
         )
         nu_se = None
         if self.layout.fixed is not None:
@@ -247,7 +248,7 @@ class RowProblem(Problem):
             nu_se = np.sqrt(np.diag(errors.total)[p:])
         errors = errors.leading(p)
         notes = (*self.notes, *errors.notes)
-        evidence = Later(lambda: self.evidence(theta, errors), rows.y.size + J.size)
+        evidence = Later(lambda: self.evidence(theta, errors, view), rows.y.size + J.size)
         return Solution(theta, errors.total, nu, nu_se, t.value, t.value, notes, dict(self.about), errors, evidence)
 
     def _model_spread(self, t: RowTerms, X: np.ndarray) -> np.ndarray:
@@ -274,23 +275,36 @@ class RowProblem(Problem):
             return J, A
         return J - (cross / d[:, None])[self.layout.of], A - (cross.T / d) @ cross
 
-    def evidence(self, theta: np.ndarray, errors: ErrorParts) -> dict[str, Any]:
+    def evidence(self, theta: np.ndarray, errors: ErrorParts, view: View | None) -> dict[str, Any]:
         rows, p = self.rows, len(theta)
         t, nu, J, A, cross, d = self._blocks(theta)
         d = np.maximum(d, 1e-300)
         eta = self.eta(theta, nu)
 
-        def parts(c: float) -> tuple[np.ndarray, np.ndarray]:
-            """Variances of θ̂ with c times as many IID points: total (had it the information equality), reference."""
+        names, variances, S = self.names, _diagonal(p), 0.0
+        if view is not None:
+            names, variances, S = view.names, view.variances, view.penalty
+
+        def bread(c: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+            """ℓ' and ∂η by row, and H⁻¹, with c times as many points."""
             slope, curvature = self.likelihood.more(c, eta)
             curvature = np.where(rows.data, curvature, c * curvature)
             WJ = curvature[:, None] * J
             here = np.maximum(self._sum(curvature), 1e-300)
             crossed = np.stack([self._sum(WJ[:, j]) for j in range(p)], axis=1)
             X, information = self._coordinates(J, J.T @ WJ, crossed, here)
+            return slope, X, np.linalg.inv(information + S)
+
+        def parts(c: float) -> tuple[np.ndarray, np.ndarray]:
+            """Variances of θ̂ with c times as many IID points: total (had it the information equality), reference."""
+            slope, X, V = bread(c)
             r = (slope[:, None] * X)[~rows.data]
-            evenly = rows.scheme != "iid"
-            return variance_parts(information, r, rows.unit[~rows.data], rows.per_context, evenly, c, p)
+            meat = c * iid_spread(r, rows.unit[~rows.data], rows.per_context, evenly=rows.scheme != "iid")
+            return variances(V), variances(V @ meat @ V)
+
+        def measured(c: float) -> np.ndarray:
+            V = bread(c)[2]
+            return variances(V @ self._reference_spread(theta, nu, cross, d, c) @ V)
 
         ncic = None
         if self.layout.size <= 1:
@@ -299,25 +313,41 @@ class RowProblem(Problem):
             scores = Scores(t.slope[:, None] * X, rows.data, rows.unit, rows.randomisation, None)
             ncic = penalty(scores, information, rows.scheme == "iid", rows.per_context, spread, rows.weight)
         log_w = None if rows.log_q is None else self.log_f(theta) + self._nu_rows(nu) - rows.log_q
+        total, sampling, reference = (variances(V) for V in (errors.total, errors.sampling, errors.reference))
         return contrast_evidence(
-            self.names, parts, errors, self.information_equality, log_w, rows.data, value=t.value, penalty=ncic
+            names,
+            parts,
+            ErrorParts(np.diag(total), np.diag(sampling), np.diag(reference)),
+            self.information_equality,
+            log_w,
+            rows.data,
+            value=t.value,
+            penalty=ncic,
+            measured=None if self.redraws is None else measured,
+            least=1.0 / (self.about.get("k") or self.about["m"]),
         )
 
     def _nu_rows(self, nu: np.ndarray) -> np.ndarray | float:
         return self.layout.fixed if self.layout.fixed is not None else nu[self.layout.of]
 
-    def _reference_spread(self, theta: np.ndarray, nu: np.ndarray, cross: np.ndarray, d: np.ndarray) -> np.ndarray:
+    def _reference_spread(
+        self, theta: np.ndarray, nu: np.ndarray, cross: np.ndarray, d: np.ndarray, times: float = 1.0
+    ) -> np.ndarray:
         """Σ2: the variance of the reference points' score sum at the estimate, over independent randomisations."""
         assert self.redraws is not None
         sums = []
-        for rows, likelihood in self.redraws():
-            again = replace(self, rows=rows, likelihood=likelihood, redraws=None)
-            slope = np.where(rows.data, 0.0, likelihood.at(again.eta(theta, nu)).slope)
+        for again in self.redraws(times):
+            slope = np.where(again.rows.data, 0.0, again.likelihood.slopes(again.eta(theta, nu))[0])
             total = slope @ again.jacobian(theta)
             if self.layout.size == 1:
                 total = np.append(total, slope.sum())
             elif self.layout.fixed is None:
-                total = total - self._sum(slope) @ (cross / d[:, None])
+                total = total - again._sum(slope) @ (cross / d[:, None])
             sums.append(total)
         centred = np.array(sums) - np.mean(sums, axis=0)
         return centred.T @ centred / (len(sums) - 1)
+
+
+def _diagonal(p: int) -> Callable[[np.ndarray], np.ndarray]:
+    """The variances of the first p coordinates."""
+    return lambda V: np.diag(V)[:p]

@@ -65,13 +65,15 @@ def error_parts(
     information_equality: bool,
     spread: np.ndarray | None = None,
     data_spread: np.ndarray | None = None,
+    penalty: np.ndarray | None = None,
 ) -> ErrorParts:
     """Split the covariance of θ̂ into what the data's and the reference points' randomness contribute.
 
     `spread`: Σ2 where it was measured on fresh randomisations of the points; `data_spread`: Σ1 where the objective has
-    it from the model.
+    it from the model; `penalty`: S_λ, whose part of the Bayesian covariance, (S + S_λ)⁻¹ S_λ (S + S_λ)⁻¹, counts as
+    sampling error.
     """
-    bread = np.linalg.inv(information)
+    bread = np.linalg.inv(information if penalty is None else information + penalty)
     u, r = scores.value[scores.data], scores.value[~scores.data]
     unit_u, unit_r = scores.unit[scores.data], scores.unit[~scores.data]
     randomisation = scores.randomisation[~scores.data]
@@ -98,7 +100,7 @@ def error_parts(
         sigma1 = information - spread_iid
     else:
         sigma1 = _data_spread(u, unit_u, r, unit_r, per_context)
-    sampling = bread @ _psd(sigma1) @ bread
+    sampling = bread @ (_psd(sigma1) if penalty is None else _psd(sigma1) + penalty) @ bread
     reference = bread @ _psd(sigma2) @ bread
     robust = None
     if scores.group is not None:

@@ -43,7 +43,7 @@ class SmoothProblem:
     family: str  # "binomial" or "poisson"
     rows: SmoothRows
     iid_points: bool | None  # None: no reference points were drawn (quadrature)
-    redraws: Callable[[], list[SmoothRows]] | None = None
+    redraws: Callable[[float], list[SmoothRows]] | None = None  # fresh points, c times as many
     clusters: np.ndarray | None = None
     about: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

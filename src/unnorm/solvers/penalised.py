@@ -19,7 +19,7 @@ import numpy as np
 from ..engine.inference import smooth_test
 from ..errors import CombinationError
 from ..models.basis import Basis
-from ..objectives.base import Derivatives, Problem, Solution
+from ..objectives.base import Derivatives, Problem, Solution, View
 from ..terms.base import BuiltTerm
 from .newton import Newton, Path
 
@@ -70,8 +70,8 @@ class PenalisedProblem(Problem):
         finer = self.problem.refined(theta)
         return None if finer is None else PenalisedProblem(finer, self.penalty, theta)
 
-    def solution(self, theta: np.ndarray) -> Solution:
-        return self.problem.solution(theta)
+    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
+        return self.problem.solution(theta, view)
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,7 @@ class PenalisedSolution:
     lam: np.ndarray
     labels: tuple[str, ...]
     information: np.ndarray  # H, without the penalty
+    penalty: np.ndarray  # S_λ
     covariance: np.ndarray
     edf: np.ndarray  # by coefficient
     score: float  # −REML (Laplace)
@@ -135,6 +136,7 @@ def solve_penalised(problem: Problem, basis: Basis, method: str, sp: Any, newton
     lam = np.array([s * 1e-2 if p.fixed is None else p.fixed for s, p in zip(scale, pieces)])
     beta = np.zeros(size)
     path, H, V, reml = Path(beta, False, "not begun", 0), first.information, np.eye(size), np.inf
+    S = total_penalty(pieces, lam, size)
     for update in range(1, MOST_UPDATES + 1):
         S = total_penalty(pieces, lam, size)
         inner, path = newton.solve(PenalisedProblem(problem, S, beta))
@@ -157,7 +159,7 @@ def solve_penalised(problem: Problem, basis: Basis, method: str, sp: Any, newton
     F = V @ H
     edf, edf1 = np.diag(F), np.diag(2 * F - F @ F)
     labels = tuple(piece.label for piece in pieces)
-    return PenalisedSolution(problem, path, lam, labels, H, V, edf, reml, _tests(basis.terms, beta, H, V, edf, edf1))
+    return PenalisedSolution(problem, path, lam, labels, H, S, V, edf, reml, _tests(basis.terms, beta, H, V, edf, edf1))
 
 
 def fellner_schall(pieces: Sequence[Piece], lam: np.ndarray, beta: np.ndarray, V: np.ndarray) -> np.ndarray:

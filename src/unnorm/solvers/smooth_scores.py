@@ -14,6 +14,7 @@ from ..engine.smoothed import INTERCEPT
 from ..objectives.evidence import contrast_evidence
 from ..objectives.sandwich import ErrorParts
 from ..objectives.smooth import SmoothProblem, SmoothRows
+from .redraw_scores import RedrawScores
 
 CHUNK = 65_536
 MOST_DENSE = 2e9  # rows × coefficients above which NCIC is not computed
@@ -44,6 +45,19 @@ def total(design: Any, values: np.ndarray) -> np.ndarray:
         Rows(np.ascontiguousarray(design.sort(values)), np.empty(0), np.empty(0)), 2, np.zeros(design.size)
     )
     return design.to_user(score)
+
+
+def reference_spread(
+    problem: SmoothProblem, gam: Gam, theta: np.ndarray | None, times: float = 1.0
+) -> np.ndarray | None:
+    """Σ2: the variance of the reference points' score over fresh randomisations, `times` as many; None without any."""
+    inner = gam.smoothed
+    score = RedrawScores(problem, gam.terms, inner.slices, inner.beta, gam.columns, slopes)
+    sums = [score(rows, theta) for rows in (problem.redraws(times) if problem.redraws is not None else [])]
+    if len(sums) < 2:
+        return None
+    centred = np.array(sums) - np.mean(sums, axis=0)
+    return centred.T @ centred / (len(sums) - 1)
 
 
 def dense(gam: Gam, begin: int, end: int) -> np.ndarray:
@@ -90,8 +104,10 @@ def robust(problem: SmoothProblem, gam: Gam, V: np.ndarray) -> np.ndarray | None
     return V @ meat @ V
 
 
-def smooth_evidence(problem: SmoothProblem, gam: Gam, errors: ErrorParts, labels: tuple[str, ...]) -> dict[str, Any]:
-    """What `Fit.advise` reads: variances are means over each term's grid."""
+def smooth_evidence(
+    problem: SmoothProblem, gam: Gam, errors: ErrorParts, labels: tuple[str, ...], theta: np.ndarray | None
+) -> dict[str, Any]:
+    """What `Fit.advise` reads: variances are means over each term's grid; θ is where an energy was linearised."""
     if problem.iid_points is None:
         return {}
     rows, family = problem.rows, problem.family
@@ -104,26 +120,37 @@ def smooth_evidence(problem: SmoothProblem, gam: Gam, errors: ErrorParts, labels
     def means(V: np.ndarray) -> np.ndarray:
         return np.array([np.einsum("np,pq,nq->n", C, V[at, at], C).mean() for at, C in grids])
 
-    def parts(c: float) -> tuple[np.ndarray, np.ndarray]:
-        logistic = family == "binomial"
+    logistic = family == "binomial"
+
+    def bread(c: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The means of the rows, how often they count, and H⁻¹, with c times as many points."""
         mean = _mean(family, eta - np.log(c) if logistic else eta)
         curvature = w * mean * (1 - mean) if logistic else w * mean
         times = np.where(rows.data, 1.0, c) if logistic else np.ones(len(eta))
-        V = np.linalg.inv(cross(design, curvature * times) + S)
+        return mean, times, np.linalg.inv(cross(design, curvature * times) + S)
+
+    def parts(c: float) -> tuple[np.ndarray, np.ndarray]:
+        mean, times, V = bread(c)
         r = np.where(rows.data, 0.0, w * mean)
         meat = cross(design, times * r**2) if logistic else cross(design, r**2) / c
         return means(V), means(V @ meat @ V)
 
-    log_w = eta if family == "binomial" else None
+    def measured(c: float) -> np.ndarray:
+        V, spread = bread(c)[2], reference_spread(problem, gam, theta, c)
+        return parts(c)[1] if spread is None else means(V @ spread @ V)
+
+    log_w = eta if logistic else None
     evidence = contrast_evidence(
         [term.label for term in terms],
         parts,
         _Diagonal(means(errors.total), means(errors.reference)).errors,
-        family == "binomial",
+        logistic,
         log_w,
         rows.data,
-        value=gam.loglik if family == "binomial" else _poisson_value(rows, eta, w),
+        value=gam.loglik if logistic else _poisson_value(rows, eta, w),
         penalty=_penalty(problem, gam, errors),
+        measured=None if problem.iid_points else measured,
+        least=1.0 / (problem.about.get("k") or problem.about["m"]),
     )
     if log_w is None:
         mass = eta[~rows.data] + np.log(w[~rows.data])

@@ -16,8 +16,7 @@ from ..models.base import LinearPart
 from ..objectives.sandwich import ErrorParts
 from ..objectives.smooth import SmoothProblem
 from ..terms.base import BuiltTerm
-from .redraw_scores import RedrawScores
-from .smooth_scores import cross, robust, slopes
+from .smooth_scores import cross, reference_spread, robust, slopes
 
 METHODS = ("reml", "ml", "gcv", "ubre", "cv")
 MOST_LINEARISATIONS = 50
@@ -36,6 +35,7 @@ class SmoothSolution:
     reason: str
     iterations: int
     about: dict[str, Any] = field(default_factory=dict)
+    theta: np.ndarray | None = None  # where an energy was linearised last
 
 
 @final
@@ -100,6 +100,7 @@ class Smoothing:
             reason=reason,
             iterations=rounds if rounds > 1 else int(gam.smoothed.iterations.get("outer", 0)),
             about=dict(problem.about),
+            theta=theta,
         )
 
     def _once(
@@ -160,14 +161,8 @@ class Smoothing:
         if problem.iid_points:
             reference = iid
         else:
-            inner = gam.smoothed
-            score = RedrawScores(problem, gam.terms, inner.slices, inner.beta, gam.columns, slopes)
-            sums = [score(rows, theta) for rows in (problem.redraws() if problem.redraws is not None else [])]
-            if len(sums) < 2:
-                reference = iid
-            else:
-                centred = np.array(sums) - np.mean(sums, axis=0)
-                reference = V @ (centred.T @ centred / (len(sums) - 1)) @ V
+            spread = reference_spread(problem, gam, theta)
+            reference = iid if spread is None else V @ spread @ V
         total = V - iid + reference if problem.family == "binomial" else V + reference
         total = total + _smoothing_uncertainty(gam, V)
         floor = 0.05 * np.diag(V)  # a difference of estimates must not claim certainty
@@ -195,10 +190,6 @@ def _smoothing_uncertainty(gam: Gam, V: np.ndarray) -> np.ndarray:
 
 def _belongs(label: str, labels: set[str]) -> bool:
     return label in labels or any(label.startswith(f"{one}:") for one in labels)
-
-
-def _or_zero(values: np.ndarray | None) -> np.ndarray | float:
-    return 0.0 if values is None else values
 
 
 __all__ = ["INTERCEPT", "SmoothSolution", "Smoothing"]
