@@ -85,9 +85,13 @@ def fit(
         "normaliser": normaliser.to_dict(),
         "observations": describe(obs),
     }
-    if model.additive and normaliser.terms is None and not objective.by_rows(obs, normaliser):
+    smooth = model.additive or normaliser.terms is not None
+    if smooth and solver is not None:
+        _takes_smooth(solver, model, smoothing)
+        smooth = False
+    if smooth and normaliser.terms is None and not objective.by_rows(obs, normaliser):
         return _fit_penalised(model, obs, objective, normaliser, smoothing, rng, seed, notes, settings)
-    if model.additive or normaliser.terms is not None:
+    if smooth:
         return _fit_smooth(model, obs, objective, normaliser, smoothing, rng, seed, notes, settings)
     if not isinstance(model, Model):
         raise CombinationError(f"A {type(model).__name__} model has no flat parameters to maximise over.")
@@ -236,6 +240,21 @@ def _terms_view(basis: Basis, grids: Mapping[str, Mapping[str, np.ndarray]], pen
         return np.array([np.einsum("np,pq,nq->n", C, V[at, at], C).mean() for at, C in designs])
 
     return View(penalty, tuple(term.label for term in basis.terms), variances)
+
+
+def _takes_smooth(solver: Solver, model: Unnormalised, smoothing: str | Smoothing) -> None:
+    """Refuse a solver that would leave smooth terms alone, or a choice of smoothing that it would not make."""
+    name = type(solver).__name__
+    if model.additive or not getattr(solver, "smooth_normaliser", False):
+        raise CombinationError(
+            f"solver=un.{name}(...) does not fit smooth terms of f; the additive engine does: leave solver out, and "
+            "choose smoothing=. (un.SGD takes un.Smooth(...) as a normaliser, with un.ExponentialFamily or un.Energy.)"
+        )
+    if smoothing != "reml":
+        raise CombinationError(
+            f"un.{name} chooses the smoothing of χ by REML, or takes it fixed in the term, un.Smooth('s(y_prev, "
+            f"sp=0.1)'); got smoothing={smoothing!r}."
+        )
 
 
 def built_basis(model: Unnormalised, obs: Observations) -> tuple[Basis, dict[str, np.ndarray]]:

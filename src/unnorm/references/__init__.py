@@ -12,6 +12,7 @@ from .directional import VonMises, VonMisesFisher
 from .discrete import BitFlip, Marginal, ProductBernoulli
 from .empirical import Empirical
 from .gaussian import Gaussian
+from .gaussian_mixture import GaussianMixture
 from .mixture import Mixture
 from .points import IID, Lattice, Points, PointScheme, Sobol, Stratified
 from .step_kernel import StepKernel
@@ -23,6 +24,7 @@ REGISTRY: Mapping[str, type[Reference]] = {
     for cls in (
         Uniform,
         Gaussian,
+        GaussianMixture,
         VonMises,
         VonMisesFisher,
         StepKernel,
@@ -64,6 +66,7 @@ def from_dict(description: Mapping[str, Any]) -> Reference:
 __all__ = [
     "Uniform",
     "Gaussian",
+    "GaussianMixture",
     "VonMises",
     "VonMisesFisher",
     "StepKernel",

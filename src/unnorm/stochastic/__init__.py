@@ -1,6 +1,6 @@
 """Stochastic estimation: unbiased gradients, SGD, Langevin sampling, and energies that are networks (Section 3.1)."""
 
-from .adaptive import GaussianMixture
+from ..references.gaussian_mixture import GaussianMixture
 from .chi import Features, Network
 from .draws import Draws
 from .gradient import GradientEstimate, unbiased_gradient

@@ -14,22 +14,29 @@ from .sources import Batch
 from .step import CANCELLING, Step, compiled, precision
 
 MOST_NONLINEAR = 100  # parameters of a nonlinear f for which a curvature means something
-DRAWS = 16  # fresh steps for the final value and curvature
+DRAWS = 16  # fresh steps for the final curvature
+STEPS = 64  # fresh steps for the final value and for the gradient's noise
 
 
 def solution(trace: Trace, seed: int) -> Solution:
     """θ̂ with total error = sampling error (inverse curvature, or a sandwich) + the run's own Monte Carlo error."""
     e = trace.estimator
     phi = trace.phi
-    value, health = e.values(phi, seed, DRAWS)
+    most = MOST_DENSE if e.model.linear else MOST_NONLINEAR
+    noise = None
+    if e.size <= most:
+        value, g, health = e.gradients(phi, seed, STEPS)
+        noise = np.atleast_2d(np.cov(g, rowvar=False))
+    else:
+        value, health = e.values(phi, seed, DRAWS)
     mean = float(value.mean())
-    errors, notes = _errors(e, trace, seed)
+    errors, notes = _errors(e, trace, seed, noise, most)
     per_row = e.chi.size > 1
     nu = e.nu_rows(phi) if per_row else phi[e.p :].copy()
     if e.chi.size == 0 and e.loss not in CANCELLING:
         nu = np.array([e.chi.constant])
     loglik = mean + e.W - float(e.obs.weights @ e.obs.offsets) if e.loss == "poisson" else mean
-    error = float(value.std(ddof=1) / np.sqrt(DRAWS))
+    error = float(value.std(ddof=1) / np.sqrt(len(value)))
     diagnostics: dict[str, Any] = {
         **{name: list(values) for name, values in trace.history.items()},
         "value_monte_carlo_se": error,
@@ -57,9 +64,10 @@ def solution(trace: Trace, seed: int) -> Solution:
     )
 
 
-def _errors(e: Estimator, trace: Trace, seed: int) -> tuple[ErrorParts | None, tuple[str, ...]]:
-    most = MOST_DENSE if e.model.linear else MOST_NONLINEAR
-    if e.size > most:
+def _errors(
+    e: Estimator, trace: Trace, seed: int, noise: np.ndarray | None, most: int
+) -> tuple[ErrorParts | None, tuple[str, ...]]:
+    if noise is None:
         return None, (
             f"No standard errors: {e.size} parameters (the limit is {most}). A network's weights are not "
             f"identified one by one; "
@@ -78,6 +86,11 @@ def _errors(e: Estimator, trace: Trace, seed: int) -> tuple[ErrorParts | None, t
         sampling = (inverse @ score_covariance(e, trace.phi, seed) @ inverse)[: e.p, : e.p]
     if not (np.diag(sampling) > 0).all():
         return None, ("No standard errors: the curvature at the estimate is not that of a maximum.",)
+    if trace.P is not None:
+        # steps by the inverse curvature forget their start within a few: the average of T of them has covariance
+        # H⁻¹ Σ_g H⁻¹ / T (Polyak & Juditsky 1992), known better than from a few block means
+        own = (inverse @ noise @ inverse)[: e.p, : e.p] / max(trace.averaged, 1)
+        return ErrorParts(sampling + own, sampling, own), ()
     if trace.covariance is None:
         note = "The run was too short to see its own Monte Carlo error: left out. Use more steps or a smaller block."
         return ErrorParts(sampling, sampling, np.zeros_like(sampling)), (note,)

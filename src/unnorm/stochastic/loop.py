@@ -92,6 +92,7 @@ class Trace:
     estimator: Estimator  # with the reference as last refreshed, and the smoothing parameters as last chosen
     P: np.ndarray | None
     lam: np.ndarray
+    averaged: int  # steps in the average
 
 
 def block(
@@ -149,6 +150,8 @@ def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
     import jax.numpy as jnp
 
     few = e.size <= 2000
+    if s.refresh is not None:
+        can_refresh(e)
     with precision(e.dtype):
         phi = jnp.asarray(start, dtype=e.dtype)
         lam = np.zeros(len(e.chi.penalties))
@@ -234,9 +237,10 @@ def _window(s: Settings, state: State) -> np.ndarray:
 
 
 def _trace(e: Estimator, s: Settings, state: State, few: bool) -> Trace:
-    covariance, drift = None, 0.0
+    covariance, drift, averaged = None, 0.0, state.counted * s.block
     if few and state.means:
         window = _window(s, state)
+        averaged = len(window) * s.block
         phi = window.mean(axis=0)
         if len(window) >= 4:
             half = len(window) // 2
@@ -259,6 +263,7 @@ def _trace(e: Estimator, s: Settings, state: State, few: bool) -> Trace:
         e,
         state.P,
         state.lam,
+        averaged,
     )
 
 
@@ -314,20 +319,29 @@ def _renewed(e: Estimator, s: Settings, state: State, seed: int) -> Estimator:
     return e
 
 
-def refreshed(e: Estimator, phi: np.ndarray, seed: int, step: int) -> Estimator:
-    """The estimator with its reference moved towards the model, and every log q that depends on it recomputed."""
-    renew = getattr(e.reference, "refreshed", None)
-    if renew is None:
+def can_refresh(e: Estimator) -> None:
+    """Refuse a reference that has no way to follow the model, before anything is computed."""
+    if not hasattr(e.reference, "refreshed"):
         raise InputError(
             f"refresh= needs a reference that adapts, un.GaussianMixture(...); {e.reference.describe()} cannot "
             f"be refreshed."
         )
+
+
+def refreshed(e: Estimator, phi: np.ndarray, seed: int, step: int) -> Estimator:
+    """The estimator with its reference moved towards the model, and every log q that depends on it recomputed.
+
+    With contexts, towards the model averaged over them: points at 64 of them, weighted by f/q within each.
+    """
     rng = np.random.default_rng([seed, step, 7])
-    count = 8192
-    at = np.zeros(count, dtype=np.intp)
+    groups = 64 if e.obs.has_context else 1
+    at = np.repeat(rng.integers(0, e.obs.n, groups), 8192 // groups)
     y = e.reference.sample(e.obs, at, rng)
-    log_w = e.model.log_f(phi[: e.p], y, ()) - e.reference.log_density(y, e.obs, at)
-    return with_reference(e, renew(y, np.exp(log_w - log_w.max()), e.obs))
+    log_w = e.model.log_f(phi[: e.p], y, e.model.arguments(e.obs, at)) - e.reference.log_density(y, e.obs, at)
+    log_w = log_w.reshape(groups, -1)
+    w = np.exp(log_w - log_w.max(axis=1, keepdims=True))
+    bound: Any = e.reference
+    return with_reference(e, bound.refreshed(y, (w / w.sum(axis=1, keepdims=True)).ravel(), e.obs))
 
 
 def with_reference(e: Estimator, bound: Any) -> Estimator:
@@ -468,8 +482,7 @@ def _resume(e: Estimator, s: Settings, seed: int, fresh: State) -> tuple[State, 
     if s.refresh is not None and state.step >= s.refresh:
         from ..references import from_dict
 
-        rebuild = getattr(e.reference, "from_saved", from_dict)
-        e = with_reference(e, rebuild(about["reference"]).bind(e.model.domain, e.obs))
+        e = with_reference(e, from_dict(about["reference"]).bind(e.model.domain, e.obs))
     if state.lam.size:
         e = with_smoothing(e, state.lam)
     return state, e

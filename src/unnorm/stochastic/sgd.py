@@ -113,6 +113,11 @@ class SGD:
         if self.optimiser is not None and not (hasattr(self.optimiser, "init") and hasattr(self.optimiser, "update")):
             raise InputError(f"optimiser must be an optax optimiser such as optax.adam(1e-2); got {self.optimiser!r}.")
 
+    @property
+    def smooth_normaliser(self) -> bool:
+        """Whether a penalised χ, un.Smooth, can be estimated too."""
+        return True
+
     # --- the hook of un.fit ------------------------------------------------------------------------------------------
 
     def run(

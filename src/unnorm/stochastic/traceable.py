@@ -17,6 +17,7 @@ from ..data import Observations
 from ..references.around import KernelReference, centres
 from ..references.base import BoundReference
 from ..references.discrete import BoundBitFlip
+from ..references.gaussian_mixture import BoundGaussianMixture
 from ..references.kernels import LOG_2PI, BoxNormal
 from ..references.mixture import BoundMixture
 from ..references.space import space
@@ -251,3 +252,61 @@ def _(bound: BoundMixture, obs: Observations) -> Traceable | None:
     dims = tuple(part.cube_dim for part in known)
     law = MixtureLaw(tuple(part.law for part in known), dims)
     return Traceable(1 + max(dims), params, [part.rows for part in known], law)
+
+
+# --- mixtures of truncated normals
+# -------------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class GaussianMixtureLaw(Law):
+    """Truncated normals and uniform points; which component, and where the box lies in it, is in the numbers."""
+
+    def from_unit(self, params: Any, rows: Any, u: Any) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import ndtri
+
+        p, limit = params, jnp.finfo(u.dtype)
+        which = jnp.searchsorted(p["edges"], u[..., 0], side="right")
+        c = jnp.maximum(which - 1, 0)
+        v = jnp.clip(p["first"][c] + p["span"][c] * u[..., 1:], limit.tiny, 1.0 - limit.epsneg)
+        y = jnp.clip(p["m"][c] + p["s"][c] * ndtri(v), p["low"], p["high"])
+        return jnp.where((which == 0)[..., None], p["low"] + u[..., 1:] * (p["high"] - p["low"]), y)
+
+    def log_density(self, params: Any, rows: Any, y: Any) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import logsumexp
+
+        p = params
+        parts = [
+            p["log_norm"][c] - 0.5 * jnp.sum(((y - p["m"][c]) / p["s"][c]) ** 2, axis=-1) for c in range(len(p["m"]))
+        ]
+        return logsumexp(jnp.stack([jnp.broadcast_to(p["log_uniform"], y.shape[:-1]), *parts]), axis=0)
+
+
+@traceable.register
+def _(bound: BoundGaussianMixture, obs: Observations) -> Traceable | None:
+    right, first, last = box_normal_tails(bound.m, bound.s, bound.low, bound.high)  # (C, d): once, not at every point
+    log_norm = np.log1p(-bound.defensive) + np.log(bound.w) - np.sum(np.log(bound.s) + np.log(last - first), axis=1)
+    params = {
+        "edges": bound.edges,
+        "m": bound.m,
+        "s": np.where(right, -bound.s, bound.s),
+        "first": np.where(right, last, first),
+        "span": np.where(right, first - last, last - first),
+        "log_norm": log_norm - 0.5 * bound.domain.dim * LOG_2PI,
+        "log_uniform": np.asarray(np.log(bound.defensive) - bound.domain.log_volume),
+        "low": bound.low,
+        "high": bound.high,
+    }
+    return Traceable(1 + bound.domain.dim, params, (), GaussianMixtureLaw())
+
+
+def box_normal_tails(m: np.ndarray, s: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Whether the box lies right of the mean, and Φ at its two ends in the tail where they do not cancel."""
+    from scipy.special import ndtr
+
+    a, b = (low - m) / s, (high - m) / s
+    right = a > 0.0
+    return right, ndtr(np.where(right, -b, a)), ndtr(np.where(right, -a, b))

@@ -11,10 +11,9 @@ import numpy as np
 from .._numerics import floats
 from ..domains.base import whole
 from ..errors import InputError
-from ..references.base import BoundReference, Reference, frozen
-from ..references.kernels import LOG_2PI, BoxNormal
-from ..references.space import refusal, space
-from .traceable import Law, Traceable
+from .base import BoundReference, Reference, frozen
+from .kernels import BoxNormal
+from .space import refusal, space
 
 if TYPE_CHECKING:
     from ..data import Observations
@@ -100,12 +99,7 @@ class BoundGaussianMixture(BoundReference):
         self.domain, self.low, self.high = domain, sides[0], sides[1]
         self.w, self.m, self.s, self.defensive = w, m, s, reference.defensive
         self.reference = replace(reference, weights=w, means=m, sds=s)
-        self._edges = np.cumsum(np.concatenate([[self.defensive], (1 - self.defensive) * w]))[:-1]
-
-    @staticmethod
-    def from_saved(description: Mapping[str, Any]) -> GaussianMixture:
-        """The reference in a checkpoint."""
-        return GaussianMixture.from_dict(description)
+        self.edges = np.cumsum(np.concatenate([[self.defensive], (1 - self.defensive) * w]))[:-1]
 
     @property
     def cube_dim(self) -> int:
@@ -115,7 +109,7 @@ class BoundGaussianMixture(BoundReference):
         return BoxNormal(self.low, self.high, self.s[c])
 
     def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        which = np.searchsorted(self._edges, u[:, 0], side="right")
+        which = np.searchsorted(self.edges, u[:, 0], side="right")
         y = self.low + u[:, 1:] * (self.high - self.low)
         for c in range(len(self.w)):
             rows = np.flatnonzero(which == c + 1)
@@ -130,23 +124,6 @@ class BoundGaussianMixture(BoundReference):
             part = self._kernel(c).log_density(y, self.m[c][None], zero)
             total = np.logaddexp(total, np.log1p(-self.defensive) + np.log(weight) + part)
         return total
-
-    def traceable(self, obs: Observations) -> Traceable:
-        """The same in JAX; all components are evaluated at once."""
-        right, first, last = box_normal_tails(self.m, self.s, self.low, self.high)  # (C, d): once, not at every point
-        log_norm = np.log1p(-self.defensive) + np.log(self.w) - np.sum(np.log(self.s) + np.log(last - first), axis=1)
-        params = {
-            "edges": self._edges,
-            "m": self.m,
-            "s": np.where(right, -self.s, self.s),
-            "first": np.where(right, last, first),
-            "span": np.where(right, first - last, last - first),
-            "log_norm": log_norm - 0.5 * self.domain.dim * LOG_2PI,
-            "log_uniform": np.asarray(np.log(self.defensive) - self.domain.log_volume),
-            "low": self.low,
-            "high": self.high,
-        }
-        return Traceable(1 + self.domain.dim, params, (), GaussianMixtureLaw())
 
     def refreshed(self, y: np.ndarray, w: np.ndarray, obs: Observations) -> BoundGaussianMixture:
         """EM from the present mixture on points y with weights w ∝ exp f/q and on the data, half each.
@@ -168,42 +145,6 @@ class BoundGaussianMixture(BoundReference):
         return (
             f"mixture of {len(self.w)} truncated normals and {100 * self.defensive:g} % uniform points; constants exact"
         )
-
-
-@final
-@dataclass(frozen=True)
-class GaussianMixtureLaw(Law):
-    """Truncated normals and uniform points; which component, and where the box lies in it, is in the numbers."""
-
-    def from_unit(self, params: Any, rows: Any, u: Any) -> Any:
-        import jax.numpy as jnp
-        from jax.scipy.special import ndtri
-
-        p, limit = params, jnp.finfo(u.dtype)
-        which = jnp.searchsorted(p["edges"], u[..., 0], side="right")
-        c = jnp.maximum(which - 1, 0)
-        v = jnp.clip(p["first"][c] + p["span"][c] * u[..., 1:], limit.tiny, 1.0 - limit.epsneg)
-        y = jnp.clip(p["m"][c] + p["s"][c] * ndtri(v), p["low"], p["high"])
-        return jnp.where((which == 0)[..., None], p["low"] + u[..., 1:] * (p["high"] - p["low"]), y)
-
-    def log_density(self, params: Any, rows: Any, y: Any) -> Any:
-        import jax.numpy as jnp
-        from jax.scipy.special import logsumexp
-
-        p = params
-        parts = [
-            p["log_norm"][c] - 0.5 * jnp.sum(((y - p["m"][c]) / p["s"][c]) ** 2, axis=-1) for c in range(len(p["m"]))
-        ]
-        return logsumexp(jnp.stack([jnp.broadcast_to(p["log_uniform"], y.shape[:-1]), *parts]), axis=0)
-
-
-def box_normal_tails(m: np.ndarray, s: np.ndarray, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Whether the box lies right of the mean, and Φ at its two ends in the tail where they do not cancel."""
-    from scipy.special import ndtr
-
-    a, b = (low - m) / s, (high - m) / s
-    right = a > 0.0
-    return right, ndtr(np.where(right, -b, a)), ndtr(np.where(right, -a, b))
 
 
 def em(
