@@ -1,5 +1,8 @@
 """The adaptive reference: normalised, sampled as its density says, the same on the host and in JAX, and saved whole."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.stats import kstest
@@ -7,7 +10,8 @@ from scipy.stats import kstest
 import unnorm as un
 from unnorm._numerics import x64
 from unnorm.errors import CombinationError, InputError
-from unnorm.stochastic import GaussianMixture
+from unnorm.references import GaussianMixture, from_dict
+from unnorm.stochastic.traceable import traceable
 
 BOX = un.Box((-1, 1), (0, 3))
 
@@ -36,7 +40,8 @@ def test_density_and_draws_agree(obs: un.Observations, far: bool) -> None:
         sd = np.sqrt(rule.weights @ (density * (rule.points[:, j] - mean) ** 2))
         assert abs(y[:, j].mean() - mean) < 4 * sd / 200
     with x64():
-        t = q.traceable(obs)
+        t = traceable(q, obs)
+        assert t is not None
         u = np.random.default_rng(2).random((1, 500, 3))
         np.testing.assert_allclose(
             np.asarray(t.law.from_unit(t.params, (), u))[0], q.from_unit(u[0], obs, at[:500]), atol=1e-9
@@ -53,8 +58,17 @@ def test_em_finds_the_parts_and_raises_the_likelihood(obs: un.Observations) -> N
     rows = np.arange(obs.n)
     gain = q.log_density(obs.outcome, obs, rows).mean() - one.log_density(obs.outcome, obs, rows).mean()
     assert gain > 0.2
-    again = GaussianMixture.from_dict(q.to_dict()).bind(BOX, obs)
+    again = from_dict(json.loads(json.dumps(q.to_dict()))).bind(BOX, obs)
     np.testing.assert_array_equal(again.log_density(obs.outcome, obs, rows), q.log_density(obs.outcome, obs, rows))
+
+
+def test_a_saved_fit_with_it_comes_back(obs: un.Observations, tmp_path: Path) -> None:
+    model = un.ExponentialFamily(lambda y: (y[0], y[1]), ("a", "b"), BOX)
+    fit = un.fit(model, obs, un.Logistic(GaussianMixture(2), total=2 * obs.n), rng=1)
+    fit.save(tmp_path / "fit")
+    again = un.load(tmp_path / "fit", model=model)
+    np.testing.assert_array_equal(again.estimate, fit.estimate)
+    assert from_dict(again.settings["objective"]["reference"]) == GaussianMixture(2)
 
 
 def test_refreshing_moves_towards_the_weights(obs: un.Observations) -> None:

@@ -216,8 +216,24 @@ def test_an_adaptive_reference_is_refreshed_with_its_offsets(tmp_path: Path) -> 
     resumed = loop.climb(e, replace(settings, steps=600), 5, start_phi)
     unbroken = loop.climb(e, replace(settings, steps=600, checkpoint=None), 5, start_phi)
     np.testing.assert_array_equal(resumed.phi, unbroken.phi)
-    with pytest.raises(InputError, match="adapts"):
-        un.fit(model, obs, un.Logistic(Uniform(), total=1000), solver=SGD(steps=100, batch=100, refresh=50), rng=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["ncd", "ranking"])
+def test_an_adaptive_reference_follows_a_chain(loss: str) -> None:
+    """With contexts the mixture moves towards the model averaged over them; the target stays where it is."""
+    obs = _chain(2000)
+    ml = un.fit(TOY, obs)
+    far = GaussianMixture(weights=[1.0], means=[[-0.9]], sds=[[0.2]], defensive=0.2, scale=1.2)
+    objective = un.Logistic(far, per_point=10) if loss == "ncd" else un.Ranking(far, per_point=10)
+    normaliser = CHI if loss == "ncd" else None
+    shares = []
+    for refresh in (None, 50):
+        solver = SGD(steps=400, batch=400, refresh=refresh, start=ml.estimate)
+        fit = un.fit(TOY, obs, objective, normaliser, solver=solver, rng=1)
+        assert np.all(np.abs(fit.estimate - ml.estimate) < ml.se)
+        shares.append(fit.diagnostics["effective_share"])
+    assert shares[1] > 1.3 * shares[0]
 
 
 def test_mistakes_are_named(points: un.Observations) -> None:
@@ -229,6 +245,8 @@ def test_mistakes_are_named(points: un.Observations) -> None:
         un.fit(IID_MODEL, points, un.Logistic(Gaussian(around="outcome"), total=100), solver=SGD(), rng=1)
     with pytest.raises(CombinationError, match="cancel"):
         un.fit(TOY, _chain(50), un.Ranking(Uniform(), per_point=2), CHI, solver=SGD(), rng=1)
+    with pytest.raises(InputError, match="adapts"):
+        un.fit(IID_MODEL, points, un.Logistic(Uniform(), total=1000), solver=SGD(batch=100, refresh=50), rng=1)
     with pytest.raises(CombinationError, match="independent"):
         un.fit(
             TOY,
