@@ -22,6 +22,7 @@ from .specs import Factor, Linear, Orders, Smooth, Tensor, Term, Terms
 from .tensor import TensorProduct, margin_setup, tensor_product
 from .thin_plate import default_order, null_powers, thin_plate
 
+_MANY = 5_000  # rows from which setting up terms side by side gains more than waking a thread costs
 _DEFAULT_K = {1: 8, 2: 27, 3: 100}  # tp: on top of the null space, as mgcv: 10, 30 and 110 in all
 
 
@@ -440,7 +441,8 @@ def build(
     alone = {i: makers[type(term)](term) for i, term in enumerate(terms) if type(term) is Factor}
     rest = [(i, term) for i, term in enumerate(terms) if i not in alone]
     with single_threaded():
-        made = spread(lambda i, term: makers[type(term)](term), rest, cores())
+        many = max(sizes.values(), default=0) >= _MANY and sum(type(term) in (Smooth, Tensor) for term in terms) > 1
+        made = spread(lambda i, term: makers[type(term)](term), rest, cores() if many else 1)
     found = alone | {i: some for (i, _), some in zip(rest, made)}
     for i in range(len(found)):
         out.extend(found[i])
