@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..data import Observations
-from ..errors import InputError, TermError, listing
+from ..errors import CombinationError, InputError, TermError, listing
 from ..models.base import LinearPart, Unnormalised
 from ..normalisers import Normaliser
 from ..terms import Terms
+
+if TYPE_CHECKING:
+    from ..engine.design import Design
+    from ..terms.base import BuiltTerm
 
 TINY = 1e-10  # weight of a data row in a Poisson likelihood: its e^η then adds less than 1e-10 of itself
 
@@ -66,6 +71,27 @@ class SmoothProblem:
         """The covariates of χ at the contexts of observations `at`."""
         return context_columns(self.model, self.normaliser, self.obs if obs is None else obs, at)
 
+    @cached_property
+    def linear(self) -> tuple[tuple[BuiltTerm, ...], LinearPart, Design]:
+        """The terms built on these rows, their columns, and the design; for an energy, linearised at its start."""
+        terms, part = self.predictor(self.rows)
+        built = self.build(terms, part)
+        return built, part, self.design(built, part)
+
+    def build(self, terms: Terms, part: LinearPart) -> tuple[BuiltTerm, ...]:
+        """The terms on the rows' columns, with the knots and periods that model and normaliser declare."""
+        known = self.model.covariates(self.obs)
+        periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
+        knots = {**getattr(self.model, "knots", {}), **self.normaliser.knots}
+        return tuple(terms.build(part.columns, knots=knots, periods=periods))
+
+    def design(self, built: tuple[BuiltTerm, ...], part: LinearPart) -> Design:
+        """The rows in the engine's form."""
+        from ..engine.core import build_design
+
+        context = self.rows.at if self.obs.has_context else None
+        return build_design(built, part.columns, intercept=True, context=context)
+
     def predictor(self, rows: SmoothRows, theta: np.ndarray | None = None) -> tuple[Terms, LinearPart]:
         """Terms of f and χ together, with the columns and the offset on these rows."""
         f = self.model.linear_part(self.obs, rows.y, rows.at, theta)
@@ -88,9 +114,15 @@ def context_columns(
         return {}
     known = model.covariates(obs)
     wrong = [name for name in terms.columns if name in known and not known.context_only(name)]
+    if not obs.has_context:
+        raise CombinationError(
+            f"{normaliser!r} is a function of the context, and IID data have none: their normalising constant is one "
+            "number. Use un.Constant(), or leave normaliser out."
+        )
     if wrong:
+        verb = "depends" if len(wrong) == 1 else "depend"
         raise TermError(
-            f"The normaliser χ(x) is a function of the context, and {listing(wrong)} depend on the outcome y. "
+            f"The normaliser χ(x) is a function of the context, and {listing(wrong)} {verb} on the outcome y. "
             f"Use {listing([name for name in known.names if known.context_only(name)])}."
         )
     return known.values(terms.columns, obs, obs.outcome[at], at)

@@ -131,10 +131,10 @@ def repetition(setting: str, n: int, rep: int, ks: Iterable[int], seed: int, bas
     for k in ks:
         for scheme in SCHEMES:
             rng = reference_seed(points, k, scheme)
-            drawn = None
+            drawn, smooths = None, {}
             for estimator, spec in specifications(k, scheme, basis).items():
                 drawn = spec["objective"].draw(model(), obs, None, rng) if drawn is None else drawn
-                record(k, scheme, estimator, estimate(obs, spec, rng, drawn, ml.theta))
+                record(k, scheme, estimator, estimate(obs, spec, rng, drawn, ml.theta, smooths))
     return rows
 
 
@@ -154,9 +154,17 @@ class Estimate:
     status: str
 
 
-def estimate(obs: Any, spec: dict[str, Any], rng: int | None, drawn: Any, start: np.ndarray | None = None) -> Estimate:
+def estimate(
+    obs: Any,
+    spec: dict[str, Any],
+    rng: int | None,
+    drawn: Any,
+    start: np.ndarray | None = None,
+    smooths: dict[Any, Any] | None = None,
+) -> Estimate:
     """What `un.fit(model(), obs, rng=rng, **spec)` finds for θ, on reference points that are drawn once for all
-    estimators, and without what else a `Fit` carries (tests of terms, grids): 70,000 fits are to be made."""
+    estimators, and without what else a `Fit` carries (tests of terms, grids): 70,000 fits are to be made. `smooths`
+    keeps rows and terms for the next estimator with the same normaliser."""
     from ..solvers import Newton
 
     objective, normaliser = spec["objective"], spec["normaliser"]
@@ -166,7 +174,10 @@ def estimate(obs: Any, spec: dict[str, Any], rng: int | None, drawn: Any, start:
         warnings.simplefilter("ignore", UnnormWarning)  # non-convergence, which is recorded
         try:
             if normaliser.terms is not None:
-                end = spec["smoothing"].solve(objective.smooth(model(), obs, normaliser, rng, **given))
+                kept = {} if smooths is None else smooths
+                if id(normaliser) not in kept:
+                    kept[id(normaliser)] = objective.smooth(model(), obs, normaliser, rng, **given)
+                end = spec["smoothing"].solve(kept[id(normaliser)])
                 at = [end.gam.smoothed.slices[label].start for label in end.model_labels]
                 theta, covariance, converged = (
                     end.gam.smoothed.beta[at],

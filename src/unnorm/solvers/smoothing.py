@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, final
 
 import numpy as np
@@ -106,30 +106,34 @@ class Smoothing:
     def _once(
         self, problem: SmoothProblem, theta: np.ndarray | None, start: Gam | None = None
     ) -> tuple[Gam, LinearPart]:
-        from ..engine.core import build_design, smooth_fit
+        from ..engine.core import smooth_fit
 
         rows = problem.rows
-        terms, part = problem.predictor(rows, theta)
-        known = problem.model.covariates(problem.obs)
-        periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
-        knots = {**getattr(problem.model, "knots", {}), **problem.normaliser.knots}
-        built = (
-            tuple(start.terms) if start is not None else tuple(terms.build(part.columns, knots=knots, periods=periods))
-        )
-        design = build_design(built, part.columns, intercept=True, context=rows.at if problem.obs.has_context else None)
+        if theta is None:
+            built, part, design = problem.linear
+        else:
+            terms, part = problem.predictor(rows, theta)
+            built = tuple(start.terms) if start is not None else problem.build(terms, part)
+            design = problem.design(built, part)
+        from_here, offset = _from_here(problem, part, theta)
         smoothed = smooth_fit(
             design,
             rows.response,
             problem.family,
             weights=rows.weights,
-            offset=part.offset,
+            offset=offset,
             method={"ubre": "GCV"}.get(self.method, self.method.upper()),
             sp=self.sp,
             groups=rows.at if self.method == "cv" else None,
             threads=self.threads,
         )
+        if from_here is not None:
+            assert part.offset is not None
+            beta = smoothed.beta.copy()
+            beta[smoothed.slices[built[0].label].start :][: from_here.size] += from_here
+            smoothed = replace(smoothed, beta=beta, offset=part.offset)
         gam = Gam(
-            formula=str(terms),
+            formula=str(part.terms),
             family=problem.family,
             method=self.method.upper(),
             smoothed=smoothed,
@@ -170,6 +174,20 @@ class Smoothing:
         if short.any():
             total = total + np.diag(np.where(short, floor - np.diag(total), 0.0))
         return ErrorParts(total, total - reference, reference, (), robust(problem, gam, V))
+
+
+def _from_here(
+    problem: SmoothProblem, part: LinearPart, theta: np.ndarray | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """θ and f(θ) + the rows' offset where f is not linear: the engine then starts at f(θ), and finds θ' − θ.
+
+    At J θ' = 0, where it would start otherwise, f(θ) − J θ may be so large that a Poisson likelihood overflows.
+    """
+    if part.offset is problem.rows.offset or part.offset is None:
+        return None, part.offset
+    names = part.terms.terms[0].columns
+    theta = problem.model.start if theta is None else theta
+    return theta, part.offset + np.column_stack([part.columns[name] for name in names]) @ theta
 
 
 def _bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
