@@ -46,6 +46,14 @@ FILES = {
     "blank": (b"  \n \n", "empty"),
     "binary": (b"\x00\x01\x02PK\x03\x04" * 50, "not a text file"),
     "latin": ("subject,image,fix,x,y\né,1,1,2,3\n".encode("latin-1"), "UTF-8"),
+    "utf-16": (TABLE.encode("utf-16"), "not a text file"),
+    "long header": (b"a" * 200_000 + b",image,fix,x,y\n1,1,1,2,3\n", "200,014 characters"),
+    "open quotation": (TABLE.encode() + b'"1,1,9,2,3\n', "cells where the column names are 5"),
+    "a cell without end": (b'subject,image,fix,x,y\n"' + b"a" * 200_000 + b'",1,1\n', "Line 2"),
+    "decimal commas": (TABLE.replace(",", ";").replace("257", "25,7").encode(), "'x'"),
+    "order missing": (TABLE.replace("1,1,3,257", "1,1,,257").encode(), "--missing drop"),
+    "order infinite": (TABLE.replace("1,1,3,257", "1,1,inf,257").encode(), "infinite"),
+    "order text": (TABLE.replace("1,1,3,257", "1,1,third,257").encode(), "(--order) must hold"),
     "header-only": (b"subject,image,fix,x,y\n", "no rows"),
     "no-header": (b"1,7,2,3,4\n1,7,3,5,6\n", "must name the columns"),
     "ragged": (b"subject,image,fix,x,y\n1,1,1,2,3\n1,1,2,3\n", "Line 3"),
@@ -107,7 +115,9 @@ OPTIONS = {
     "nan in window": (("--window", "0,800,0,nan"), "finite number"),
     "infinite window": (("--window", "0,inf,0,600"), "finite number"),
     "window file absent": (("--window", "island.geojson"), "no window file"),
-    "points outside": (("--window", "0,200,0,200"), "outside"),
+    "semicolons in window": (("--window", "0;800;0;600"), "with commas between them"),
+    "window too wide": (("--window", "-1e308,1e308,0,600"), "finite length"),
+    "points outside": (("--window", "0,200,0,200"), "--outside drop"),
     "all outside": (("--window", "-9,-8,-9,-8", "--outside", "drop"), "All"),
     "seed text": (("--seed", "one"), "seed"),
     "seed negative": (("--seed", "-1"), "--seed"),
@@ -136,6 +146,18 @@ OPTIONS = {
     "unknown covariate": (("--terms", "s(speed)"), "speed"),
     "unknown basis": (("--terms", "s(step, bs='zz')"), "zz"),
     "oversized basis": (("--terms", "s(step, k=100000)"), "k=100000"),
+    "a large basis": (("--terms", "s(step, k=10000)"), "10,000 coefficients"),
+    "oversized product": (("--terms", "te(step, angle, k=300)"), "90,000 coefficients"),
+    "oversized default": (("--terms", "ti(x, y, step, angle, dcenter, x_prev)"), "15,625 coefficients"),
+    "oversized order": (("--terms", "s(step, m=99)"), "from 0 to 20"),
+    "infinite basis": (("--terms", "s(step, k=1e400)"), "whole number"),
+    "deep brackets": (("--terms", "(" * 5000 + "s(step)" + ")" * 5000), "cannot be read"),
+    "deep calls": (("--terms", "s(" * 300 + "step" + ")" * 300), "cannot be read"),
+    "many minus signs": (("--terms", "-" * 9000 + "s(step)"), "cannot be read"),
+    "two statements": (("--terms", "s(step); import os"), "cannot be read"),
+    "by itself": (("--terms", "s(step, by=step)"), "one of its own covariates"),
+    "by unknown column": (("--terms", "s(step, by=speed)"), "speed"),
+    "attribute of a column": (("--terms", "s(step.real)"), "column names"),
     "negative basis": (("--terms", "s(step, k=-3)"), "-3"),
     "oversized formula": (("--terms", "+".join(["s(step)"] * 5000)), "at most"),
     "code in a term": (("--terms", "__import__('os').system('touch hacked')"), "must be one of"),
@@ -150,6 +172,13 @@ OPTIONS = {
     "covariate with code": (("--covariate", "a=__import__('os')"), "not allowed"),
     "covariate with attributes": (("--covariate", "a=step.__class__"), "not allowed"),
     "covariate with a power": (("--covariate", "a=step**9999"), "exponent"),
+    "covariate in a circle": (("--covariate", "a=b + 1", "--covariate", "b=a + 1", "--terms", "s(a)"), "a → b → a"),
+    "covariate without covariates": (("--covariate", "a=1/0"), "reads no covariate"),
+    "covariate that chooses": (("--covariate", "a=step if 1 else 2"), "not allowed"),
+    "covariate that assigns": (("--covariate", "a=(step := 3)"), "not allowed"),
+    "covariate of minus signs": (("--covariate", "a=" + "-" * 400 + "step"), "deep"),
+    "covariate too large": (("--covariate", "a=exp(step / 2)", "--terms", "s(a, k=3)"), "other units"),
+    "covariate that is constant": (("--covariate", "a=0*step", "--terms", "s(a, k=3)"), "constant"),
     "covariate too long": (("--covariate", "a=" + "+".join(["step"] * 400)), "at most"),
     "covariate unknown": (("--covariate", "a=speed+1"), "speed"),
     "covariate known": (("--covariate", "step=step+1"), "already"),
@@ -194,6 +223,10 @@ MAPS = {
     "no place": ("m.csv", "u,v,a\n0,0,1\n800,0,2\n", "'x'"),
     "too small": ("m.csv", "x,y,a\n0,0,1\n10,0,2\n0,10,3\n10,10,4\n", "no value at"),
     "keys absent": ("m.csv", "image,x,y,a\n9,0,0,1\n9,800,0,2\n9,0,600,3\n9,800,600,4\n", "no grid for"),
+    "constant": ("m.csv", "x,y,a\n" + "".join(f"{x},{y},0.1\n" for x in (0, 410, 800) for y in (0, 600)), "constant"),
+    "huge": ("m.csv", "x,y,a\n" + "".join(f"{x},{y},{x + y}e200\n" for x in (0, 410, 800) for y in (0, 600)), "units"),
+    "value absent": ("m.csv,value=b", "x,y,a\n0,0,1\n", "'b'"),
+    "one row": ("m.csv", "x,y,a\n0,0,1\n", "at least two cells"),
     "not npy": ("m.npy", "x,y\n", "not an .npy array"),
 }
 
@@ -201,10 +234,10 @@ MAPS = {
 @pytest.mark.parametrize("kind", MAPS)
 def test_maps(unnorm, table, tmp_path, kind):
     name, content, words = MAPS[kind]
-    (tmp_path / name).write_text(content)
+    (tmp_path / name.partition(",")[0]).write_text(content)
     tokens = ("--map", f"a={tmp_path / name}", "--terms", "s(a, k=3)")
     refused(unnorm("fit", table, *COLUMNS, *WINDOW, *tokens, "--out", tmp_path / "out"), words)
-    no_output(tmp_path, "t.csv", name)
+    no_output(tmp_path, "t.csv", name.partition(",")[0])
 
 
 @pytest.mark.parametrize(
@@ -268,6 +301,10 @@ CONFIGS = {
     "bool": ("drop_first = 'yes'", "true or false"),
     "date": ("terms = 2020-01-01", "'terms'"),
     "nan": ("level = nan", "finite"),
+    "twice": ("seed = 1\nseed = 2", "not TOML"),
+    "nested": ("y = " + "[" * 3000 + "]" * 3000, "not TOML"),
+    "large": ("#" * 2_000_000, "larger than"),
+    "null": ('terms = "s(step\\u0000)"', "cannot be read"),
 }
 
 
@@ -276,7 +313,7 @@ def test_damaged_configs(unnorm, table, tmp_path, kind):
     text, words = CONFIGS[kind]
     (tmp_path / "c.toml").write_text(text)
     ran = unnorm("fit", table, *COLUMNS, *WINDOW, "--config", tmp_path / "c.toml", "--out", tmp_path / "out")
-    refused(ran, words, "c.toml") if kind not in ("nan", "bool") else refused(ran, words)
+    refused(ran, words, "c.toml") if kind not in ("nan", "bool", "null") else refused(ran, words)
     no_output(tmp_path, "t.csv", "c.toml")
 
 
@@ -290,7 +327,18 @@ def test_existing_outputs_stay(unnorm, table, tmp_path):
     refused(unnorm("fit", table, *COLUMNS, *WINDOW, "--out", table), "not a folder")
     refused(unnorm("fit", table, *COLUMNS, *WINDOW, "--out", table / "below"), "cannot be written")
     refused(unnorm("fit", table, *COLUMNS, *WINDOW, "--out", "/"), "--out")
+    refused(unnorm("fit", table, *COLUMNS, *WINDOW, "--out", " "), "--out")
+    refused(unnorm("fit", table, *COLUMNS, *WINDOW, "--out", tmp_path / ("x" * 300)), "too long")
+    models = ("--model", "a=s(step)", "--model", "b=s(angle)", "--k", "2")
+    refused(unnorm("compare", table, *COLUMNS, *WINDOW, *models, "--out", out), "is a folder")
+    refused(unnorm("compare", table, *COLUMNS, *WINDOW, *models, "--out", table), "exists")
     no_output(tmp_path, "t.csv", "out")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="a folder in which not even root can make another")
+def test_an_output_that_nobody_may_write(unnorm, table):
+    """Found out before the fit, not after it."""
+    refused(unnorm("fit", table, *COLUMNS, *WINDOW, "--out", "/proc/self/out"), "cannot be written")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -355,6 +403,8 @@ def test_simulate_numbers(unnorm, tmp_path, tokens, words):
         (("--model", "a=s(step)", "--model", "a=s(step)"), "twice"),
         (("--model", "a=s(step)", "--model", "b=s(speed)", "--k", "2"), "speed"),
         (("--model", "a=s(step)", "--model", "b=s(angle)", "--folds", "age"), "--folds"),
+        (("--model", "a=s(step)", "--model", "b=s(angle)", "--by", "subject", "--folds", "subject"), "other than --by"),
+        (("--model", "a=s(step)", "--model", "b=s(angle)", "--by", "age"), "--by must be one of"),
         (("--model", "a=s(step)", "--model", "b=s(angle)", "--k", "1"), "--k"),
         (("--model", "a=s(step)", "--model", "b=s(angle)", "--k", "50"), "levels of 'image'"),
     ],
@@ -367,6 +417,21 @@ def test_a_level_called_group(unnorm, tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(TABLE.replace("\n1,", "\ngroup,"))
     refused(unnorm("fit", path, *COLUMNS, *WINDOW, "--by", "subject", "--out", tmp_path / "out"), "rename")
+
+
+def test_long_sentences_are_cut(unnorm, table, tmp_path):
+    line = refused(unnorm("fit", table, *COLUMNS, *WINDOW, "--y", "x," + "y" * 100_000, "--out", tmp_path / "out"), "…")
+    assert len(line) < 1100
+
+
+def test_a_level_is_found_among_texts_of_any_kind():
+    from types import SimpleNamespace
+
+    from unnorm.report.collect import _level
+
+    for column in (np.array(["a", "b", "a"]), np.array(["a", "b", "a"], dtype=object), np.array([1, 2, 1])):
+        run = SimpleNamespace(obs=SimpleNamespace(group={"who": column}), by="who")
+        assert _level(run, str(column[0])).tolist() == [True, False, True]  # pyright: ignore[reportArgumentType]
 
 
 def test_debug_shows_the_traceback(unnorm, tmp_path):

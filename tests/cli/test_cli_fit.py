@@ -238,6 +238,31 @@ def test_compare(unnorm, fixations, usual, tmp_path):
     assert "steps" in ran.out
 
 
+def test_compare_by_level(unnorm, fixations, usual, tmp_path):
+    """NCIC is the sum of the levels' own, each compared on common points."""
+    import unnorm as un
+    from unnorm.groups.each import level_seed
+
+    tokens = ("--normaliser", NORMALISER, "--references", "5", "--k", "2", "--by", "subject", "-q")
+    models = ("--model", "steps=s(step, k=5)", "--model", "angles=s(angle, bs='cc', k=5)")
+    ran = unnorm("compare", fixations, *usual, *tokens, *models, "--out", tmp_path / "c.csv")
+    assert ran.code == 0, ran.err
+    assert "summed over 2 levels of subject" in ran.out
+    table = read(tmp_path / "c.csv")
+    obs = un.transitions(un._frames.read_table(fixations), y=("x", "y"), order="fix", group=("subject", "image"))
+    box = un.Box((0, 800), (0, 600))
+    both = {name: un.Additive(terms, box) for name, terms in (m.split("=", 1) for m in models[1::2])}
+    rest = {"objective": un.Logistic(un.Uniform(), per_point=5), "normaliser": un.Smooth(NORMALISER)}
+    ncic = np.zeros(2)
+    for level in ("a", "b"):
+        own = obs.take(obs.group["subject"] == level)
+        specs = {name: {"model": model, **rest} for name, model in both.items()}
+        ncic += un.compare(both["steps"], own, specs, rng=level_seed(1, level)).criteria["ncic"]
+    np.testing.assert_allclose(table["ncic"].astype(float), ncic, rtol=1e-6)
+    bits = table["bits"].astype(float)
+    assert bits[0] > bits[1] + 0.5
+
+
 ANY = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(str.strip)
 PLAIN = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S")), min_size=1, max_size=12)
 QUIET = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])

@@ -13,7 +13,7 @@ from . import compare, demo, fit, report, reproduce, simulate
 
 # missing='drop' → --missing drop, order= → --order: the library's sentences in the words of the shell
 _ARGUMENT = re.compile(
-    r"(?<![\w'\"-])(y|order|group|lags|max_gap|missing|outside|centre)=(['\"]?)(drop|\d+)?\2(?!\w)"
+    r"""(?<![\w'"-])(?:(missing|outside)=(['"])(drop)\2|(lags)=(\d+)|(y|order|group|max_gap|centre)=(?![\w'"]))"""
 )
 LONGEST = 1000  # characters of an error, which may quote what was given
 OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit codes
@@ -53,9 +53,14 @@ def _line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{str(error.filename)!r}: {error.strerror}."
-    text = _ARGUMENT.sub(lambda found: f"--{found[1].replace('_', '-')}" + (f" {found[3]}" if found[3] else ""), text)
+    text = _ARGUMENT.sub(_option, text)
     text = " ".join(text.split()) or type(error).__name__
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 200]} … {text[-200:]}"
+
+
+def _option(found: re.Match[str]) -> str:
+    name, value = found[1] or found[4] or found[6], found[3] or found[5]
+    return f"--{name.replace('_', '-')}" + (f" {value}" if value else "")
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
 
-from ..errors import InputError, UnnormWarning, listing
+from ..errors import EstimationError, InputError, UnnormError, UnnormWarning, listing
 from .config import job, read_config, whole
 from .fit import Flag, Many, Text
-from .output import csv_text, whole_file
+from .output import check_file, csv_text, whole_file
 from .progress import Progress
 
 MOST = 400  # held-out points asked about in each fold: each costs an integral over the window
+ALL = ""  # the one level of a pooled model
+MOST_EACH = 60  # at least, of each level
 
 
 def compare(
@@ -25,6 +28,7 @@ def compare(
     y: Text = None,
     order: Text = None,
     group: Text = None,
+    by: Text = None,
     window: Text = None,
     normaliser: Text = None,
     references: Text = None,
@@ -47,23 +51,22 @@ def compare(
     force: Annotated[bool, Parameter(negative="")] = False,
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
 ) -> None:
-    """Compare pooled models on the same points: NCIC, and bits for each point of sequences left out.
+    """Compare models on the same points: NCIC, and bits for each point of sequences left out.
 
     Args:
         data: as for unnorm fit, and so are the options not named here.
         model: NAME=TERMS, given once for each model, as --model full="s(step) + s(dcenter) + s(angle, bs='cc')".
+        by: one of --group: separate functions for each of its levels; NCIC is summed over them, bits are those of all
+            points left out.
         folds: the column of --group whose levels are left out together (an image, a subject); default the last one.
         k: folds.
         out: a .csv file for the table.
         force: replace an existing file.
         quiet: print nothing but the table.
     """
-    from pathlib import Path
-
     settings = {} if config is None else {name.replace("-", "_"): v for name, v in read_config(config).items()}
-    settings.pop("by", None)
     given = {
-        "data": data, "y": y, "order": order, "group": group, "window": window, "normaliser": normaliser,
+        "data": data, "y": y, "order": order, "group": group, "by": by, "window": window, "normaliser": normaliser,
         "references": references, "points": points, "smoothing": smoothing, "seed": seed, "lags": lags,
         "max_gap": max_gap, "map": map, "covariate": covariate, "centre": centre, "drop_first": drop_first,
         "y_down": y_down, "outside": outside, "missing": missing,
@@ -72,18 +75,20 @@ def compare(
     models = _models(model)
     if not made.group:
         raise InputError("--group is needed: folds leave out whole sequences.")
-    column = made.group[-1] if folds is None else folds
-    if column not in made.group:
-        raise InputError(f"--folds must be one of the columns of --group, {listing(made.group)}; got {column!r}.")
+    others = [name for name in made.group if name != made.by]
+    column = folds if folds is not None else others[-1] if others else ""
+    if column not in others:
+        each = f" other than --by {made.by}, whose levels have functions of their own" if made.by else ""
+        raise InputError(f"--folds must be one of the columns of --group, {listing(made.group)}{each}; got {column!r}.")
     count = whole("--k", k, 2, 1000)
-    if out is not None and Path(out).exists() and not force:
-        raise InputError(f"{out!r} exists; choose another --out, or pass --force to replace it.")
+    if out is not None:
+        check_file(out, force)
     with Progress(2 + count * len(models), quiet) as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)
-        table = compared(made, models, column, count, progress)
+        table, levels = compared(made, models, column, count, progress)
     if out is not None:
         whole_file(out, csv_text(table), force)
-    print(as_text(table, column, count))
+    print(as_text(table, column, count, f"{levels} levels of {made.by}" if made.by else None))
 
 
 def _models(given: list[str] | None) -> dict[str, str]:
@@ -100,12 +105,11 @@ def _models(given: list[str] | None) -> dict[str, str]:
     return models
 
 
-def compared(made: Any, models: dict[str, str], column: str, k: int, progress: Progress) -> dict[str, np.ndarray]:
-    """One row for each model: NCIC, bits held out with their standard error over the folds, edf."""
-    from .. import comparison, fitting
-    from ..solvers.smoothing import Smoothing
+def compared(
+    made: Any, models: dict[str, str], column: str, k: int, progress: Progress
+) -> tuple[dict[str, np.ndarray], int]:
+    """One row for each model: edf, NCIC, bits held out with their standard error over the folds; and the levels."""
     from .fit import inside
-    from .held_out import bits_of
     from .jobs import additive, check_names, prepare, window
 
     with progress.step("reading"):
@@ -115,26 +119,22 @@ def compared(made: Any, models: dict[str, str], column: str, k: int, progress: P
         for one in built.values():
             check_names(one, parts.obs, parts.normaliser)
         obs = inside(parts, made)
-        levels, code = np.unique(obs.group[column], return_inverse=True)
-        if levels.size < k:
-            raise InputError(f"--k {k} folds need as many levels of {column!r}; there are {levels.size}.")
-        fold = np.random.default_rng(made.seed).permutation(levels.size)[code] % k
-    common = {"objective": parts.objective, "normaliser": parts.normaliser}
+        values, code = np.unique(obs.group[column], return_inverse=True)
+        if values.size < k:
+            raise InputError(f"--k {k} folds need as many levels of {column!r}; there are {values.size}.")
+        fold = np.random.default_rng(made.seed).permutation(values.size)[code] % k
+    pieces = _levels(made, obs)
     with progress.step("fitting"):
-        specs = {name: {"model": one, "smoothing": made.smoothing, **common} for name, one in built.items()}
-        whole_fits = comparison.compare(parts.model, obs, specs, rng=made.seed).fits
-    bits = np.full((len(models), k), np.nan)
-    lean = Smoothing(made.smoothing, reference_error=False)
+        fits = [_whole_fits(made, parts, built, obs.take(rows), level) for level, rows in pieces.items()]
+    bits = np.empty((len(models), k))
     for f in range(k):
-        train, test = obs.take(fold != f), np.flatnonzero(fold == f)
-        some = obs.take(test[np.unique(np.linspace(0, test.size - 1, min(MOST, test.size)).astype(int))])
         for i, one in enumerate(built.values()):
             with progress.step(f"fold {f + 1} of {k}"):
-                fit = fitting.fit(one, train, smoothing=lean, rng=made.seed + 1 + f, **common)
-                bits[i, f] = float(np.mean(bits_of(fit, some)))
-    ncic = np.array([_ncic(fit) for fit in whole_fits.values()])
-    edf = np.array([sum(fit.smooths.edf.values()) if fit.smooths else np.nan for fit in whole_fits.values()])
-    return {
+                bits[i, f] = _fold_bits(made, parts, one, obs, pieces, fold == f, made.seed + 1 + f)
+    ncic = np.array([sum(_ncic(each[name]) for each in fits) for name in models])
+    edf = np.array([sum(_edf(each[name]) for each in fits) for name in models])
+    best = bits[np.argmax(bits.mean(axis=1))]
+    table = {
         "model": np.array(list(models), dtype=object),
         "terms": np.array(list(models.values()), dtype=object),
         "edf": edf,
@@ -143,9 +143,78 @@ def compared(made: Any, models: dict[str, str], column: str, k: int, progress: P
         "bits": bits.mean(axis=1),
         "bits_se": bits.std(axis=1, ddof=1) / np.sqrt(k),
         # folds are common to all models, so that differences are known better than the bits themselves
-        "bits_below_best": (bits[np.argmax(bits.mean(axis=1))] - bits).mean(axis=1),
-        "bits_below_best_se": (bits[np.argmax(bits.mean(axis=1))] - bits).std(axis=1, ddof=1) / np.sqrt(k),
+        "bits_below_best": (best - bits).mean(axis=1),
+        "bits_below_best_se": (best - bits).std(axis=1, ddof=1) / np.sqrt(k),
     }
+    return table, len(pieces)
+
+
+def _levels(made: Any, obs: Any) -> dict[str, np.ndarray]:
+    """The rows that are fitted together: all, or those of each level."""
+    from ..terms.levels import level_name
+
+    if made.by is None:
+        return {ALL: np.arange(obs.n)}
+    column = obs.group[made.by]
+    return {level_name(value): np.flatnonzero(column == value) for value in np.unique(column).tolist()}
+
+
+def _whole_fits(made: Any, parts: Any, built: dict[str, Any], obs: Any, level: str) -> Mapping[str, Any]:
+    """Every model on the same points."""
+    from .. import comparison
+    from ..groups.each import level_seed
+
+    common = {"objective": parts.objective, "normaliser": parts.normaliser, "smoothing": made.smoothing}
+    specs = {name: {"model": one, **common} for name, one in built.items()}
+    try:
+        return comparison.compare(
+            parts.model, obs, specs, rng=made.seed if made.by is None else level_seed(made.seed, level)
+        ).fits
+    except UnnormError as error:
+        if made.by is None:
+            raise
+        raise EstimationError(f"{made.by} {level}: {error}") from error
+
+
+def _fold_bits(
+    made: Any, parts: Any, model: Any, obs: Any, pieces: dict[str, np.ndarray], out: np.ndarray, seed: int
+) -> float:
+    """Mean bits of points in the fold, each under the fit to its level's other folds."""
+    from .. import fitting
+    from ..groups import fit_each
+    from ..solvers.smoothing import Smoothing
+    from .held_out import bits_of
+
+    options: dict[str, Any] = {
+        "objective": parts.objective,
+        "normaliser": parts.normaliser,
+        "smoothing": Smoothing(made.smoothing, reference_error=False),
+        "rng": seed,
+    }
+    train = obs.take(~out)
+    if made.by is None:
+        fits = {ALL: fitting.fit(model, train, **options)}
+    else:
+        each = fit_each(model, train, made.by, group=False, **options)
+        for level, why in each.failures.items():
+            raise EstimationError(f"{made.by} {level} could not be fitted without one fold: {why}")
+        fits = dict(each.fits)
+    most = max(MOST_EACH, MOST // len(pieces))
+    total = count = 0.0
+    for level, rows in pieces.items():
+        test = rows[out[rows]]
+        if test.size == 0:
+            continue
+        if level not in fits:
+            raise InputError(f"{made.by} {level} has no sequences left when one fold is taken out; ask for more folds.")
+        some = test[np.unique(np.linspace(0, test.size - 1, min(most, test.size)).astype(int))]
+        total += test.size * float(np.mean(bits_of(fits[level], obs.take(some))))
+        count += test.size
+    return total / count
+
+
+def _edf(fit: Any) -> float:
+    return float(sum(fit.smooths.edf.values())) if fit.smooths else float("nan")
 
 
 def _ncic(fit: Any) -> float:
@@ -155,7 +224,7 @@ def _ncic(fit: Any) -> float:
         return float("nan")
 
 
-def as_text(table: dict[str, np.ndarray], column: str, k: int) -> str:
+def as_text(table: dict[str, np.ndarray], column: str, k: int, levels: str | None = None) -> str:
     wide = max(5, *(len(str(name)) for name in table["model"]))
     lines = [f"{'model':<{wide}}  {'edf':>7}  {'NCIC':>12}  {'above best':>10}  {'bits':>8}  {'below best':>18}"]
     for i, name in enumerate(table["model"]):
@@ -164,8 +233,9 @@ def as_text(table: dict[str, np.ndarray], column: str, k: int) -> str:
             f"{name:<{wide}}  {table['edf'][i]:>7.1f}  {table['ncic'][i]:>12.1f}  "
             f"{table['ncic_above_best'][i]:>10.1f}  {table['bits'][i]:>8.4f}  {below:>18}"
         )
+    each = f", summed over {levels}" if levels else ""
     lines.append(
-        f"NCIC: smaller is better. bits: gain over a uniform choice for each held-out point, {k} folds by {column}; "
-        "larger is better."
+        f"NCIC: smaller is better{each}. bits: gain over a uniform choice for each held-out point, {k} folds by "
+        f"{column}; larger is better."
     )
     return "\n".join(lines)

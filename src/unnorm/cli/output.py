@@ -32,14 +32,35 @@ def check_target(out: str | Path, force: bool, mark: str = MARK) -> Path:
                 f"{str(out)!r} holds other files than an earlier output (no {mark}), which --force does not remove; "
                 "choose another --out."
             )
+    _may_write(target)
+    return target
+
+
+def check_file(path: str | Path, force: bool) -> Path:
+    """The output file, refused before any work where it could not be written in the end."""
+    target = Path(path)
+    if not str(path).strip():
+        raise InputError(f"--out must name a file; got {str(path)!r}.")
+    if target.is_dir():
+        raise InputError(f"{str(path)!r} is a folder; --out must name a file.")
+    if target.exists() and not force:
+        raise InputError(f"{str(path)!r} exists; choose another --out, or pass --force to replace it.")
+    _may_write(target)
+    return target
+
+
+def _may_write(target: Path) -> None:
+    """Asking for permission is not enough: some folders refuse everyone (/proc, a full or read-only disk)."""
     parent = target.resolve().parent
     while not parent.exists():
         parent = parent.parent
-    if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".unnorm-", dir=parent))
+    except OSError as error:
         raise InputError(
-            f"--out {str(out)!r} cannot be written: {str(parent)!r} is not a folder that you may write to."
-        )
-    return target
+            f"--out {str(target)!r} cannot be written: {str(parent)!r} is not a folder that you may write to "
+            f"({error.strerror})."
+        ) from error
 
 
 @contextmanager
@@ -68,11 +89,7 @@ def whole_folder(target: Path) -> Iterator[Path]:
 
 def whole_file(path: str | Path, text: str, force: bool) -> Path:
     """Write one file in one step; an existing one only with `force`."""
-    target = Path(path)
-    if target.exists() and not force:
-        raise InputError(f"{str(path)!r} exists; choose another --out, or pass --force to replace it.")
-    if target.is_dir():
-        raise InputError(f"{str(path)!r} is a folder; --out must name a file.")
+    target = check_file(path, force)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         handle, scratch = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event, Thread
 
 DELAY = 2.0  # seconds before a bar shows
+TICK = 0.5  # seconds between its refreshments, whether or not a step has ended
 
 
 class Progress:
-    """Steps of a job, each named; the bar shows only where the job lasts."""
+    """Steps of a job, each named; the bar shows only where the job lasts, and its clock goes on during a step."""
 
     def __init__(self, steps: int, quiet: bool = False) -> None:
         from tqdm import tqdm
@@ -21,17 +23,31 @@ class Progress:
             file=sys.stderr,
             disable=quiet or None,  # None: only on a terminal
             delay=DELAY,
+            miniters=0,  # update(0) refreshes
             bar_format="{desc:<28} {bar:24} {n_fmt}/{total_fmt} [{elapsed}]",
             leave=False,
         )
+        self._over = Event()
+        self._ticking = Thread(target=self._tick, daemon=True)
+        if not self._bar.disable:
+            self._ticking.start()
+
+    def _tick(self) -> None:
+        wait = DELAY
+        while not self._over.wait(wait):
+            self._bar.update(0)
+            wait = TICK
 
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
-        self._bar.set_description_str(what)
+        self._bar.set_description_str(what, refresh=False)
         yield
         self._bar.update()
 
     def close(self) -> None:
+        self._over.set()
+        if self._ticking.is_alive():
+            self._ticking.join()
         self._bar.close()
 
     def __enter__(self) -> Progress:

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from .loading import load_fits, needs_data, saved_job
-from .output import whole_file
+from .output import check_file, whole_file
 from .progress import Progress
 
 
@@ -30,7 +30,6 @@ def report(
         force: replace an existing file.
         quiet: print nothing but errors.
     """
-    from ..errors import InputError
     from ..report import grouped, pooled
     from .fit import Done, inside, report_text
     from .jobs import prepare
@@ -38,8 +37,7 @@ def report(
     made, folder = saved_job(fitdir, data)
     needs_data(made)
     target = Path(out) if out is not None else folder.parent / "report.html"
-    if target.exists() and not force:
-        raise InputError(f"{str(target)!r} exists; choose another --out, or pass --force to replace it.")
+    check_file(target, force)
     with Progress(9, quiet) as progress:
         with progress.step("reading"):
             parts = prepare(made)

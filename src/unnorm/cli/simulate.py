@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from ..errors import InputError, listing
 from .loading import load_fits, needs_data, saved_job
-from .output import csv_text, whole_file
+from .output import check_file, csv_text, whole_file
 from .progress import Progress
 
 MOST = 10_000_000  # points
@@ -52,6 +52,7 @@ def simulate(
     if chains * length > MOST:
         raise InputError(f"{chains:,} scanpaths of {length:,} steps are more than {MOST:,} points; ask for fewer.")
     made, folder = saved_job(fitdir, data)
+    check_file(out, force)
     with Progress(3, quiet) as progress:
         with progress.step("reading"):
             domain = window(made)

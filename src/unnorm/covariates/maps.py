@@ -45,7 +45,8 @@ class Grid:
         if interpolate == "bilinear":
             corners = (self.z[j, i], self.z[j, i + 1], self.z[j + 1, i], self.z[j + 1, i + 1])
             weights = ((1 - wx) * (1 - wy), wx * (1 - wy), (1 - wx) * wy, wx * wy)
-            value = sum((w * z for w, z in zip(weights, corners)), start=np.zeros(px.shape))
+            low, high = (a + wx * (b - a) for a, b in (corners[:2], corners[2:]))
+            value = low + wy * (high - low)  # constant where the corners are, to the last digit
             holes = np.isnan(value) & ~np.isnan(own)
             if holes.any():  # next to cells without a value: the mean over the others, with the same weights
                 there = [(w * ~np.isnan(z))[holes] for w, z in zip(weights, corners)]

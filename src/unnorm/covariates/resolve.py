@@ -14,6 +14,7 @@ from .base import Covariate, Rows
 from .columns import Angle, Context, DistanceFromCentre, Outcome, Step, Turn, Unavailable
 from .expressions import FUNCTIONS
 
+LARGEST = 1e100  # thin-plate bases take fourth powers of differences
 _BEFORE = "angle of the previous step"
 
 
@@ -182,6 +183,11 @@ class CovariateSet:
                 raise DataError(
                     f"Covariate {name!r} is not finite at {bad.size:,} of {values.size:,} rows, first at y = "
                     f"{_point(rows.y[i])} with the context of observation {int(rows.at[i])}."
+                )
+            if values.size and max(values.max(), -values.min()) > LARGEST:
+                raise DataError(
+                    f"Covariate {name!r} reaches {max(values.max(), -values.min()):.3g}, and its powers overflow; "
+                    "measure it in other units."
                 )
         return values
 
