@@ -167,13 +167,18 @@ def test_stops_early_when_the_error_is_small_enough(points: un.Observations) -> 
     assert np.all(np.abs(fit.estimate - ml.estimate) < 0.1 * ml.se)
 
 
-@pytest.mark.slow
-def test_float32_agrees_to_its_stated_error(points: un.Observations) -> None:
-    common = {"steps": 300, "batch": 150}
-    a = un.fit(IID_MODEL, points, un.Poisson(), solver=SGD(**common), rng=1)
-    b = un.fit(IID_MODEL, points, un.Poisson(), solver=SGD(dtype="float32", **common), rng=1)
-    assert np.all(np.abs(a.estimate - b.estimate) < 0.05 * a.se)  # other draws, and rounding
+@pytest.mark.parametrize("loss", ["poisson", pytest.param("ncd", marks=pytest.mark.slow)])
+def test_float32_agrees_to_its_stated_error(points: un.Observations, loss: str) -> None:
+    """The same draws in both, so that only rounding differs: docs/stochastic.md says 1e-4 standard errors."""
+    objective = un.Poisson() if loss == "poisson" else un.Logistic(Uniform(), total=3000)
+    common = {"steps": 300, "batch": 150, "references": 10}
+    a = un.fit(IID_MODEL, points, objective, solver=SGD(**common), rng=1)
+    b = un.fit(IID_MODEL, points, objective, solver=SGD(dtype="float32", **common), rng=1)
+    assert np.all(np.abs(a.estimate - b.estimate) < 1e-4 * a.se)
+    assert np.any(a.estimate != b.estimate)
+    np.testing.assert_allclose(b.se, a.se, rtol=1e-4)
     assert b.estimate.dtype == np.float64
+    assert b.diagnostics["dtype"] == "float32"
 
 
 @pytest.mark.slow

@@ -145,6 +145,13 @@ class Estimator:
         y = self.reference.sample(self.obs, rows, rng)
         arguments = _take(self.data["arguments"], rows)
         log_w = self.model.log_f(theta, y, arguments) - self.reference.log_density(y, self.obs, rows)
+        wrong = int(np.sum(np.isnan(log_w) | np.isposinf(log_w)))
+        if wrong:
+            raise InputError(
+                f"At the starting values f is NaN or +∞ at {wrong:,} of {log_w.size:,} reference points; it must be "
+                "finite on all of Ω (−∞ where there is no density). Correct f, or give other starting values: "
+                "un.SGD(start=...)."
+            )
         log_w = log_w.reshape(len(at), k)
         top = log_w.max(axis=1)
         log_z = top + np.log(np.mean(np.exp(log_w - top[:, None]), axis=1))

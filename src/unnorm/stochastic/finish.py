@@ -9,7 +9,8 @@ import numpy as np
 from ..objectives.base import Solution
 from ..objectives.sandwich import ErrorParts
 from .estimator import Estimator
-from .loop import MOST_DENSE, Trace, curvature
+from .loop import Trace
+from .renewal import MOST_DENSE, curvature
 from .sources import Batch
 from .step import CANCELLING, Step, compiled, precision
 

@@ -24,7 +24,8 @@ from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from ..references.points import PointScheme
 from .draws import Draws
 from .estimator import MOST_NUMBERS, Estimator, estimator
-from .loop import MOST_DENSE, DivergenceError, curvature
+from .loop import DivergenceError
+from .renewal import MOST_DENSE, curvature
 from .sgd import SGD
 from .sources import Sampling
 from .step import Dtype, Step, compiled, precision

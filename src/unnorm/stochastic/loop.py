@@ -7,20 +7,45 @@ of an unbroken one.
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from .. import storage
-from ..errors import ConvergenceError, InputError
+from ..errors import ConvergenceError
+from .checkpoint import Settings, State, resume, save
 from .estimator import Estimator
+from .renewal import (
+    MOST_DENSE,
+    absolute_inverse,
+    can_refresh,
+    information,
+    inverse_curvature,
+    refreshed,
+    with_smoothing,
+)
 from .smoothing import smoothed
 from .step import Step, compiled, precision
 
 MASS_LIMIT = 1e8  # ∫ exp(f + ν) beyond this: ν has exploded
-MOST_DENSE = 500  # parameters up to which curvatures are formed
+# What can go wrong in a step, in the order in which it is looked for, and what helps.
+CAUSES = (
+    (
+        "∫ exp(f + ν) had exploded, ν no longer normalises f",
+        "a smaller learning rate or optax.clip_by_global_norm in the optimiser; more references or a reference nearer "
+        "to the model; starting values nearer to the data; or objective=un.Logistic(...), whose gradient is bounded",
+    ),
+    (
+        "the objective was not a finite number",
+        "f must be finite on all of Ω at these parameters (no log of zero, no division by it); or the learning rate is "
+        "too large: take a smaller one, or optax.clip_by_global_norm in the optimiser",
+    ),
+    (
+        "a parameter was no longer finite",
+        "a smaller learning rate, or optax.clip_by_global_norm in the optimiser; or f's gradient is not finite "
+        "(jnp.where hides a NaN from the value, not from the gradient)",
+    ),
+)
 
 
 class DivergenceError(ConvergenceError):
@@ -29,40 +54,6 @@ class DivergenceError(ConvergenceError):
     def __init__(self, message: str, step: int, last_good: np.ndarray) -> None:
         super().__init__(message)
         self.step, self.last_good = step, last_good
-
-
-@dataclass(frozen=True)
-class Settings:
-    """What the loop needs to know; `SGD` fills it in."""
-
-    optimiser: Any  # an optax GradientTransformation
-    steps: int
-    block: int
-    average: float  # share of the run after which iterates are averaged
-    precondition: bool
-    tolerance: float | None
-    patience: int | None
-    refresh: int | None
-    checkpoint: str | os.PathLike[str] | None
-    checkpoint_every: int
-    progress: bool
-    about: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass
-class State:
-    """Everything that a resumed run needs (besides the estimator): it is what a checkpoint holds."""
-
-    step: int
-    phi: np.ndarray
-    opt_state: Any
-    P: np.ndarray | None  # preconditioner, the inverse curvature of −𝓜/W
-    lam: np.ndarray  # smoothing parameters of χ, one for each of its penalties
-    means: list[np.ndarray]  # block means of φ (few parameters), for averages and their error
-    total: np.ndarray  # sum of the block means averaged so far (many parameters)
-    counted: int
-    history: dict[str, list[float]]
-    stopped: str = ""
 
 
 class BlockResult(NamedTuple):
@@ -75,6 +66,7 @@ class BlockResult(NamedTuple):
     mass: Any
     ess: Any
     bad: Any  # first step that was not finite, or −1
+    why: Any  # what was wrong there: an index into CAUSES
 
 
 @final
@@ -118,35 +110,37 @@ def block(
         return -value / data["W"], health
 
     def one(carry: Any, scanned: Any) -> Any:
-        phi, state, bad, sums = carry
+        phi, state, (bad, why), sums = carry
         x, number = scanned
         batch = step.draw(constants, key, x)
         (value, health), g = jax.value_and_grad(loss, has_aux=True)(phi, batch)
         update, new_state = optimiser.update(P @ g if precondition else g, state, phi)
         new: Any = optax.apply_updates(phi, update)
         mass = jnp.where(jnp.isnan(health["mass"]), 1.0, health["mass"])
-        fine = jnp.isfinite(value) & jnp.all(jnp.isfinite(new))
+        wrong = [~jnp.isfinite(value), ~jnp.all(jnp.isfinite(new))]
         if step.loss == "poisson":  # the others are bounded, and recover from a ν that is far off
-            fine = fine & (mass < MASS_LIMIT)
-        bad = jnp.where((bad < 0) & ~fine, number, bad)
+            wrong.insert(0, ~(mass < MASS_LIMIT) & ~jnp.isnan(health["mass"]))
+        cause = jnp.argmax(jnp.stack(wrong)) + (0 if step.loss == "poisson" else 1)
+        first = (bad < 0) & jnp.any(jnp.stack(wrong))
+        bad, why = jnp.where(first, number, bad), jnp.where(first, cause.astype(jnp.int32), why)
         keep = bad < 0  # after a bad step nothing moves, so that nothing is lost
         phi = jnp.where(keep, new, phi)
         state = jax.tree.map(lambda a, b: jnp.where(keep, a, b), new_state, state)
         g = jnp.where(keep, g, 0.0)
         now = (phi, g, g**2, value, health["mass"], health["ess"])
-        return (phi, state, bad, jax.tree.map(jnp.add, sums, now)), None
+        return (phi, state, (bad, why), jax.tree.map(jnp.add, sums, now)), None
 
     zero = jnp.zeros((), dtype=phi.dtype)
     sums = (jnp.zeros_like(phi), jnp.zeros_like(phi), jnp.zeros_like(phi), zero, zero, zero)
-    (phi, state, bad, sums), _ = jax.lax.scan(one, (phi, state, jnp.int32(-1), sums), (xs, numbers))
+    nothing = (jnp.int32(-1), jnp.int32(0))
+    (phi, state, (bad, why), sums), _ = jax.lax.scan(one, (phi, state, nothing, sums), (xs, numbers))
     mean = [total / len(numbers) for total in sums]
     spread = jnp.maximum(mean[2] - mean[1] ** 2, 0.0)
-    return phi, state, BlockResult(mean[0], mean[1], spread, mean[3], mean[4], mean[5], bad)
+    return phi, state, BlockResult(mean[0], mean[1], spread, mean[3], mean[4], mean[5], bad, why)
 
 
 def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
     """Run, or resume from the checkpoint, to the end."""
-    import jax
     import jax.numpy as jnp
 
     few = e.size <= 2000
@@ -156,56 +150,61 @@ def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
         phi = jnp.asarray(start, dtype=e.dtype)
         lam = np.zeros(len(e.chi.penalties))
         fresh = State(0, start, s.optimiser.init(phi), None, lam, [], np.zeros(e.size), 0, _no_history())
-    state, e = _resume(e, s, seed, fresh)
+    state, e = resume(e, s, seed, fresh)
     if state.stopped:
         return _trace(e, s, state, few)
-    last_saved = state.step
     bar = _bar(s, state.step)
+    try:
+        state, e = _blocks(e, s, seed, state, few, bar)
+    finally:
+        if bar is not None:
+            bar.close()
+    save(e, s, state, seed)
+    return _trace(e, s, state, few)
+
+
+def _blocks(e: Estimator, s: Settings, seed: int, state: State, few: bool, bar: Any) -> tuple[State, Estimator]:
+    """Block after block until the end; one that diverges or is interrupted leaves the checkpoint of the one before."""
+    import jax
+    import jax.numpy as jnp
+
+    run = compiled(block, (0, 1, 2))
+    last_saved = state.step
+    whole = (e, state)  # after the last whole block
     with precision(e.dtype):
         phi, opt_state = jnp.asarray(state.phi, dtype=e.dtype), state.opt_state
         key = jax.random.key(seed)
         while state.step < s.steps and not state.stopped:
-            if s.refresh is not None and state.step // s.refresh > max(state.step - s.block, 0) // s.refresh:
-                e = refreshed(e, state.phi, seed, state.step)  # before a block, so that a resumed run does it too
-            if _renew(state, s.block):
-                e = _renewed(e, s, state, seed)
-            count = min(s.block, s.steps - state.step)
-            xs = e.source.block(seed, state.step, count)
-            numbers = np.arange(state.step, state.step + count, dtype=np.int32)
-            P = np.zeros((1, 1)) if state.P is None else state.P
-            run = compiled(block, (0, 1, 2))
-            new, new_opt, result = run(
-                e.step,
-                s.optimiser,
-                s.precondition,
-                phi,
-                opt_state,
-                P.astype(e.dtype),
-                e.device_data,
-                e.device_constants,
-                key,
-                xs,
-                numbers,
-            )
-            result = jax.device_get(result)
-            if result.bad >= 0:
-                _save(e, s, state, seed)
-                raise _diverged(s, state, int(result.bad), np.asarray(phi, dtype=np.float64))
-            phi, opt_state = new, new_opt
-            state.step += count
-            state.phi, state.opt_state = np.asarray(phi, dtype=np.float64), jax.device_get(opt_state)
-            _note(e, s, state, result, count, few)
-            state.stopped = _stop(e, s, state, seed)
+            try:
+                state = state.copy()
+                if s.refresh is not None and state.step // s.refresh > max(state.step - s.block, 0) // s.refresh:
+                    e = refreshed(e, state.phi, seed, state.step)  # before a block, so that a resumed run does it too
+                if _renew(state, s.block):
+                    e = _renewed(e, s, state, seed)
+                count = min(s.block, s.steps - state.step)
+                xs = e.source.block(seed, state.step, count)
+                numbers = np.arange(state.step, state.step + count, dtype=np.int32)
+                P = np.zeros((1, 1)) if state.P is None else state.P
+                fixed = (P.astype(e.dtype), e.device_data, e.device_constants, key)
+                phi, opt_state, result = run(e.step, s.optimiser, s.precondition, phi, opt_state, *fixed, xs, numbers)
+                result = jax.device_get(result)
+                if result.bad >= 0:
+                    raise _diverged(s, whole[1], int(result.bad), int(result.why))
+                state.step += count
+                state.phi, state.opt_state = np.asarray(phi, dtype=np.float64), jax.device_get(opt_state)
+                _note(e, s, state, result, count, few)
+                state.stopped = _stop(e, s, state, seed)
+                whole = (e, state)
+            except (KeyboardInterrupt, DivergenceError):
+                save(whole[0], s, whole[1], seed)
+                raise
             if bar is not None:
                 bar.update(count)
                 bar.set_postfix(value=f"{state.history['value'][-1]:.5g}", mass=f"{state.history['mass'][-1]:.3f}")
             if s.checkpoint is not None and (state.step - last_saved) >= s.checkpoint_every * s.block:
-                _save(e, s, state, seed)
+                save(e, s, state, seed)
                 last_saved = state.step
-    if bar is not None:
-        bar.close()
-    _save(e, s, state, seed)
-    return _trace(e, s, state, few)
+    return state, e
 
 
 def _no_history() -> dict[str, list[float]]:
@@ -277,31 +276,6 @@ def _renew(state: State, block: int) -> bool:
     return (done & (done - 1)) == 0
 
 
-def information(e: Estimator, phi: np.ndarray, seed: int, first: int, draws: int = 8, nu_only: bool = False) -> Any:
-    """−∂²𝓜 from `draws` fresh steps (in eights, so that one compiled loop serves all), in φ or in ν alone."""
-    seed = (seed + 0x9E3779B9) % 2**31
-    H = -np.mean([e.hessian(phi, seed, 8, first + 8 * j, nu_only) for j in range(max(1, draws // 8))], axis=0)
-    return (H + H.T) / 2
-
-
-def curvature(e: Estimator, phi: np.ndarray, seed: int, first: int, draws: int = 8) -> np.ndarray:
-    """−∂²(𝓜 + log π)/W."""
-    return (information(e, phi, seed, first, draws) - e.prior_hessian(phi)) / e.W
-
-
-def inverse_curvature(e: Estimator, phi: np.ndarray, seed: int, first: int) -> np.ndarray:
-    """P = |H|⁻¹ on the scale of its diagonal; an indefinite H becomes its absolute value, as in Newton."""
-    return absolute_inverse(curvature(e, phi, seed, first))
-
-
-def absolute_inverse(H: np.ndarray) -> np.ndarray:
-    """|H|⁻¹ on the scale of its diagonal."""
-    scale = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-12))
-    values, vectors = np.linalg.eigh(H / np.outer(scale, scale))
-    values = np.maximum(np.abs(values), 1e-6)
-    return (vectors / values) @ vectors.T / np.outer(scale, scale)
-
-
 def _renewed(e: Estimator, s: Settings, state: State, seed: int) -> Estimator:
     """The curvature once more, and from it the preconditioner and the smoothing parameters of a penalised χ."""
     smoothing = bool(e.chi.penalties) and state.step <= s.average * s.steps  # fixed while iterates are averaged
@@ -317,48 +291,6 @@ def _renewed(e: Estimator, s: Settings, state: State, seed: int) -> Estimator:
     if s.precondition:
         state.P = absolute_inverse((H - e.prior_hessian(at)) / e.W)
     return e
-
-
-def can_refresh(e: Estimator) -> None:
-    """Refuse a reference that has no way to follow the model, before anything is computed."""
-    if not hasattr(e.reference, "refreshed"):
-        raise InputError(
-            f"refresh= needs a reference that adapts, un.GaussianMixture(...); {e.reference.describe()} cannot "
-            f"be refreshed."
-        )
-
-
-def refreshed(e: Estimator, phi: np.ndarray, seed: int, step: int) -> Estimator:
-    """The estimator with its reference moved towards the model, and every log q that depends on it recomputed.
-
-    With contexts, towards the model averaged over them: points at 64 of them, weighted by f/q within each.
-    """
-    rng = np.random.default_rng([seed, step, 7])
-    groups = 64 if e.obs.has_context else 1
-    at = np.repeat(rng.integers(0, e.obs.n, groups), 8192 // groups)
-    y = e.reference.sample(e.obs, at, rng)
-    log_w = e.model.log_f(phi[: e.p], y, e.model.arguments(e.obs, at)) - e.reference.log_density(y, e.obs, at)
-    log_w = log_w.reshape(groups, -1)
-    w = np.exp(log_w - log_w.max(axis=1, keepdims=True))
-    bound: Any = e.reference
-    return with_reference(e, bound.refreshed(y, (w / w.sum(axis=1, keepdims=True)).ravel(), e.obs))
-
-
-def with_reference(e: Estimator, bound: Any) -> Estimator:
-    """The same problem with another reference of the same kind."""
-    from .sources import source
-
-    data = dict(e.data)
-    if "log_q" in data:
-        data["log_q"] = bound.log_density(e.obs.outcome, e.obs, np.arange(e.obs.n)).astype(e.dtype)
-    with precision(e.dtype):
-        draws = source(bound, e.obs, e.plan, e.scheme, e.dtype)
-    return replace(e, reference=bound, data=data, source=draws)
-
-
-def with_smoothing(e: Estimator, lam: np.ndarray) -> Estimator:
-    """The same problem with other smoothing parameters."""
-    return replace(e, data=e.data | {"penalty": e.chi.penalty(lam).astype(e.dtype)})
 
 
 def _stop(e: Estimator, s: Settings, state: State, seed: int) -> str:
@@ -385,18 +317,16 @@ def _stop(e: Estimator, s: Settings, state: State, seed: int) -> str:
     return ""
 
 
-def _diverged(s: Settings, state: State, bad: int, last_good: np.ndarray) -> DivergenceError:
-    where = f"; the checkpoint {s.checkpoint} holds step {state.step}" if s.checkpoint is not None else ""
-    return DivergenceError(
-        f"The run diverged at step {bad}: the objective, a parameter or ∫ exp(f + ν) is no longer a usable "
-        f"number. The last "
-        f"good parameters are those after step {state.step}{where}. Remedies: a smaller learning rate or "
-        f"optax.clip_by_global_norm "
-        "in the optimiser; more references or a reference nearer to the model; starting values nearer to the data; or "
-        "the logistic loss (objective=un.Logistic(...)), whose gradient is bounded.",
-        bad,
-        last_good,
+def _diverged(s: Settings, state: State, bad: int, why: int) -> DivergenceError:
+    what, remedy = CAUSES[why]
+    where = ""
+    if s.checkpoint is not None:
+        where = f", and {s.checkpoint} holds them: the same call with a smaller learning rate goes on from there"
+    message = (
+        f"The run diverged at step {bad}: {what}. The last good parameters are those after step {state.step}{where}. "
+        f"Remedies: {remedy}."
     )
+    return DivergenceError(message, bad, state.phi)
 
 
 def _bar(s: Settings, done: int) -> Any:
@@ -405,84 +335,3 @@ def _bar(s: Settings, done: int) -> Any:
     from tqdm import tqdm
 
     return tqdm(total=s.steps, initial=done, unit="step")
-
-
-# --- checkpoints
-# -------------------------------------------------------------------------------------------------------
-
-
-def _fingerprint(e: Estimator, s: Settings) -> dict[str, Any]:
-    """What must be the same for a run to go on: the problem and the settings that change its numbers."""
-    return {
-        "size": e.size,
-        "n": e.obs.n,
-        "data": float(np.sum(e.obs.outcome * np.cos(np.arange(e.obs.outcome.size)).reshape(e.obs.outcome.shape))),
-        "loss": e.loss,
-        "dtype": e.dtype,
-        "block": s.block,
-        **s.about,
-    }
-
-
-def _save(e: Estimator, s: Settings, state: State, seed: int) -> None:
-    if s.checkpoint is None:
-        return
-    import jax
-
-    arrays = {f"opt{j}": np.asarray(leaf) for j, leaf in enumerate(jax.tree.leaves(state.opt_state))}
-    arrays |= {"phi": state.phi, "total": state.total, "means": np.array(state.means).reshape(len(state.means), -1)}
-    arrays["lam"] = state.lam
-    if state.P is not None:
-        arrays["P"] = state.P
-    about = {
-        "class": "SGDCheckpoint",
-        "fingerprint": _fingerprint(e, s),
-        "seed": seed,
-        "step": state.step,
-        "counted": state.counted,
-        "history": state.history,
-        "stopped": state.stopped,
-        "reference": e.reference.to_dict(),
-    }
-    storage.write_folder(s.checkpoint, about, arrays)
-
-
-def _resume(e: Estimator, s: Settings, seed: int, fresh: State) -> tuple[State, Estimator]:
-    """The state in the checkpoint where there is one, else the fresh one."""
-    if s.checkpoint is None or not os.path.exists(s.checkpoint):
-        return fresh, e
-    import jax
-
-    about, arrays = storage.read_folder(s.checkpoint)
-    if about.get("class") != "SGDCheckpoint":
-        raise InputError(f"{s.checkpoint} is not a checkpoint of SGD; choose another path.")
-    here = _fingerprint(e, s)
-    differ = sorted(key for key in here if about["fingerprint"].get(key) != here[key])
-    if differ or about["seed"] != seed:
-        what = ", ".join(differ) or "seed"
-        raise InputError(
-            f"The checkpoint {s.checkpoint} is of another run: {what} differ(s). Use the same data, settings "
-            f"and rng to go on with "
-            "it, or choose another path."
-        )
-    leaves, treedef = jax.tree.flatten(fresh.opt_state)
-    opt_state = jax.tree.unflatten(treedef, [arrays[f"opt{j}"] for j in range(len(leaves))])
-    state = State(
-        int(about["step"]),
-        arrays["phi"],
-        opt_state,
-        arrays.get("P"),
-        arrays["lam"],
-        list(arrays["means"]),
-        arrays["total"],
-        int(about["counted"]),
-        about["history"],
-        str(about["stopped"]),
-    )
-    if s.refresh is not None and state.step >= s.refresh:
-        from ..references import from_dict
-
-        e = with_reference(e, from_dict(about["reference"]).bind(e.model.domain, e.obs))
-    if state.lam.size:
-        e = with_smoothing(e, state.lam)
-    return state, e

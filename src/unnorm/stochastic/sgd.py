@@ -21,9 +21,11 @@ from ..references.base import Reference
 from ..references.points import PointScheme
 from ..references.uniform import Uniform
 from ..solvers.newton import Path
+from .checkpoint import Settings
 from .estimator import Estimator, estimator
 from .finish import solution
-from .loop import MOST_DENSE, DivergenceError, Settings, Trace, climb
+from .loop import DivergenceError, Trace, climb
+from .renewal import MOST_DENSE
 from .sources import Sampling
 from .step import Dtype, LossName
 

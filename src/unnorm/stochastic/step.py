@@ -34,14 +34,18 @@ Dtype = Literal["float64", "float32"]
 
 @contextmanager
 def precision(dtype: Dtype) -> Iterator[None]:
-    """JAX in float64, or in float32, inside the block only."""
+    """JAX in float64, or in float32, inside the block only.
+
+    float32 means float32: without a choice of the user's own, GPUs would multiply matrices in TF32 (ten bits).
+    """
     import jax
 
     if dtype == "float64":
         with x64():
             yield
     else:
-        with jax.enable_x64(False):
+        own = getattr(jax.config, "jax_default_matmul_precision", None)
+        with jax.enable_x64(False), jax.default_matmul_precision(own or "float32"):
             yield
 
 
