@@ -48,3 +48,8 @@ def read_only(array: np.ndarray) -> np.ndarray:
     array = np.asarray(array)
     array.flags.writeable = False
     return array
+
+
+def quadratic_forms(C: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """c V cᵀ for each row c of C, by a product rather than a sum over pairs."""
+    return np.einsum("np,np->n", C @ V, C)

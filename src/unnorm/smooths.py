@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ._numerics import quadratic_forms
 from .engine import gam_effects
 from .engine.gam_result import Gam
 from .engine.smoothed import INTERCEPT
@@ -66,7 +67,7 @@ class SmoothPart:
         z = normal_quantile(level)
         estimate = C @ self.beta[span]
         se, sampling, reference = (
-            np.sqrt(np.maximum(np.einsum("np,pq,nq->n", C, V[span, span], C), 0.0))
+            np.sqrt(np.maximum(quadratic_forms(C, V[span, span]), 0.0))
             for V in (self.errors.total, self.errors.sampling, self.errors.reference)
         )
         bands = {"lower": estimate - z * se, "upper": estimate + z * se}

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics import quadratic_forms
 from .._threads import spread
 from ..engine import gam_effects
 from ..engine.arrow import Arrow
@@ -41,7 +42,7 @@ def joint_evidence(joint: Joint, part: SmoothPart, family: str, widened: float, 
     grids = [(joint.slices[t.label], gam_effects.design(t, part.grids[t.label])) for t in joint.terms]
 
     def means(V: np.ndarray) -> np.ndarray:
-        return np.array([np.einsum("np,pq,nq->n", C, V[at, at], C).mean() for at, C in grids])
+        return np.array([quadratic_forms(C, V[at, at]).mean() for at, C in grids])
 
     def parts(c: float) -> tuple[np.ndarray, np.ndarray]:
         def one(member: Member, eta: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
