@@ -416,7 +416,7 @@ def test_a_folder_with_a_field_missing_is_damaged(tmp_path: Path, gauss: un.Fit)
     about = json.loads(path.read_text())
     del about["reason"]
     path.write_text(json.dumps(about))
-    with pytest.raises(InputError, match="damaged: KeyError"):
+    with pytest.raises(InputError, match="damaged: it is not as it was saved"):
         un.load(tmp_path / "fit")
 
 

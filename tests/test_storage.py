@@ -93,7 +93,7 @@ def test_a_path_without_a_fit_is_an_error(tmp_path: Path) -> None:
         storage.read_folder(tmp_path / "nothing")
 
 
-@pytest.mark.parametrize("damage", ["json", "npz", "missing", "truncated", "format", "list"])
+@pytest.mark.parametrize("damage", ["json", "npz", "missing", "truncated", "format", "list", "edited", "other arrays"])
 def test_damage_is_named(tmp_path: Path, damage: str) -> None:
     path = _write(tmp_path / "fit")
     text, arrays = path / storage.JSON_NAME, path / storage.ARRAYS_NAME
@@ -107,10 +107,20 @@ def test_damage_is_named(tmp_path: Path, damage: str) -> None:
         arrays.write_bytes(arrays.read_bytes()[:40])
     elif damage == "format":
         text.write_text(json.dumps({**json.loads(text.read_text()), "format": 99}))
+    elif damage == "edited":
+        text.write_text(text.read_text().replace("1.0", "2.0"))
+    elif damage == "other arrays":
+        np.savez(arrays, a=np.arange(4.0))
     else:
         text.write_text("[1, 2]")
     with pytest.raises(InputError, match=r"damaged|cannot read"):
         storage.read_folder(path)
+
+
+def test_what_can_be_described_comes_back_undamaged(tmp_path: Path) -> None:
+    about = {"a": (1, 2.5, float("inf")), 3: None, "µ": "\u0000", "big": 10**40, "small": 5e-324}
+    found, _ = storage.read_folder(storage.write_folder(tmp_path / "fit", about, {}))
+    assert found == {"format": 1, "a": [1, 2.5, float("inf")], "3": None, "µ": "\u0000", "big": 10**40, "small": 5e-324}
 
 
 class Bomb:

@@ -428,6 +428,8 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
         model: the model that was fitted; its names and domain must match.
     """
     about, arrays = storage.read_folder(path)
+    if about.get("class") != "Fit":
+        raise InputError(f"{os.fspath(path)} holds a {about.get('class', 'result')}, not a Fit; read it with un.load.")
     try:
         fit = Fit(
             names=tuple(about["names"]),
@@ -453,10 +455,10 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
         raise InputError(f"The saved fit {os.fspath(path)} is damaged: {error!r} is missing or malformed.") from error
     if model is None:
         return fit
-    if model.to_dict() != fit.settings["model"]:
-        raise InputError(
-            f"The model given does not match the saved fit: saved {fit.settings['model']}, given {model.to_dict()}."
-        )
+    saved, given = fit.settings["model"], model.to_dict()
+    if differ := [key for key in {**saved, **given} if saved.get(key) != given.get(key)]:
+        which = "; ".join(f"{key}: saved {saved.get(key)!r}, given {given.get(key)!r}" for key in differ)
+        raise InputError(f"The model given does not match the saved fit: {which}.")
     return replace(fit, model=model)
 
 

@@ -6,6 +6,7 @@ whatever was changed since then is found out here and not in the middle of a com
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from .errors import InputError
 
 FORMAT = 1
 JSON_NAME, ARRAYS_NAME = "fit.json", "arrays.npz"
+_MARK = ',\n"sha256": "'
 
 
 def write_folder(path: str | os.PathLike[str], about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
@@ -34,8 +36,10 @@ def write_folder(path: str | os.PathLike[str], about: Mapping[str, Any], arrays:
     except OSError as error:
         raise InputError(f"Cannot write to {target.parent}: {error.strerror}.") from error
     try:
-        (scratch / JSON_NAME).write_text(_json({"format": FORMAT, **about}), encoding="utf-8")
         np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
+        body = _json({"format": FORMAT, **about})
+        text = f'{body}{_MARK}{_digest(body, scratch / ARRAYS_NAME)}"\n}}\n'
+        (scratch / JSON_NAME).write_text(text, encoding="utf-8")
         scratch.chmod(0o755)
         old = None
         if target.exists():
@@ -57,9 +61,15 @@ def write_folder(path: str | os.PathLike[str], about: Mapping[str, Any], arrays:
 
 
 def _json(about: Mapping[str, Any]) -> str:
-    """One line a key: with `indent` the encoder is the slow one, and a group of fits has 400,000 numbers."""
+    """One line a key: with `indent` the encoder is the slow one, and a group of fits has 400,000 numbers. Left open."""
     lines = (f"{json.dumps(str(key))}: {json.dumps(value, allow_nan=True)}" for key, value in about.items())
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    return "{\n" + ",\n".join(lines)
+
+
+def _digest(body: str, arrays: Path) -> str:
+    """SHA-256 of the description and of the file of arrays."""
+    with open(arrays, "rb") as file:
+        return hashlib.sha256(body.encode("utf-8") + hashlib.file_digest(file, "sha256").digest()).hexdigest()
 
 
 def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -68,7 +78,8 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
     if not (target / JSON_NAME).is_file():
         raise InputError(f"{target} is not a saved fit: it has no {JSON_NAME}.")
     try:
-        about = json.loads((target / JSON_NAME).read_text(encoding="utf-8"))
+        text = (target / JSON_NAME).read_text(encoding="utf-8")
+        about = json.loads(text)
         with np.load(target / ARRAYS_NAME, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
@@ -79,6 +90,9 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
         raise InputError(
             f"The saved fit {target} has a format that this version cannot read; it reads format {FORMAT}."
         )
+    body = text.rpartition(_MARK)[0]
+    if about.pop("sha256", None) != _digest(body, target / ARRAYS_NAME):
+        raise InputError(f"The saved fit {target} is damaged: it is not as it was saved. Save it again.")
     return about, arrays
 
 

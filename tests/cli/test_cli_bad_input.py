@@ -380,6 +380,12 @@ def test_damaged_fits(unnorm, table, tmp_path, command):
     assert not (tmp_path / "o").exists()
 
 
+def test_a_name_that_is_no_text(unnorm, table, tmp_path):
+    odd = os.fsdecode(os.path.join(os.fsencode(tmp_path), b"bad\xff.csv"))
+    os.rename(table, odd)
+    refused(unnorm("fit", odd, *COLUMNS, *WINDOW, "--out", tmp_path / "out"), "Rename the file")
+
+
 @pytest.mark.parametrize(
     ("tokens", "words"),
     [

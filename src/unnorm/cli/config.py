@@ -157,7 +157,16 @@ def _checked(name: str, value: Any, source: str) -> Any:
     assert name in _TEXTS
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be text; got {value!r}.")
-    return value
+    return _unicode(what, value)
+
+
+def _unicode(what: str, text: str) -> str:
+    """File names may hold bytes that are no text, which no config.toml can repeat."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{what} must be UTF-8 text; got {text!r}. Rename the file.") from None
+    return text
 
 
 def whole(what: str, value: Any, least: int, most: int) -> int:
@@ -215,7 +224,7 @@ def _list(what: str, value: Any, split: bool) -> tuple[str, ...]:
         items = [part.strip() for part in value.split(",")]
     if any(not item.strip() for item in items):
         raise InputError(f"{what} has an empty name; got {value!r}.")
-    return tuple(items)
+    return tuple(_unicode(what, item) for item in items)
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
