@@ -80,9 +80,13 @@ def test_the_same_network_with_points_drawn_on_the_device(dtype: str, tolerance:
     assert z_gpu.value == pytest.approx(z_cpu.value, abs=1e-9)
 
 
-def test_the_same_gradient_and_draws() -> None:
+def test_the_same_gradient() -> None:
     cpu, gpu = _both(lambda: unbiased_gradient(TOY, _chain(), Uniform(), [0.4, 4.0], normaliser=CHI, batch=100, rng=1))
     np.testing.assert_allclose(gpu.theta, cpu.theta, rtol=1e-9)
+
+
+def test_the_same_draws() -> None:
+    pytest.importorskip("blackjax")
     sampler = Langevin(draws=100, warmup=50, thin=2, batch=100)
     cpu, gpu = _both(lambda: sample(TOY, _chain(), sampler, normaliser=CHI, rng=1))
     np.testing.assert_allclose(gpu.theta, cpu.theta, rtol=1e-6)
