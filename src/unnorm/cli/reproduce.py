@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from ..errors import InputError
 from .reproduce_eye import eye
@@ -27,6 +27,7 @@ def toy(
     jobs: int = 2,
     basis: int = 10,
     check: bool = False,
+    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
 ) -> None:
     """Section 4.1: maximum likelihood against noise-contrastive divergence on the toy chain.
 
@@ -43,6 +44,7 @@ def toy(
         jobs: worker processes.
         basis: functions of the smooth χ.
         check: print what the experiment shows, statement by statement, and fail if one does not hold.
+        quiet: print nothing but errors, and what --check asks for.
     """
     from tqdm import tqdm
 
@@ -53,7 +55,7 @@ def toy(
     settings = ("random", "fixed") if theta == "both" else (theta,)
     what = Toy(reps, _whole(n, "--n"), _whole(k, "--k"), settings, seed, basis)
     folder = Path(out)
-    with tqdm(unit=" transitions", unit_scale=True, disable=None, file=sys.stderr) as bar:
+    with tqdm(unit=" transitions", unit_scale=True, disable=quiet or None, file=sys.stderr) as bar:
 
         def progress(done: int, of: int) -> None:
             if bar.total is None:
@@ -64,9 +66,11 @@ def toy(
         table = run(what, folder, jobs, progress)
     errors = read_errors(table)
     failed = sum(1 for status in errors.status if status != "ok") // 2
-    print(f"{table}: {len(errors.rep) // 2:,} fits, {failed:,} without an estimate or not converged")
-    for path in all_figures(errors, folder, seed):
-        print(path)
+    made = all_figures(errors, folder, seed)
+    if not quiet:
+        print(f"{table}: {len(errors.rep) // 2:,} fits, {failed:,} without an estimate or not converged")
+        for path in made:
+            print(path)
     if check:
         found = checks(errors, seed)
         for one in found:
