@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ class Progress:
             disable=quiet or None,  # None: only on a terminal
             delay=DELAY,
             miniters=0,  # update(0) refreshes
+            ncols=min(shutil.get_terminal_size().columns, 80),  # 80, and some rows, where a terminal does not say
+            nrows=24,
             bar_format="{desc:<28} {bar:24} {n_fmt}/{total_fmt} [{elapsed}]",
             leave=False,
         )
