@@ -6,24 +6,36 @@ import os
 from typing import TYPE_CHECKING
 
 from . import storage
+from .errors import InputError
 
 if TYPE_CHECKING:
     from .groups import FitGroup
     from .models.base import Unnormalised
     from .results import Fit
+    from .stochastic.draws import Draws
 
 
-def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit | FitGroup:
-    """Read a saved `Fit` or `FitGroup`. With `model`, everything works; without it, numbers and tables do.
+def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit | FitGroup | Draws:
+    """Read a saved `Fit`, `FitGroup` or `Draws`. With `model`, everything works; without it, numbers and tables do.
 
     Args:
         path: the folder that `save` wrote.
         model: the model that was fitted; its names and domain must match.
     """
-    if storage.read_folder(path)[0].get("class") == "FitGroup":
+    kind = storage.read_folder(path)[0].get("class")
+    if kind == "FitGroup":
         from .groups import load_group
 
         return load_group(path, model)
+    if kind == "Draws":
+        from .stochastic.draws import Draws
+
+        return Draws.load(path)
+    if kind == "SGDCheckpoint":
+        raise InputError(
+            f"{os.fspath(path)} is the checkpoint of a run, not a fit: the call of un.fit that wrote it goes "
+            "on from there."
+        )
     from .results import load as load_fit
 
     return load_fit(path, model)

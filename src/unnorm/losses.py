@@ -11,8 +11,8 @@ computed in float64 and give a float. `gradients` returns the slopes in f for th
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, Literal
+from functools import lru_cache, wraps
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -23,21 +23,59 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 def _either(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Run in JAX as it is where any array is JAX's; else in float64, with NumPy in and out."""
+    """Run in JAX as it is where any array is JAX's; else in float64, compiled for the shapes, with NumPy in and out."""
 
     @wraps(function)
     def wrapped(*arrays: Any, **options: Any) -> Any:
         import jax
 
-        values = [*arrays, *options.values()]
-        if any(isinstance(value, jax.Array) for value in values):
+        if any(isinstance(value, jax.Array) for value in (*arrays, *options.values())):
             return function(*arrays, **options)
         with x64():
-            options = {name: _plain(value) for name, value in options.items()}
-            out = np.asarray(function(*[_plain(array) for array in arrays], **options))
+            call, values = _split(arrays, options)
+            out = np.asarray(_compiled(function, call, False)(values))
         return float(out) if out.shape == () else out
 
     return wrapped
+
+
+class _Call(NamedTuple):
+    """How a loss was called: which arguments are words or None, and are compiled in."""
+
+    positions: int
+    words: tuple[tuple[str, str | None], ...]
+
+    def arguments(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        every = {**values, **dict(self.words)}
+        positional = [every.pop(str(j)) for j in range(self.positions)]
+        return positional, every
+
+
+def _split(arrays: tuple[Any, ...], options: dict[str, Any]) -> tuple[_Call, dict[str, Any]]:
+    """The call and its numbers, by position or name."""
+    every = {**{str(j): _plain(value) for j, value in enumerate(arrays)}, **{k: _plain(v) for k, v in options.items()}}
+    words = tuple((name, value) for name, value in every.items() if value is None or isinstance(value, str))
+    return _Call(len(arrays), words), {name: value for name, value in every.items() if isinstance(value, np.ndarray)}
+
+
+@lru_cache(maxsize=256)
+def _compiled(loss: Callable[..., Any], call: _Call, slopes: bool) -> Callable[[dict[str, Any]], Any]:
+    """The loss of a call's numbers under jax.jit, or its value and slopes in the first two: a loop compiles once."""
+    import jax
+
+    def value(first: Any, second: Any, rest: dict[str, Any]) -> Any:
+        positional, options = call.arguments({**rest, "0": first, "1": second})
+        return loss(*positional, **options)
+
+    def both(values: dict[str, Any]) -> Any:
+        rest = {name: array for name, array in values.items() if name not in ("0", "1")}
+        return jax.value_and_grad(value, argnums=(0, 1))(values["0"], values["1"], rest)
+
+    def alone(values: dict[str, Any]) -> Any:
+        positional, options = call.arguments(values)
+        return loss(*positional, **options)
+
+    return jax.jit(both if slopes else alone)
 
 
 def _plain(value: Any) -> Any:
@@ -250,13 +288,9 @@ def gradients(
         >>> g_data, g_reference
         (array([-1.]), array([0.5, 0.5]))
     """
-    import jax
-
     with x64():
-        fixed = [_plain(value) for value in rest]
-        options = {name: _plain(value) for name, value in options.items()}
-        at = (jax.numpy.asarray(_plain(f_data)), jax.numpy.asarray(_plain(f_reference)))
-        value, slopes = jax.value_and_grad(lambda a, b: loss(a, b, *fixed, **options), argnums=(0, 1))(*at)
+        call, values = _split((f_data, f_reference, *rest), options)
+        value, slopes = _compiled(loss, call, True)(values)
         return float(value), (np.asarray(slopes[0]), np.asarray(slopes[1]))
 
 

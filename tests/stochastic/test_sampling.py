@@ -48,7 +48,9 @@ def test_langevin_agrees_with_the_exact_posterior(obs: un.Observations, tmp_path
     assert tree["posterior"]["nu"].shape == (4, 1000, 5)
     assert "theta2" in draws.summary()
     draws.save(tmp_path / "draws")
-    np.testing.assert_array_equal(Draws.load(tmp_path / "draws").theta, draws.theta)
+    again = un.load(tmp_path / "draws")
+    assert isinstance(again, Draws)
+    np.testing.assert_array_equal(again.theta, draws.theta)
 
 
 @pytest.mark.slow
@@ -90,6 +92,10 @@ def test_nuts_integrates_the_constant_of_iid_data_out() -> None:
     assert abs(draws.mean[0] - mean) < 0.15 * sd
     assert draws.sd[0] == pytest.approx(sd, rel=0.12)
     assert draws.nu.shape == (2, 600, 1)
+    stats = draws.tree["sample_stats"]
+    assert stats["diverging"].shape == (2, 600)
+    assert 0.6 < float(stats["acceptance_rate"].mean()) < 1.0
+    assert int(stats["n_steps"].min()) >= 1
 
 
 @pytest.mark.slow

@@ -79,6 +79,21 @@ def test_logistic_loss_has_the_logistic_fit_s_limit_and_errors(points: un.Observ
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("loss", ["ncd", "poisson"])
+def test_the_run_s_own_error_is_the_spread_over_seeds(loss: str, points: un.Observations) -> None:
+    def fit(seed: int) -> un.Fit:
+        if loss == "ncd":
+            objective = un.Logistic(Uniform(), per_point=5)
+            return un.fit(TOY, _chain(1000), objective, CHI, solver=SGD(steps=300, batch=100), rng=seed)
+        return un.fit(IID_MODEL, points, un.Poisson(), solver=SGD(steps=300, batch=150, points=IID()), rng=seed)
+
+    fits = [fit(seed) for seed in range(30)]
+    spread = np.std([f.estimate for f in fits], axis=0, ddof=1)
+    said = np.sqrt(np.mean([np.diag(f.errors.reference) for f in fits], axis=0))
+    np.testing.assert_allclose(said, spread, rtol=0.35)  # the spread of 30 is itself known to 13 %
+
+
+@pytest.mark.slow
 def test_ranking_needs_no_normaliser() -> None:
     obs = _chain(1000)
     ml = un.fit(TOY, obs)

@@ -33,6 +33,7 @@ class Draws:
     notes: tuple[str, ...] = ()
     seed: int | None = None
     model: Any = None
+    stats: Mapping[str, np.ndarray] = field(default_factory=dict)  # (chains, draws) of each, as ArviZ names them
 
     @property
     def chains(self) -> int:
@@ -54,7 +55,7 @@ class Draws:
 
     @cached_property
     def tree(self) -> Any:
-        """xarray.DataTree in ArviZ's schema: posterior/theta and posterior/nu, and one variable for each name.
+        """xarray.DataTree in ArviZ's schema: posterior (theta, nu, and one variable for each name) and sample_stats.
 
         With ArviZ 1 it goes straight into its functions; with 0.x through `arviz.from_datatree`.
         """
@@ -70,7 +71,12 @@ class Draws:
             free = [name for name in self.names if name not in (*variables, *coords)]
             variables |= {name: (("chain", "draw"), self.theta[:, :, self.names.index(name)]) for name in free}
         attributes = {"inference_library": "unnorm", "inference_library_version": __version__}
-        return xr.DataTree.from_dict({"/posterior": xr.Dataset(variables, coords=coords, attrs=attributes)})
+        groups = {"/posterior": xr.Dataset(variables, coords=coords, attrs=attributes)}
+        if self.stats:
+            stats = {name: (("chain", "draw"), values) for name, values in self.stats.items()}
+            own = {name: coords[name] for name in ("chain", "draw")}
+            groups["/sample_stats"] = xr.Dataset(stats, coords=own, attrs=attributes)
+        return xr.DataTree.from_dict(groups)
 
     @cached_property
     def rhat(self) -> np.ndarray:
@@ -110,7 +116,8 @@ class Draws:
             "notes": list(self.notes),
             "seed": self.seed,
         }
-        storage.write_folder(path, about, {"theta": self.theta, "nu": self.nu})
+        stats = {f"stats.{name}": values for name, values in self.stats.items()}
+        storage.write_folder(path, about, {"theta": self.theta, "nu": self.nu, **stats})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Draws:
@@ -126,6 +133,7 @@ class Draws:
             about["diagnostics"],
             tuple(about["notes"]),
             about["seed"],
+            stats={name[6:]: values for name, values in arrays.items() if name.startswith("stats.")},
         )
 
 

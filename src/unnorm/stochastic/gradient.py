@@ -68,7 +68,8 @@ def unbiased_gradient(
         model: f_θ; obs: the observations; reference: q.
         theta: θ as the model knows it (names → values, a tree, or flat).
         nu: ν, (ν_t) or the parameters of χ, as many as the normaliser has; default a rough normalisation of θ.
-        normaliser: default `Constant()` for IID data, `PerContext()` otherwise; `Features` and `Network` for χ(x).
+        normaliser: default `Constant()` for IID data, `PerContext()` otherwise; `Smooth`, `Features` and `Network` for
+            χ(x). The gradient is that of 𝓜: no penalty is in it.
         batch: observations in one draw; None for all.
         references: reference points for each observation of the batch; IID data share them all.
         points: `IID()`, `Stratified()`, `Lattice()` (default) or `Sobol()`.

@@ -49,6 +49,11 @@ class Langevin:
         anchor_error: how well the gradient at the mode must be known, in posterior standard deviations.
         mode: how the mode is found; default an `SGD` of 400 steps with the same batches.
         dtype: "float64" or "float32".
+
+    Example:
+        >>> falling = Langevin(draws=2000, batch=100, step_size=lambda step: 0.2 * (1 + step / 50) ** -0.33)
+        >>> falling.kernel
+        'sgld'
     """
 
     draws: int = 1000

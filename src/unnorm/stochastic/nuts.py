@@ -37,6 +37,10 @@ class NUTS:
         draws, warmup, chains: how many are kept, used to adapt the step size and the metric, and how many chains.
         order: of the quadrature rule; default what `un.Exact` needs at the mode.
         target_acceptance: of the step-size adaptation.
+
+    Example:
+        >>> NUTS(draws=500, chains=2).to_dict()
+        {'sampler': 'NUTS', 'draws': 500, 'warmup': 500, 'chains': 2}
     """
 
     draws: int = 1000
@@ -103,7 +107,7 @@ class NUTS:
             tuned = compiled(adapt, (0, 1))(posterior, self, start, L, keys[0], data)
             z0 = 1.5 * jax.random.normal(keys[1], (self.chains, p + q))
             each = jax.random.split(keys[2], self.chains)
-            path, divergent = compiled(chains, (0, 1))(posterior, self, start, L, tuned, each, z0, data)
+            path, info = compiled(chains, (0, 1))(posterior, self, start, L, tuned, each, z0, data)
             phi = start + np.asarray(path)[:, -self.draws :] @ L.T
             if not np.isfinite(phi).all():
                 raise EstimationError(
@@ -114,7 +118,8 @@ class NUTS:
                 flat = np.asarray(compiled(masses)(posterior, phi[:, :, :p].reshape(-1, p), data))
                 gamma = rng.standard_gamma(data["counts"], size=flat.shape)
                 nu = (np.log(gamma) - flat).reshape(*phi.shape[:2], layout.size)
-        bad = int(np.asarray(divergent).sum())
+        stats = {name: np.asarray(values)[:, -self.draws :] for name, values in info.items()}
+        bad = int(stats["diverging"].sum())
         notes = (f"{bad} divergent transitions; raise target_acceptance.",) if bad else ()
         return Draws(
             model.names,
@@ -125,6 +130,7 @@ class NUTS:
             notes,
             seed,
             model,
+            stats,
         )
 
     def _mode(self, model: Any, obs: Any) -> tuple[np.ndarray, Any]:
@@ -242,7 +248,7 @@ def adapt(posterior: Posterior, settings: NUTS, start: Any, L: Any, key: Any, da
 def chains(
     posterior: Posterior, settings: NUTS, start: Any, L: Any, tuned: Any, keys: Any, z0: Any, data: Any
 ) -> tuple[Any, Any]:
-    """(chains, settling + draws, size) whitened positions, and whether each transition diverged."""
+    """(chains, settling + draws, size) whitened positions, and what ArviZ knows of each transition."""
     import blackjax
     import jax
 
@@ -252,7 +258,12 @@ def chains(
     def chain(key: Any, z: Any) -> Any:
         def step(state: Any, key: Any) -> Any:
             state, info = kernel.step(key, state)
-            return state, (state.position, info.is_divergent)
+            about = {
+                "diverging": info.is_divergent,
+                "acceptance_rate": info.acceptance_rate,
+                "n_steps": info.num_integration_steps,
+            }
+            return state, (state.position, about)
 
         return jax.lax.scan(step, kernel.init(z), jax.random.split(key, settle + settings.draws))[1]
 

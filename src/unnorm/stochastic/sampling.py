@@ -54,7 +54,8 @@ def sample(
         model: f_θ; obs: the observations.
         sampler: `un.Langevin(…)`, or `un.NUTS(…)` where the integrals are cheap.
         prior: `un.Flat()` (default), `un.Normal(scale)`, a function of the parameters' tree, or {"theta": …, "nu": …}.
-        normaliser: default `Constant()` for IID data, `PerContext()` otherwise; `un.Features` or `un.Network` for χ(x).
+        normaliser: default `Constant()` for IID data, `PerContext()` otherwise; `un.Smooth`, `un.Features` or
+            `un.Network` for χ(x).
         reference: q of the stochastic gradients; default Uniform.
         rng: seed or generator.
 
@@ -62,7 +63,9 @@ def sample(
         >>> import unnorm as un
         >>> toy = un.ExponentialFamily(lambda y: (y,), ("a",), un.Interval(-1, 1))
         >>> obs = un.iid(un.datasets.toy_chain(200, 0.8, 0.0, rng=1))
-        >>> draws = sample(toy, obs, un.NUTS(draws=200, warmup=100, chains=2), rng=1)  # doctest: +SKIP
+        >>> draws = sample(toy, obs, un.Langevin(draws=200, warmup=100, chains=2, batch=100), rng=1)
+        >>> draws.theta.shape
+        (2, 200, 1)
     """
     if not isinstance(model, Model):
         raise CombinationError(
