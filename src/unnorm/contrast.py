@@ -118,7 +118,7 @@ class Contrast:
 
     def redraw(self, rng: Rng = None, times: float = 1.0) -> Contrast:
         """The same real rows with fresh reference points: same reference and scheme, `times` as many."""
-        count = max(1, round(times * (self.k if self.k is not None else int(np.sum(~self.z)))))
+        count = max(self.scheme.sets, round(times * (self.k if self.k is not None else int(np.sum(~self.z)))))
         name = "per_point" if self.k is not None else "total"
         return contrast(self.obs, self.reference, self.scheme, rng=rng, **{name: count})
 

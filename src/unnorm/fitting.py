@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ._numerics import Rng
+from ._numerics import Rng, quadratic_forms
 from .data import Observations
 from .domains.base import Domain
 from .engine import gam_effects
@@ -73,6 +73,11 @@ def fit(
     if normaliser is None:
         normaliser = objective.default_normaliser(obs)
     _require(normaliser, Normaliser, "normaliser", "un.Constant(), un.PerContext(), un.Smooth(...) or un.Fixed(0.0)")
+    if model.additive and normaliser.known:
+        raise CombinationError(
+            f"{normaliser!r} leaves f to find its own level, and the terms of an additive model have none: they sum to "
+            "zero, and ν or χ carries the level. Use un.Constant() (IID data), un.Smooth(…) or un.PerContext()."
+        )
     warning = normaliser.warning(obs)
     if warning:
         warnings.warn(warning, UnnormWarning, stacklevel=2)
@@ -237,7 +242,7 @@ def _terms_view(basis: Basis, grids: Mapping[str, Mapping[str, np.ndarray]], pen
         begin += term.size
 
     def variances(V: np.ndarray) -> np.ndarray:
-        return np.array([np.einsum("np,pq,nq->n", C, V[at, at], C).mean() for at, C in designs])
+        return np.array([quadratic_forms(C, V[at, at]).mean() for at, C in designs])
 
     return View(penalty, tuple(term.label for term in basis.terms), variances)
 

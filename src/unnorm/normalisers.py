@@ -29,6 +29,13 @@ class Layout:
     size: int
     fixed: float | None = None
 
+    def check(self, obs: Observations) -> None:
+        """Refuse free constants ν_t for data without a context."""
+        if not obs.has_context and self.size > 1:
+            raise CombinationError(
+                "PerContext() needs a context: IID data have one normalising constant. Use un.Constant()."
+            )
+
 
 class Normaliser(ABC):
     """How the log normalising constants −log ∫ exp f_θ(y|x_t) dy are represented."""
@@ -45,8 +52,13 @@ class Normaliser(ABC):
 
     @property
     def low_discrepancy(self) -> bool:
-        """Whether evenly spread reference points suit it: they bias free constants ν_t (METHODS), and help the rest."""
+        """Whether evenly spread reference points are the default with it."""
         return True
+
+    @property
+    def known(self) -> bool:
+        """Whether the constants are given and not estimated, so that f must have its level by itself."""
+        return False
 
     @abstractmethod
     def layout(self, obs: Observations) -> Layout:
@@ -101,6 +113,10 @@ class Fixed(Normaliser):
     def __post_init__(self) -> None:
         if not np.isfinite(self.value):
             raise InputError(f"Fixed(value) needs a finite number; got {self.value!r}.")
+
+    @property
+    def known(self) -> bool:
+        return True
 
     def layout(self, obs: Observations) -> Layout:
         return Layout(np.zeros(obs.n, dtype=np.intp), 0, float(self.value))

@@ -100,7 +100,7 @@ def test_log_density_integrates_to_one() -> None:
 
 
 def test_normaliser_of_the_outcome_is_refused() -> None:
-    with pytest.raises(TermError, match="depend on the outcome"):
+    with pytest.raises(TermError, match="depends on the outcome"):
         un.fit(MODEL, OBS, un.Logistic(un.Uniform(), per_point=5), un.Smooth("s(y)"), rng=1)
 
 

@@ -125,6 +125,7 @@ class LinearPart:
     terms: Terms
     columns: dict[str, np.ndarray]
     offset: np.ndarray | None  # (N,) or None for zero
+    theta: np.ndarray | None = None  # where f was linearised: the coefficients of the first term there; None if linear
 
 
 class Unnormalised(ABC):
@@ -251,8 +252,10 @@ class Model(Unnormalised):
         rows = self.arguments(obs, at)
         J = self.jacobian(theta, y, rows)
         columns = {name: J[:, j] for j, name in enumerate(self.names)}
-        offset = None if self.linear else self.log_f(theta, y, rows) - J @ theta
-        return LinearPart(Terms((Linear(self.names),)), columns, offset)
+        terms = Terms((Linear(self.names),))
+        if self.linear:
+            return LinearPart(terms, columns, None)
+        return LinearPart(terms, columns, self.log_f(theta, y, rows) - J @ theta, theta)
 
     def arguments(self, obs: Observations, at: np.ndarray) -> tuple[Any, ...]:
         """What f sees of the contexts of observations `at`."""

@@ -129,10 +129,7 @@ class RowContrastive(Contrastive):
 
     def check(self, drawn: Contrast, layout: Layout) -> None:
         """Refuse what is known to fail."""
-        if not drawn.obs.has_context and layout.size > 1:
-            raise CombinationError(
-                "PerContext() needs a context: IID data have one normalising constant. Use un.Constant()."
-            )
+        layout.check(drawn.obs)
 
     def bind(
         self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
@@ -210,6 +207,7 @@ def about(drawn: Contrast) -> dict[str, Any]:
     return {
         "reference": drawn.reference.describe(),
         "points": repr(drawn.scheme),
+        "sets": drawn.scheme.sets,
         "k": drawn.k,
         "m": int(np.sum(~drawn.z)),
         "law": drawn.reference.to_dict(),

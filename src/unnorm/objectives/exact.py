@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from .._numerics import Rng
+from .._numerics import Rng, quadratic_forms
 from ..data import Observations
 from ..domains.base import Quadrature
 from ..errors import CombinationError, InputError, UnnormWarning
@@ -128,7 +128,7 @@ class IntegratedProblem(Problem):
         share = self._live * np.exp(self.offset + m.log_z[of] + nu[self.layout.of])
         share /= self._sum(self._live)[self.layout.of]
         slope = np.stack([self._sum(share * m.mean[of, j]) for j in range(len(theta))], axis=1)
-        return nu, np.sqrt(np.einsum("up,pq,uq->u", slope, covariance, slope))
+        return nu, np.sqrt(quadratic_forms(slope, covariance))
 
     def unbounded(self, direction: np.ndarray) -> bool:
         """Whether every observation sits at the edge in direction d: Σ_t w_t d·s(y_t|x_t) = Σ_t w_t max_y d·s(y|x_t).
@@ -365,7 +365,9 @@ class Poisson(Objective):
         return PerContext() if obs.has_context else Constant()
 
     def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> PoissonProblem:
-        return PoissonProblem(*_parts(model, obs, self.order, normaliser.layout(obs)))
+        layout = normaliser.layout(obs)
+        layout.check(obs)
+        return PoissonProblem(*_parts(model, obs, self.order, layout))
 
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
         return normaliser.terms is not None or normaliser.layout(obs).size == 1

@@ -324,7 +324,7 @@ class RowProblem(Problem):
             value=t.value,
             penalty=ncic,
             measured=None if self.redraws is None else measured,
-            least=1.0 / (self.about.get("k") or self.about["m"]),
+            least=self.about["sets"] / (self.about["k"] or self.about["m"]),
         )
 
     def _nu_rows(self, nu: np.ndarray) -> np.ndarray | float:

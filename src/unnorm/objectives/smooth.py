@@ -99,10 +99,12 @@ class SmoothProblem:
         both = [name for name in chi if name in f.columns and f.columns[name] is not chi[name]]
         clash = [name for name in both if not np.array_equal(f.columns[name], chi[name])]
         if clash:
-            raise InputError(f"{listing(clash)} names both a statistic of the model and a covariate of the normaliser.")
+            raise InputError(
+                f"{listing(clash)} names both a statistic of the model and a covariate of the normaliser: rename one."
+            )
         terms = f.terms if self.normaliser.terms is None else f.terms + self.normaliser.terms
         offset = rows.offset if f.offset is None else rows.offset + f.offset
-        return terms, LinearPart(terms, {**f.columns, **chi}, offset)
+        return terms, LinearPart(terms, {**f.columns, **chi}, offset, f.theta)
 
 
 def context_columns(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics import quadratic_forms
 from ..engine import gam_effects
 from ..engine.gam_result import Gam
 from ..engine.segment import Rows
@@ -118,7 +119,7 @@ def smooth_evidence(
     grids = [(gam.smoothed.slices[t.label], gam_effects.design(t, gam_effects.grid(t, gam.columns))) for t in terms]
 
     def means(V: np.ndarray) -> np.ndarray:
-        return np.array([np.einsum("np,pq,nq->n", C, V[at, at], C).mean() for at, C in grids])
+        return np.array([quadratic_forms(C, V[at, at]).mean() for at, C in grids])
 
     logistic = family == "binomial"
 
@@ -150,7 +151,7 @@ def smooth_evidence(
         value=gam.loglik if logistic else _poisson_value(rows, eta, w),
         penalty=_penalty(problem, gam, errors),
         measured=None if problem.iid_points else measured,
-        least=1.0 / (problem.about.get("k") or problem.about["m"]),
+        least=problem.about["sets"] / (problem.about["k"] or problem.about["m"]),
     )
     if log_w is None:
         mass = eta[~rows.data] + np.log(w[~rows.data])
@@ -192,13 +193,9 @@ def _pairs(problem: SmoothProblem, gam: Gam) -> Iterator[tuple[np.ndarray, np.nd
     if problem.obs.weight is not None:  # an observation of weight w stands for w of them
         slope = slope / np.sqrt(np.maximum(problem.obs.weight[rows.at], 1e-300))
     if not problem.obs.has_context:
-        where = np.flatnonzero(rows.data)
-        U = np.concatenate(
-            [
-                slope[b : b + CHUNK, None] * dense(gam, b, min(b + CHUNK, where[-1] + 1))
-                for b in range(0, where[-1] + 1, CHUNK)
-            ]
-        )
+        n = problem.obs.n  # the data come first
+        spans = [(begin, min(begin + CHUNK, n)) for begin in range(0, n, CHUNK)]
+        U = np.concatenate([slope[begin:end, None] * dense(gam, begin, end) for begin, end in spans])
         yield U - U.mean(axis=0), np.zeros_like(U)
         return
     begins = np.flatnonzero(np.diff(rows.at, prepend=-1))  # contexts lie together

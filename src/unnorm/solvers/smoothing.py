@@ -74,7 +74,7 @@ class Smoothing:
         theta: np.ndarray | None = None
         gam, part = self._once(problem, theta)
         rounds, standing = 1, True
-        if part.offset is not problem.rows.offset:  # f is not linear
+        if part.theta is not None:  # f is not linear
             names = [name for name in part.columns if name in part.terms.terms[0].columns]
             for rounds in range(2, MOST_LINEARISATIONS + 1):  # noqa: B007
                 new = np.array([gam.coefficients[name] for name in names])
@@ -115,7 +115,7 @@ class Smoothing:
             terms, part = problem.predictor(rows, theta)
             built = tuple(start.terms) if start is not None else problem.build(terms, part)
             design = problem.design(built, part)
-        from_here, offset = _from_here(problem, part, theta)
+        offset = _from_here(part)
         smoothed = smooth_fit(
             design,
             rows.response,
@@ -127,10 +127,9 @@ class Smoothing:
             groups=rows.at if self.method == "cv" else None,
             threads=self.threads,
         )
-        if from_here is not None:
-            assert part.offset is not None
+        if part.theta is not None and part.offset is not None:
             beta = smoothed.beta.copy()
-            beta[smoothed.slices[built[0].label].start :][: from_here.size] += from_here
+            beta[smoothed.slices[built[0].label].start :][: part.theta.size] += part.theta
             smoothed = replace(smoothed, beta=beta, offset=part.offset)
         gam = Gam(
             formula=str(part.terms),
@@ -176,18 +175,15 @@ class Smoothing:
         return ErrorParts(total, total - reference, reference, (), robust(problem, gam, V))
 
 
-def _from_here(
-    problem: SmoothProblem, part: LinearPart, theta: np.ndarray | None
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """θ and f(θ) + the rows' offset where f is not linear: the engine then starts at f(θ), and finds θ' − θ.
+def _from_here(part: LinearPart) -> np.ndarray | None:
+    """The offset with f(θ) in place of f(θ) − J θ where f is not linear: the engine starts at f(θ), and finds θ' − θ.
 
-    At J θ' = 0, where it would start otherwise, f(θ) − J θ may be so large that a Poisson likelihood overflows.
+    At J θ' = 0, where it would start otherwise, f may be so large that a Poisson likelihood overflows.
     """
-    if part.offset is problem.rows.offset or part.offset is None:
-        return None, part.offset
+    if part.theta is None or part.offset is None:
+        return part.offset
     names = part.terms.terms[0].columns
-    theta = problem.model.start if theta is None else theta
-    return theta, part.offset + np.column_stack([part.columns[name] for name in names]) @ theta
+    return part.offset + np.column_stack([part.columns[name] for name in names]) @ part.theta
 
 
 def _bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
