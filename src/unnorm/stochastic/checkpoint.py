@@ -91,10 +91,11 @@ def save(e: Estimator, s: Settings, state: State, seed: int) -> None:
 
 def _rescue(path: Path) -> None:
     """A run killed between the two renames of a save has left the earlier checkpoint beside the path: take it back."""
-    left = sorted(path.parent.glob(f".{path.name}-old-*"))
-    for folder in left:
-        if not path.exists() and (folder / path.name).is_dir():
-            os.replace(folder / path.name, path)
+    if path.exists():
+        return
+    left = sorted(path.parent.glob(f".{path.name}-old-*/{path.name}"), key=lambda folder: folder.stat().st_mtime)
+    if left:
+        os.replace(left[-1], path)
 
 
 def resume(e: Estimator, s: Settings, seed: int, fresh: State) -> tuple[State, Estimator]:
