@@ -295,8 +295,6 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
     with single_threaded():
         if threads <= 1 or len(problems) <= 1:
             return [one(problem) for problem in problems]
-        order = sorted(
-            range(len(problems)), key=lambda i: -len(problems[i]["y"])
-        )  # long ones first
+        order = sorted(range(len(problems)), key=lambda i: -len(problems[i]["y"]))  # long ones first
         found = dict(zip(order, pool(threads).map(one, [problems[i] for i in order])))
         return [found[i] for i in range(len(problems))]
