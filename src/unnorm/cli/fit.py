@@ -11,7 +11,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from ..errors import EstimationError, UnnormError, UnnormWarning
-from .config import Job, job, read_config
+from .config import BUNDLED, Job, job, read_config
 from .output import MARK, check_target, csv_text, whole_folder
 from .progress import Progress
 
@@ -196,6 +196,13 @@ def report_text(done: Done, progress: Progress) -> str:
     return render(about, made)
 
 
+def _window_words(window: tuple[float, ...] | str) -> str:
+    if isinstance(window, str):
+        return f"the polygon in {window}"
+    x0, x1, y0, y1 = window
+    return f"x from {x0:g} to {x1:g}, y from {y0:g} to {y1:g}"
+
+
 def about_job(done: Done, bits: dict[str, float], how: str) -> Any:
     """What the report says of the job itself."""
     from ..report import About
@@ -203,9 +210,10 @@ def about_job(done: Done, bits: dict[str, float], how: str) -> Any:
     parts, run = done.parts, done.run
     job, obs = parts.job, run.obs
     sequences = len(np.unique(obs.sequence)) if obs.sequence is not None else 1
+    name = "the simulated scanpaths that come with unnorm" if job.data == BUNDLED else job.data
     facts = [
-        ("data", f"{job.data}: {parts.rows:,} rows, {obs.n:,} transitions in {sequences:,} sequences"),
-        ("window", repr(parts.model.domain)),
+        ("data", f"{name}: {parts.rows:,} rows, {obs.n:,} transitions in {sequences:,} sequences"),
+        ("window", _window_words(job.window)),
         ("effects, f", job.terms),
     ]
     if run.by is not None:
@@ -234,5 +242,5 @@ def about_job(done: Done, bits: dict[str, float], how: str) -> Any:
     ]
     failed = [f"No fit for {run.by} {level}: {why}" for level, why in run.failures.items()]
     notes = dict.fromkeys([*obs.notes, *run.notes, *fit_notes, *failed])
-    title = f"Spatial Markov chain: {Path(job.data).name}"
+    title = f"Spatial Markov chain: {name if job.data == BUNDLED else Path(job.data).name}"
     return About(title, tuple(facts), tuple(notes), job.command(), job.seed, bits, how)

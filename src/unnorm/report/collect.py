@@ -64,6 +64,7 @@ class Section:
     text: tuple[str, ...] = ()
     pictures: tuple[Picture, ...] = ()
     tables: tuple[Sheet, ...] = ()
+    pairs: bool = False  # pictures belong together two by two
 
 
 def sections(run: Run, about: About, step: Any = None) -> list[Section]:
@@ -303,11 +304,20 @@ def _monte_carlo(run: Run, about: About) -> Section:
     fit, whose = (run.main, "") if run.sparse is None else (run.fits[run.sparse], f"{run.by} {run.sparse}")
     text = [f"Of {whose}, the one with the fewest transitions:"] if whose else []
     try:
-        text.append(str(fit.advise()))
+        text.append(in_shell_words(str(fit.advise())))
     except UnnormError as error:
         text.append(str(error))
     table = Sheet("Monte Carlo standard error as a share of the standard error", tuple(head), tuple(rows))
     return Section("montecarlo", "Monte Carlo error", tuple(text), (), (table,))
+
+
+def in_shell_words(advice: str) -> str:
+    """The library's advice with the options of `unnorm fit` in place of Python's."""
+    for python, shell in (
+        ("per_point=", "--references "), ("points=un.Lattice()", "--points lattice"), ("un.compare", "unnorm compare")
+    ):  # fmt: skip
+        advice = advice.replace(python, shell)
+    return advice
 
 
 # --- observed against simulated --------------------------------------------------------------------------------------
@@ -374,7 +384,7 @@ def _simulated(run: Run, about: About) -> Section:
         figures.scanpaths(run, real, "observed", figures.BLUE),
         figures.scanpaths(run, [paths[i] for i in typical], "simulated", figures.ORANGE),
     )
-    return Section("simulated", title, (text,), pictures)
+    return Section("simulated", title, (text,), pictures, pairs=True)
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -386,19 +396,19 @@ def _numbers(run: Run, about: About) -> Section:
     assert part is not None
     labels = (*run.labels, *part.normaliser_labels)
     smooth = [label for label in labels if label in part.edf]
-    head += [text for label in smooth for text in (f"{label} edf", f"{label} p")]
     bits = bool(about.held_out)
     head += ["held-out bits"] if bits else []
+    head += [text for label in smooth for text in (f"{label} edf", f"{label} p")]
     rows = []
     for which, fit in run.everything.items():
         own = fit.smooths
         assert own is not None
         tests = dict(zip(np.asarray(own.table["term"]).tolist(), np.asarray(own.table["p"], dtype=float).tolist()))
         cells = [Cell(which), Cell(f"{fit.n:,}", float(fit.n))]
-        for label in smooth:
-            cells += [_number(own.edf.get(label, np.nan), 1), _p(tests.get(label, np.nan))]
         if bits:
             cells.append(_number(about.held_out.get(which, np.nan), 3))
+        for label in smooth:
+            cells += [_number(own.edf.get(label, np.nan), 1), _p(tests.get(label, np.nan))]
         rows.append(tuple(cells))
     text = (about.held_out_how,) if bits and about.held_out_how else ()
     table = Sheet("Effective degrees of freedom and p-values of each term", tuple(head), tuple(rows))

@@ -164,7 +164,7 @@ def _mesh(ax: Any, x: np.ndarray, y: np.ndarray, z: np.ndarray, limits: tuple[fl
     low, high = (-bound, bound) if limits is None else limits
     colours = "RdBu_r" if limits is None else "viridis"
     mesh = ax.pcolormesh(x, y, z, cmap=colours, vmin=low, vmax=high, shading="nearest", rasterized=True)
-    bar = ax.figure.colorbar(mesh, ax=ax, shrink=0.85, pad=0.02)
+    bar = ax.figure.colorbar(mesh, cax=ax.inset_axes((1.03, 0.0, 0.045, 1.0)))  # as high as the map itself
     bar.ax.tick_params(labelsize=7)
     bar.outline.set_visible(False)
 
@@ -194,7 +194,9 @@ def image(run: Run, shown: Image, limits: tuple[float, float] | None, alt: str, 
         _mesh(ax, *shown, limits)
         _frame(run, ax)
 
-    return draw(paint, alt, caption)
+    lower, upper = corners(run.model.domain)
+    tall = float(np.clip(2.8 * (upper - lower)[1] / (upper - lower)[0] + 0.65, 1.6, 6.0))  # no empty paper around a map
+    return draw(paint, alt, caption, (3.9, tall))
 
 
 def _frame(run: Run, ax: Any) -> None:
