@@ -32,6 +32,7 @@ def _fit(path: Path | None, steps: int = 120, every: int = 1) -> un.Fit:
     return un.fit(NORMAL, _points(), un.Poisson(), solver=solver, rng=3)
 
 
+@pytest.mark.slow
 def test_a_huge_learning_rate_is_named_and_a_smaller_one_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "run"
 

@@ -89,6 +89,7 @@ def test_the_gradient_of_conditional_nce_is_unbiased(case: str, host: bool, monk
     assert value.mean() == pytest.approx(want_value, rel=0.02)
 
 
+@pytest.mark.slow
 def test_ranking_needs_no_normaliser_and_no_optimiser() -> None:
     obs = un.transitions(un.datasets.toy_chain(1000, 0.5, 5.0, rng=1))
     ml = un.fit(TOY, obs)
