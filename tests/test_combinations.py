@@ -124,3 +124,29 @@ def test_it_fits_or_says_why_not(model: str, kind: str, objective: str, normalis
             # 60 observations, ten IID points each: a free ν_t is biased by up to a standard error (docs/toy.md)
             away = 2.0 if normaliser == "PerContext" or objective in ("Ranking", "ConditionalNCE") else 0.6
             assert np.all(np.abs(fit.estimate - exact.estimate) < away * exact.se), points
+
+
+@pytest.mark.parametrize("objective", [un.Logistic, un.Importance, un.Ranking])
+def test_kernels_around_the_outcome_are_for_conditional_nce(objective: Any) -> None:
+    """q(·|y_t) is no law of y_t: with Logistic the estimates were off by two without a word."""
+    bits = un.BinaryVectors(3)
+    model = un.ExponentialFamily(lambda y, x: (y[0], y[1] * x[0]), ("a", "b"), bits)
+    obs = un.transitions(np.random.default_rng(0).integers(0, 2, (60, 3)))
+    normaliser = un.PerContext() if objective is un.Logistic else un.Constant() if objective is un.Importance else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnnormWarning)
+        with pytest.raises(UnnormError, match=r"does not look at the outcome.*use un.ConditionalNCE"):
+            un.fit(model, obs, objective(un.BitFlip(), per_point=5), normaliser, rng=1)
+    assert un.fit(model, obs, un.ConditionalNCE(un.BitFlip(), per_point=5), rng=1).converged
+
+
+def test_a_pair_of_functions_gets_iid_points_and_says_so() -> None:
+    pair = un.Custom(lambda rng, n, x: rng.uniform(-1, 1, n), lambda y, x: np.full(len(y), -np.log(2.0)))
+    fit = un.fit(MODELS["family", "iid"], OBS["iid"], un.Logistic(pair, total=600), rng=1)
+    assert any("no map from the unit cube, so its points are IID" in note for note in fit.notes)
+
+
+def test_free_constants_come_with_a_word() -> None:
+    model, obs = MODELS["family", "transitions"], OBS["transitions"]
+    fit = un.fit(model, obs, un.Logistic(un.Uniform(), per_point=10), un.PerContext(), rng=1)
+    assert any("θ is biased" in note and "un.Ranking" in note for note in fit.notes)

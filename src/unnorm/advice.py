@@ -136,6 +136,10 @@ def _cost(share: Mapping[str, float], inflation: Mapping[str, float]) -> str:
     )
 
 
+def _share(value: float) -> str:
+    return f"{100 * value:.2g} %" if value < 0.095 else f"{100 * value:.0f} %"
+
+
 def _percent(value: float) -> str:
     return "0.01 %" if value < 1e-4 else f"{100 * value:.2g} %"
 
@@ -169,7 +173,7 @@ def _distance(auc: float | None, effective: float | None, too_far: bool) -> str:
         pairs = f"in {100 * auc:.3g} % of pairs"
         facts.append(f"the fitted log-odds are higher at an observation than at a reference point {pairs}")
     if effective is not None:
-        facts.append(f"{100 * effective:.2g} % of the reference points are effective")
+        facts.append(f"{_share(effective)} of the reference points are effective")
     text = " and ".join(facts)
     text = text[:1].upper() + text[1:]
     if too_far:

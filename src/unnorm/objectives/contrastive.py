@@ -25,6 +25,10 @@ from .base import Objective, Problem
 from .rows import LogisticRows, PoissonRows, RowLikelihood, RowProblem, Rows
 from .smooth import SmoothProblem, SmoothRows, poisson_rows
 
+FREE_CONSTANTS = (
+    "Each ν_t is estimated from one observation and its {k} reference points: θ is biased by an amount that falls with "
+    "their number and not with n. un.Ranking has no such bias, and un.Smooth(…) far less."
+)
 FEW_PRIVATE = 50  # reference points of one context below which a free ν_t makes importance sampling fail (METHODS)
 
 
@@ -66,7 +70,13 @@ class Contrastive(Objective):
         if self.held is not None:
             return self.held
         bound = self.reference.bind(model.domain, obs)
-        scheme = self.scheme(bound, normaliser)
+        if bound.given == "outcome" and not self.around_outcome:
+            raise CombinationError(
+                f"{type(self).__name__} needs a reference q(·|x) that does not look at the outcome, and this one steps "
+                "from each observed outcome: use un.ConditionalNCE with it."
+            )
+        evenly = self.points is None and normaliser is not None and normaliser.low_discrepancy
+        scheme = None if evenly else self.scheme(bound, normaliser)  # None: evenly if it can be, and says so if not
         per_point, total = self.per_point, self.total
         if per_point is None and total is None:
             raise InputError(
@@ -74,6 +84,11 @@ class Contrastive(Objective):
                 + ("per_point=20." if obs.has_context else f"total={20 * obs.n}.")
             )
         return contrast(obs, bound, scheme, per_point=per_point, total=total, rng=rng)
+
+    @property
+    def around_outcome(self) -> bool:
+        """Whether a kernel q(·|y_t) around the observed outcome will do."""
+        return False
 
     def scheme(self, bound: BoundReference, normaliser: Normaliser | None) -> PointScheme:
         """How the points are drawn: as asked, or evenly where the normaliser and the reference allow it."""
@@ -146,6 +161,8 @@ class RowContrastive(Contrastive):
             return [self.problem(model, one, layout, None) for one in again]
 
         problem = self.problem(model, drawn, layout, self.clusters(obs))
+        if layout.size > 1:
+            problem = replace(problem, notes=(*problem.notes, FREE_CONSTANTS.format(k=drawn.k)))
         return problem if drawn.scheme.iid or drawn.randomisations > 1 else replace(problem, redraws=redraws)
 
     def problem(self, model: Model, drawn: Contrast, layout: Layout, group: np.ndarray | None) -> RowProblem:

@@ -257,10 +257,6 @@ class Ranking(Choice):
     """Conditional logistic regression: consistent without modelling χ; needs a context and IID points."""
 
     def problem(self, model: Model, drawn: Contrast, group: np.ndarray | None) -> ChoiceProblem:
-        if drawn.log_q_back is not None:
-            raise CombinationError(
-                "Ranking needs a reference q(·|x) that does not look at the outcome; use un.ConditionalNCE here."
-            )
         rows = rows_of(drawn, model, np.zeros(0), group)
         shift = -drawn.log_q.reshape(drawn.obs.n, -1)
         return RankingProblem(model, rows, shift, drawn.obs.weights, about(drawn), drawn.notes)
@@ -270,6 +266,10 @@ class Ranking(Choice):
 @dataclass(frozen=True)
 class ConditionalNCE(Choice):
     """Pairs (y, y') with y' near y: good for graphs (edge toggles) and binary vectors (bit flips)."""
+
+    @property
+    def around_outcome(self) -> bool:
+        return True
 
     def problem(self, model: Model, drawn: Contrast, group: np.ndarray | None) -> ChoiceProblem:
         rows = rows_of(drawn, model, np.zeros(0), group)
