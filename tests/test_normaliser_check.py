@@ -160,3 +160,33 @@ def test_points_outside_have_no_density(chain: un.Observations) -> None:
         fit.held_out(un.transitions([0.1, 0.2, 1.4]))
     with pytest.raises(InputError, match="held_out takes observations"):
         fit.held_out(np.array([0.1, 0.2]))  # type: ignore[arg-type]
+
+
+def test_without_a_rule_the_constants_are_sampled() -> None:
+    """40 bits, each with the previous one's pull: log Z = Σ log(1 + e^{a + b x_j}) against importance sampling."""
+    bits = un.BinaryVectors(40)
+    model = un.ExponentialFamily(lambda y, x: (y.sum(), (y * x).sum()), ("a", "b"), bits)
+    obs = un.transitions(bits.uniform(60, 1))
+    fit = un.fit(model, obs, un.Ranking(un.ProductBernoulli(), per_point=20), rng=1)
+    a, b = fit.estimate
+    x, y = obs.previous(), obs.outcome
+    truth = a * y.sum(axis=1) + b * (x * y).sum(axis=1) - np.log1p(np.exp(a + b * x)).sum(axis=1)
+    with pytest.warns(UnnormWarning, match=r"log Z is estimated from 4,000 points of independent bits"):
+        found = fit.held_out(obs, rng=3)
+    assert 0 < found.quadrature_error < 0.1
+    assert found.loglik == pytest.approx(truth.sum(), abs=5 * found.quadrature_error * np.sqrt(obs.n))
+    np.testing.assert_allclose(found.log_density, truth, atol=5 * found.quadrature_error)
+
+
+def test_the_one_constant_of_many_coordinates_is_checked_on_a_sample() -> None:
+    box = un.Box(*[(-1, 1)] * 6)
+    model = un.ExponentialFamily(lambda y: (y[0], -0.5 * (y**2).sum()), ("a", "b"), box)
+    fit = un.fit(model, un.iid(box.uniform(300, 1)), un.Logistic(un.Uniform(), total=6000), rng=1)
+    with pytest.warns(UnnormWarning, match="200,000 points of uniform"):
+        check = fit.check_normaliser()
+    a, b = fit.estimate
+    one = [integrate.quad(lambda t, c=c: np.exp(c * t - 0.5 * b * t * t), -1, 1)[0] for c in (a, *[0.0] * 5)]
+    assert check.integral[0] == pytest.approx(-np.log(one).sum(), abs=5 * check.quadrature_error)
+    assert check.quadrature_error < 0.01
+    with pytest.raises(InputError, match="order"):
+        fit.held_out(un.iid(box.uniform(10, 2)), order=1000)

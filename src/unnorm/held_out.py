@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
-from ._numerics import read_only
+from ._numerics import Rng, generator, read_only
 from .data import Observations
-from .density import Density
+from .density import ROWS_AT_ONCE, Density
 from .draws import Proposal
-from .errors import InputError, OutsideError
+from .errors import InputError, OutsideError, UnnormWarning
+from .references import Uniform
 
 CHECKED = 20  # contexts whose integrals are compared with a finer rule
+LEAST, WANTED, ENOUGH, MOST = 200, 4000, 2e5, 2e7  # points where there is no rule: each context (2), all contexts (2)
 
 
 @dataclass(frozen=True)
@@ -28,7 +31,7 @@ class HeldOut:
     bits: float  # for each observation, against the reference
     bits_uniform: float  # against the uniform law on Ω
     reference: str  # what `bits` is against
-    quadrature_error: float  # of log Z, at a few contexts, against a finer rule
+    quadrature_error: float  # of log Z: against a finer rule at a few contexts; its standard error where sampled
     log_density: np.ndarray = field(repr=False)  # (n,) log p̂(y_t|x_t)
 
     def __str__(self) -> str:
@@ -42,8 +45,8 @@ class HeldOut:
 UNIFORM = "the uniform law"
 
 
-def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int | None) -> HeldOut:
-    """The fit's density at new observations, normalised by quadrature or enumeration."""
+def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int | None, rng: Rng = 0) -> HeldOut:
+    """The fit's density at new observations, normalised."""
     if not isinstance(obs, Observations):
         raise InputError(
             f"held_out takes observations (un.iid, un.transitions or un.conditional); got {type(obs).__name__}."
@@ -56,10 +59,8 @@ def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int |
             f"{int((~inside).sum()):,} of {obs.n:,} observations lie outside {domain!r}, where the fitted density is "
             f"zero; the first is row {first}, y = {obs.outcome[first].tolist()}. Leave them out: obs.take(inside)."
         )
-    log_z = density.log_z(obs, order)
-    log_p = density.log_f(obs, obs.outcome, np.arange(obs.n)) - log_z
-    some = np.unique(np.linspace(0, obs.n - 1, min(CHECKED, obs.n)).astype(int))
-    error = normaliser_error(density, obs.take(some), log_z[some], order)
+    known = constants(density, obs, order, proposal, rng)
+    log_p = density.log_f(obs, obs.outcome, np.arange(obs.n)) - known.log_z
     w = obs.weights
     uniform = float(w @ (log_p + domain.log_volume)) / (w.sum() * np.log(2))
     bits, name = uniform, UNIFORM
@@ -69,10 +70,34 @@ def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int |
             log_q = q.log_density(obs.outcome, obs, np.arange(obs.n))
             bits, name = float(w @ (log_p - log_q)) / (w.sum() * np.log(2)), q.describe()
             name = UNIFORM if name.lower().startswith("uniform") else name
-    return HeldOut(float(w @ log_p), obs.n, bits, uniform, name, error, read_only(log_p))
+    return HeldOut(float(w @ log_p), obs.n, bits, uniform, name, known.error, read_only(log_p))
 
 
-def normaliser_error(density: Density, obs: Observations, log_z: np.ndarray, order: int | None) -> float:
+@final
+@dataclass(frozen=True)
+class Constants:
+    """log Z_t for each observation."""
+
+    log_z: np.ndarray  # (n,)
+    error: float  # of log Z, the largest: against a finer rule at a few contexts, or the standard error of a sample
+
+
+def constants(
+    density: Density, obs: Observations, order: int | None, proposal: Proposal | None = None, rng: Rng = 0
+) -> Constants:
+    """By quadrature or enumeration; by importance sampling, with a warning, where Ω has neither."""
+    try:
+        density.domain.quadrature(order)
+    except InputError:
+        if order is not None:
+            raise
+        return _sampled(density, obs, proposal, generator(rng))
+    log_z = density.log_z(obs, order)
+    some = np.unique(np.linspace(0, obs.n - 1, min(CHECKED, obs.n)).astype(int))
+    return Constants(log_z, _rule_error(density, obs.take(some), log_z[some], order))
+
+
+def _rule_error(density: Density, obs: Observations, log_z: np.ndarray, order: int | None) -> float:
     """max |log Z − log Z by a rule half as fine again| over the observations; 0 where Ω is enumerated."""
     if density.domain.quadrature(order).exact:
         return 0.0
@@ -82,3 +107,31 @@ def normaliser_error(density: Density, obs: Observations, log_z: np.ndarray, ord
     except InputError:  # the domain refuses so many nodes
         return float("nan")
     return float(np.max(np.abs(finer - log_z)))
+
+
+def _sampled(density: Density, obs: Observations, proposal: Proposal | None, rng: np.random.Generator) -> Constants:
+    """log Ẑ = log mean exp(f̂ − log q) over fresh points of q for each distinct context; se(log Ẑ) = sd(Ẑ)/Ẑ."""
+    q = None if proposal is None else proposal(obs)
+    if q is None or q.given == "outcome":  # a kernel around the outcome is no law of it
+        q = Uniform().bind(density.domain, obs)
+    first, of = density.contexts(obs)
+    m = int(np.clip(MOST / len(first), LEAST, max(WANTED, ENOUGH / len(first))))
+    log_z, error = np.empty(len(first)), np.empty(len(first))
+    length = max(1, ROWS_AT_ONCE // m)
+    for begin in range(0, len(first), length):
+        here = first[begin : begin + length]
+        at = np.repeat(here, m)
+        y = q.sample(obs, at, rng)
+        log_w = (density.log_f(obs, y, at) - q.log_density(y, obs, at)).reshape(-1, m)
+        top = log_w.max(axis=1, keepdims=True)
+        w = np.exp(log_w - top)
+        mean = w.mean(axis=1)
+        log_z[begin : begin + length] = top[:, 0] + np.log(mean)
+        error[begin : begin + length] = w.std(axis=1) / mean / np.sqrt(m)
+    warnings.warn(
+        f"{density.domain!r} has too many states or coordinates for a sum or a rule: log Z is estimated from {m:,} "
+        f"points of {q.describe()} for each of {len(first):,} contexts, with standard errors up to {error.max():.2g}.",
+        UnnormWarning,
+        stacklevel=5,
+    )
+    return Constants(log_z[of], float(error.max()))

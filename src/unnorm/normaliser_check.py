@@ -15,8 +15,9 @@ from ._numerics import read_only
 from .data import Observations
 from .density import Density
 from .domains.base import whole
+from .draws import Proposal
 from .errors import InputError
-from .held_out import normaliser_error
+from .held_out import constants
 
 GOOD, FAIR = 0.05, 0.2  # rms difference on the log scale: constants known to 5 %, to 20 %
 
@@ -60,6 +61,7 @@ def check_normaliser(
     contexts: int = 200,
     order: int | None = None,
     free: bool = False,
+    proposal: Proposal | None = None,
 ) -> NormaliserCheck:
     """Compare χ̂ (one value, or one for each observation) with the integrals at contexts spread over the data."""
     count = whole(contexts, "contexts", least=1)
@@ -72,9 +74,9 @@ def check_normaliser(
         raise InputError(f"The fit has {chi.size} constants and the observations given are {obs.n}: not those fitted.")
     at = np.unique(np.linspace(0, obs.n - 1, min(count, obs.n)).astype(int)) if obs.has_context else np.zeros(1, int)
     some = obs.take(at)
-    log_z = density.log_z(some, order)
+    known = constants(density, some, order, proposal)
+    log_z, error = known.log_z, known.error
     here = (np.full(len(at), chi[0]) if chi.size == 1 else chi[at]) + some.offsets
-    error = normaliser_error(density, some.take(np.arange(min(20, some.n))), log_z[:20], order)
     gap = here + log_z
     rms, largest, level = float(np.sqrt(np.mean(gap**2))), float(np.max(np.abs(gap))), float(np.mean(gap))
     shape, spread = float(np.std(gap)), float(np.std(log_z))

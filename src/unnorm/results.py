@@ -277,6 +277,7 @@ class Fit:
             obs: whose contexts; default those that were fitted (a loaded fit has none).
             order: of the quadrature rule; default the domain's own.
         """
+        from .draws import reference_on
         from .normaliser_check import check_normaliser
 
         density, own = self.density, obs is None
@@ -288,21 +289,28 @@ class Fit:
             chi = self._chi(self.smooths, obs)
         free = self.nu.size > 1 and (self.smooths is None or not self.smooths.normaliser_labels)
         order = self.diagnostics.get("order") if order is None else order
-        return check_normaliser(density, obs, chi, contexts, order, free and not self.is_likelihood)
+        proposal = reference_on(density.domain, self.diagnostics.get("law"))
+        return check_normaliser(density, obs, chi, contexts, order, free and not self.is_likelihood, proposal)
 
     def _chi(self, part: SmoothPart, obs: Observations) -> np.ndarray:
         assert self.model is not None
         names = dict.fromkeys(name for label in part.normaliser_labels for name in part.term(label).covariates)
         return part.chi(self.model.covariates(obs).values(names, obs), obs.n)
 
-    def held_out(self, obs: Observations, order: int | None = None) -> HeldOut:
-        """Log-likelihood of new observations, normalised by quadrature, and bits for each against the reference."""
+    def held_out(self, obs: Observations, order: int | None = None, rng: Rng = 0) -> HeldOut:
+        """Log-likelihood of new observations, normalised by quadrature, and bits for each against the reference.
+
+        Args:
+            obs: the new observations.
+            order: of the quadrature rule; default the domain's own.
+            rng: for domains without a rule or a list of states, where log Z is estimated from the reference's points.
+        """
         from .draws import reference_on
         from .held_out import held_out
 
         density = self.density
         proposal = reference_on(density.domain, self.diagnostics.get("law"))
-        return held_out(density, obs, proposal, self.diagnostics.get("order") if order is None else order)
+        return held_out(density, obs, proposal, self.diagnostics.get("order") if order is None else order, rng)
 
     def simulate(
         self,
