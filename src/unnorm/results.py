@@ -18,7 +18,7 @@ from .errors import InputError, listing, unknown
 from .models.base import Model, Unnormalised
 from .objectives.evidence import Later
 from .objectives.sandwich import ErrorParts
-from .smooths import SmoothPart
+from .smooths import NOT_CLUSTERED, SmoothPart
 
 if TYPE_CHECKING:
     from .advice import Advice
@@ -125,10 +125,7 @@ class Fit:
     def covariance_robust(self) -> np.ndarray:
         """Covariance of θ̂ that allows dependence within clusters: cluster= on the objective."""
         if self.errors is None or self.errors.robust is None:
-            raise InputError(
-                "There is no cluster-robust covariance: fit with cluster= on the objective, e.g. "
-                'un.Logistic(un.Uniform(), per_point=20, cluster="subject").'
-            )
+            raise InputError(NOT_CLUSTERED)
         return self.errors.robust
 
     def tidy(self, level: float = 0.95, robust: bool = False) -> Any:
@@ -190,7 +187,9 @@ class Fit:
         """Effective degrees of freedom of each smooth term."""
         return dict(self._need_smooths().edf)
 
-    def effect(self, label: str, at: Any = None, level: float = 0.95, centre: str = "rows") -> Any:
+    def effect(
+        self, label: str, at: Any = None, level: float = 0.95, centre: str = "rows", robust: bool = False
+    ) -> Any:
         """One term's effect as a table: its covariates, estimate, se, se_sampling, se_reference, lower, upper.
 
         An effect is known up to a constant, which the normaliser absorbs; `centre` fixes it, and the band with it.
@@ -201,21 +200,22 @@ class Fit:
             level: of the pointwise band.
             centre: where the effect averages to zero: over all "rows" that were fitted, which with k reference points
                 for each observation are mostly reference points (mgcv's convention); or over the "observations".
+            robust: se and band that allow dependence within clusters (cluster= on the objective).
         """
         from ._frames import to_native
 
-        return to_native(self._effect(label, at, level, centre), self.backend)
+        return to_native(self._effect(label, at, level, centre, robust), self.backend)
 
-    def _effect(self, label: str, at: Any, level: float, centre: str) -> dict[str, np.ndarray]:
+    def _effect(self, label: str, at: Any, level: float, centre: str, robust: bool = False) -> dict[str, np.ndarray]:
         part = self._need_smooths()
         if centre == "rows":
-            return part.effect(label, at, level)
+            return part.effect(label, at, level, robust=robust)
         if centre != "observations":
             raise InputError(unknown("centre", centre, ("rows", "observations")))
         if self.model is None or self.obs is None:
             raise InputError("A loaded fit has no observations to centre over: centre='rows', or fit again.")
         names = part.term(label).covariates
-        return part.effect(label, at, level, self.model.covariates(self.obs).values(names, self.obs))
+        return part.effect(label, at, level, self.model.covariates(self.obs).values(names, self.obs), robust)
 
     def _need_smooths(self) -> SmoothPart:
         if self.smooths is None:

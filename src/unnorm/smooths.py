@@ -21,6 +21,10 @@ from .terms import from_dict as term_from_dict
 from .terms.base import BuiltTerm, Columns
 
 CHUNK = 65_536
+NOT_CLUSTERED = (
+    "There is no cluster-robust covariance: fit with cluster= on the objective, e.g. "
+    'un.Logistic(un.Uniform(), per_point=20, cluster="subject").'
+)
 
 
 @dataclass(frozen=True)
@@ -51,12 +55,16 @@ class SmoothPart:
         raise InputError(unknown("label", label, [term.label for term in self.terms]))
 
     def effect(
-        self, label: str, at: Any = None, level: float = 0.95, zero: Columns | None = None
+        self, label: str, at: Any = None, level: float = 0.95, zero: Columns | None = None, robust: bool = False
     ) -> dict[str, np.ndarray]:
         """Columns: the covariates, estimate, se, se_sampling, se_reference, lower, upper.
 
         `zero`: rows over which the effect averages to zero; default those fitted, data and reference points alike.
+        `robust`: se and band from the cluster-robust covariance.
         """
+        total = self.errors.robust if robust else self.errors.total
+        if total is None:
+            raise InputError(NOT_CLUSTERED)
         term = self.term(label)
         points = dict(self.grids[term.label]) if at is None else gam_effects.read_at(term, at)
         C = gam_effects.design(term, points)
@@ -68,7 +76,7 @@ class SmoothPart:
         estimate = C @ self.beta[span]
         se, sampling, reference = (
             np.sqrt(np.maximum(quadratic_forms(C, V[span, span]), 0.0))
-            for V in (self.errors.total, self.errors.sampling, self.errors.reference)
+            for V in (total, self.errors.sampling, self.errors.reference)
         )
         bands = {"lower": estimate - z * se, "upper": estimate + z * se}
         return {**points, "estimate": estimate, "se": se, "se_sampling": sampling, "se_reference": reference, **bands}
@@ -112,6 +120,7 @@ class SmoothPart:
             "smooth.total": self.errors.total,
             "smooth.sampling": self.errors.sampling,
             "smooth.reference": self.errors.reference,
+            **({} if self.errors.robust is None else {"smooth.robust": self.errors.robust}),
             **{f"smooth.table.{name}": np.asarray(values) for name, values in self.table.items()},
             **{
                 f"smooth.grid.{i}.{j}": np.asarray(values)
@@ -134,7 +143,13 @@ class SmoothPart:
             normaliser_labels=tuple(about["normaliser_labels"]),
             slices={label: slice(*ends) for label, ends in about["slices"].items()},
             beta=arrays["smooth.beta"],
-            errors=ErrorParts(arrays["smooth.total"], arrays["smooth.sampling"], arrays["smooth.reference"]),
+            errors=ErrorParts(
+                arrays["smooth.total"],
+                arrays["smooth.sampling"],
+                arrays["smooth.reference"],
+                (),
+                arrays.get("smooth.robust"),
+            ),
             grids=grids,
             edf=about["edf"],
             sp=about["sp"],

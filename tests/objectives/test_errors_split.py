@@ -1,5 +1,7 @@
 """se² = se_sampling² + se_reference²: each part against what redrawing the points, or the data, does."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -96,3 +98,58 @@ def test_reference_part_of_choices_is_the_spread_over_redraws(objective) -> None
     np.testing.assert_allclose(claimed, spread, rtol=0.25)
     once = [np.sqrt(np.diag(fit.errors.reference)) for fit in fits[:5]]
     assert np.all(np.std(once, axis=0) < 0.2 * claimed)  # each fit knows it by itself
+
+
+def _subjects() -> un.Observations:
+    y = np.concatenate([un.datasets.toy_chain(40, 0.5, 5.0, rng=s) for s in range(10)])
+    return un.transitions({"y": y, "who": np.repeat(np.arange(10), 41)}, y="y", group="who")
+
+
+def test_robust_errors_of_the_likelihood_are_the_sandwich() -> None:
+    """C/(C − 1) H⁻¹ Σ g_c g_cᵀ H⁻¹ with g_t = s(y_t) − E[s | x_t] written out; the transform has the same."""
+    toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
+    obs = _subjects()
+    exact, poisson = (un.fit(toy, obs, one) for one in (un.Exact(cluster="who"), un.Poisson(cluster="who")))
+    nodes, weights = np.polynomial.legendre.leggauss(200)
+    y, x = obs.outcome[:, 0], obs.previous()[:, 0]
+
+    def s(y: np.ndarray, x: np.ndarray) -> np.ndarray:
+        return np.stack([np.broadcast_to(y, np.broadcast(y, x).shape), -0.5 * (y - x) ** 2], axis=-1)
+
+    p = weights * np.exp(s(nodes[None], x[:, None]) @ exact.estimate)
+    p /= p.sum(axis=1, keepdims=True)
+    g = s(y, x) - np.einsum("tn,tnp->tp", p, s(nodes[None], x[:, None]))
+    sums = np.stack([g[obs.group["who"] == c].sum(axis=0) for c in range(10)])
+    expected = 10 / 9 * exact.covariance @ sums.T @ sums @ exact.covariance
+    np.testing.assert_allclose(exact.covariance_robust, expected, rtol=1e-6)
+    np.testing.assert_allclose(poisson.covariance_robust, expected, rtol=1e-5)
+    smooth = un.fit(toy, obs, un.Poisson(cluster="who"), un.Smooth("s(y_prev, k=10)"))
+    assert smooth.tidy(robust=True)["se"] == pytest.approx(np.sqrt(np.diag(expected)), rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("objective", "normaliser"),
+    [
+        (un.Exact(cluster="who"), None),
+        (un.Ranking(un.Uniform(), per_point=20, cluster="who"), None),
+        (un.Logistic(un.Uniform(), per_point=20, cluster="who"), un.Smooth("s(y_prev, k=6)")),
+    ],
+    ids=["exact", "ranking", "logistic"],
+)
+def test_robust_bands_of_repeated_data_are_those_of_the_data(objective, normaliser, tmp_path) -> None:
+    """Each transition eight times over, as one cluster: the robust band is √8 times the naive one, also when loaded."""
+    once = un.transitions(un.datasets.toy_chain(300, 0.5, 5.0, rng=1))
+    copies = np.repeat(np.arange(300), 8)
+    obs = dataclasses.replace(once.take(copies), group={"who": copies})
+    model = un.Additive("s(gap, k=5)", un.Interval(-1, 1), covariates=[un.Expression("gap", "abs(y - y_prev)")])
+    free = {"s(gap)": 1e-3} | ({} if normaliser is None else {"s(y_prev)": 1e-3})
+    sp = un.Smoothing(sp=free)  # as good as no penalty, whose part of the band does not grow
+    fit = un.fit(model, obs, objective, normaliser, smoothing=sp, rng=1)
+    naive, robust = (fit.effect("s(gap)", robust=r)["se"] for r in (False, True))
+    assert np.sqrt(np.mean(robust**2 / naive**2)) == pytest.approx(np.sqrt(8), rel=0.15)
+    fit.save(tmp_path / "fit")
+    np.testing.assert_array_equal(un.load(tmp_path / "fit").effect("s(gap)", robust=True)["se"], robust)
+    with pytest.raises(un.errors.InputError, match="sp must be one of 's\\(gap\\)'"):
+        un.fit(model, once, smoothing=un.Smoothing(sp={"s(gop)": 1.0}))
+    with pytest.raises(un.errors.InputError, match="cluster= on the objective"):
+        un.fit(model, once, smoothing=un.Smoothing(sp={"s(gap)": 1.0})).effect("s(gap)", robust=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._numerics import Rng
 from ..data import Observations
-from ..errors import CombinationError
+from ..errors import CombinationError, InputError
 from ..models.base import Model, Unnormalised
 from ..normalisers import Normaliser
 from .evidence import Later
@@ -91,6 +91,20 @@ class Problem(ABC):
     def refined(self, theta: np.ndarray) -> Problem | None:
         """A more accurate version of this problem where its accuracy at θ is not enough; else None."""
         return None
+
+
+def cluster_labels(cluster: str | tuple[str, ...] | None, obs: Observations) -> np.ndarray | None:
+    """(n,) the cluster of each observation, 0 … C − 1, from group columns; None where none are named."""
+    if cluster is None:
+        return None
+    names = (cluster,) if isinstance(cluster, str) else tuple(cluster)
+    missing = [name for name in names if name not in obs.group]
+    if missing:
+        raise InputError(
+            f"cluster must name group columns ({', '.join(obs.group) or 'there are none'}); got {missing}."
+        )
+    labels = [np.unique(obs.group[name], return_inverse=True)[1] for name in names]
+    return np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True)[1].ravel()
 
 
 class Objective(ABC):

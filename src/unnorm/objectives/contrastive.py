@@ -21,7 +21,7 @@ from ..normalisers import Constant, Layout, Normaliser
 from ..references import IID, Lattice
 from ..references.base import BoundReference, Reference
 from ..references.points import PointScheme
-from .base import Objective, Problem
+from .base import Objective, Problem, cluster_labels
 from .rows import LogisticRows, PoissonRows, RowLikelihood, RowProblem, Rows
 from .smooth import SmoothProblem, SmoothRows, poisson_rows
 
@@ -108,16 +108,7 @@ class Contrastive(Objective):
 
     def clusters(self, obs: Observations) -> np.ndarray | None:
         """(n,) cluster labels, or None."""
-        if self.cluster is None:
-            return None
-        names = (self.cluster,) if isinstance(self.cluster, str) else tuple(self.cluster)
-        missing = [name for name in names if name not in obs.group]
-        if missing:
-            raise InputError(
-                f"cluster must name group columns ({', '.join(obs.group) or 'there are none'}); got {missing}."
-            )
-        labels = [np.unique(obs.group[name], return_inverse=True)[1] for name in names]
-        return np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True)[1].ravel()
+        return cluster_labels(self.cluster, obs)
 
     def to_dict(self) -> dict[str, Any]:
         return {

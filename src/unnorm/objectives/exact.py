@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
@@ -13,9 +14,10 @@ from .._numerics import Rng, quadratic_forms
 from ..data import Observations
 from ..domains.base import Quadrature
 from ..errors import CombinationError, InputError, UnnormWarning
-from ..models.base import Context, DataTerms, Model, Unnormalised
+from ..models.base import Context, DataTerms, Model, Moments, Unnormalised
 from ..normalisers import Constant, Layout, Normaliser, PerContext
-from .base import Derivatives, Objective, Problem, Solution, View
+from .base import Derivatives, Objective, Problem, Solution, View, cluster_labels
+from .sandwich import ErrorParts, clustered, sum_by
 from .smooth import SmoothProblem, SmoothRows, poisson_rows
 
 QUADRATURE_TOLERANCE = 1e-9  # of log Z, against the rule of twice the order; far below any standard error
@@ -73,6 +75,8 @@ class IntegratedProblem(Problem):
     weight: np.ndarray  # (n,) w_t
     layout: Layout
     offset: np.ndarray  # (n,) known part of f
+    group: np.ndarray | None = None  # (n,) cluster of each observation, for robust errors
+    jacobian: Callable[[np.ndarray], np.ndarray] | None = None  # θ → (n, p) ∂f at the observations, where clustered
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -122,13 +126,34 @@ class IntegratedProblem(Problem):
         """
         if self.layout.fixed is not None:
             return np.array([self.layout.fixed]), np.zeros(1)
-        of = self.integrals.context.of
         m = self.integrals.moments(theta, self._log_context_weight, tilt=False)
         nu = self.nu_star(m.log_z)
-        share = self._live * np.exp(self.offset + m.log_z[of] + nu[self.layout.of])
-        share /= self._sum(self._live)[self.layout.of]
-        slope = np.stack([self._sum(share * m.mean[of, j]) for j in range(len(theta))], axis=1)
-        return nu, np.sqrt(quadratic_forms(slope, covariance))
+        return nu, np.sqrt(quadratic_forms(self._slope(nu, m)[0], covariance))
+
+    def _slope(self, nu: np.ndarray, m: Moments) -> tuple[np.ndarray, np.ndarray]:
+        """−dν*/dθ (q, p), and e^{offset_t + ν_t} Z_t (n,): one where an observation has a ν of its own."""
+        of = self.integrals.context.of
+        mass = np.exp(self.offset + m.log_z[of] + nu[self.layout.of])
+        share = self._live * mass / self._sum(self._live)[self.layout.of]
+        return np.stack([self._sum(share * m.mean[of, j]) for j in range(m.mean.shape[1])], axis=1), mass
+
+    def errors(self, theta: np.ndarray, covariance: np.ndarray, view: View | None) -> ErrorParts | None:
+        """With clusters, the covariance and its robust version, from g_t = w_t {∂f_t − e_t E_t − (1 − e_t) Ē}, where
+        e_t = e^{ν_t} Z_t, E_t = E_θ[∂f|x_t] and Ē is its mean over the observations that share ν_t."""
+        if self.group is None or self.jacobian is None:
+            return None
+        m = self.integrals.moments(theta, self._log_context_weight, tilt=False)
+        mean = m.mean[self.integrals.context.of]
+        if self.layout.fixed is None:
+            slope, mass = self._slope(self.nu_star(m.log_z), m)
+            shared = slope[self.layout.of]
+        else:
+            mass = np.exp(self.offset + m.log_z[self.integrals.context.of] + self.layout.fixed)
+            shared = np.zeros_like(mean)
+        g = self.jacobian(theta) - mass[:, None] * mean - (1.0 - mass)[:, None] * shared
+        sums = sum_by(self.weight[:, None] * g, self.group, int(self.group.max()) + 1)
+        robust = clustered(sums, covariance, None if view is None else view.penalty)
+        return ErrorParts(covariance, covariance, np.zeros_like(covariance), (), robust)
 
     def unbounded(self, direction: np.ndarray) -> bool:
         """Whether every observation sits at the edge in direction d: Σ_t w_t d·s(y_t|x_t) = Σ_t w_t max_y d·s(y|x_t).
@@ -177,7 +202,8 @@ class ExactProblem(IntegratedProblem):
         d = self.derivatives(theta)
         covariance = np.linalg.inv(d.information if view is None else d.information + view.penalty)
         nu, nu_se = self.constants(theta, covariance)
-        return Solution(theta, covariance, nu, nu_se, d.value, d.value, *_accuracy(self.integrals, theta))
+        errors = self.errors(theta, covariance, view)
+        return Solution(theta, covariance, nu, nu_se, d.value, d.value, *_accuracy(self.integrals, theta), errors)
 
 
 @dataclass(frozen=True)
@@ -254,7 +280,8 @@ class PoissonProblem(IntegratedProblem):
         covariance = np.linalg.inv(d.information if view is None else d.information + view.penalty)
         nu, nu_se = self.constants(theta, covariance)
         loglik = d.value + float(self.weight.sum())  # 𝓛 = 𝓜 + n at ν*, which takes the offsets up
-        return Solution(theta, covariance, nu, nu_se, loglik, d.value, *_accuracy(self.integrals, theta))
+        errors = self.errors(theta, covariance, view)
+        return Solution(theta, covariance, nu, nu_se, loglik, d.value, *_accuracy(self.integrals, theta), errors)
 
 
 def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -284,8 +311,8 @@ def _finer(integrals: Integrals) -> Integrals | None:
 
 
 def _parts(
-    model: Model, obs: Observations, order: int | None, layout: Layout
-) -> tuple[Model, DataTerms, Integrals, np.ndarray, Layout, np.ndarray]:
+    model: Model, obs: Observations, order: int | None, layout: Layout, cluster: str | tuple[str, ...] | None
+) -> tuple[Any, ...]:
     """The fields that every `IntegratedProblem` has."""
     context = model.contexts(obs)
     rows = context.at(context.of)
@@ -295,7 +322,13 @@ def _parts(
         order = max(8, default // 4)  # smooth f needs few nodes; `refined` doubles them until log Z is known to 1e-9
     integrals = Integrals(model, context, model.domain.quadrature(order), order, is_open)
     offset = obs.offsets if obs.has_context else np.full(obs.n, obs.shared_offset)
-    return model, model.data_terms(obs.outcome, rows, obs.weights), integrals, obs.weights, layout, offset
+    data = model.data_terms(obs.outcome, rows, obs.weights)
+    group = cluster_labels(cluster, obs)
+
+    def jacobian(theta: np.ndarray) -> np.ndarray:
+        return model.jacobian(theta, obs.outcome, rows)
+
+    return model, data, integrals, obs.weights, layout, offset, group, None if group is None else jacobian
 
 
 def _quadrature_rows(obs: Observations, rule: Quadrature) -> SmoothRows:
@@ -330,9 +363,11 @@ class Exact(Objective):
 
     Args:
         order: size of the quadrature rule; left open, it is doubled until log Z is known to 1e-9.
+        cluster: a group column (or columns) whose levels are independent, for robust standard errors.
     """
 
     order: int | None = None
+    cluster: str | tuple[str, ...] | None = None
 
     def default_normaliser(self, obs: Observations) -> Normaliser:
         return PerContext() if obs.has_context else Constant()
@@ -344,7 +379,7 @@ class Exact(Objective):
                 f"Exact() integrates the constants out, so its normaliser can only be {self.default_normaliser(obs)!r} "
                 f"here; got {normaliser!r}. Leave normaliser out, or use objective=un.Poisson()."
             )
-        return ExactProblem(*_parts(model, obs, self.order, layout))
+        return ExactProblem(*_parts(model, obs, self.order, layout, self.cluster))
 
     def to_dict(self) -> dict[str, Any]:
         return {"objective": "Exact", "order": self.order}
@@ -357,9 +392,11 @@ class Poisson(Objective):
 
     Args:
         order: size of the quadrature rule; left open, it is doubled until log Z is known to 1e-9.
+        cluster: a group column (or columns) whose levels are independent, for robust standard errors.
     """
 
     order: int | None = None
+    cluster: str | tuple[str, ...] | None = None
 
     def default_normaliser(self, obs: Observations) -> Normaliser:
         return PerContext() if obs.has_context else Constant()
@@ -367,7 +404,7 @@ class Poisson(Objective):
     def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> PoissonProblem:
         layout = normaliser.layout(obs)
         layout.check(obs)
-        return PoissonProblem(*_parts(model, obs, self.order, layout))
+        return PoissonProblem(*_parts(model, obs, self.order, layout, self.cluster))
 
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
         return normaliser.terms is not None or normaliser.layout(obs).size == 1
@@ -390,6 +427,7 @@ class Poisson(Objective):
             family="poisson",
             rows=_quadrature_rows(obs, rule),
             iid_points=None,
+            clusters=cluster_labels(self.cluster, obs),
             about={"quadrature": rule.rule, "nodes": nodes, "order": order},
         )
 

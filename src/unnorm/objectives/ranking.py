@@ -29,7 +29,7 @@ from .base import Derivatives, Problem, Solution, View
 from .contrastive import Contrastive, about, rows_of
 from .evidence import Later, choice_evidence
 from .rows import Rows
-from .sandwich import ErrorParts
+from .sandwich import ErrorParts, clustered, sum_by
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,7 @@ class ChoiceProblem(Problem):
         robust = None
         if self.rows.group is not None:
             labels, of = np.unique(self.rows.group, return_inverse=True)
-            g = np.stack([np.bincount(of, score[:, j], len(labels)) for j in range(score.shape[1])], axis=1)
-            robust = len(labels) / max(len(labels) - 1, 1) * bread @ (g.T @ g) @ bread
+            robust = clustered(sum_by(score, of, len(labels)), bread, None if view is None else view.penalty)
         reference = bread @ self._reference_spread(theta, d, J) @ bread
         errors = ErrorParts(total, total - reference, reference, (), robust)
         nothing = np.zeros(0)

@@ -105,10 +105,17 @@ def error_parts(
     robust = None
     if scores.group is not None:
         labels, of = np.unique(scores.group, return_inverse=True)
-        g = sum_by(scores.value, of[scores.unit], len(labels))
-        scale = len(labels) / max(len(labels) - 1, 1)
-        robust = scale * bread @ (g.T @ g) @ bread
+        robust = clustered(sum_by(scores.value, of[scores.unit], len(labels)), bread, penalty)
     return ErrorParts(sampling + reference, sampling, reference, notes, robust)
+
+
+def clustered(g: np.ndarray, bread: np.ndarray, penalty: np.ndarray | None) -> np.ndarray:
+    """C/(C − 1) H⁻¹ (Σ_c g_c g_cᵀ) H⁻¹ from the score sums (C, p) of C clusters.
+
+    With a penalty, H⁻¹ S_λ H⁻¹ is added, the part of the Bayesian covariance that stands for the smoothing bias.
+    """
+    meat = g.T @ g * (len(g) / max(len(g) - 1, 1))
+    return bread @ (meat if penalty is None else meat + penalty) @ bread
 
 
 def penalty(

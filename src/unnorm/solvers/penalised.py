@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 
 from ..engine.inference import smooth_test
-from ..errors import CombinationError
+from ..errors import CombinationError, InputError, unknown
 from ..models.basis import Basis
 from ..objectives.base import Derivatives, Problem, Solution, View
 from ..terms.base import BuiltTerm
@@ -124,6 +124,10 @@ def total_penalty(pieces: Sequence[Piece], lam: np.ndarray, size: int) -> np.nda
 def solve_penalised(problem: Problem, basis: Basis, method: str, sp: Any, newton: Newton) -> PenalisedSolution:
     """The penalised maximum with λ by REML (or held fixed where `sp` gives every one)."""
     pieces = penalty_pieces(basis.terms, sp)
+    known = [piece.label for piece in pieces]
+    wrong = [label for label in sp or () if label not in known]
+    if wrong:
+        raise InputError(unknown("sp", wrong[0], known))
     free = np.array([piece.fixed is None for piece in pieces], dtype=bool)
     if method not in ("reml",) and free.any():
         raise CombinationError(

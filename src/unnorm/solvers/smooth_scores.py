@@ -91,7 +91,7 @@ def score_sums(gam: Gam, slope: np.ndarray, label: np.ndarray, size: int) -> np.
 
 
 def robust(problem: SmoothProblem, gam: Gam, V: np.ndarray) -> np.ndarray | None:
-    """C/(C − 1) V (Σ_c g_c g_cᵀ) V over clusters; the shared reference points of IID data are one cluster each."""
+    """C/(C − 1) V (Σ_c g_c g_cᵀ) V + V S_λ V over clusters; the shared reference points of IID data are one each."""
     if problem.clusters is None:
         return None
     rows = problem.rows
@@ -102,7 +102,7 @@ def robust(problem: SmoothProblem, gam: Gam, V: np.ndarray) -> np.ndarray | None
     meat = g.T @ g * (count / max(count - 1, 1))
     if not inside.all():
         meat = meat + cross(gam.smoothed.design, np.where(inside, 0.0, slope) ** 2)
-    return V @ meat @ V
+    return V @ (meat + gam.smoothed.penalty) @ V
 
 
 def smooth_evidence(
