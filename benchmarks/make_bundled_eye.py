@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from unnorm.eye import SEED, draw_subjects, simulate_eye
+from unnorm.studies.eye import SEED, draw_subjects, simulate_eye
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import unnorm as un
-from unnorm.contrast import contrast
+from unnorm.references.contrast import contrast
 
 SCHEMES: dict[str, Any] = {
     "IID": un.IID(),

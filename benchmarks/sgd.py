@@ -23,10 +23,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 import unnorm as un
-from unnorm._numerics import x64
+from unnorm._base.numerics import x64
 from unnorm.references import IID, Lattice, Sobol, Stratified, Uniform
-from unnorm.stochastic import SGD, Features
-from unnorm.stochastic.estimator import estimator
+from unnorm.solvers.stochastic import SGD, Features
+from unnorm.solvers.stochastic.estimator import estimator
 
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
 CHI = Features(lambda x: tuple(jnp.cos(j * jnp.arccos(x)) for j in range(8)))  # Chebyshev polynomials

@@ -12,8 +12,10 @@ import warnings
 import numpy as np
 
 import unnorm as un
+from unnorm.bayes.langevin import Langevin
+from unnorm.bayes.sampling import sample
 from unnorm.errors import UnnormWarning
-from unnorm.stochastic import Features, Langevin, sample
+from unnorm.solvers.stochastic import Features
 
 
 def exact(obs: un.Observations, toy: un.ExponentialFamily) -> tuple[np.ndarray, np.ndarray]:

@@ -23,9 +23,9 @@ import optax
 
 import unnorm as un
 from unnorm.references import IID, Uniform
-from unnorm.stochastic.estimator import estimator
-from unnorm.stochastic.loop import block
-from unnorm.stochastic.step import compiled, precision
+from unnorm.solvers.stochastic.estimator import estimator
+from unnorm.solvers.stochastic.loop import block
+from unnorm.solvers.stochastic.step import compiled, precision
 
 # Data-sheet peaks, dense: float32 outside tensor cores, TF32 inside them, memory.
 PEAKS = {

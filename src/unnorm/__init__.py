@@ -10,35 +10,40 @@ from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 
-# module → the public names that it defines
+# room or module → the public names that it defines
 _NAMES = {
     "domains": ("Interval", "Box", "Window", "Circle", "Sphere", "FiniteSet", "BinaryVectors", "Graphs"),
+    "domains.process": ("PoissonProcess",),
     "data": ("Observations", "iid", "transitions", "conditional"),
-    "covariates": ("Map", "Expression", "Function"),
-    "process": ("PoissonProcess",),
+    "data.covariates": ("Map", "Expression", "Function"),
+    "references": (
+        "Uniform", "Gaussian", "GaussianMixture", "VonMises", "VonMisesFisher", "StepKernel", "Empirical", "Mixture",
+        "ProductBernoulli", "BitFlip", "Marginal", "Custom", "IID", "Stratified", "Lattice", "Sobol",
+    ),
     "terms": ("s", "te", "ti", "linear", "factor"),
     "engine": ("gam", "Gam"),
     "models": ("ExponentialFamily", "Energy", "Additive"),
-    "normalisers": ("Constant", "PerContext", "Fixed", "Smooth"),
-    "references": (
-        "Uniform", "Gaussian", "VonMises", "VonMisesFisher", "StepKernel", "Empirical", "Mixture", "ProductBernoulli",
-        "BitFlip", "Marginal", "Custom", "IID", "Stratified", "Lattice", "Sobol",
-    ),
+    "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth"),
+    "models.priors": ("Flat", "Normal"),
     "objectives": ("Exact", "Poisson", "Logistic", "Importance", "Ranking", "ConditionalNCE"),
     "solvers": ("Newton", "Smoothing"),
-    "results": ("Fit",),
-    "loading": ("load",),
-    "fitting": ("fit",),
-    "comparison": ("Comparison", "compare"),
-    "simulation": ("simulate",),
+    "solvers.stochastic": ("unbiased_gradient", "SGD", "Network", "Features", "log_z"),
+    "results.fit": ("Fit",),
+    "results.fitting": ("fit",),
+    "results.comparison": ("Comparison", "compare"),
+    "results.simulation": ("simulate",),
+    "bayes": ("sample", "Langevin", "NUTS", "Draws"),
     "groups": ("FitGroup", "fit_each"),
-    "stochastic": (
-        "unbiased_gradient", "SGD", "sample", "Langevin", "NUTS", "Draws", "Flat", "Normal", "Network", "Features",
-        "GaussianMixture", "log_z",
-    ),
+    "groups.loading": ("load",),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
-_MODULES = ("datasets", "domains", "errors", "references", "losses")
+_MODULES = {
+    "datasets": "studies.datasets",
+    "domains": "domains",
+    "errors": "errors",
+    "losses": "objectives.losses",
+    "references": "references",
+}
 
 __all__ = ["__version__", *_HOME, *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -47,7 +52,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     if name in _MODULES:
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".{_MODULES[name]}", __name__)
     raise AttributeError(f"module 'unnorm' has no attribute {name!r}")
 
 
@@ -56,25 +61,26 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from . import datasets, domains, errors, losses, references
-    from .comparison import Comparison, compare
-    from .covariates import Expression, Function, Map
+    from . import domains, errors, references
+    from .bayes import NUTS, Draws, Langevin, sample
     from .data import Observations, conditional, iid, transitions
+    from .data.covariates import Expression, Function, Map
     from .domains import BinaryVectors, Box, Circle, FiniteSet, Graphs, Interval, Sphere, Window
+    from .domains.process import PoissonProcess
     from .engine import Gam, gam
-    from .fitting import fit
     from .groups import FitGroup, fit_each
-    from .loading import load
+    from .groups.loading import load
     from .models import Additive, Energy, ExponentialFamily
-    from .normalisers import Constant, Fixed, PerContext, Smooth
-    from .objectives import ConditionalNCE, Exact, Importance, Logistic, Poisson, Ranking
-    from .process import PoissonProcess
+    from .models.normalisers import Constant, Fixed, PerContext, Smooth
+    from .models.priors import Flat, Normal
+    from .objectives import ConditionalNCE, Exact, Importance, Logistic, Poisson, Ranking, losses
     from .references import (
         IID,
         BitFlip,
         Custom,
         Empirical,
         Gaussian,
+        GaussianMixture,
         Lattice,
         Marginal,
         Mixture,
@@ -86,21 +92,11 @@ if TYPE_CHECKING:
         VonMises,
         VonMisesFisher,
     )
-    from .results import Fit
-    from .simulation import simulate
+    from .results.comparison import Comparison, compare
+    from .results.fit import Fit
+    from .results.fitting import fit
+    from .results.simulation import simulate
     from .solvers import Newton, Smoothing
-    from .stochastic import (
-        NUTS,
-        SGD,
-        Draws,
-        Features,
-        Flat,
-        GaussianMixture,
-        Langevin,
-        Network,
-        Normal,
-        log_z,
-        sample,
-        unbiased_gradient,
-    )
+    from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient
+    from .studies import datasets
     from .terms import factor, linear, s, te, ti

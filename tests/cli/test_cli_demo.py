@@ -11,7 +11,7 @@ import unnorm as un
 @pytest.fixture
 def few(monkeypatch):
     """Three of the bundled subjects, a few images each."""
-    import unnorm.datasets as datasets
+    from unnorm import datasets
 
     table = datasets.eye()
     keep = (table["subject"] <= 3) & (table["image"] <= 12)

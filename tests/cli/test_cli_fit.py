@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import unnorm as un
+from unnorm._base.frames import read_table
 from unnorm.cli.config import Job, job
 
 TERMS, NORMALISER = "s(step, k=5) + s(angle, bs='cc', k=6)", "s(x_prev, y_prev, k=8)"
@@ -37,7 +38,7 @@ def by_subject(tmp_path_factory, fixations, usual, light):
 
 @pytest.fixture(scope="module")
 def in_python(fixations):
-    from unnorm._frames import read_table
+    from unnorm._base.frames import read_table
 
     obs = un.transitions(read_table(fixations), y=("x", "y"), order="fix", group=("subject", "image"))
     model = un.Additive(TERMS, un.Box((0, 800), (0, 600)), y_down=True)
@@ -249,7 +250,7 @@ def test_compare_by_level(unnorm, fixations, usual, tmp_path):
     assert ran.code == 0, ran.err
     assert "summed over 2 levels of subject" in ran.out
     table = read(tmp_path / "c.csv")
-    obs = un.transitions(un._frames.read_table(fixations), y=("x", "y"), order="fix", group=("subject", "image"))
+    obs = un.transitions(read_table(fixations), y=("x", "y"), order="fix", group=("subject", "image"))
     box = un.Box((0, 800), (0, 600))
     both = {name: un.Additive(terms, box) for name, terms in (m.split("=", 1) for m in models[1::2])}
     rest = {"objective": un.Logistic(un.Uniform(), per_point=5), "normaliser": un.Smooth(NORMALISER)}

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from unnorm._numerics import x64
+from unnorm._base.numerics import x64
 from unnorm.domains import Graphs
 from unnorm.errors import InputError
 

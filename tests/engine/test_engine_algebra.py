@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from unnorm._blas import _libraries, single_threaded
+from unnorm._base.blas import _libraries, single_threaded
 from unnorm.engine.arrow import Arrow, Singular
 from unnorm.engine.penalties import Group, Penalties, Piece
 from unnorm.engine.splines import local_basis
@@ -181,7 +181,7 @@ def test_blas_threads_are_put_back():
 
 def test_work_on_the_pool_may_spread_work_itself():
     """More outer tasks than threads, each spreading its own: a nested wait on the same pool would never end."""
-    from unnorm._threads import spread
+    from unnorm._base.threads import spread
 
     found = spread(lambda i: sum(spread(lambda j: i * j, [(j,) for j in range(5)], 2)), [(i,) for i in range(6)], 2)
     assert found == [10 * i for i in range(6)]

@@ -15,7 +15,7 @@ import pytest
 
 import unnorm as un
 from unnorm.references import IID, Custom
-from unnorm.reproduce.toy import model, reference_seed, specifications, truth_and_chain
+from unnorm.studies.reproduce_toy import model, reference_seed, specifications, truth_and_chain
 
 HERE = Path(__file__).parent / "survival"
 SPECIFICATIONS = {

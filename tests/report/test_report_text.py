@@ -108,7 +108,7 @@ def test_colours_have_contrast(page):
 
 def test_halves_are_whole_sequences():
     from unnorm.cli.held_out import halves
-    from unnorm.data import transitions
+    from unnorm.data.observations import transitions
 
     rng = np.random.default_rng(0)
     table = {"s": np.repeat(np.arange(7), 5), "x": rng.random(35), "y": rng.random(35)}

@@ -12,8 +12,8 @@ import pytest
 
 import unnorm as un
 from unnorm.references import IID, Lattice, Stratified, Uniform
-from unnorm.reproduce.toy import estimate
 from unnorm.solvers import Smoothing
+from unnorm.studies.reproduce_toy import estimate
 
 REPS, N, K = 2000, 500, 10
 TRUTH = np.array([0.5, 5.0])

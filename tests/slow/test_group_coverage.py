@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.eye import LABELS, EyeCurves, draw_subjects, population_curve, simulate_eye
 from unnorm.groups import FitGroup, fit_each
+from unnorm.studies.eye import LABELS, EyeCurves, draw_subjects, population_curve, simulate_eye
 
 TERMS = "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)"
 SETS = 200

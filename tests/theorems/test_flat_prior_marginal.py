@@ -10,7 +10,7 @@ from families import FAMILIES
 from scipy.special import gammaln, logsumexp
 
 import unnorm as un
-from unnorm.stochastic import Features
+from unnorm.solvers.stochastic import Features
 
 
 def _log_integral(log_f, low: float, high: float) -> float:

@@ -6,8 +6,8 @@ from families import FAMILIES
 
 import unnorm as un
 from unnorm.references import IID, Gaussian, Lattice, Sobol, Stratified, Uniform
-from unnorm.stochastic import Features, unbiased_gradient
-from unnorm.stochastic.estimator import estimator
+from unnorm.solvers.stochastic import Features, unbiased_gradient
+from unnorm.solvers.stochastic.estimator import estimator
 
 SCHEMES = {"iid": IID(), "stratified": Stratified(), "lattice": Lattice(), "sobol": Sobol()}
 BATCHES = {"all": (None, "stratified"), "iid": (7, "iid"), "stratified": (7, "stratified")}

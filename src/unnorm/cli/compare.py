@@ -161,8 +161,8 @@ def _levels(made: Any, obs: Any) -> dict[str, np.ndarray]:
 
 def _whole_fits(made: Any, parts: Any, built: dict[str, Any], obs: Any, level: str) -> Mapping[str, Any]:
     """Every model on the same points."""
-    from .. import comparison
     from ..groups.each import level_seed
+    from ..results import comparison
 
     common = {"objective": parts.objective, "normaliser": parts.normaliser, "smoothing": made.smoothing}
     specs = {name: {"model": one, **common} for name, one in built.items()}
@@ -180,8 +180,8 @@ def _fold_bits(
     made: Any, parts: Any, model: Any, obs: Any, pieces: dict[str, np.ndarray], out: np.ndarray, seed: int
 ) -> float:
     """Mean bits of points in the fold, each under the fit to its level's other folds."""
-    from .. import fitting
     from ..groups import fit_each
+    from ..results import fitting
     from ..solvers.smoothing import Smoothing
     from .held_out import bits_of
 

@@ -59,12 +59,12 @@ def toy(*, out: str = "toy-output", n: int = 500, theta1: float = 0.5, theta2: f
         theta2: resistance to large steps.
         seed: of the simulation.
     """
-    from .. import datasets
-    from ..data import transitions
+    from ..data.observations import transitions
     from ..domains import Interval
-    from ..fitting import fit
     from ..models import ExponentialFamily
     from ..objectives import Exact, Poisson
+    from ..results.fitting import fit
+    from ..studies import datasets
 
     if n < 10:
         raise InputError(f"n must be at least 10 for a picture worth looking at; got {n}.")
@@ -91,7 +91,7 @@ def picture(folder: Path, chain: np.ndarray, nu: np.ndarray, theta: dict[str, fl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    from ..datasets import toy_log_normaliser
+    from ..studies.datasets import toy_log_normaliser
 
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     FigureCanvasAgg(figure)

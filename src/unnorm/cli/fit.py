@@ -126,8 +126,8 @@ class Done:
 
 def fitted(job: Job, progress: Progress) -> Done:
     """Read, build and fit. Warnings are not printed: what matters is in the fits' notes, and so in the report."""
-    from .. import fitting
     from ..report import grouped, pooled
+    from ..results import fitting
     from .jobs import prepare
 
     with warnings.catch_warnings():
@@ -157,14 +157,14 @@ def fitted(job: Job, progress: Progress) -> Done:
 
 
 def inside(parts: Any, job: Job) -> Any:
-    from ..fitting import keep_inside
+    from ..results.fitting import keep_inside
 
     return keep_inside(parts.model.domain, parts.obs, job.outside)[0]  # pyright: ignore[reportArgumentType]
 
 
 def write(done: Done, folder: Path, progress: Progress) -> None:
     """All output files into a folder."""
-    from .._blas import single_threaded
+    from .._base.blas import single_threaded
     from ..report import effects_table, parameters_table
 
     with progress.step("tables"), single_threaded():
@@ -179,7 +179,7 @@ def write(done: Done, folder: Path, progress: Progress) -> None:
 
 def report_text(done: Done, progress: Progress) -> str:
     """The report of a fitted job."""
-    from .._blas import single_threaded
+    from .._base.blas import single_threaded
     from ..report import render, sections
     from .held_out import held_out_bits
 

@@ -28,8 +28,8 @@ def bits_of(fit: Any, obs: Any) -> np.ndarray:
 
 def held_out_bits(parts: Any, run: Any) -> tuple[dict[str, float], str]:
     """which → mean of log₂ p̂(y_t|x_t)·|Ω| over points of sequences that the fit has not seen."""
-    from .. import fitting
     from ..report.run import GROUP
+    from ..results import fitting
     from ..solvers.smoothing import Smoothing
     from ..terms.levels import level_name
 

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from .. import _frames
-from .._chains import order_key
-from ..covariates import Covariate, Expression
-from ..data import Observations, transitions
+from .._base import frames
+from ..data.chains import order_key
+from ..data.covariates import Covariate, Expression
+from ..data.observations import Observations, transitions
 from ..domains import Box, Window
 from ..errors import DataError, InputError, listing
 from ..models import Additive
-from ..normalisers import Normaliser, Smooth
+from ..models.normalisers import Normaliser, Smooth
 from ..objectives import Logistic, Poisson, Ranking
 from ..objectives.base import Objective
 from ..references import IID, Lattice, Sobol, Stratified, Uniform
@@ -58,10 +58,10 @@ def prepare(job: Job) -> Parts:
 def read(job: Job) -> dict[str, np.ndarray]:
     """The table of points."""
     if job.data == BUNDLED:
-        from ..datasets import eye
+        from ..studies.datasets import eye
 
         return eye()
-    return _frames.read_table(job.data)
+    return frames.read_table(job.data)
 
 
 def additive(job: Job, domain: Box | Window, terms: str | None = None) -> Additive:
@@ -138,7 +138,7 @@ def observations(job: Job, table: Mapping[str, np.ndarray]) -> Observations:
 
 
 def _drop_first(job: Job, data: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
-    table = _frames.table(data)
+    table = frames.table(data)
     codes = np.zeros(table.n, dtype=np.int64)
     for name in job.group:
         code, bound = table.column(name, "group").codes()
@@ -165,7 +165,7 @@ def covariates(job: Job, domain: Box | Window) -> list[Covariate]:
             )
         made.append(Expression(name.strip(), expression.strip()))
     names = [covariate.name for covariate in made]
-    if twice := _frames.duplicates(names):
+    if twice := frames.duplicates(names):
         raise InputError(f"Covariates need different names; {listing(twice)} came more than once.")
     return made
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _frames
-from ..covariates import Map
+from .._base import frames
+from ..data.covariates import Map
 from ..domains.boxes import Box
 from ..domains.window import Window
 from ..errors import InputError, listing, unknown
@@ -56,7 +56,7 @@ def _parsed(text: str) -> tuple[str, str, dict[str, str]]:
 def _from_table(name: str, path: Path, options: dict[str, str], groups: tuple[str, ...], common: dict[str, Any]) -> Map:
     if "extent" in options:
         raise InputError(f"Map {name!r}: extent= belongs to .npy arrays; a table says where its cells are.")
-    table = _frames.read_table(path)
+    table = frames.read_table(path)
     value = options.get("value") or next((column for column in (name, "value") if column in table), None)
     if value is None:
         raise InputError(

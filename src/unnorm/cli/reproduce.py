@@ -48,9 +48,9 @@ def toy(
     """
     from tqdm import tqdm
 
-    from ..reproduce.toy import Toy, read_errors, run
-    from ..reproduce.toy_checks import checks
-    from ..reproduce.toy_figures import all_figures
+    from ..studies.reproduce_toy import Toy, read_errors, run
+    from ..studies.reproduce_toy_checks import checks
+    from ..studies.reproduce_toy_figures import all_figures
 
     settings = ("random", "fixed") if theta == "both" else (theta,)
     what = Toy(reps, _whole(n, "--n"), _whole(k, "--k"), settings, seed, basis)

@@ -31,9 +31,9 @@ def eye(
         force: replace an earlier output there.
         quiet: print nothing but errors.
     """
-    from .._frames import read_table
-    from ..datasets import eye as bundled
-    from ..reproduce import eye as paper
+    from .._base.frames import read_table
+    from ..studies import reproduce_eye as paper
+    from ..studies.datasets import eye as bundled
     from .config import LARGEST_SEED, MOST_REFERENCES, whole
 
     references, start = whole("--k", k, 1, MOST_REFERENCES), whole("--seed", seed, 0, LARGEST_SEED)

@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._numerics import read_only
+from .._base.numerics import read_only
 from ..errors import InputError
 from .base import whole
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .._numerics import floats
+from .._base.numerics import floats
 from ..errors import InputError
 from .base import Domain, Quadrature
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from .._numerics import Rng, floats, generator
+from .._base.numerics import Rng, floats, generator
 from ..errors import InputError
 
 

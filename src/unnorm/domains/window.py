@@ -8,7 +8,7 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from .._numerics import floats, read_only
+from .._base.numerics import floats, read_only
 from ..errors import InputError
 from ._centred import Rules, split_triangles
 from ._rules import chosen_order, gauss_cone, gauss_legendre, refuse_large

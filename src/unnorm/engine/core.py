@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._blas import single_threaded
-from .._threads import cores, pool
+from .._base.blas import single_threaded
+from .._base.threads import cores, pool
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
 from .criteria import Criterion, Laplace, Prediction

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics import generator
+from .._base.numerics import generator
 from ..errors import InputError
 from .criteria import Criterion, Value, Working, solve
 from .outer import Found, Problem, smooth

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._threads import spread
+from .._base.threads import spread
 from .arrow import Arrow
 from .penalties import Penalties
 from .segment import Rows, Segment

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._threads import spread
+from .._base.threads import spread
 from .arrange import Order, first_rows, number
 from .segment import Block, Segment
 from .splines import LocalBasis, local_basis

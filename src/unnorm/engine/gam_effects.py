@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import ndtri
 
-from .. import _numerics
-from .._frames import table as as_table
+from .._base import numerics
+from .._base.frames import table as as_table
 from ..errors import DataError, InputError, listing
 from . import gam_rows, inference
 
@@ -96,7 +96,7 @@ def effect(
     C = design(term, points)
     estimate, se = C @ beta, inference.standard_errors(C, V)
     if simultaneous:
-        width = inference.simultaneous_multiplier(C, V, level, _numerics.generator(rng))
+        width = inference.simultaneous_multiplier(C, V, level, numerics.generator(rng))
     else:
         width = float(ndtri(0.5 * (1.0 + level)))
     return {**points, "estimate": estimate, "se": se, "lower": estimate - width * se, "upper": estimate + width * se}

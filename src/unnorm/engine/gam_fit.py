@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from .._frames import table as as_table
+from .._base.frames import table as as_table
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from . import gam_rows
 from .gam_result import Gam

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from .. import _numerics
-from .._frames import table as as_table
-from .._frames import to_native
+from .._base import numerics
+from .._base.frames import table as as_table
+from .._base.frames import to_native
 from ..errors import CombinationError, InputError, unknown
 from . import gam_effects, gam_matrices, gam_rows, gam_summary, inference
 from .response import Response
@@ -19,7 +19,7 @@ from .response import response as response_of
 from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
-    from .._frames import Table
+    from .._base.frames import Table
     from ..terms.base import BuiltTerm, Columns
     from .checks import Check
     from .gam_summary import Comparison
@@ -191,21 +191,21 @@ class Gam:
         if kind not in ("bayesian", "frequentist"):
             raise InputError(unknown("kind", kind, ("bayesian", "frequentist")))
         if not unconditional:
-            return self._Vp if kind == "bayesian" else _numerics.read_only(self.smoothed.Ve)
+            return self._Vp if kind == "bayesian" else numerics.read_only(self.smoothed.Ve)
         if kind == "frequentist":
             raise CombinationError("unconditional=True is a correction of the Bayesian covariance: leave kind out.")
-        return _numerics.read_only(self._required_unconditional().covariance)
+        return numerics.read_only(self._required_unconditional().covariance)
 
     @cached_property
     def _Vp(self) -> np.ndarray:
-        return _numerics.read_only(self.smoothed.Vp)
+        return numerics.read_only(self.smoothed.Vp)
 
     # --- rows -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def linear_predictor(self) -> np.ndarray:
         """η̂ at the fitted rows, offset included."""
-        return _numerics.read_only(self.smoothed.linear_predictor())
+        return numerics.read_only(self.smoothed.linear_predictor())
 
     @property
     def fitted(self) -> np.ndarray:

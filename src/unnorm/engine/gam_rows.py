@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._frames import Column, Table
+from .._base.frames import Column, Table
 from ..errors import DataError, InputError, unknown
 
 

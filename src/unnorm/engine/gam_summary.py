@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr
 
-from .. import _numerics
-from .._frames import to_native
+from .._base import numerics
+from .._base.frames import to_native
 from ..errors import CombinationError
 from . import checks, gam_effects, inference
 from .smoothed import INTERCEPT
@@ -234,7 +234,7 @@ def _fixed(values: np.ndarray) -> list[str]:
 
 def check(fit: Gam, rng: Any) -> checks.Check:
     """k-index of every smooth (on at most 5,000 rows) and concurvity of every term (on at most 100,000)."""
-    draw = _numerics.generator(rng)
+    draw = numerics.generator(rng)
     n = fit.y.size
     rows = np.sort(draw.choice(n, checks.SUBSAMPLE, replace=False)) if n > checks.SUBSAMPLE else np.arange(n)
     residuals = fit.residuals("deviance")[rows]

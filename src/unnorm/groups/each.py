@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from .._blas import single_threaded
-from .._numerics import Rng
-from .._threads import cores, spread
-from ..data import Observations
+from .._base.blas import single_threaded
+from .._base.numerics import Rng
+from .._base.threads import cores, spread
+from ..data.observations import Observations
 from ..engine import gam_effects
 from ..errors import DataError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
-from ..fitting import Outside, fit, keep_inside
 from ..models.base import Unnormalised
-from ..normalisers import Normaliser
+from ..models.normalisers import Normaliser
 from ..objectives.base import Objective
-from ..results import Fit
+from ..results.fit import Fit
+from ..results.fitting import Outside, fit, keep_inside
 from ..solvers.smoothing import Smoothing
 from ..terms.levels import level_name
 from .population import population

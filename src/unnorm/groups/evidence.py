@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics import quadratic_forms
-from .._threads import spread
+from .._base.numerics import quadratic_forms
+from .._base.threads import spread
 from ..engine import gam_effects
 from ..engine.arrow import Arrow
 from ..engine.families import FAMILIES
 from ..engine.segment import Rows
-from ..objectives.evidence import contrast_evidence
-from ..objectives.sandwich import ErrorParts
-from ..smooths import SmoothPart
+from ..inference.evidence import contrast_evidence
+from ..inference.sandwich import ErrorParts
+from ..results.smooths import SmoothPart
 from .joint import Joint, Member, pull
 
 GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .._threads import spread
+from .._base.threads import spread
 from ..engine import families
 from ..engine.arrow import Arrow, ArrowInverse
 from ..engine.core import build_design

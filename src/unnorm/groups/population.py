@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from .._threads import spread
-from ..data import Observations
+from .._base.threads import spread
+from ..data.observations import Observations
 from ..engine import gam_effects, inference
 from ..engine.gam_result import Gam
 from ..engine.smoothed import INTERCEPT
 from ..errors import CombinationError, InputError
+from ..inference.evidence import Later
+from ..inference.sandwich import ErrorParts
 from ..models.base import Unnormalised
-from ..normalisers import Normaliser
+from ..models.normalisers import Normaliser
 from ..objectives.base import Objective
-from ..objectives.evidence import Later
-from ..objectives.sandwich import ErrorParts
-from ..results import Fit
-from ..smooths import SmoothPart
+from ..results.fit import Fit
+from ..results.smooths import SmoothPart
 from ..solvers.redraw_scores import RedrawScores
 from ..solvers.smooth_scores import slopes as slope_of
 from ..solvers.smoothing import Smoothing

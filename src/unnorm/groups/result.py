@@ -13,15 +13,15 @@ from typing import Any, final
 
 import numpy as np
 
-from .. import storage
-from .._frames import to_native
-from .._numerics import Rng
+from .._base import storage
+from .._base.frames import to_native
+from .._base.intervals import normal_quantile
+from .._base.numerics import Rng
 from .._version import __version__
 from ..errors import InputError, UnnormWarning, listing, unknown
-from ..inference import normal_quantile
 from ..models.base import Unnormalised
-from ..results import Fit, load
-from ..smooths import SmoothPart
+from ..results.fit import Fit, load
+from ..results.smooths import SmoothPart
 
 GROUP, MEAN = "group", "mean"
 

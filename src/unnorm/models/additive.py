@@ -9,8 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
-from ..covariates import Covariate, CovariateSet
-from ..data import Observations
+from ..data.covariates import Covariate, CovariateSet
+from ..data.observations import Observations
 from ..domains.base import Domain
 from ..errors import InputError
 from ..terms import Terms, parse

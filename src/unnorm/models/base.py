@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._numerics import x64
-from ..covariates import CovariateSet
-from ..data import Observations
+from .._base.numerics import x64
+from ..data.covariates import CovariateSet
+from ..data.observations import Observations
 from ..domains.base import Domain
 from ..errors import CombinationError, InputError, listing
 from ..terms.specs import Linear, Terms

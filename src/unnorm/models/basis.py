@@ -8,8 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
-from ..covariates import CovariateSet
-from ..data import Observations
+from ..data.covariates import CovariateSet
+from ..data.observations import Observations
 from ..domains.base import Domain
 from ..errors import CombinationError
 from ..terms.base import BuiltTerm

@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from .._numerics import x64
+from .._base.numerics import x64
 from ..domains.base import Domain
 from ..errors import InputError
 from .base import DataTerms, Kernels, Model, positional

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics import Rng
-from ..data import Observations
+from .._base.numerics import Rng
+from ..data.observations import Observations
 from ..errors import CombinationError, InputError
+from ..inference.evidence import Later
+from ..inference.sandwich import ErrorParts
 from ..models.base import Model, Unnormalised
-from ..normalisers import Normaliser
-from .evidence import Later
-from .sandwich import ErrorParts
+from ..models.normalisers import Normaliser
 from .smooth import SmoothProblem
 
 

@@ -12,14 +12,14 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from .._numerics import Rng, generator
-from ..contrast import Contrast, contrast
-from ..data import Observations
+from .._base.numerics import Rng, generator
+from ..data.observations import Observations
 from ..errors import CombinationError, InputError
 from ..models.base import Model, Unnormalised
-from ..normalisers import Constant, Layout, Normaliser
+from ..models.normalisers import Constant, Layout, Normaliser
 from ..references import IID, Lattice
 from ..references.base import BoundReference, Reference
+from ..references.contrast import Contrast, contrast
 from ..references.points import PointScheme
 from .base import Objective, Problem, cluster_labels
 from .rows import LogisticRows, PoissonRows, RowLikelihood, RowProblem, Rows

@@ -10,14 +10,14 @@ from typing import Any, final
 
 import numpy as np
 
-from .._numerics import Rng, quadratic_forms
-from ..data import Observations
+from .._base.numerics import Rng, quadratic_forms
+from ..data.observations import Observations
 from ..domains.base import Quadrature
 from ..errors import CombinationError, InputError, UnnormWarning
+from ..inference.sandwich import ErrorParts, clustered, sum_by
 from ..models.base import Context, DataTerms, Model, Moments, Unnormalised
-from ..normalisers import Constant, Layout, Normaliser, PerContext
+from ..models.normalisers import Constant, Layout, Normaliser, PerContext
 from .base import Derivatives, Objective, Problem, Solution, View, cluster_labels
-from .sandwich import ErrorParts, clustered, sum_by
 from .smooth import SmoothProblem, SmoothRows, poisson_rows
 
 QUADRATURE_TOLERANCE = 1e-9  # of log Z, against the rule of twice the order; far below any standard error

@@ -19,17 +19,17 @@ from typing import Any, final
 
 import numpy as np
 
-from .._numerics import Rng, generator
-from ..contrast import Contrast
-from ..data import Observations
+from .._base.numerics import Rng, generator
+from ..data.observations import Observations
 from ..errors import CombinationError
+from ..inference.evidence import Later, choice_evidence
+from ..inference.sandwich import ErrorParts, clustered, sum_by
 from ..models.base import Model
-from ..normalisers import Normaliser, PerContext
+from ..models.normalisers import Normaliser, PerContext
+from ..references.contrast import Contrast
 from .base import Derivatives, Problem, Solution, View
 from .contrastive import Contrastive, about, rows_of
-from .evidence import Later, choice_evidence
 from .rows import Rows
-from .sandwich import ErrorParts, clustered, sum_by
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ from typing import Any, final
 
 import numpy as np
 
+from ..inference.evidence import Later, contrast_evidence
+from ..inference.sandwich import ErrorParts, Scores, error_parts, iid_spread, penalty
 from ..models.base import Model
-from ..normalisers import Layout
+from ..models.normalisers import Layout
 from .base import Derivatives, Problem, Solution, View
-from .evidence import Later, contrast_evidence
-from .sandwich import ErrorParts, Scores, error_parts, iid_spread, penalty
 
 
 @dataclass(frozen=True)

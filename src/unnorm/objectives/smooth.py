@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..data import Observations
+from ..data.observations import Observations
 from ..errors import CombinationError, InputError, TermError, listing
 from ..models.base import LinearPart, Unnormalised
-from ..normalisers import Normaliser
+from ..models.normalisers import Normaliser
 from ..terms import Terms
 
 if TYPE_CHECKING:

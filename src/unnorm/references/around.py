@@ -11,7 +11,7 @@ from .base import BoundReference, Given, Reference, used
 from .kernels import Kernel
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
     from ..domains import Domain
 
 # "context": the previous point of a transition; "outcome": y_t itself (conditional NCE); names: columns of the context.

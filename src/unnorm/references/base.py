@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
     from ..domains import Domain
 
 # What q(·|x_t) depends on: nothing, the context x_t, or (for conditional NCE only) the observed outcome y_t itself.

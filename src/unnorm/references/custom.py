@@ -12,7 +12,7 @@ from ..errors import InputError
 from .base import BoundReference, Given, Reference
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
     from ..domains import Domain
 
 

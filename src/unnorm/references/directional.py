@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from .._numerics import floats
+from .._base.numerics import floats
 from ..errors import InputError
 from .around import Around, KernelReference, centres, check_around
 from .base import BoundReference, Reference, is_number, numbers, root
@@ -16,7 +16,7 @@ from .kernels import CircleVonMises, SphereFisher
 from .space import refusal, space
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
     from ..domains import Domain
 
 _MOST = 1e6  # a fitted κ is kept below this: all outcomes in one direction

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
-from .._numerics import floats
+from .._base.numerics import floats
 from ..errors import CombinationError, InputError, OutsideError
 from .base import BoundReference, Given, Reference, is_number, numbers
 from .space import refusal, space
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
     from ..domains import Domain
 
 

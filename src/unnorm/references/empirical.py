@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from .._numerics import floats
+from .._base.numerics import floats
 from ..errors import InputError
 from .base import BoundReference, Reference, is_number, numbers, plain
 from .directional import concentration_sphere
@@ -16,7 +16,7 @@ from .ordering import order
 from .space import Space, refusal, space
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
     from ..domains import Domain
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from .._numerics import floats
+from .._base.numerics import floats
 from ..errors import InputError
 from .around import Around, KernelReference, centres, check_around
 from .base import BoundReference, Reference, is_number, numbers, plain
@@ -15,7 +15,7 @@ from .kernels import normal_kernel
 from .space import refusal, space
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
     from ..domains import Domain
 
 

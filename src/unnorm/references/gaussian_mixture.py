@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from .._numerics import floats
+from .._base.numerics import floats
 from ..domains.base import whole
 from ..errors import InputError
 from .base import BoundReference, Reference, frozen
@@ -16,7 +16,7 @@ from .kernels import BoxNormal
 from .space import refusal, space
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
     from ..domains import Domain
 
 MOST_POINTS = 20_000  # EM sees at most so many outcomes, spread over the data

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
 
 _BITS = {1: 52, 2: 26, 3: 20}  # of each coordinate, so that the index fits into 63 bits
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from .._numerics import Rng, generator
+from .._base.numerics import Rng, generator
 from ..errors import CombinationError, InputError
 from .base import BoundReference
 from .ordering import context_order
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
 
 _LEAST = 2.0**-53  # unit points are kept this far from 0 and 1, where quantiles are infinite
 

@@ -16,7 +16,7 @@ from .space import Space, refusal, space
 from .steps import AngleLaw, StepLaw, angle_law, law_from_dict, step_law
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
     from ..domains import Domain
 
 TOLERANCE = 1e-8  # of the constants, relative; stated in `describe`

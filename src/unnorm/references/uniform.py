@@ -12,7 +12,7 @@ from .base import BoundReference, Reference
 from .space import space
 
 if TYPE_CHECKING:
-    from ..data import Observations
+    from ..data.observations import Observations
     from ..domains import Domain
 
 Along = Literal["steps", "places"]

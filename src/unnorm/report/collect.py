@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ..data import Observations
+from ..data.observations import Observations
 from ..errors import UnnormError
 from ..models import Additive
-from ..normaliser_check import FAIR, GOOD
-from ..results import Fit
+from ..results.fit import Fit
+from ..results.normaliser_check import FAIR, GOOD
 from ..terms.levels import level_name
 from . import figures
 from .figures import Picture

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..data import Observations
+from ..data.observations import Observations
 from ..errors import UnnormWarning
 from ..models import Additive
-from ..results import Fit
+from ..results.fit import Fit
 from .figures import corners
 
 SHORT = 0.05  # of the window's diagonal

@@ -9,11 +9,11 @@ from typing import Any, final
 
 import numpy as np
 
-from ..data import Observations
+from .._base.intervals import normal_quantile
+from ..data.observations import Observations
 from ..errors import UnnormWarning
-from ..inference import normal_quantile
 from ..models import Additive
-from ..results import Fit
+from ..results.fit import Fit
 
 Columns = dict[str, np.ndarray]
 GROUP = "group"  # the population's curve with levels; the one pooled model without

@@ -7,11 +7,11 @@ from typing import Any, Protocol, final
 
 import numpy as np
 
-from .._numerics import Rng
-from ..data import Observations
+from .._base.numerics import Rng
+from ..data.observations import Observations
 from ..errors import CombinationError, ConvergenceError, InputError, NoEstimateError, NotIdentifiedError, listing
 from ..models.base import Model
-from ..normalisers import Normaliser
+from ..models.normalisers import Normaliser
 from ..objectives.base import Derivatives, Objective, Problem, Solution
 
 FLAT = 1e-10  # relative to the statistics' own scale: below this a direction changes nothing that floats can see

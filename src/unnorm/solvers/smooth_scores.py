@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics import quadratic_forms
+from .._base.numerics import quadratic_forms
 from ..engine import gam_effects
 from ..engine.gam_result import Gam
 from ..engine.segment import Rows
 from ..engine.smoothed import INTERCEPT
-from ..objectives.evidence import contrast_evidence
-from ..objectives.sandwich import ErrorParts
+from ..inference.evidence import contrast_evidence
+from ..inference.sandwich import ErrorParts
 from ..objectives.smooth import SmoothProblem, SmoothRows
 from .redraw_scores import RedrawScores
 

@@ -8,12 +8,12 @@ from typing import Any, final
 
 import numpy as np
 
-from .._blas import single_threaded
+from .._base.blas import single_threaded
 from ..engine.gam_result import Gam
 from ..engine.smoothed import INTERCEPT
 from ..errors import InputError, unknown
+from ..inference.sandwich import ErrorParts
 from ..models.base import LinearPart
-from ..objectives.sandwich import ErrorParts
 from ..objectives.smooth import SmoothProblem
 from ..terms.base import BuiltTerm
 from .smooth_scores import cross, reference_spread, robust, slopes

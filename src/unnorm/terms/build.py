@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .._blas import single_threaded
-from .._threads import cores, spread
+from .._base.blas import single_threaded
+from .._base.threads import cores, spread
 from ..errors import DataError, TermError, listing, unknown
 from .base import BuiltTerm, Columns, Penalty
 from .basis import Setup, householder, natural, scale_penalties

@@ -1,0 +1,260 @@
+"""Reading tables from files: CSV and TSV (also gzipped) with or without pyarrow, Parquet with it.
+
+A column is integers, else floats, else text. Missing cells are empty, NA or NaN: NaN in a column of numbers (which is
+then float), None in a column of text. The two CSV readers give the same columns; pyarrow's is about five times as fast.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import importlib.util
+import io
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, listing
+
+MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
+LONGEST_HEADER = 100_000  # characters; a cell of more than 131,072 is refused by the csv module
+SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+
+
+def duplicates(names: Iterable[str]) -> list[str]:
+    """The names that come more than once, in order."""
+    seen: set[str] = set()
+    twice: dict[str, None] = {}
+    for name in names:
+        if name in seen:
+            twice[name] = None
+        seen.add(name)
+    return list(twice)
+
+
+def read_table(path: str | Path) -> dict[str, np.ndarray]:
+    """The columns of a .csv, .tsv (also .gz) or .parquet file, by name."""
+    path = Path(path)
+    name = path.name.lower()
+    suffix = next((end for end in SUFFIXES if name.endswith(end)), None)
+    if not path.exists():
+        raise InputError(f"There is no file {str(path)!r}.")
+    if not path.is_file():
+        raise InputError(f"{str(path)!r} is not a file; expected a table ({', '.join(SUFFIXES)}).")
+    if suffix is None:
+        raise InputError(f"{str(path)!r} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
+    if suffix == ".parquet":
+        return _read_parquet(path)
+    return _parse_csv(_read_bytes(path, zipped=suffix.endswith(".gz")), str(path), tab=".tsv" in suffix)
+
+
+def _read_bytes(path: Path, zipped: bool) -> bytes:
+    try:
+        raw = path.read_bytes()
+        return gzip.decompress(raw) if zipped else raw
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{str(path)!r} could not be read: {error}.") from error
+
+
+def _read_parquet(path: Path) -> dict[str, np.ndarray]:
+    if importlib.util.find_spec("pyarrow") is None:
+        raise InputError(f"Reading {path.name!r} needs pyarrow; install it with pip install 'unnorm[parquet]'.")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{str(path)!r} could not be read as Parquet: {str(error).splitlines()[0]}") from error
+    if table.num_rows == 0:
+        raise InputError(f"{str(path)!r} has columns but no rows.")
+    _check_names(table.column_names, str(path))
+    return {name: _from_arrow(table[name]) for name in table.column_names}
+
+
+def _parse_csv(raw: bytes, path: str, tab: bool = False, arrow: bool | None = None) -> dict[str, np.ndarray]:
+    """The columns of a CSV file's bytes; `arrow` chooses the reader (None: pyarrow where it is installed)."""
+    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    if not raw.strip():
+        raise InputError(f"{path!r} is empty; expected a line of column names and a line for each row.")
+    if b"\0" in raw:
+        raise InputError(f"{path!r} is not a text file; expected comma-separated values in UTF-8.")
+    if b"\r" in raw:
+        raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    raw = raw.lstrip(b"\n")
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"{path!r} is not UTF-8 text (line {line}); save it as comma-separated values in UTF-8."
+        ) from error
+    head, _, body = raw.partition(b"\n")
+    header = head.decode("utf-8")
+    mark = "\t" if tab else next((c for c in (",", ";", "\t") if c in header), ",")
+    if len(header) > LONGEST_HEADER:
+        raise InputError(f"The first line of {path!r} has {len(header):,} characters; expected the columns' names.")
+    names = [name.strip() for name in next(csv.reader([header], delimiter=mark))]
+    _check_names(names, path)
+    if not body.strip():
+        raise InputError(f"{path!r} has column names but no rows.")
+    if arrow is None:
+        arrow = importlib.util.find_spec("pyarrow") is not None
+    return (_by_arrow if arrow else _by_numpy)(body, names, mark, path)
+
+
+def _check_names(names: list[str], path: str) -> None:
+    if twice := duplicates(names):
+        raise InputError(f"Column names must be distinct; {listing(twice)} came more than once in {path!r}.")
+    if "" in names:
+        raise InputError(
+            f"Every column needs a name; column {names.index('') + 1} of {len(names)} in {path!r} has none."
+        )
+    if all(is_number(name) for name in names):
+        raise InputError(f"The first line of {path!r} must name the columns; got the numbers {listing(names)}.")
+
+
+def is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _ragged(path: str, line: int, expected: int, got: int) -> InputError:
+    return InputError(f"Line {line} of {path!r} has {got} cells where the column names are {expected}.")
+
+
+# --- pyarrow ---------------------------------------------------------------------------------------------------------
+
+
+def _by_arrow(body: bytes, names: list[str], mark: str, path: str) -> dict[str, np.ndarray]:
+    import pyarrow as pa
+    import pyarrow.csv as arrow_csv
+
+    ragged: list[tuple[int, int]] = []
+
+    def keep(row: Any) -> str:
+        ragged.append((row.number or 0, row.actual_columns))
+        return "error"
+
+    def read(types: dict[str, Any]) -> Any:
+        return arrow_csv.read_csv(
+            io.BytesIO(body),
+            # one thread, so that a ragged row knows its number; parsing is not what takes the time
+            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=mark,
+                newlines_in_values=b'"' in body,
+                ignore_empty_lines=len(names) > 1,
+                invalid_row_handler=keep,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=types, null_values=list(MISSING_CELLS), strings_can_be_null=True
+            ),
+        )
+
+    try:
+        table = read({})
+        # Dates and true/false stay text: a column is numbers or text, whichever reader is installed.
+        other = {
+            f.name: pa.string()
+            for f in table.schema
+            if not (pa.types.is_integer(f.type) or pa.types.is_floating(f.type) or pa.types.is_null(f.type))
+        }
+        if any(not pa.types.is_string(table.schema.field(name).type) for name in other):
+            table = read(other)
+    except pa.ArrowInvalid as error:
+        if ragged:  # the other reader knows the line, blank ones and quoted line ends counted
+            _by_numpy(body, names, mark, path)
+            raise _ragged(path, ragged[0][0] + 1, len(names), ragged[0][1]) from error
+        raise InputError(f"{path!r} could not be read: {str(error).splitlines()[0]}") from error
+    return {name: _from_arrow(table[name]) for name in names}
+
+
+def _from_arrow(column: Any) -> np.ndarray:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_null(kind):
+        return np.full(len(column), np.nan)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        coded = column.combine_chunks().dictionary_encode()
+        levels = coded.dictionary.to_pylist()
+        if not column.null_count:
+            return np.array(levels, dtype=np.str_)[coded.indices.to_numpy()]
+        codes = pc.fill_null(coded.indices, len(levels)).to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
+        return np.array([*levels, None], dtype=object)[codes]
+    if pa.types.is_dictionary(kind):
+        return _from_arrow(column.cast(kind.value_type))
+    if pa.types.is_boolean(kind):
+        return _from_arrow(column.cast(pa.int64()))
+    if pa.types.is_decimal(kind) or (pa.types.is_integer(kind) and column.null_count):
+        column = column.cast(pa.float64(), safe=False)
+    return column.to_numpy()
+
+
+# --- NumPy and the standard library ----------------------------------------------------------------------------------
+
+
+def _by_numpy(body: bytes, names: list[str], mark: str, path: str) -> dict[str, np.ndarray]:
+    width = len(names)
+    text = body.decode("utf-8").removesuffix("\n")
+    if '"' in text:
+        cells = _quoted_cells(text, width, mark, path)
+    else:
+        lines = text.split("\n")
+        if width > 1 and "" in lines:  # blank lines are no rows
+            numbered = [(number, line) for number, line in enumerate(lines) if line]
+            numbers, lines = [number for number, _ in numbered], [line for _, line in numbered]
+        else:
+            numbers = range(len(lines))
+        widths = np.fromiter((line.count(mark) for line in lines), dtype=np.int64, count=len(lines)) + 1
+        if (bad := np.flatnonzero(widths != width)).size:
+            raise _ragged(path, numbers[bad[0]] + 2, width, int(widths[bad[0]]))
+        cells = mark.join(lines).split(mark)
+    return {name: _parse_cells(cells[j::width]) for j, name in enumerate(names)}
+
+
+def _quoted_cells(text: str, width: int, mark: str, path: str) -> list[str]:
+    rows: list[str] = []
+    reader = csv.reader(io.StringIO(text + "\n", newline=""), delimiter=mark)
+    try:
+        for row in reader:
+            if not row and width > 1:
+                continue
+            row = row or [""]
+            if len(row) != width:
+                raise _ragged(path, reader.line_num + 1, width, len(row))
+            rows += row
+    except csv.Error as error:  # a cell longer than the csv module takes: a quotation mark that is never closed
+        raise InputError(f"Line {reader.line_num + 1} of {path!r} could not be read: {error}.") from error
+    return rows
+
+
+def _parse_cells(cells: list[str]) -> np.ndarray:
+    text = np.array(cells, dtype=object)
+    gaps = np.zeros(len(cells), dtype=bool)
+    if not set(MISSING_CELLS).isdisjoint(cells):
+        gaps = np.fromiter((cell in MISSING_CELLS for cell in cells), dtype=bool, count=len(cells))
+    there = text[~gaps]
+    # Python reads '1_000' as a number; a table does not mean it.
+    for kind in () if any("_" in cell for cell in there) else (np.int64, np.float64):
+        try:
+            numbers = there.astype(kind)
+        except (ValueError, OverflowError):
+            continue
+        if not gaps.any():
+            return numbers
+        out = np.full(len(cells), np.nan)
+        out[~gaps] = numbers
+        return out
+    if gaps.any():
+        text[gaps] = None
+        return text
+    return np.array(cells, dtype=np.str_)

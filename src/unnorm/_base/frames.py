@@ -1,0 +1,453 @@
+"""The border to other people's tables: pandas, polars, pyarrow, mappings, arrays and files in; the same kinds out.
+
+A `Table` reads columns on demand. A `Column` is one of five things (integers, floats, times, durations, text) with a
+mask of what is missing; nothing downstream needs to know which library it came from.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from numbers import Integral, Real
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import DataError, listing
+from .files import duplicates, is_number, read_table
+
+__all__ = [
+    "Column",
+    "Missing",
+    "Table",
+    "any_missing",
+    "check_finite",
+    "check_numeric",
+    "duplicates",
+    "incomplete",
+    "read_table",
+    "table",
+    "to_column",
+    "to_native",
+]
+
+Missing = Literal["error", "drop"]
+KINDS = "a pandas, polars or pyarrow table, a mapping of columns, or an array"
+_EPOCH = np.datetime64(0, "us")
+_LONGEST_LABEL = 256  # characters; longer text stays as Python strings, since NumPy pads every label to the longest
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: int64, float64, datetime64[us] or timedelta64[us] values; for text, positions in `levels`."""
+
+    name: str
+    data: np.ndarray  # (n,)
+    missing: np.ndarray | None = None  # (n,) booleans; None when nothing is missing
+    levels: np.ndarray | None = None  # the distinct labels of a text column
+
+    @property
+    def kind(self) -> str:
+        """'integers', 'floats', 'times', 'durations' or 'text'."""
+        if self.levels is not None:
+            return "text"
+        return {"i": "integers", "f": "floats", "M": "times", "m": "durations"}[self.data.dtype.kind]
+
+    @property
+    def numeric(self) -> bool:
+        return self.kind in ("integers", "floats")
+
+    def take(self, rows: np.ndarray | slice) -> np.ndarray:
+        """The values at these rows: numbers as they are, times and durations as float seconds, text as labels."""
+        if self.levels is not None:
+            return self.levels[self.data[rows]]
+        if self.data.dtype.kind == "M":
+            return (self.data[rows] - _EPOCH) / np.timedelta64(1, "s")
+        if self.data.dtype.kind == "m":
+            return self.data[rows] / np.timedelta64(1, "s")
+        return self.data[rows]
+
+    def codes(self) -> tuple[np.ndarray, int]:
+        """Non-negative int64 codes, equal where the values are equal, and a bound on them (any code where missing)."""
+        if self.levels is not None:
+            return self.data, max(len(self.levels), 1)
+        if self.data.dtype.kind == "i" and self.data.size:
+            low, high = int(self.data.min()), int(self.data.max())
+            if high - low < 4 * self.data.size + 1000:  # a dense range needs no sorting
+                return self.data - low, high - low + 1
+        distinct, codes = np.unique(self.data, return_inverse=True)
+        return codes.astype(np.int64), max(distinct.size, 1)
+
+    def whole(self) -> Column:
+        """A float column of whole numbers with gaps as the integers it was: pandas and CSV files turn
+        integers with missing cells into floats."""
+        if self.data.dtype.kind != "f" or self.missing is None:
+            return self
+        there = self.data[~self.missing]
+        if there.size == 0 or not np.all(np.isfinite(there) & (there == np.floor(there)) & (np.abs(there) < 2.0**53)):
+            return self
+        return Column(self.name, np.where(self.missing, 0.0, self.data).astype(np.int64), self.missing)
+
+    def as_times(self) -> Column:
+        """A text column of ISO 8601 dates as times (UTC where a zone is given); any other column as it is."""
+        if self.levels is None or not all("-" in str(label) for label in self.levels[:1]):
+            return self
+        times = []
+        for label in self.levels.tolist():
+            try:
+                time = datetime.fromisoformat(label)
+            except ValueError:
+                return self
+            offset = time.utcoffset()
+            times.append(time.replace(tzinfo=None) - (timedelta(0) if offset is None else offset))
+        return Column(self.name, np.array(times, dtype="datetime64[us]")[self.data], self.missing)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns by name, read on demand; `bare` when the data came as an array without column names."""
+
+    names: tuple[str, ...]
+    n: int
+    read: Callable[[str], Column]
+    backend: Any = None
+    bare: bool = False
+
+    def column(self, ref: Any, role: str) -> Column:
+        """The column that `ref` names, or `ref` itself where it is an array of n values."""
+        if isinstance(ref, str):
+            if ref not in self.names:
+                raise DataError(self._unknown(ref, role))
+            return self.read(ref)
+        column = to_column(role, ref)
+        if column.data.size != self.n:
+            raise DataError(
+                f"{role} must be a column name or an array of {self.n} values, one for each row; "
+                f"got {column.data.size} values."
+            )
+        return column
+
+    def _unknown(self, name: str, role: str) -> str:
+        if self.bare:
+            return f"{role}={name!r} names a column, but the data are a bare array; pass an array of {self.n} values."
+        close = difflib.get_close_matches(name, self.names, n=1)
+        hint = f" Did you mean {close[0]!r}?" if close else ""
+        return (
+            f"There is no column {name!r} (asked for by {role}=); the columns are {listing(self.names, most=40)}.{hint}"
+        )
+
+
+def table(data: Any) -> Table:
+    """Any table or array as a `Table`."""
+    if isinstance(data, Table):
+        return data
+    if isinstance(data, Mapping):
+        return _from_mapping(data)
+    if isinstance(data, np.ndarray) and data.dtype.names is not None:
+        return _from_mapping({name: data[name] for name in data.dtype.names})
+    if isinstance(data, np.ndarray | list | tuple):
+        return _from_array(data)
+    return _from_frame(data)
+
+
+def _from_frame(data: Any) -> Table:
+    import narwhals as nw
+
+    try:
+        native = nw.from_native(data, pass_through=True, allow_series=True)
+    except Exception as error:  # each library has its own errors, e.g. for duplicate column names
+        raise DataError(f"The table could not be read: {_line(error)}") from error
+    if isinstance(native, nw.LazyFrame):
+        native = native.collect()
+    if isinstance(native, nw.Series):
+        name = native.name if isinstance(native.name, str) and native.name else "y"
+        series = native
+        return Table((name,), len(native), lambda name: _from_series(name, series), native.implementation, bare=True)
+    if isinstance(native, nw.DataFrame):
+        frame = native
+        try:
+            names = tuple(frame.columns)
+        except Exception as error:
+            raise DataError(f"The table could not be read: {_line(error)}") from error
+        odd = [name for name in names if not isinstance(name, str)]
+        if odd:
+            raise DataError(
+                f"Column names must be strings; got {listing(odd)}. Rename them, e.g. df.columns = ['x', 'y']."
+            )
+        twice = duplicates(names)
+        if twice:
+            raise DataError(f"Column names must be distinct; {listing(twice)} came more than once.")
+        return Table(names, len(frame), lambda name: _from_series(name, frame[name]), frame.implementation)
+    if hasattr(data, "__array__"):
+        return _from_array(np.asarray(data))
+    raise DataError(f"The data must be {KINDS}; got {type(data).__name__}.")
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _from_mapping(data: Mapping[Any, Any]) -> Table:
+    odd = [name for name in data if not isinstance(name, str)]
+    if odd:
+        raise DataError(f"Column names must be strings; got {listing(odd)}.")
+    if not data:
+        raise DataError("The table has no columns.")
+    lengths = {name: len(v) if hasattr(v, "__len__") else to_column(name, v).data.size for name, v in data.items()}
+    n = next(iter(lengths.values()))
+    if any(length != n for length in lengths.values()):
+        raise DataError(
+            "The columns must have the same length; got " + ", ".join(f"{k!r}: {v}" for k, v in lengths.items()) + "."
+        )
+    return Table(tuple(data), n, lambda name: to_column(name, data[name]))
+
+
+def _from_array(data: Any) -> Table:
+    try:
+        array = np.asarray(data)
+    except ValueError as error:  # ragged nested lists
+        raise DataError(f"The data must be {KINDS} of shape (n,) or (n, d); got a ragged list.") from error
+    if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):
+        raise DataError(
+            f"An array of outcomes must have shape (n,) or (n, d); got {array.shape}. "
+            "Several chains: stack their points into one array and tell the chains apart with group=."
+        )
+    if array.ndim == 1:
+        return Table(("y",), array.size, lambda name: to_column(name, array), bare=True)
+    names = ("y",) if array.shape[1] == 1 else tuple(f"y{j + 1}" for j in range(array.shape[1]))
+    return Table(names, array.shape[0], lambda name: to_column(name, array[:, names.index(name)]), bare=True)
+
+
+def to_column(name: str, values: Any) -> Column:
+    """A column from an array, a list or a series."""
+    if isinstance(values, np.ma.MaskedArray):
+        column = to_column(name, values.data)
+        mask = np.ma.getmaskarray(values)
+        return Column(name, column.data, mask if column.missing is None else mask | column.missing, column.levels)
+    if not isinstance(values, np.ndarray | list | tuple | range | str | Mapping):
+        import narwhals as nw
+
+        native = nw.from_native(values, pass_through=True, series_only=True)
+        if isinstance(native, nw.Series):
+            return _from_series(name, native)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        array = None
+    if array is None or array.ndim != 1:
+        shape = "a ragged list" if array is None else f"shape {array.shape}"
+        raise DataError(f"Column {name!r} must have one value for each row, shape (n,); got {shape}.")
+    if isinstance(values, list | tuple) and array.dtype.kind in "US" and not all(isinstance(v, str) for v in values):
+        array = np.array(values, dtype=object)  # NumPy has turned None or numbers into text
+    kind = array.dtype.kind
+    if kind in "bi":
+        return Column(name, array.astype(np.int64))
+    if kind == "u":
+        return (
+            _text(name, array.tolist())
+            if array.size and array.max() > 2**63 - 1
+            else Column(name, array.astype(np.int64))
+        )
+    if kind == "f":
+        return _floats(name, array)
+    if kind in "Mm":
+        array = array.astype(f"{'datetime' if kind == 'M' else 'timedelta'}64[us]")
+        missing = np.isnat(array)
+        return Column(name, array, missing if missing.any() else None)
+    if kind == "U":
+        return _text(name, array.tolist())
+    if kind in "OT":
+        return _from_objects(name, array.tolist())
+    raise DataError(f"Column {name!r} must hold numbers, dates or text; got {array.dtype}.")
+
+
+def _floats(name: str, array: np.ndarray) -> Column:
+    array = np.asarray(array, dtype=np.float64)
+    missing = np.isnan(array)
+    return Column(name, array, missing if missing.any() else None)
+
+
+def _text(name: str, values: Sequence[Any], missing: np.ndarray | None = None) -> Column:
+    place: dict[Any, int] = {}
+    codes = np.fromiter((place.setdefault(value, len(place)) for value in values), dtype=np.int64, count=len(values))
+    return Column(name, codes, missing, _levels([str(label) for label in place]))
+
+
+def _levels(labels: list[str]) -> np.ndarray:
+    long = max(map(len, labels), default=0) > _LONGEST_LABEL
+    return np.array(labels, dtype=object if long else np.str_)
+
+
+def _is_missing(value: Any) -> bool:
+    # pandas.NA and NaT are told by their type's name: pandas need not be installed
+    return (
+        value is None or (isinstance(value, float) and value != value) or type(value).__name__ in ("NAType", "NaTType")
+    )
+
+
+def _from_objects(name: str, values: Sequence[Any]) -> Column:
+    if set(map(type, values)) == {str}:  # quick, and the usual case
+        return _text(name, values)
+    missing = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
+    gaps = missing if missing.any() else None
+    kinds = {type(value) for value, gone in zip(values, missing.tolist()) if not gone}
+
+    def all_are(*types: type) -> bool:
+        return all(issubclass(kind, types) for kind in kinds)
+
+    def filled(blank: Any) -> list[Any]:
+        return list(values) if gaps is None else [blank if gone else v for v, gone in zip(values, missing.tolist())]
+
+    if all_are(str):
+        return _text(name, filled(""), gaps) if kinds else Column(name, np.full(len(values), np.nan), gaps)
+    if all_are(Integral) and max(abs(int(v)) for v in filled(0)) < 2**63:
+        return Column(name, np.array(filled(0), dtype=np.int64), gaps)
+    if all_are(Real, Decimal):
+        return _floats(name, np.array(filled(np.nan), dtype=np.float64))
+    if all_are(date):
+        times = [np.datetime64("NaT", "us") if gone else _naive(v) for v, gone in zip(values, missing.tolist())]
+        return Column(name, np.array(times, dtype="datetime64[us]"), gaps)
+    if all_are(timedelta):
+        return Column(name, np.array(filled(timedelta(0)), dtype="timedelta64[us]"), gaps)
+    if all_are(str, Real):
+        return _text(name, [str(value) for value in filled("")], gaps)
+    odd = sorted(kind.__name__ for kind in kinds)
+    raise DataError(f"Column {name!r} must hold numbers, dates or text; got {', '.join(odd)}.")
+
+
+def _naive(value: date) -> np.datetime64:
+    if isinstance(value, datetime):
+        offset = value.utcoffset()
+        value = value.replace(tzinfo=None) - (timedelta(0) if offset is None else offset)
+    return np.datetime64(value, "us")
+
+
+def _from_series(name: str, series: Any) -> Column:
+    import narwhals as nw
+
+    dtype = series.dtype
+    if dtype.is_float() or isinstance(dtype, nw.Decimal):
+        return _floats(name, series.cast(nw.Float64).to_numpy())
+    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum) and importlib.util.find_spec("pyarrow") is not None:
+        column = _from_dictionary(name, series.to_arrow())
+        if column is not None:
+            return column
+    if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
+        return _from_objects(name, series.to_list())
+    missing = np.asarray(series.is_null().to_numpy(), dtype=bool) if series.null_count() else None
+
+    def filled(column: Any, blank: Any) -> np.ndarray:
+        return (column if missing is None else column.fill_null(blank)).to_numpy()
+
+    if dtype.is_integer():
+        data = filled(series, 0)
+        if data.dtype.kind == "u" and data.size and data.max() > 2**63 - 1:
+            return _text(name, data.tolist(), missing)
+        return Column(name, np.asarray(data, dtype=np.int64), missing)
+    if isinstance(dtype, nw.Boolean):
+        return Column(name, np.asarray(filled(series, False), dtype=np.int64), missing)
+    if isinstance(dtype, nw.Datetime | nw.Date):
+        stamps = filled(series.dt.timestamp("us"), 0)
+        return Column(name, np.asarray(stamps, dtype=np.int64).view("datetime64[us]"), missing)
+    if isinstance(dtype, nw.Duration):
+        spans = filled(series.dt.total_microseconds(), 0)
+        return Column(name, np.asarray(spans, dtype=np.int64).view("timedelta64[us]"), missing)
+    if missing is not None and missing.all():
+        return Column(name, np.full(missing.size, np.nan), missing)
+    raise DataError(f"Column {name!r} must hold numbers, dates or text; got {dtype}.")
+
+
+def _from_dictionary(name: str, array: Any) -> Column | None:
+    """A text column coded by pyarrow, several times as fast as Python does it; None where the labels are not text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    labels = array.dictionary.to_pylist()
+    if not all(isinstance(label, str) for label in labels):
+        return None
+    missing = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    codes = pc.fill_null(array.indices, 0).to_numpy(zero_copy_only=False)  # pyright: ignore[reportAttributeAccessIssue]
+    return Column(name, codes.astype(np.int64), missing, _levels(labels or [""]))
+
+
+def to_native(columns: Mapping[str, Any], backend: Any = None) -> Any:
+    """A table of the user's own kind: `backend` as in `Observations.backend`; a dict of arrays where it is None."""
+    arrays = {name: np.asarray(values) for name, values in columns.items()}
+    if backend is None:
+        return arrays
+    import narwhals as nw
+
+    plain = {name: array.tolist() if array.dtype.kind in "UO" else array for name, array in arrays.items()}
+    return nw.from_dict(plain, backend=backend).to_native()
+
+
+# --- checks: each names the column, the count, the first row and the remedy ------------------------------------------
+
+
+def check_numeric(columns: Iterable[Column], role: str) -> None:
+    for column in columns:
+        if column.numeric or (column.missing is not None and column.missing.all()):
+            continue
+        if column.levels is None:
+            raise DataError(f"Column {column.name!r} ({role}=) must be numeric; got {column.kind}.")
+        odd = np.array([not is_number(str(label)) for label in column.levels])[column.data]
+        if column.missing is not None:
+            odd &= ~column.missing
+        if not odd.any():
+            raise DataError(f"Column {column.name!r} ({role}=) holds numbers as text; convert it to a numeric type.")
+        first = int(np.argmax(odd))
+        raise DataError(
+            f"Column {column.name!r} ({role}=) must be numeric; {int(odd.sum()):,} of {odd.size:,} values are text, "
+            f"first row {first} ({str(column.levels[column.data[first]])!r}; rows count from 0)."
+        )
+
+
+def check_finite(columns: Iterable[Column]) -> None:
+    for column in columns:
+        if column.data.dtype.kind != "f":
+            continue
+        infinite = np.flatnonzero(np.isinf(column.data))
+        if infinite.size:
+            raise DataError(
+                f"Column {column.name!r} has {infinite.size:,} infinite values, first row {infinite[0]} (rows count "
+                "from 0). Where they stand for missing values, replace them by NaN and pass missing='drop'."
+            )
+
+
+def any_missing(columns: Iterable[Column], n: int) -> np.ndarray:
+    gone = np.zeros(n, dtype=bool)
+    for column in columns:
+        if column.missing is not None:
+            gone |= column.missing
+    return gone
+
+
+def incomplete(
+    columns: Sequence[Column], missing: Missing, row: np.ndarray | None, what: str
+) -> tuple[np.ndarray, str | None]:
+    """Which rows (of `row`, or of all) have a missing value, and the note that says so; an error unless dropped."""
+    parts: list[str] = []
+    gone: np.ndarray | None = None
+    for column in columns:
+        mask = column.missing if column.missing is None or row is None else column.missing[row]
+        if mask is None or not mask.any():
+            continue
+        first = int(np.argmax(mask)) if row is None else int(row[mask].min())
+        parts.append(f"column {column.name!r} has {int(mask.sum()):,} (first row {first})")
+        gone = mask if gone is None else gone | mask
+    if gone is None:
+        n = columns[0].data.size if row is None and columns else 0 if row is None else row.size
+        return np.zeros(n, dtype=bool), None
+    if missing == "error":
+        raise DataError(
+            f"There are missing values: {', '.join(parts)}; rows count from 0. Pass missing='drop' to leave them out."
+        )
+    return gone, f"{int(gone.sum()):,} of {gone.size:,} {what} were dropped for missing values: {', '.join(parts)}."

@@ -1,0 +1,55 @@
+"""Scoped float64, generators from seeds, stable logs and guarded Cholesky factors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+
+Rng = int | np.integer[Any] | np.random.Generator | np.random.SeedSequence | None
+
+
+@contextmanager
+def x64() -> Iterator[None]:
+    """Run JAX in float64 inside the block only; the user's own global setting is left alone."""
+    import jax
+
+    with jax.enable_x64(True):
+        yield
+
+
+def generator(rng: Rng) -> np.random.Generator:
+    """A NumPy generator from an int, a generator (used as it is) or None (fresh entropy)."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if isinstance(rng, bool) or not (rng is None or isinstance(rng, int | np.integer | np.random.SeedSequence)):
+        raise InputError(
+            f"rng must be a non-negative integer seed or a numpy.random.Generator; got {rng!r}. Pass e.g. rng=1."
+        )
+    if isinstance(rng, int | np.integer) and rng < 0:
+        raise InputError(f"rng must be a non-negative integer seed; got {rng}. Pass e.g. rng=1.")
+    return np.random.default_rng(rng)
+
+
+def floats(value: Any, what: str) -> np.ndarray:
+    """`value` as a float64 array, or an error that names `what`."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must be numeric; got {type(value).__name__} ({error}).") from error
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """The array, marked so that a frozen result stays frozen."""
+    array = np.asarray(array)
+    array.flags.writeable = False
+    return array
+
+
+def quadratic_forms(C: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """c V cᵀ for each row c of C, by a product rather than a sum over pairs."""
+    return np.einsum("np,np->n", C @ V, C)

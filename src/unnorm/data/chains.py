@@ -1,0 +1,145 @@
+"""From rows to chains: sort by group and order, and cut where a step is not allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+
+from .._base.frames import Column, Missing, Table, any_missing, check_finite, incomplete
+from ..errors import DataError, InputError, listing
+
+
+@dataclass(frozen=True)
+class Chains:
+    """The usable rows, chain by chain and in order within a chain."""
+
+    row: np.ndarray  # (m,) positions in the table
+    label: np.ndarray  # (m,) non-decreasing: which chain
+    notes: tuple[str, ...]
+
+
+def chains(
+    table: Table,
+    outcome: Sequence[Column],
+    groups: Mapping[str, Column],
+    key: Column | None,
+    max_gap: Any,
+    missing: Missing,
+) -> Chains:
+    """Sort the usable rows by group and order, and cut where a step is not allowed."""
+    needed = [*outcome, *groups.values(), *([] if key is None else [key])]
+    gone, note = incomplete(needed, missing, None, "rows")
+    notes = [note] if note else []
+    code = _group_codes(groups, table.n)
+    if key is None:
+        if max_gap is not None:
+            raise InputError("max_gap needs order=: name the column that holds the times.")
+        # A row without a group belongs to some chain that we cannot name: let it break the one that it stands in.
+        lost = any_missing(groups.values(), table.n)
+        if lost.any():
+            code = code[np.maximum.accumulate(np.where(lost, 0, np.arange(table.n)))]
+        row = _sorted_rows(code, None)
+        kept = ~gone[row]
+        # positions among all rows, dropped ones included, so that a dropped row breaks its chain
+        position = np.flatnonzero(kept)
+        row = row[kept]
+        step_ok = np.diff(position) == 1
+    else:
+        rows = np.flatnonzero(~gone)
+        row = rows[_sorted_rows(code[rows], key.data[rows])]
+        _check_repeats(code, key, row, groups)
+        step = np.diff(key.data[row])
+        step_ok, cut = _allowed(key, step, max_gap)
+        same = np.diff(code[row]) == 0
+        if broken := int(np.sum(same & ~step_ok)):
+            hint = " If it holds times, pass max_gap=." if max_gap is None else ""
+            notes.append(f"Steps of {key.name!r} {cut}: {broken:,}; each breaks a sequence.{hint}")
+        if max_gap is None and key.kind != "integers" and same.any():
+            largest = np.max(step[same])
+            seconds = f"{largest / np.timedelta64(1, 's'):g} s" if step.dtype.kind == "m" else f"{largest:g}"
+            notes.append(
+                f"{key.name!r} holds {key.kind} and max_gap= is not given, so no gap breaks a sequence "
+                f"(the largest is {seconds})."
+            )
+    label = np.zeros(row.size, dtype=np.int64)
+    if row.size:
+        np.cumsum((np.diff(code[row]) != 0) | ~step_ok, out=label[1:])
+    return Chains(row, label, tuple(notes))
+
+
+def _group_codes(groups: Mapping[str, Column], n: int) -> np.ndarray:
+    """(n,) codes of the groups, numbered as they first appear."""
+    code, count = np.zeros(n, dtype=np.int64), 1
+    for column in groups.values():
+        part, size = column.codes()
+        code, count = code * size + part, count * size
+        if count > 4 * n + 1000:
+            _, code = np.unique(code, return_inverse=True)
+            count = int(code.max()) + 1 if n else 1
+    first = np.full(count, n)
+    first[code[::-1]] = np.arange(n)[::-1]
+    rank = np.empty(count, dtype=np.int64)
+    rank[np.argsort(first, kind="stable")] = np.arange(count)
+    return rank[code]
+
+
+def _sorted_rows(code: np.ndarray, key: np.ndarray | None) -> np.ndarray:
+    """Positions sorted by code, then key, then as they come; at no cost where they are in order already."""
+    same = np.diff(code)
+    if np.all(same >= 0) and (key is None or np.all((same > 0) | (key[1:] >= key[:-1]))):
+        return np.arange(code.size)
+    return np.argsort(code, kind="stable") if key is None else np.lexsort((key, code))
+
+
+def _check_repeats(code: np.ndarray, key: Column, row: np.ndarray, groups: Mapping[str, Column]) -> None:
+    values = key.data[row]
+    twice = np.flatnonzero((values[1:] == values[:-1]) & (np.diff(code[row]) == 0))
+    if twice.size:
+        first = row[twice + 1].min()
+        where = f" within {listing(groups)}" if groups else ""
+        raise DataError(
+            f"Column {key.name!r} must not repeat a value{where}: {twice.size:,} rows do, first row {first} "
+            f"({key.name} = {key.data[first]}; rows count from 0). Remove them, or name in group= the columns that "
+            "tell the sequences apart."
+        )
+
+
+def _allowed(key: Column, step: np.ndarray, max_gap: Any) -> tuple[np.ndarray, str]:
+    """Which steps keep a chain together, and the words for those that do not."""
+    if max_gap is None:
+        if key.kind == "integers":
+            return step == 1, "other than 1"
+        return np.ones(step.size, dtype=bool), ""
+    gap = max_gap
+    if key.kind in ("times", "durations"):
+        if isinstance(max_gap, timedelta):
+            gap = np.timedelta64(max_gap)
+        elif isinstance(max_gap, int | float | np.number) and not isinstance(max_gap, bool | np.timedelta64):
+            gap = np.timedelta64(round(float(max_gap) * 1e6), "us")
+        valid = isinstance(gap, np.timedelta64) and gap > np.timedelta64(0)
+        expected = "a number of seconds or a datetime.timedelta"
+    else:
+        valid = (
+            isinstance(max_gap, int | float | np.integer | np.floating)
+            and not isinstance(max_gap, bool)
+            and max_gap > 0
+        )
+        expected = f"a positive number, in the units of {key.name!r}"
+    if not valid:
+        raise InputError(f"max_gap must be {expected}; got {max_gap!r}.")
+    return step <= gap, f"above {max_gap}"
+
+
+def order_key(table: Table, order: Any) -> Column:
+    column = table.column(order, "order").whole().as_times()
+    if column.levels is not None:
+        raise DataError(
+            f"Column {column.name!r} (order=) must hold integers, floats or dates; got text, "
+            f"first {str(column.levels[0])!r}."
+        )
+    check_finite([column])
+    return column

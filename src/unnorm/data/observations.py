@@ -1,0 +1,383 @@
+"""Frames and arrays → `Observations`: IID points, transitions of a chain, or outcomes with covariates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from .._base import frames
+from .._base.frames import Column, Missing, Table, check_finite, check_numeric, incomplete
+from ..errors import DataError, InputError, listing, unknown
+from .chains import chains, order_key
+
+Kind = Literal["iid", "transitions", "conditional"]
+
+
+@dataclass(frozen=True)
+class Observations:
+    """n outcomes y_t, each with its context x_t, group, weight and the input row that it came from.
+
+    For transitions the context's columns are the outcome's names with `_prev` (and `_prev2`, … with more lags), then
+    `extra`. Outcomes and earlier points are float64; other context and group columns are float64, int64 or text (dates
+    are float seconds since 1970, durations float seconds, true and false 1 and 0).
+    """
+
+    kind: Kind
+    outcome: np.ndarray  # (n, d) float64
+    outcome_names: tuple[str, ...]
+    context: Mapping[str, np.ndarray] = field(default_factory=dict)  # name → (n,); empty for IID data
+    lags: int = 0  # transitions only
+    extra: tuple[str, ...] = ()  # transitions only: the context columns that are not earlier points
+    group: Mapping[str, np.ndarray] = field(default_factory=dict)  # grouping columns, name → (n,)
+    sequence: np.ndarray | None = None  # (n,) int: which unbroken sequence; transitions only
+    weight: np.ndarray | None = None  # (n,) or None for all one
+    offset: np.ndarray | None = None  # (n,) known part of f; None for zero
+    row: np.ndarray | None = None  # (n,) position in the input table of y_t
+    notes: tuple[str, ...] = ()  # sentences: what was dropped or skipped, how many, why
+    backend: Any = None  # narwhals implementation of the input table, for output tables of the same kind
+
+    @property
+    def n(self) -> int:
+        return self.outcome.shape[0]
+
+    @property
+    def dim(self) -> int:
+        return self.outcome.shape[1]
+
+    @property
+    def has_context(self) -> bool:
+        return self.kind != "iid"
+
+    @property
+    def weights(self) -> np.ndarray:
+        """(n,) weights, ones where none were given."""
+        return np.ones(self.n) if self.weight is None else self.weight
+
+    @property
+    def offsets(self) -> np.ndarray:
+        """(n,) offsets, zeros where none were given."""
+        return np.zeros(self.n) if self.offset is None else self.offset
+
+    @property
+    def shared_offset(self) -> float:
+        """The offset of IID data, which must be one number: points elsewhere in Ω belong to no observation."""
+        if self.offset is not None and np.ptp(self.offset) > 0.0:
+            raise InputError(
+                "An offset that differs between IID observations is unknown elsewhere in Ω. Write it into the model as "
+                "a function of y, or make the observations with un.conditional(…)."
+            )
+        return 0.0 if self.offset is None else float(self.offset[0])
+
+    def previous(self, lag: int = 1) -> np.ndarray:
+        """(n, d) points `lag` steps before y_t."""
+        suffix = "_prev" if lag == 1 else f"_prev{lag}"
+        return np.column_stack([self.context[name + suffix] for name in self.outcome_names])
+
+    def take(self, index: np.ndarray) -> Observations:
+        """The observations at `index` (booleans or positions), with everything that belongs to them."""
+
+        def pick(array: np.ndarray | None) -> np.ndarray | None:
+            return None if array is None else array[index]
+
+        return replace(
+            self,
+            outcome=self.outcome[index],
+            context={name: column[index] for name, column in self.context.items()},
+            group={name: column[index] for name, column in self.group.items()},
+            sequence=pick(self.sequence),
+            weight=pick(self.weight),
+            offset=pick(self.offset),
+            row=pick(self.row),
+        )
+
+    def describe(self) -> str:
+        """A few lines for people: what was observed, how many, in what context, and what was left out.
+
+        >>> print(iid([0.1, 0.4, 0.3]).describe())
+        3 independent outcomes y
+        """
+        what = self.outcome_names[0] if self.dim == 1 else f"({', '.join(self.outcome_names)})"
+        noun = {"iid": "independent outcomes", "transitions": "transitions of", "conditional": "outcomes"}[self.kind]
+        first = f"{self.n:,} {noun} {what}"
+        if self.sequence is not None:
+            first += f" in {np.unique(self.sequence).size:,} sequences, lags: {self.lags}"
+        lines = [first]
+        if self.context:
+            lines.append(f"context: {', '.join(self.context)}")
+        if self.group:
+            sizes = (f"{name} ({np.unique(column).size:,})" for name, column in self.group.items())
+            lines.append(f"groups: {', '.join(sizes)}")
+        for name, column in (("weights", self.weight), ("offsets", self.offset)):
+            if column is not None:
+                lines.append(f"{name}: from {column.min():.6g} to {column.max():.6g}")
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+def iid(
+    data: Any,
+    y: str | Sequence[str] | None = None,
+    *,
+    weight: Any = None,
+    offset: Any = None,
+    group: Any = None,
+    missing: Missing = "error",
+) -> Observations:
+    """Independent outcomes y_1 … y_n.
+
+    `data` is a pandas, polars or pyarrow table, a mapping of columns, or an array of shape (n,) or (n, d); `y` names
+    the outcome's column or columns (an array's are `y`, or `y1, y2, …`). `weight`, `offset` and `group` are column
+    names, or arrays of n values (`group` also a tuple of names). `missing="drop"` leaves out incomplete rows and notes
+    how many.
+
+    >>> iid({"x": [0.1, 0.4], "y": [0.2, 0.9]}, y=("x", "y")).outcome.shape
+    (2, 2)
+    """
+    table = _table(data, missing)
+    outcome = _outcome(table, y)
+    return _rows("iid", table, outcome, {}, weight, offset, group, missing)
+
+
+def conditional(
+    data: Any,
+    y: str | Sequence[str] | None = None,
+    x: Any = None,
+    *,
+    weight: Any = None,
+    offset: Any = None,
+    group: Any = None,
+    missing: Missing = "error",
+) -> Observations:
+    """Outcomes y_t, each with its covariates x_t.
+
+    As `iid`; `x` names the columns of the context. With outcomes given as an array, `x` is a mapping of arrays, or an
+    array of shape (n,) or (n, k), called `x` or `x1, x2, …`.
+
+    >>> conditional({"height": [1.6, 1.8], "age": [20, 30]}, y="height", x="age").context["age"]
+    array([20, 30])
+    """
+    table = _table(data, missing)
+    outcome = _outcome(table, y)
+    context = _covariates(table, x)
+    if taken := [name for name in context if name in {column.name for column in outcome}]:
+        raise DataError(f"A column cannot be outcome and context at once; {listing(taken)} is in y= and in x=.")
+    return _rows("conditional", table, outcome, context, weight, offset, group, missing)
+
+
+def transitions(
+    data: Any,
+    y: str | Sequence[str] | None = None,
+    *,
+    order: Any = None,
+    group: Any = None,
+    extra: str | Sequence[str] | Mapping[str, Any] | None = None,
+    lags: int = 1,
+    max_gap: Any = None,
+    missing: Missing = "error",
+    weight: Any = None,
+    offset: Any = None,
+) -> Observations:
+    """The transitions y_{t−1} → y_t of one or more chains: outcome y_t, context y_{t−1} (and y_{t−2}, … with `lags`).
+
+    `order` is the column that sorts each chain (default: as the rows come); `group`, one or more columns, tells chains
+    apart, and no transition crosses from one to another. With an integer `order` a step other than 1 breaks the chain;
+    with times or floats a step above `max_gap` does (a number, seconds for dates, or a timedelta; given with an integer
+    `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row; `weight` and
+    `offset` too are those of y_t's row. A chain of fewer than `lags + 1` points gives nothing; `notes` counts them.
+
+    `missing="drop"` leaves out rows without outcome, order or group, which breaks the chain there (with times,
+    `max_gap` decides), and transitions without extra, weight or offset.
+
+    The transitions come chain by chain, in the order in which the chains first appear.
+
+    >>> obs = transitions({"s": ["a", "a", "a", "b", "b"], "t": [1, 2, 4, 1, 2], "z": [0.0, 0.1, 0.2, 0.3, 0.4]},
+    ...                   y="z", order="t", group="s")
+    >>> obs.context["z_prev"], obs.outcome[:, 0], obs.row
+    (array([0. , 0.3]), array([0.1, 0.4]), array([1, 4]))
+    """
+    if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or lags < 1:
+        raise InputError(f"lags must be a whole number of at least 1; got {lags!r}.")
+    table = _table(data, missing)
+    outcome = _outcome(table, y)
+    names = tuple(column.name for column in outcome)
+    groups = _groups(table, group)
+    if isinstance(extra, Mapping):
+        extras = {name: replace(table.column(values, "extra"), name=name) for name, values in extra.items()}
+    else:
+        extras = {name: table.column(name, "extra") for name in _names(extra, "extra")}
+    check_finite(extras.values())
+    suffixes = ["_prev" if lag == 1 else f"_prev{lag}" for lag in range(1, lags + 1)]
+    earlier = [name + suffix for suffix in suffixes for name in names]
+    if taken := [name for name in extras if name in (*names, *earlier)]:
+        raise DataError(f"extra={listing(taken)} clashes with the outcome and its earlier values; rename the column.")
+    key = None if order is None else order_key(table, order)
+    linked = chains(table, outcome, groups, key, max_gap, missing)
+
+    start = np.flatnonzero(np.diff(linked.label, prepend=-1))  # first place of each chain
+    length = np.diff(start, append=linked.row.size)
+    place = np.arange(linked.row.size) - np.repeat(start, length)  # place within the chain
+    at = np.flatnonzero(place >= lags)
+    notes = list(linked.notes)
+    if short := int(np.sum(length <= lags)):
+        notes.append(
+            f"{short:,} of {length.size:,} sequences are shorter than {lags + 1} points and give no transition."
+        )
+    attached = [*extras.values(), *_attached(table, weight, offset)]
+    gone, note = incomplete(attached, missing, linked.row[at], "transitions")
+    if note:
+        notes.append(note)
+        at = at[~gone]
+    if at.size == 0:
+        raise DataError(" ".join(["There are no transitions: no sequence is long enough.", *notes]))
+    row = linked.row[at]
+    points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
+    context: dict[str, np.ndarray] = {}
+    for lag, suffix in enumerate(suffixes, start=1):
+        before = points[linked.row[at - lag]]
+        context |= {name + suffix: before[:, j] for j, name in enumerate(names)}
+    context |= {name: column.take(row) for name, column in extras.items()}
+    _, sequence = np.unique(linked.label[at], return_inverse=True)
+    return Observations(
+        "transitions",
+        points[row],
+        names,
+        context,
+        lags=int(lags),
+        extra=tuple(extras),
+        group={name: column.take(row) for name, column in groups.items()},
+        sequence=sequence,
+        weight=_weight(table, weight, row),
+        offset=_offset(table, offset, row),
+        row=row,
+        notes=tuple(notes),
+        backend=table.backend,
+    )
+
+
+# --- rows and columns ------------------------------------------------------------------------------------------------
+
+
+def _rows(
+    kind: Kind,
+    table: Table,
+    outcome: Sequence[Column],
+    context: Mapping[str, Column],
+    weight: Any,
+    offset: Any,
+    group: Any,
+    missing: Missing,
+) -> Observations:
+    """One observation for each complete row."""
+    groups = _groups(table, group)
+    needed = [*outcome, *context.values(), *groups.values(), *_attached(table, weight, offset)]
+    gone, note = incomplete(needed, missing, None, "rows")
+    row = np.flatnonzero(~gone)
+    if row.size == 0:
+        raise DataError(f"Nothing is left: {note}")
+    points = np.column_stack([column.data[row] for column in outcome]).astype(np.float64, copy=False)
+    return Observations(
+        kind,
+        points,
+        tuple(column.name for column in outcome),
+        {name: column.take(row) for name, column in context.items()},
+        group={name: column.take(row) for name, column in groups.items()},
+        weight=_weight(table, weight, row),
+        offset=_offset(table, offset, row),
+        row=row,
+        notes=(note,) if note else (),
+        backend=table.backend,
+    )
+
+
+def _table(data: Any, missing: Missing) -> Table:
+    if missing not in ("error", "drop"):
+        raise InputError(unknown("missing", missing, ("error", "drop")))
+    table = frames.table(data)
+    if table.n == 0:
+        raise DataError("The data have no rows.")
+    return table
+
+
+def _names(names: str | Sequence[str] | None, role: str) -> tuple[str, ...]:
+    given = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if odd := [name for name in given if not isinstance(name, str)]:
+        raise DataError(f"{role} must be a column name or a tuple of column names; got {listing(odd)}.")
+    if twice := frames.duplicates(given):
+        raise DataError(f"{role} names {listing(twice)} more than once.")
+    return given
+
+
+def _outcome(table: Table, y: str | Sequence[str] | None) -> list[Column]:
+    """The outcome's columns, numeric and finite; the names of a bare array are `y`'s where given."""
+    names = _names(y, "y")
+    if not names and not table.bare:
+        raise DataError(
+            f"y must name the outcome's column or columns; the columns are {listing(table.names, most=40)}."
+        )
+    if table.bare and names and len(names) != len(table.names):
+        raise DataError(f"The array has {len(table.names)} columns, but y= names {len(names)}: {listing(names)}.")
+    if table.bare:
+        columns = [replace(table.read(name), name=new) for name, new in zip(table.names, names or table.names)]
+    else:
+        columns = [table.column(name, "y") for name in names]
+    check_numeric(columns, "y")
+    check_finite(columns)
+    return columns
+
+
+def _covariates(table: Table, x: Any) -> dict[str, Column]:
+    if x is None:
+        raise DataError("x must name the covariates' columns, or give their values where the outcomes are an array.")
+    if isinstance(x, Mapping):
+        columns = {name: replace(table.column(values, "x"), name=name) for name, values in x.items()}
+    elif isinstance(x, str) or (isinstance(x, list | tuple) and x and all(isinstance(name, str) for name in x)):
+        columns = {name: table.column(name, "x") for name in _names(x, "x")}
+    else:
+        other = frames.table(x)
+        if other.n != table.n:
+            raise DataError(f"x must have {table.n} rows, as the outcomes have; got {other.n}.")
+        columns = {name: replace(other.read(name), name=name) for name in other.names}
+        if other.bare:
+            columns = {"x" + name[1:]: replace(column, name="x" + name[1:]) for name, column in columns.items()}
+    check_finite(columns.values())
+    return columns
+
+
+def _groups(table: Table, group: Any) -> dict[str, Column]:
+    if group is None:
+        return {}
+    if isinstance(group, Mapping):
+        return {name: replace(table.column(values, "group"), name=name).whole() for name, values in group.items()}
+    if isinstance(group, str) or (isinstance(group, list | tuple) and all(isinstance(name, str) for name in group)):
+        return {name: table.column(name, "group").whole() for name in _names(group, "group")}
+    return {"group": table.column(group, "group").whole()}
+
+
+def _attached(table: Table, weight: Any, offset: Any) -> list[Column]:
+    """The weight and offset columns, numeric and finite, weights not negative."""
+    columns = [table.column(ref, role) for ref, role in ((weight, "weight"), (offset, "offset")) if ref is not None]
+    check_numeric(columns, "weight=, offset")
+    check_finite(columns)
+    if weight is not None:
+        negative = np.flatnonzero(columns[0].data < 0)
+        if negative.size:
+            raise DataError(
+                f"Column {columns[0].name!r} holds weights and must not be negative: {negative.size:,} are, first row "
+                f"{negative[0]} (rows count from 0)."
+            )
+    return columns
+
+
+def _weight(table: Table, ref: Any, row: np.ndarray) -> np.ndarray | None:
+    if ref is None:
+        return None
+    values = table.column(ref, "weight").data[row].astype(np.float64)
+    if not values.any():
+        raise DataError("Every weight is zero; at least one must be positive.")
+    return values
+
+
+def _offset(table: Table, ref: Any, row: np.ndarray) -> np.ndarray | None:
+    return None if ref is None else table.column(ref, "offset").data[row].astype(np.float64)

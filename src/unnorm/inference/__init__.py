@@ -1,0 +1,1 @@
+"""From scores to errors: the sandwich and its parts, criteria, tests, advice."""

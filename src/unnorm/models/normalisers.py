@@ -1,0 +1,174 @@
+"""ν, (ν_t), χ: the log normalising constant as one more thing to estimate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..errors import CombinationError, InputError
+from ..terms import Terms, parse
+from ..terms.specs import Term
+
+CONSTANT_WITH_CONTEXT = (
+    "normaliser=Constant() gives one constant to all contexts, and f_θ(·|x) normalises to a different one in each: "
+    "estimates do not converge to the truth (Section 4.1 of the paper). "
+    "Use un.Smooth(...) or un.PerContext(); keep Constant() only to compare."
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which ν each observation uses: ν_t = ν[of[t]], with `size` free values; all equal `fixed` where that is given."""
+
+    of: np.ndarray
+    size: int
+    fixed: float | None = None
+
+    def check(self, obs: Observations) -> None:
+        """Refuse free constants ν_t for data without a context."""
+        if not obs.has_context and self.size > 1:
+            raise CombinationError(
+                "PerContext() needs a context: IID data have one normalising constant. Use un.Constant()."
+            )
+
+
+class Normaliser(ABC):
+    """How the log normalising constants −log ∫ exp f_θ(y|x_t) dy are represented."""
+
+    @property
+    def terms(self) -> Terms | None:
+        """The terms of a smooth χ(x); None for constants."""
+        return None
+
+    @property
+    def knots(self) -> Mapping[str, Any]:
+        """Covariate → knots, for smooth ones."""
+        return {}
+
+    @property
+    def low_discrepancy(self) -> bool:
+        """Whether evenly spread reference points are the default with it."""
+        return True
+
+    @property
+    def known(self) -> bool:
+        """Whether the constants are given and not estimated, so that f must have its level by itself."""
+        return False
+
+    @abstractmethod
+    def layout(self, obs: Observations) -> Layout:
+        """Which constant belongs to which observation."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]: ...
+
+    def warning(self, obs: Observations) -> str | None:
+        """A sentence for the user where this choice is known to mislead."""
+        return None
+
+
+@final
+@dataclass(frozen=True)
+class Constant(Normaliser):
+    """One ν for all observations: right for IID data (Theorem 1)."""
+
+    def layout(self, obs: Observations) -> Layout:
+        return Layout(np.zeros(obs.n, dtype=np.intp), 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"normaliser": "Constant"}
+
+    def warning(self, obs: Observations) -> str | None:
+        return CONSTANT_WITH_CONTEXT if obs.has_context else None
+
+
+@final
+@dataclass(frozen=True)
+class PerContext(Normaliser):
+    """One ν_t for each observation (Theorem 2)."""
+
+    @property
+    def low_discrepancy(self) -> bool:
+        return False
+
+    def layout(self, obs: Observations) -> Layout:
+        return Layout(np.arange(obs.n), obs.n)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"normaliser": "PerContext"}
+
+
+@final
+@dataclass(frozen=True)
+class Fixed(Normaliser):
+    """ν known beforehand, e.g. Fixed(0.0) for a model that is normalised already."""
+
+    value: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.value):
+            raise InputError(f"Fixed(value) needs a finite number; got {self.value!r}.")
+
+    @property
+    def known(self) -> bool:
+        return True
+
+    def layout(self, obs: Observations) -> Layout:
+        return Layout(np.zeros(obs.n, dtype=np.intp), 0, float(self.value))
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"normaliser": "Fixed", "value": float(self.value)}
+
+
+@final
+class Smooth(Normaliser):
+    """χ(x): the constants as a smooth function of the context (Corollary 3), estimated with θ.
+
+    Args:
+        terms: "s(x_prev, y_prev, k=40)", or terms; they may name context columns only.
+        knots: covariate → knots.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.Smooth("s(y_prev, k=10)")
+        Smooth('s(y_prev, k=10)')
+    """
+
+    def __init__(self, terms: str | Term | Terms, *, knots: Mapping[str, Any] | None = None) -> None:
+        parsed = parse(terms)
+        if parsed.response is not None or not parsed.terms:
+            raise InputError(f"Smooth takes terms of the context, e.g. un.Smooth('s(y_prev, k=10)'); got {terms!r}.")
+        self._terms = parsed
+        self._knots = dict(knots or {})
+
+    def __repr__(self) -> str:
+        return f"Smooth({str(self._terms)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Smooth) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(str(self._terms))
+
+    @property
+    def terms(self) -> Terms:
+        return self._terms
+
+    @property
+    def knots(self) -> Mapping[str, Any]:
+        return self._knots
+
+    def layout(self, obs: Observations) -> Layout:
+        raise CombinationError(
+            "Smooth() is estimated with reference points or quadrature rows: use it with un.Logistic, un.Importance or "
+            "un.Poisson. In un.Exact, un.Ranking and un.ConditionalNCE the constants are integrated out or cancel."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        knots = {name: np.asarray(values).tolist() for name, values in self._knots.items()}
+        return {"normaliser": "Smooth", "terms": str(self._terms), "knots": knots}

@@ -1,0 +1,129 @@
+"""p(y|x) ∝ exp f̂(y|x) as a fit knows it: f̂ on any rows, and log Z by quadrature.
+
+Every number that needs the normalised density (log_density, held-out bits, the check of χ̂, the report) takes log Z from
+here. Smooth terms of a chain are functions of the step, with a kink at y = x: their rule is centred at the previous
+point (domains/_centred.py). Parametric models are smooth in y and take the domain's own rule.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..domains.base import Domain, Quadrature
+from ..models.base import Model, Unnormalised
+from .smooths import SmoothPart
+
+ROWS_AT_ONCE = 400_000  # rows of f̂ held at once
+CONTEXTS_AT_ONCE = 250  # of a centred rule, about as many rows
+
+
+class Density(ABC):
+    """An estimated or given unnormalised log density."""
+
+    domain: Domain
+
+    @abstractmethod
+    def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """f̂(y_i | context of observation at[i]), (N,)."""
+
+    @abstractmethod
+    def contexts(self, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
+        """Representatives of the distinct contexts (U,), and which of them each observation has (n,)."""
+
+    def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
+        """(n,) log ∫ exp f̂(y|x_t) dy by quadrature or enumeration, once for each distinct context.
+
+        Args:
+            obs: whose contexts x_t.
+            order: of the rule; default the domain's own.
+        """
+        return self._by(self.domain.quadrature(order), obs)
+
+    def _by(self, rule: Quadrature, obs: Observations) -> np.ndarray:
+        """The same nodes for all contexts."""
+        first, of = self.contexts(obs)
+        nodes, log_w = rule.points, np.log(rule.weights)
+        out = np.empty(len(first))
+        for begin, end in _blocks(len(first), max(1, ROWS_AT_ONCE // len(nodes))):
+            at = np.repeat(first[begin:end], len(nodes))
+            f = self.log_f(obs, np.tile(nodes, (end - begin, 1)), at).reshape(end - begin, -1) + log_w
+            top = f.max(axis=1, keepdims=True)
+            out[begin:end] = (top + np.log(np.exp(f - top).sum(axis=1, keepdims=True)))[:, 0]
+        return out[of]
+
+
+def _blocks(total: int, length: int) -> Iterator[tuple[int, int]]:
+    for begin in range(0, total, length):
+        yield begin, min(begin + length, total)
+
+
+@final
+@dataclass(frozen=True)
+class ParametricDensity(Density):
+    """f_θ̂ of a parametric model."""
+
+    model: Model
+    theta: np.ndarray
+
+    @property
+    def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.model.domain
+
+    def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return self.model.log_f(self.theta, y, self.model.arguments(obs, at))
+
+    def contexts(self, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
+        of = self.model.contexts(obs).of
+        return np.unique(of, return_index=True)[1], of
+
+
+@final
+@dataclass(frozen=True)
+class SmoothDensity(Density):
+    """f̂ as a sum of fitted terms."""
+
+    model: Unnormalised
+    part: SmoothPart
+
+    @property
+    def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.model.domain
+
+    def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
+        columns = self.model.linear_part(obs, y, at, None).columns
+        return self.part.f(columns)
+
+    def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
+        if obs.kind != "transitions":
+            return super().log_z(obs, order)
+        x, out = obs.previous(), np.empty(obs.n)
+        for begin, end in _blocks(obs.n, CONTEXTS_AT_ONCE):
+            rules = self.domain.centred(x[begin:end], order)
+            if rules is None:
+                return super().log_z(obs, order)
+            points, weights, of = rules
+            f = self.log_f(obs, points, begin + of)
+            starts = np.searchsorted(of, np.arange(end - begin))
+            top = np.maximum.reduceat(f, starts)
+            out[begin:end] = top + np.log(np.add.reduceat(weights * np.exp(f - top[of]), starts))
+        return out
+
+    def contexts(self, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
+        if not obs.has_context:
+            return np.zeros(1, dtype=np.intp), np.zeros(obs.n, dtype=np.intp)
+        every = np.arange(obs.n)
+        return every, every
+
+
+def density_of(model: Unnormalised, estimate: np.ndarray, part: SmoothPart | None) -> Density:
+    """The density of a fit: parametric where f is, else the fitted terms."""
+    if isinstance(model, Model):
+        return ParametricDensity(model, estimate)
+    assert part is not None
+    return SmoothDensity(model, part)

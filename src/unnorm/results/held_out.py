@@ -1,0 +1,137 @@
+"""New data under a fit: their log-likelihood, and what the fit saves in bits for each observation."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from .._base.numerics import Rng, generator, read_only
+from ..data.observations import Observations
+from .density import ROWS_AT_ONCE, Density
+from .draws import Proposal
+from ..errors import InputError, OutsideError, UnnormWarning
+from ..references import Uniform
+
+CHECKED = 20  # contexts whose integrals are compared with a finer rule
+LEAST, WANTED, ENOUGH, MOST = 200, 4000, 2e5, 2e7  # points where there is no rule: each context (2), all contexts (2)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Σ_t w_t log p̂(y_t|x_t) over new observations.
+
+    `bits` is the mean of log₂ p̂(y_t|x_t)/q(y_t|x_t): how much shorter the fit's code is than the reference's.
+    """
+
+    loglik: float
+    n: int
+    bits: float  # for each observation, against the reference
+    bits_uniform: float  # against the uniform law on Ω
+    reference: str  # what `bits` is against
+    quadrature_error: float  # of log Z: against a finer rule at a few contexts; its standard error where sampled
+    log_density: np.ndarray = field(repr=False)  # (n,) log p̂(y_t|x_t)
+
+    def __str__(self) -> str:
+        return (
+            f"log-likelihood {self.loglik:.6g} over {self.n:,} observations; {self.bits:.4g} bits each against "
+            f"{self.reference}"
+            + (f", {self.bits_uniform:.4g} against the uniform law" if self.reference != UNIFORM else "")
+        )
+
+
+UNIFORM = "the uniform law"
+
+
+def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int | None, rng: Rng = 0) -> HeldOut:
+    """The fit's density at new observations, normalised."""
+    if not isinstance(obs, Observations):
+        raise InputError(
+            f"held_out takes observations (un.iid, un.transitions or un.conditional); got {type(obs).__name__}."
+        )
+    domain = density.domain
+    inside = domain.contains(obs.outcome)
+    if not inside.all():
+        first = int(np.argmin(inside))
+        raise OutsideError(
+            f"{int((~inside).sum()):,} of {obs.n:,} observations lie outside {domain!r}, where the fitted density is "
+            f"zero; the first is row {first}, y = {obs.outcome[first].tolist()}. Leave them out: obs.take(inside)."
+        )
+    known = constants(density, obs, order, proposal, rng)
+    log_p = density.log_f(obs, obs.outcome, np.arange(obs.n)) - known.log_z
+    w = obs.weights
+    uniform = float(w @ (log_p + domain.log_volume)) / (w.sum() * np.log(2))
+    bits, name = uniform, UNIFORM
+    if proposal is not None:
+        q = proposal(obs)
+        if q.given != "outcome":  # a kernel around the outcome is no prediction of it
+            log_q = q.log_density(obs.outcome, obs, np.arange(obs.n))
+            bits, name = float(w @ (log_p - log_q)) / (w.sum() * np.log(2)), q.describe()
+            name = UNIFORM if name.lower().startswith("uniform") else name
+    return HeldOut(float(w @ log_p), obs.n, bits, uniform, name, known.error, read_only(log_p))
+
+
+@final
+@dataclass(frozen=True)
+class Constants:
+    """log Z_t for each observation."""
+
+    log_z: np.ndarray  # (n,)
+    error: float  # of log Z, the largest: against a finer rule at a few contexts, or the standard error of a sample
+
+
+def constants(
+    density: Density, obs: Observations, order: int | None, proposal: Proposal | None = None, rng: Rng = 0
+) -> Constants:
+    """By quadrature or enumeration; by importance sampling, with a warning, where Ω has neither."""
+    try:
+        density.domain.quadrature(order)
+    except InputError:
+        if order is not None:
+            raise
+        return _sampled(density, obs, proposal, generator(rng))
+    log_z = density.log_z(obs, order)
+    some = np.unique(np.linspace(0, obs.n - 1, min(CHECKED, obs.n)).astype(int))
+    return Constants(log_z, _rule_error(density, obs.take(some), log_z[some], order))
+
+
+def _rule_error(density: Density, obs: Observations, log_z: np.ndarray, order: int | None) -> float:
+    """max |log Z − log Z by a rule half as fine again| over the observations; 0 where Ω is enumerated."""
+    if density.domain.quadrature(order).exact:
+        return 0.0
+    size = order or density.domain.default_order or 1
+    try:
+        finer = density.log_z(obs, size + size // 2 + 1)
+    except InputError:  # the domain refuses so many nodes
+        return float("nan")
+    return float(np.max(np.abs(finer - log_z)))
+
+
+def _sampled(density: Density, obs: Observations, proposal: Proposal | None, rng: np.random.Generator) -> Constants:
+    """log Ẑ = log mean exp(f̂ − log q) over fresh points of q for each distinct context; se(log Ẑ) = sd(Ẑ)/Ẑ."""
+    q = None if proposal is None else proposal(obs)
+    if q is None or q.given == "outcome":  # a kernel around the outcome is no law of it
+        q = Uniform().bind(density.domain, obs)
+    first, of = density.contexts(obs)
+    m = int(np.clip(MOST / len(first), LEAST, max(WANTED, ENOUGH / len(first))))
+    log_z, error = np.empty(len(first)), np.empty(len(first))
+    length = max(1, ROWS_AT_ONCE // m)
+    for begin in range(0, len(first), length):
+        here = first[begin : begin + length]
+        at = np.repeat(here, m)
+        y = q.sample(obs, at, rng)
+        log_w = (density.log_f(obs, y, at) - q.log_density(y, obs, at)).reshape(-1, m)
+        top = log_w.max(axis=1, keepdims=True)
+        w = np.exp(log_w - top)
+        mean = w.mean(axis=1)
+        log_z[begin : begin + length] = top[:, 0] + np.log(mean)
+        error[begin : begin + length] = w.std(axis=1) / mean / np.sqrt(m)
+    warnings.warn(
+        f"{density.domain!r} has too many states or coordinates for a sum or a rule: log Z is estimated from {m:,} "
+        f"points of {q.describe()} for each of {len(first):,} contexts, with standard errors up to {error.max():.2g}.",
+        UnnormWarning,
+        stacklevel=5,
+    )
+    return Constants(log_z[of], float(error.max()))

@@ -1,0 +1,323 @@
+"""Draw from a fitted or given model on any domain: independent outcomes, outcomes with covariates, chains step by step.
+
+How one outcome is drawn is in `draws`; planar chains of additive models go through `planar`, which is faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._base import frames
+from .._base.numerics import Rng, floats, generator
+from ..data.observations import Kind, Observations
+from .density import Density, ParametricDensity, SmoothDensity
+from ..domains.base import whole
+from .draws import Drawer, Proposal
+from ..errors import CombinationError, InputError, OutsideError, listing
+from ..models.base import Model
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What simulated observations look like: the kind and the columns of those that were fitted."""
+
+    kind: Kind
+    outcome: tuple[str, ...]
+    lags: int = 0
+    extra: tuple[str, ...] = ()  # transitions: context columns besides the earlier points
+    context: tuple[str, ...] = ()  # regressions: the covariates
+    group: tuple[str, ...] = ()
+    needed: tuple[str, ...] | None = None  # those of extra, context and group that f reads; None: all but the groups
+
+    @classmethod
+    def of(cls, kind: Kind, about: Mapping[str, Any], needed: tuple[str, ...] | None = None) -> Shape:
+        """From what a fit remembers of its observations."""
+        extra, outcome = tuple(about["extra"]), tuple(about["outcome_names"])
+        context = tuple(about["context_names"]) if kind == "conditional" else ()
+        return cls(kind, outcome, int(about["lags"]), extra, context, tuple(about.get("group_names", ())), needed)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The columns that the user must give."""
+        every = (*self.extra, *self.context, *self.group)
+        if self.needed is None:
+            return (*self.extra, *self.context)
+        return tuple(name for name in every if name in self.needed)
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """Simulated columns, and how they were drawn."""
+
+    columns: dict[str, np.ndarray]
+    method: str
+    error: float = 0.0  # total variation error of the tables, where tables were used
+    about: dict[str, Any] = field(default_factory=dict)
+
+
+def simulate(
+    model: Model,
+    theta: Any,
+    n: int,
+    *,
+    x0: Any = None,
+    x: Any = None,
+    chains: int | None = None,
+    lags: int = 1,
+    names: tuple[str, ...] | None = None,
+    bound: float | None = None,
+    rng: Rng = None,
+) -> dict[str, np.ndarray]:
+    """Draws from p(y|x) ∝ exp f_θ(y|x) for a given θ, as columns.
+
+    Args:
+        model: an `ExponentialFamily` or `Energy`.
+        theta: its parameters, as `Fit.theta` has them.
+        n: outcomes (IID), outcomes for each row of `x` (regressions), or steps of each chain.
+        x0: where chains start: the first `lags` points of one chain or of each, in the order of time.
+        x: the covariates of a regression, or of a chain's `extra`: a table, or name → values.
+        chains: how many; default as many as there are starts.
+        lags: points that the next one depends on.
+        names: of the outcome's columns; default `y`, or `y1, y2, …`.
+        bound: an upper bound of f, for rejection; default estimated and checked where rejection is used.
+        rng: seed or generator.
+
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
+        >>> chain = un.simulate(toy, (0.5, 5.0), 200, x0=0.0, rng=1)
+        >>> list(chain), len(chain["y"])
+        (['chain', 'step', 'y'], 201)
+    """
+    if not isinstance(model, Model):
+        raise CombinationError(
+            f"un.simulate needs un.ExponentialFamily or un.Energy, with parameters; got {type(model).__name__}. "
+            "Of an additive model, simulate its fit: fit.simulate(…)."
+        )
+    d = model.domain.dim
+    names = (("y",) if d == 1 else tuple(f"y{j + 1}" for j in range(d))) if names is None else tuple(names)
+    if len(names) != d:
+        raise InputError(f"names must name the {d} column(s) of the outcome; got {listing(names)}.")
+    columns = () if x is None else tuple(x) if isinstance(x, Mapping) else tuple(frames.table(x).names)
+    if model.context_arity == 0:
+        shape = Shape("iid", names)
+    elif x0 is not None:
+        shape = Shape("transitions", names, whole(lags, "lags", least=1), extra=columns)
+    elif x is not None:
+        shape = Shape("conditional", names, context=columns)
+    else:
+        raise InputError(
+            "The model's f takes a context: pass x0= (where a chain starts) or x= (a table of covariates)."
+        )
+    density = ParametricDensity(model, model.flatten(theta))
+    return simulated(density, shape, n, x0=x0, x=x, chains=chains, bound=bound, rng=rng).columns
+
+
+def simulated(
+    density: Density,
+    shape: Shape,
+    n: int,
+    *,
+    x0: Any = None,
+    x: Any = None,
+    chains: int | None = None,
+    bound: float | None = None,
+    proposal: Proposal | None = None,
+    observed: Observations | None = None,
+    rng: Rng = None,
+) -> Simulation:
+    """n outcomes, n for each row of covariates, or n steps of each chain; `observed` gives starts and covariates."""
+    n = whole(n, "n", least=1)
+    random = generator(rng)
+    if shape.kind == "transitions":
+        return _chains(density, shape, n, x0, x, chains, bound, proposal, observed, random)
+    if x0 is not None or chains is not None:
+        raise InputError("x0= and chains= belong to chains, and this model is not one.")
+    drawer = Drawer(density, random, bound, proposal)
+    if shape.kind == "iid":
+        contexts = Observations("iid", np.zeros((n, len(shape.outcome))), shape.outcome)
+        y = drawer(contexts)
+        return Simulation(_named(shape.outcome, y), drawer.method, drawer.error)
+    given = _columns(shape, x, observed)
+    rows = len(next(iter(given.values()))) if given else 1
+    repeated = {name: np.repeat(values, n) for name, values in given.items()}
+    contexts = Observations(
+        "conditional",
+        np.zeros((rows * n, len(shape.outcome))),
+        shape.outcome,
+        {name: values for name, values in repeated.items() if name not in shape.group},
+        group={name: values for name, values in repeated.items() if name in shape.group},
+    )
+    y = drawer(contexts)
+    draw = {"draw": np.tile(np.arange(n), rows)} if n > 1 else {}
+    return Simulation({**repeated, **draw, **_named(shape.outcome, y)}, drawer.method, drawer.error)
+
+
+def _chains(
+    density: Density,
+    shape: Shape,
+    n: int,
+    x0: Any,
+    x: Any,
+    chains: int | None,
+    bound: float | None,
+    proposal: Proposal | None,
+    observed: Observations | None,
+    rng: np.random.Generator,
+) -> Simulation:
+    """Chains side by side: points (chains, lags + n, d), the starts included, so that the table gives n transitions."""
+    starts, drawn_from = _starts(density, shape, x0, chains, observed, rng)
+    count = len(starts)
+    held = _held(shape, x, count, n, observed, drawn_from)
+    planar = len(shape.outcome) == 2 and not density.domain.finite
+    if planar and isinstance(density, SmoothDensity) and bound is None and not held:
+        from .planar import simulate_planar
+
+        try:
+            points = simulate_planar(density, starts, n, rng)
+            return Simulation(_chain_table(shape, points, held), "planar")
+        except CombinationError:  # terms or a domain that the fast way does not know
+            pass
+    drawer = Drawer(density, rng, bound, proposal)
+    d, lags = len(shape.outcome), shape.lags
+    points = np.empty((count, lags + n, d))
+    points[:, :lags] = starts
+    for t in range(lags, lags + n):
+        context = {
+            f"{name}{_suffix(lag)}": points[:, t - lag, j]
+            for lag in range(1, lags + 1)
+            for j, name in enumerate(shape.outcome)
+        }
+        here = {name: values[:, t - lags] for name, values in held.items()}
+        contexts = Observations(
+            "transitions",
+            points[:, t - 1],
+            shape.outcome,
+            {**context, **{name: here[name] for name in shape.extra if name in here}},
+            lags=lags,
+            extra=tuple(name for name in shape.extra if name in here),
+            group={name: values for name, values in here.items() if name in shape.group},
+        )
+        points[:, t] = drawer(contexts)
+    return Simulation(_chain_table(shape, points, held), drawer.method, drawer.error)
+
+
+def _starts(
+    density: Density, shape: Shape, x0: Any, chains: int | None, observed: Observations | None, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(chains, lags, d) first points in the order of time, and the observations that they were taken from."""
+    lags, d = shape.lags, len(shape.outcome)
+    count = None if chains is None else whole(chains, "chains", least=1)
+    if x0 is None:
+        if observed is None:
+            raise InputError("x0= is needed: the fit no longer has the observations that chains could start from.")
+        at = rng.integers(observed.n, size=count or 1)
+        return np.stack([observed.previous(lag)[at] for lag in range(lags, 0, -1)], axis=1), at
+    given = floats(x0, "x0")
+    if given.size % (lags * d) or given.size == 0:
+        raise InputError(
+            f"x0 must give {lags} point(s) of {d} coordinate(s) for each chain, shape ({lags}, {d}) or "
+            f"(chains, {lags}, {d}); got shape {given.shape}."
+        )
+    starts = given.reshape(-1, lags, d)
+    if count is not None and len(starts) == 1:
+        starts = np.repeat(starts, count, axis=0)
+    if count is not None and len(starts) != count:
+        raise InputError(f"x0 gives {len(starts)} starts for chains={count}; give one for each, or one for all.")
+    inside = density.domain.contains(starts.reshape(-1, d))
+    if not inside.all():
+        raise OutsideError(
+            f"{int((~inside).sum())} of {inside.size} points of x0 lie outside {density.domain!r}; the first is "
+            f"{starts.reshape(-1, d)[~inside][0].tolist()}."
+        )
+    return starts, None
+
+
+def _held(
+    shape: Shape, x: Any, chains: int, n: int, observed: Observations | None, at: np.ndarray | None
+) -> dict[str, np.ndarray]:
+    """name → (chains, n) values of what the context holds besides earlier points."""
+    given: dict[str, np.ndarray] = {}
+    if x is not None:
+        table = x if isinstance(x, Mapping) else _plain_columns(x)
+        for name, values in table.items():
+            array = np.asarray(values)
+            if array.ndim == 1 and array.shape == (chains,) and chains != n:
+                array = array[:, None]
+            try:
+                given[name] = np.broadcast_to(array, (chains, n))
+            except ValueError as error:
+                raise InputError(
+                    f"x[{name!r}] must be one value, {n} (one a step), {chains} (one a chain) or ({chains}, {n}); got "
+                    f"shape {array.shape}."
+                ) from error
+    elif observed is not None and at is not None:
+        for name in shape.given:
+            column = observed.context[name] if name in observed.context else observed.group[name]
+            given[name] = np.repeat(column[at][:, None], n, axis=1)
+    _missing(shape, given)
+    known = (*shape.extra, *shape.group)
+    return {name: values for name, values in given.items() if name in known}
+
+
+def _columns(shape: Shape, x: Any, observed: Observations | None) -> dict[str, np.ndarray]:
+    """The covariates of a regression's rows."""
+    if x is None:
+        if observed is None:
+            raise InputError(f"x= is needed: a table of {listing(shape.given)}.")
+        return {**observed.context, **{name: observed.group[name] for name in shape.given if name in observed.group}}
+    if isinstance(x, Mapping):
+        arrays = {name: np.atleast_1d(np.asarray(values)) for name, values in x.items()}
+        rows = max((len(array) for array in arrays.values()), default=1)
+        try:
+            given = {name: np.broadcast_to(array, (rows,)) for name, array in arrays.items()}
+        except ValueError as error:
+            lengths = {name: len(array) for name, array in arrays.items()}
+            raise InputError(f"The columns of x must be of one length, or of length one; got {lengths}.") from error
+    else:
+        given = _plain_columns(x)
+    _missing(shape, given)
+    known = (*shape.context, *shape.group)
+    return {name: values for name, values in given.items() if name in known}
+
+
+def _plain_columns(x: Any) -> dict[str, np.ndarray]:
+    table = frames.table(x)
+    return {name: table.read(name).take(np.arange(table.n)) for name in table.names}
+
+
+def _missing(shape: Shape, given: Mapping[str, Any]) -> None:
+    missing = [name for name in shape.given if name not in given]
+    if missing:
+        raise InputError(f"x must give {listing(shape.given)}, which f reads; missing {listing(missing)}.")
+
+
+def _chain_table(shape: Shape, points: np.ndarray, held: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Long columns: chain, step, outcome, what was held; the starts are the first steps."""
+    chains, length, d = points.shape
+    lead = length - next(iter(held.values())).shape[1] if held else 0
+    more = {
+        name: np.concatenate([np.repeat(values[:, :1], lead, axis=1), values], axis=1).ravel()
+        for name, values in held.items()
+    }
+    return {
+        "chain": np.repeat(np.arange(chains), length),
+        "step": np.tile(np.arange(length), chains),
+        **_named(shape.outcome, points.reshape(-1, d)),
+        **more,
+    }
+
+
+def _named(names: tuple[str, ...], y: np.ndarray) -> dict[str, np.ndarray]:
+    return {name: y[:, j].copy() for j, name in enumerate(names)}
+
+
+def _suffix(lag: int) -> str:
+    return "_prev" if lag == 1 else f"_prev{lag}"
+
+
+__all__ = ["Shape", "Simulation", "simulate", "simulated"]

@@ -1,0 +1,207 @@
+"""The smooth side of a fit: f's and χ's terms with their coefficients and errors, light enough to be saved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .._base.numerics import quadratic_forms
+from ..engine import gam_effects
+from ..engine.gam_result import Gam
+from ..engine.smoothed import INTERCEPT
+from ..errors import InputError, unknown
+from .._base.intervals import normal_quantile
+from ..models.basis import Basis
+from ..inference.sandwich import ErrorParts
+from ..solvers.penalised import PenalisedSolution
+from ..terms import from_dict as term_from_dict
+from ..terms.base import BuiltTerm, Columns
+
+CHUNK = 65_536
+NOT_CLUSTERED = (
+    "There is no cluster-robust covariance: fit with cluster= on the objective, e.g. "
+    'un.Logistic(un.Uniform(), per_point=20, cluster="subject").'
+)
+
+
+@dataclass(frozen=True)
+class SmoothPart:
+    """η = β₀ + Σ_j f_j(x_j): f is the sum of the model's terms, χ = β₀ + the normaliser's terms.
+
+    Each smooth sums to zero over the fitted rows, so that β₀, and with it χ, carries the level.
+    """
+
+    terms: tuple[BuiltTerm, ...]
+    model_labels: tuple[str, ...]
+    normaliser_labels: tuple[str, ...]
+    slices: Mapping[str, slice]
+    beta: np.ndarray
+    errors: ErrorParts  # covariances of all coefficients
+    grids: Mapping[str, Mapping[str, np.ndarray]]  # label → where to look at the effect
+    edf: Mapping[str, float]
+    sp: Mapping[str, float]
+    table: Mapping[str, np.ndarray]  # term, edf, ref_df, statistic, p
+    score: float
+    method: str
+    gam: Gam | None = field(default=None, repr=False)  # the additive fit itself; not saved
+
+    def term(self, label: str) -> BuiltTerm:
+        for term in self.terms:
+            if term.label == label.replace(" ", ""):
+                return term
+        raise InputError(unknown("label", label, [term.label for term in self.terms]))
+
+    def effect(
+        self, label: str, at: Any = None, level: float = 0.95, zero: Columns | None = None, robust: bool = False
+    ) -> dict[str, np.ndarray]:
+        """Columns: the covariates, estimate, se, se_sampling, se_reference, lower, upper.
+
+        `zero`: rows over which the effect averages to zero; default those fitted, data and reference points alike.
+        `robust`: se and band from the cluster-robust covariance.
+        """
+        total = self.errors.robust if robust else self.errors.total
+        if total is None:
+            raise InputError(NOT_CLUSTERED)
+        term = self.term(label)
+        points = dict(self.grids[term.label]) if at is None else gam_effects.read_at(term, at)
+        C = gam_effects.design(term, points)
+        if zero is not None:
+            own = {name: np.asarray(zero[name]) for name in gam_effects.coordinates(term)}
+            C = C - gam_effects.design(term, own).mean(axis=0)
+        span = self.slices[term.label]
+        z = normal_quantile(level)
+        estimate = C @ self.beta[span]
+        se, sampling, reference = (
+            np.sqrt(np.maximum(quadratic_forms(C, V[span, span]), 0.0))
+            for V in (total, self.errors.sampling, self.errors.reference)
+        )
+        bands = {"lower": estimate - z * se, "upper": estimate + z * se}
+        return {**points, "estimate": estimate, "se": se, "se_sampling": sampling, "se_reference": reference, **bands}
+
+    def f(self, columns: Columns) -> np.ndarray:
+        """Σ of the model's terms at rows."""
+        return self._sum(self.model_labels, columns)
+
+    def chi(self, columns: Columns, rows: int) -> np.ndarray:
+        """χ = β₀ + Σ of the normaliser's terms at rows."""
+        level = float(self.beta[self.slices[INTERCEPT]][0])
+        return level + (self._sum(self.normaliser_labels, columns) if self.normaliser_labels else np.zeros(rows))
+
+    def _sum(self, labels: tuple[str, ...], columns: Columns) -> np.ndarray:
+        rows = len(next(iter(columns.values())))
+        out = np.zeros(rows)
+        for label in labels:
+            term = self.term(label)
+            beta = self.beta[self.slices[label]]
+            for begin in range(0, rows, CHUNK):
+                here = slice(begin, begin + CHUNK)
+                out[here] += term.design({name: columns[name][here] for name in term.covariates}) @ beta
+        return out
+
+    def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """JSON-ready description and arrays."""
+        about = {
+            "terms": [term.to_dict() for term in self.terms],
+            "model_labels": list(self.model_labels),
+            "normaliser_labels": list(self.normaliser_labels),
+            "slices": {label: [s.start, s.stop] for label, s in self.slices.items()},
+            "edf": dict(self.edf),
+            "sp": dict(self.sp),
+            "score": self.score,
+            "method": self.method,
+            "columns": list(self.table),
+            "grids": {label: list(grid) for label, grid in self.grids.items()},
+        }
+        arrays = {
+            "smooth.beta": self.beta,
+            "smooth.total": self.errors.total,
+            "smooth.sampling": self.errors.sampling,
+            "smooth.reference": self.errors.reference,
+            **({} if self.errors.robust is None else {"smooth.robust": self.errors.robust}),
+            **{f"smooth.table.{name}": np.asarray(values) for name, values in self.table.items()},
+            **{
+                f"smooth.grid.{i}.{j}": np.asarray(values)
+                for i, grid in enumerate(self.grids.values())
+                for j, values in enumerate(grid.values())
+            },
+        }
+        return about, arrays
+
+    @classmethod
+    def load(cls, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> SmoothPart:
+        """What `save` described."""
+        grids = {
+            label: {name: arrays[f"smooth.grid.{i}.{j}"] for j, name in enumerate(names)}
+            for i, (label, names) in enumerate(about["grids"].items())
+        }
+        return cls(
+            terms=tuple(term_from_dict(one) for one in about["terms"]),
+            model_labels=tuple(about["model_labels"]),
+            normaliser_labels=tuple(about["normaliser_labels"]),
+            slices={label: slice(*ends) for label, ends in about["slices"].items()},
+            beta=arrays["smooth.beta"],
+            errors=ErrorParts(
+                arrays["smooth.total"],
+                arrays["smooth.sampling"],
+                arrays["smooth.reference"],
+                (),
+                arrays.get("smooth.robust"),
+            ),
+            grids=grids,
+            edf=about["edf"],
+            sp=about["sp"],
+            table={name: arrays[f"smooth.table.{name}"] for name in about["columns"]},
+            score=float(about["score"]),
+            method=about["method"],
+        )
+
+
+def smooth_part(
+    gam: Gam, model_labels: tuple[str, ...], normaliser_labels: tuple[str, ...], errors: ErrorParts
+) -> SmoothPart:
+    """The light form of a fitted additive model."""
+    from ..engine import gam_summary
+
+    return SmoothPart(
+        terms=gam.terms,
+        model_labels=model_labels,
+        normaliser_labels=normaliser_labels,
+        slices=dict(gam.smoothed.slices),
+        beta=gam.smoothed.beta,
+        errors=errors,
+        grids={term.label: gam_effects.grid(term, gam.columns) for term in gam.terms},
+        edf=gam.edf,
+        sp=gam.sp,
+        table={name: np.asarray(values) for name, values in gam_summary.smooth(gam).items()},
+        score=gam.score,
+        method=gam.method,
+        gam=gam,
+    )
+
+
+def penalised_part(
+    basis: Basis, grids: Mapping[str, Mapping[str, np.ndarray]], end: PenalisedSolution, errors: ErrorParts | None
+) -> SmoothPart:
+    """The light form of a penalised fit without a smooth χ; `errors` is None where no reference points were drawn."""
+    slices, begin = {}, 0
+    for term in basis.terms:
+        slices[term.label] = slice(begin, begin + term.size)
+        begin += term.size
+    V = end.covariance
+    return SmoothPart(
+        terms=basis.terms,
+        model_labels=tuple(slices),
+        normaliser_labels=(),
+        slices=slices,
+        beta=end.path.theta,
+        errors=ErrorParts(V, V, np.zeros_like(V)) if errors is None else errors,
+        grids=grids,
+        edf={t.label: float(end.edf[slices[t.label]].sum()) for t in basis.terms if not t.parametric},
+        sp=dict(zip(end.labels, end.lam.tolist())),
+        table=end.table,
+        score=end.score,
+        method="REML",
+    )

@@ -1,0 +1,69 @@
+"""Fits as texts for people."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .._base.intervals import normal_quantile
+
+if TYPE_CHECKING:
+    from .fit import Fit
+
+
+def fit_summary(fit: Fit, level: float = 0.95) -> str:
+    """What was fitted, the estimates with their errors, smooth terms with edf and p-values, and the notes."""
+    s = fit.settings
+    unit = "transitions" if fit.kind == "transitions" else "observations"
+    lines = [
+        f"{s['model']['model']} on {s['model']['domain'].get('domain', '?')}, {fit.n:,} {unit}",
+        f"objective {s['objective']['objective']}, normaliser {s['normaliser']['normaliser']}"
+        + (f" {s['normaliser']['terms']}" if "terms" in s["normaliser"] else ""),
+        f"{'converged' if fit.converged else 'NOT CONVERGED'} after {fit.iterations} steps: {fit.reason}",
+    ]
+    if fit.names:
+        lines += ["", *_parameters(fit, level)]
+    if fit.smooths is not None and len(fit.smooths.table["term"]):
+        lines += ["", *_smooth_terms(fit)]
+    lines += ["", *_constants(fit)]
+    what = "log-likelihood" if fit.is_likelihood else "log-likelihood of the contrast"
+    lines.append(f"{what} {fit.loglik:.6g}" + (f", AIC {fit.aic:.6g}" if fit.is_likelihood else ""))
+    reference = fit.diagnostics.get("reference")
+    if reference is not None:
+        m = fit.diagnostics.get("m")  # None where points are drawn afresh at every step
+        lines.append(f"reference: {reference}" + ("" if m is None else f"; {m:,} points, {fit.diagnostics['points']}"))
+    return "\n".join([*lines, *[f"note: {note}" for note in fit.notes]])
+
+
+def _parameters(fit: Fit, level: float) -> list[str]:
+    if not fit.has_covariance:
+        return [f"{len(fit.names):,} parameters, without standard errors; their values are in fit.theta"]
+    z = normal_quantile(level)
+    parts = fit.errors is not None
+    head = f"{'term':<20} {'estimate':>12} {'se':>10} {'lower':>12} {'upper':>12}"
+    lines = [head + (f" {'of which: data':>15} {'points':>9}" if parts else "")]
+    for i, (name, value, error) in enumerate(zip(fit.names, fit.estimate, fit.se)):
+        line = f"{name:<20} {value:>12.5g} {error:>10.3g} {value - z * error:>12.5g} {value + z * error:>12.5g}"
+        if fit.errors is not None:
+            data, points = (np.sqrt(max(V[i, i], 0.0)) for V in (fit.errors.sampling, fit.errors.reference))
+            line += f" {data:>15.3g} {points:>9.2g}"
+        lines.append(line)
+    return lines
+
+
+def _smooth_terms(fit: Fit) -> list[str]:
+    assert fit.smooths is not None
+    table = fit.smooths.table
+    lines = [f"{'smooth term':<24} {'edf':>8} {'ref df':>8} {'statistic':>11} {'p':>10}"]
+    rows = zip(table["term"], table["edf"], table["ref_df"], table["statistic"], table["p"])
+    return lines + [f"{t!s:<24} {e:>8.3f} {d:>8.3f} {x:>11.4g} {p:>10.3g}" for t, e, d, x, p in rows]
+
+
+def _constants(fit: Fit) -> list[str]:
+    if fit.nu.size == 0:
+        return ["normalising constants cancel in this objective"]
+    if fit.nu.size == 1:
+        known = fit.nu_se is not None and fit.nu_se[0] > 0
+        return [f"ν = {fit.nu[0]:.5g}" + (f" (se {fit.nu_se[0]:.3g})" if known and fit.nu_se is not None else "")]
+    return [f"normalising constants ν: {fit.nu.size:,}, from {fit.nu.min():.4g} to {fit.nu.max():.4g}"]

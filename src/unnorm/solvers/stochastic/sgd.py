@@ -1,0 +1,246 @@
+"""`SGD`: un.fit(…, solver=un.SGD(…)), stochastic maximisation of 𝓜 and its relatives with any optax optimiser."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, final
+
+import numpy as np
+
+from ..._base.numerics import Rng, generator
+from ...data.observations import Observations
+from ...domains.base import whole
+from ...errors import CombinationError, InputError, UnnormWarning
+from ...models.base import Model
+from ...models.normalisers import Normaliser
+from ...objectives.base import Objective, Solution
+from ...references.base import Reference
+from ...references.points import PointScheme
+from ...references.uniform import Uniform
+from ..newton import Path
+from .checkpoint import Settings
+from .estimator import Estimator, estimator
+from .finish import solution
+from .loop import DivergenceError, Trace, climb
+from .renewal import MOST_DENSE
+from .sources import Sampling
+from .step import Dtype, LossName
+
+# objective → what a step estimates. Exact and Poisson have the same maximum (Theorem 1), and 𝓜's gradient is the
+# unbiased one.
+LOSSES: dict[str, LossName] = {
+    "Exact": "poisson",
+    "Poisson": "poisson",
+    "Importance": "poisson",
+    "Logistic": "ncd",
+    "Ranking": "ranking",
+    "ConditionalNCE": "conditional",
+}
+FAR = 0.02  # effective share of the reference points below which the reference is called too far from the model
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class SGD:
+    """Stochastic gradient ascent with averaged iterates (Polyak & Juditsky 1992).
+
+    Args:
+        optimiser: any optax optimiser, on the loss divided by Σ w. Default: for small models (200 parameters, 50 of a
+            nonlinear f) steps of length ½ preconditioned by the estimated inverse curvature; else Adam with a cosine
+            schedule.
+        steps: how many.
+        batch: observations in a step; None for all.
+        references: reference points for each observation of the batch; IID data share them. Default: the objective's,
+            or 10.
+        points: point scheme; default the objective's, or Lattice (IID for ranking).
+        sampling: "stratified" batches along the contexts, or "iid".
+        reference: q, where the objective has none; default Uniform.
+        prior: log π(θ), a penalty: `un.Normal(scale)` or a function of the parameters' tree; the fit is the posterior
+            mode. A normaliser `un.Smooth(...)` is penalised by itself, its smoothing chosen by REML along the way.
+        precondition: multiply gradients by the inverse curvature, re-estimated after 1, 2, 4, … blocks (≤ 500
+            parameters).
+        average: share of the run after which iterates are averaged.
+        block: steps compiled as one loop; diagnostics, stopping and checkpoints happen between blocks.
+        tolerance: stop when the Monte Carlo error of the averaged θ is below half of this many standard errors.
+        patience: stop when the objective has not risen for so many blocks.
+        refresh: refit an adaptive reference (un.GaussianMixture) to the model every so many steps.
+        start: starting values of θ, as the model knows them; default the model's own.
+        checkpoint: folder to write every `checkpoint_every` blocks, and when the run is interrupted or diverges. If it
+            is there already, the run goes on from it, to the same numbers as an unbroken run.
+        dtype: "float64", or "float32": half the memory and many times the speed on a GPU. Rounding then moves estimates
+            by less than 1e-4 standard errors where the model is small (docs/stochastic.md).
+        progress: a progress bar.
+
+    Example:
+        >>> import unnorm as un
+        >>> model = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-1, 1))
+        >>> obs = un.iid(un.datasets.toy_chain(2000, 0.8, 0.0, rng=1))
+        >>> fit = un.fit(model, obs, un.Poisson(), solver=SGD(steps=200, batch=200), rng=1)
+        >>> exact = un.fit(model, obs)
+        >>> bool((abs(fit.estimate - exact.estimate) < 0.05 * exact.se).all())
+        True
+    """
+
+    optimiser: Any = None
+    steps: int = 2000
+    batch: int | None = None
+    references: int | None = None
+    points: PointScheme | None = None
+    sampling: Sampling = "stratified"
+    reference: Reference | None = None
+    prior: Any = None
+    precondition: bool | None = None
+    average: float = 0.5
+    block: int = 50
+    tolerance: float | None = None
+    patience: int | None = None
+    refresh: int | None = None
+    start: Any = None
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: int = 10
+    dtype: Dtype = "float64"
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        whole(self.steps, "steps", 1)
+        whole(self.block, "block", 2)
+        whole(self.checkpoint_every, "checkpoint_every", 1)
+        for name in ("patience", "refresh"):
+            if getattr(self, name) is not None:
+                whole(getattr(self, name), name, 1)
+        if not 0 <= self.average < 1:
+            raise InputError(f"average must be a share of the run in [0, 1); got {self.average!r}.")
+        if self.tolerance is not None and not self.tolerance > 0:
+            raise InputError(f"tolerance must be positive (in standard errors, e.g. 0.1); got {self.tolerance!r}.")
+        if self.optimiser is not None and not (hasattr(self.optimiser, "init") and hasattr(self.optimiser, "update")):
+            raise InputError(f"optimiser must be an optax optimiser such as optax.adam(1e-2); got {self.optimiser!r}.")
+
+    @property
+    def smooth_normaliser(self) -> bool:
+        """Whether a penalised χ, un.Smooth, can be estimated too."""
+        return True
+
+    # --- the hook of un.fit ------------------------------------------------------------------------------------------
+
+    def run(
+        self, model: Model, obs: Observations, objective: Objective, normaliser: Normaliser, rng: Rng
+    ) -> tuple[Solution, Path]:
+        """The maximum, as `un.fit` wants it."""
+        random = generator(rng)
+        e = self.estimator(model, obs, objective, normaliser)
+        trace = self.climb(e, random)
+        end = solution(trace, int(random.integers(2**31)))
+        converged = trace.drift < 6.0
+        reason = trace.stopped or f"{trace.steps} steps"
+        if not converged:
+            reason = f"after {trace.steps} steps averaged iterates still drift, by {trace.drift:.1f} standard errors"
+        ess = float(np.mean(trace.history["ess"][-max(1, len(trace.history["ess"]) // 4) :]))
+        if ess < FAR:
+            note = (
+                f"The reference is far from the fitted model: its points are worth {100 * ess:.2g} % of their "
+                f"number. Use one nearer "
+                "to the data (un.GaussianMixture(), un.Gaussian(...), un.Empirical()), or refresh= an adaptive one."
+            )
+            warnings.warn(note, UnnormWarning, stacklevel=3)
+            end = _with_note(end, note)
+        return end, Path(end.theta, converged, reason, trace.steps)
+
+    def estimator(self, model: Model, obs: Observations, objective: Objective, normaliser: Normaliser) -> Estimator:
+        """The stochastic problem that this objective becomes."""
+        about = objective.to_dict()
+        loss = LOSSES.get(str(about.get("objective")))
+        if loss is None:
+            raise CombinationError(
+                f"SGD does not maximise {about.get('objective')}; it does {', '.join('un.' + name for name in LOSSES)}."
+            )
+        reference = getattr(objective, "reference", None) or self.reference or Uniform()
+        points = self.points if self.points is not None else getattr(objective, "points", None)
+        references = self.references
+        if references is None:
+            per_point, total = getattr(objective, "per_point", None), getattr(objective, "total", None)
+            references = per_point or (max(1, round(total / obs.n)) if total else 10)
+        return estimator(
+            model,
+            obs,
+            reference,
+            normaliser,
+            loss=loss,
+            batch=None if self.batch is not None and self.batch >= obs.n else self.batch,
+            references=references,
+            points=points,
+            sampling=self.sampling,
+            prior=self.prior,
+            dtype=self.dtype,
+        )
+
+    def climb(self, e: Estimator, random: np.random.Generator) -> Trace:
+        """Run the loop from the starting values."""
+        seed = int(random.integers(2**31))
+        theta = None if self.start is None else e.model.flatten(self.start)
+        return climb(e, self.settings(e), seed, e.start(random, theta))
+
+    def settings(self, e: Estimator) -> Settings:
+        precondition = self.precondition
+        if precondition is None:
+            precondition = self.optimiser is None and e.size <= (200 if e.model.linear else 50)
+        if precondition and e.size > MOST_DENSE:
+            raise InputError(
+                f"precondition=True forms a curvature matrix, for at most {MOST_DENSE} parameters; got {e.size}."
+            )
+        optimiser = self.optimiser
+        if optimiser is None:
+            optimiser = default_optimiser(None if precondition else self.steps)
+        return Settings(
+            optimiser=optimiser,
+            steps=self.steps,
+            block=min(self.block, self.steps),
+            average=self.average,
+            precondition=precondition,
+            tolerance=self.tolerance,
+            patience=self.patience,
+            refresh=self.refresh,
+            checkpoint=self.checkpoint,
+            checkpoint_every=self.checkpoint_every,
+            progress=self.progress,
+            about={
+                "batch": self.batch,
+                "references": e.plan.references,
+                "sampling": self.sampling,
+                "points": type(e.scheme).__name__,
+                "precondition": precondition,
+                "prior": e.prior.to_dict(),
+            },
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "solver": "SGD",
+            "steps": self.steps,
+            "batch": self.batch,
+            "references": self.references,
+            "sampling": self.sampling,
+            "average": self.average,
+            "dtype": self.dtype,
+        }
+
+
+@cache
+def default_optimiser(steps: int | None) -> Any:
+    """Steps of length ½ (preconditioned), or Adam over so many; one object each, so that compiled loops are found."""
+    import optax
+
+    if steps is None:
+        return optax.sgd(0.5)
+    return optax.adam(optax.cosine_decay_schedule(1e-2, steps, alpha=0.02))
+
+
+def _with_note(end: Solution, note: str) -> Solution:
+    from dataclasses import replace
+
+    return replace(end, notes=(*end.notes, note))
+
+
+__all__ = ["SGD", "DivergenceError"]

@@ -1,0 +1,155 @@
+"""Work that survives an interruption: finished blocks lie in files, each written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+
+Row = tuple[Any, ...]
+# One thread for each worker's linear algebra and XLA: the workers are what fills the cores.
+_SINGLE = {
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "JAX_PLATFORMS": "cpu",
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+}
+
+
+def same_configuration(folder: Path, about: Mapping[str, Any], name: str = "configuration.json") -> None:
+    """Write down what the numbers in `folder` depend on; refuse a folder whose numbers depend on something else."""
+    path = folder / name
+    wanted = json.loads(json.dumps(about))
+    if not path.exists():
+        write_whole(path, json.dumps(wanted, indent=1) + "\n")
+        return
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(
+            f"{path} is damaged ({error}); choose another folder with --out, or remove this one."
+        ) from error
+    changed = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
+    if changed:
+        differences = "; ".join(f"{key} was {found.get(key)!r} and is now {wanted.get(key)!r}" for key in changed)
+        raise InputError(
+            f"{folder} holds repetitions of another configuration: {differences}. "
+            "Give the same again to go on, or another folder with --out."
+        )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write a file in one step, so that an interruption leaves the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+        os.chmod(scratch, 0o644)
+        os.replace(scratch, path)
+    except BaseException:
+        Path(scratch).unlink(missing_ok=True)
+        raise
+
+
+def write_rows(path: Path, header: Sequence[str], rows: Iterable[Row]) -> None:
+    """A CSV file in one step; None is an empty cell, floats keep every digit."""
+    import io
+
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(header)
+    for row in rows:
+        table.writerow(["" if cell is None else repr(cell) if isinstance(cell, float) else cell for cell in row])
+    write_whole(path, text.getvalue())
+
+
+def read_rows(path: Path, header: Sequence[str]) -> list[list[str]]:
+    """What `write_rows` wrote, as text."""
+    with path.open(encoding="utf-8", newline="") as file:
+        table = csv.reader(file)
+        found = next(table, [])
+        if found != list(header):
+            raise InputError(f"{path} must have the columns {', '.join(header)}; got {', '.join(found) or 'nothing'}.")
+        return list(table)
+
+
+def run_blocks(
+    todo: Sequence[tuple[Path, tuple[Any, ...]]],
+    work: Callable[..., list[Row]],
+    header: Sequence[str],
+    jobs: int,
+    done: Callable[[int], None],
+) -> None:
+    """`work(*arguments)` for each block, its rows written to the block's path; `done(i)` as block i is finished.
+
+    With several jobs the blocks run in processes that are spawned (JAX does not survive a fork). They end at once when
+    this one is interrupted, and with it however it ends.
+    """
+    if jobs == 1:
+        for i, (path, arguments) in enumerate(todo):
+            write_rows(path, header, work(*arguments))
+            done(i)
+        return
+    from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+    from multiprocessing import active_children, get_context
+
+    others = set(active_children())
+    spawn = get_context("spawn")
+    with _environment(_SINGLE), ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_end_with_parent) as pool:
+        running: dict[Future[list[Row]], int] = {}
+        waiting = iter(enumerate(todo))
+        try:
+            while True:
+                for i, (_, arguments) in waiting:
+                    running[pool.submit(work, *arguments)] = i
+                    if len(running) > jobs:
+                        break
+                if not running:
+                    return
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    i = running.pop(future)
+                    write_rows(todo[i][0], header, future.result())
+                    done(i)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(active_children()) - others:  # or they would finish the blocks that they have begun
+                worker.terminate()
+            raise
+
+
+def _end_with_parent() -> None:
+    """In a worker: leave when the parent is gone, killed or not; the queue that it waits at would never tell."""
+    import threading
+    from multiprocessing import parent_process
+
+    def watch() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+@contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """Variables that the spawned processes inherit."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

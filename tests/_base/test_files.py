@@ -1,0 +1,138 @@
+"""Reading CSV and Parquet: both CSV readers give the same columns, and a file that cannot be used says why."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+
+import numpy as np
+import pytest
+
+from unnorm._base import files
+from unnorm._base.frames import read_table
+from unnorm.errors import InputError
+
+pa = pytest.importorskip("pyarrow")
+
+GOOD = {
+    "plain": "a,b,s\n1,0.5,u\n2,-3e2,v\n",
+    "quoted header, as R writes it": '"a","b","s"\n1,0.5,u\n2,1,v\n',
+    "quotes, commas and line ends inside": 'a,b,s\n1,2,"u, v"\n3,4,"two\nlines"\n5,6,"say ""no"""\n',
+    "missing cells": "a,b,s\n1,,u\n,NA,\n3,NaN,w\n4,2.5,NA\n",
+    "a column with nothing in it": "a,b,s\n1,,u\n2,,v\n",
+    "CRLF, no last line end": "a,b,s\r\n1,2,x\r\n3,4,y",
+    "byte order mark and blank lines": "\ufeffa,b,s\n1,2,x\n\n3,4,y\n\n",
+    "semicolons": "a;b;s\n1;2.5;x\n3;4;y\n",
+    "dates and truth values stay text": "a,b,s\n2020-01-01,true,12:30\n2020-01-02T10:00:00Z,false,13:00\n",
+    "numbers that Python reads and tables do not mean": "a,b,s\n1_000,1,x\n2_000,2,y\n",
+    "large integers and infinities": "a,b,s\n9007199254740993,inf,x\n-9007199254740993,-inf,y\n",
+    "too large for an integer": "a,b,s\n99999999999999999999,1,x\n1,2,y\n",
+    "one column": "a\n1\n\n3\n",
+    "leading zeros and blanks": "a,b,s\n007, 1.5,é\n008,2,日本\n",
+}
+
+
+@pytest.mark.parametrize("text", GOOD.values(), ids=GOOD)
+def test_both_readers_give_the_same_columns(text):
+    fast, slow = (files._parse_csv(text.encode(), "t.csv", arrow=arrow) for arrow in (True, False))
+    assert list(fast) == list(slow)
+    for name in fast:
+        assert fast[name].dtype.kind == slow[name].dtype.kind, name
+        np.testing.assert_array_equal(fast[name], slow[name])
+
+
+def test_the_columns_are_those_in_the_file():
+    got = files._parse_csv(GOOD["missing cells"].encode(), "t.csv", arrow=False)
+    np.testing.assert_array_equal(got["a"], [1, np.nan, 3, 4])
+    np.testing.assert_array_equal(got["b"], [np.nan, np.nan, np.nan, 2.5])
+    assert got["s"].tolist() == ["u", None, "w", None]
+    got = files._parse_csv(GOOD["large integers and infinities"].encode(), "t.csv", arrow=True)
+    assert got["a"].tolist() == [9007199254740993, -9007199254740993]
+    np.testing.assert_array_equal(got["b"], [np.inf, -np.inf])
+    got = files._parse_csv(GOOD["quotes, commas and line ends inside"].encode(), "t.csv", arrow=True)
+    assert got["s"].tolist() == ["u, v", "two\nlines", 'say "no"']
+    got = files._parse_csv(GOOD["one column"].encode(), "t.csv", arrow=False)
+    np.testing.assert_array_equal(got["a"], [1, np.nan, 3])
+
+
+BAD = {
+    "": "is empty; expected a line of column names",
+    " \n\n": "is empty",
+    "a,b\n": "has column names but no rows",
+    "a,b\n\n \n": "has column names but no rows",
+    "a,b,a\n1,2,3\n": "must be distinct; 'a' came more than once",
+    "a,,b\n1,2,3\n": "Every column needs a name; column 2",
+    "1,2,3\n4,5,6\n": "first line of .* must name the columns; got the numbers '1', '2', '3'",
+    "a,b\n1,2\n3\n": "Line 3 of .* has 1 cells where the column names are 2",
+    "a,b\n1,2\n\n3,4,5\n": "Line 4 of .* has 3 cells where the column names are 2",
+}
+
+
+@pytest.mark.parametrize("arrow", [True, False])
+@pytest.mark.parametrize(("text", "message"), BAD.items())
+def test_bad_text_is_refused_in_one_sentence(text, message, arrow):
+    with pytest.raises(InputError, match=message) as caught:
+        files._parse_csv(text.encode(), "t.csv", arrow=arrow)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("raw", [b"PK\x03\x04\0\0\0a,b", "a,b\n1,2\n".encode("utf-16"), b"\x89PNG\0"])
+def test_binary_files_are_refused(raw):
+    with pytest.raises(InputError, match="not a text file"):
+        files._parse_csv(raw, "t.csv")
+
+
+def test_other_encodings_are_refused_with_the_line():
+    with pytest.raises(InputError, match=r"not UTF-8 text \(line 3\)"):
+        files._parse_csv("a,b\n1,x\n2,é\n".encode("latin-1"), "t.csv")
+
+
+def test_paths(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "t.tsv").write_text("a\tb,c\n1\t2\n")
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    (tmp_path / "bad.csv.gz").write_bytes(b"a,b\n1,2\n")
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    assert {k: v.tolist() for k, v in read_table(tmp_path / "t.csv").items()} == {"a": [1], "b": [2]}
+    assert list(read_table(str(tmp_path / "t.tsv"))) == ["a", "b,c"]
+    assert list(read_table(tmp_path / "t.csv.gz")) == ["a", "b"]
+    for name, message in [
+        ("none.csv", "There is no file"),
+        ("", "is not a file"),
+        ("t.xlsx", r"must end in \.csv, .* or \.parquet"),
+        ("bad.csv.gz", "could not be read"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            read_table(tmp_path / name)
+
+
+def test_parquet(tmp_path, monkeypatch):
+    import pyarrow.parquet as pq
+
+    table = pa.table(
+        {
+            "i": [1, 2, 3],
+            "gap": pa.array([1, None, 3], pa.int64()),
+            "s": pa.array(["u", None, "u"]),
+            "d": pa.array(["p", "q", "p"]).dictionary_encode(),
+            "ok": [True, False, True],
+            "t": pa.array([0, 1, 2], pa.timestamp("us")),
+        }
+    )
+    pq.write_table(table, tmp_path / "t.parquet")
+    got = read_table(tmp_path / "t.parquet")
+    assert got["i"].tolist() == [1, 2, 3]
+    np.testing.assert_array_equal(got["gap"], [1, np.nan, 3])
+    assert got["s"].tolist() == ["u", None, "u"]
+    assert got["d"].tolist() == ["p", "q", "p"]
+    assert got["ok"].tolist() == [1, 0, 1]
+    assert got["t"].dtype.kind == "M"
+    pq.write_table(table[:0], tmp_path / "none.parquet")
+    (tmp_path / "bad.parquet").write_bytes(b"not parquet")
+    with pytest.raises(InputError, match="no rows"):
+        read_table(tmp_path / "none.parquet")
+    with pytest.raises(InputError, match="could not be read as Parquet"):
+        read_table(tmp_path / "bad.parquet")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"pip install 'unnorm\[parquet\]'"):
+        read_table(tmp_path / "t.parquet")
