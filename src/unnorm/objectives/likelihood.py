@@ -1,0 +1,117 @@
+"""The likelihood of rows, defined once: 𝓡^m and 𝓜 are both sums Σ_r a_r η_r − b_r A(η_r), with η = f_θ + χ + offset.
+
+| objective | A(η) | data rows | reference or quadrature rows |
+|---|---|---|---|
+| logistic, 𝓡^m (Theorem 7) | log(1 + e^η) | a = w, b = w | a = 0, b = w |
+| Poisson, 𝓜 (eqs 2.3 to 2.6) | e^η | a = w, b = 0 | a = 0, b = w × the row's share of the integral |
+
+so that slope, curvature and what smoothing needs beyond are ℓ' = a − b A', −ℓ'' = b A'', −ℓ''' = b A'''. The engine's
+compiled kernels are tested equal to this file; stochastic steps and `unnorm.losses` call it with JAX's arrays.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+
+class Cumulant(ABC):
+    """A(η) and its first three derivatives; `xp` is NumPy or jax.numpy."""
+
+    family: str  # the engine's name for the same likelihood
+
+    @abstractmethod
+    def value(self, eta: Any, xp: Any = np) -> Any:
+        """A(η)."""
+
+    @abstractmethod
+    def mean(self, eta: Any, xp: Any = np) -> Any:
+        """A'(η)."""
+
+    @abstractmethod
+    def variance(self, eta: Any, xp: Any = np) -> Any:
+        """A''(η)."""
+
+    @abstractmethod
+    def skew(self, eta: Any, xp: Any = np) -> Any:
+        """A'''(η)."""
+
+
+@final
+class LogOnePlusExp(Cumulant):
+    """A(η) = log(1 + e^η): one exponential of −|η|, so that neither end overflows or cancels."""
+
+    family = "binomial"
+
+    def value(self, eta: Any, xp: Any = np) -> Any:
+        return xp.maximum(eta, 0.0) + xp.log1p(xp.exp(-xp.abs(eta)))
+
+    def mean(self, eta: Any, xp: Any = np) -> Any:
+        small = xp.exp(-xp.abs(eta))
+        return xp.where(eta >= 0, 1.0, small) / (1.0 + small)
+
+    def variance(self, eta: Any, xp: Any = np) -> Any:
+        small = xp.exp(-xp.abs(eta))
+        return small / (1.0 + small) ** 2
+
+    def skew(self, eta: Any, xp: Any = np) -> Any:
+        small = xp.exp(-xp.abs(eta))
+        return xp.where(eta >= 0, -1.0, 1.0) * small * (1.0 - small) / (1.0 + small) ** 3
+
+
+@final
+class Exponential(Cumulant):
+    """A(η) = e^η."""
+
+    family = "poisson"
+
+    def value(self, eta: Any, xp: Any = np) -> Any:
+        with np.errstate(over="ignore"):
+            return xp.exp(eta)
+
+    mean = variance = skew = value
+
+
+LOGISTIC: Cumulant = LogOnePlusExp()
+POISSON: Cumulant = Exponential()
+
+
+@dataclass(frozen=True)
+class RowTerms:
+    """Σ ℓ, and for each row ℓ'(η) and −ℓ''(η)."""
+
+    value: float
+    slope: np.ndarray
+    curvature: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class RowLikelihood:
+    """ℓ_r(η) = a_r η − b_r A(η), concave in η."""
+
+    cumulant: Cumulant
+    a: np.ndarray  # (N,)
+    b: np.ndarray  # (N,)
+
+    def at(self, eta: np.ndarray) -> RowTerms:
+        return RowTerms(self.value(eta), *self.slopes(eta))
+
+    def value(self, eta: np.ndarray) -> float:
+        """Σ_r ℓ_r(η_r)."""
+        return float(self.a @ eta - self._times(self.cumulant.value(eta)).sum())
+
+    def slopes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ℓ'(η) and −ℓ''(η) by row."""
+        return self.a - self._times(self.cumulant.mean(eta)), self._times(self.cumulant.variance(eta))
+
+    def _times(self, values: np.ndarray) -> np.ndarray:
+        """b A, and zero where b is, whatever A: e^η of a data row may overflow."""
+        return np.where(self.b > 0, self.b * np.where(self.b > 0, values, 0.0), 0.0)
+
+    def take(self, rows: np.ndarray) -> RowLikelihood:
+        """The same for some of the rows."""
+        return RowLikelihood(self.cumulant, self.a[rows], self.b[rows])
