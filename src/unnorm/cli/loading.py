@@ -40,6 +40,6 @@ def needs_data(made: Job) -> None:
 def load_fits(made: Job, folder: Path, model: Any) -> Any:
     """The Fit or FitGroup in `folder`; both have `simulate` and `save`."""
     from ..groups import load_group
-    from ..results.fit import load
+    from ..results.saving import load
 
     return load(folder, model=model) if made.by is None else load_group(folder, model=model)

@@ -123,7 +123,7 @@ class SmoothDensity(Density):
 
 def density_of(model: Unnormalised, estimate: np.ndarray, part: SmoothPart | None) -> Density:
     """The density of a fit: parametric where f is, else the fitted terms."""
-    if isinstance(model, Model):
-        return ParametricDensity(model, estimate)
+    if model.parametric:
+        return ParametricDensity(model.flat(), estimate)
     assert part is not None
     return SmoothDensity(model, part)

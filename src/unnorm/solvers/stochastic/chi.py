@@ -20,9 +20,9 @@ from ...errors import CombinationError, InputError, listing
 from ...models.base import Model, context_arguments, positional
 from ...models.batching import rowwise, tree_leaves
 from ...models.normalisers import Layout, Normaliser
-from ...objectives.smooth import context_columns
+from ...objectives.additive import context_columns
 from ...terms.base import BuiltTerm
-from ..penalised import Piece, penalty_pieces, total_penalty
+from ..penalised import PlacedPenalty, placed_penalties, total_penalty
 
 
 class Curve(ABC):
@@ -58,7 +58,7 @@ class Chi(ABC):
         return 0.0
 
     @property
-    def penalties(self) -> tuple[Piece, ...]:
+    def penalties(self) -> tuple[PlacedPenalty, ...]:
         """½ λ_j βᵀ S_j β on the parameters; none where χ is not a penalised smooth."""
         return ()
 
@@ -232,9 +232,9 @@ class SmoothChi(Chi):
         return self.design
 
     @property
-    def penalties(self) -> tuple[Piece, ...]:
+    def penalties(self) -> tuple[PlacedPenalty, ...]:
         return tuple(
-            replace(p, span=slice(p.span.start + 1, p.span.stop + 1)) for p in penalty_pieces(self.terms, None)
+            replace(p, span=slice(p.span.start + 1, p.span.stop + 1)) for p in placed_penalties(self.terms, None)
         )
 
     def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
