@@ -156,7 +156,7 @@ def _robust(scores: Scores, V: np.ndarray, sigma2: np.ndarray, cluster: np.ndarr
 
 def information_penalty(scores: Scores) -> float | None:
     """tr(Î Ĵ⁻¹) of NCIC (Matsuda, Uehara & Hyvärinen 2021), Î = Σ1 + Σ2 from the scores themselves."""
-    if scores.units <= 1:
+    if scores.units <= 1 or scores.robust_refusal is not None:
         return None
     return float(np.sum(bread(scores) * (scores.empirical_spread() + reference_spread(scores)[0])))
 

@@ -139,6 +139,12 @@ class RowLikelihood:
         """The same for some of the rows."""
         return RowLikelihood(self.cumulant, self.a[rows], self.b[rows])
 
-    def more(self, c: float, reference: np.ndarray) -> RowLikelihood:
-        """The same had there been c times as many reference points; each row still stands for one of them."""
-        return RowLikelihood(self.cumulant, self.a, np.where(reference, self.cumulant.share(self.b, c), self.b))
+    def slopes_with(self, c: float, eta: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ℓ' and −ℓ'' by row had there been c times as many reference points at the same (θ, χ).
+
+        A reference row still stands for one point, of which there are then c times as many.
+        """
+        if c == 1.0:
+            return self.slopes(eta)
+        b = np.where(data, self.b, self.cumulant.share(self.b, c))
+        return RowLikelihood(self.cumulant, self.a, b).slopes(self.cumulant.log_odds(eta, c))

@@ -147,23 +147,26 @@ class RowProblem(ParametricProblem):
         nu = self.nu_star(bases)
         return float(sum(b.rows.likelihood.value(b.eta + self._nu_rows(b.rows, nu)) for b in bases))
 
-    def _sums(self, theta: np.ndarray, nu: np.ndarray, bases: Iterable[Base]) -> Blocks:
+    def _sums(self, theta: np.ndarray, nu: np.ndarray, bases: Iterable[Base], c: float = 1.0) -> Blocks:
+        """With c times as many reference points at the same (θ, ν)."""
         p, q = self.model.size, self.layout.size
         value, gradient, scale = 0.0, np.zeros(p), np.zeros(p)
         A, cross, d = np.zeros((p, p)), np.zeros((q, p)), np.zeros(q)
         for base in bases:
             rows, J = base.rows, base.J
-            t = rows.likelihood.at(base.eta + self._nu_rows(rows, nu))
-            WJ = t.curvature[:, None] * J
-            value += t.value
-            gradient += t.slope @ J
+            eta = base.eta + self._nu_rows(rows, nu)
+            slope, curvature = rows.likelihood.slopes_with(c, eta, rows.data)
+            curvature = curvature if c == 1.0 else curvature * np.where(rows.data, 1.0, c)
+            WJ = curvature[:, None] * J
+            value += rows.likelihood.value(eta)
+            gradient += slope @ J
             A += J.T @ WJ
             if not self.model.linear:
-                A -= self.model.curvature(theta, rows.y, self.model.arguments(self.obs, rows.context), t.slope)
+                A -= self.model.curvature(theta, rows.y, self.model.arguments(self.obs, rows.context), slope)
             scale += np.einsum("np,np->p", J, WJ)
             if q:
                 of = self._of(rows)
-                d += np.bincount(of, t.curvature, q)
+                d += np.bincount(of, curvature, q)
                 for j in range(p):
                     cross[:, j] += np.bincount(of, WJ[:, j], q)
         return Blocks(value, gradient, A, cross, np.maximum(d, 1e-300), scale)
@@ -199,12 +202,12 @@ class RowProblem(ParametricProblem):
     def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
         return self.notes, dict(self.figures)
 
-    def scores(self, theta: np.ndarray) -> RowScores:
+    def scores(self, theta: np.ndarray, c: float = 1.0) -> RowScores:
         """In (θ, ν) jointly for one ν; in θ for a fixed one; in θ after profiling for many, where a row's score becomes
         ℓ' (∂f + dν*/dθ)."""
         bases = self._bases(theta)
         nu = self.nu_star(bases)
-        s = self._sums(theta, nu, bases)
+        s = self._sums(theta, nu, bases, c)
         one, many = self.layout.size == 1, self.layout.size > 1
         slope = s.cross / s.d[:, None]  # −dν*/dθ
         information = np.block([[s.A, s.cross.T], [s.cross, s.d[:, None]]]) if one else s.A
@@ -234,10 +237,6 @@ class RowProblem(ParametricProblem):
                 sums.append(total)
             return np.array(sums)
 
-        extra = None
-        if not self.model.linear:
-            plain = sum((b.design.cross(b.slopes()[1]) for b in blocks()), np.zeros_like(information))
-            extra = information - plain
         weights = self.obs.weights
         return RowScores(
             blocks=blocks,
@@ -250,7 +249,8 @@ class RowProblem(ParametricProblem):
             counts_points=next(self.source.blocks()).likelihood.cumulant.counts_points,
             redraws=None if self.redraws is None else redraws,
             sets=self.sets,
-            extra=extra,
+            c=c,
+            anew=lambda c: self.scores(theta, c),
         )
 
 

@@ -145,9 +145,7 @@ class ScoreRows:
 
     def slopes(self, c: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
         """ℓ' and −ℓ'' by row, with c times as many reference points."""
-        if c == 1.0:
-            return self.likelihood.slopes(self.eta)
-        return self.likelihood.more(c, ~self.data).slopes(self.likelihood.cumulant.log_odds(self.eta, c))
+        return self.likelihood.slopes_with(c, self.eta, self.data)
 
     @property
     def root(self) -> np.ndarray | float:
@@ -188,8 +186,8 @@ class RowScores(Scores):
     redraws: Redraws | None = None  # c → (R, p) score sums of fresh points, c times as many
     sets: int = 1  # independent sets among the points at hand
     centred: bool = True
-    extra: np.ndarray | None = None  # (p, p) −Σ ℓ' ∂²f of an f that is not linear
     c: float = 1.0  # times as many points as there are
+    anew: Callable[[float], RowScores] | None = None  # makes `more` where the coordinates depend on c themselves
 
     model_based = True
 
@@ -289,7 +287,9 @@ class RowScores(Scores):
         return centred.T @ centred / (len(sums) - 1)
 
     def more(self, c: float) -> RowScores:
-        information = np.zeros((self.size, self.size)) if self.extra is None else self.extra.copy()
+        if self.anew is not None:
+            return self.anew(c)
+        information = np.zeros((self.size, self.size))
         for rows in self.blocks():
             information += rows.design.cross(rows.slopes(c)[1] * np.where(rows.data, 1.0, c))
         return replace(self, information=information, c=c)
