@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from ._version import __version__
 
-# room or module → the public names that it defines
+# registries whose parts are public under their own names
+_REGISTRIES = (
+    ("domains", "REGISTRY"), ("references", "REGISTRY"), ("references", "SCHEMES"), ("data.covariates", "REGISTRY"),
+)  # fmt: skip
+# room or module → the other public names that it defines
 _NAMES = {
-    "domains": ("Interval", "Box", "Window", "Circle", "Sphere", "FiniteSet", "BinaryVectors", "Graphs"),
     "domains.process": ("PoissonProcess",),
     "data": ("Observations", "iid", "transitions", "conditional"),
-    "data.covariates": ("Map", "Expression", "Function"),
-    "references": (
-        "Uniform", "Gaussian", "GaussianMixture", "VonMises", "VonMisesFisher", "StepKernel", "Empirical", "Mixture",
-        "ProductBernoulli", "BitFlip", "Marginal", "Custom", "IID", "Stratified", "Lattice", "Sobol",
-    ),
     "terms": ("s", "te", "ti", "linear", "factor"),
     "engine": ("gam", "Gam"),
     "models": ("ExponentialFamily", "Energy", "Additive"),
@@ -45,28 +43,36 @@ _MODULES = {
     "references": "references",
 }
 
-__all__ = ["__version__", *_HOME, *_MODULES]  # pyright: ignore[reportUnsupportedDunderAll]
-
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     if name in _MODULES:
         return importlib.import_module(f".{_MODULES[name]}", __name__)
+    if name == "__all__":
+        return ["__version__", *_registered(), *_HOME, *_MODULES]
+    if not name.startswith("_") and name in (parts := _registered()):
+        return parts[name]
     raise AttributeError(f"module 'unnorm' has no attribute {name!r}")
 
 
+def _registered() -> dict[str, Any]:
+    """Every registered part by name. Importing the registries loads NumPy, which is why nothing here does it before."""
+    tables = (getattr(importlib.import_module(f".{room}", __name__), table) for room, table in _REGISTRIES)
+    return {name: part for table in tables for name, part in table.items()}
+
+
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(__getattr__("__all__"))
 
 
 if TYPE_CHECKING:
     from . import domains, errors, references
     from .bayes import NUTS, Draws, Langevin, sample
     from .data import Observations, conditional, iid, transitions
-    from .data.covariates import Expression, Function, Map
-    from .domains import BinaryVectors, Box, Circle, FiniteSet, Graphs, Interval, Sphere, Window
+    from .data.covariates.registry import *
     from .domains.process import PoissonProcess
+    from .domains.registry import *
     from .engine import Gam, gam
     from .groups import FitGroup, fit_each
     from .groups.loading import load
@@ -74,24 +80,7 @@ if TYPE_CHECKING:
     from .models.normalisers import Constant, Fixed, PerContext, Smooth
     from .models.priors import Flat, Normal
     from .objectives import ConditionalNCE, Exact, Importance, Logistic, Poisson, Ranking, losses
-    from .references import (
-        IID,
-        BitFlip,
-        Custom,
-        Empirical,
-        Gaussian,
-        GaussianMixture,
-        Lattice,
-        Marginal,
-        Mixture,
-        ProductBernoulli,
-        Sobol,
-        StepKernel,
-        Stratified,
-        Uniform,
-        VonMises,
-        VonMisesFisher,
-    )
+    from .references.registry import *
     from .results.comparison import Comparison, compare
     from .results.fit import Fit
     from .results.fitting import fit

@@ -66,7 +66,8 @@ def test_boundaries_belong() -> None:
 
 def test_properties() -> None:
     omega = Interval(2, 5)
-    assert (omega.lower, omega.upper, omega.bounds, omega.centre) == (2.0, 5.0, (2.0, 5.0), 3.5)
+    assert (omega.lower, omega.upper, omega.bounds) == (2.0, 5.0, (2.0, 5.0))
+    assert omega.centre.tolist() == [3.5]
     assert omega.scalar
     assert repr(omega) == "Interval(2, 5)"
     box = Box((0, 800), (100, 600))
@@ -83,7 +84,7 @@ def test_properties() -> None:
 
 def test_four_dimensions_need_a_chosen_order() -> None:
     omega = Box(*[(0, 1)] * 4)
-    with pytest.raises(InputError, match=r"dimension 4 has order\*\*4 nodes \(4,096 with 8 per axis, 65,536 with 16\)"):
+    with pytest.raises(InputError, match=r"has order\*\*4 nodes \(4,096 with 8 per axis, 65,536 with 16\)"):
         omega.quadrature()
     assert omega.quadrature(3).weights.sum() == pytest.approx(1.0)
     with pytest.raises(InputError, match="100,000,000 nodes, more than the limit of 4,194,304"):

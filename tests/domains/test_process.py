@@ -43,8 +43,17 @@ CASES = {
 every = pytest.mark.parametrize("name", CASES)
 
 
-def test_every_domain_has_a_case() -> None:
-    assert set(CASES) == set(REGISTRY)
+@pytest.mark.parametrize("domain", REGISTRY.examples(), ids=repr)
+def test_a_constant_intensity_on_every_domain(domain: Domain) -> None:
+    """λ = 20/|Ω|: twenty points on average, uniform, wherever Ω is."""
+    log_rate = np.log(20.0) - domain.log_volume
+    process = PoissonProcess(lambda y: log_rate, domain)
+    assert process.mean_count() == pytest.approx(20.0)
+    rng = np.random.default_rng(3)
+    draws = [process.simulate(rng) for _ in range(100)]
+    assert abs(sum(map(len, draws)) - 2000) < 4.5 * np.sqrt(2000)
+    assert domain.contains(np.concatenate(draws)).all()
+    assert process.loglik(draws[0]) == pytest.approx(len(draws[0]) * log_rate - 20.0)
 
 
 @every

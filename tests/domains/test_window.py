@@ -45,7 +45,7 @@ def green(polygon, a: int, b: int) -> float:
 def star() -> Window:
     from unnorm.domains import REGISTRY
 
-    window = REGISTRY["Window"].examples[1]()
+    window = REGISTRY["Window"].examples()[1]
     assert isinstance(window, Window)
     return window
 

@@ -13,11 +13,10 @@ from unnorm.references import Empirical, Gaussian, VonMises, VonMisesFisher
 from unnorm.references.kernels import CorrelatedBoxNormal, SphereFisher
 from unnorm.references.polygon import normal_mass, polar_mass
 from unnorm.references.quantiles import circular_quantile
-from unnorm.references.space import space
 
 
 def test_normal_mass_of_a_rectangle_is_a_product():
-    edges = space(un.Box((-1, 2), (0, 1.5))).edges
+    edges = un.Box((-1, 2), (0, 1.5)).edges
     c = np.random.default_rng(0).uniform(-4, 4, (500, 2))
     c[:4] = [[-1, 0], [-1, 0.7], [0.3, 1.5], [2, 1.5]]  # corners and sides
     expected = np.diff(stats.norm.cdf(np.array([-1, 2]) - c[:, :1])) * np.diff(stats.norm.cdf([0, 1.5] - c[:, 1:]))
@@ -30,13 +29,13 @@ def test_normal_mass_of_a_star_is_its_integral():
     rule = omega.quadrature(100)
     c = np.vstack([omega.uniform(20, 1), [[5.0, 1.0], [0.0, 0.0]]])  # outside, and in the hole
     expected = [rule.weights @ stats.multivariate_normal(m, 1.0).pdf(rule.points) for m in c]
-    assert normal_mass(space(omega).edges, c) == pytest.approx(np.array(expected), abs=1e-12)
+    assert normal_mass(omega.edges, c) == pytest.approx(np.array(expected), abs=1e-12)
 
 
 def test_polar_mass_of_a_rayleigh_law_is_the_normal_mass():
     """Uniform directions and Rayleigh lengths are the normal law: quadrature along the edges against Owen's T."""
     omega = star()
-    edges = space(omega).edges
+    edges = omega.edges
     c = omega.uniform(200, 2)
     c[0] = omega.polygon.geoms[0].exterior.coords[0]  # a vertex
     c[1] = edges[3].mean(axis=0)  # on an edge
@@ -48,7 +47,7 @@ def test_polar_mass_of_a_rayleigh_law_is_the_normal_mass():
 def test_genz_constant_against_scipy():
     omega = box3()
     cov = np.array([[0.5, 0.2, 0.3], [0.2, 0.3, 0.1], [0.3, 0.1, 1.5]])
-    kernel = CorrelatedBoxNormal(space(omega), cov)
+    kernel = CorrelatedBoxNormal(omega, cov)
     c = omega.uniform(3, 0)
     expected = []
     for m in c:
@@ -61,7 +60,7 @@ def test_genz_constant_against_scipy():
 def test_genz_constant_of_a_diagonal_covariance_in_five_dimensions():
     omega = un.Box(*[(0, 1)] * 5)
     sd = np.array([0.3, 0.5, 0.4, 0.8, 1.0])
-    kernel = CorrelatedBoxNormal(space(omega), np.diag(sd**2))
+    kernel = CorrelatedBoxNormal(omega, np.diag(sd**2))
     c = omega.uniform(5, 0)
     expected = np.prod(stats.norm.cdf((1 - c) / sd) - stats.norm.cdf(-c / sd), axis=1)
     assert np.exp(kernel.log_constant(c)) == pytest.approx(expected, rel=1e-12)  # then nothing is left to integrate

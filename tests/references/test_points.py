@@ -7,22 +7,23 @@ import pytest
 from reference_cases import interval, screen, star, transitions
 
 import unnorm as un
+from unnorm._base.lattices import kronecker
 from unnorm.errors import CombinationError, InputError
-from unnorm.references import IID, Custom, Gaussian, Lattice, Mixture, Sobol, Stratified, Uniform
+from unnorm.references import IID, SCHEMES, Custom, Gaussian, Lattice, Mixture, Sobol, Stratified, Uniform
 from unnorm.references.ordering import order
-from unnorm.references.points import cells, kronecker
+from unnorm.references.points import cells
 
-SCHEMES = (IID(), Stratified(), Stratified(2), Lattice(), Lattice(3), Sobol(), Sobol(2))
+EXAMPLES = SCHEMES.examples()
 
 
-@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+@pytest.mark.parametrize("scheme", EXAMPLES, ids=repr)
 @pytest.mark.parametrize("k", [3, 7])
 def test_every_context_gets_its_points(scheme, k):
     omega = star()
     obs = transitions(omega)
     q = Mixture((1, Uniform()), (2, Gaussian(around="context", cov=0.3))).bind(omega, obs)
     drawn = scheme.draw(q, obs, per_point=k, rng=1)
-    assert np.array_equal(drawn.at, np.repeat(np.arange(obs.n), k))
+    assert np.array_equal(drawn.t, np.repeat(np.arange(obs.n), k))
     assert omega.contains(drawn.outcome).all()
     sizes = np.bincount(drawn.randomisation)[1:]
     assert len(sizes) == scheme.sets
@@ -33,17 +34,17 @@ def test_every_context_gets_its_points(scheme, k):
     assert not np.array_equal(drawn.outcome, scheme.draw(q, obs, per_point=k, rng=2).outcome)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+@pytest.mark.parametrize("scheme", EXAMPLES, ids=repr)
 def test_iid_data_share_their_points(scheme):
     omega = screen()
     obs = un.Observations("iid", omega.uniform(30, 0), ("x", "y"))
     drawn = scheme.draw(Uniform().bind(omega, obs), obs, total=1001, rng=1)
     assert drawn.outcome.shape == (1001, 2)
-    assert (drawn.at == -1).all()
+    assert (drawn.t == -1).all()
     assert np.array_equal(np.unique(drawn.randomisation), np.arange(1, scheme.sets + 1))
 
 
-@pytest.mark.parametrize("scheme", SCHEMES, ids=repr)
+@pytest.mark.parametrize("scheme", EXAMPLES, ids=repr)
 def test_points_are_unbiased(scheme):
     """The mean over many randomisations is the integral, to Monte Carlo error, at every context and place in it."""
     omega = interval()
@@ -106,7 +107,7 @@ def chain_noise(scheme, omega, obs, q, k, g, reps=60):
     totals = []
     for _ in range(reps):
         drawn = scheme.draw(q, obs, per_point=k, rng=rng)
-        totals.append(g(drawn.outcome, obs.previous()[drawn.at]).sum(axis=0))
+        totals.append(g(drawn.outcome, obs.previous()[drawn.t]).sum(axis=0))
     return np.std(totals, axis=0)
 
 

@@ -113,11 +113,12 @@ def _check_names(names: list[str], path: str) -> None:
         raise InputError(
             f"Every column needs a name; column {names.index('') + 1} of {len(names)} in {path!r} has none."
         )
-    if all(is_number(name) for name in names):
+    if all(reads_as_number(name) for name in names):
         raise InputError(f"The first line of {path!r} must name the columns; got the numbers {listing(names)}.")
 
 
-def is_number(text: str) -> bool:
+def reads_as_number(text: str) -> bool:
+    """Whether a cell of text holds a number."""
     try:
         float(text)
     except ValueError:

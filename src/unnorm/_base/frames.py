@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import DataError, listing
-from .files import duplicates, is_number, read_table
+from .files import duplicates, read_table, reads_as_number
 
 __all__ = [
     "Column",
@@ -398,7 +398,7 @@ def check_numeric(columns: Iterable[Column], role: str) -> None:
             continue
         if column.levels is None:
             raise DataError(f"Column {column.name!r} ({role}=) must be numeric; got {column.kind}.")
-        odd = np.array([not is_number(str(label)) for label in column.levels])[column.data]
+        odd = np.array([not reads_as_number(str(label)) for label in column.levels])[column.data]
         if column.missing is not None:
             odd &= ~column.missing
         if not odd.any():

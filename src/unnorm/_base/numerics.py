@@ -1,4 +1,4 @@
-"""Scoped float64, generators from seeds, stable logs and guarded Cholesky factors."""
+"""Scoped float64, generators from seeds, and numbers from arguments, checked."""
 
 from __future__ import annotations
 
@@ -33,6 +33,13 @@ def generator(rng: Rng) -> np.random.Generator:
     if isinstance(rng, int | np.integer) and rng < 0:
         raise InputError(f"rng must be a non-negative integer seed; got {rng}. Pass e.g. rng=1.")
     return np.random.default_rng(rng)
+
+
+def whole(value: Any, what: str, least: int) -> int:
+    """`value` as an int that is at least `least`, or an error that names `what`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{what} must be a whole number of at least {least}; got {value!r}.")
+    return int(value)
 
 
 def floats(value: Any, what: str) -> np.ndarray:

@@ -16,6 +16,11 @@ from .chains import chains, order_key
 Kind = Literal["iid", "transitions", "conditional"]
 
 
+def lag_suffix(lag: int) -> str:
+    """What the name of the point `lag` steps before ends in: `_prev`, `_prev2`, …"""
+    return "_prev" if lag == 1 else f"_prev{lag}"
+
+
 @dataclass(frozen=True)
 class Observations:
     """n outcomes y_t, each with its context x_t, group, weight and the input row that it came from.
@@ -73,8 +78,7 @@ class Observations:
 
     def previous(self, lag: int = 1) -> np.ndarray:
         """(n, d) points `lag` steps before y_t."""
-        suffix = "_prev" if lag == 1 else f"_prev{lag}"
-        return np.column_stack([self.context[name + suffix] for name in self.outcome_names])
+        return np.column_stack([self.context[name + lag_suffix(lag)] for name in self.outcome_names])
 
     def take(self, index: np.ndarray) -> Observations:
         """The observations at `index` (booleans or positions), with everything that belongs to them."""
@@ -208,7 +212,7 @@ def transitions(
     else:
         extras = {name: table.column(name, "extra") for name in _names(extra, "extra")}
     check_finite(extras.values())
-    suffixes = ["_prev" if lag == 1 else f"_prev{lag}" for lag in range(1, lags + 1)]
+    suffixes = [lag_suffix(lag) for lag in range(1, lags + 1)]
     earlier = [name + suffix for suffix in suffixes for name in names]
     if taken := [name for name in extras if name in (*names, *earlier)]:
         raise DataError(f"extra={listing(taken)} clashes with the outcome and its earlier values; rename the column.")

@@ -86,7 +86,7 @@ def split_triangles(triangles: np.ndarray, diameter: float, centres: np.ndarray,
 
 def _sectors(x: np.ndarray, u: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
     """The triangle (x, x + u, x + v) as SECTORS triangles, of equal angle at x."""
-    angle = np.abs(np.arctan2(_cross(u, v), np.sum(u * v, axis=1)))
+    angle = np.abs(np.arctan2(cross(u, v), np.sum(u * v, axis=1)))
     cuts = []
     for j in range(SECTORS + 1):
         a = np.hypot(*u.T) * np.sin(angle * j / SECTORS)
@@ -102,7 +102,7 @@ def _corners(T: np.ndarray, of: np.ndarray, order: int) -> Rules:
     first, second, weight = corner(order)
     u, v = T[:, 1] - T[:, 0], T[:, 2] - T[:, 0]
     points = T[:, None, 0] + first[:, None] * u[:, None] + second[:, None] * v[:, None]
-    weights = np.abs(_cross(u, v))[:, None] * weight
+    weights = np.abs(cross(u, v))[:, None] * weight
     return points.reshape(-1, 2), weights.ravel(), np.repeat(of, weight.size)
 
 
@@ -119,7 +119,7 @@ def _smooth(
         a, u, v = T[some, 0], T[some, 1] - T[some, 0], T[some, 2] - T[some, 0]
         first, second = np.outer(s, 1.0 - t).ravel(), np.outer(s, t).ravel()
         points.append((a[:, None] + first[:, None] * u[:, None] + second[:, None] * v[:, None]).reshape(-1, 2))
-        weights.append((np.abs(_cross(u, v))[:, None] * np.outer(ws, wt).ravel()).ravel())
+        weights.append((np.abs(cross(u, v))[:, None] * np.outer(ws, wt).ravel()).ravel())
         owner.append(np.repeat(of[some], p * p))
     return np.concatenate(points), np.concatenate(weights), np.concatenate(owner)
 
@@ -132,7 +132,8 @@ def _quarters(T: np.ndarray) -> np.ndarray:
     return np.stack(four, axis=1).reshape(-1, 3, 2)
 
 
-def _cross(v: np.ndarray, w: np.ndarray) -> np.ndarray:
+def cross(v: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """v₁w₂ − v₂w₁ of each row: twice the signed area of the triangle (0, v, w)."""
     return v[:, 0] * w[:, 1] - v[:, 1] * w[:, 0]
 
 
@@ -142,7 +143,7 @@ def _longest(T: np.ndarray) -> np.ndarray:
 
 def _inside(T: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Whether x lies in the triangle or on its boundary."""
-    turns = np.stack([_cross(T[:, (i + 1) % 3] - T[:, i], x - T[:, i]) for i in range(3)], axis=1)
+    turns = np.stack([cross(T[:, (i + 1) % 3] - T[:, i], x - T[:, i]) for i in range(3)], axis=1)
     return np.all(turns >= 0, axis=1) | np.all(turns <= 0, axis=1)
 
 

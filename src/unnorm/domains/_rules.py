@@ -6,9 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from .._base.numerics import read_only
+from .._base.numerics import read_only, whole
 from ..errors import InputError
-from .base import whole
 
 MOST_NODES = 2**22  # a rule in the plane then takes 100 MB; more is a mistake or a case for Monte Carlo
 MOST_STATES = 2**20  # finite domains up to this size are enumerated

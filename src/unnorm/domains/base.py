@@ -9,14 +9,21 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from .._base.numerics import Rng, floats, generator
+from .._base.numerics import Rng, floats, generator, whole
+from .._base.registry import Registry
 from ..errors import InputError
+from ._rules import chosen_order, gauss_legendre, refuse_large
+
+# Nodes per axis by dimension. Gauss–Legendre with N nodes integrates a Gaussian bump of standard deviation σ over a
+# length L to about exp(−2 (σN/(L/2))²) (the trapezoid rule's error at its widest spacing, πL/2N).
+_NODES = {1: 100, 2: 40, 3: 20}
+Corners = tuple[np.ndarray, np.ndarray]  # lower and upper, each (d,)
 
 
 @dataclass(frozen=True)
@@ -28,22 +35,27 @@ class Quadrature:
     exact: bool
     rule: str  # what the rule is and how its error falls, for people
 
+    def __repr__(self) -> str:
+        return f"Quadrature({self.rule})"
+
 
 class Domain(ABC):
     """Ω with its base measure: volume, membership, uniform draws, quadrature or enumeration.
 
+    A domain states what it is (the attributes and properties below), and other parts go by these statements alone.
     Domains are immutable; two are equal when `to_dict` says the same.
     """
 
-    @property
-    @abstractmethod
-    def dim(self) -> int:
-        """Number of columns d of an array of outcomes."""
+    dim: int  # d: the number of columns of an array of outcomes
+    scalar: bool = False  # whether users' functions of one point see a scalar
+    finite: bool = False  # whether Ω is a finite set under a counting or weighted measure
+    period: float | None = None  # of each coordinate, where Ω is a circle
+    sphere: bool = False  # whether Ω is the unit sphere: outcomes are directions, vectors of length 1
 
     @property
-    @abstractmethod
     def cube_dim(self) -> int:
         """Dimension of the unit cube that `from_unit` maps onto Ω."""
+        return self.dim
 
     @property
     @abstractmethod
@@ -56,28 +68,58 @@ class Domain(ABC):
         return float(np.log(self.volume))
 
     @property
-    def scalar(self) -> bool:
-        """Whether users' functions of one point see a scalar."""
-        return False
-
-    @property
-    def finite(self) -> bool:
-        """Whether Ω is a finite set under a counting or weighted measure."""
-        return False
-
-    @property
-    def period(self) -> float | None:
-        """The period of each coordinate where Ω wraps around."""
+    def bits(self) -> int | None:
+        """d where Ω is {0, 1}^d with counting measure; None elsewhere."""
         return None
+
+    @property
+    def sides(self) -> Corners | None:
+        """The corners between which Ω is a box with Lebesgue measure; None where it is none."""
+        return None
+
+    @property
+    def enclosing_box(self) -> Corners | None:
+        """The corners of the smallest box around Ω, where Ω is a region of R^d with Lebesgue measure."""
+        return self.sides
+
+    @property
+    def centre(self) -> np.ndarray | None:
+        """The centre of mass, shape (d,), where Ω is a region of R^d."""
+        return None
+
+    @property
+    def edges(self) -> np.ndarray | None:
+        """(E, 2, 2) directed edges with Ω on their left, where Ω is a polygon in the plane."""
+        if self.sides is None or self.dim != 2:
+            return None
+        (a0, a1), (b0, b1) = self.sides
+        corners = np.array([[a0, a1], [b0, a1], [b0, b1], [a0, b1]])
+        return np.stack([corners, np.roll(corners, -1, axis=0)], axis=1)
+
+    @property
+    def affine(self) -> Corners | None:
+        """(low, width), each (d,), where from_unit(u) = low + width·u; None elsewhere."""
+        return None if self.sides is None else (self.sides[0], self.sides[1] - self.sides[0])
 
     @property
     def default_order(self) -> int | None:
         """The order that `quadrature()` takes when none is given; None where there is no default or Ω is enumerated."""
-        return None
+        return None if self.finite else _NODES.get(self.cube_dim)
+
+    @property
+    def rule(self) -> Literal["quadrature", "enumeration"] | None:
+        """What `quadrature()` gives without an order; None where it refuses, since Ω is too large."""
+        if self.finite:
+            return "enumeration"
+        return None if self.default_order is None else "quadrature"
 
     @abstractmethod
     def contains(self, y: np.ndarray) -> np.ndarray:
         """(n, d) outcomes → (n,) booleans."""
+
+    def contains_interior(self, y: np.ndarray) -> np.ndarray:
+        """`contains`, but a point of the boundary may count as outside: enough for continuous draws, and quicker."""
+        return self.contains(y)
 
     @abstractmethod
     def from_unit(self, u: np.ndarray) -> np.ndarray:
@@ -92,23 +134,59 @@ class Domain(ABC):
         """(n, d) outcomes → the same outcomes by their one canonical name (angles in [−π, π) on the circle)."""
         return outcomes(y, self)
 
-    @abstractmethod
     def quadrature(self, order: int | None = None) -> Quadrature:
-        """A rule for integrals over Ω; `order` sets its size (nodes per axis, or as the class says)."""
+        """A rule for integrals over Ω; `order` sets its size (nodes per axis, or as the class says).
+
+        Unless the class has its own: ∫ g dμ = |Ω| ∫ g(from_unit(u)) du by Gauss–Legendre on each axis of the cube.
+        """
+        d = self.cube_dim
+        if order is None and self.default_order is None:
+            raise InputError(
+                f"A tensor quadrature rule on {self!r} has order**{d} nodes "
+                f"({8**d:,} with 8 per axis, {16**d:,} with 16), so there is no default. Pass the order yourself, or "
+                "use an objective with reference points (Importance, Logistic) in place of a quadrature."
+            )
+        order = chosen_order(order, self.default_order or 0)
+        refuse_large(
+            order**d,
+            f"A Gauss–Legendre rule with {order} nodes on each of {d} axes",
+            "Take a smaller order, or an objective with reference points (Importance, Logistic).",
+        )
+        s, w = gauss_legendre(order)
+        u = np.stack(np.meshgrid(*[s] * d, indexing="ij"), axis=-1).reshape(-1, d)
+        weights = np.ones(1)
+        for _ in range(d):
+            weights = np.multiply.outer(weights, w).ravel()
+        exact = f"exact for polynomials of degree {2 * order - 1} in each coordinate; " if self.affine else ""
+        return Quadrature(
+            points=self.from_unit(u),
+            weights=self.volume * weights,
+            exact=False,
+            rule=f"Gauss–Legendre, {f'{order}**{d}' if d > 1 else order} nodes: {exact}"
+            "the error falls geometrically with the order for smooth functions",
+        )
 
     def centred(self, x: np.ndarray, order: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """Rules for integrands with a kink at a point x[i] of their own: points (M, d), weights (M,), and the i of
         each, ascending. None where Ω has no such rules, and `quadrature` serves."""
         return None
 
-    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready description, {'domain': class name, …}; `unnorm.domains.from_dict` reads it."""
+        """A JSON-ready description, {'domain': class name, …}; `unnorm.domains.from_dict` reads it.
+
+        Of a dataclass: its fields. Any other class writes its own.
+        """
+        return {"domain": type(self).__name__, **{f.name: getattr(self, f.name) for f in fields(self)}}  # pyright: ignore[reportArgumentType]
 
     @classmethod
-    @abstractmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Self:
         """The domain that `to_dict` described."""
+        return cls(**{name: value for name, value in description.items() if name != "domain"})
+
+    @classmethod
+    def examples(cls) -> tuple[Domain, ...]:
+        """Small instances for the generic tests; every registered domain has some."""
+        return ()
 
     @cached_property
     def _key(self) -> str:
@@ -125,11 +203,7 @@ class Domain(ABC):
         return hash(self._key)
 
 
-def whole(value: Any, what: str, least: int) -> int:
-    """`value` as an int that is at least `least`, or an error that names `what`."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{what} must be a whole number of at least {least}; got {value!r}.")
-    return int(value)
+REGISTRY: Registry[Domain] = Registry("domain", Domain)  # filled by registry.py
 
 
 def outcomes(y: Any, domain: Domain) -> np.ndarray:

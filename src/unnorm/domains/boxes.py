@@ -1,4 +1,4 @@
-"""Interval and Box: Lebesgue measure, Gauss–Legendre rules and their tensor products."""
+"""Interval and Box: Lebesgue measure, with the Gauss–Legendre rules of `Domain`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ import numpy as np
 from .._base.numerics import floats, read_only
 from ..errors import InputError
 from ._centred import Rules, split_box, split_interval
-from ._rules import chosen_order, gauss_legendre, refuse_large
-from .base import Domain, Quadrature, outcomes, unit_points
-
-# Nodes per axis by dimension. Gauss–Legendre with N nodes integrates a Gaussian bump of standard deviation σ over a
-# length L to about exp(−2 (σN/(L/2))²) (the trapezoid rule's error at its widest spacing, πL/2N).
-_NODES = {1: 100, 2: 40, 3: 20}
+from ._rules import chosen_order
+from .base import Corners, Domain, outcomes, unit_points
 
 
 def _bounds(pair: Any, what: str) -> tuple[float, float]:
@@ -47,6 +43,9 @@ class Interval(Domain):
     True
     """
 
+    dim = 1
+    scalar = True
+
     def __init__(self, a: float, b: float) -> None:
         self._a, self._b = _bounds((a, b), "The bounds of an Interval")
 
@@ -66,30 +65,19 @@ class Interval(Domain):
         return self._a, self._b
 
     @property
-    def centre(self) -> float:
+    def sides(self) -> Corners:
+        """a and b."""
+        return np.array([self._a]), np.array([self._b])
+
+    @property
+    def centre(self) -> np.ndarray:
         """(a + b)/2."""
-        return self._a + 0.5 * (self._b - self._a)
-
-    @property
-    def dim(self) -> int:
-        return 1
-
-    @property
-    def cube_dim(self) -> int:
-        return 1
+        return np.array([self._a + 0.5 * (self._b - self._a)])
 
     @property
     def volume(self) -> float:
         """b − a."""
         return self._b - self._a
-
-    @property
-    def scalar(self) -> bool:
-        return True
-
-    @property
-    def default_order(self) -> int:
-        return _NODES[1]
 
     def contains(self, y: np.ndarray) -> np.ndarray:
         """a ≤ y ≤ b."""
@@ -100,22 +88,9 @@ class Interval(Domain):
         """a + (b − a) u."""
         return np.clip(self._a + self.volume * unit_points(u, self), self._a, self._b)
 
-    def quadrature(self, order: int | None = None) -> Quadrature:
-        """Gauss–Legendre with `order` nodes."""
-        order = chosen_order(order, self.default_order)
-        refuse_large(order, f"Gauss–Legendre of order {order}", "Take a smaller order.")
-        s, w = gauss_legendre(order)
-        return Quadrature(
-            points=self.from_unit(s[:, None]),
-            weights=self.volume * w,
-            exact=False,
-            rule=f"Gauss–Legendre, {order} nodes: exact for polynomials of degree {2 * order - 1}; "
-            "the error falls geometrically with the order for smooth functions",
-        )
-
     def centred(self, x: np.ndarray, order: int | None = None) -> Rules:
         """Gauss–Legendre on either side of each x, `order` nodes in all."""
-        return split_interval(self._a, self._b, x, chosen_order(order, self.default_order))
+        return split_interval(self._a, self._b, x, chosen_order(order, self.default_order or 0))
 
     def to_dict(self) -> dict[str, Any]:
         return {"domain": "Interval", "lower": self._a, "upper": self._b}
@@ -123,6 +98,10 @@ class Interval(Domain):
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Self:
         return cls(description["lower"], description["upper"])
+
+    @classmethod
+    def examples(cls) -> tuple[Interval, ...]:
+        return cls(-1, 1), cls(2.5, 7)
 
     def __repr__(self) -> str:
         return f"Interval({self._a:g}, {self._b:g})"
@@ -148,6 +127,7 @@ class Box(Domain):
         pairs = [_bounds(pair, f"The bounds of coordinate {k} of a Box") for k, pair in enumerate(bounds, start=1)]
         self._lower = read_only(np.array([a for a, _ in pairs]))
         self._upper = read_only(np.array([b for _, b in pairs]))
+        self.dim = len(pairs)
 
     @property
     def lower(self) -> np.ndarray:
@@ -170,12 +150,9 @@ class Box(Domain):
         return self._lower + 0.5 * (self._upper - self._lower)
 
     @property
-    def dim(self) -> int:
-        return self._lower.size
-
-    @property
-    def cube_dim(self) -> int:
-        return self.dim
+    def sides(self) -> Corners:
+        """(a₁, …, a_d) and (b₁, …, b_d)."""
+        return self._lower, self._upper
 
     @property
     def volume(self) -> float:
@@ -186,10 +163,6 @@ class Box(Domain):
     def log_volume(self) -> float:
         return float(np.sum(np.log(self._upper - self._lower)))
 
-    @property
-    def default_order(self) -> int | None:
-        return _NODES.get(self.dim)
-
     def contains(self, y: np.ndarray) -> np.ndarray:
         """a_k ≤ y_k ≤ b_k for every k."""
         y = outcomes(y, self)
@@ -198,34 +171,6 @@ class Box(Domain):
     def from_unit(self, u: np.ndarray) -> np.ndarray:
         """a + (b − a) u, coordinate by coordinate."""
         return np.clip(self._lower + (self._upper - self._lower) * unit_points(u, self), self._lower, self._upper)
-
-    def quadrature(self, order: int | None = None) -> Quadrature:
-        """Tensor Gauss–Legendre with `order` nodes per axis."""
-        d = self.dim
-        if order is None and self.default_order is None:
-            raise InputError(
-                f"A tensor quadrature rule on a Box of dimension {d} has order**{d} nodes "
-                f"({8**d:,} with 8 per axis, {16**d:,} with 16), so none is taken by default. Pass the order yourself, "
-                "or use an objective with reference points (Importance, Logistic) in place of a quadrature."
-            )
-        order = chosen_order(order, self.default_order or 0)
-        refuse_large(
-            order**d,
-            f"A tensor rule with {order} nodes on each of {d} axes",
-            "Take a smaller order, or an objective with reference points (Importance, Logistic).",
-        )
-        s, w = gauss_legendre(order)
-        u = np.stack(np.meshgrid(*[s] * d, indexing="ij"), axis=-1).reshape(-1, d)
-        weights = np.ones(1)
-        for _ in range(d):
-            weights = np.multiply.outer(weights, w).ravel()
-        return Quadrature(
-            points=self.from_unit(u),
-            weights=self.volume * weights,
-            exact=False,
-            rule=f"tensor Gauss–Legendre, {order}**{d} nodes: exact for polynomials of degree {2 * order - 1} in each "
-            "coordinate; the error falls geometrically with the order for smooth functions",
-        )
 
     def centred(self, x: np.ndarray, order: int | None = None) -> Rules | None:
         """In the plane: eight triangles with a corner at each x, about `order`² nodes in all."""
@@ -239,6 +184,10 @@ class Box(Domain):
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Self:
         return cls(*zip(description["lower"], description["upper"], strict=True))
+
+    @classmethod
+    def examples(cls) -> tuple[Box, ...]:
+        return cls((0, 800), (0, 600)), cls((-1, 1), (0, 1), (2, 5)), cls((0, 2))
 
     def __repr__(self) -> str:
         return f"Box({', '.join(f'({a:g}, {b:g})' for a, b in zip(self._lower, self._upper))})"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self, final
+from typing import Any, Literal, Self, final
 
 import numpy as np
 
-from .._base.numerics import floats, read_only
+from .._base.numerics import floats, read_only, whole
 from ..errors import InputError
 from ._rules import MOST_STATES
-from .base import Domain, Quadrature, outcomes, unit_points, whole
+from .base import Domain, Quadrature, outcomes, unit_points
 
 
 @final
@@ -27,6 +26,8 @@ class FiniteSet(Domain):
     (6.0, [True, False])
     """
 
+    finite = True
+
     def __init__(self, values: Any, weights: Any = None) -> None:
         array = floats(values, "The values of a FiniteSet")
         if array.ndim not in (1, 2) or array.size == 0:
@@ -34,8 +35,8 @@ class FiniteSet(Domain):
                 "The values of a FiniteSet must be a non-empty list of numbers or an array of shape (K, d); "
                 f"got shape {array.shape}."
             )
-        self._scalar = array.ndim == 1
-        array = np.array(array[:, None] if self._scalar else array) + 0.0  # a copy, and −0.0 becomes 0.0
+        self.scalar = array.ndim == 1
+        array = np.array(array[:, None] if self.scalar else array) + 0.0  # a copy, and −0.0 becomes 0.0
         if not np.isfinite(array).all():
             row = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
             raise InputError(f"The values of a FiniteSet must be finite; value {row} is {array[row].tolist()}.")
@@ -56,6 +57,7 @@ class FiniteSet(Domain):
                 "Leave out values of weight zero."
             )
         self._values, self._weights, self._weighted = read_only(array), read_only(w), weights is not None
+        self.dim = array.shape[1]
 
     @property
     def values(self) -> np.ndarray:
@@ -68,10 +70,6 @@ class FiniteSet(Domain):
         return self._weights
 
     @property
-    def dim(self) -> int:
-        return self._values.shape[1]
-
-    @property
     def cube_dim(self) -> int:
         return 1
 
@@ -79,14 +77,6 @@ class FiniteSet(Domain):
     def volume(self) -> float:
         """Σ w: the number of values when no weights were given."""
         return float(self._weights.sum())
-
-    @property
-    def scalar(self) -> bool:
-        return self._scalar
-
-    @property
-    def finite(self) -> bool:
-        return True
 
     def index(self, y: np.ndarray) -> np.ndarray:
         """(n, d) outcomes → (n,) positions in `values`, −1 for those that are not members."""
@@ -104,15 +94,14 @@ class FiniteSet(Domain):
         """The inverse of the distribution function of the weights, in the order of `values`."""
         u = unit_points(u, self)[:, 0]
         edges = np.cumsum(self._weights)
-        at = np.searchsorted(edges[:-1] / edges[-1], u, side="right")
-        return self._values[at]
+        return self._values[np.searchsorted(edges[:-1] / edges[-1], u, side="right")]
 
     def quadrature(self, order: int | None = None) -> Quadrature:
         """The values and their weights: exact."""
         return Quadrature(self._values, self._weights, exact=True, rule=f"enumeration of {len(self._values):,} values")
 
     def to_dict(self) -> dict[str, Any]:
-        values = self._values[:, 0] if self._scalar else self._values
+        values = self._values[:, 0] if self.scalar else self._values
         weights = self._weights.tolist() if self._weighted else None
         return {"domain": "FiniteSet", "values": values.tolist(), "weights": weights}
 
@@ -120,10 +109,14 @@ class FiniteSet(Domain):
     def from_dict(cls, description: Mapping[str, Any]) -> Self:
         return cls(description["values"], description["weights"])
 
+    @classmethod
+    def examples(cls) -> tuple[FiniteSet, ...]:
+        return cls(range(1, 7)), cls([[0, 1], [2, 3.5], [-1, 0]], weights=[1, 2.5, 0.5])
+
     def __repr__(self) -> str:
         k = len(self._values)
-        shown = (self._values[:, 0] if self._scalar else self._values)[:6].tolist()
-        text = ", ".join(f"{v:g}" if self._scalar else str(tuple(v)) for v in shown) + (", …" if k > 6 else "")
+        shown = (self._values[:, 0] if self.scalar else self._values)[:6].tolist()
+        text = ", ".join(f"{v:g}" if self.scalar else str(tuple(v)) for v in shown) + (", …" if k > 6 else "")
         count = f" ({k} values)" if k > 6 else ""
         return f"FiniteSet([{text}]{', weighted' if self._weighted else ''}){count}"
 
@@ -131,13 +124,10 @@ class FiniteSet(Domain):
 class Bits(Domain):
     """{0, 1}^d with counting measure, whatever the d indicators stand for."""
 
-    @property
-    @abstractmethod
-    def dim(self) -> int:
-        """The number d of indicators."""
+    finite = True
 
     @property
-    def cube_dim(self) -> int:
+    def bits(self) -> int:
         return self.dim
 
     @property
@@ -151,8 +141,8 @@ class Bits(Domain):
         return self.dim * float(np.log(2.0))
 
     @property
-    def finite(self) -> bool:
-        return True
+    def rule(self) -> Literal["enumeration"] | None:
+        return "enumeration" if self.dim < 64 and 2**self.dim <= MOST_STATES else None
 
     def contains(self, y: np.ndarray) -> np.ndarray:
         """Whether every entry is 0 or 1."""
@@ -166,7 +156,7 @@ class Bits(Domain):
     def quadrature(self, order: int | None = None) -> Quadrature:
         """All 2^d states, the first indicator changing slowest: exact. At most 2²⁰ states; an order is not used."""
         d = self.dim
-        if 2**d > MOST_STATES:
+        if self.rule is None:
             count = f"2**{d} = {2**d:,}" if d <= 64 else f"2**{d} (about 1e{int(d * np.log10(2.0))})"
             raise InputError(
                 f"{self!r} has {count} states, more than the {MOST_STATES:,} that are enumerated. "
@@ -187,18 +177,14 @@ class BinaryVectors(Bits):
     """
 
     def __init__(self, d: int) -> None:
-        self._d = whole(d, "The length d of BinaryVectors", least=1)
-
-    @property
-    def dim(self) -> int:
-        return self._d
+        self.dim = whole(d, "The length d of BinaryVectors", least=1)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"domain": "BinaryVectors", "d": self._d}
+        return {"domain": "BinaryVectors", "d": self.dim}
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> Self:
-        return cls(description["d"])
+    def examples(cls) -> tuple[BinaryVectors, ...]:
+        return cls(8), cls(1)
 
     def __repr__(self) -> str:
-        return f"BinaryVectors({self._d})"
+        return f"BinaryVectors({self.dim})"

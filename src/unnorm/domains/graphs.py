@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 
-from .._base.numerics import floats, read_only
+from .._base.numerics import floats, read_only, whole
 from ..errors import InputError
-from .base import whole
 from .finite import Bits
 
 
@@ -38,6 +36,7 @@ class Graphs(Bits):
         if not isinstance(directed, bool | np.bool_):
             raise InputError(f"directed must be True or False; got {directed!r}.")
         self._directed = bool(directed)
+        self.dim = self._n * (self._n - 1) // (1 if directed else 2)
 
     @property
     def n(self) -> int:
@@ -48,11 +47,6 @@ class Graphs(Bits):
     def directed(self) -> bool:
         """Whether i → j and j → i are two edges."""
         return self._directed
-
-    @property
-    def dim(self) -> int:
-        pairs = self._n * (self._n - 1)
-        return pairs if self._directed else pairs // 2
 
     @cached_property
     def pairs(self) -> np.ndarray:
@@ -102,8 +96,8 @@ class Graphs(Bits):
         return {"domain": "Graphs", "n": self._n, "directed": self._directed}
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> Self:
-        return cls(description["n"], description["directed"])
+    def examples(cls) -> tuple[Graphs, ...]:
+        return cls(4), cls(3, directed=True)
 
     def __repr__(self) -> str:
         return f"Graphs({self._n}, directed={self._directed})"

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from .._base import numerics
+from .._base.lattices import kronecker
 from .._base.numerics import Rng, generator
 from ..errors import EstimationError, InputError, OutsideError, UnnormWarning
 from . import Domain, quadrature_error
@@ -150,7 +151,7 @@ class PoissonProcess:
         """The largest log λ over a lattice in the unit cube, then over shrinking neighbourhoods of the best points."""
         k = self._domain.cube_dim
         rng = np.random.default_rng(0)  # a search, not a simulation: its own stream, so that it never varies
-        u = _lattice(_SEARCH, k)
+        u = (0.5 + np.outer(np.arange(1, _SEARCH + 1), kronecker(k))) % 1.0
         value = self.log_intensity(self._domain.from_unit(u))
         for step in 2.0 * _SEARCH ** (-1.0 / k) * 0.5 ** np.arange(_ROUNDS):
             best = np.argsort(-value, kind="stable")[:_STARTS]
@@ -205,14 +206,6 @@ class PoissonProcess:
 def _blocks(y: np.ndarray) -> Iterator[np.ndarray]:
     for start in range(0, len(y), _BLOCK):
         yield y[start : start + _BLOCK]
-
-
-def _lattice(n: int, k: int) -> np.ndarray:
-    """n points of the additive recurrence with the powers of the k-th generalised golden ratio (Roberts 2018)."""
-    g = 1.5
-    for _ in range(60):  # g = (1 + g)^(1/(k+1)), the root of g^(k+1) = g + 1
-        g = (1.0 + g) ** (1.0 / (k + 1))
-    return (0.5 + np.outer(np.arange(1, n + 1), g ** -np.arange(1.0, k + 1.0))) % 1.0
 
 
 def _padding(n: int) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self, final
+from typing import Any, final
 
 import numpy as np
 
 from ._rules import chosen_order, gauss_legendre, refuse_large
-from .base import Domain, Quadrature, outcomes, unit_points
+from .base import Corners, Domain, Quadrature, outcomes, unit_points
 
 _TURN = 2.0 * np.pi
 _UNIT_TOLERANCE = 1e-6  # unit vectors stored in single precision are off by 1e-7
@@ -27,13 +26,9 @@ class Circle(Domain):
     array([-0.5, -1. ])
     """
 
-    @property
-    def dim(self) -> int:
-        return 1
-
-    @property
-    def cube_dim(self) -> int:
-        return 1
+    dim = 1
+    scalar = True
+    period = _TURN
 
     @property
     def volume(self) -> float:
@@ -41,13 +36,9 @@ class Circle(Domain):
         return _TURN
 
     @property
-    def scalar(self) -> bool:
-        return True
-
-    @property
-    def period(self) -> float:
-        """2π."""
-        return _TURN
+    def affine(self) -> Corners:
+        """−π and 2π."""
+        return np.array([-np.pi]), np.array([_TURN])
 
     @property
     def default_order(self) -> int:
@@ -84,8 +75,8 @@ class Circle(Domain):
         return {"domain": "Circle"}
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> Self:
-        return cls()
+    def examples(cls) -> tuple[Circle, ...]:
+        return (cls(),)
 
     def __repr__(self) -> str:
         return "Circle()"
@@ -104,9 +95,8 @@ class Sphere(Domain):
     [1.0, 1.0, 1.0]
     """
 
-    @property
-    def dim(self) -> int:
-        return 3
+    dim = 3
+    sphere = True
 
     @property
     def cube_dim(self) -> int:
@@ -152,8 +142,8 @@ class Sphere(Domain):
         return {"domain": "Sphere"}
 
     @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> Self:
-        return cls()
+    def examples(cls) -> tuple[Sphere, ...]:
+        return (cls(),)
 
     def __repr__(self) -> str:
         return "Sphere()"

@@ -10,10 +10,10 @@ import numpy as np
 
 from .._base.numerics import floats, read_only
 from ..errors import InputError
-from ._centred import Rules, split_triangles
+from ._centred import Rules, cross, split_triangles
 from ._rules import chosen_order, gauss_cone, gauss_legendre, refuse_large
 from ._slabs import Slabs, slabs
-from .base import Domain, Quadrature, outcomes, unit_points
+from .base import Corners, Domain, Quadrature, outcomes, unit_points
 
 _SPARE_NODES = 2  # per direction of a triangle: at least 3 in all, so that every rule is exact for degree 5
 _ROUNDING = 1e-12  # of the largest coordinate: how far outside a point may be and still count as on the boundary
@@ -36,6 +36,8 @@ class Window(Domain):
     >>> island.volume, island.contains(np.array([[0.5, 0.5], [1.5, 1.5], [1.0, 1.5]])).tolist()
     (11.0, [True, False, True])
     """
+
+    dim = 2
 
     def __init__(self, polygon: Any, holes: Sequence[Any] = ()) -> None:
         import shapely
@@ -89,12 +91,28 @@ class Window(Domain):
         return np.array(self._polygon.centroid.coords[0])
 
     @property
-    def dim(self) -> int:
-        return 2
+    def enclosing_box(self) -> Corners:
+        return self.lower, self.upper
 
     @property
-    def cube_dim(self) -> int:
-        return 2
+    def sides(self) -> Corners | None:
+        """The corners of the enclosing box, where the window fills it."""
+        box = float(np.prod(self.upper - self.lower))
+        return self.enclosing_box if abs(self.volume - box) <= 1e-12 * box else None
+
+    @cached_property
+    def edges(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleMethodOverride]  (a property all the same)
+        """(E, 2, 2) directed edges: exteriors counter-clockwise, holes clockwise."""
+        import shapely
+
+        edges = []
+        for part in shapely.get_parts(self._polygon):
+            for number, ring in enumerate([shapely.get_exterior_ring(part), *part.interiors]):
+                vertices = shapely.get_coordinates(ring)
+                if bool(shapely.is_ccw(ring)) != (number == 0):
+                    vertices = vertices[::-1]
+                edges.append(np.stack([vertices[:-1], vertices[1:]], axis=1))
+        return read_only(np.concatenate(edges))
 
     @property
     def volume(self) -> float:
@@ -118,6 +136,11 @@ class Window(Domain):
         inside[doubtful] = shapely.dwithin(self._polygon, shapely.points(y[doubtful]), slack)
         return inside
 
+    def contains_interior(self, y: np.ndarray) -> np.ndarray:
+        import shapely
+
+        return shapely.contains_xy(self._polygon, y[:, 0], y[:, 1])
+
     def from_unit(self, u: np.ndarray) -> np.ndarray:
         """The conditional transform: abscissa by the area to its left, then height by the length below it."""
         return self._slabs.from_unit(unit_points(u, self))
@@ -139,15 +162,15 @@ class Window(Domain):
             f"The rule of order {order} on the {len(a):,} triangles of {self!r}",
             "Take a smaller order, or a polygon with fewer vertices (polygon.simplify(…)).",
         )
-        area = 0.5 * np.abs(_cross(b - a, c - a))
+        area = 0.5 * np.abs(cross(b - a, c - a))
         points, weights = [], []
         for p, q in np.unique(np.column_stack([ps, pt]), axis=0):
             T = np.flatnonzero((ps == p) & (pt == q))
             (s, ws), (t, wt) = gauss_cone(int(p)), gauss_legendre(int(q))
             # y = a + s[(1 − t)(b − a) + t(c − a)], with Jacobian 2|T|s; s runs along the triangle, t across it
-            at = s[:, None] * (1.0 - t), s[:, None] * t
-            moved = at[0].reshape(-1, 1) * (b - a)[T, None] + at[1].reshape(-1, 1) * (c - a)[T, None]
-            points.append((a[T, None] + moved).reshape(-1, 2))
+            first, second = np.outer(s, 1.0 - t).reshape(-1, 1), np.outer(s, t).reshape(-1, 1)
+            y = a[T, None] + first * (b - a)[T, None] + second * (c - a)[T, None]
+            points.append(y.reshape(-1, 2))
             weights.append((2.0 * area[T, None] * np.outer(ws, wt).ravel()).ravel())
         degree = 2 * int(min(ps.min(), pt.min())) - 1
         return Quadrature(
@@ -180,7 +203,7 @@ class Window(Domain):
         if triangles is None:
             triangles = self._slabs.triangles()
         a, b, c = triangles.swapaxes(0, 1)
-        triangles = triangles[np.abs(_cross(b - a, c - a)) > 0.0]
+        triangles = triangles[np.abs(cross(b - a, c - a)) > 0.0]
         opposite = np.hypot(*(triangles[:, [1, 2, 0]] - triangles[:, [2, 0, 1]]).transpose(2, 0, 1))  # (T, 3)
         turn = (opposite.argmin(axis=1)[:, None] + np.arange(3)) % 3
         return read_only(np.take_along_axis(triangles, turn[:, :, None], axis=1))
@@ -198,6 +221,19 @@ class Window(Domain):
 
         pieces = [shapely.Polygon(exterior, holes) for exterior, *holes in description["polygons"]]
         return cls(pieces[0] if len(pieces) == 1 else shapely.MultiPolygon(pieces))
+
+    @classmethod
+    def examples(cls) -> tuple[Window, ...]:
+        """A rectangle with a hole; a star with a hole and an island: concave, hollow, in two pieces."""
+        from shapely import MultiPolygon, Polygon
+
+        angle = np.arange(14) * np.pi / 7
+        r = np.where(np.arange(14) % 2, 1.0, 2.2)
+        star = np.column_stack([r * np.cos(angle), r * np.sin(angle)])
+        hole = 0.4 * np.column_stack([np.cos(angle[::2]), np.sin(angle[::2])])
+        island = Polygon([(3, -1), (3.5, 1), (4, -0.5)])
+        rectangle = cls([(0, 0), (4, 0), (4, 3), (0, 3)], [[(1, 1), (2, 1), (2, 2)]])
+        return rectangle, cls(MultiPolygon([Polygon(star, [hole]), island]))
 
     def __repr__(self) -> str:
         import shapely
@@ -235,10 +271,6 @@ def _ring(vertices: Any, what: str) -> np.ndarray:
     return array
 
 
-def _cross(v: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return v[:, 0] * w[:, 1] - v[:, 1] * w[:, 0]
-
-
 def _constrained_delaunay(polygon: Any) -> np.ndarray | None:
     """(T, 3, 2) triangles by shapely, or None where it cannot (before shapely 2.1 or GEOS 3.10) or does not cover."""
     import shapely
@@ -249,5 +281,5 @@ def _constrained_delaunay(polygon: Any) -> np.ndarray | None:
         return None
     triangles = shapely.get_coordinates(collection).reshape(-1, 4, 2)[:, :3]
     a, b, c = triangles.swapaxes(0, 1)
-    covered = 0.5 * np.abs(_cross(b - a, c - a)).sum()
+    covered = 0.5 * np.abs(cross(b - a, c - a)).sum()
     return triangles if abs(covered - polygon.area) <= 1e-9 * polygon.area else None

@@ -85,7 +85,7 @@ class Additive(Unnormalised):
     def covariates(self, obs: Observations) -> CovariateSet:
         centre = self.centre
         if centre is None and self.domain.dim == 2:
-            centre = getattr(self.domain, "centre", None)
+            centre = self.domain.centre
         return CovariateSet(obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=self.domain.period)
 
     def linear_part(self, obs: Observations, y: np.ndarray, at: np.ndarray, theta: np.ndarray | None) -> LinearPart:

@@ -164,7 +164,7 @@ class Unnormalised(ABC):
 
     def covariates(self, obs: Observations) -> CovariateSet:
         """What terms can be written in: columns, built-ins of planar chains, the domain's period and centre."""
-        centre = getattr(self.domain, "centre", None) if self.domain.dim == 2 else None
+        centre = self.domain.centre if self.domain.dim == 2 else None
         return CovariateSet(obs, centre=centre, period=self.domain.period)
 
     def check(self, obs: Observations) -> None:

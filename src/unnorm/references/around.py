@@ -9,6 +9,7 @@ import numpy as np
 from ..errors import CombinationError, InputError, listing
 from .base import BoundReference, Given, Reference, used
 from .kernels import Kernel
+from .tracing import Traceable
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -19,7 +20,7 @@ Around = Literal["context", "outcome"] | tuple[str, ...] | None
 
 
 def check_around(around: Around) -> None:
-    """Refuse what is none of the choices, at construction."""
+    """Refuse, at construction, what is none of these choices."""
     if around in (None, "context", "outcome"):
         return
     if isinstance(around, str) or not all(isinstance(name, str) for name in around):
@@ -58,13 +59,13 @@ def centres(around: Around, obs: Observations) -> np.ndarray:
 
 @final
 class KernelReference(BoundReference):
-    """K(·|c_t) with c_t a fixed point, or the centre that `around` names, moved by `drift`."""
+    """K(·|c_t) with c_t the point `shift`, or the centre that `around` names moved by `shift`."""
 
     def __init__(
-        self, domain: Domain, reference: Reference, kernel: Kernel, around: Around, drift: np.ndarray, text: str
+        self, domain: Domain, reference: Reference, kernel: Kernel, around: Around, shift: np.ndarray, text: str
     ) -> None:
         self.domain, self.reference = domain, reference
-        self.kernel, self.drift, self._text = kernel, drift, text
+        self.kernel, self.shift, self._text = kernel, shift, text
         self.around: Around = around
 
     @property
@@ -79,17 +80,22 @@ class KernelReference(BoundReference):
     def periodic(self) -> bool:
         return self.kernel.periodic
 
-    def _centres(self, obs: Observations, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _centres(self, obs: Observations, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The distinct centres, and which of them each row uses."""
         if self.around is None:
-            return self.drift[None], np.zeros(len(at), dtype=np.intp)
-        index, at = used(at, obs.n)
-        return centres(self.around, obs)[index] + self.drift, at
+            return self.shift[None], np.zeros(len(t), dtype=np.intp)
+        index, i = used(t, obs.n)
+        return centres(self.around, obs)[index] + self.shift, i
 
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        return self.kernel.from_unit(u, *self._centres(obs, at))
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        return self.kernel.from_unit(u, *self._centres(obs, t))
 
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        return self.kernel.log_density(y, *self._centres(obs, at))
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        return self.kernel.log_density(y, *self._centres(obs, t))
+
+    def traceable(self, obs: Observations) -> Traceable | None:
+        moved = None if self.around is None else centres(self.around, obs) + self.shift
+        return self.kernel.traceable(self.shift, moved)
 
     def describe(self) -> str:
         place = {None: "", "context": " around the previous point", "outcome": " around the observed point"}

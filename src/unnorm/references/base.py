@@ -2,16 +2,22 @@
 
 A `Reference` is what the user wrote, possibly with parameters left None. `bind` meets it with Ω and the observations
 and gives a `BoundReference`: every parameter known, every constant computed, and `log_density` normalised.
+
+Throughout, `t` (N,) holds for each of N rows the observation whose context x_t it uses.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
+
+from .._base.registry import Registry
+from ..errors import CombinationError
+from .tracing import Traceable
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -21,8 +27,28 @@ if TYPE_CHECKING:
 Given = Literal["nothing", "context", "outcome"]
 
 
+@dataclass(frozen=True)
+class Example:
+    """A reference on an Ω that it takes, for the generic tests."""
+
+    reference: Reference
+    domain: Domain
+    order: int | None = None  # of the rule that integrates its density over Ω
+    tolerance: float = 1e-9  # of that integral
+    lags: int = 1  # earlier points that its transitions need
+
+
 class Reference(ABC):
     """A kernel q(·|x) on Ω. Subclasses are frozen dataclasses; `bind` fits the parameters left None to the data."""
+
+    call: ClassVar[str] = ""  # how a user writes it, in messages; "" for the name and ()
+    lives_on: ClassVar[str] = "any Ω"  # the spaces it takes, in messages
+    saved: ClassVar[bool] = True  # whether `to_dict` holds all of it; a user's functions are never saved
+
+    @classmethod
+    def takes(cls, domain: Domain) -> bool:
+        """Whether the reference can live on this Ω."""
+        return True
 
     @abstractmethod
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
@@ -33,12 +59,35 @@ class Reference(ABC):
         values = {name: plain(value) for name, value in own_fields(self).items()}
         return {"reference": type(self).__name__, **values}
 
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Self:
+        """The reference that `to_dict` described."""
+        return cls(**parameters(description))
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        """Small instances, each with an Ω, for the generic tests; every registered reference has some."""
+        return ()
+
+    def check_domain(self, domain: Domain) -> None:
+        """Refuse an Ω that this reference does not take, with those that would do there."""
+        if not self.takes(domain):
+            name = type(self).__name__
+            works = ", ".join(part.call or f"{part.__name__}()" for part in REGISTRY.values() if part.takes(domain))
+            raise CombinationError(
+                f"{name} does not work on {domain!r}: it lives on {self.lives_on}. What works there: {works}."
+            )
+
+
+REGISTRY: Registry[Reference] = Registry("reference", Reference)  # filled by registry.py
+
 
 class BoundReference(ABC):
     """A reference on a given Ω: every parameter known. `y` is always taken to lie in Ω."""
 
     domain: Domain
     reference: Reference  # what was asked for, with every parameter filled in
+    adapts: bool = False  # whether `refreshed` can refit it to a model as it learns
 
     @property
     def given(self) -> Given:
@@ -56,30 +105,41 @@ class BoundReference(ABC):
         return False
 
     @abstractmethod
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        """(n, cube_dim) unit points, and the observation index `at` (n,) whose context each uses → (n, d) outcomes."""
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        """(N, cube_dim) unit points → (N, d) outcomes, row i from q(·|x_t[i])."""
 
-    def sample(self, obs: Observations, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """One IID draw for each entry of `at`, shape (len(at), d)."""
+    def sample(self, obs: Observations, t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """One IID draw from q(·|x_t[i]) for each entry of `t`, shape (len(t), d)."""
         assert self.cube_dim is not None, "a reference without a map from the cube has its own sample()"
-        return self.from_unit(rng.random((len(at), self.cube_dim)), obs, at)
+        return self.from_unit(rng.random((len(t), self.cube_dim)), obs, t)
 
     @abstractmethod
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        """log q(y_i | x_at[i]) with respect to the base measure, shape (n,); −∞ where q is zero."""
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        """log q(y_i | x_t[i]) with respect to the base measure, shape (N,); −∞ where q is zero."""
 
-    def log_density_back(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        """log q(y_at[i] | y_i): of the observed outcome, had the step started at y_i. What conditional NCE needs."""
-        moved = replace(obs.take(at), outcome=y)
-        return self.log_density(obs.outcome[at], moved, np.arange(len(at)))
+    def log_density_back(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        """log q(y_t[i] | y_i): of the observed outcome, had the step started at y_i. What conditional NCE needs."""
+        moved = replace(obs.take(t), outcome=y)
+        return self.log_density(obs.outcome[t], moved, np.arange(len(t)))
+
+    def traceable(self, obs: Observations) -> Traceable | None:
+        """The same law in JAX, to be drawn inside a compiled loop; None where it is drawn by NumPy only."""
+        return None
+
+    def refreshed(self, y: np.ndarray, w: np.ndarray, obs: Observations) -> BoundReference:
+        """The reference refitted to points y with weights w ∝ exp f/q and to the data, where it `adapts`."""
+        raise NotImplementedError(f"{type(self).__name__} does not adapt")
 
     @abstractmethod
     def describe(self) -> str:
-        """One sentence for people: the law, its parameters (fitted or given) and how its constant is had."""
+        """One sentence for people: the law, its parameters (fitted or given) and how its constant is computed."""
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description: the reference with every parameter filled in."""
         return self.reference.to_dict()
+
+    def __repr__(self) -> str:
+        return f"<{type(self.reference).__name__} on {self.domain!r}: {self.describe()}>"
 
 
 def own_fields(instance: Any) -> dict[str, Any]:
@@ -103,9 +163,7 @@ def root(function: Callable[[float], Any], low: float, high: float) -> float:
 
 
 def plain(value: Any) -> Any:
-    """A parameter as JSON has it."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
+    """A parameter as JSON has it: arrays and tuples as lists."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, tuple | list):
@@ -123,16 +181,16 @@ def parameters(description: Mapping[str, Any]) -> dict[str, Any]:
     return {key: frozen(value) for key, value in description.items() if key not in ("reference", "law")}
 
 
-def used(at: np.ndarray, n: int) -> tuple[np.ndarray | slice, np.ndarray]:
-    """Which of the n observations `at` names, and `at` counted among those: constants are computed once for each."""
-    if len(at) >= n:
-        return slice(None), at
-    index, at = np.unique(at, return_inverse=True)
-    return index, at
+def used(t: np.ndarray, n: int) -> tuple[np.ndarray | slice, np.ndarray]:
+    """Which of the n observations `t` names, and `t` counted among those: constants are computed once for each."""
+    if len(t) >= n:
+        return slice(None), t
+    index, t = np.unique(t, return_inverse=True)
+    return index, t
 
 
 def numbers(values: Any) -> str:
-    """Numbers as they stand in a sentence."""
+    """Numbers as they appear in a sentence."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim == 0:
         return f"{array:.6g}"

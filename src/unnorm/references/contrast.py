@@ -175,7 +175,7 @@ def contrast(
     else:
         m = len(points.outcome)
         outcome = np.concatenate([obs.outcome, points.outcome])
-        at = np.concatenate([np.arange(n), points.at])
+        at = np.concatenate([np.arange(n), points.t])
         z = np.arange(n + m) < n
         randomisation = np.concatenate([np.zeros(n, dtype=np.int16), points.randomisation])
         weight = np.concatenate([obs.weights, np.ones(m)])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from ..errors import InputError
-from .base import BoundReference, Given, Reference
+from ..domains import Interval
+from ..errors import CombinationError, InputError
+from .base import BoundReference, Example, Given, Reference
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -32,6 +33,9 @@ class Custom(Reference):
     >>> ramp = Custom(lambda rng, n, x: np.sqrt(rng.random(n)), lambda y, x: np.log(2 * y), name="ramp on [0, 1]")
     """
 
+    call: ClassVar[str] = "Custom(sample, log_density)"
+    saved: ClassVar[bool] = False
+
     sample: Callable[[np.random.Generator, int, Any], Any]
     log_density: Callable[[Any, Any], Any]
     name: str = "custom"
@@ -44,10 +48,27 @@ class Custom(Reference):
     def to_dict(self) -> dict[str, Any]:
         return {"reference": "Custom", "name": self.name}
 
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Custom:
+        raise CombinationError(
+            f"The reference {description.get('name')!r} is a user's own pair of functions, which are not saved: "
+            "make it again with Custom(sample, log_density)."
+        )
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        ramp = cls(lambda rng, n, x: 2.0 * np.sqrt(rng.random(n)) - 1.0, _log_ramp, name="ramp")
+        return (Example(ramp, Interval(-1, 1)),)
+
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
         bound = BoundCustom(domain, self)
         bound.check(obs)
         return bound
+
+
+def _log_ramp(y: np.ndarray, x: Any) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        return np.log(0.5 * (y + 1.0))
 
 
 @final
@@ -66,24 +87,24 @@ class BoundCustom(BoundReference):
     def cube_dim(self) -> None:
         return None
 
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         raise NotImplementedError("a pair (sample, log density) has no map from the unit cube")
 
-    def _x(self, obs: Observations, at: np.ndarray) -> Any:
+    def _x(self, obs: Observations, t: np.ndarray) -> Any:
         if not obs.has_context:
             return None
         if obs.kind == "conditional":
-            return {name: column[at] for name, column in obs.context.items()}
-        lags = [obs.previous(lag)[at] for lag in range(1, obs.lags + 1)]
+            return {name: column[t] for name, column in obs.context.items()}
+        lags = [obs.previous(lag)[t] for lag in range(1, obs.lags + 1)]
         lags = [points[:, 0] if self.domain.scalar else points for points in lags]
         return lags[0] if obs.lags == 1 else np.stack(lags, axis=1)
 
-    def sample(self, obs: Observations, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        y = np.asarray(self._sample(rng, len(at), self._x(obs, at)), dtype=np.float64)
-        shape = (len(at),) if self.domain.scalar else (len(at), self.domain.dim)
-        if y.shape != shape and y.shape != (len(at), self.domain.dim):
+    def sample(self, obs: Observations, t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        y = np.asarray(self._sample(rng, len(t), self._x(obs, t)), dtype=np.float64)
+        shape = (len(t),) if self.domain.scalar else (len(t), self.domain.dim)
+        if y.shape != shape and y.shape != (len(t), self.domain.dim):
             raise InputError(f"sample of {self.reference!r} must give an array of shape {shape}; got {y.shape}.")
-        y = y.reshape(len(at), self.domain.dim)
+        y = y.reshape(len(t), self.domain.dim)
         if not (inside := self.domain.contains(y)).all():
             raise InputError(
                 f"sample of Custom gave {np.sum(~inside)} of {len(y)} points outside {self.domain!r}, the first "
@@ -91,8 +112,8 @@ class BoundCustom(BoundReference):
             )
         return y
 
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        value = self._log_density(y[:, 0] if self.domain.scalar else y, self._x(obs, at))
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        value = self._log_density(y[:, 0] if self.domain.scalar else y, self._x(obs, t))
         value = np.asarray(value, dtype=np.float64)
         if value.ndim == 0:
             value = np.full(len(y), value)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 import numpy as np
 
 from .._base.numerics import floats
+from ..domains import Circle, Sphere
 from ..errors import InputError
 from .around import Around, KernelReference, centres, check_around
-from .base import BoundReference, Reference, is_number, numbers, root
+from .base import BoundReference, Example, Reference, is_number, numbers, root
 from .kernels import CircleVonMises, SphereFisher
-from .space import refusal, space
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -61,6 +61,8 @@ class VonMises(Reference):
     2.0
     """
 
+    lives_on: ClassVar[str] = "a circle"
+
     mu: float | None = None
     kappa: float | None = None
     around: Around = None
@@ -71,14 +73,22 @@ class VonMises(Reference):
         if self.mu is not None and not is_number(self.mu):
             raise InputError(f"mu of VonMises must be a finite angle; got {self.mu!r}.")
 
+    @classmethod
+    def takes(cls, domain: Domain) -> bool:
+        return domain.period is not None
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        sharp = cls(mu=1.0, kappa=200.0)
+        return tuple(Example(one, Circle()) for one in (cls(), cls(kappa=3.0, around="context"), sharp))
+
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
-        shape = space(domain)
-        if shape.period is None:
-            raise refusal("VonMises", shape, "it lives on a circle")
+        self.check_domain(domain)
+        assert domain.period is not None
         mu, kappa = self.mu, self.kappa
         if self.around == "outcome":
             mu, kappa = 0.0 if mu is None else mu, _needed(kappa, "VonMises")
-        turn = 2.0 * np.pi / shape.period
+        turn = 2.0 * np.pi / domain.period
         if mu is None or kappa is None:
             angle = obs.outcome if self.around is None else obs.outcome - centres(self.around, obs)
             resultant = np.average(np.exp(1j * turn * angle[:, 0]), weights=obs.weights)
@@ -87,7 +97,7 @@ class VonMises(Reference):
             kappa = concentration_circle(length) if kappa is None else kappa
         filled = replace(self, mu=float(mu), kappa=float(kappa))
         text = f"von Mises with μ = {numbers(mu)} and κ = {numbers(kappa)}"
-        kernel = CircleVonMises(shape, float(kappa))
+        kernel = CircleVonMises(domain, float(kappa))
         return KernelReference(domain, filled, kernel, self.around, np.array([mu], dtype=np.float64), text)
 
 
@@ -102,6 +112,8 @@ class VonMisesFisher(Reference):
     >>> VonMisesFisher(mu=(0.0, 0.0, 1.0)).mu
     (0.0, 0.0, 1.0)
     """
+
+    lives_on: ClassVar[str] = "the unit sphere"
 
     mu: Sequence[float] | None = None
     kappa: float | None = None
@@ -121,10 +133,17 @@ class VonMisesFisher(Reference):
             mu = mu / np.linalg.norm(mu)
         object.__setattr__(self, "mu", tuple(mu.tolist()))
 
+    @classmethod
+    def takes(cls, domain: Domain) -> bool:
+        return domain.sphere
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        kernels = cls(kappa=4.0, around="context"), cls(kappa=10.0, around="outcome")
+        return tuple(Example(one, Sphere()) for one in (cls(), *kernels))
+
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
-        shape = space(domain)
-        if not shape.sphere:
-            raise refusal("VonMisesFisher", shape, "it lives on the unit sphere")
+        self.check_domain(domain)
         mu, kappa = self.mu, self.kappa
         if self.around is None:
             resultant = np.average(obs.outcome, axis=0, weights=obs.weights)
@@ -140,8 +159,8 @@ class VonMisesFisher(Reference):
         kappa = max(float(kappa), 1e-8)  # κ = 0 is the uniform law; the formulas divide by it
         filled = replace(self, mu=mu, kappa=kappa)
         text = f"von Mises–Fisher with κ = {numbers(kappa)}" + ("" if mu is None else f" and μ = {numbers(mu)}")
-        drift = np.zeros(3) if mu is None else np.asarray(mu, dtype=np.float64)
-        return KernelReference(domain, filled, SphereFisher(kappa), self.around, drift, text)
+        shift = np.zeros(3) if mu is None else np.asarray(mu, dtype=np.float64)
+        return KernelReference(domain, filled, SphereFisher(kappa), self.around, shift, text)
 
 
 def _needed(kappa: float | None, name: str) -> float:

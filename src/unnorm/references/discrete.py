@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
 
 from .._base.numerics import floats
+from ..domains import BinaryVectors, FiniteSet, Graphs
 from ..errors import CombinationError, InputError, OutsideError
-from .base import BoundReference, Given, Reference, is_number, numbers
-from .space import refusal, space
+from .base import BoundReference, Example, Given, Reference, is_number, numbers
+from .tracing import ConstantDensity, Traceable
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -30,6 +31,8 @@ class ProductBernoulli(Reference):
     >>> ProductBernoulli(0.3).p
     0.3
     """
+
+    lives_on: ClassVar[str] = "binary vectors and graphs"
 
     p: Any = None
     around: Literal["context"] | None = None
@@ -53,10 +56,17 @@ class ProductBernoulli(Reference):
             checked.append(float(array) if array.ndim == 0 else tuple(array.tolist()))
         object.__setattr__(self, "p", tuple(checked) if self.around else checked[0])
 
+    @classmethod
+    def takes(cls, domain: Domain) -> bool:
+        return domain.bits is not None
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        chain = Example(cls(around="context"), BinaryVectors(5))
+        return Example(cls(), BinaryVectors(8)), chain, Example(cls(0.3), Graphs(4))
+
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
-        shape = space(domain)
-        if not shape.bits:
-            raise refusal("ProductBernoulli", shape, "it needs binary vectors or graphs")
+        self.check_domain(domain)
         d = domain.dim
         if self.around is None:
             p = (
@@ -108,17 +118,17 @@ class BoundBernoulli(BoundReference):
     def cube_dim(self) -> int:
         return self.domain.dim
 
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        p = np.where(obs.previous()[at] == 1.0, self.table[1], self.table[0]) if self._around else self.table[0]
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        p = np.where(obs.previous()[t] == 1.0, self.table[1], self.table[0]) if self._around else self.table[0]
         return (u >= 1.0 - p).astype(np.float64)
 
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         if not self._around:
             return y @ self._odds[0] + self._none[0].sum()
         before = obs.previous()
         base = before @ (self._none[1] - self._none[0]) + self._none[0].sum()
         slope = self._odds[1] - self._odds[0]
-        return y @ self._odds[0] + np.einsum("nj,nj,j->n", y, before[at], slope) + base[at]
+        return y @ self._odds[0] + np.einsum("nj,nj,j->n", y, before[t], slope) + base[t]
 
     def describe(self) -> str:
         if self._around:
@@ -138,10 +148,19 @@ class BitFlip(Reference):
     BitFlip()
     """
 
+    call: ClassVar[str] = "BitFlip() (conditional NCE)"
+    lives_on: ClassVar[str] = "binary vectors and graphs"
+
+    @classmethod
+    def takes(cls, domain: Domain) -> bool:
+        return domain.bits is not None
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (Example(cls(), Graphs(3, directed=True)),)
+
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
-        shape = space(domain)
-        if not shape.bits:
-            raise refusal("BitFlip", shape, "it needs binary vectors or graphs")
+        self.check_domain(domain)
         return BoundBitFlip(domain)
 
 
@@ -160,23 +179,39 @@ class BoundBitFlip(BoundReference):
     def cube_dim(self) -> int:
         return 1
 
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         d = self.domain.dim
-        y = obs.outcome[at]
+        y = obs.outcome[t]
         which = np.minimum((u[:, 0] * d).astype(np.intp), d - 1)
         rows = np.arange(len(y))
         y[rows, which] = 1.0 - y[rows, which]
         return y
 
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        flips = np.abs(y - obs.outcome[at]).sum(axis=1)
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        flips = np.abs(y - obs.outcome[t]).sum(axis=1)
         return np.where(flips == 1.0, -np.log(self.domain.dim), -np.inf)
 
-    def log_density_back(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        return self.log_density(y, obs, at)  # symmetric
+    def log_density_back(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        return self.log_density(y, obs, t)  # symmetric
+
+    def traceable(self, obs: Observations) -> Traceable:
+        return Traceable(1, {"log_q": np.asarray(-np.log(self.domain.dim))}, obs.outcome, BitFlipLaw())
 
     def describe(self) -> str:
         return f"one of {self.domain.dim} bits of the observed outcome flipped; symmetric"
+
+
+@final
+@dataclass(frozen=True)
+class BitFlipLaw(ConstantDensity):
+    """The row's own vector with one bit flipped, in JAX; as probable as the step back."""
+
+    def from_unit(self, params: Any, rows: Any, u: Any) -> Any:
+        import jax.numpy as jnp
+
+        d = rows.shape[-1]
+        flipped = jnp.arange(d) == jnp.minimum((u * d).astype(jnp.int32), d - 1)
+        return jnp.where(flipped, 1.0 - rows[:, None], rows[:, None])
 
 
 @final
@@ -189,8 +224,10 @@ class Marginal(Reference):
     1.0
     """
 
+    lives_on: ClassVar[str] = "finite spaces that are small enough to enumerate"
+
     add: float = 1.0
-    probabilities: tuple[float, ...] | None = None  # of the states in the domain's order; None to be counted
+    probabilities: tuple[float, ...] | None = None  # of the states in the domain's order; counted where None
 
     def __post_init__(self) -> None:
         if not is_number(self.add, 0.0, strict=True):
@@ -203,10 +240,16 @@ class Marginal(Reference):
                 raise InputError("probabilities of Marginal must be positive and sum to 1, one per state.")
             object.__setattr__(self, "probabilities", tuple(p.tolist()))
 
+    @classmethod
+    def takes(cls, domain: Domain) -> bool:
+        return domain.rule == "enumeration"
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return Example(cls(), FiniteSet.examples()[1]), Example(cls(add=0.5), BinaryVectors(4))
+
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
-        shape = space(domain)
-        if not shape.finite:
-            raise refusal("Marginal", shape, "it counts the states of a finite Ω")
+        self.check_domain(domain)
         rule = domain.quadrature()
         states = _States(rule.points)
         if self.probabilities is None:
@@ -230,11 +273,14 @@ class _States:
 
     def index(self, y: np.ndarray) -> np.ndarray:
         keys = _keys(y)
-        at = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
-        wrong = np.flatnonzero(self._sorted[at] != keys)
+        place = np.minimum(np.searchsorted(self._sorted, keys), len(self._sorted) - 1)
+        wrong = np.flatnonzero(self._sorted[place] != keys)
         if wrong.size:
-            raise OutsideError(f"{wrong.size} outcomes are no states of Ω; the first is {y[wrong[0]].tolist()}.")
-        return self._order[at]
+            raise OutsideError(
+                f"{wrong.size} outcomes are not states of Ω; the first is {y[wrong[0]].tolist()}. Drop them, or add "
+                "them to Ω."
+            )
+        return self._order[place]
 
 
 def _keys(y: np.ndarray) -> np.ndarray:
@@ -263,10 +309,10 @@ class BoundMarginal(BoundReference):
     def cube_dim(self) -> int:
         return 1
 
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         return self._points[np.searchsorted(self._edges, u[:, 0], side="right")]
 
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         return self._log[self._states.index(y)]
 
     def describe(self) -> str:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from .._base.numerics import floats
+from .._base.numerics import floats, whole
+from ..domains import Box, Circle, Interval, Sphere, Window
 from ..errors import InputError
-from .base import BoundReference, Reference, is_number, numbers, plain
+from .base import BoundReference, Example, Reference, is_number, numbers, plain
 from .directional import concentration_sphere
-from .kernels import Kernel, SphereFisher, normal_kernel
+from .kernels import Kernel, SphereFisher
+from .normal_kernel import has_normal_kernel, normal_kernel
 from .ordering import order
-from .space import Space, refusal, space
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -35,14 +36,15 @@ class Empirical(Reference):
     0.2
     """
 
+    lives_on: ClassVar[str] = "an interval, a box, a window, a circle or the unit sphere"
+
     bandwidth: Any = None
     centres: int = 250
     scale: float = 1.0
     points: Any = None  # the centres used, once bound; or your own, (C, d)
 
     def __post_init__(self) -> None:
-        if isinstance(self.centres, bool) or not isinstance(self.centres, int | np.integer) or self.centres < 1:
-            raise InputError(f"centres must be a whole number of at least 1; got {self.centres!r}.")
+        whole(self.centres, "centres", 1)
         if not is_number(self.scale, 0.0, strict=True):
             raise InputError(f"scale must be a positive number; got {self.scale!r}.")
         if self.bandwidth is not None:
@@ -54,44 +56,56 @@ class Empirical(Reference):
             points = np.atleast_2d(floats(self.points, "points").T).T
             object.__setattr__(self, "points", tuple(tuple(row) for row in points.tolist()))
 
+    @classmethod
+    def takes(cls, domain: Domain) -> bool:
+        return domain.sphere or has_normal_kernel(domain)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return (
+            Example(cls(), Interval(-1, 1)),
+            Example(cls(centres=30), Box((0, 8), (0, 6)), 60),
+            Example(cls(bandwidth=(0.4, 0.6)), Window.examples()[1], 80),
+            Example(cls(), Circle()),
+            Example(cls(bandwidth=0.4), Sphere()),
+        )
+
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
-        shape = space(domain)
-        if shape.finite:
-            raise refusal("Empirical", shape, "its density is a kernel estimate on a continuous Ω")
+        self.check_domain(domain)
         c = (
             np.asarray(self.points)
             if self.points is not None
             else _thinned(domain.wrap(obs.outcome), obs.weights, self.centres)
         )
-        h = self._bandwidth(shape, c)
-        if shape.sphere:
+        h = self._bandwidth(domain, c)
+        if domain.sphere:
             kernel: Kernel = SphereFisher(1.0 / float(h[0]) ** 2)
         else:
-            kernel = normal_kernel(shape, np.diag(h**2), "Empirical")
+            kernel = normal_kernel(domain, np.diag(h**2))
         filled = replace(self, bandwidth=tuple(h.tolist()), scale=1.0, points=tuple(tuple(row) for row in plain(c)))
         return BoundEmpirical(domain, filled, kernel, c)
 
-    def _bandwidth(self, shape: Space, c: np.ndarray) -> np.ndarray:
-        size = 1 if shape.sphere else shape.domain.dim
+    def _bandwidth(self, domain: Domain, c: np.ndarray) -> np.ndarray:
+        size = 1 if domain.sphere else domain.dim
         if self.bandwidth is not None:
             h = np.asarray(self.bandwidth, dtype=np.float64)
             if h.ndim == 1 and len(h) != size:
                 raise InputError(f"bandwidth must be a number or {size} numbers on this Ω; got {self.bandwidth!r}.")
             return np.broadcast_to(h, (size,)).copy()
-        if shape.sphere:
-            spread = np.array([1.0 / np.sqrt(max(concentration_sphere(float(np.linalg.norm(c.mean(axis=0)))), 1.0))])
-        elif shape.period is not None:
-            turn = 2.0 * np.pi / shape.period
+        if domain.sphere:
+            sd = np.array([1.0 / np.sqrt(max(concentration_sphere(float(np.linalg.norm(c.mean(axis=0)))), 1.0))])
+        elif domain.period is not None:
+            turn = 2.0 * np.pi / domain.period
             length = np.clip(np.abs(np.mean(np.exp(1j * turn * c))), 0.05, 1.0 - 1e-12)
-            spread = np.array([np.sqrt(-2.0 * np.log(length)) / turn])
+            sd = np.array([np.sqrt(-2.0 * np.log(length)) / turn])
         else:
-            spread = np.std(c, axis=0)
-        if not (spread > 0.0).all():
+            sd = np.std(c, axis=0)
+        if not (sd > 0.0).all():
             raise InputError(
                 "The outcomes do not vary in some coordinate, so Empirical has no bandwidth: give bandwidth=."
             )
-        d = 2 if shape.sphere else size
-        return self.scale * spread * len(c) ** (-1.0 / (d + 4.0))  # Scott (1992), Section 6.3
+        d = 2 if domain.sphere else size
+        return self.scale * sd * len(c) ** (-1.0 / (d + 4.0))  # Scott (1992), Section 6.3
 
 
 def _thinned(y: np.ndarray, weight: np.ndarray, most: int) -> np.ndarray:
@@ -103,8 +117,8 @@ def _thinned(y: np.ndarray, weight: np.ndarray, most: int) -> np.ndarray:
 def _systematic(y: np.ndarray, weight: np.ndarray, most: int) -> np.ndarray:
     along = order(y)
     edges = np.cumsum(weight[along])
-    at = (np.arange(most) + 0.5) / most * edges[-1]
-    return y[along[np.searchsorted(edges, at)]]
+    target = (np.arange(most) + 0.5) / most * edges[-1]
+    return y[along[np.searchsorted(edges, target)]]
 
 
 @final
@@ -113,6 +127,7 @@ class BoundEmpirical(BoundReference):
 
     def __init__(self, domain: Domain, reference: Empirical, kernel: Kernel, c: np.ndarray) -> None:
         self.domain, self.reference, self.kernel, self.c = domain, reference, kernel, c
+        self._bandwidth = reference.bandwidth
         self._log_constant = kernel.log_constant(c)
         white = kernel.whitened(c)
         if white is not None:
@@ -125,11 +140,11 @@ class BoundEmpirical(BoundReference):
     def cube_dim(self) -> int:
         return 1 + self.kernel.cube_dim
 
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         which = np.minimum((u[:, 0] * len(self.c)).astype(np.intp), len(self.c) - 1)
         return self.kernel.from_unit(u[:, 1:], self.c, which)
 
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         value = np.empty(len(y))
         step = max(1, 200_000 // len(self.c))  # pairs of one block: they fit into the cache
         for start in range(0, len(y), step):
@@ -161,8 +176,7 @@ class BoundEmpirical(BoundReference):
         return np.asarray(logsumexp(self.kernel.log_pairs(y[:, None], self.c[None]) - self._log_constant, axis=1))
 
     def describe(self) -> str:
-        h = self.reference.bandwidth  # pyright: ignore[reportAttributeAccessIssue]
         return (
-            f"smoothed bootstrap of {len(self.c)} outcomes with bandwidth {numbers(h)}; "
+            f"smoothed bootstrap of {len(self.c)} outcomes with bandwidth {numbers(self._bandwidth)}; "
             f"kernels truncated to Ω, constant {self.kernel.constant}"
         )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
 from .._base.numerics import floats
+from ..domains import Box, Circle, Interval, Window
 from ..errors import InputError
 from .around import Around, KernelReference, centres, check_around
-from .base import BoundReference, Reference, is_number, numbers, plain
-from .kernels import normal_kernel
-from .space import refusal, space
+from .base import BoundReference, Example, Reference, is_number, numbers, plain
+from .normal_kernel import has_normal_kernel, normal_kernel
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -37,6 +37,8 @@ class Gaussian(Reference):
     >>> step = Gaussian(mean=0.0, cov=0.25, around="context")
     """
 
+    lives_on: ClassVar[str] = "an interval, a box, a window or a circle"
+
     mean: Any = None
     cov: Any = None
     around: Around = None
@@ -55,33 +57,58 @@ class Gaussian(Reference):
                     raise InputError(f"{name} of Gaussian must be finite; got {value!r}.")
                 object.__setattr__(self, name, _tuples(array))
 
+    @classmethod
+    def takes(cls, domain: Domain) -> bool:
+        return has_normal_kernel(domain)
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        line, screen, star, circle = Interval(-1, 1), Box((0, 8), (0, 6)), Window.examples()[1], Circle()
+        space = Box((-1, 1), (0, 1), (2, 5))
+        tilted = ((2.0, 1.0), (1.0, 1.5))
+        return (
+            Example(cls(), line),
+            Example(cls(mean=-4.0, cov=0.5), line),
+            Example(cls(around="context"), line),
+            Example(cls(around="outcome", cov=0.04), line),
+            Example(cls(scale=1.5), screen, 60),
+            Example(cls(around="context"), screen, 60),
+            Example(cls(around="context", cov=tilted), screen, 80),
+            Example(cls(cov=((50.0, 10.0), (10.0, 40.0))), screen, 60),
+            Example(cls(around="context", mean=0.0), space, 30),
+            Example(cls(mean=(0.2, 0.4, 3.0), diagonal=False, scale=1.2), space, 30, 1e-5),
+            Example(cls(), star, 80),
+            Example(cls(around="context", cov=0.5), star, 80),
+            Example(cls(cov=9.0), star, 60),
+            Example(cls(), circle),
+            Example(cls(around="context", cov=0.3), circle),
+        )
+
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
-        shape, d = space(domain), domain.dim
-        if not (shape.sides is not None or shape.planar or shape.period is not None):
-            raise refusal("Gaussian", shape)
+        self.check_domain(domain)
+        d = domain.dim
         centre = None if self.around is None else centres(self.around, obs)
-        if shape.period is not None:
-            mean, cov = self._circular(obs, centre, shape.period)
+        if domain.period is not None:
+            mean, cov = self._circular(obs, centre, domain.period)
         else:
             mean, cov = self._moments(obs, centre)
         mean = mean if self.mean is None else _vector(self.mean, d, "mean")
         cov = cov if self.cov is None else _matrix(self.cov, d)
         filled = replace(self, mean=_tuples(mean), cov=_tuples(cov), scale=1.0)
-        spread = f"sd {numbers(np.sqrt(np.diag(cov)))}"
-        text = f"Gaussian with mean {numbers(mean)} and {spread}"
-        return KernelReference(domain, filled, normal_kernel(shape, cov, "Gaussian"), self.around, mean, text)
+        text = f"Gaussian with mean {numbers(mean)} and sd {numbers(np.sqrt(np.diag(cov)))}"
+        return KernelReference(domain, filled, normal_kernel(domain, cov), self.around, mean, text)
 
     def _moments(self, obs: Observations, centre: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Weighted moments of the outcomes or the steps."""
         step = obs.outcome if centre is None else obs.outcome - centre
-        if self.around == "outcome":  # no step is observed: a kernel of a tenth of the outcomes' spread
-            spread = np.cov(obs.outcome, rowvar=False, aweights=obs.weights).reshape(obs.dim, obs.dim)
-            return np.zeros(obs.dim), self._shaped(0.01 * spread)
+        if self.around == "outcome":  # no step is observed: a tenth of the outcomes' sd
+            cov = np.cov(obs.outcome, rowvar=False, aweights=obs.weights).reshape(obs.dim, obs.dim)
+            return np.zeros(obs.dim), self._shaped(0.01 * cov)
         mean = np.average(step, axis=0, weights=obs.weights)
         if self.cov is not None:
             return mean, np.empty((0, 0))
-        about = mean if self.mean is None else _vector(self.mean, obs.dim, "mean")
-        cov = (obs.weights[:, None] * (step - about)).T @ (step - about) / obs.weights.sum()
+        off = step - (mean if self.mean is None else _vector(self.mean, obs.dim, "mean"))
+        cov = (obs.weights[:, None] * off).T @ off / obs.weights.sum()
         return mean, self._shaped(cov)
 
     def _shaped(self, cov: np.ndarray) -> np.ndarray:

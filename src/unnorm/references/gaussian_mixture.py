@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
-from .._base.numerics import floats
-from ..domains.base import whole
+from .._base.numerics import floats, whole
+from ..domains import Box, Interval
 from ..errors import InputError
-from .base import BoundReference, Reference, frozen
-from .kernels import BoxNormal
-from .space import refusal, space
+from .base import BoundReference, Example, Reference, frozen
+from .box_normal import BoxNormal, box_normal_tails
+from .quantiles import LOG_2PI
+from .tracing import JaxLaw, Traceable
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -45,6 +45,8 @@ class GaussianMixture(Reference):
         True
     """
 
+    lives_on: ClassVar[str] = "an interval or a box"
+
     components: int = 8
     defensive: float = 0.1
     scale: float = 1.2
@@ -65,10 +67,17 @@ class GaussianMixture(Reference):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, frozen(floats(getattr(self, name), name).tolist()))
 
+    @classmethod
+    def takes(cls, domain: Domain) -> bool:
+        return domain.sides is not None
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        return Example(cls(3), Interval(-1, 1)), Example(cls(4, defensive=0.2), Box((0, 8), (0, 6)), 120)
+
     def bind(self, domain: Domain, obs: Observations) -> BoundGaussianMixture:
-        shape = space(domain)
-        if shape.sides is None:
-            raise refusal("GaussianMixture", shape, "it needs an interval or a box")
+        self.check_domain(domain)
+        assert domain.sides is not None
         if self.weights is not None:
             w, m, s = (np.asarray(value, dtype=np.float64) for value in (self.weights, self.means, self.sds))
             if m.shape != (len(w), domain.dim) or s.shape != m.shape or not ((w > 0).all() and (s > 0).all()):
@@ -80,25 +89,22 @@ class GaussianMixture(Reference):
                 w = w / w.sum()
             return BoundGaussianMixture(domain, replace(self, components=len(w)), w, m, s)
         some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, MOST_POINTS)).astype(np.intp))
-        width = shape.sides[1] - shape.sides[0]
+        width = domain.sides[1] - domain.sides[0]
         w, m, s = em(obs.outcome[some], obs.weights[some], self.components, 1e-3 * width)
         return BoundGaussianMixture(domain, replace(self, components=len(w)), w, m, s * self.scale)
-
-    @classmethod
-    def from_dict(cls, description: Mapping[str, Any]) -> GaussianMixture:
-        return cls(**{key: frozen(value) for key, value in description.items() if key != "reference"})
 
 
 @final
 class BoundGaussianMixture(BoundReference):
     """The mixture on a given box."""
 
+    adapts = True
+
     def __init__(self, domain: Domain, reference: GaussianMixture, w: np.ndarray, m: np.ndarray, s: np.ndarray) -> None:
-        sides = space(domain).sides
-        assert sides is not None
-        self.domain, self.low, self.high = domain, sides[0], sides[1]
+        assert domain.sides is not None
+        self.domain, (self.low, self.high) = domain, domain.sides
         self.w, self.m, self.s, self.defensive = w, m, s, reference.defensive
-        self.reference = replace(reference, weights=w, means=m, sds=s)
+        self._filled = self.reference = replace(reference, weights=w, means=m, sds=s)
         self.edges = np.cumsum(np.concatenate([[self.defensive], (1 - self.defensive) * w]))[:-1]
 
     @property
@@ -108,7 +114,7 @@ class BoundGaussianMixture(BoundReference):
     def _kernel(self, c: int) -> BoxNormal:
         return BoxNormal(self.low, self.high, self.s[c])
 
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         which = np.searchsorted(self.edges, u[:, 0], side="right")
         y = self.low + u[:, 1:] * (self.high - self.low)
         for c in range(len(self.w)):
@@ -117,7 +123,7 @@ class BoundGaussianMixture(BoundReference):
                 y[rows] = self._kernel(c).from_unit(u[rows, 1:], self.m[c][None], np.zeros(len(rows), dtype=np.intp))
         return y
 
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         total = np.full(len(y), np.log(self.defensive) - self.domain.log_volume)
         zero = np.zeros(len(y), dtype=np.intp)
         for c, weight in enumerate(self.w):
@@ -135,16 +141,57 @@ class BoundGaussianMixture(BoundReference):
         if w.sum() ** 2 / np.sum(w**2) >= 200:
             data, mass = np.concatenate([data, y]), np.concatenate([0.5 * mass, 0.5 * w / w.sum()])
         floor = 1e-3 * (self.high - self.low)
-        scale = self.reference.scale  # pyright: ignore[reportAttributeAccessIssue]
-        start = (self.w, self.m, self.s / scale)
-        new = em(data, mass, len(self.w), floor, start=start, steps=50)
-        spec: GaussianMixture = self.reference  # pyright: ignore[reportAssignmentType]
-        return BoundGaussianMixture(self.domain, spec, new[0], new[1], new[2] * scale)
+        scale = self._filled.scale
+        w, m, s = em(data, mass, len(self.w), floor, start=(self.w, self.m, self.s / scale), steps=50)
+        return BoundGaussianMixture(self.domain, self._filled, w, m, s * scale)
+
+    def traceable(self, obs: Observations) -> Traceable:
+        right, first, last = box_normal_tails(self.m, self.s, self.low, self.high)  # (C, d): once, not at every point
+        log_norm = np.log1p(-self.defensive) + np.log(self.w) - np.sum(np.log(self.s) + np.log(last - first), axis=1)
+        params = {
+            "edges": self.edges,
+            "m": self.m,
+            "s": np.where(right, -self.s, self.s),
+            "first": np.where(right, last, first),
+            "span": np.where(right, first - last, last - first),
+            "log_norm": log_norm - 0.5 * self.domain.dim * LOG_2PI,
+            "log_uniform": np.asarray(np.log(self.defensive) - self.domain.log_volume),
+            "low": self.low,
+            "high": self.high,
+        }
+        return Traceable(1 + self.domain.dim, params, (), GaussianMixtureLaw())
 
     def describe(self) -> str:
         return (
             f"mixture of {len(self.w)} truncated normals and {100 * self.defensive:g} % uniform points; constants exact"
         )
+
+
+@final
+@dataclass(frozen=True)
+class GaussianMixtureLaw(JaxLaw):
+    """The mixture in JAX; which component, and where the box lies in it, is in the numbers."""
+
+    def from_unit(self, params: Any, rows: Any, u: Any) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import ndtri
+
+        p, limit = params, jnp.finfo(u.dtype)
+        which = jnp.searchsorted(p["edges"], u[..., 0], side="right")
+        c = jnp.maximum(which - 1, 0)
+        v = jnp.clip(p["first"][c] + p["span"][c] * u[..., 1:], limit.tiny, 1.0 - limit.epsneg)
+        y = jnp.clip(p["m"][c] + p["s"][c] * ndtri(v), p["low"], p["high"])
+        return jnp.where((which == 0)[..., None], p["low"] + u[..., 1:] * (p["high"] - p["low"]), y)
+
+    def log_density(self, params: Any, rows: Any, y: Any) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import logsumexp
+
+        p = params
+        parts = [
+            p["log_norm"][c] - 0.5 * jnp.sum(((y - p["m"][c]) / p["s"][c]) ** 2, axis=-1) for c in range(len(p["m"]))
+        ]
+        return logsumexp(jnp.stack([jnp.broadcast_to(p["log_uniform"], y.shape[:-1]), *parts]), axis=0)
 
 
 def em(
@@ -162,16 +209,16 @@ def em(
     n, d = y.shape
     weight = weight / weight.sum()
     centre = weight @ y
-    spread = np.sqrt(np.maximum(weight @ (y - centre) ** 2, floor**2))
+    sd = np.sqrt(np.maximum(weight @ (y - centre) ** 2, floor**2))
     components = min(components, n)
     if start is None:
         rng = np.random.default_rng(0)
         m = y[rng.choice(n, p=weight)][None]
         for _ in range(components - 1):
-            near = np.min(np.sum(((y[:, None] - m) / spread) ** 2, axis=2), axis=1)
+            near = np.min(np.sum(((y[:, None] - m) / sd) ** 2, axis=2), axis=1)
             odds = weight * near
             m = np.concatenate([m, y[rng.choice(n, p=odds / odds.sum() if odds.sum() > 0 else weight)][None]])
-        w, s = np.full(components, 1 / components), np.tile(spread / components ** (1 / d), (components, 1))
+        w, s = np.full(components, 1 / components), np.tile(sd / components ** (1 / d), (components, 1))
     else:
         w, m, s = start
     prior = 1.0 / max(n, 100)
@@ -185,7 +232,7 @@ def em(
         mass = r.sum(axis=0)
         m = (r.T @ y + prior * m) / (mass + prior)[:, None]
         square = np.stack([np.sum(r * (y[:, j, None] - m[:, j]) ** 2, axis=0) for j in range(d)], axis=1)
-        s = np.sqrt(np.maximum((square + prior * spread**2) / (mass + prior)[:, None], floor**2))
+        s = np.sqrt(np.maximum((square + prior * sd**2) / (mass + prior)[:, None], floor**2))
         w = (mass + prior) / (1 + prior * len(mass))
         if value - last < 1e-7 * (1 + abs(value)):
             break

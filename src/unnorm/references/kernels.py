@@ -1,6 +1,6 @@
 """Smooth kernels K(·|c) on Ω, truncated to it and normalised: what `Gaussian`, `VonMises`… and `Empirical` are made of.
 
-Every method takes the distinct centres c (n, d) and, for each of N points, the index `at` (N,) of its centre, so that a
+Every method takes the distinct centres c (n, d) and, for each of N points, the index `i` (N,) of its centre, so that a
 constant is computed once per centre and not once per point.
 """
 
@@ -12,26 +12,28 @@ from typing import final
 
 import numpy as np
 
+from .._base.lattices import kronecker
+from ..domains.base import Domain
 from ..errors import InputError
 from . import polygon, rejection
 from .quantiles import LOG_2PI, Quantile, circular_quantile
-from .space import Space, refusal
+from .tracing import Traceable
 
 
 class Kernel(ABC):
     """K(·|c) on Ω."""
 
     cube_dim: int
-    constant: str  # how the normalising constant is had, for people
+    constant: str  # how the normalising constant is computed, for people
     periodic: bool = False
 
     @abstractmethod
-    def from_unit(self, u: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, c: np.ndarray, i: np.ndarray) -> np.ndarray:
         """(N, cube_dim) unit points → (N, d) draws."""
 
     @abstractmethod
     def log_pairs(self, y: np.ndarray, c: np.ndarray) -> np.ndarray:
-        """Unnormalised log K(y_i|c_i), rows broadcast against each other; `log_constant` is still to be subtracted."""
+        """Unnormalised log K(y|c), rows broadcast against each other; `log_constant` is still to be subtracted."""
 
     def whitened(self, y: np.ndarray) -> np.ndarray | None:
         """Coordinates in which `log_pairs` is −½|y − c|² + const; None where it is not of that form."""
@@ -41,49 +43,13 @@ class Kernel(ABC):
     def log_constant(self, c: np.ndarray) -> np.ndarray:
         """log ∫_Ω exp(log_pairs(y, c)) dy, shape (n,)."""
 
-    def log_density(self, y: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """log K(y_i | c_at[i]), shape (N,)."""
-        return self.log_pairs(y, c[at]) - self.log_constant(c)[at]
+    def log_density(self, y: np.ndarray, c: np.ndarray, i: np.ndarray) -> np.ndarray:
+        """log K(y_j | c_i[j]), shape (N,)."""
+        return self.log_pairs(y, c[i]) - self.log_constant(c)[i]
 
-
-@final
-class BoxNormal(Kernel):
-    """Independent normals truncated to a box: everything exact, by Φ and its inverse."""
-
-    constant = "exact, by differences of Φ"
-
-    def __init__(self, lower: np.ndarray, upper: np.ndarray, sd: np.ndarray) -> None:
-        self.lower, self.upper, self.sd = lower, upper, sd
-        self.cube_dim = len(sd)
-
-    def _tails(self, c: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Sign and the two Φ's, in the tail where they do not cancel."""
-        from scipy.special import ndtr
-
-        a, b = (self.lower - c) / self.sd, (self.upper - c) / self.sd
-        sign = np.where(a > 0.0, -1.0, 1.0)
-        low, high = np.where(a > 0.0, -b, a), np.where(a > 0.0, -a, b)
-        return sign, ndtr(low), ndtr(high)
-
-    def from_unit(self, u: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
-        from scipy.special import ndtri
-
-        sign, low, high = self._tails(c)
-        backwards = sign[at] < 0.0
-        z = ndtri(low[at] + np.where(backwards, 1.0 - u, u) * (high - low)[at])
-        return np.clip(c[at] + self.sd * np.where(backwards, -z, z), self.lower, self.upper)
-
-    def log_pairs(self, y: np.ndarray, c: np.ndarray) -> np.ndarray:
-        d = len(self.sd)
-        return -0.5 * np.sum(((y - c) / self.sd) ** 2, axis=-1) - np.sum(np.log(self.sd)) - 0.5 * d * LOG_2PI
-
-    def whitened(self, y: np.ndarray) -> np.ndarray:
-        return y / self.sd
-
-    def log_constant(self, c: np.ndarray) -> np.ndarray:
-        _, low, high = self._tails(c)
-        mass = np.prod(high - low, axis=-1)
-        return np.log(rejection.check_mass(mass, least=1e-200))
+    def traceable(self, shift: np.ndarray, centres: np.ndarray | None) -> Traceable | None:
+        """The kernel in JAX around each row's own centre, or around the point `shift` where `centres` is None."""
+        return None
 
 
 @final
@@ -92,29 +58,29 @@ class PolygonNormal(Kernel):
 
     constant = "exact, by Owen's T over the edges of the polygon"
 
-    def __init__(self, shape: Space, cov: np.ndarray) -> None:
-        assert shape.edges is not None
-        self.domain, self.shape = shape.domain, shape
+    def __init__(self, domain: Domain, cov: np.ndarray) -> None:
+        assert domain.edges is not None
+        self.domain = domain
         self.L = cholesky(cov)
         self.W = np.linalg.inv(self.L)  # whitening: W (y − c) is standard normal
         self._memo = rejection.Memo()
-        self.edges = shape.edges @ self.W.T
+        self.edges = domain.edges @ self.W.T
         # Where the kernel's peak is below the uniform density, uniform proposals are kept more often than normal ones.
         self.wide = self.domain.volume < 2.0 * np.pi * np.prod(np.diag(self.L))
         self.cube_dim = 3 if self.wide else 2
 
-    def from_unit(self, u: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, c: np.ndarray, i: np.ndarray) -> np.ndarray:
         from scipy.special import ndtri
 
         rejection.check_mass(self._mass(c))
 
         def normal(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            y = c[at[rows]] + ndtri(v) @ self.L.T
-            return y, self.shape.inside(y)
+            y = c[i[rows]] + ndtri(v) @ self.L.T
+            return y, self.domain.contains_interior(y)
 
         def uniform(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             y = self.domain.from_unit(v[:, :2])
-            return y, v[:, 2] < np.exp(-0.5 * np.sum(((y - c[at[rows]]) @ self.W.T) ** 2, axis=1))
+            return y, v[:, 2] < np.exp(-0.5 * np.sum(((y - c[i[rows]]) @ self.W.T) ** 2, axis=1))
 
         return rejection.fill(u, uniform if self.wide else normal, 2)
 
@@ -135,10 +101,10 @@ class PolygonNormal(Kernel):
 class CorrelatedBoxNormal(Kernel):
     """A normal law with full covariance on a box in three or more dimensions: constant by Genz's transform."""
 
-    def __init__(self, shape: Space, cov: np.ndarray) -> None:
-        assert shape.sides is not None
-        self.domain = shape.domain
-        self.lower, self.upper = shape.sides
+    def __init__(self, domain: Domain, cov: np.ndarray) -> None:
+        assert domain.sides is not None
+        self.domain = domain
+        self.lower, self.upper = domain.sides
         self._memo = rejection.Memo()
         self.L = cholesky(cov)
         self.W = np.linalg.inv(self.L)
@@ -152,8 +118,6 @@ class CorrelatedBoxNormal(Kernel):
                 weight = np.outer(weight, 0.5 * w).ravel()
             self.weight = weight
         else:
-            from .points import kronecker
-
             v = (0.5 + np.arange(4096)[:, None] * kronecker(d - 1)) % 1.0
             self.nodes = 1.0 - np.abs(2.0 * v - 1.0)
             self.weight = np.full(4096, 1.0 / 4096)
@@ -167,9 +131,9 @@ class CorrelatedBoxNormal(Kernel):
     def error(self) -> float:
         """Relative error of the constant at some centres: the rule against itself with the axes in reverse order."""
         some = self.lower + np.array([[0.5], [0.25], [0.75]]) * (self.upper - self.lower)
-        turned = cholesky((self.L @ self.L.T)[::-1, ::-1])
+        L_reversed = cholesky((self.L @ self.L.T)[::-1, ::-1])
         forth = self._mass(some, self.L, self.lower, self.upper)
-        back = self._mass(some[:, ::-1], turned, self.lower[::-1], self.upper[::-1])
+        back = self._mass(some[:, ::-1], L_reversed, self.lower[::-1], self.upper[::-1])
         return float(np.max(np.abs(forth / back - 1.0)))
 
     def _mass(self, c: np.ndarray, L: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -192,13 +156,13 @@ class CorrelatedBoxNormal(Kernel):
             mass[start : start + step] = product @ self.weight
         return mass
 
-    def from_unit(self, u: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, c: np.ndarray, i: np.ndarray) -> np.ndarray:
         from scipy.special import ndtri
 
         self.log_constant(c)
 
         def normal(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            y = c[at[rows]] + ndtri(v) @ self.L.T
+            y = c[i[rows]] + ndtri(v) @ self.L.T
             return y, self.domain.contains(y)
 
         return rejection.fill(u, normal, self.cube_dim)
@@ -222,14 +186,14 @@ class WrappedNormal(Kernel):
     constant = "exact (wrapped)"
     cube_dim = 1
 
-    def __init__(self, shape: Space, sd: float) -> None:
-        assert shape.period is not None
-        self.domain, self.period, self.sd = shape.domain, shape.period, sd
+    def __init__(self, domain: Domain, sd: float) -> None:
+        assert domain.period is not None
+        self.domain, self.period, self.sd = domain, domain.period, sd
 
-    def from_unit(self, u: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, c: np.ndarray, i: np.ndarray) -> np.ndarray:
         from scipy.special import ndtri
 
-        return self.domain.wrap(c[at] + self.sd * ndtri(u))
+        return self.domain.wrap(c[i] + self.sd * ndtri(u))
 
     def log_pairs(self, y: np.ndarray, c: np.ndarray) -> np.ndarray:
         turn = 2.0 * np.pi / self.period
@@ -255,16 +219,16 @@ class CircleVonMises(Kernel):
     cube_dim = 1
     periodic = True
 
-    def __init__(self, shape: Space, kappa: float) -> None:
-        assert shape.period is not None
-        self.domain, self.turn, self.kappa = shape.domain, 2.0 * np.pi / shape.period, kappa
+    def __init__(self, domain: Domain, kappa: float) -> None:
+        assert domain.period is not None
+        self.domain, self.turn, self.kappa = domain, 2.0 * np.pi / domain.period, kappa
 
     @cached_property
     def _quantile(self) -> Quantile:
         return circular_quantile(self.kappa)
 
-    def from_unit(self, u: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
-        return self.domain.wrap(c[at] + self._quantile(u) / self.turn)
+    def from_unit(self, u: np.ndarray, c: np.ndarray, i: np.ndarray) -> np.ndarray:
+        return self.domain.wrap(c[i] + self._quantile(u) / self.turn)
 
     def log_pairs(self, y: np.ndarray, c: np.ndarray) -> np.ndarray:
         half = 0.5 * self.turn * (y - c)[..., 0]
@@ -284,7 +248,7 @@ class SphereFisher(Kernel):
     def __init__(self, kappa: float) -> None:
         self.kappa = kappa
 
-    def from_unit(self, u: np.ndarray, c: np.ndarray, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, c: np.ndarray, i: np.ndarray) -> np.ndarray:
         fall = -np.expm1(-2.0 * self.kappa)
         drop = -np.log1p(-u[:, 0] * fall) / self.kappa  # 1 − c·y, by the inverse of its truncated exponential law
         drop = np.minimum(drop, 2.0)
@@ -295,9 +259,9 @@ class SphereFisher(Kernel):
         side = np.where(c[:, 2] >= 0.0, 1.0, -1.0)
         v = c.copy()
         v[:, 2] += side
-        v = (v / np.linalg.norm(v, axis=1, keepdims=True))[at]
+        v = (v / np.linalg.norm(v, axis=1, keepdims=True))[i]
         y = 2.0 * v * np.sum(v * local, axis=1, keepdims=True) - local
-        return y * side[at][:, None]
+        return y * side[i][:, None]
 
     def log_pairs(self, y: np.ndarray, c: np.ndarray) -> np.ndarray:
         k = self.kappa
@@ -309,20 +273,6 @@ class SphereFisher(Kernel):
 
     def log_constant(self, c: np.ndarray) -> np.ndarray:
         return np.zeros(len(c))
-
-
-def normal_kernel(shape: Space, cov: np.ndarray, name: str) -> Kernel:
-    """The normal kernel with covariance `cov` on this Ω."""
-    diagonal = np.count_nonzero(cov - np.diag(np.diag(cov))) == 0
-    if shape.period is not None:
-        return WrappedNormal(shape, float(np.sqrt(cov[0, 0])))
-    if shape.sides is not None and diagonal:
-        return BoxNormal(*shape.sides, np.sqrt(np.diag(cov)))
-    if shape.edges is not None:
-        return PolygonNormal(shape, cov)
-    if shape.sides is not None:
-        return CorrelatedBoxNormal(shape, cov)
-    raise refusal(name, shape)
 
 
 def cholesky(cov: np.ndarray) -> np.ndarray:

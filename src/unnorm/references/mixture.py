@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
+from ..domains import Box
 from ..errors import CombinationError, InputError
-from .base import BoundReference, Given, Reference, is_number, numbers
+from .base import REGISTRY, BoundReference, Example, Given, Reference, is_number, numbers
+from .empirical import Empirical
+from .gaussian import Gaussian
+from .tracing import JaxLaw, Traceable
+from .uniform import Uniform
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -29,6 +34,8 @@ class Mixture(Reference):
     (0.3, 0.7)
     """
 
+    call: ClassVar[str] = "Mixture((weight, reference), …)"
+
     weights: tuple[float, ...]
     components: tuple[Reference, ...]
 
@@ -47,11 +54,18 @@ class Mixture(Reference):
         object.__setattr__(self, "weights", tuple(float(weight) / total for weight, _ in pairs))
         object.__setattr__(self, "components", tuple(reference for _, reference in pairs))
 
+    def to_dict(self) -> dict[str, Any]:
+        components = [reference.to_dict() for reference in self.components]
+        return {"reference": "Mixture", "weights": list(self.weights), "components": components}
+
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Mixture:
-        from . import from_dict
+        return cls(*zip(description["weights"], map(REGISTRY.read, description["components"]), strict=True))
 
-        return cls(*zip(description["weights"], map(from_dict, description["components"]), strict=True))
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        three = cls((1, Uniform()), (3, Gaussian(around="context")), (1, Empirical(centres=20)))
+        return (Example(three, Box((0, 8), (0, 6)), 60),)
 
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
         parts = tuple(reference.bind(domain, obs) for reference in self.components)
@@ -83,7 +97,7 @@ class BoundMixture(BoundReference):
         sizes = [part.cube_dim for part in self.parts]
         return None if None in sizes else max(size for size in sizes if size is not None)
 
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         which = np.searchsorted(self._edges, u[:, 0], side="right")
         low = np.concatenate([[0.0], self._edges])
         y = np.empty((len(u), self.domain.dim))
@@ -93,24 +107,68 @@ class BoundMixture(BoundReference):
             v = u[rows, : part.cube_dim]
             # Measured on a 1-D chain: two thirds of the Monte Carlo sd of a lattice with one more coordinate.
             v[:, 0] = np.clip((v[:, 0] - low[j]) / self.weights[j], 2.0**-53, 1.0 - 2.0**-53)
-            y[rows] = part.from_unit(v, obs, at[rows])
+            y[rows] = part.from_unit(v, obs, t[rows])
         return y
 
-    def sample(self, obs: Observations, at: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        which = np.searchsorted(self._edges, rng.random(len(at)), side="right")
-        y = np.empty((len(at), self.domain.dim))
+    def sample(self, obs: Observations, t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        which = np.searchsorted(self._edges, rng.random(len(t)), side="right")
+        y = np.empty((len(t), self.domain.dim))
         for j, part in enumerate(self.parts):
             rows = np.flatnonzero(which == j)
-            y[rows] = part.sample(obs, at[rows], rng)
+            y[rows] = part.sample(obs, t[rows], rng)
         return y
 
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         total = np.full(len(y), -np.inf)
         for weight, part in zip(self.weights, self.parts):
-            total = np.logaddexp(total, np.log(weight) + part.log_density(y, obs, at))
+            total = np.logaddexp(total, np.log(weight) + part.log_density(y, obs, t))
         return total
+
+    def traceable(self, obs: Observations) -> Traceable | None:
+        traced = [part.traceable(obs) for part in self.parts]
+        known = [part for part in traced if part is not None]
+        if len(known) < len(traced):
+            return None
+        weights = np.asarray(self.weights)
+        params = {"log_w": np.log(weights), "edges": self._edges, "parts": [part.params for part in known]}
+        dims = tuple(part.cube_dim for part in known)
+        law = MixtureLaw(tuple(part.law for part in known), dims)
+        return Traceable(1 + max(dims), params, [part.rows for part in known], law)
 
     def describe(self) -> str:
         return "mixture of " + " and ".join(
             f"{numbers(w)} × [{p.describe()}]" for w, p in zip(self.weights, self.parts)
         )
+
+
+@final
+@dataclass(frozen=True)
+class MixtureLaw(JaxLaw):
+    """A mixture in JAX; the first coordinate of a unit point chooses the component."""
+
+    parts: tuple[JaxLaw, ...]
+    dims: tuple[int, ...]
+
+    def from_unit(self, params: Any, rows: Any, u: Any) -> Any:
+        import jax.numpy as jnp
+
+        which = jnp.searchsorted(params["edges"], u[..., 0], side="right")
+        drawn = [
+            law.from_unit(own, row, u[..., 1 : 1 + d])
+            for law, d, own, row in zip(self.parts, self.dims, params["parts"], rows)
+        ]
+        return sum(jnp.where((which == j)[..., None], y, 0.0) for j, y in enumerate(drawn))
+
+    def log_density(self, params: Any, rows: Any, y: Any) -> Any:
+        return self._sum(params, [law.log_density(p, r, y) for law, p, r in zip(self.parts, params["parts"], rows)])
+
+    def log_density_back(self, params: Any, rows: Any, y: Any, back: Any) -> Any:
+        each = [law.log_density_back(p, r, y, back) for law, p, r in zip(self.parts, params["parts"], rows)]
+        return self._sum(params, each)
+
+    @staticmethod
+    def _sum(params: Any, each: list[Any]) -> Any:
+        import jax.numpy as jnp
+        from jax.scipy.special import logsumexp
+
+        return logsumexp(jnp.stack(jnp.broadcast_arrays(*each)) + params["log_w"][:, None, None], axis=0)

@@ -9,15 +9,19 @@ points.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Self, final
 
 import numpy as np
 
-from .._base.numerics import Rng, generator
+from .._base.lattices import kronecker
+from .._base.numerics import Rng, generator, whole
+from .._base.registry import Registry
 from ..errors import CombinationError, InputError
-from .base import BoundReference
+from .base import BoundReference, own_fields
 from .ordering import context_order
+from .tracing import FreshPoints, JaxPoints
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -30,8 +34,12 @@ class Points:
     """Reference points, those of one context together and in the order of the observations."""
 
     outcome: np.ndarray  # (M, d)
-    at: np.ndarray  # (M,) the observation whose context each uses; −1 for IID data
+    t: np.ndarray  # (M,) the observation whose context each uses; −1 for IID data
     randomisation: np.ndarray  # (M,) 1 … R: points of different numbers are independent
+
+    def __repr__(self) -> str:
+        m, d = self.outcome.shape
+        return f"Points({m:,} points of dimension {d}, {int(self.randomisation.max(initial=0))} independent sets)"
 
 
 class PointScheme(ABC):
@@ -66,22 +74,48 @@ class PointScheme(ABC):
         sizes = self._sizes(k)
         rng = generator(rng)
         n = obs.n if each else 1
-        at = np.repeat(np.arange(n), k)  # IID data: any observation will do, there is no context to look up
+        t = np.repeat(np.arange(n), k)  # IID data: any observation will do, there is no context to look up
         randomisation = np.repeat(np.arange(1, len(sizes) + 1, dtype=np.int16), sizes)
-        outcome = self._outcomes(reference, obs, at, sizes, each, rng)
-        if not each:
-            at = np.full(k, -1)
-        return Points(outcome, at, np.tile(randomisation, n))
+        outcome = self._outcomes(reference, obs, t, sizes, rng)
+        return Points(outcome, t if each else np.full(k, -1), np.tile(randomisation, n))
+
+    def fresh(self, b: int, k: int, d: int, periodic: bool, dtype: Any) -> FreshPoints:
+        """(b, k, d) points made anew at every step of a compiled loop: one draw of the scheme, shifted afresh."""
+        return self._shifted(b, k, d, False, dtype)
+
+    def _shifted(self, b: int, k: int, d: int, tent: bool, dtype: Any) -> FreshPoints:
+        """One draw of the scheme (no tent map), moved by one random shift at every step.
+
+        A fixed set moved by a random shift modulo one (Cranley & Patterson 1976) stays evenly spread and every point of
+        it is uniform, so that sums over it are unbiased.
+        """
+        rank = None if b == 1 else np.arange(b)
+        base = self.unit(rank, k, d, True, np.random.default_rng(0)).reshape(b, k, d)
+        return FreshPoints(base.astype(dtype), d, ShiftedPoints(tent))
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-ready description; `SCHEMES.read` reads it."""
+        return {"points": type(self).__name__, **own_fields(self)}
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Self:
+        """The scheme that `to_dict` described."""
+        return cls(**{name: value for name, value in description.items() if name != "points"})
+
+    @classmethod
+    def examples(cls) -> tuple[PointScheme, ...]:
+        """Instances for the generic tests; every registered scheme has some."""
+        return ()
 
     def _outcomes(
         self,
         reference: BoundReference,
         obs: Observations,
-        at: np.ndarray,
+        t: np.ndarray,
         sizes: list[int],
-        each: bool,
         rng: np.random.Generator,
     ) -> np.ndarray:
+        """`sizes` points for each of the observations that `t` lists in turn (one observation for IID data)."""
         d = reference.cube_dim
         if d is None:
             raise CombinationError(
@@ -89,13 +123,13 @@ class PointScheme(ABC):
                 "have. Draw its points with points=IID()."
             )
         rank = None
-        if each:
+        if wants_own_points(reference, obs):
             along = context_order(obs, around_outcome=reference.given == "outcome")
             rank = np.empty(obs.n, dtype=np.intp)
             rank[along] = np.arange(obs.n)
         parts = [self.unit(rank, size, d, reference.periodic, rng) for size in sizes]
         u = (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)).reshape(-1, d)
-        return reference.from_unit(np.clip(u, _LEAST, 1.0 - _LEAST, out=u), obs, at)
+        return reference.from_unit(np.clip(u, _LEAST, 1.0 - _LEAST, out=u), obs, t)
 
     def _sizes(self, k: int) -> list[int]:
         R = self.sets
@@ -107,9 +141,17 @@ class PointScheme(ABC):
         return [k // R + (r < k % R) for r in range(R)]
 
 
+SCHEMES: Registry[PointScheme] = Registry("points", PointScheme)  # filled by registry.py
+
+
+def wants_own_points(reference: BoundReference, obs: Observations) -> bool:
+    """Whether every observation has its own reference points; else all share the same."""
+    return obs.has_context or reference.given == "outcome"
+
+
 def points_wanted(reference: BoundReference, obs: Observations, per_point: Any, total: Any) -> int:
     """The number asked for, or an error that says which of per_point and total these observations take."""
-    each = obs.has_context or reference.given == "outcome"
+    each = wants_own_points(reference, obs)
     wanted, other, name, remedy = (
         (per_point, total, "per_point", "per_point=20")
         if each
@@ -125,16 +167,14 @@ def points_wanted(reference: BoundReference, obs: Observations, per_point: Any, 
         )
         got = f"got per_point={per_point!r}, total={total!r}"
         raise InputError(f"With {obs.kind} observations give {name}: {why}; {got}. For instance {remedy}.")
-    if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer) or wanted < 1:
-        raise InputError(f"{name} must be a whole number of at least 1; got {wanted!r}.")
     if obs.n == 0:
         raise InputError("There are no observations to draw reference points for.")
-    return int(wanted)
+    return whole(wanted, name, 1)
 
 
 def _randomisations(R: Any) -> None:
-    if isinstance(R, bool) or not isinstance(R, int | np.integer) or not 1 <= R < 2**15:
-        raise InputError(f"randomisations must be a whole number of at least 1; got {R!r}.")
+    if whole(R, "randomisations", 1) >= 2**15:
+        raise InputError(f"randomisations must be below {2**15:,}; got {R:,}. Four to twenty are enough.")
 
 
 @final
@@ -153,16 +193,22 @@ class IID(PointScheme):
     def unit(self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator) -> np.ndarray:
         return rng.random((1 if rank is None else len(rank), k, d))
 
+    def fresh(self, b: int, k: int, d: int, periodic: bool, dtype: Any) -> FreshPoints:
+        return FreshPoints((), b * k * d, IndependentPoints(b, k, d))
+
+    @classmethod
+    def examples(cls) -> tuple[IID, ...]:
+        return (cls(),)
+
     def _outcomes(
         self,
         reference: BoundReference,
         obs: Observations,
-        at: np.ndarray,
+        t: np.ndarray,
         sizes: list[int],
-        each: bool,
         rng: np.random.Generator,
     ) -> np.ndarray:
-        return reference.sample(obs, at, rng)
+        return reference.sample(obs, t, rng)
 
 
 @final
@@ -193,6 +239,15 @@ class Stratified(PointScheme):
             u = np.take_along_axis(u, axes[:, None, :], axis=2)
         return u
 
+    def fresh(self, b: int, k: int, d: int, periodic: bool, dtype: Any) -> FreshPoints:
+        low, width = cells(k, d)
+        need = b * k * d + (b * d if d > 1 else 0)
+        return FreshPoints((low.astype(dtype), width.astype(dtype)), need, StratifiedPoints(b, k, d))
+
+    @classmethod
+    def examples(cls) -> tuple[Stratified, ...]:
+        return cls(), cls(2)
+
 
 def cells(k: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     """k boxes of volume 1/k that fill the unit cube: lower corners and widths, each (k, d)."""
@@ -212,26 +267,6 @@ def cells(k: int, d: int) -> tuple[np.ndarray, np.ndarray]:
         count[b] -= first
         count[a] = first
     return low, width
-
-
-def kronecker(d: int) -> np.ndarray:
-    """α with frac(i α) evenly spread in d dimensions: powers of the generalised golden ratio, g^(d+1) = g + 1.
-
-    M. Roberts (2018), "The unreasonable effectiveness of quasirandom sequences". Its g tends to 1 as d grows, so beyond
-    eight dimensions frac(√prime) is taken instead (Richtmyer 1951).
-    """
-    if d <= 8:
-        g = 2.0
-        for _ in range(64):
-            g = (1.0 + g) ** (1.0 / (d + 1))
-        return g ** -np.arange(1.0, d + 1.0)
-    size = int(d * (np.log(d) + np.log(np.log(d))) + 10)
-    sieve = np.ones(size + 1, dtype=bool)
-    sieve[:2] = False
-    for p in range(2, int(size**0.5) + 1):
-        if sieve[p]:
-            sieve[p * p :: p] = False
-    return np.sqrt(np.flatnonzero(sieve)[:d].astype(np.float64)) % 1.0
 
 
 @final
@@ -276,6 +311,13 @@ class Lattice(PointScheme):
         u -= np.floor(u)
         return u
 
+    def fresh(self, b: int, k: int, d: int, periodic: bool, dtype: Any) -> FreshPoints:
+        return self._shifted(b, k, d, d == 1 and not periodic, dtype)
+
+    @classmethod
+    def examples(cls) -> tuple[Lattice, ...]:
+        return cls(), cls(3)
+
 
 @final
 @dataclass(frozen=True)
@@ -309,3 +351,58 @@ class Sobol(PointScheme):
             return net[None]
         net = net[np.argsort(net[:, 0]), 1:].reshape(len(rank), k, d)
         return net[rank]
+
+    @classmethod
+    def examples(cls) -> tuple[Sobol, ...]:
+        return cls(), cls(2)
+
+
+# --- points inside a compiled loop -----------------------------------------------------------------------------------
+
+
+@final
+@dataclass(frozen=True)
+class IndependentPoints(JaxPoints):
+    """b × k independent points."""
+
+    b: int
+    k: int
+    d: int
+
+    def __call__(self, v: Any, fixed: Any) -> Any:
+        return v.reshape(self.b, self.k, self.d)
+
+
+@final
+@dataclass(frozen=True)
+class StratifiedPoints(JaxPoints):
+    """One point in each of k cells, the cells' axes in random order for each context."""
+
+    b: int
+    k: int
+    d: int
+
+    def __call__(self, v: Any, fixed: Any) -> Any:
+        import jax.numpy as jnp
+
+        b, k, d = self.b, self.k, self.d
+        u = fixed[0] + fixed[1] * v[: b * k * d].reshape(b, k, d)
+        if d == 1:
+            return u
+        axes = jnp.argsort(v[b * k * d :].reshape(b, 1, d), axis=-1)
+        return jnp.take_along_axis(u, jnp.broadcast_to(axes, u.shape), axis=-1)
+
+
+@final
+@dataclass(frozen=True)
+class ShiftedPoints(JaxPoints):
+    """The fixed set moved by one shift, then folded where `tent`."""
+
+    tent: bool
+
+    def __call__(self, v: Any, fixed: Any) -> Any:
+        import jax.numpy as jnp
+
+        u = fixed + v
+        u = u - jnp.floor(u)
+        return 1.0 - jnp.abs(2.0 * u - 1.0) if self.tent else u

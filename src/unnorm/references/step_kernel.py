@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
+from ..domains import Box, Window
 from ..errors import CombinationError, EstimationError, InputError, OutsideError
 from . import polygon, rejection
-from .base import BoundReference, Given, Reference, used
-from .space import Space, refusal, space
-from .steps import AngleLaw, StepLaw, angle_law, law_from_dict, step_law
+from .base import BoundReference, Example, Given, Reference, used
+from .steps import AngleLaw, Gamma, LogNormal, StepLaw, VonMisesAngle, Weibull, angle_law, law_from_dict, step_law
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -39,6 +39,8 @@ class StepKernel(Reference):
     Exponential(scale=None)
     """
 
+    lives_on: ClassVar[str] = "a box or a window in the plane"
+
     step: Any = "gamma"
     turn: Any = "uniform"
 
@@ -46,14 +48,31 @@ class StepKernel(Reference):
         object.__setattr__(self, "step", step_law(self.step))
         object.__setattr__(self, "turn", angle_law(self.turn))
 
+    def to_dict(self) -> dict[str, Any]:
+        return {"reference": "StepKernel", "step": self.step.to_dict(), "turn": self.turn.to_dict()}
+
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> StepKernel:
         return cls(law_from_dict(description["step"]), law_from_dict(description["turn"]))
 
+    @classmethod
+    def takes(cls, domain: Domain) -> bool:
+        return domain.edges is not None
+
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        # the density is r^(shape − 2) at the context: with these laws it is bounded, with a kink that slows the rule
+        screen, star = Box((0, 8), (0, 6)), Window.examples()[1]
+        return (
+            Example(cls(Gamma(3.0, 0.8)), screen, 240, 2e-5),
+            Example(cls(), screen, 240, 2e-3),
+            Example(cls(Weibull(2.0, 2.0), "heading"), screen, 240, 2e-3),
+            Example(cls(LogNormal(0.7, 0.4), VonMisesAngle(kappa=2.0)), screen, 240, 1e-4, lags=2),
+            Example(cls(Gamma(4.0, 0.3), "vonmises"), star, 160, 1e-4, lags=2),
+        )
+
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
-        shape = space(domain)
-        if not shape.planar:
-            raise refusal("StepKernel", shape, "it needs a box or a window in the plane")
+        self.check_domain(domain)
         if obs.kind != "transitions":
             raise CombinationError(
                 f"StepKernel steps from the previous point, which {obs.kind} observations do not have. "
@@ -66,20 +85,20 @@ class StepKernel(Reference):
                 f"{zero.size} observed steps have length 0, the first at row {row}: a step kernel has no direction "
                 "there. Drop them, join them to the previous point, or use Gaussian(around='context')."
             )
-        base, known = _headings(self.turn, obs)
-        step, turn = self.step, self.turn
-        step = step.fit(r, obs.weights)
-        turn = turn.fit((phi - base)[known], obs.weights[known]) if known.any() else turn.fit(np.zeros(1), np.ones(1))
-        return BoundStepKernel(shape, replace(self, step=step, turn=turn), obs)
+        heading, moving = _headings(self.turn, obs)
+        step = self.step.fit(r, obs.weights)
+        angle, weight = (phi - heading)[moving], obs.weights[moving]
+        turn = self.turn.fit(angle, weight) if moving.any() else self.turn.fit(np.zeros(1), np.ones(1))
+        return BoundStepKernel(domain, replace(self, step=step, turn=turn), obs)
 
 
 @final
 class BoundStepKernel(BoundReference):
     """A step kernel with known laws on a polygon."""
 
-    def __init__(self, shape: Space, reference: StepKernel, obs: Observations) -> None:
-        assert shape.edges is not None
-        self.domain, self.reference, self.shape, self.edges = shape.domain, reference, shape, shape.edges
+    def __init__(self, domain: Domain, reference: StepKernel, obs: Observations) -> None:
+        assert domain.edges is not None
+        self.domain, self.reference, self.edges = domain, reference, domain.edges
         self._memo = rejection.Memo()
         self.step: StepLaw = reference.step
         self.turn: AngleLaw = reference.turn
@@ -93,66 +112,67 @@ class BoundStepKernel(BoundReference):
     def cube_dim(self) -> int:
         return 2
 
-    def _mass(self, c: np.ndarray, base: np.ndarray, known: np.ndarray, nodes: int) -> np.ndarray:
+    def _mass(self, c: np.ndarray, heading: np.ndarray, moving: np.ndarray, nodes: int) -> np.ndarray:
         def angle_density(phi: np.ndarray, i: np.ndarray) -> np.ndarray:
             wide = (slice(None),) + (None,) * (phi.ndim - 1)
-            return np.exp(self._log_angle(phi - base[i][wide], known[i][wide]))
+            return np.exp(self._log_angle(phi - heading[i][wide], moving[i][wide]))
 
         return polygon.polar_mass(self.edges, c, self.step.cdf, angle_density, nodes)
 
-    def _log_mass(self, c: np.ndarray, base: np.ndarray, known: np.ndarray) -> np.ndarray:
-        mass = self._memo(lambda: self._mass(c, base, known, self.nodes), c, base, known)
+    def _log_mass(self, c: np.ndarray, heading: np.ndarray, moving: np.ndarray) -> np.ndarray:
+        mass = self._memo(lambda: self._mass(c, heading, moving, self.nodes), c, heading, moving)
         return np.log(rejection.check_mass(mass))
 
-    def _log_angle(self, angle: np.ndarray, known: np.ndarray) -> np.ndarray:
-        return np.where(known, self.turn.log_density(angle), -np.log(2.0 * np.pi))
+    def _log_angle(self, angle: np.ndarray, moving: np.ndarray) -> np.ndarray:
+        return np.where(moving, self.turn.log_density(angle), -np.log(2.0 * np.pi))
 
     def _accuracy(self, obs: Observations) -> tuple[int, float]:
         """The nodes per edge at which two rules agree on some contexts, those nearest to the boundary among them."""
         c = obs.previous()
-        base, known = _headings(self.turn, obs)
+        heading, moving = _headings(self.turn, obs)
         _, h, s1, s2, _ = polygon.edge_frames(self.edges, c[:20_000])
         near = np.where((s1 < 0.0) & (s2 > 0.0), h, np.inf).min(axis=1)
         some = np.unique(np.concatenate([np.argsort(near)[:50], np.linspace(0, obs.n - 1, 50).astype(int)]))
         nodes, error = 24 + 4 * int(np.sqrt(self.turn.concentration)), np.inf
-        coarse = self._mass(c[some], base[some], known[some], nodes)
+        coarse = self._mass(c[some], heading[some], moving[some], nodes)
         while nodes < 800:
-            fine = self._mass(c[some], base[some], known[some], 2 * nodes)
+            fine = self._mass(c[some], heading[some], moving[some], 2 * nodes)
             error = float(np.max(np.abs(coarse - fine) / fine))
             if error < TOLERANCE:
                 return nodes, error
             nodes, coarse = 2 * nodes, fine
         if error > 1e-3:
             raise EstimationError(
-                f"The constant of this StepKernel could not be had (two rules differ by {error:.1e}, relative). "
+                f"The constant of this StepKernel cannot be computed (two rules differ by {error:.1e}, relative). "
                 "Its laws are too concentrated for Ω: take a larger scale or a smaller kappa, or Gaussian(…)."
             )
         return nodes, error
 
-    def _context(self, obs: Observations, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        index, at = used(at, obs.n)
-        base, known = _headings(self.turn, obs)
-        return obs.previous()[index], base[index], known[index], at
+    def _context(self, obs: Observations, t: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """The distinct previous points, headings and whether there is one, and which of them each row uses."""
+        index, i = used(t, obs.n)
+        heading, moving = _headings(self.turn, obs)
+        return obs.previous()[index], heading[index], moving[index], i
 
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        c, base, known, at = self._context(obs, at)
-        self._log_mass(c, base, known)
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        c, heading, moving, i = self._context(obs, t)
+        self._log_mass(c, heading, moving)
 
         def propose(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            here = at[rows]
+            here = i[rows]
             r = self.step.quantile(v[:, 0])
-            phi = base[here] + np.where(known[here], self.turn.quantile(v[:, 1]), 2.0 * np.pi * v[:, 1])
+            phi = heading[here] + np.where(moving[here], self.turn.quantile(v[:, 1]), 2.0 * np.pi * v[:, 1])
             y = c[here] + r[:, None] * np.column_stack([np.cos(phi), np.sin(phi)])
-            return y, self.shape.inside(y) & (r > 0.0)
+            return y, self.domain.contains_interior(y) & (r > 0.0)
 
         return rejection.fill(u, propose, 2)
 
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
-        c, base, known, at = self._context(obs, at)
-        log_mass = self._log_mass(c, base, known)
-        r, phi = _polar(y - c[at])
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
+        c, heading, moving, i = self._context(obs, t)
+        log_mass = self._log_mass(c, heading, moving)
+        r, phi = _polar(y - c[i])
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = self.step.log_density(r) + self._log_angle(phi - base[at], known[at]) - np.log(r) - log_mass[at]
+            value = self.step.log_density(r) + self._log_angle(phi - heading[i], moving[i]) - np.log(r) - log_mass[i]
         return np.where(r > 0.0, value, -np.inf)
 
     @cached_property
@@ -171,7 +191,7 @@ def _polar(step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _headings(turn: AngleLaw, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
-    """The direction that angles are counted from, and whether it is known, for every observation."""
+    """The direction that angles are counted from, and whether there is one, for every observation."""
     if not turn.needs_heading:
         return np.zeros(obs.n), np.ones(obs.n, dtype=bool)
     if obs.lags < 2:

@@ -20,7 +20,7 @@ _MANY = 10_000  # numbers from which a table pays
 
 
 class Law(ABC):  # noqa: B024
-    """A law whose fields are its parameters, numbers or None. Subclasses are frozen dataclasses."""
+    """A law of step lengths or of angles; its fields are its parameters, numbers or None (frozen dataclasses)."""
 
     def __post_init__(self) -> None:
         for name, value in own_fields(self).items():
@@ -125,8 +125,8 @@ class Weibull(StepLaw):
 
         shape = self.shape
         if shape is None:
-            spread = np.log(1.0 / max(np.std(log_r), 1e-6))
-            shape = float(np.exp(root(score, spread - 4.0, spread + 4.0)))
+            rough = -np.log(max(np.std(log_r), 1e-6))  # of log k, since the sd of log r is π/(k √6)
+            shape = float(np.exp(root(score, rough - 4.0, rough + 4.0)))
         scale = self.scale
         if scale is None:
             scale = float(np.exp(top) * np.average(np.exp(shape * (log_r - top)), weights=weight) ** (1.0 / shape))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
+from ..domains import REGISTRY as DOMAINS
+from ..domains import Box, Window
 from ..errors import CombinationError, InputError, unknown
-from .base import BoundReference, Reference
-from .space import space
+from .base import BoundReference, Example, Reference
+from .tracing import ConstantDensity, Traceable
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -43,9 +45,14 @@ class Uniform(Reference):
         if self.along not in (None, "steps", "places"):
             raise InputError(unknown("along", self.along, ("steps", "places")))
 
+    @classmethod
+    def examples(cls) -> tuple[Example, ...]:
+        own = tuple(Example(cls(), domain.examples()[0]) for domain in DOMAINS.values() if domain.examples())
+        star = Window.examples()[1]
+        return *own, Example(cls("places"), Box((0, 8), (0, 6))), Example(cls("steps"), star)
+
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
-        shape = space(domain)
-        can = obs.kind == "transitions" and (shape.sides is not None or shape.planar)
+        can = obs.kind == "transitions" and domain.enclosing_box is not None
         if self.along == "steps" and not can:
             raise CombinationError(
                 f"Uniform(along='steps') needs transitions in an interval, a box or a window; got {obs.kind} "
@@ -63,7 +70,8 @@ class BoundUniform(BoundReference):
         self.domain, self.reference = domain, reference
         self._steps = reference.along == "steps"
         if self._steps:
-            lower, upper = (np.atleast_1d(getattr(domain, side)) for side in ("lower", "upper"))
+            assert domain.enclosing_box is not None
+            lower, upper = domain.enclosing_box
             self._lower, self._width = lower, upper - lower
 
     @property
@@ -74,16 +82,60 @@ class BoundUniform(BoundReference):
     def periodic(self) -> bool:
         return self.domain.period is not None or self._steps
 
-    def from_unit(self, u: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         if self._steps:
             # Where x lies in the enclosing box: the inverse of the map on a box, near it on a window. Any function of
             # x would do, for frac(u + a) is uniform if u is.
-            u = u + ((obs.previous() - self._lower) / self._width)[at]
+            u = u + ((obs.previous() - self._lower) / self._width)[t]
             u -= np.floor(u)
         return self.domain.from_unit(u)
 
-    def log_density(self, y: np.ndarray, obs: Observations, at: np.ndarray) -> np.ndarray:
+    def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         return np.full(len(y), -self.domain.log_volume)
+
+    def traceable(self, obs: Observations) -> Traceable | None:
+        domain, log_q = self.domain, {"log_q": np.asarray(-self.domain.log_volume)}
+        if domain.affine is not None:
+            low, width = domain.affine
+            return Traceable(domain.cube_dim, {"low": low, "width": width, **log_q}, (), UniformBox())
+        if domain.bits is not None:
+            return Traceable(domain.bits, log_q, (), UniformBits())
+        if domain.rule == "enumeration":
+            states = domain.quadrature()
+            edges = np.cumsum(states.weights)
+            return Traceable(
+                1, {"values": states.points, "edges": edges[:-1] / edges[-1], **log_q}, (), UniformStates()
+            )
+        return None
 
     def describe(self) -> str:
         return f"uniform on {self.domain!r}"
+
+
+@final
+@dataclass(frozen=True)
+class UniformBox(ConstantDensity):
+    """low + width u, in JAX."""
+
+    def from_unit(self, params: Any, rows: Any, u: Any) -> Any:
+        return params["low"] + params["width"] * u
+
+
+@final
+@dataclass(frozen=True)
+class UniformStates(ConstantDensity):
+    """Listed states, by the inverse of their distribution function, in JAX."""
+
+    def from_unit(self, params: Any, rows: Any, u: Any) -> Any:
+        import jax.numpy as jnp
+
+        return params["values"][jnp.searchsorted(params["edges"], u[..., 0], side="right")]
+
+
+@final
+@dataclass(frozen=True)
+class UniformBits(ConstantDensity):
+    """Fair bits, in JAX."""
+
+    def from_unit(self, params: Any, rows: Any, u: Any) -> Any:
+        return (u >= 0.5).astype(u.dtype)

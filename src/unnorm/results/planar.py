@@ -198,7 +198,7 @@ def simulate_planar(density: SmoothDensity, starts: Any, steps: int, rng: Rng = 
             "terms depend on places and steps only."
         )
     centre = getattr(model, "centre", None)
-    centre = getattr(domain, "centre", None) if centre is None else centre
+    centre = domain.centre if centre is None else centre
     if centre is not None:
         far = np.array([[x, y] for x in (lower[0], upper[0]) for y in (lower[1], upper[1])]) - np.asarray(centre)
         ranges["dcenter"] = (0.0, float(np.hypot(far[:, 0], far[:, 1]).max()))
@@ -230,10 +230,9 @@ def simulate_planar(density: SmoothDensity, starts: Any, steps: int, rng: Rng = 
 
 
 def _corners(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
-    lower, upper = getattr(domain, "lower", None), getattr(domain, "upper", None)
-    if domain.dim != 2 or lower is None or upper is None:
+    if domain.edges is None or domain.enclosing_box is None:
         raise CombinationError(f"Planar chains live in a Box or a Window of the plane; got {domain!r}.")
-    return lower, upper
+    return domain.enclosing_box
 
 
 def _suffixes(lags: int) -> list[str]:

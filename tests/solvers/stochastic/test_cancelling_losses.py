@@ -61,9 +61,9 @@ def test_conditional_nce_is_newton_s_averaged_over_its_points(case: str) -> None
 def test_the_gradient_of_conditional_nce_is_unbiased(case: str, host: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the device and on the host, against the mean of Newton's objective over independent points."""
     model, draw, kernel = CASES[case]
-    if host:
-        monkeypatch.setattr(sources, "traceable", lambda bound, obs: None)
     obs, theta = draw(40), np.array([0.3, 0.5])
+    if host:
+        monkeypatch.setattr(type(kernel.bind(model.domain, obs)), "traceable", lambda bound, obs: None)
     e = estimator(model, obs, kernel, un.PerContext(), loss="conditional", batch=7, references=3)
     assert isinstance(e.source, sources.HostSource) == host
     value, g, _ = e.gradients(theta, 3, 4000)

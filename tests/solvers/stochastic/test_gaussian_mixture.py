@@ -11,7 +11,6 @@ import unnorm as un
 from unnorm._base.numerics import x64
 from unnorm.errors import CombinationError, InputError
 from unnorm.references import GaussianMixture, from_dict
-from unnorm.solvers.stochastic.traceable import traceable
 
 BOX = un.Box((-1, 1), (0, 3))
 
@@ -40,7 +39,7 @@ def test_density_and_draws_agree(obs: un.Observations, far: bool) -> None:
         sd = np.sqrt(rule.weights @ (density * (rule.points[:, j] - mean) ** 2))
         assert abs(y[:, j].mean() - mean) < 4 * sd / 200
     with x64():
-        t = traceable(q, obs)
+        t = q.traceable(obs)
         assert t is not None
         u = np.random.default_rng(2).random((1, 500, 3))
         np.testing.assert_allclose(

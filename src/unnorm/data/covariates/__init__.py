@@ -4,6 +4,7 @@ base.py          what a covariate is, and the rows that it is computed for
 columns.py       outcome and context columns; step, angle, turn, dcenter; users' functions
 expressions.py   "log(step + 1)", parsed and never evaluated as Python
 maps.py          rasters, one for all or one for each key
+registry.py      the kinds that users make; built_ins.py: those that are known without being made
 resolve.py       CovariateSet: names → values, each computed once
 """
 
@@ -12,21 +13,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import InputError, unknown
-from .base import Covariate, Rows
-from .columns import Function
-from .expressions import Expression
-from .maps import Map
-from .resolve import CovariateSet
+from . import built_ins as built_ins
+from .base import BUILT_INS as BUILT_INS
+from .base import REGISTRY as REGISTRY
+from .base import Covariate as Covariate
+from .base import CovariateRows as CovariateRows
+from .registry import *  # noqa: F403  (the registered covariates)
+from .resolve import CovariateSet as CovariateSet
 
-__all__ = ["Covariate", "CovariateSet", "Expression", "Function", "Map", "Rows", "from_dict"]
 
+def from_dict(description: Mapping[str, Any]) -> Covariate:
+    """The covariate that `to_dict` described; expressions and maps can be saved, users' functions cannot.
 
-def from_dict(given: Mapping[str, Any]) -> Covariate:
-    """The covariate that `to_dict` described; expressions and maps can be saved, users' functions cannot."""
-    kind = given.get("covariate")
-    if kind == "Expression":
-        return Expression(given["name"], given["text"])
-    if kind == "Map":
-        return Map.from_dict(given)
-    raise InputError(unknown("A saved covariate's kind", kind, ("Expression", "Map")))
+    >>> from_dict({"covariate": "Expression", "name": "logstep", "text": "log(step + 1)"}).needs
+    ('step',)
+    """
+    return REGISTRY.read(description)

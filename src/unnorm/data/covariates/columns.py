@@ -13,10 +13,12 @@ from typing import Any, final
 
 import numpy as np
 
-from ...errors import DataError, InputError, TermError
-from .base import Covariate, Rows
+from ...errors import DataError, InputError, TermError, listing
+from ..observations import lag_suffix
+from .base import Covariate, CovariateRows, Setting
 
 TWO_PI = 2 * np.pi
+PREVIOUS_ANGLE = "angle of the previous step"
 
 
 @final
@@ -29,8 +31,17 @@ class Outcome(Covariate):
     period: float | None = None
     reads_outcome: bool = True
 
-    def values(self, rows: Rows) -> np.ndarray:
+    @property
+    def column(self) -> tuple[str, int]:
+        return "outcome", self.j
+
+    def values(self, rows: CovariateRows) -> np.ndarray:
         return rows.y[:, self.j]
+
+    @classmethod
+    def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:
+        """x and y of planar outcomes."""
+        return (cls("x", 0, setting.period), cls("y", 1, setting.period)) if setting.planar else ()
 
 
 @final
@@ -39,26 +50,48 @@ class Context(Covariate):
     """A column of the context or of the groups, under its own name or a built-in one."""
 
     name: str
-    column: str
+    of: str  # the column's own name
     period: float | None = None
 
-    def values(self, rows: Rows) -> np.ndarray:
+    @property
+    def column(self) -> tuple[str, str]:
+        return "context", self.of
+
+    def values(self, rows: CovariateRows) -> np.ndarray:
         obs = rows.obs
-        if self.column in obs.context:
-            return obs.context[self.column][rows.at]
-        if self.column in obs.group:
-            return obs.group[self.column][rows.at]
-        raise DataError(f"These observations have no column {self.column!r}, which covariate {self.name!r} reads.")
+        if self.of in obs.context:
+            return obs.context[self.of][rows.t]
+        if self.of in obs.group:
+            return obs.group[self.of][rows.t]
+        raise DataError(
+            f"These observations have no column {self.of!r}, which covariate {self.name!r} reads; they have "
+            f"{listing([*obs.context, *obs.group])}. Make them with the columns that the model was written for."
+        )
+
+    @classmethod
+    def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:
+        """x_prev, y_prev, x_prev2, … of planar chains."""
+        if not setting.planar_chain:
+            return ()
+        suffixes = [lag_suffix(lag) for lag in range(1, setting.obs.lags + 1)]
+        columns = list(zip("xy", setting.obs.outcome_names))
+        return tuple(cls(axis + end, name + end, setting.period) for end in suffixes for axis, name in columns)
 
 
 @final
 @dataclass(frozen=True)
 class Step(Covariate):
+    """|y_t − y_{t−1}|."""
+
     name: str = "step"
     needs: tuple[str, ...] = ("x", "y", "x_prev", "y_prev")
 
-    def values(self, rows: Rows) -> np.ndarray:
+    def values(self, rows: CovariateRows) -> np.ndarray:
         return np.hypot(rows["x"] - rows["x_prev"], rows["y"] - rows["y_prev"])
+
+    @classmethod
+    def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:
+        return (cls(),) if setting.planar_chain else ()
 
 
 @final
@@ -70,34 +103,64 @@ class Angle(Covariate):
     needs: tuple[str, ...] = ("x", "y", "x_prev", "y_prev")
     y_down: bool = False
     period: float | None = TWO_PI
+    internal: bool = False
 
-    def values(self, rows: Rows) -> np.ndarray:
+    def values(self, rows: CovariateRows) -> np.ndarray:
         now, before = (rows[name] for name in self.needs[1::2])
         # a − a is +0, so that atan2 gives +π and never −π to a step straight to the left
         dy = before - now if self.y_down else now - before
         return np.arctan2(dy, rows[self.needs[0]] - rows[self.needs[2]])
 
+    @classmethod
+    def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:
+        """The angle of the step, and that of the step before it for `Turn`."""
+        if not setting.planar_chain:
+            return ()
+        angle = cls(y_down=setting.y_down)
+        if setting.obs.lags < 2:
+            return (angle,)
+        before = cls(PREVIOUS_ANGLE, ("x_prev", "y_prev", "x_prev2", "y_prev2"), setting.y_down, internal=True)
+        return angle, before
+
 
 @final
 @dataclass(frozen=True)
 class Turn(Covariate):
+    """The angle less the previous step's, wrapped."""
+
     name: str = "turn"
-    needs: tuple[str, ...] = ("angle", "angle of the previous step")
+    needs: tuple[str, ...] = ("angle", PREVIOUS_ANGLE)
     period: float | None = TWO_PI
 
-    def values(self, rows: Rows) -> np.ndarray:
+    def values(self, rows: CovariateRows) -> np.ndarray:
         return wrap(rows[self.needs[0]] - rows[self.needs[1]])
+
+    @classmethod
+    def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:
+        if not setting.planar_chain:
+            return ()
+        reason = "turn compares two successive steps and needs lags=2: un.transitions(..., lags=2)."
+        return (cls(),) if setting.obs.lags >= 2 else (Unavailable("turn", reason),)
 
 
 @final
 @dataclass(frozen=True)
 class DistanceFromCentre(Covariate):
+    """|y_t − centre|."""
+
     centre: tuple[float, float]
     name: str = "dcenter"
     needs: tuple[str, ...] = ("x", "y")
 
-    def values(self, rows: Rows) -> np.ndarray:
+    def values(self, rows: CovariateRows) -> np.ndarray:
         return np.hypot(rows["x"] - self.centre[0], rows["y"] - self.centre[1])
+
+    @classmethod
+    def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:
+        if not setting.planar:
+            return ()
+        reason = "dcenter is the distance from the centre of the domain, which is not known here; give centre=(x, y)."
+        return (Unavailable("dcenter", reason) if setting.centre is None else cls(setting.centre),)
 
 
 @final
@@ -107,8 +170,9 @@ class Unavailable(Covariate):
 
     name: str
     reason: str
+    available: bool = False
 
-    def values(self, rows: Rows) -> np.ndarray:
+    def values(self, rows: CovariateRows) -> np.ndarray:
         raise TermError(self.reason)
 
 
@@ -141,14 +205,23 @@ class Function(Covariate):
         self.period = period
         self.reads_outcome = not context_only
 
-    def values(self, rows: Rows) -> np.ndarray:
+    def values(self, rows: CovariateRows) -> np.ndarray:
         y = rows.y[:, 0] if rows.y.shape[1] == 1 else rows.y
         out = np.asarray(self.function(y, _Declared(self, rows)))
-        if out.shape != rows.at.shape:
+        if out.shape != rows.t.shape:
             raise TermError(
-                f"Covariate {self.name!r} must return one value for each row, shape {rows.at.shape}; got {out.shape}."
+                f"Covariate {self.name!r} must return one value for each row, shape {rows.t.shape}; got {out.shape}."
             )
         return out
+
+    @classmethod
+    def examples(cls) -> tuple[Covariate, ...]:
+        late = cls("late", lambda y, x: x["wait"] > 0.5, context_only=True)
+        return cls("far", lambda y, x: y[:, 0] - x["step"], needs="step"), late
+
+    def __repr__(self) -> str:
+        needs = f", needs={self.needs}" if self.needs else ""
+        return f"Function({self.name!r}{needs}{'' if self.reads_outcome else ', context_only=True'})"
 
 
 @final
@@ -157,14 +230,14 @@ class _Declared:
     """x as a user's function sees it. What is not declared cannot be read, or `context_only` could not be trusted."""
 
     function: Function
-    rows: Rows
+    rows: CovariateRows
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name in self.function.needs:
             return self.rows[name]
         for columns in (self.rows.obs.context, self.rows.obs.group):
             if name in columns:
-                return columns[name][self.rows.at]
+                return columns[name][self.rows.t]
         raise TermError(
             f"Covariate {self.function.name!r} reads {name!r}, which is not a column of the context; where it is "
             f"another covariate, declare it: needs=({name!r},)."

@@ -7,13 +7,13 @@ NumPy on float64 columns. Comparisons give 0 or 1; a constant exponent keeps pow
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, final
 
 import numpy as np
 
 from ...errors import TermError
-from .base import Covariate, Rows
+from .base import Covariate, CovariateRows
 from .columns import check_name
 
 LONGEST, DEEPEST, LARGEST_EXPONENT = 500, 40, 32
@@ -114,7 +114,7 @@ class Expression(Covariate):
         for child in children:
             self._check(child, found, depth + 1)
 
-    def values(self, rows: Rows) -> np.ndarray:
+    def values(self, rows: CovariateRows) -> np.ndarray:
         columns = {}
         for name in self.needs:
             column = rows[name]
@@ -126,6 +126,17 @@ class Expression(Covariate):
 
     def to_dict(self) -> dict[str, Any]:
         return {"covariate": "Expression", "name": self.name, "text": self.text}
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Expression:
+        return cls(description["name"], description["text"])
+
+    @classmethod
+    def examples(cls) -> tuple[Covariate, ...]:
+        return cls("logstep", "log(step + 1)"), cls("patience", "where(wait > 0.5, wait**2, 0) + sqrt(x_prev)")
+
+    def __repr__(self) -> str:
+        return f"Expression({self.name!r}, {self.text!r})"
 
 
 def _number(node: ast.expr) -> float | None:

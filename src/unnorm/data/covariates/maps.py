@@ -15,7 +15,7 @@ import numpy as np
 from ..._base import frames
 from ..._base.numerics import floats
 from ...errors import DataError, InputError, OutsideError, listing, unknown
-from .base import Covariate, Rows
+from .base import Covariate, CovariateRows
 from .columns import check_name
 
 Interpolation = Literal["bilinear", "nearest"]
@@ -187,7 +187,7 @@ class Map(Covariate):
             coordinates=coordinates,
         )
 
-    def values(self, rows: Rows) -> np.ndarray:
+    def values(self, rows: CovariateRows) -> np.ndarray:
         px, py = (np.asarray(rows[name], dtype=np.float64) for name in self.needs[:2])
         if self.key is None:
             out = self._used[None].at(px, py, self.interpolate, self.outside)
@@ -216,7 +216,7 @@ class Map(Covariate):
                 out[rows] = grids[codes[rows[0]]].at(px[rows], py[rows], self.interpolate, self.outside)
         return out
 
-    def _nothing_there(self, px: np.ndarray, py: np.ndarray, rows: Rows, bad: np.ndarray) -> str:
+    def _nothing_there(self, px: np.ndarray, py: np.ndarray, rows: CovariateRows, bad: np.ndarray) -> str:
         first = bad[0]
         key = None if self.key is None else rows[self.key][first].item()
         x0, x1, y0, y1 = self.grids[key].extent()
@@ -246,20 +246,33 @@ class Map(Covariate):
         }
 
     @classmethod
-    def from_dict(cls, given: Mapping[str, Any]) -> Map:
-        grids = {grid["key"]: grid for grid in given["grids"]}
+    def from_dict(cls, description: Mapping[str, Any]) -> Map:
+        grids = {grid["key"]: grid for grid in description["grids"]}
         x, y, z = ({k: grid[part] for k, grid in grids.items()} for part in "xyz")
-        alone = given["key"] is None
+        key = description["key"]
         return cls(
-            given["name"],
-            z[None] if alone else z,
-            x[None] if alone else x,
-            y[None] if alone else y,
-            given["interpolate"],
-            given["key"],
-            outside=given["outside"],
-            coordinates=tuple(given["coordinates"]),
+            description["name"],
+            z[None] if key is None else z,
+            x[None] if key is None else x,
+            y[None] if key is None else y,
+            description["interpolate"],
+            key,
+            outside=description["outside"],
+            coordinates=tuple(description["coordinates"]),
         )
+
+    @classmethod
+    def examples(cls) -> tuple[Covariate, ...]:
+        z, x, y = np.add.outer(np.arange(4.0), np.arange(5.0) ** 2), np.linspace(0, 1, 5), np.linspace(0, 1, 4)
+        at_previous = cls("before", {0: z, 1: -z}, x, y, "nearest", "image", coordinates=("x_prev", "y_prev"))
+        return cls("elevation", z, x, y), at_previous
+
+    def __repr__(self) -> str:
+        grid = next(iter(self.grids.values()))
+        x0, x1, y0, y1 = grid.extent()
+        cells = f"{grid.z.shape[1]} × {grid.z.shape[0]} cells on [{x0:.6g}, {x1:.6g}] × [{y0:.6g}, {y1:.6g}]"
+        grids = "" if self.key is None else f"{len(self.grids):,} grids by {self.key!r}, the first of "
+        return f"Map({self.name!r}, {grids}{cells}, interpolate={self.interpolate!r})"
 
 
 def _grid(which: str, z: Any, x: Any, y: Any) -> Grid:

@@ -42,7 +42,7 @@ def absolute_inverse(H: np.ndarray) -> np.ndarray:
 
 def can_refresh(e: Estimator) -> None:
     """Refuse a reference that has no way to follow the model, before anything is computed."""
-    if not hasattr(e.reference, "refreshed"):
+    if not e.reference.adapts:
         raise InputError(
             f"refresh= needs a reference that adapts, un.GaussianMixture(...); {e.reference.describe()} cannot "
             f"be refreshed."

@@ -20,8 +20,7 @@ from ...errors import CombinationError, InputError, unknown
 from ...references.base import BoundReference
 from ...references.ordering import context_order, order
 from ...references.points import IID, Lattice, PointScheme
-from .traceable import Law, Traceable, traceable
-from .units import Make, Units, units
+from ...references.tracing import FreshPoints, JaxLaw, JaxPoints, Traceable
 
 Sampling = Literal["stratified", "iid"]
 
@@ -124,8 +123,8 @@ class DeviceDraw(Draw):
     """
 
     plan: Plan
-    law: Law
-    make: Make
+    law: JaxLaw
+    make: JaxPoints
     need: int
     dtype: Any
     back: bool
@@ -176,7 +175,7 @@ class DeviceSource(Source):
     """References with a form in JAX."""
 
     plan: Plan
-    units: Units
+    units: FreshPoints
     reference: Traceable
     dtype: Any
     y: np.ndarray | None  # the outcomes, where the way back is needed
@@ -299,8 +298,8 @@ def source(reference: BoundReference, obs: Observations, plan: Plan, points: Poi
             f"points=un.IID()."
         )
     back = reference.given == "outcome"
-    inside = traceable(reference, obs)
+    inside = reference.traceable(obs)
     if inside is None:
         return HostSource(plan, points, reference, obs, dtype, back)
-    fresh = units(points, plan.rows, plan.k, inside.cube_dim, reference.periodic, dtype)
+    fresh = points.fresh(plan.rows, plan.k, inside.cube_dim, reference.periodic, dtype)
     return DeviceSource(plan, fresh, inside, dtype, obs.outcome if back else None)

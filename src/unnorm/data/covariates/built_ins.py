@@ -1,0 +1,11 @@
+"""Every built-in covariate, one line each: importing it here makes its names known to all models."""
+
+from .base import BUILT_INS as _BUILT_INS
+from .columns import Angle as Angle
+from .columns import Context as Context
+from .columns import DistanceFromCentre as DistanceFromCentre
+from .columns import Outcome as Outcome
+from .columns import Step as Step
+from .columns import Turn as Turn
+
+_BUILT_INS.fill(vars())

@@ -1,0 +1,23 @@
+"""Every reference and every point scheme, one line each: importing it here registers it."""
+
+from .base import REGISTRY as _REGISTRY
+from .custom import Custom as Custom
+from .directional import VonMises as VonMises
+from .directional import VonMisesFisher as VonMisesFisher
+from .discrete import BitFlip as BitFlip
+from .discrete import Marginal as Marginal
+from .discrete import ProductBernoulli as ProductBernoulli
+from .empirical import Empirical as Empirical
+from .gaussian import Gaussian as Gaussian
+from .gaussian_mixture import GaussianMixture as GaussianMixture
+from .mixture import Mixture as Mixture
+from .points import IID as IID
+from .points import SCHEMES as _SCHEMES
+from .points import Lattice as Lattice
+from .points import Sobol as Sobol
+from .points import Stratified as Stratified
+from .step_kernel import StepKernel as StepKernel
+from .uniform import Uniform as Uniform
+
+_REGISTRY.fill(vars())
+_SCHEMES.fill(vars())
