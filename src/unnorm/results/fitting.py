@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._base.numerics import Rng, quadratic_forms
+from .._base.words import option
 from ..data.observations import Observations
 from ..domains.base import Domain
 from ..engine import gam_effects
@@ -327,7 +328,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     if outside == "error":
         raise OutsideError(
             f"{count} of {obs.n} observations lie outside {domain!r}; {where}. "
-            'Enlarge the domain, correct the data, or pass outside="drop".'
+            f"Enlarge the domain, correct the data, or pass {option('outside', 'drop')}."
         )
     if count == obs.n:
         raise OutsideError(f"All {obs.n} observations lie outside {domain!r}; {where}. Check the units of the domain.")

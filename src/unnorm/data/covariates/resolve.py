@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from ..._base.numerics import floats
+from ..._base.words import either, option
 from ...errors import DataError, InputError, TermError, listing
 from ..observations import Observations
 from .base import Covariate, Rows
@@ -76,7 +77,8 @@ class CovariateSet:
         made: dict[str, Covariate] = {"x": Outcome("x", 0, period), "y": Outcome("y", 1, period)}
         if centre is None:
             reason = (
-                "dcenter is the distance from the centre of the domain, which is not known here; give centre=(x, y)."
+                "dcenter is the distance from the centre of the domain, which is not known here; give "
+                f"{either('centre=(x, y)', '--centre x,y')}."
             )
             made["dcenter"] = Unavailable("dcenter", reason)
         else:
@@ -97,7 +99,7 @@ class CovariateSet:
             made[_BEFORE] = Angle(_BEFORE, ("x_prev", "y_prev", "x_prev2", "y_prev2"), y_down)
             made["turn"] = Turn()
         else:
-            reason = "turn compares two successive steps and needs lags=2: un.transitions(..., lags=2)."
+            reason = f"turn compares two successive steps: make the transitions with {option('lags', 2)}."
             made["turn"] = Unavailable("turn", reason)
         return made
 
