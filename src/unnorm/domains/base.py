@@ -56,6 +56,11 @@ class Domain(ABC):
         return float(np.log(self.volume))
 
     @property
+    def enclosing_box(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The corners of the smallest box around Ω, where Ω is a region of R^d with Lebesgue measure."""
+        return None
+
+    @property
     def scalar(self) -> bool:
         """Whether users' functions of one point see a scalar."""
         return False

@@ -170,6 +170,10 @@ class Box(Domain):
         return self._lower + 0.5 * (self._upper - self._lower)
 
     @property
+    def enclosing_box(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.lower, self.upper
+
+    @property
     def dim(self) -> int:
         return self._lower.size
 

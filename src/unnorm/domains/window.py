@@ -89,6 +89,10 @@ class Window(Domain):
         return np.array(self._polygon.centroid.coords[0])
 
     @property
+    def enclosing_box(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.lower, self.upper
+
+    @property
     def dim(self) -> int:
         return 2
 
