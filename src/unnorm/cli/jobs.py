@@ -13,7 +13,7 @@ from .._base import frames
 from ..data.chains import order_key
 from ..data.covariates import Covariate, Expression
 from ..data.observations import Observations, transitions
-from ..domains import Box, Window
+from ..domains import Box, Domain, Window
 from ..errors import DataError, EstimationError, InputError, listing
 from ..groups import fit_each
 from ..models import Additive
@@ -72,7 +72,7 @@ def read(job: Job) -> dict[str, np.ndarray]:
     return frames.read_table(job.data)
 
 
-def additive(job: Job, domain: Box | Window, terms: str | None = None) -> Additive:
+def additive(job: Job, domain: Domain, terms: str | None = None) -> Additive:
     """The model; `terms` in place of the job's own."""
     return Additive(
         terms or job.terms,
@@ -83,7 +83,7 @@ def additive(job: Job, domain: Box | Window, terms: str | None = None) -> Additi
     )
 
 
-def window(job: Job) -> Box | Window:
+def window(job: Job) -> Domain:
     """Ω: a box from four numbers, or a polygon from a file."""
     if not isinstance(job.window, str):
         x0, x1, y0, y1 = job.window
@@ -160,7 +160,7 @@ def _drop_first(job: Job, data: Mapping[str, np.ndarray]) -> tuple[dict[str, np.
     return {name: np.asarray(column)[keep] for name, column in data.items()}, notes
 
 
-def covariates(job: Job, domain: Box | Window) -> list[Covariate]:
+def covariates(job: Job, domain: Domain) -> list[Covariate]:
     """Maps and expressions, in the order given."""
     made: list[Covariate] = [read_map(text, domain, job.group) for text in job.map]
     for text in job.covariate:

@@ -10,16 +10,16 @@ from typing import Any, final
 import numpy as np
 
 from .._base.frames import to_native
+from .._base.intervals import normal_quantile
 from .._base.numerics import Rng, generator
 from ..data.observations import Observations
 from ..errors import InputError, listing
-from .fitting import Outside, fit, keep_inside, wrapped
-from .._base.intervals import normal_quantile
 from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives import Exact
 from ..objectives.base import Objective
 from .fit import Fit
+from .fitting import Outside, fit, keep_inside, wrapped
 
 ALLOWED = ("model", "objective", "normaliser", "solver", "smoothing")
 

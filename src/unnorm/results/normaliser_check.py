@@ -107,13 +107,17 @@ class NormaliserCheck:
             return f"{self.fact}, nearly all of it a common level ({self.level:.2g}), which moves χ̂ and not f̂. Fair."
         if self.grade == "fair":
             return f"{self.fact}: the constants are known to {percent}. Fair; a larger k= may do better."
-        return f"{self.fact}: too much to trust χ̂ as a normaliser. Give {option('normaliser')} more terms, or take {more}."
+        return (
+            f"{self.fact}: too much to trust χ̂ as a normaliser. Give {option('normaliser')} more terms, or take {more}."
+        )
 
     def __str__(self) -> str:
         return self.verdict
 
     def __repr__(self) -> str:
-        return f"NormaliserCheck({self.grade}: rms {self.rms:.3g}, largest {self.largest:.3g}, {len(self.rows)} contexts)"
+        return (
+            f"NormaliserCheck({self.grade}: rms {self.rms:.3g}, largest {self.largest:.3g}, {len(self.rows)} contexts)"
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """χ̂ against the integral, with the diagonal; returns the Axes."""

@@ -262,8 +262,8 @@ def _held(
                 given[name] = np.broadcast_to(array, (chains, n))
             except ValueError as error:
                 raise InputError(
-                    f"x[{name!r}] must be one value, {n} (one for each step), {chains} (one for each chain) or ({chains}, {n}); got "
-                    f"shape {array.shape}."
+                    f"x[{name!r}] must be one value, {n} (one for each step), {chains} (one for each chain) or "
+                    f"({chains}, {n}); got shape {array.shape}."
                 ) from error
     elif observed is not None and rows is not None:
         for name in shape.given:
@@ -336,5 +336,3 @@ def _named(names: tuple[str, ...], y: np.ndarray) -> dict[str, np.ndarray]:
 
 def _suffix(lag: int) -> str:
     return "_prev" if lag == 1 else f"_prev{lag}"
-
-
