@@ -41,7 +41,6 @@ OPTIONS = {
     "missing": Option("--missing"),
     "outside": Option("--outside"),
     "centre": Option("--centre"),
-    "normaliser": Option("--normaliser"),
     "per_point": Option("--references"),
     "points": Option("--points", SCHEMES.__getitem__),
 }

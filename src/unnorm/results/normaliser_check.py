@@ -96,20 +96,18 @@ class NormaliserCheck:
                 f"{self.fact}. Each ν_t rests on one observation and its own reference points and is noisy by itself: "
                 f"the scatter of {self.shape:.2g} says little; the mean difference is {self.level:.2g}."
             )
-        more = f"more reference points ({option('per_point')})"
+        chi, more = either("the normaliser", "--normaliser"), f"more reference points ({option('per_point')})"
         if self.shape > max(GOOD, 0.5 * self.variation):
             return (
                 f"{self.fact}; their sd over the contexts is {self.shape:.2g} where the constants themselves vary by "
-                f"{self.variation:.2g}: χ̂ does not follow them. Give {option('normaliser')} more or other terms (a "
-                f"larger k=), or take {more}."
+                f"{self.variation:.2g}: χ̂ does not follow them. Give {chi} more or other terms (a larger k=), or take "
+                f"{more}."
             )
         if self.shape <= GOOD:
             return f"{self.fact}, nearly all of it a common level ({self.level:.2g}), which moves χ̂ and not f̂. Fair."
         if self.grade == "fair":
-            return f"{self.fact}: the constants are known to {percent}. Fair; a larger k= may do better."
-        return (
-            f"{self.fact}: too much to trust χ̂ as a normaliser. Give {option('normaliser')} more terms, or take {more}."
-        )
+            return f"{self.fact}: the constants are known to {percent}. Fair; a larger k= in {chi} may do better."
+        return f"{self.fact}: too much to trust χ̂ as a normaliser. Give {chi} more terms, or take {more}."
 
     def __str__(self) -> str:
         return self.verdict

@@ -16,20 +16,15 @@ from ..._base.blas import single_threaded
 from ...errors import UnnormError, UnnormWarning
 from ..analysis import Analysis
 from ..page import Section
-from .constants import constants
-from .effects import effects
-from .monte_carlo import monte_carlo
-from .numbers import numbers
-from .places import places
-from .simulated import simulated
+from . import constants, effects, monte_carlo, numbers, places, simulated
 
 SECTIONS: dict[str, tuple[str, Callable[[Analysis], Section | None]]] = {
-    "effects": ("Effects", effects),
-    "places": ("Where they look", places),
-    "constants": ("The normalising constants", constants),
-    "monte-carlo": ("Monte Carlo error", monte_carlo),
-    "simulated": ("Observed and simulated scanpaths", simulated),
-    "numbers": ("Tables", numbers),
+    "effects": ("Effects", effects.section),
+    "places": ("Where they look", places.section),
+    "constants": ("The normalising constants", constants.section),
+    "monte-carlo": ("Monte Carlo error", monte_carlo.section),
+    "simulated": ("Observed and simulated scanpaths", simulated.section),
+    "numbers": ("Tables", numbers.section),
 }
 
 
@@ -41,11 +36,11 @@ def make_sections(
     A section that cannot be made says why, and the others stand.
     """
     made = []
-    for anchor, (title, section) in SECTIONS.items():
+    for anchor, (title, make) in SECTIONS.items():
         with step(anchor), warnings.catch_warnings(), single_threaded():
             warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the fits' notes
             try:
-                found = section(analysis)
+                found = make(analysis)
             except UnnormError as error:
                 found = Section((f"This section could not be made: {error}",))
         if found is not None:

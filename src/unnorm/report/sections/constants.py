@@ -15,11 +15,16 @@ from ..page import Cell, Section, Table, number
 
 CONTEXTS = 100  # at which each fit is checked
 ORDER = 30  # of the rule for each of them, 720 nodes: log Z to about 0.001
-GRADES = ("good", "fair", "poor")
+MOST_NAMED = 20
+GRADES = {
+    "good": f"good (rms difference up to {GOOD:g})",
+    "fair": f"fair (up to {FAIR:g})",
+    "poor": "poor",
+}
 WIDTH = 20  # cells across a map: each needs an integral
 
 
-def constants(analysis: Analysis) -> Section:
+def section(analysis: Analysis) -> Section:
     fits = {which: fit for which, fit in analysis.all_fits.items() if analysis.smooths(which).normaliser_labels}
     if not fits:
         return Section(("The normalising constants cancel or are integrated: none are estimated.",))
@@ -30,32 +35,31 @@ def constants(analysis: Analysis) -> Section:
     worst = max(checks, key=lambda which: checks[which].rms)
     text: list[str] = []
     tables: tuple[Table, ...] = ()
-    whose = ""
     if analysis.fits:
-        whose = f" of {analysis.by} {worst}"
         text.append(_grades(analysis, checks))
         tables = (_table(str(analysis.by), checks),)
-    text.append(f"Consistency check{whose and f', the worst,{whose}'}: {checks[worst].verdict}")
+    whose = f" of {analysis.by} {worst}" if analysis.fits else ""
+    text.append(f"Consistency check{whose and f'{whose}, the worst'}: {checks[worst].verdict}")
     images = _images(analysis, fits[worst])
     if images is None:
         text.append("The normaliser depends on more than the previous point and has no map.")
         return Section(tuple(text), tables=tables)
     text.append(
-        f"The maps{whose and f', also{whose},'} show first χ̂, estimated together with the effects; then −log ∫ exp f̂, "
-        "by quadrature on the effects alone; then the difference: where it is large, the model or the smoothing fails "
-        "(places that nobody looked from are extrapolated)."
+        f"The maps{whose} show first χ̂, estimated together with the effects; then −log ∫ exp f̂, by quadrature on the "
+        "effects alone; then the difference: where it is large, the model or the smoothing fails (places that nobody "
+        "looked from are extrapolated)."
     )
     return Section(tuple(text), _maps(analysis, *images), tables)
 
 
 def _grades(analysis: Analysis, checks: Mapping[str, NormaliserCheck]) -> str:
-    grades = {grade: [which for which, one in checks.items() if one.grade == grade] for grade in GRADES}
-    counts = [f"{grade} for {len(who)}" for grade, who in grades.items() if who]
-    named = [*grades["fair"], *grades["poor"]]
-    not_good = f" (not good: {', '.join(named)})" if 0 < len(named) <= 12 else ""
+    """For how many levels the check is good, fair and poor; the poor ones by name."""
+    who = {grade: [which for which, one in checks.items() if one.grade == grade] for grade in GRADES}
+    counts = ", ".join(f"{words} for {len(who[grade])}" for grade, words in GRADES.items())
+    named = f" ({', '.join(who['poor'][:MOST_NAMED])}{', …' if len(who['poor']) > MOST_NAMED else ''})"
     return (
-        f"Each {analysis.by} has constants of its own. Their consistency is {', '.join(counts)} of {len(checks)} "
-        f"{analysis.by}s{not_good}: good up to an rms difference of {GOOD:g}, fair up to {FAIR:g}."
+        f"Each {analysis.by} has constants of its own. Of {len(checks)}, their consistency is {counts}"
+        f"{named if who['poor'] else ''}."
     )
 
 

@@ -15,7 +15,7 @@ from ..findings import Finding, findings
 from ..page import Cell, Picture, Section, Table
 
 
-def effects(analysis: Analysis) -> Section:
+def section(analysis: Analysis) -> Section:
     pictures = effect_pictures(analysis)
     found = findings(analysis.model, analysis.obs, analysis.group, analysis.fits)
     tables = (_findings_table(analysis, found),) if found else ()

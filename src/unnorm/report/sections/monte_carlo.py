@@ -9,7 +9,7 @@ from ..analysis import GROUP, Analysis
 from ..page import Cell, Section, Table, number
 
 
-def monte_carlo(analysis: Analysis) -> Section:
+def section(analysis: Analysis) -> Section:
     shares = reference_shares(analysis)
     rows = []
     for label in analysis.labels:

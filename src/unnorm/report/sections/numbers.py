@@ -10,7 +10,7 @@ from ..held_out import HOW, held_out_bits
 from ..page import Cell, Section, Table, number, p_value
 
 
-def numbers(analysis: Analysis) -> Section:
+def section(analysis: Analysis) -> Section:
     part = analysis.smooths()
     smooth = [label for label in (*analysis.labels, *part.normaliser_labels) if label in part.edf]
     bits, how = _bits(analysis)

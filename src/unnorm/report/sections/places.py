@@ -11,7 +11,7 @@ from ..page import Section
 WIDTH = 80  # cells across the map
 
 
-def places(analysis: Analysis) -> Section:
+def section(analysis: Analysis) -> Section:
     labels = spatial_labels(analysis)
     if not labels:
         return Section(("The model has no term that depends on the place alone.",))

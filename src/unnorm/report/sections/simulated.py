@@ -23,7 +23,7 @@ SHOWN = 4  # scanpaths drawn
 Steps = dict[str, np.ndarray]  # step, angle, x, y
 
 
-def simulated(analysis: Analysis) -> Section:
+def section(analysis: Analysis) -> Section:
     obs, lags = analysis.obs, analysis.obs.lags
     paths, first, length = simulate_like(analysis)
     here, there = _observed(analysis), _steps(analysis, paths)
