@@ -110,14 +110,24 @@ def window(job: Job) -> Domain:
 
 
 def _geojson(content: Any) -> Any:
+    """The geometry of a Polygon, a Feature, or all of a FeatureCollection."""
     import shapely
     import shapely.geometry
 
+    expected = "A GeoJSON window must be an object with a Polygon, a Feature or a FeatureCollection"
     if not isinstance(content, dict):
-        raise InputError("A GeoJSON window must be an object with a Polygon, a Feature or a FeatureCollection.")
-    if content.get("type") == "FeatureCollection":
-        return shapely.union_all([shapely.geometry.shape(one["geometry"]) for one in content["features"]])
-    return shapely.geometry.shape(content["geometry"] if content.get("type") == "Feature" else content)
+        raise InputError(f"{expected}; got {type(content).__name__}.")
+    if content.get("type") not in ("Feature", "FeatureCollection"):
+        return shapely.geometry.shape(content)
+    features = content.get("features") if content["type"] == "FeatureCollection" else [content]
+    if not isinstance(features, list) or not features:
+        raise InputError(f"{expected}; got one without features.")
+    empty = sum(not isinstance(one, dict) or not one.get("geometry") for one in features)
+    if empty:
+        raise InputError(
+            f"{expected}; {empty} of {len(features)} features have no geometry: remove them from the file."
+        )
+    return shapely.union_all([shapely.geometry.shape(one["geometry"]) for one in features])
 
 
 def observations(job: Job, table: Mapping[str, np.ndarray]) -> Observations:
