@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from cyclopts import App
 
@@ -12,6 +13,9 @@ from ..errors import InputError
 from .config import LARGEST_SEED, MOST_REFERENCES, whole
 from .options import Number, Quiet
 from .reproduce_eye import eye
+
+if TYPE_CHECKING:
+    from ..studies.reproduce_toy_checks import Check
 
 MOST_REPETITIONS, MOST_TRANSITIONS = 1_000_000, 1_000_000
 
@@ -68,14 +72,7 @@ def toy(
     workers = whole("--jobs", jobs, 1, 1000)
     folder = Path(out)
     with tqdm(unit=" transitions", unit_scale=True, disable=quiet or None, file=sys.stderr) as bar:
-
-        def progress(done: int, of: int) -> None:
-            if bar.total is None:
-                bar.initial = done
-            bar.total = of
-            bar.update(done - bar.n)
-
-        table = run(experiment, folder, workers, progress)
+        table = run(experiment, folder, workers, partial(_count, bar))
     errors = read_errors(table)
     failed = sum(1 for status in errors.status if status != "ok") // 2
     paths = all_figures(errors, folder, experiment.seed)
@@ -84,13 +81,25 @@ def toy(
         for path in paths:
             print(path)
     if check:
-        found = checks(errors, experiment.seed)
-        for one in found:
-            print(one)
-        wrong = sum(not one.holds for one in found)
-        if wrong:
-            print(f"{wrong} of {len(found)} statements do not hold", file=sys.stderr)
-            sys.exit(1)
+        _print_checks(checks(errors, experiment.seed))
+
+
+def _count(bar: Any, done: int, of: int) -> None:
+    """Show that so many transitions are done; the first call tells how many were before."""
+    if bar.total is None:
+        bar.initial = done
+    bar.total = of
+    bar.update(done - bar.n)
+
+
+def _print_checks(found: list[Check]) -> None:
+    """One line for each statement; exit code 1 where one does not hold."""
+    for one in found:
+        print(one)
+    wrong = sum(not one.holds for one in found)
+    if wrong:
+        print(f"{wrong} of {len(found)} statements do not hold", file=sys.stderr)
+        sys.exit(1)
 
 
 def _sizes(option: str, text: str, most: int) -> tuple[int, ...]:
