@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import unnorm as un
 from unnorm._base.frames import read_table
-from unnorm.cli.config import Job, job
+from unnorm.cli.config import Job, checked_job
 
 TERMS, NORMALISER = "s(step, k=5) + s(angle, bs='cc', k=6)", "s(x_prev, y_prev, k=8)"
 
@@ -171,9 +171,9 @@ def test_pooled_and_drop_first(unnorm, fixations, usual, light, tmp_path):
 @pytest.fixture
 def no_report(monkeypatch):
     """Skip the report where a test is about something else."""
-    from unnorm.cli import fit
+    from unnorm.cli import run
 
-    monkeypatch.setattr(fit, "report_text", lambda done, progress: "")
+    monkeypatch.setattr(run, "report_text", lambda prepared, analysis, progress: "")
 
 
 def test_a_map_that_is_a_coordinate(no_report, unnorm, fixations, usual, tmp_path):
@@ -275,20 +275,20 @@ def test_any_text_survives_toml(data, order, groups, seed):
     import tomllib
 
     one = Job(data, order=order, group=tuple(groups), window=(0.0, 1.5, -2.0, 1e-3), seed=seed, map=("a=b.csv",))
-    assert job(tomllib.loads(one.toml()), source="config.toml") == one
+    assert checked_job(tomllib.loads(one.toml()), source="config.toml") == one
 
 
 @QUIET
 @given(data=PLAIN.filter(lambda t: not t.startswith("-")), order=PLAIN, group=PLAIN, seed=st.integers(0, 2**40))
 def test_any_text_survives_the_shell(data, order, group, seed):
-    from unnorm.cli import fit as command
+    from unnorm.cli import run as command
 
     if "--debug" in (data, order, group) or "," in group:
         return
     one = Job(data, order=order, group=(group,), window=(-1.0, 1.5, -2.0, 0.25), seed=seed, y_down=True)
     seen = []
     before = command.run_job
-    command.run_job = lambda made, target, quiet: seen.append(made)
+    command.run_job = lambda job, target, force, quiet: seen.append(job)
     try:
         from unnorm.cli import main
 

@@ -29,12 +29,12 @@ def smooth(chain: un.Observations) -> un.Fit:
 
 def test_the_integrals_are_those_of_scipy(smooth: un.Fit, chain: un.Observations) -> None:
     check = smooth.check_normaliser(contexts=7)
-    assert len(check.at) == 7
-    for t, integral in zip(check.at, check.integral):
+    assert len(check.rows) == 7
+    for t, integral in zip(check.rows, check.integral):
         x, (a, b) = chain.context["y_prev"][t], smooth.estimate
         z = integrate.quad(lambda y, a=a, b=b, x=x: np.exp(a * y - 0.5 * b * (y - x) ** 2), -1, 1)[0]
         assert integral == pytest.approx(-np.log(z), abs=1e-9)
-    np.testing.assert_allclose(check.chi, smooth.nu[check.at])
+    np.testing.assert_allclose(check.chi, smooth.nu[check.rows])
     gap = check.chi - check.integral
     assert check.rms == pytest.approx(np.sqrt(np.mean(gap**2)))
     assert check.largest == pytest.approx(np.abs(gap).max())
@@ -44,7 +44,7 @@ def test_the_integrals_are_those_of_scipy(smooth: un.Fit, chain: un.Observations
 def test_a_smooth_normaliser_follows_the_constants(smooth: un.Fit) -> None:
     check = smooth.check_normaliser()
     assert check.rms < 0.06
-    assert check.spread > 0.2
+    assert check.variation > 0.2
     assert "Good" in str(check)
 
 
@@ -53,7 +53,7 @@ def test_one_constant_for_all_contexts_is_called_wrong(chain: un.Observations) -
     with pytest.warns(UnnormWarning, match="one constant"):
         fit = un.fit(TOY, sharp, un.Logistic(un.Uniform(), per_point=20), un.Constant(), rng=1)
     check = fit.check_normaliser()
-    assert check.shape == pytest.approx(check.spread)
+    assert check.shape == pytest.approx(check.variation)
     assert "does not follow them" in check.verdict
 
 
@@ -72,7 +72,7 @@ def test_iid_data_have_one_constant() -> None:
     y = y[(y > -1) & (y < 2)]
     model = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-1, 2))
     check = un.fit(model, un.iid(y), un.Logistic(un.Uniform(), total=20_000), rng=1).check_normaliser()
-    assert len(check.at) == 1
+    assert len(check.rows) == 1
     assert check.rms < 0.02
 
 

@@ -26,7 +26,8 @@ from ..data.observations import Observations
 from ..errors import UnnormWarning
 from ..models import Additive
 from ..results.fit import Fit
-from .figures import corners
+from ..results.held_out import evenly
+from ..results.planar import box_around
 
 SHORT = 0.05  # of the window's diagonal
 MOST = 20_000  # observed values at which a curve is read
@@ -52,9 +53,9 @@ def findings(model: Additive, obs: Observations, group: Fit | None, fits: Mappin
     out = []
     first = group if group is not None else next(iter(fits.values()))
     labels = () if first.smooths is None else first.smooths.model_labels
-    lower, upper = corners(model.domain)
+    lower, upper = box_around(model.domain)
     diagonal = float(np.hypot(*(upper - lower)))
-    some = obs.take(np.unique(np.linspace(0, obs.n - 1, min(obs.n, MOST)).astype(int)))
+    some = obs.take(evenly(obs.n, MOST))
     for label in labels:
         assert first.smooths is not None
         names = first.smooths.term(label).covariates

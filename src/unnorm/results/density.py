@@ -36,6 +36,10 @@ class Density(ABC):
     def contexts(self, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
         """Representatives of the distinct contexts (U,), and which of them each observation has (n,)."""
 
+    def additive(self) -> tuple[Unnormalised, SmoothPart] | None:
+        """The model and its fitted terms, where f̂ is the sum of these; None where it is not."""
+        return None
+
     def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
         """(n,) log ∫ exp f̂(y|x_t) dy by quadrature or enumeration, once for each distinct context.
 
@@ -94,6 +98,9 @@ class SmoothDensity(Density):
     @property
     def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.model.domain
+
+    def additive(self) -> tuple[Unnormalised, SmoothPart]:
+        return self.model, self.part
 
     def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
         columns = self.model.linear_part(obs, y, at, None).columns

@@ -17,10 +17,10 @@ from typing import Any, final
 import numpy as np
 
 from ..data.observations import Observations
-from .density import ROWS_AT_ONCE, Density
 from ..domains.base import Domain, Quadrature
 from ..errors import EstimationError, InputError, UnnormWarning
 from ..references.base import BoundReference
+from .density import ROWS_AT_ONCE, Density
 
 TOLERANCE = 1e-5  # total variation between the table and the density: invisible below 10¹⁰ draws
 FIRST_CELLS, MOST_CELLS = 256, 2**14

@@ -115,8 +115,8 @@ class Fit:
     def tidy(self, level: float = 0.95, robust: bool = False) -> Any:
         """A table: term, estimate, se, lower, upper; in the kind of frame that the data came in.
 
-        With reference points se_sampling and se_reference too. `robust=True` takes se from `covariance_robust`, and with
-        clusters intervals from Student's t on C − 1 degrees of freedom.
+        With reference points se_sampling and se_reference too. `robust=True` takes se from `covariance_robust`; with
+        clusters, intervals from Student's t on C − 1 degrees of freedom.
         """
         from .._base.frames import to_native
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._base.numerics import Rng
+from .._base.words import option
 from ..data.observations import Observations
 from ..domains.base import Domain
 from ..errors import CombinationError, InputError, OutsideError, UnnormWarning, unknown
@@ -92,7 +93,7 @@ def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoo
     if solver is None:
         return smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     name = type(solver).__name__
-    if problem.model.additive and not solver.smooth_terms or not solver.smooth_normaliser:
+    if (problem.model.additive and not solver.smooth_terms) or not solver.smooth_normaliser:
         raise CombinationError(
             f"solver=un.{name}(...) does not fit smooth terms of f; the additive engine does: leave solver out, and "
             "choose smoothing=. (un.SGD takes un.Smooth(...) as a normaliser, with un.ExponentialFamily or un.Energy.)"
@@ -143,7 +144,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     if outside == "error":
         raise OutsideError(
             f"{count} of {obs.n} observations lie outside {domain!r}; {where}. "
-            'Enlarge the domain, correct the data, or pass outside="drop".'
+            f"Enlarge the domain, correct the data, or pass {option('outside', 'drop')}."
         )
     if count == obs.n:
         raise OutsideError(f"All {obs.n} observations lie outside {domain!r}; {where}. Check the units of the domain.")

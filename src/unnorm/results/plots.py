@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._base.intervals import normal_quantile
 from ..engine import gam_effects
 from ..errors import InputError
-from .._base.intervals import normal_quantile
 from .smooths import SmoothPart
 
 INK, BAND, INNER = "#1f4e79", "#c6dcef", "#8fb8dc"

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from .._base.intervals import quantile
 from .._base.numerics import quadratic_forms
 from ..engine import gam_effects
 from ..engine.gam_result import Gam
 from ..engine.smoothed import INTERCEPT
 from ..errors import InputError, unknown
-from .._base.intervals import quantile
 from ..inference.sandwich import ErrorParts, Robust
 from ..solvers.base import FittedTerms
 from ..terms import from_dict as term_from_dict

@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from .._base.atomic import whole_file
 from ..errors import InputError
 
 Row = tuple[Any, ...]
@@ -48,16 +48,8 @@ def same_configuration(folder: Path, about: Mapping[str, Any], name: str = "conf
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file in one step, so that an interruption leaves the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as scratch:
+        scratch.write_text(text, encoding="utf-8", newline="")
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Row]) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._base.atomic import whole_file
 from .reproduce_toy import ESTIMATORS, PARAMETERS, SCHEMES, SETTINGS, Errors
 
 _LABELS = {
@@ -109,14 +108,6 @@ def _figure(width: float, height: float) -> Any:
 
 
 def _save(figure: Any, target: Path) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(suffix=".png", dir=target.parent)
-    os.close(handle)
-    try:
+    with whole_file(target) as scratch:
         figure.savefig(scratch, dpi=150)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, target)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
     return target
