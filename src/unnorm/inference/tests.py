@@ -33,11 +33,11 @@ def likelihood_ratio(larger: float, smaller: float, df: int) -> NestedTest:
 
 
 def wald(estimate: np.ndarray, covariance: np.ndarray, clusters_df: float | None = None) -> NestedTest:
-    """θ̂ᵀ V⁻¹ θ̂ ~ χ²_df for "these parameters are zero"; with few clusters, that over df ~ F on (df, C − 1)."""
+    """W = θ̂ᵀ V⁻¹ θ̂ ~ χ²_df for "these parameters are zero"; with C clusters, W/df ~ F on (df, C − 1)."""
     from scipy.special import chdtrc, fdtrc
 
     df = estimate.size
     statistic = float(estimate @ np.linalg.solve(covariance, estimate))
     if clusters_df is None:
         return NestedTest("Wald", statistic, df, float(chdtrc(df, statistic)))
-    return NestedTest("Wald", statistic / df, df, float(fdtrc(df, clusters_df, statistic / df)), clusters_df)
+    return NestedTest("Wald", statistic, df, float(fdtrc(df, clusters_df, statistic / df)), clusters_df)

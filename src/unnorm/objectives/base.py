@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
 from .._base.numerics import Rng
+from .._base.registry import Registry
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError
 from ..models.base import Model, Unnormalised
@@ -152,6 +154,16 @@ class Objective(ABC):
             f"{self.name} takes no smooth normaliser: use un.Logistic, un.Importance or un.Poisson with it."
         )
 
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Objective:
+        """The objective that `to_dict` described."""
+        return cls(**{name: value for name, value in description.items() if name != "objective"})
+
+    @classmethod
+    def examples(cls) -> tuple[Objective, ...]:
+        """Small instances for the generic tests, for data with contexts; `total` of them serves IID data."""
+        return (cls(),)
+
     @abstractmethod
     def default_normaliser(self, obs: Observations) -> Normaliser: ...
 
@@ -161,6 +173,9 @@ class Objective(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]: ...
+
+
+REGISTRY: Registry[Objective] = Registry("objective", Objective)  # filled by registry.py
 
 
 @final

@@ -7,7 +7,7 @@ and 3.4). Importance: Σ_i w_i (f + χ) − Σ_j w_j exp(f + χ)/(k q), the Pois
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
@@ -15,10 +15,10 @@ import numpy as np
 
 from .._base.numerics import Rng, generator
 from ..data.observations import Observations
-from ..errors import CombinationError, InputError
+from ..errors import CombinationError, InputError, listing
 from ..models.base import Model, Unnormalised
-from ..models.normalisers import Constant, Layout, Normaliser
-from ..references import IID, Lattice
+from ..models.normalisers import Constant, Layout, Normaliser, PerContext, Smooth
+from ..references import IID, SCHEMES, Lattice, Uniform, from_dict
 from ..references.base import BoundReference, Reference
 from ..references.contrast import Contrast, contrast
 from ..references.points import PointScheme
@@ -62,12 +62,21 @@ class Contrastive(Objective):
             raise InputError(f"points must be a point scheme such as un.Lattice(); got {self.points!r}.")
 
     def default_normaliser(self, obs: Observations) -> Normaliser:
-        if obs.has_context:
+        """One constant for IID data; for chains and regressions an unpenalised smooth of one or two context columns."""
+        if not obs.has_context:
+            return Constant()
+        names = tuple(name for name, values in obs.context.items() if values.dtype.kind in "fiu")
+        if not 1 <= len(names) <= 2 or len(names) < len(obs.context):
             raise InputError(
-                f"With a context, {self.name} needs normaliser=…: un.Smooth('s(…)') (recommended), "
-                "un.PerContext(), or un.Constant() to see what ignoring the constants does."
+                f"With the context columns {listing(list(obs.context))}, {self.name} needs normaliser=…: "
+                "un.Smooth('s(…)') of those that f reads, un.PerContext(), or un.Constant() to see what ignoring the "
+                "constants does."
             )
-        return Constant()
+        distinct = len(np.unique(np.column_stack([obs.context[name] for name in names]), axis=0))
+        k = min(10 if len(names) == 1 else 30, distinct - 1)
+        if k < 4:
+            return PerContext()
+        return Smooth(f"s({', '.join(names)}, k={k}, fx=True)")
 
     def draw(self, model: Unnormalised, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Contrast:
         """The labelled rows."""
@@ -116,8 +125,20 @@ class Contrastive(Objective):
             "reference": self.reference.to_dict(),
             "per_point": self.per_point,
             "total": self.total,
-            "points": None if self.points is None else repr(self.points),
+            "points": None if self.points is None else self.points.to_dict(),
+            "cluster": self.cluster,
         }
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Self:
+        own = {name: value for name, value in description.items() if name != "objective"}
+        own["reference"] = from_dict(own["reference"])
+        own["points"] = None if own["points"] is None else SCHEMES.read(own["points"])
+        return cls(**own)
+
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(Uniform(), per_point=5), cls(Uniform(), total=400)
 
 
 def drawn_as(drawn: Contrast) -> Drawn:

@@ -412,7 +412,7 @@ class Exact(Objective):
         return ExactProblem(*_parts(model, obs, self.order, layout))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"objective": "Exact", "order": self.order}
+        return {"objective": "Exact", "order": self.order, "cluster": self.cluster}
 
 
 @final
@@ -468,7 +468,7 @@ class Poisson(Objective):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return {"objective": "Poisson", "order": self.order}
+        return {"objective": "Poisson", "order": self.order, "cluster": self.cluster}
 
 
 __all__ = ["Exact", "ExactProblem", "JointDerivatives", "Poisson", "PoissonProblem"]

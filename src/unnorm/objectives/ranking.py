@@ -24,6 +24,7 @@ from ..data.observations import Observations
 from ..errors import CombinationError
 from ..models.base import Model
 from ..models.normalisers import Normaliser, PerContext
+from ..references import Uniform
 from ..references.contrast import Contrast
 from .base import Constants, Derivatives, ParametricProblem
 from .contrastive import REDRAWS, Contrastive, figures
@@ -332,6 +333,10 @@ class Ranking(Choice):
 
     loss = "ranking"
 
+    @classmethod
+    def examples(cls) -> tuple[Ranking, ...]:
+        return (cls(Uniform(), per_point=5),)
+
     def problem(self, model: Model, drawn: Contrast) -> ChoiceProblem:
         assert drawn.k is not None
         source = choice_rows(drawn, -drawn.log_q)
@@ -344,6 +349,10 @@ class ConditionalNCE(Choice):
     """Pairs (y, y') with y' near y: good for graphs (edge toggles) and binary vectors (bit flips)."""
 
     loss = "conditional"
+
+    @classmethod
+    def examples(cls) -> tuple[ConditionalNCE, ...]:
+        return (cls(Uniform(), per_point=5),)
 
     @property
     def around_outcome(self) -> bool:
