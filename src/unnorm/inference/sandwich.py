@@ -6,8 +6,8 @@ V = (−H + S_λ)⁻¹ is the bread; Σ1 and Σ2 are the variances of the data's
 
 - sampling: V (Σ1 + S_λ) V, with Σ1 from the model (without reference points Σ1 = −H, and this is V itself). S_λ is the
   part of the Bayesian covariance that stands for smoothing bias; what not knowing λ adds comes on top.
-- reference: V' Σ2 V' with V' = V + J V_ρ Jᵀ, since λ is chosen again with other points. Σ2 is that of IID points, or
-  measured over independent randomisations of points that are not.
+- reference: V' Σ2 V'ᵀ, V' the move of β̂ with the score when λ is chosen again (`Reselection`). Σ2 is that of IID points,
+  or measured over independent randomisations of points that are not.
 - robust: V M V with M from the scores themselves, so that no model need be correct. By observation, M = Σ1 + Σ2 with Σ1
   empirical; by cluster, M = C/(C − 1) Σ_c g_c g_cᵀ, plus Σ2 where the points belong to no cluster, and intervals take
   Student's t on C − 1 degrees of freedom (CR1, as Stata and survival's `cluster` with few clusters).
@@ -118,12 +118,24 @@ def error_parts(scores: Scores, cluster: np.ndarray | None = None, names: tuple[
     if scores.smoothing is not None:
         sampling = sampling + scores.smoothing
     sampling = scores.widened * sampling
-    again = V if scores.reselection is None else V + scores.reselection
-    reference = again @ nearest_psd(sigma2) @ again
+    reference = _reference(scores, V, sigma2)
     robust = _robust(scores, V, sigma2, cluster)
     if cluster is not None and robust.refusal is None:
         _ = robust.covariance  # asked for by name: computed with the fit, and saved with it
     return ErrorParts(sampling + reference, sampling, reference, scores.drawn is not Drawn.NONE, robust, notes)
+
+
+def _reference(scores: Scores, V: np.ndarray, sigma2: np.ndarray) -> np.ndarray:
+    """V' Σ2 V', with λ chosen again where it was chosen."""
+    again = scores.reselection
+    if again is None:
+        return V @ nearest_psd(sigma2) @ V
+    moves = again.bread(V)
+    whole = scores.reselected_spread()
+    if whole is None:
+        return moves @ nearest_psd(sigma2) @ moves.T
+    moves = np.concatenate([moves, -again.J @ again.V_rho], axis=1)
+    return moves @ nearest_psd(whole) @ moves.T
 
 
 def _robust(scores: Scores, V: np.ndarray, sigma2: np.ndarray, cluster: np.ndarray | None) -> Robust:

@@ -19,7 +19,7 @@ from .additive import AdditiveProblem
 from .base import Cluster, Constants, Derivatives, Objective, ParametricProblem
 from .likelihood import POISSON, RowLikelihood
 from .rows import ArrayRows, Rows
-from .scores import Drawn, Scores, frequency, sum_by
+from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
 QUADRATURE_TOLERANCE = 1e-9  # of log Z, against the rule of twice the order; far below any standard error
 MOST_DOUBLINGS = 5
@@ -292,7 +292,7 @@ class IntegratedScores(Scores):
     weight: float
     units: int
     penalty: np.ndarray | None = None
-    reselection: np.ndarray | None = None
+    reselection: Reselection | None = None
     smoothing: np.ndarray | None = None
 
     drawn = Drawn.NONE

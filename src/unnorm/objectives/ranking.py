@@ -30,7 +30,7 @@ from .base import Constants, Derivatives, ParametricProblem
 from .contrastive import REDRAWS, Contrastive, figures
 from .row_problem import KEPT
 from .rows import Rows, RowSource, choice_rows
-from .scores import Drawn, Scores, frequency, sum_by
+from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
 
 class Choices(NamedTuple):
@@ -163,7 +163,7 @@ class ChoiceScores(Scores):
     weight: float
     units: int
     penalty: np.ndarray | None = None
-    reselection: np.ndarray | None = None
+    reselection: Reselection | None = None
     smoothing: np.ndarray | None = None
 
     drawn = Drawn.IID

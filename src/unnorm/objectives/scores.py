@@ -32,6 +32,28 @@ class Drawn(Enum):
     EVENLY = "evenly"  # stratified, lattice, Sobol: they represent q itself, and their error must be measured
 
 
+@final
+@dataclass(frozen=True)
+class Reselection:
+    """How β̂ moves with the choice of λ: a change δ of the score and ε of the criterion's slope in ρ = log λ move it by
+
+        δβ̂ = V'δ − J V_ρ ε,      V' = V + J V_ρ (J + ½ V C)ᵀ,
+
+    as the criterion's slope is ½ λ_k β̂ᵀS_kβ̂ + ½ tr(V λ_k S_k) + …, whose first part changes by −J_kᵀδ, and whose second
+    by −½ Σ_r dw_r h_kr: through β̂, −½ C_kᵀVδ, and for each reference point that comes or goes, ε_r = −½ w_r h_kr.
+    """
+
+    J: np.ndarray  # (p, M) dβ̂/dρ
+    V_rho: np.ndarray  # (M, M) the inverse of the criterion's Hessian in ρ
+    C: np.ndarray | None = None  # (p, M) Σ_r w'_r h_kr x_r, with h_kr = x_rᵀ V λ_k S_k V x_r; None where left out
+    epsilon: Callable[[], np.ndarray] | None = None  # () → (N, M) ε_r of the fitted rows, zero for data
+
+    def bread(self, V: np.ndarray) -> np.ndarray:
+        """V'."""
+        moved = self.J if self.C is None else self.J + 0.5 * V @ self.C
+        return V + self.J @ self.V_rho @ moved.T
+
+
 class Scores(ABC):
     """The pieces of a score of p coordinates, θ's first."""
 
@@ -42,7 +64,7 @@ class Scores(ABC):
     shared: bool  # whether the reference points belong to all observations alike (IID data)
     information: np.ndarray  # (p, p) −H, without the penalty
     penalty: np.ndarray | None  # (p, p) S_λ
-    reselection: np.ndarray | None  # (p, p) J V_ρ Jᵀ, J = dβ̂/dρ: what choosing λ again adds to V = (−H + S_λ)⁻¹
+    reselection: Reselection | None  # how choosing λ again moves the estimate; None where it was not chosen
     smoothing: np.ndarray | None  # (p, p) what not knowing λ adds to the Bayesian covariance V
     model_based: bool  # whether Σ1 follows from the model; else only from the scores themselves
     counts_points: bool = True  # whether, with IID points and a correct model, −H holds the points' variance too
@@ -67,6 +89,10 @@ class Scores(ABC):
 
     def measured_spread(self, times: float = 1.0) -> np.ndarray | None:
         """Σ2 from independent randomisations of the points, `times` as many; None where there are not two."""
+        return None
+
+    def reselected_spread(self) -> np.ndarray | None:
+        """Var(Σ_r [x_r r_r; ε_r]) over IID points, (p + M, p + M); None where the criterion's part is not known."""
         return None
 
     def more(self, c: float) -> Scores | None:
@@ -181,7 +207,7 @@ class RowScores(Scores):
     information: np.ndarray
     counts_points: bool  # the likelihood's  # pyright: ignore
     penalty: np.ndarray | None = None
-    reselection: np.ndarray | None = None
+    reselection: Reselection | None = None
     smoothing: np.ndarray | None = None
     redraws: Redraws | None = None  # c → (R, p) score sums of fresh points, c times as many
     sets: int = 1  # independent sets among the points at hand
@@ -221,6 +247,23 @@ class RowScores(Scores):
             steps = np.diff(np.concatenate(lone), axis=0)
             squares += 0.5 * steps.T @ steps
         return self.c * squares
+
+    def reselected_spread(self) -> np.ndarray | None:
+        if self.drawn is not Drawn.IID or self.reselection is None or self.reselection.epsilon is None:
+            return None
+        blocks = list(self.blocks())
+        if len(blocks) != 1:
+            return None
+        rows, epsilon = blocks[0], self.reselection.epsilon()
+        label = np.zeros(len(rows.data), dtype=np.intp) if self.shared else rows.at
+        points = np.flatnonzero(~rows.data)
+        count = np.maximum(np.bincount(label[points]), 1)
+        for j in range(epsilon.shape[1]):  # about the mean of the context: the points that come replace those that go
+            mean = np.bincount(label[points], epsilon[points, j], len(count)) / count
+            epsilon[points, j] -= mean[label[points]]
+        r = np.where(rows.data, 0.0, rows.slopes()[0])
+        crossed = np.stack([rows.design.total(r * epsilon[:, j]) for j in range(epsilon.shape[1])], axis=1)
+        return np.block([[self.points_spread(2), crossed], [crossed.T, epsilon.T @ epsilon]])
 
     def data_spread(self) -> np.ndarray:
         if self.counts_points and not self.shared:

@@ -15,10 +15,12 @@ from ..engine.gam_result import Gam
 from ..engine.segment import Rows as EngineRows
 from ..engine.smoothed import INTERCEPT
 from ..objectives.additive import AdditiveProblem
-from ..objectives.scores import Drawn, RowDesign, RowScores, ScoreRows
+from ..objectives.likelihood import LOGISTIC, POISSON
+from ..objectives.scores import Drawn, Reselection, RowDesign, RowScores, ScoreRows
 from .redraw_scores import RedrawScores
 
 CHUNK = 65_536
+MOST_LEVERED = 500  # coefficients above which λ's own noise is left out
 PRIOR = 0.02  # on the criterion's curvature in log λ: mgcv's weak prior, for λ at infinity in effect
 GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX and Xᵀv
 
@@ -119,10 +121,10 @@ class EngineScores:
             units=int(np.sum(weights > 0)),
             drawn=problem.drawn if reference_error else Drawn.NONE,
             shared=problem.source.shared,
-            information=np.array(smoothed.XtWX),
+            information=cross(smoothed.design, problem.likelihood.slopes(self.eta)[1]),
             counts_points=problem.likelihood.cumulant.counts_points,
             penalty=np.array(smoothed.penalty),
-            reselection=reselection(self.gam),
+            reselection=reselection(self.gam) if reference_error else None,
             smoothing=smoothing_uncertainty(self.gam),
             redraws=self.redraws,
             sets=problem.sets,
@@ -143,16 +145,41 @@ def smoothing_uncertainty(gam: Gam) -> np.ndarray | None:
     return gam.vcov(unconditional=True) - np.array(gam.smoothed.Vp) if _chosen(gam) else None
 
 
-def reselection(gam: Gam) -> np.ndarray | None:
-    """J V_ρ Jᵀ with J = dβ̂/dρ: what moves with β̂ when λ is chosen again.
-
-    A change δ of the score moves β̂ by Vδ with λ held; the criterion's slope λ_k β̂ᵀS_kVδ = −J_kᵀδ then moves ρ̂ by
-    V_ρ Jᵀ δ, and β̂ by J V_ρ Jᵀ δ more.
-    """
+def reselection(gam: Gam, threads: int = 1) -> Reselection | None:
+    """How the estimate moves when λ is chosen again: from the engine's own dβ̂/dρ and Hessian of the criterion."""
     inner = gam.smoothed
-    free = np.asarray(inner.estimated) & ~np.asarray(inner.flat)
-    if not _chosen(gam) or not free.any():
+    free = np.flatnonzero(np.asarray(inner.estimated) & ~np.asarray(inner.flat))
+    if not _chosen(gam) or not free.size:
         return None
     values, vectors = np.linalg.eigh(inner.hessian[np.ix_(free, free)])
-    half = inner.dbeta_drho[:, free] @ vectors / np.sqrt(np.maximum(values, 0.0) + PRIOR)
-    return half @ half.T
+    V_rho = (vectors / (np.maximum(values, 0.0) + PRIOR)) @ vectors.T
+    J = inner.dbeta_drho[:, free]
+    if inner.design.levels or inner.size > MOST_LEVERED:
+        return Reselection(J, V_rho)
+    hats = [_leverages(gam, int(k), threads) for k in free]
+    C = np.stack([c for c, _ in hats], axis=1)
+
+    def epsilon() -> np.ndarray:
+        eta = np.asarray(gam.linear_predictor)
+        w = np.ones(len(eta)) if gam.weights is None else np.asarray(gam.weights)
+        variance = (LOGISTIC if gam.family == "binomial" else POISSON).variance(eta)
+        data = np.asarray(gam.y) > 0
+        return np.where(data[:, None], 0.0, -0.5 * (w * variance)[:, None] * np.stack([h for _, h in hats], axis=1))
+
+    return Reselection(J, V_rho, C, epsilon)
+
+
+def _leverages(gam: Gam, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_r w'_r h_r x_r and h_r = x_rᵀ V λ_k S_k V x_r by row."""
+    inner, design = gam.smoothed, gam.smoothed.design
+    lam = np.zeros(len(inner.rho))
+    lam[k] = np.exp(inner.rho[k])
+    V = inner.inverse.dense()
+    lever = V @ design.penalties.blocks(lam)[0] @ V
+    parts = (gam.y, gam.weights, gam.offset)
+    empty = np.empty(0)
+    rows = EngineRows(*(empty if a is None else np.ascontiguousarray(design.sort(np.asarray(a))) for a in parts))
+    hats = np.empty(design.rows)
+    flat = design.to_flat(inner.beta)
+    c = design.leverage(rows, FAMILIES[inner.family], flat, lambda level: lever, threads, hats)
+    return design.to_user(c), design.unsort(hats)

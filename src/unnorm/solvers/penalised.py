@@ -24,7 +24,7 @@ from ..errors import CombinationError, InputError, unknown
 from ..models.base import Unnormalised
 from ..models.built_additive import BuiltAdditive
 from ..objectives.base import Constants, Derivatives, ParametricProblem, Problem
-from ..objectives.scores import Scores
+from ..objectives.scores import Reselection, Scores
 from ..terms.base import BuiltTerm
 from .base import FittedTerms, Solution
 from .engine_rows import PRIOR
@@ -224,9 +224,9 @@ def _scores(end: _End, pieces: Sequence[PlacedPenalty]) -> Scores:
         span = pieces[j].span
         J[:, column] = -end.lam[j] * end.V[:, span] @ (pieces[j].matrix @ end.beta[span])
     values, vectors = np.linalg.eigh(_reml_hessian(end, pieces, free))
-    half = J @ vectors / np.sqrt(np.maximum(values, 0.0) + PRIOR)
-    moved = half @ half.T
-    return replace(scores, penalty=end.penalty, reselection=moved, smoothing=moved)  # pyright: ignore
+    V_rho = (vectors / (np.maximum(values, 0.0) + PRIOR)) @ vectors.T
+    again = Reselection(J, V_rho)
+    return replace(scores, penalty=end.penalty, reselection=again, smoothing=J @ V_rho @ J.T)  # pyright: ignore
 
 
 def _reml_hessian(end: _End, pieces: Sequence[PlacedPenalty], free: Sequence[int]) -> np.ndarray:
