@@ -1,4 +1,4 @@
-"""Ways of fitting a law: objective, points and constants by name, so that a case is four words that travel to a process.
+"""Ways of fitting a law, by name: objective, points, constants.
 
 The constants are exact (`Exact`, `Poisson`, known), cancel (`Ranking`, `ConditionalNCE`), or are not penalised: one ν
 for IID data, a saturated or spline χ otherwise (`Law.chi`), or one ν_t for each context against many points.
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from law import CLUSTER, Law, Variant, is_clustered
+
 import unnorm as un
-from laws import CLUSTER, Law, Variant
 
 SMOOTHING = un.Smoothing("reml", threads=1)
 Recipe = Callable[[Law, str | None], dict[str, Any]]  # (law, cluster column) → arguments of un.fit
@@ -95,7 +96,7 @@ RECIPES: Mapping[str, Recipe] = {
 }
 
 
-def arguments(law: Law, recipe: str, variant: Variant, larger: bool = False) -> dict[str, Any]:
-    """What `un.fit` is called with, observations and rng excepted; `larger` adds the null statistics to the model."""
-    found = RECIPES[recipe](law, CLUSTER if variant == "clustered" else None)
-    return {"model": law.larger if larger else law.model, **found}
+def arguments(law: Law, recipe: str, variant: Variant) -> dict[str, Any]:
+    """What `un.fit` is called with, observations and rng excepted."""
+    found = RECIPES[recipe](law, CLUSTER if is_clustered(variant) else None)
+    return {"model": law.model, **found}

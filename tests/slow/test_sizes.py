@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from calibration import Case, run
 
 pytestmark = pytest.mark.slow
@@ -43,7 +42,11 @@ CLUSTERED = [
         ("table", "cnce"),
     )
 ]
-CASES = [*LIKELIHOODS, *WALD, *WEIGHTED, *CLUSTERED]
+SMOOTH = [
+    Case("walk", recipe, "plain", "smooth")
+    for recipe in ("logistic iid", "logistic lattice", "importance iid", "importance lattice", "poisson smooth")
+]
+CASES = [*LIKELIHOODS, *WALD, *WEIGHTED, *CLUSTERED, *SMOOTH]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
