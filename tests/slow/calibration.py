@@ -4,10 +4,10 @@ A `Case` is a law, a variant of its data, a recipe for the fit, and maybe a test
 fits each, and compares what the fits claim with what happened. Data sets are the same for every recipe of a law and
 variant, whatever the number of processes: each block of `BLOCK` repetitions has its own seed.
 
-Judged by (R repetitions; a case that looks wrong is repeated, see `run`; shares are printed with three binomial errors):
+Judged by (R repetitions; a case that looks wrong is repeated, see `run`):
 
 - coverage of 95 % intervals between 93 and 97 %, size of tests at 5 % between 3 and 7 %, if R ≥ 1,000; with fewer,
-  within three binomial errors of the nominal value;
+  within three binomial errors of the nominal value, which are printed in any case;
 - se / sd between .9 and 1.1, se_reference / spread between .8 and 1.25; with R < 1,000, give or take three of its own
   Monte Carlo errors;
 - every fit converges, without warning; se² = se_sampling² + se_reference².

@@ -24,9 +24,9 @@ import unnorm as un
 
 Variant = Literal["plain", "weighted", "clustered", "few clusters"]
 CLUSTER = "cluster"  # the group column of clustered data
-MEMBERS = 4  # observations in a cluster, and animals in a herd
+MEMBERS = 3  # observations in a cluster, and animals in a herd
 STEPS = 2  # that a herd is observed for
-MANY, FEW = 80, 12  # clusters
+MANY, FEW = 100, 12  # clusters
 RHO = 0.8  # correlation of the normal scores within a cluster
 
 Statistics = Callable[..., tuple[Any, ...]]
@@ -69,6 +69,7 @@ class Law(ABC):
     null_names: tuple[str, ...]
     n: int
     points: int
+    weighted_points: int = 40  # heavy rows share their few points: with so many these are half of the variance at most
     chi: str | None = None
     quantile: Quantile | None = None
     reference: Any = field(default_factory=un.Uniform)

@@ -251,6 +251,7 @@ def _ising() -> Law:
         ("ends", "third"),
         n=300,
         points=900,
+        weighted_points=900,
         quantile=table_quantile(states, tabulated(states, None, s, theta), lambda x: x),
         finite=True,
     )
@@ -356,7 +357,7 @@ LAWS: Mapping[str, Law] = {
         _ising(),
         _words(),
         _grid("grid walk", np.linspace(-1, 1, 9), _walk_statistics, ("theta1", "theta2"), (0.5, 5.0)),
-        _grid("grid steep", np.linspace(-1, 1, 9), _walk_statistics, ("theta1", "theta2"), (-2.0, 25.0)),
+        _grid("grid steep", np.linspace(-1, 1, 9), _walk_statistics, ("theta1", "theta2"), (-1.5, 12.0)),
         _grid("grid circle", np.arange(-4, 4) * np.pi / 4, _circle_statistics, ("near", "east", "axis"), CIRCLE),
         _table(),
     )

@@ -14,29 +14,38 @@ from law import CLUSTER, Law, Variant, is_clustered
 import unnorm as un
 
 SMOOTHING = un.Smoothing("reml", threads=1)
-Recipe = Callable[[Law, str | None], dict[str, Any]]  # (law, cluster column) → arguments of un.fit
+Recipe = Callable[[Law, Variant], dict[str, Any]]  # what un.fit is called with, observations and rng excepted
 
 
-def _count(law: Law, k: int | None = None) -> dict[str, int]:
-    return {"total": law.points} if law.kind == "iid" else {"per_point": law.points if k is None else k}
+def _cluster(variant: Variant) -> str | None:
+    return CLUSTER if is_clustered(variant) else None
+
+
+def _count(law: Law, variant: Variant, k: int | None = None) -> dict[str, Any]:
+    """Number of points, and clusters."""
+    points = law.weighted_points if variant == "weighted" else law.points
+    number = {"total": points} if law.kind == "iid" else {"per_point": points if k is None else k}
+    return {**number, "cluster": _cluster(variant)}
 
 
 def _integral(objective: Any) -> Recipe:
-    return lambda law, cluster: {"objective": objective(order=law.order, cluster=cluster)}
+    return lambda law, variant: {"objective": objective(order=law.order, cluster=_cluster(variant))}
 
 
-def _poisson_smooth(law: Law, cluster: str | None) -> dict[str, Any]:
+def _poisson_smooth(law: Law, variant: Variant) -> dict[str, Any]:
     """𝓜 with an unpenalised χ in place of a ν_t for each context."""
-    return {"objective": un.Poisson(cluster=cluster), "normaliser": un.Smooth(law.chi), "smoothing": SMOOTHING}
+    return {
+        "objective": un.Poisson(cluster=_cluster(variant)),
+        "normaliser": un.Smooth(law.chi),
+        "smoothing": SMOOTHING,
+    }
 
 
 def _rows(objective: Any, points: Any, k: int | None = None) -> Recipe:
     """An objective that is a sum over rows, its constants not penalised."""
 
-    def recipe(law: Law, cluster: str | None) -> dict[str, Any]:
-        found: dict[str, Any] = {
-            "objective": objective(law.reference, points=points, cluster=cluster, **_count(law, k))
-        }
+    def recipe(law: Law, variant: Variant) -> dict[str, Any]:
+        found: dict[str, Any] = {"objective": objective(law.reference, points=points, **_count(law, variant, k))}
         if law.kind != "iid":
             found |= {"normaliser": un.Smooth(law.chi), "smoothing": SMOOTHING}
         return found
@@ -45,29 +54,30 @@ def _rows(objective: Any, points: Any, k: int | None = None) -> Recipe:
 
 
 def _per_context(objective: Any, k: int) -> Recipe:
-    return lambda law, cluster: {
-        "objective": objective(law.reference, per_point=k, points=un.IID(), cluster=cluster),
+    return lambda law, variant: {
+        "objective": objective(law.reference, points=un.IID(), **_count(law, variant, k)),
         "normaliser": un.PerContext(),
     }
 
 
 def _known(objective: Any, points: Any) -> Recipe:
     """Constants that are known: the model integrates to one."""
-    return lambda law, cluster: {
+    return lambda law, variant: {
         "model": law.flat,
-        "objective": objective(law.reference, points=points, cluster=cluster, **_count(law)),
+        "objective": objective(law.reference, points=points, **_count(law, variant)),
         "normaliser": un.Fixed(0.0),
     }
 
 
 def _choice(objective: Any, k: int | None = None) -> Recipe:
-    return lambda law, cluster: {"objective": objective(law.reference, cluster=cluster, **_count(law, k))}
+    return lambda law, variant: {"objective": objective(law.reference, **_count(law, variant, k))}
 
 
-def _flips(law: Law, cluster: str | None) -> dict[str, Any]:
+def _flips(law: Law, variant: Variant) -> dict[str, Any]:
     """Conditional NCE with a kernel around the outcome: a flipped bit, or a step on the interval."""
     kernel = un.BitFlip() if law.finite else un.Gaussian(mean=0.0, cov=0.04, around="outcome")
-    return {"objective": un.ConditionalNCE(kernel, per_point=4, cluster=cluster)}
+    k = 40 if variant == "weighted" else 4
+    return {"objective": un.ConditionalNCE(kernel, per_point=k, cluster=_cluster(variant))}
 
 
 RECIPES: Mapping[str, Recipe] = {
@@ -98,5 +108,4 @@ RECIPES: Mapping[str, Recipe] = {
 
 def arguments(law: Law, recipe: str, variant: Variant) -> dict[str, Any]:
     """What `un.fit` is called with, observations and rng excepted."""
-    found = RECIPES[recipe](law, CLUSTER if is_clustered(variant) else None)
-    return {"model": law.model, **found}
+    return {"model": law.model, **RECIPES[recipe](law, variant)}
