@@ -51,7 +51,7 @@ class Prepared:
 
 
 def prepare(job: Job) -> Prepared:
-    """Read and build everything; whatever is wrong with the input shows here, before time is spent."""
+    """Read and build everything; whatever is wrong with the input is found here, before the fit."""
     domain = window(job)
     objective, normaliser = _objective(job)
     table = read(job)

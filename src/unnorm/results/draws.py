@@ -25,8 +25,8 @@ from .density import ROWS_AT_ONCE, Density
 TOLERANCE = 1e-5  # total variation between the table and the density: invisible below 10¹⁰ draws
 FIRST_CELLS, MOST_CELLS = 256, 2**14
 SEARCH, ROUNDS, STARTS, TRIALS = 1024, 10, 4, 32  # the search for the largest f in each context
-MARGIN = float(np.log(1.05))  # an estimated bound stands 5 % above the largest density found
-MOST_COORDINATES = 3  # above this a search for the largest f sees too little
+MARGIN = float(np.log(1.05))  # an estimated bound is 5 % above the largest density found
+MOST_COORDINATES = 3  # with more, a search for the largest f covers too little of Ω
 LEAST_ACCEPTED = 2e-4  # of the proposals; below this rejection is hopeless
 CANDIDATES = 4000  # for each draw by resampling
 LOWEST = -690.0  # log of the smallest density kept, relative to the largest: exp of it is still a float
@@ -36,7 +36,7 @@ Proposal = Callable[[Observations], BoundReference]
 
 @final
 class Drawer:
-    """y ~ exp f(·|x) / Z(x), one for each observation's context; remembers what it has learned between calls.
+    """y ~ exp f(·|x) / Z(x), one for each observation's context. Refined tables are kept between calls.
 
     Args:
         density: f.
@@ -90,7 +90,7 @@ class Drawer:
         return f
 
     def _table(self, contexts: Observations, nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """(len(at), len(nodes)) values of f, each row's largest taken off."""
+        """(len(at), len(nodes)) values of f, less the largest of each row."""
         f = self._f(contexts, np.tile(nodes, (len(at), 1)), np.repeat(at, len(nodes))).reshape(len(at), -1)
         top = f.max(axis=1, keepdims=True)
         if not np.isfinite(top).all():
@@ -130,7 +130,7 @@ class Drawer:
             mass /= mass.sum(axis=1, keepdims=True)
             coarse /= coarse.sum(axis=1, keepdims=True)
             pairs = mass[:, ::2] + mass[:, 1::2]
-            # The error of a log-linear table falls as the square of the cell: a third of the change is what is left.
+            # The error of a log-linear table falls as the square of the cell's width: a third of the change is left.
             error = float(np.max(0.5 * np.abs(pairs - coarse).sum(axis=1))) / 3
             if error <= TOLERANCE or self._cells >= MOST_CELLS:
                 break
@@ -208,16 +208,16 @@ class Drawer:
             if proposed * LEAST_ACCEPTED / 10 > 100 + len(wanted):
                 raise EstimationError(
                     f"Rejection accepts too little: {len(wanted) - len(waiting):,} of {len(wanted):,} draws after "
-                    f"{proposed:,} proposals. Pass a lower bound= (the largest f, and no more), or leave it out."
+                    f"{proposed:,} proposals. Pass a lower bound= (no larger than the largest f), or leave it out."
                 )
         return out[wanted] if len(wanted) < contexts.n else out
 
     def _check(self, y: np.ndarray, f: np.ndarray, top: np.ndarray) -> None:
         worst = int(np.argmax(f - top))
-        if f[worst] <= top[worst] + 1e-9:  # a bound that is the maximum itself may be passed by a rounding error
+        if f[worst] <= top[worst] + 1e-9:  # rounding may exceed a bound that is the maximum itself
             return
         found = f"f = {f[worst]:.6g} at y = {y[worst].tolist()}"
-        remedy = f"Pass bound={f[worst] + 0.1:.6g} or more, which f must nowhere pass."
+        remedy = f"Pass bound={f[worst] + 0.1:.6g} or more, which f must nowhere exceed."
         if self._bound is None:
             raise EstimationError(f"The estimated bound of f, {top[worst]:.6g}, is too low: {found}. {remedy}")
         raise InputError(f"bound={self._bound:.6g} is not a bound of f: {found}. {remedy}")
@@ -225,7 +225,7 @@ class Drawer:
     def _resample(
         self, contexts: Observations, first: np.ndarray, of: np.ndarray, only: np.ndarray | None = None
     ) -> np.ndarray:
-        """For each draw the one of many candidates that its importance weights pick."""
+        """Each draw is picked from many candidates by their importance weights."""
         q = None if self._proposal is None else self._proposal(contexts)
         wanted = np.arange(contexts.n) if only is None else only
         out = np.empty((len(wanted), self._domain.dim))
@@ -272,7 +272,7 @@ def _blocks(total: int, each: int) -> Iterator[tuple[int, int]]:
 
 
 def _inverse(mass: np.ndarray, row: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cell that uniform numbers v pick in their rows of masses, and how far v reaches into it, in [0, 1]."""
+    """For uniform numbers v, the cell that each picks in its row of masses, and where in that cell, in [0, 1]."""
     edges = np.cumsum(mass, axis=1)
     total = edges[:, -1:]
     edges = edges / total
@@ -304,7 +304,7 @@ def _within(v: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 
 def _lattice(n: int, d: int) -> np.ndarray:
-    """n points of the additive recurrence with powers of the generalised golden ratio (Roberts 2018), and corners."""
+    """n points of the additive recurrence with powers of the generalised golden ratio (Roberts 2018)."""
     g = 1.5
     for _ in range(60):
         g = (1.0 + g) ** (1.0 / (d + 1))

@@ -1,6 +1,6 @@
 """Draw from a fitted or given model on any domain: independent outcomes, outcomes with covariates, chains step by step.
 
-How one outcome is drawn is in `draws`; planar chains of additive models go through `planar`, which is faster.
+`draws` draws one outcome in each context; planar chains of additive models take the faster way of `planar`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Shape:
 
     @classmethod
     def of(cls, kind: Kind, about: Mapping[str, Any], needed: tuple[str, ...] | None = None) -> Shape:
-        """From what a fit remembers of its observations."""
+        """From what a fit stores about its observations."""
         extra, outcome = tuple(about["extra"]), tuple(about["outcome_names"])
         context = tuple(about["context_names"]) if kind == "conditional" else ()
         return cls(kind, outcome, int(about["lags"]), extra, context, tuple(about.get("group_names", ())), needed)
@@ -189,7 +189,7 @@ def _chains(
         try:
             points = simulate_planar(density, starts, n, rng)
             return Simulation(_chain_table(shape, points, held), "planar")
-        except CombinationError:  # terms or a domain that the fast way does not know
+        except CombinationError:  # terms or a domain that `planar` cannot take
             pass
     drawer = Drawer(density, rng, request.bound, proposal)
     d, lags = len(shape.outcome), shape.lags

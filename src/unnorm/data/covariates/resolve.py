@@ -99,7 +99,7 @@ class CovariateSet:
             made[_BEFORE] = Angle(_BEFORE, ("x_prev", "y_prev", "x_prev2", "y_prev2"), y_down)
             made["turn"] = Turn()
         else:
-            reason = f"turn compares two successive steps: make the transitions with {option('lags', 2)}."
+            reason = f"turn compares two successive steps and needs transitions with {option('lags', 2)}."
             made["turn"] = Unavailable("turn", reason)
         return made
 
