@@ -99,8 +99,8 @@ def near(f: Curve, observed: np.ndarray, diagonal: float) -> bool:
 
 
 def cardinal(f: Curve, observed: np.ndarray, diagonal: float) -> bool:
-    left, at, right = (f(wrapped(CARDINAL + turn)) for turn in (np.pi / 4, 0.0, -np.pi / 4))
-    return bool(np.all(at > np.maximum(left, right)))
+    left, centre, right = (f(wrapped(CARDINAL + turn)) for turn in (np.pi / 4, 0.0, -np.pi / 4))
+    return bool(np.all(centre > np.maximum(left, right)))
 
 
 def wrapped(angle: np.ndarray) -> np.ndarray:

@@ -78,8 +78,8 @@ class Drawer:
         }[self.method]
         return self._domain.wrap(draw(contexts, first, of))
 
-    def _f(self, contexts: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
-        f = self._density.log_f(contexts, y, at)
+    def _f(self, contexts: Observations, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        f = self._density.log_f(contexts, y, rows)
         bad = np.isnan(f) | (f == np.inf)
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
@@ -89,9 +89,9 @@ class Drawer:
             )
         return f
 
-    def _table(self, contexts: Observations, nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """(len(at), len(nodes)) values of f, less the largest of each row."""
-        f = self._f(contexts, np.tile(nodes, (len(at), 1)), np.repeat(at, len(nodes))).reshape(len(at), -1)
+    def _table(self, contexts: Observations, nodes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(len(rows), len(nodes)) values of f, less the largest of each row."""
+        f = self._f(contexts, np.tile(nodes, (len(rows), 1)), np.repeat(rows, len(nodes))).reshape(len(rows), -1)
         top = f.max(axis=1, keepdims=True)
         if not np.isfinite(top).all():
             raise InputError(f"f is −∞ on all of {self._domain!r} in some context: there is nothing to draw.")
@@ -121,11 +121,11 @@ class Drawer:
             out[who] = self._domain.from_unit(np.clip((cell + _within(left, slope)) / mass.shape[1], 0, 1)[:, None])
         return out
 
-    def _refined(self, contexts: Observations, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    def _refined(self, contexts: Observations, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """f at the edges of the cells, their masses, and the error; the cells are halved until it is small enough."""
         while True:
             edges = self._domain.from_unit(np.linspace(0.0, 1.0, self._cells + 1)[:, None])
-            f = self._table(contexts, edges, at)
+            f = self._table(contexts, edges, rows)
             mass, coarse = _masses(f), _masses(f[:, ::2])
             mass /= mass.sum(axis=1, keepdims=True)
             coarse /= coarse.sum(axis=1, keepdims=True)
@@ -156,15 +156,15 @@ class Drawer:
                 return out
         return self._proposed(contexts, first, of, np.arange(contexts.n), top, accepted)
 
-    def _search(self, contexts: Observations, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _search(self, contexts: Observations, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The largest f found in each context plus a margin, and the share of uniform proposals it would accept."""
         d = self._domain.cube_dim
         lattice = _lattice(SEARCH, d)
         nodes = self._domain.from_unit(lattice)
         random = np.random.default_rng(0)  # a search, not a simulation: its own stream
-        top, accepted = np.empty(len(at)), np.empty(len(at))
-        for begin, end in _blocks(len(at), SEARCH):
-            here = at[begin:end]
+        top, accepted = np.empty(len(rows)), np.empty(len(rows))
+        for begin, end in _blocks(len(rows), SEARCH):
+            here = rows[begin:end]
             f = self._f(contexts, np.tile(nodes, (len(here), 1)), np.repeat(here, SEARCH)).reshape(len(here), -1)
             best = np.argsort(-f, axis=1, kind="stable")[:, :STARTS]
             u, value = lattice[best], np.take_along_axis(f, best, axis=1)  # (c, STARTS, d), (c, STARTS)
@@ -200,9 +200,9 @@ class Drawer:
             f = self._f(contexts, y, first[of[who]])
             self._check(y, f, top[of[who]])
             keep = np.log(self._rng.random(len(who))) < f - top[of[who]]
-            done, at = np.unique(who[keep], return_index=True)
-            out[done] = y[keep][at]
-            waiting = np.setdiff1d(waiting, done, assume_unique=True)
+            settled, chosen = np.unique(who[keep], return_index=True)
+            out[settled] = y[keep][chosen]
+            waiting = np.setdiff1d(waiting, settled, assume_unique=True)
             proposed += len(who)
             share = max(0.5 * (share + float(keep.mean())), LEAST_ACCEPTED / 10)
             if proposed * LEAST_ACCEPTED / 10 > 100 + len(wanted):
@@ -231,13 +231,13 @@ class Drawer:
         out = np.empty((len(wanted), self._domain.dim))
         effective = np.inf
         for begin, end in _blocks(len(wanted), CANDIDATES):
-            at = np.repeat(first[of[wanted[begin:end]]], CANDIDATES)
+            rows = np.repeat(first[of[wanted[begin:end]]], CANDIDATES)
             if q is None:
-                y, log_q = self._domain.uniform(len(at), self._rng), -self._domain.log_volume
+                y, log_q = self._domain.uniform(len(rows), self._rng), -self._domain.log_volume
             else:
-                y = q.sample(contexts, at, self._rng)
-                log_q = q.log_density(y, contexts, at)
-            w = (self._f(contexts, y, at) - log_q).reshape(end - begin, CANDIDATES)
+                y = q.sample(contexts, rows, self._rng)
+                log_q = q.log_density(y, contexts, rows)
+            w = (self._f(contexts, y, rows) - log_q).reshape(end - begin, CANDIDATES)
             w = np.exp(w - w.max(axis=1, keepdims=True))
             effective = min(effective, float(np.min(w.sum(axis=1) ** 2 / (w**2).sum(axis=1))))
             pick, _ = _inverse(w, np.arange(end - begin), self._rng.random(end - begin))
@@ -278,8 +278,8 @@ def _inverse(mass: np.ndarray, row: np.ndarray, v: np.ndarray) -> tuple[np.ndarr
     edges = edges / total
     edges[:, -1] = 1.0
     flat = (edges + np.arange(len(edges))[:, None]).ravel()  # one increasing list: row r lies in (r, r + 1]
-    at = np.clip(np.searchsorted(flat, v + row, side="right"), row * mass.shape[1], (row + 1) * mass.shape[1] - 1)
-    cell = at - row * mass.shape[1]
+    position = np.clip(np.searchsorted(flat, v + row, side="right"), row * mass.shape[1], (row + 1) * mass.shape[1] - 1)
+    cell = position - row * mass.shape[1]
     before = np.where(cell > 0, edges[row, np.maximum(cell - 1, 0)], 0.0)
     share = edges[row, cell] - before
     return cell, np.clip((v - before) / np.maximum(share, 1e-300), 0.0, 1.0)

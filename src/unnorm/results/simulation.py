@@ -35,11 +35,11 @@ class Shape:
     needed: tuple[str, ...] | None = None  # those of extra, context and group that f reads; None: all but the groups
 
     @classmethod
-    def of(cls, kind: Kind, about: Mapping[str, Any], needed: tuple[str, ...] | None = None) -> Shape:
-        """From what a fit stores about its observations."""
-        extra, outcome = tuple(about["extra"]), tuple(about["outcome_names"])
-        context = tuple(about["context_names"]) if kind == "conditional" else ()
-        return cls(kind, outcome, int(about["lags"]), extra, context, tuple(about.get("group_names", ())), needed)
+    def of(cls, kind: Kind, stored: Mapping[str, Any], needed: tuple[str, ...] | None = None) -> Shape:
+        """From what a fit stores stored its observations."""
+        extra, outcome = tuple(stored["extra"]), tuple(stored["outcome_names"])
+        context = tuple(stored["context_names"]) if kind == "conditional" else ()
+        return cls(kind, outcome, int(stored["lags"]), extra, context, tuple(stored.get("group_names", ())), needed)
 
     @property
     def given(self) -> tuple[str, ...]:

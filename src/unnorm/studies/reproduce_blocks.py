@@ -24,10 +24,10 @@ _SINGLE = {
 }
 
 
-def same_configuration(folder: Path, about: Mapping[str, Any], name: str = "configuration.json") -> None:
+def same_configuration(folder: Path, configuration: Mapping[str, Any], name: str = "configuration.json") -> None:
     """Write down what the numbers in `folder` depend on; refuse a folder whose numbers depend on something else."""
     path = folder / name
-    wanted = json.loads(json.dumps(about))
+    wanted = json.loads(json.dumps(configuration))
     if not path.exists():
         write_whole(path, json.dumps(wanted, indent=1) + "\n")
         return
