@@ -126,7 +126,7 @@ def _advice(objective: str = "Logistic", worst: float = 0.5, **more: Any) -> Cal
         (_transitions(x=np.array([1, 2, np.inf])), "pass missing='drop'", "pass --missing drop"),
         (_transitions(t=np.array([1, 1, 2])), "name in group= the columns", "name in --group the columns"),
         (_transitions(None, max_gap=3), "max_gap= needs order=", "--max-gap needs --order"),
-        (_fit("s(turn, k=3)"), "the transitions with lags=2.", "the transitions with --lags 2."),
+        (_fit("s(turn, k=3)"), "needs transitions with lags=2.", "needs transitions with --lags 2."),
         (_fit("s(step, k=3)", un.Box((0, 1), (0, 1))), "pass outside='drop'", "pass --outside drop"),
         (_check, "Give the normaliser more", "Give --normaliser more"),
         (_check, "more reference points (per_point=)", "more reference points (--references)"),

@@ -168,6 +168,21 @@ def test_pooled_and_drop_first(unnorm, fixations, usual, light, tmp_path):
     assert load(tmp_path / "r" / "fit").n == 120
 
 
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")
+def test_refits_are_fits_with_their_own_seed(fixations, in_python):
+    from unnorm.cli.jobs import prepare, refit
+
+    given = {"data": str(fixations), "order": "fix", "group": "subject,image", "window": "0,800,0,600", "y_down": True}
+    light = {"terms": TERMS, "normaliser": NORMALISER, "references": "5"}
+    prepared = prepare(checked_job({**given, **light}))
+    model, obs = in_python
+    objective = un.Logistic(un.Uniform(), per_point=5, points=un.Lattice())
+    for seed in (1, 2):
+        (mine,) = refit(prepared, prepared.model, prepared.inside(), seed).values()
+        theirs = un.fit(model, obs, objective, un.Smooth(NORMALISER), rng=seed)
+        np.testing.assert_allclose(mine.smooths.beta, theirs.smooths.beta, rtol=1e-9)
+
+
 @pytest.fixture
 def no_report(monkeypatch):
     """Skip the report where a test is about something else."""

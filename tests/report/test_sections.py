@@ -12,9 +12,9 @@ import pytest
 
 import unnorm as un
 from unnorm.errors import InputError
-from unnorm.report import SECTIONS, Analysis, Provenance, grouped, make_sections, pooled, render
+from unnorm.report import SECTIONS, Analysis, Provenance, grouped, make_sections, parameters_table, pooled, render
 from unnorm.report.page import Cell, Section, Table
-from unnorm.report.sections import constants, places
+from unnorm.report.sections import constants, monte_carlo, places
 
 BOX = un.Box((0, 800), (0, 600))
 LOGISTIC = {
@@ -64,7 +64,7 @@ def analyses(model: un.Additive, obs: un.Observations, each: un.FitGroup) -> dic
         "levels": grouped(each, model, obs, refit=refit_levels),
         "levels without a group": grouped(replace(each, group=None), model, obs),
         "constants that cancel": pooled(un.fit(model, obs, **RANKING), model, obs),
-        "nothing to draw": pooled(un.fit(lonely, obs, **RANKING), lonely, obs),
+        "nothing to draw": pooled(un.fit(lonely, obs, **LOGISTIC), lonely, obs),
     }
 
 
@@ -164,6 +164,17 @@ def test_maps_of_the_constants_are_the_checks_own(analyses: dict[str, Analysis])
     assert integral[j, i] == pytest.approx(-analysis.main.density.log_z(point, constants.ORDER)[0], abs=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # terms extrapolated
+def test_shares_of_the_reference_points(analyses: dict[str, Analysis]) -> None:
+    shares = monte_carlo.reference_shares(analyses["levels"])
+    table = analyses["levels"].fits["b"].smooths.effect("s(step)", analyses["levels"].grids["s(step)"])  # type: ignore[union-attr]
+    expected = np.sqrt(np.sum(table["se_reference"] ** 2) / np.sum(table["se"] ** 2))
+    assert shares["b"]["s(step)"] == pytest.approx(expected)
+    (sheet,) = monte_carlo.section(analyses["levels"]).tables
+    row = next(row for row in sheet.rows if row[0].text == "s(step)")
+    assert row[3].value == pytest.approx(max(shares[level]["s(step)"] for level in "abc"))
+
+
 def test_terms_of_the_place_alone(analyses: dict[str, Analysis]) -> None:
     assert places.spatial_labels(analyses["pooled"]) == ("s(dcenter)",)
     assert places.spatial_labels(analyses["nothing to draw"]) == ()
@@ -182,6 +193,23 @@ def test_held_out_bits_are_the_librarys(analyses: dict[str, Analysis], model: un
     assert held_out_bits(analysis) == {"group": found.bits_uniform}
     levels = held_out_bits(analyses["levels"])
     assert levels["group"] == pytest.approx(np.mean([levels[level] for level in "abc"]))
+
+
+def test_rows_of_the_group_and_of_a_level(analyses: dict[str, Analysis]) -> None:
+    analysis = analyses["levels"]
+    assert analysis.rows("group").tolist() == list(range(195))
+    assert analysis.rows("b").tolist() == list(range(65, 130))
+
+
+def test_parameters_come_with_their_intervals(obs: un.Observations) -> None:
+    model = un.Additive("linear(step) + s(dcenter, k=5)", BOX)
+    fit = un.fit(model, obs, **LOGISTIC)
+    table = parameters_table(pooled(fit, model, obs, level=0.9))
+    (i,) = np.flatnonzero(table["kind"] == "parameter")
+    tidy = fit.tidy(level=0.9)
+    for name in ("estimate", "se", "lower", "upper"):
+        assert table[name][i] == pytest.approx(tidy[name][0])
+    assert table["kind"].tolist().count("normaliser") == 1
 
 
 def test_reprs_are_short(analyses: dict[str, Analysis]) -> None:

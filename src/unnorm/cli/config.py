@@ -55,7 +55,7 @@ class Job:
 
     def command(self, out: str = "results") -> str:
         """The line for the shell that repeats the run."""
-        if any("," in name for name in (*self.y, *self.group)):  # a list with commas cannot be told apart in the shell
+        if any("," in name for name in (*self.y, *self.group)):  # in the shell commas separate names
             return shlex.join(["unnorm", "fit", "--config", "config.toml", "--out", out])
         words = ["unnorm", "fit", self.data]
         for name, default in _DEFAULTS.items():
@@ -163,7 +163,7 @@ def _checked(name: str, value: Any, source: str) -> Any:
 
 
 def _unicode(what: str, text: str) -> str:
-    """File names may hold bytes that are no text, which no config.toml can repeat."""
+    """File names may hold bytes that are not text, which config.toml could not hold."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

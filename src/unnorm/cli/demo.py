@@ -58,8 +58,8 @@ def toy(
     Args:
         out: folder for the picture, toy.png.
         n: transitions.
-        theta1: pull towards +1.
-        theta2: resistance to large steps.
+        theta1: preference for large y.
+        theta2: preference for short steps.
         seed: of the simulation.
     """
     from ..data.observations import transitions

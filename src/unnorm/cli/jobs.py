@@ -51,7 +51,7 @@ class Prepared:
 
 
 def prepare(job: Job) -> Prepared:
-    """Read and build everything; whatever is wrong with the input shows here, before time is spent."""
+    """Read and build everything; whatever is wrong with the input is found here, before the fit."""
     domain = window(job)
     objective, normaliser = _objective(job)
     table = read(job)
@@ -172,18 +172,18 @@ def _drop_first(job: Job, data: Mapping[str, np.ndarray]) -> tuple[dict[str, np.
 
 def covariates(job: Job, domain: Domain) -> list[Covariate]:
     """Maps and expressions, in the order given."""
-    made: list[Covariate] = [read_map(text, domain, job.group) for text in job.map]
+    built: list[Covariate] = [read_map(text, domain, job.group) for text in job.map]
     for text in job.covariate:
         name, mark, expression = text.partition("=")
         if not mark or not name.strip() or not expression.strip() or expression.startswith("="):
             raise InputError(
                 f"--covariate must be NAME=EXPRESSION, as logstep='log(step + 1)' after --covariate; got {text!r}."
             )
-        made.append(Expression(name.strip(), expression.strip()))
-    names = [covariate.name for covariate in made]
+        built.append(Expression(name.strip(), expression.strip()))
+    names = [covariate.name for covariate in built]
     if twice := frames.duplicates(names):
         raise InputError(f"Covariates need different names; {listing(twice)} came more than once.")
-    return made
+    return built
 
 
 def _objective(job: Job) -> tuple[Objective, Normaliser | None]:

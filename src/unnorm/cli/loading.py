@@ -32,7 +32,7 @@ def _found(data: str, home: Path) -> str:
 
 
 def needs_data(job: Job) -> None:
-    """The sentence for data that are no longer where they were."""
+    """Refuse to go on where the data are no longer where they were."""
     if job.data != BUNDLED and not Path(job.data).is_file():
         raise InputError(f"The data {job.data!r} are not where they were; pass --data FILE.")
 

@@ -1,4 +1,4 @@
-"""Where commands write: refused before any work where it could not be done in the end, and then in one step."""
+"""Where commands write: checked before any work is done, and written in one step at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MARK = "config.toml"  # a folder with this file is one of ours, and may be repla
 
 
 def check_target(out: str | Path, force: bool, mark: str = MARK) -> Path:
-    """The output folder, refused before any work where it could not be written in the end."""
+    """The output folder, checked before any work is done: that it may be made, or replaced."""
     target = Path(out)
     if not str(out).strip() or target.resolve() == Path(target.resolve().anchor):
         raise InputError(f"--out must name a folder to make; got {str(out)!r}.")
@@ -41,7 +41,7 @@ def check_target(out: str | Path, force: bool, mark: str = MARK) -> Path:
 
 
 def check_file(path: str | Path, force: bool) -> Path:
-    """The output file, refused before any work where it could not be written in the end."""
+    """The output file, checked before any work is done: that it may be made, or replaced."""
     target = Path(path)
     if not str(path).strip():
         raise InputError(f"--out must name a file; got {str(path)!r}.")
@@ -95,7 +95,7 @@ def whole_file(path: str | Path, text: str, force: bool) -> Path:
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Errors of the disk with the name of the output: those of a full one come without."""
+    """Errors of the file system, with the name of the output: a full disk does not give one."""
     try:
         yield
     except OSError as error:

@@ -15,7 +15,7 @@ TICK = 0.5  # seconds between its updates, whether or not a step has ended
 
 @final
 class Progress:
-    """The steps of a job by name; the bar shows only where the job lasts, and its clock goes on during a step."""
+    """The steps of a job by name; the bar shows only where the job takes long, and its clock runs on during a step."""
 
     def __init__(self, steps: Sequence[str], quiet: bool = False) -> None:
         from tqdm import tqdm

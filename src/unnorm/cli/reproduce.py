@@ -39,7 +39,7 @@ def toy(
 ) -> None:
     """Section 4.1: maximum likelihood against noise-contrastive divergence on the toy chain.
 
-    Writes errors.csv and the two figures. A run that was interrupted goes on where it stopped; sizes, settings and
+    Writes errors.csv and the two figures. An interrupted run continues where it stopped; sizes, settings and
     repetitions can be added to a folder later.
 
     Args:
@@ -85,7 +85,7 @@ def toy(
 
 
 def _count(bar: Any, done: int, of: int) -> None:
-    """Show that so many transitions are done; the first call tells how many were before."""
+    """Show how many transitions are done; the first call says how many an earlier run had done."""
     if bar.total is None:
         bar.initial = done
     bar.total = of

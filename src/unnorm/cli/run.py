@@ -74,7 +74,9 @@ def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progre
         (folder / MARK).write_text(prepared.job.toml(), encoding="utf-8")
     (folder / "report.html").write_text(report_text(prepared, analysis, progress), encoding="utf-8")
     assert analysis.save is not None
-    analysis.save(str(folder / "fit"))  # last: what the report asked the fits is kept, for `unnorm report` to say again
+    analysis.save(
+        str(folder / "fit")
+    )  # last, with the advice that the report asked for, so that `unnorm report` need not compute it
 
 
 def report_text(prepared: Prepared, analysis: Analysis, progress: Progress) -> str:

@@ -1,4 +1,4 @@
-"""SIGTERM and SIGHUP end a command as Ctrl-C does: by an exception, so that scratch files go on the way out."""
+"""SIGTERM and SIGHUP end a command as Ctrl-C does: by an exception, so that scratch files are removed."""
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ The questions are asked of the estimated curves at observed values, those of all
 - Peaks at the four cardinal directions: `angle` is higher at each of 0, π/2, π, −π/2 than at both diagonals beside it,
   so that there is a local maximum between any two neighbouring diagonals.
 
-Thirds rather than the curve's every wiggle: its first and last per cent are known from a handful of points. No
-tolerance, and no test: the bands in the figures say how well the curves are known.
+Means over thirds, not every wiggle of a curve: its first and last per cent rest on a handful of points. There is no
+tolerance and no test: the bands in the figures show how well the curves are known.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ def near(f: Curve, observed: np.ndarray, diagonal: float) -> bool:
 
 
 def cardinal(f: Curve, observed: np.ndarray, diagonal: float) -> bool:
-    left, at, right = (f(wrapped(CARDINAL + turn)) for turn in (np.pi / 4, 0.0, -np.pi / 4))
-    return bool(np.all(at > np.maximum(left, right)))
+    left, centre, right = (f(wrapped(CARDINAL + turn)) for turn in (np.pi / 4, 0.0, -np.pi / 4))
+    return bool(np.all(centre > np.maximum(left, right)))
 
 
 def wrapped(angle: np.ndarray) -> np.ndarray:

@@ -24,7 +24,7 @@ LEAST, WANTED, ENOUGH, MOST = 200, 4000, 2e5, 2e7  # points where there is no ru
 class HeldOut:
     """Σ_t w_t log p̂(y_t|x_t) over new observations; `print(held_out)` gives a sentence.
 
-    `bits` is the mean of log₂ p̂(y_t|x_t)/q(y_t|x_t): how much shorter the fit's code is than the reference's.
+    `bits` is the mean of log₂ p̂(y_t|x_t)/q(y_t|x_t): what the fit saves over the reference.
     """
 
     loglik: float
@@ -47,7 +47,7 @@ UNIFORM = "the uniform law"
 
 
 def evenly(n: int, most: int) -> np.ndarray:
-    """At most so many of the rows 0 … n − 1, spread evenly over them."""
+    """At most `most` of the rows 0 … n − 1, spread evenly over them."""
     return np.unique(np.linspace(0, n - 1, min(most, n)).astype(int))
 
 
@@ -85,7 +85,7 @@ def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int |
     bits, name = uniform, UNIFORM
     if proposal is not None:
         q = proposal(obs)
-        if q.given != "outcome":  # a kernel around the outcome is no prediction of it
+        if q.given != "outcome":  # a kernel around the outcome does not predict it
             log_q = q.log_density(obs.outcome, obs, np.arange(obs.n))
             bits = float(w @ (log_p - log_q)) / (w.sum() * np.log(2))
             flat = np.allclose(log_q, -domain.log_volume, rtol=0.0, atol=1e-12)
@@ -132,7 +132,7 @@ def _rule_error(density: Density, obs: Observations, log_z: np.ndarray, order: i
 def _sampled(density: Density, obs: Observations, proposal: Proposal | None, rng: np.random.Generator) -> Constants:
     """log Ẑ = log mean exp(f̂ − log q) over fresh points of q for each distinct context; se(log Ẑ) = sd(Ẑ)/Ẑ."""
     q = None if proposal is None else proposal(obs)
-    if q is None or q.given == "outcome":  # a kernel around the outcome is no law of it
+    if q is None or q.given == "outcome":  # a kernel around the outcome is not a law for it
         q = Uniform().bind(density.domain, obs)
     first, of = density.contexts(obs)
     m = int(np.clip(MOST / len(first), LEAST, max(WANTED, ENOUGH / len(first))))

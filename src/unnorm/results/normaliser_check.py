@@ -1,7 +1,7 @@
 """Is χ̂ a normaliser? χ̂(x) against −log ∫ exp f̂(y|x) dy.
 
 The estimate of χ comes from the classifier, the integral from quadrature on f̂ alone. At the truth they agree; where
-they part, χ's terms are too stiff, the smoothing is too strong, or f̂ leaves the data's region.
+they differ, χ's terms are too stiff, the smoothing is too strong, or f̂ leaves the data's region.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Draw from a fitted or given model on any domain: independent outcomes, outcomes with covariates, chains step by step.
 
-How one outcome is drawn is in `draws`; planar chains of additive models go through `planar`, which is faster.
+`draws` draws one outcome in each context; planar chains of additive models take the faster way of `planar`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Shape:
     needed: tuple[str, ...] | None = None  # those of extra, context and group that f reads; None: all but the groups
 
     @classmethod
-    def of(cls, kind: Kind, about: Mapping[str, Any], needed: tuple[str, ...] | None = None) -> Shape:
-        """From what a fit remembers of its observations."""
-        extra, outcome = tuple(about["extra"]), tuple(about["outcome_names"])
-        context = tuple(about["context_names"]) if kind == "conditional" else ()
-        return cls(kind, outcome, int(about["lags"]), extra, context, tuple(about.get("group_names", ())), needed)
+    def of(cls, kind: Kind, stored: Mapping[str, Any], needed: tuple[str, ...] | None = None) -> Shape:
+        """From what a fit stores stored its observations."""
+        extra, outcome = tuple(stored["extra"]), tuple(stored["outcome_names"])
+        context = tuple(stored["context_names"]) if kind == "conditional" else ()
+        return cls(kind, outcome, int(stored["lags"]), extra, context, tuple(stored.get("group_names", ())), needed)
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -189,7 +189,7 @@ def _chains(
         try:
             points = simulate_planar(density, starts, n, rng)
             return Simulation(_chain_table(shape, points, held), "planar")
-        except CombinationError:  # terms or a domain that the fast way does not know
+        except CombinationError:  # terms or a domain that `planar` cannot take
             pass
     drawer = Drawer(density, rng, request.bound, proposal)
     d, lags = len(shape.outcome), shape.lags

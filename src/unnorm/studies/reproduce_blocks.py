@@ -1,4 +1,4 @@
-"""Work that survives an interruption: finished blocks lie in files, each written whole or not at all."""
+"""Work that survives an interruption: each finished block is a file, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .._base.atomic import whole_file
 from ..errors import InputError
 
 Row = tuple[Any, ...]
-# One thread for each worker's linear algebra and XLA: the workers are what fills the cores.
+# One thread for each worker's linear algebra and XLA: the workers themselves fill the cores.
 _SINGLE = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -24,10 +24,10 @@ _SINGLE = {
 }
 
 
-def same_configuration(folder: Path, about: Mapping[str, Any], name: str = "configuration.json") -> None:
+def same_configuration(folder: Path, configuration: Mapping[str, Any], name: str = "configuration.json") -> None:
     """Write down what the numbers in `folder` depend on; refuse a folder whose numbers depend on something else."""
     path = folder / name
-    wanted = json.loads(json.dumps(about))
+    wanted = json.loads(json.dumps(configuration))
     if not path.exists():
         write_whole(path, json.dumps(wanted, indent=1) + "\n")
         return
@@ -119,7 +119,7 @@ def run_blocks(
 
 
 def _end_with_parent() -> None:
-    """In a worker: leave when the parent is gone, killed or not; the queue that it waits at would never tell."""
+    """In a worker: leave when the parent has ended, killed or not; the queue that a worker reads does not tell it."""
     import threading
     from multiprocessing import parent_process
 

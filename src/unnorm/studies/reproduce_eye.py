@@ -99,8 +99,8 @@ def _scanpath(eye: Eye) -> Any:
     obs = eye.obs
     assert obs.sequence is not None
     longest = int(np.argmax(np.bincount(obs.sequence)))
-    at = np.flatnonzero(obs.sequence == longest)
-    path = np.vstack([obs.previous()[at[0]], obs.outcome[at]])
+    rows = np.flatnonzero(obs.sequence == longest)
+    path = np.vstack([obs.previous()[rows[0]], obs.outcome[rows]])
     figure = _figure((4.8, 3.7))
     ax = figure.subplots()
     ax.plot(path[:, 0], path[:, 1], "-", color="#555555", lw=0.8)

@@ -58,18 +58,18 @@ def error_against_n(errors: Errors, out: Path, scheme: str, setting: str) -> Pat
         for j, k in enumerate(ks):
             axes = panels[i, j]
             for e, estimator in enumerate(ESTIMATORS):
-                at, rmse, low, high = [], [], [], []
+                x, rmse, low, high = [], [], [], []
                 for n in sizes:
                     square = errors.of(setting, int(n), int(k), scheme, estimator, parameter) ** 2
                     if square.size == 0 or np.isnan(square).any():
                         continue
                     mean, se = float(square.mean()), float(square.std() / np.sqrt(square.size))
-                    at.append(n * 1.03 ** (e - 2))
+                    x.append(n * 1.03 ** (e - 2))
                     rmse.append(np.sqrt(mean))
                     low.append(np.sqrt(mean) - np.sqrt(max(mean - 2 * se, 0.0)))
                     high.append(np.sqrt(mean + 2 * se) - np.sqrt(mean))
                 look = {"color": _COLOURS[estimator], "marker": _MARKERS[estimator], "label": _LABELS[estimator]}
-                axes.errorbar(at, rmse, yerr=(low, high), ms=4, lw=1.2, elinewidth=0.8, **look)
+                axes.errorbar(x, rmse, yerr=(low, high), ms=4, lw=1.2, elinewidth=0.8, **look)
             axes.set(xscale="log", yscale="log")
             axes.set_xticks(sizes, [str(n) for n in sizes], minor=False)
             axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

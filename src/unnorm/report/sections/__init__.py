@@ -35,7 +35,7 @@ def make_sections(
 
     A section that cannot be made says why, and the others stand.
     """
-    made = []
+    sections = []
     for anchor, (title, make) in SECTIONS.items():
         with step(anchor), warnings.catch_warnings(), single_threaded():
             warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the fits' notes
@@ -44,5 +44,5 @@ def make_sections(
             except UnnormError as error:
                 found = Section((f"This section could not be made: {error}",))
         if found is not None:
-            made.append(replace(found, anchor=anchor, title=title))
-    return made
+            sections.append(replace(found, anchor=anchor, title=title))
+    return sections
