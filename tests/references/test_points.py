@@ -4,58 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference_cases import interval, screen, star, transitions
+from reference_cases import interval, screen, transitions
+from scheme_checks import CHECKS
 
 import unnorm as un
 from unnorm._base.lattices import kronecker
 from unnorm.errors import CombinationError, InputError
-from unnorm.references import IID, SCHEMES, Custom, Gaussian, Lattice, Mixture, Sobol, Stratified, Uniform
+from unnorm.references import IID, SCHEMES, Custom, Lattice, Sobol, Stratified, Uniform
 from unnorm.references.ordering import order
 from unnorm.references.points import cells
 
-EXAMPLES = SCHEMES.examples()
 
-
-@pytest.mark.parametrize("scheme", EXAMPLES, ids=repr)
-@pytest.mark.parametrize("k", [3, 7])
-def test_every_context_gets_its_points(scheme, k):
-    omega = star()
-    obs = transitions(omega)
-    q = Mixture((1, Uniform()), (2, Gaussian(around="context", cov=0.3))).bind(omega, obs)
-    drawn = scheme.draw(q, obs, per_point=k, rng=1)
-    assert np.array_equal(drawn.t, np.repeat(np.arange(obs.n), k))
-    assert omega.contains(drawn.outcome).all()
-    sizes = np.bincount(drawn.randomisation)[1:]
-    assert len(sizes) == scheme.sets
-    assert sizes.sum() == obs.n * k
-    assert np.ptp(sizes) <= obs.n  # k_r differ by one at most
-    assert np.array_equal(drawn.randomisation.reshape(-1, k), np.tile(drawn.randomisation[:k], (obs.n, 1)))
-    assert np.array_equal(drawn.outcome, scheme.draw(q, obs, per_point=k, rng=1).outcome)
-    assert not np.array_equal(drawn.outcome, scheme.draw(q, obs, per_point=k, rng=2).outcome)
-
-
-@pytest.mark.parametrize("scheme", EXAMPLES, ids=repr)
-def test_iid_data_share_their_points(scheme):
-    omega = screen()
-    obs = un.Observations("iid", omega.uniform(30, 0), ("x", "y"))
-    drawn = scheme.draw(Uniform().bind(omega, obs), obs, total=1001, rng=1)
-    assert drawn.outcome.shape == (1001, 2)
-    assert (drawn.t == -1).all()
-    assert np.array_equal(np.unique(drawn.randomisation), np.arange(1, scheme.sets + 1))
-
-
-@pytest.mark.parametrize("scheme", EXAMPLES, ids=repr)
-def test_points_are_unbiased(scheme):
-    """The mean over many randomisations is the integral, to Monte Carlo error, at every context and place in it."""
-    omega = interval()
-    obs = transitions(omega, n=8)
-    q = Uniform().bind(omega, obs)
-    draws = np.array([scheme.draw(q, obs, per_point=6, rng=seed).outcome.reshape(8, 6) for seed in range(600)])
-    per_context = np.exp(draws).mean(axis=2)
-    error = per_context.mean(axis=0) - np.sinh(1.0)
-    assert (np.abs(error) < 4.5 * per_context.std(axis=0) / np.sqrt(600) + 1e-12).all()
-    # each single point is uniform on average over the strata or shifts of its context
-    assert np.quantile(draws, [0.1, 0.5, 0.9]) == pytest.approx([-0.8, 0.0, 0.8], abs=0.03)
+@pytest.mark.parametrize("scheme", SCHEMES.examples(), ids=repr)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_every_scheme(check, scheme):
+    check(scheme)
 
 
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (10, 1), (7, 2), (20, 2), (13, 3), (100, 5)])

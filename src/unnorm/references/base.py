@@ -89,6 +89,9 @@ class BoundReference(ABC):
     reference: Reference  # what was asked for, with every parameter filled in
     adapts: bool = False  # whether `refreshed` can refit it to a model as it learns
 
+    def __init__(self, domain: Domain, reference: Reference) -> None:
+        self.domain, self.reference = domain, reference
+
     @property
     def given(self) -> Given:
         """What q depends on."""
