@@ -432,7 +432,9 @@ class Poisson(Objective):
 
     def is_likelihood(self, obs: Observations, normaliser: Normaliser) -> bool:
         """𝓜's maximum is 𝓛's where each constant is free (Theorems 1 and 2); a χ that is not leaves 𝓜 below 𝓛 − n."""
-        return normaliser.terms is None and normaliser.layout(obs).size == self.default_normaliser(obs).layout(obs).size
+        if normaliser.of_context:
+            return False
+        return normaliser.layout(obs).size == self.default_normaliser(obs).layout(obs).size
 
     def default_normaliser(self, obs: Observations) -> Normaliser:
         return PerContext() if obs.has_context else Constant()
