@@ -84,8 +84,7 @@ def test_one_point_each_is_drawn_again(objective, power) -> None:
 
 @pytest.mark.parametrize("objective", [un.Ranking, un.ConditionalNCE])
 def test_information_spread_and_clusters(objective) -> None:
-    """−H by differences of the weighted score; Σ1 is −H − Σ_t w Var under the model, and N/(N − 1) Σ_t w g gᵀ − Σ_t w Var
-    from the scores."""
+    """−H by differences of the weighted score; Σ1 = −H − Σ_t w Var under the model, or from the scores themselves."""
     scores, each = _bound(objective(un.Uniform(), per_point=5), True)
     score = _ranking if objective is un.Ranking else _conditional
     step, curvature = 1e-5, []
