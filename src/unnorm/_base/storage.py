@@ -42,7 +42,7 @@ def write_folder(path: str | os.PathLike[str], about: Mapping[str, Any], arrays:
 
 
 def _json(about: Mapping[str, Any]) -> str:
-    """One line for each key: with `indent` the encoder is the slow one, and a group of fits has 400,000 numbers. Left open."""
+    """One line for each key, left open: `indent` takes the slow encoder, and a group of fits has 400,000 numbers."""
     lines = (f"{json.dumps(str(key))}: {json.dumps(value, allow_nan=True)}" for key, value in about.items())
     return "{\n" + ",\n".join(lines)
 
