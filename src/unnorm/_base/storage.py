@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from .atomic import scratch_folder, take_place
 
 FORMAT = 1
 JSON_NAME, ARRAYS_NAME = "fit.json", "arrays.npz"
@@ -31,37 +30,19 @@ def write_folder(path: str | os.PathLike[str], about: Mapping[str, Any], arrays:
     if target.exists() and not (target / JSON_NAME).is_file():
         raise InputError(f"{target} exists and is not a saved fit; choose another path or remove it.")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        with scratch_folder(target) as scratch:
+            np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
+            body = _json({"format": FORMAT, **about})
+            text = f'{body}{_MARK}{_digest(body, scratch / ARRAYS_NAME)}"\n}}\n'
+            (scratch / JSON_NAME).write_text(text, encoding="utf-8")
+            take_place(scratch, target)
     except OSError as error:
-        raise InputError(f"Cannot write to {target.parent}: {error.strerror}.") from error
-    try:
-        np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
-        body = _json({"format": FORMAT, **about})
-        text = f'{body}{_MARK}{_digest(body, scratch / ARRAYS_NAME)}"\n}}\n'
-        (scratch / JSON_NAME).write_text(text, encoding="utf-8")
-        scratch.chmod(0o755)
-        old = None
-        if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-            os.replace(target, old / target.name)
-        try:
-            os.replace(scratch, target)
-        except BaseException:
-            if old is not None:
-                os.rename(old / target.name, target)
-            raise
-        finally:
-            if old is not None:
-                shutil.rmtree(old, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
+        raise InputError(f"Cannot write to {target.parent}: {error.strerror or error}.") from error
     return target
 
 
 def _json(about: Mapping[str, Any]) -> str:
-    """One line a key: with `indent` the encoder is the slow one, and a group of fits has 400,000 numbers. Left open."""
+    """One line for each key, left open: `indent` takes the slow encoder, and a group of fits has 400,000 numbers."""
     lines = (f"{json.dumps(str(key))}: {json.dumps(value, allow_nan=True)}" for key, value in about.items())
     return "{\n" + ",\n".join(lines)
 
