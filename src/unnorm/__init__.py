@@ -13,6 +13,7 @@ from ._version import __version__
 # registries whose parts are public under their own names
 _REGISTRIES = (
     ("domains", "REGISTRY"), ("references", "REGISTRY"), ("references", "SCHEMES"), ("data.covariates", "REGISTRY"),
+    ("objectives", "REGISTRY"),
 )  # fmt: skip
 # room or module → the other public names that it defines
 _NAMES = {
@@ -23,7 +24,6 @@ _NAMES = {
     "models": ("ExponentialFamily", "Energy", "Additive"),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth"),
     "models.priors": ("Flat", "Normal"),
-    "objectives": ("Exact", "Poisson", "Logistic", "Importance", "Ranking", "ConditionalNCE"),
     "solvers": ("Newton", "Smoothing"),
     "solvers.stochastic": ("unbiased_gradient", "SGD", "Network", "Features", "log_z"),
     "results.fit": ("Fit",),
@@ -79,7 +79,8 @@ if TYPE_CHECKING:
     from .models import Additive, Energy, ExponentialFamily
     from .models.normalisers import Constant, Fixed, PerContext, Smooth
     from .models.priors import Flat, Normal
-    from .objectives import ConditionalNCE, Exact, Importance, Logistic, Poisson, Ranking, losses
+    from .objectives import losses
+    from .objectives.registry import *
     from .references.registry import *
     from .results.comparison import Comparison, compare
     from .results.fit import Fit

@@ -279,6 +279,10 @@ def test_extent(unnorm, table, tmp_path, extent):
         ("w.geojson", "[1, 2]", "GeoJSON"),
         ("w.geojson", '{"type": "Point", "coordinates": [1, 2]}', "Polygon"),
         ("w.geojson", '{"type": "Polygon"}', "could not be read"),
+        ("w.geojson", '{"type": "Feature", "geometry": null}', "1 of 1 features have no geometry"),
+        ("w.geojson", '{"type": "FeatureCollection", "features": [{"geometry": null}, 1]}', "2 of 2 features"),
+        ("w.geojson", '{"type": "FeatureCollection", "features": []}', "without features"),
+        ("w.geojson", '{"type": "FeatureCollection"}', "without features"),
         ("w.wkt", "POLYGON ((", "could not be read"),
         ("w.wkt", "LINESTRING (0 0, 1 1)", "Polygon"),
         ("w.wkt", "POLYGON ((0 0, 800 600, 800 0, 0 600, 0 0))", "simple"),
@@ -431,13 +435,10 @@ def test_long_sentences_are_cut(unnorm, table, tmp_path):
 
 
 def test_a_level_is_found_among_texts_of_any_kind():
-    from types import SimpleNamespace
-
-    from unnorm.report.collect import _level
+    from unnorm.report.analysis import level_rows
 
     for column in (np.array(["a", "b", "a"]), np.array(["a", "b", "a"], dtype=object), np.array([1, 2, 1])):
-        run = SimpleNamespace(obs=SimpleNamespace(group={"who": column}), by="who")
-        assert _level(run, str(column[0])).tolist() == [True, False, True]  # pyright: ignore[reportArgumentType]
+        assert level_rows(column, str(column[0])).tolist() == [True, False, True]
 
 
 def test_debug_shows_the_traceback(unnorm, tmp_path):
@@ -448,23 +449,23 @@ def test_debug_shows_the_traceback(unnorm, tmp_path):
 
 
 def test_interrupted(unnorm, table, tmp_path, monkeypatch):
-    import unnorm.cli.jobs as jobs
+    import unnorm.cli.run as run
 
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(jobs, "prepare", interrupt)
+    monkeypatch.setattr(run, "prepare", interrupt)
     refused(unnorm("fit", table, *COLUMNS, *WINDOW, "--out", tmp_path / "out"), "interrupted", code=130)
     no_output(tmp_path, "t.csv")
 
 
 def test_our_own_mistakes_are_named_as_such(unnorm, table, tmp_path, monkeypatch):
-    import unnorm.cli.jobs as jobs
+    import unnorm.cli.run as run
 
     def broken(*_):
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr(jobs, "prepare", broken)
+    monkeypatch.setattr(run, "prepare", broken)
     ran = unnorm("fit", table, *COLUMNS, *WINDOW, "--out", tmp_path / "out")
     assert ran.code == 1
     assert "internal error" in ran.err
@@ -474,17 +475,18 @@ def test_our_own_mistakes_are_named_as_such(unnorm, table, tmp_path, monkeypatch
 
 def test_a_failure_while_writing_leaves_the_old_output(tmp_path):
     from unnorm.cli.output import whole_folder
+    from unnorm.errors import InputError
 
     target = tmp_path / "out"
     target.mkdir()
     (target / "config.toml").write_text("old")
 
     def write():
-        with whole_folder(target) as folder:
+        with whole_folder(target, force=True) as folder:
             (folder / "config.toml").write_text("new")
-            raise OSError("disk full")
+            raise OSError(28, "No space left on device")  # as NumPy's: without a file name
 
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match=r"--out .* cannot be written: No space left on device"):
         write()
     assert (target / "config.toml").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import unnorm as un
 from unnorm._base.frames import read_table
-from unnorm.cli.config import Job, job
+from unnorm.cli.config import Job, checked_job
 
 TERMS, NORMALISER = "s(step, k=5) + s(angle, bs='cc', k=6)", "s(x_prev, y_prev, k=8)"
 
@@ -168,12 +168,27 @@ def test_pooled_and_drop_first(unnorm, fixations, usual, light, tmp_path):
     assert load(tmp_path / "r" / "fit").n == 120
 
 
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")
+def test_refits_are_fits_with_their_own_seed(fixations, in_python):
+    from unnorm.cli.jobs import prepare, refit
+
+    given = {"data": str(fixations), "order": "fix", "group": "subject,image", "window": "0,800,0,600", "y_down": True}
+    light = {"terms": TERMS, "normaliser": NORMALISER, "references": "5"}
+    prepared = prepare(checked_job({**given, **light}))
+    model, obs = in_python
+    objective = un.Logistic(un.Uniform(), per_point=5, points=un.Lattice())
+    for seed in (1, 2):
+        (mine,) = refit(prepared, prepared.model, prepared.inside(), seed).values()
+        theirs = un.fit(model, obs, objective, un.Smooth(NORMALISER), rng=seed)
+        np.testing.assert_allclose(mine.smooths.beta, theirs.smooths.beta, rtol=1e-9)
+
+
 @pytest.fixture
 def no_report(monkeypatch):
     """Skip the report where a test is about something else."""
-    from unnorm.cli import fit
+    from unnorm.cli import run
 
-    monkeypatch.setattr(fit, "report_text", lambda done, progress: "")
+    monkeypatch.setattr(run, "report_text", lambda prepared, analysis, progress: "")
 
 
 def test_a_map_that_is_a_coordinate(no_report, unnorm, fixations, usual, tmp_path):
@@ -275,20 +290,20 @@ def test_any_text_survives_toml(data, order, groups, seed):
     import tomllib
 
     one = Job(data, order=order, group=tuple(groups), window=(0.0, 1.5, -2.0, 1e-3), seed=seed, map=("a=b.csv",))
-    assert job(tomllib.loads(one.toml()), source="config.toml") == one
+    assert checked_job(tomllib.loads(one.toml()), source="config.toml") == one
 
 
 @QUIET
 @given(data=PLAIN.filter(lambda t: not t.startswith("-")), order=PLAIN, group=PLAIN, seed=st.integers(0, 2**40))
 def test_any_text_survives_the_shell(data, order, group, seed):
-    from unnorm.cli import fit as command
+    from unnorm.cli import run as command
 
     if "--debug" in (data, order, group) or "," in group:
         return
     one = Job(data, order=order, group=(group,), window=(-1.0, 1.5, -2.0, 0.25), seed=seed, y_down=True)
     seen = []
     before = command.run_job
-    command.run_job = lambda made, target, quiet: seen.append(made)
+    command.run_job = lambda job, target, force, quiet: seen.append(job)
     try:
         from unnorm.cli import main
 

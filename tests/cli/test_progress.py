@@ -20,7 +20,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, seconds: float, 
     monkeypatch.setattr(progress, "DELAY", 0.2)
     monkeypatch.setattr(progress, "TICK", 0.15)
     monkeypatch.setattr("sys.stderr", stream)
-    with Progress(2, quiet) as bar:
+    with Progress(("reading", "fitting"), quiet) as bar:
         with bar.step("reading"):
             pass
         with bar.step("fitting"):

@@ -77,7 +77,7 @@ def test_turn_and_dcenter_say_what_they_need():
     c = CovariateSet(obs)
     assert "turn" not in c
     assert "dcenter" not in c.names
-    with pytest.raises(TermError, match="needs lags=2"):
+    with pytest.raises(TermError, match="needs transitions with lags=2"):
         c.values("turn", obs)
     with pytest.raises(TermError, match=r"give centre=\(x, y\)"):
         c.values("dcenter", obs)

@@ -220,11 +220,11 @@ def test_max_gap_as_a_timedelta_and_what_it_refuses():
             un.transitions(data, y="z", order="t", max_gap=gap)
     with pytest.raises(InputError, match="max_gap must be a positive number"):
         un.transitions({"t": [1.0, 2.0], "z": [0.0, 1.0]}, y="z", order="t", max_gap=dt.timedelta(1))
-    with pytest.raises(InputError, match="max_gap needs order="):
+    with pytest.raises(InputError, match="max_gap= needs order="):
         un.transitions([1.0, 2.0], max_gap=1)
     obs = un.transitions(data, y="z", order="t")
     assert obs.n == 4
-    assert any("max_gap= is not given" in note and "100800 s" in note for note in obs.notes)
+    assert any("no largest gap (max_gap) is given" in note and "100800 s" in note for note in obs.notes)
 
 
 GONE = {"g": list("aaaabb"), "t": [1, 2, 3, 4, 1, 2], "z": [0.0, 1.0, None, 3.0, 4.0, 5.0]}
@@ -305,7 +305,7 @@ OK = {"g": ["a", "a", "b"], "t": [1, 2, 1], "x": [0.0, 1.0, 2.0], "y": [3.0, 4.0
         ({}, {"extra": "x"}, "extra='x' clashes"),
         ({"x_prev": [0, 0, 0]}, {"extra": "x_prev"}, "extra='x_prev' clashes"),
         ({}, {"lags": 2}, "no transitions.*2 of 2 sequences are shorter than 3 points"),
-        ({"t": [1, 3, 1]}, {}, "no transitions.*Steps of 't' other than 1: 1.*max_gap="),
+        ({"t": [1, 3, 1]}, {}, "no transitions.*Steps of 't' other than 1: 1.*max_gap"),
         ({}, {"weight": [1.0]}, "weight must be a column name or an array of 3 values.* got 1 values"),
         ({"w": [1, -1, 1]}, {"weight": "w"}, "'w' holds weights and must not be negative: 1 are, first row 1"),
         ({"w": [0, 0, 0]}, {"weight": "w"}, "Every weight is zero"),

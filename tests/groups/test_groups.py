@@ -184,12 +184,12 @@ def test_it_is_saved_and_read(each, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["eye", "other"]
 
 
-def test_saving_works_nothing_out_and_keeps_what_was_asked(obs, tmp_path):
+def test_saving_computes_nothing_and_keeps_what_was_asked(obs, tmp_path):
     two = fit_each(MODEL, obs.take(obs.group["subject"] <= 2), "subject", LOGISTIC, CHI, rng=1)
     two.fits["2"].advise()
     two.save(tmp_path / "two")
-    assert two.group.evidence.known is None
-    assert two.fits["1"].evidence.known is None
+    assert two.group.evidence.computed is None
+    assert two.fits["1"].evidence.computed is None
     back = load_group(tmp_path / "two")
     assert back.fits["2"].advise() == two.fits["2"].advise()
     for which in ("1", "group"):

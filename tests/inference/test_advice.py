@@ -11,7 +11,7 @@ import pytest
 import unnorm as un
 from unnorm.errors import InputError
 from unnorm.inference.advice import needed
-from unnorm.inference.evidence import auc
+from unnorm.objectives.scores import auc
 from unnorm.results.comparison import compare
 
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))

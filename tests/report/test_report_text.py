@@ -107,8 +107,8 @@ def test_colours_have_contrast(page):
 
 
 def test_halves_are_whole_sequences():
-    from unnorm.cli.held_out import halves
     from unnorm.data.observations import transitions
+    from unnorm.results.held_out import halves
 
     rng = np.random.default_rng(0)
     table = {"s": np.repeat(np.arange(7), 5), "x": rng.random(35), "y": rng.random(35)}

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import unnorm as un
-from unnorm.errors import InputError, OutsideError, UnnormWarning
+from unnorm.errors import CombinationError, InputError, OutsideError, UnnormWarning
 from unnorm.results.comparison import compare
 
 mpl.use("Agg")
@@ -142,3 +142,13 @@ def test_points_outside_are_dropped_once_and_noted() -> None:
     for fit in found.fits.values():
         assert fit.n == 98
         assert sum("were dropped" in note for note in fit.notes) == 1
+
+
+def test_its_repr_is_one_line(found: Any) -> None:
+    names = "'ML', 'semiparametric', 'parametric', 'ranking', 'ignored'"
+    assert repr(found) == f"Comparison({names}; see .summary())"
+
+
+def test_an_objective_that_is_none(chain: un.Observations) -> None:
+    with pytest.raises(CombinationError, match=r"specs\['a'\]: objective must be .*; got str"):
+        compare(TOY, chain, {"a": {"objective": "logistic"}}, rng=1)

@@ -453,9 +453,12 @@ def test_robust_errors_see_through_copies(objective: Any, normaliser: Any) -> No
     np.testing.assert_allclose(b.tidy(robust=True)["se"], robust_b)
 
 
-def test_robust_errors_need_clusters(gauss: un.Fit, chain: un.Observations, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="fit with cluster= on the objective"):
-        gauss.tidy(robust=True)
+def test_robust_errors_are_saved_where_they_were_asked_for(
+    gauss: un.Fit, chain: un.Observations, tmp_path: Path
+) -> None:
+    gauss.save(tmp_path / "gauss")
+    with pytest.raises(InputError, match=r"not asked for before this fit was saved.*fit.covariance_robust first"):
+        un.load(tmp_path / "gauss").tidy(robust=True)
     with pytest.raises(InputError, match=r"cluster must name group columns \(there are none\)"):
         un.fit(TOY, chain, un.Ranking(un.Uniform(), per_point=5, cluster="who"), rng=1)
     once, _ = _repeated_chains()
@@ -478,4 +481,4 @@ def test_a_fit_without_covariance_still_has_a_summary() -> None:
     from dataclasses import replace
 
     fit = un.fit(un.ExponentialFamily(lambda y: y, ("a",), un.Interval(0, 1)), un.iid(np.linspace(0.2, 0.9, 30)))
-    assert "1 parameters, without standard errors" in replace(fit, _covariance=None).summary()
+    assert "1 parameters, without standard errors" in replace(fit, errors=None).summary()

@@ -29,12 +29,12 @@ def smooth(chain: un.Observations) -> un.Fit:
 
 def test_the_integrals_are_those_of_scipy(smooth: un.Fit, chain: un.Observations) -> None:
     check = smooth.check_normaliser(contexts=7)
-    assert len(check.at) == 7
-    for t, integral in zip(check.at, check.integral):
+    assert len(check.rows) == 7
+    for t, integral in zip(check.rows, check.integral):
         x, (a, b) = chain.context["y_prev"][t], smooth.estimate
         z = integrate.quad(lambda y, a=a, b=b, x=x: np.exp(a * y - 0.5 * b * (y - x) ** 2), -1, 1)[0]
         assert integral == pytest.approx(-np.log(z), abs=1e-9)
-    np.testing.assert_allclose(check.chi, smooth.nu[check.at])
+    np.testing.assert_allclose(check.chi, smooth.nu[check.rows])
     gap = check.chi - check.integral
     assert check.rms == pytest.approx(np.sqrt(np.mean(gap**2)))
     assert check.largest == pytest.approx(np.abs(gap).max())
@@ -44,7 +44,7 @@ def test_the_integrals_are_those_of_scipy(smooth: un.Fit, chain: un.Observations
 def test_a_smooth_normaliser_follows_the_constants(smooth: un.Fit) -> None:
     check = smooth.check_normaliser()
     assert check.rms < 0.06
-    assert check.spread > 0.2
+    assert check.variation > 0.2
     assert "Good" in str(check)
 
 
@@ -53,7 +53,7 @@ def test_one_constant_for_all_contexts_is_called_wrong(chain: un.Observations) -
     with pytest.warns(UnnormWarning, match="one constant"):
         fit = un.fit(TOY, sharp, un.Logistic(un.Uniform(), per_point=20), un.Constant(), rng=1)
     check = fit.check_normaliser()
-    assert check.shape == pytest.approx(check.spread)
+    assert check.shape == pytest.approx(check.variation)
     assert "does not follow them" in check.verdict
 
 
@@ -67,12 +67,21 @@ def test_free_constants_are_noisy_and_exact_ones_are_not(chain: un.Observations)
         assert not exact.free
 
 
+def test_offsets_belong_to_the_constants() -> None:
+    """With an offset o_t the intensity is exp{f + ν_t + o_t}, and it is ν_t + o_t that normalises."""
+    y = un.datasets.toy_chain(60, 0.5, 5.0, rng=3)
+    obs = un.transitions({"y": y, "o": np.sin(np.arange(61.0))}, y="y", offset="o")
+    fit = un.fit(TOY, obs, objective=un.Poisson())
+    assert np.ptp(fit.nu + obs.offsets) < np.ptp(fit.nu)
+    assert fit.check_normaliser().rms < 1e-7
+
+
 def test_iid_data_have_one_constant() -> None:
     y = np.random.default_rng(1).normal(0.4, 0.6, 2000)
     y = y[(y > -1) & (y < 2)]
     model = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-1, 2))
     check = un.fit(model, un.iid(y), un.Logistic(un.Uniform(), total=20_000), rng=1).check_normaliser()
-    assert len(check.at) == 1
+    assert len(check.rows) == 1
     assert check.rms < 0.02
 
 
@@ -154,6 +163,22 @@ def test_weights_count(chain: un.Observations) -> None:
     assert fit.held_out(weighted).bits == pytest.approx(fit.held_out(plain).bits)
 
 
+def test_unequal_weights_are_repetitions(chain: un.Observations) -> None:
+    """Bits, against the uniform law and against the reference, are those of the rows repeated."""
+    fit = un.fit(
+        TOY, chain, un.Logistic(un.Gaussian(around="context"), per_point=10), un.Smooth("s(y_prev, k=8)"), rng=1
+    )
+    y = un.datasets.toy_chain(50, 0.5, 5.0, rng=12)
+    w = np.arange(51) % 4 + 1.0
+    weighted = un.transitions({"y": y, "w": w}, y="y", weight="w")
+    repeated = un.transitions(y).take(np.repeat(np.arange(50), weighted.weights.astype(int)))
+    assert np.ptp(weighted.weights) > 0
+    one, many = fit.held_out(weighted), fit.held_out(repeated)
+    for name in ("loglik", "bits", "bits_uniform"):
+        assert getattr(one, name) == pytest.approx(getattr(many, name), rel=1e-12), name
+    assert one.bits != pytest.approx(fit.held_out(un.transitions(y)).bits, rel=1e-3)
+
+
 def test_points_outside_have_no_density(chain: un.Observations) -> None:
     fit = un.fit(TOY, chain)
     with pytest.raises(OutsideError, match=r"1 of 2 observations lie outside .* the first is row 1"):
@@ -190,3 +215,50 @@ def test_the_one_constant_of_many_coordinates_is_checked_on_a_sample() -> None:
     assert check.quadrature_error < 0.01
     with pytest.raises(InputError, match="order"):
         fit.held_out(un.iid(box.uniform(10, 2)), order=1000)
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def test_evenly_spread_rows() -> None:
+    from unnorm.results.held_out import evenly
+
+    assert evenly(5, 10).tolist() == [0, 1, 2, 3, 4]
+    assert evenly(101, 5).tolist() == [0, 25, 50, 75, 100]
+    assert evenly(1, 3).tolist() == [0]
+
+
+def test_halves_of_one_sequence_and_of_iid_data() -> None:
+    from unnorm.results.held_out import halves
+
+    train, test = halves(un.transitions(np.linspace(0, 1, 101)))
+    assert np.array_equal(train, ~test)
+    assert np.flatnonzero(np.diff(test)).size == 9  # ten stretches
+    train, test = halves(un.iid(np.linspace(0, 1, 7)))
+    assert test.tolist() == [False, True, False, True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("chi", "grade", "words"),
+    [
+        (np.full(40, 0.04), "good", "known to 4.1 %. Good."),
+        (np.full(40, 0.15), "fair", "nearly all of it a common level (0.15)"),
+        (np.linspace(-0.3, 0.3, 40), "fair", "known to 19 %. Fair; a larger k= in the normaliser may do better."),
+        (np.full(40, 0.5) + np.linspace(-0.3, 0.3, 40), "poor", "too much to trust χ̂ as a normaliser"),
+        (np.linspace(-3, 3, 40), "poor", "χ̂ does not follow them"),
+    ],
+)
+def test_grades_and_verdicts(chi: np.ndarray, grade: str, words: str) -> None:
+    from unnorm.results.normaliser_check import NormaliserCheck
+
+    integral = np.sin(np.arange(40.0))  # sd 0.7: what there is to follow
+    check = NormaliserCheck(integral + chi, integral, np.arange(40), 1e-6)
+    np.testing.assert_allclose(check.gap, chi, atol=1e-12)
+    assert check.level == pytest.approx(chi.mean())
+    assert check.shape == pytest.approx(chi.std(), abs=1e-12)
+    assert check.variation == pytest.approx(integral.std())
+    assert check.grade == grade
+    assert words in check.verdict
+    assert len(repr(check)) < 100
+    unsure = NormaliserCheck(integral + chi, integral, np.arange(40), 10.0)
+    assert "nothing can be said. Raise order=." in unsure.verdict

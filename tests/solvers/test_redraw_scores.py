@@ -6,7 +6,6 @@ import numpy as np
 
 import unnorm as un
 from unnorm.solvers.redraw_scores import RedrawScores
-from unnorm.solvers.smooth_scores import slopes
 
 
 def test_they_are_those_of_the_dense_design():
@@ -15,16 +14,17 @@ def test_they_are_those_of_the_dense_design():
     terms = "s(step, k=8) + s(angle, bs='cc', k=8) + s(x, y, k=12) + linear(dcenter)"
     model = un.Additive(terms, un.Box((0, 800), (0, 600)), y_down=True)
     chi, logistic = un.Smooth("s(x_prev, y_prev, k=12)"), un.Logistic(un.Uniform(), per_point=10)
-    problem = logistic.smooth(model, one, chi, 1)
-    gam = un.Smoothing(reference_error=False).solve(problem).gam
+    problem = logistic.additive(model, one, chi, 1)
+    gam = un.Smoothing(reference_error=False).solve_rows(problem).terms.gam
     inner = gam.smoothed
-    score = RedrawScores(problem, gam.terms, inner.slices, inner.beta, gam.columns, slopes)
-    for rows in problem.redraws(1.0)[:2]:
+    score = RedrawScores(problem, gam.terms, inner.slices, inner.beta, gam.columns)
+    for source in problem.redraws(1.0)[:2]:
+        rows = source.whole()
         _, part = problem.predictor(rows)
-        X = np.ones((len(rows.response), inner.size))
+        X = np.ones((len(rows), inner.size))
         for term in gam.terms:
             X[:, inner.slices[term.label]] = term.design({name: part.columns[name] for name in term.covariates})
-        v = np.where(rows.data, 0.0, slopes("binomial", X @ inner.beta + part.offset, rows))
+        v = np.where(rows.data, 0.0, rows.likelihood.slopes(X @ inner.beta + part.offset)[0])
         # in units of the scores' own spread over the rows
         scale = np.sqrt((X**2).T @ v**2)
         assert np.max(np.abs(score(rows) - X.T @ v) / scale) < 2e-3

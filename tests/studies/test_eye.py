@@ -8,7 +8,7 @@ import pytest
 import unnorm as un
 from unnorm.errors import InputError, OutsideError
 from unnorm.results.density import SmoothDensity
-from unnorm.results.planar import polar_chains, simulate_planar
+from unnorm.results.planar import PolarLaw, polar_chains, simulate_planar
 from unnorm.studies.eye import (
     CENTRE,
     LABELS,
@@ -66,7 +66,7 @@ def test_one_step_has_the_moments_of_the_density(start):
     def rest(y, _):
         return curves.dcenter(np.hypot(*(y - np.array(CENTRE)).T))
 
-    y = polar_chains(BOX, curves.step, curves.angle, rest, starts, 1, 1, y_down=True)[:, 1]
+    y = polar_chains(PolarLaw(BOX, curves.step, curves.angle, rest, y_down=True), starts, 1, 1)[:, 1]
     values = np.array([g(y, np.array(start)) for g in FUNCTIONS])
     expected = exact_moments(log_f(curves), np.array(start), FUNCTIONS)
     z = (values.mean(axis=1) - expected) / (values.std(axis=1) / np.sqrt(n))

@@ -156,7 +156,7 @@ def test_command_line_refuses_with_a_sentence(capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit) as stop:
         main(["reproduce", "toy", "--n", "50,many"])
     assert stop.value.code == 2
-    assert "--n must be whole numbers separated by commas" in capsys.readouterr().err
+    assert "--n must be whole numbers from 1 to 1000000, with commas between them" in capsys.readouterr().err
 
 
 def test_paired_bootstrap() -> None:

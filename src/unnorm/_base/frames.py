@@ -19,6 +19,7 @@ import numpy as np
 
 from ..errors import DataError, listing
 from .files import duplicates, read_table, reads_as_number
+from .words import option
 
 __all__ = [
     "Column",
@@ -137,7 +138,8 @@ class Table:
         close = difflib.get_close_matches(name, self.names, n=1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         return (
-            f"There is no column {name!r} (asked for by {role}=); the columns are {listing(self.names, most=40)}.{hint}"
+            f"There is no column {name!r} (asked for by {option(role)}); the columns are "
+            f"{listing(self.names, most=40)}.{hint}"
         )
 
 
@@ -397,16 +399,16 @@ def check_numeric(columns: Iterable[Column], role: str) -> None:
         if column.numeric or (column.missing is not None and column.missing.all()):
             continue
         if column.levels is None:
-            raise DataError(f"Column {column.name!r} ({role}=) must be numeric; got {column.kind}.")
+            raise DataError(f"Column {column.name!r} ({option(role)}) must be numeric; got {column.kind}.")
         odd = np.array([not reads_as_number(str(label)) for label in column.levels])[column.data]
         if column.missing is not None:
             odd &= ~column.missing
         if not odd.any():
-            raise DataError(f"Column {column.name!r} ({role}=) holds numbers as text; convert it to a numeric type.")
+            raise DataError(f"Column {column.name!r} ({option(role)}) holds numbers as text; make it numeric.")
         first = int(np.argmax(odd))
         raise DataError(
-            f"Column {column.name!r} ({role}=) must be numeric; {int(odd.sum()):,} of {odd.size:,} values are text, "
-            f"first row {first} ({str(column.levels[column.data[first]])!r}; rows count from 0)."
+            f"Column {column.name!r} ({option(role)}) must be numeric; {int(odd.sum()):,} of {odd.size:,} values are "
+            f"text, first row {first} ({str(column.levels[column.data[first]])!r}; rows count from 0)."
         )
 
 
@@ -418,7 +420,8 @@ def check_finite(columns: Iterable[Column]) -> None:
         if infinite.size:
             raise DataError(
                 f"Column {column.name!r} has {infinite.size:,} infinite values, first row {infinite[0]} (rows count "
-                "from 0). Where they stand for missing values, replace them by NaN and pass missing='drop'."
+                "from 0). Where they stand for missing values, replace them by NaN and pass "
+                f"{option('missing', 'drop')}."
             )
 
 
@@ -448,6 +451,7 @@ def incomplete(
         return np.zeros(n, dtype=bool), None
     if missing == "error":
         raise DataError(
-            f"There are missing values: {', '.join(parts)}; rows count from 0. Pass missing='drop' to leave them out."
+            f"There are missing values: {', '.join(parts)}; rows count from 0. "
+            f"Pass {option('missing', 'drop')} to leave them out."
         )
     return gone, f"{int(gone.sum()):,} of {gone.size:,} {what} were dropped for missing values: {', '.join(parts)}."

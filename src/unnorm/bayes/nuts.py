@@ -138,7 +138,7 @@ class NUTS:
         exact = Exact(self.order)
         problem = exact.bind(model, obs, exact.default_normaliser(obs))
         try:
-            problem, path = Newton().solve(problem)
+            problem, path = Newton().climb(problem)
             theta = path.theta
         except EstimationError:
             theta = model.start

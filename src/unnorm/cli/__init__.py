@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
 
 from cyclopts import App, CycloptsError
 
 from .. import __version__
+from .._base.words import in_shell
 from ..errors import UnnormError
 from . import compare, demo, fit, report, reproduce, simulate
+from .signals import Ended, ends_on_signals
 
-# missing='drop' → --missing drop, order= → --order: the library's sentences in the words of the shell
-_ARGUMENT = re.compile(
-    r"""(?<![\w'"-])(?:(missing|outside)=(['"])(drop)\2|(lags)=(\d+)|(y|order|group|max_gap|centre)=(?![\w'"]))"""
-)
 LONGEST = 1000  # characters of an error, which may quote what was given
 OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit codes
 
@@ -29,13 +26,16 @@ def main(tokens: list[str] | None = None) -> None:
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
     try:
-        app(tokens, exit_on_error=False, print_error=False)
-    except (UnnormError, OSError, CycloptsError) as error:
+        with in_shell(), ends_on_signals():
+            app(tokens, exit_on_error=False, print_error=False)
+    except (UnnormError, OSError, CycloptsError, MemoryError) as error:
         if debug:
             raise
         _fail(_line(error), BAD_INPUT)
     except KeyboardInterrupt:
         _fail("interrupted", INTERRUPTED)
+    except Ended as end:
+        _fail("terminated", end.code)
     except SystemExit as end:  # cyclopts ends so, also after an interrupt
         if end.code == INTERRUPTED:
             _fail("interrupted", INTERRUPTED)
@@ -49,18 +49,15 @@ def main(tokens: list[str] | None = None) -> None:
 
 
 def _line(error: BaseException) -> str:
-    """The error as one line of bounded length, with options in place of Python's arguments."""
+    """The error as one line of bounded length."""
     text = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{str(error.filename)!r}: {error.strerror}."
-    text = _ARGUMENT.sub(_option, text)
+    if isinstance(error, MemoryError):
+        what = f" ({text[:1].lower()}{text[1:]})" if text else ""
+        text = f"There is not enough memory{what}: try fewer rows, fewer --references, or a smaller k in the terms."
     text = " ".join(text.split()) or type(error).__name__
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 200]} … {text[-200:]}"
-
-
-def _option(found: re.Match[str]) -> str:
-    name, value = found[1] or found[4] or found[6], found[3] or found[5]
-    return f"--{name.replace('_', '-')}" + (f" {value}" if value else "")
 
 
 def _fail(sentence: str, code: int) -> None:

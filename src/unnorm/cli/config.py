@@ -55,7 +55,7 @@ class Job:
 
     def command(self, out: str = "results") -> str:
         """The line for the shell that repeats the run."""
-        if any("," in name for name in (*self.y, *self.group)):  # a list with commas cannot be told apart in the shell
+        if any("," in name for name in (*self.y, *self.group)):  # in the shell commas separate names
             return shlex.join(["unnorm", "fit", "--config", "config.toml", "--out", out])
         words = ["unnorm", "fit", self.data]
         for name, default in _DEFAULTS.items():
@@ -73,7 +73,7 @@ class Job:
         return shlex.join([*words, "--out", out])
 
     def toml(self) -> str:
-        """The settings as TOML; `Job.read` gives the same job back."""
+        """The settings as TOML; `checked_job(tomllib.loads(text))` gives the same job back."""
         lines = ["# unnorm fit --config config.toml --out ANOTHER_FOLDER repeats this run."]
         for name, value in asdict(self).items():
             if value is not None and value != ():
@@ -96,31 +96,33 @@ _CHOICES = {
 }
 
 
-def job(given: Mapping[str, Any], source: str = "the command line") -> Job:
-    """A job from settings, each checked: the sentence says which one, what was expected and what came."""
+def checked_job(given: Mapping[str, Any], source: str = "the command line") -> Job:
+    """A job from settings, each checked: an error says which one, what was expected and what came."""
     settings = {name.replace("-", "_"): value for name, value in given.items() if value is not None}
-    known = list(_DEFAULTS)
+    names = list(_DEFAULTS)
     for name in settings:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise InputError(f"{source} has an unknown setting {name!r}; known are {listing(known, most=40)}.{hint}")
+            raise InputError(
+                f"{source} has an unknown setting {name!r}; the settings are {listing(names, most=40)}.{hint}"
+            )
     values = {name: _checked(name, value, source) for name, value in settings.items()}
     if not values.get("data"):
         raise InputError("A table of fixations is needed: unnorm fit FIXATIONS.csv …, or data = '…' in --config.")
-    made = Job(**values)
-    if not made.window:
+    job = Job(**values)
+    if not job.window:
         raise InputError(
             "--window is needed: x from, to, y from, to, as --window 0,800,0,600, or a polygon file (.geojson, .wkt)."
         )
-    if made.by is not None and made.by not in made.group:
+    if job.by is not None and job.by not in job.group:
         raise InputError(
-            f"--by must be one of the columns of --group, which tell sequences apart: {listing(made.group) or 'none'}; "
-            f"got {made.by!r}."
+            f"--by must be one of the columns of --group, which tell sequences apart: {listing(job.group) or 'none'}; "
+            f"got {job.by!r}."
         )
-    if made.objective == "ranking" and made.points not in (None, "iid"):
-        raise InputError(f"--objective ranking needs independent reference points, --points iid; got {made.points!r}.")
-    return made
+    if job.objective == "ranking" and job.points not in (None, "iid"):
+        raise InputError(f"--objective ranking needs independent reference points, --points iid; got {job.points!r}.")
+    return job
 
 
 def _checked(name: str, value: Any, source: str) -> Any:
@@ -161,7 +163,7 @@ def _checked(name: str, value: Any, source: str) -> Any:
 
 
 def _unicode(what: str, text: str) -> str:
-    """File names may hold bytes that are no text, which no config.toml can repeat."""
+    """File names may hold bytes that are not text, which config.toml could not hold."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
-from typing import Annotated
 
 import numpy as np
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from ..errors import InputError
-from .config import BUNDLED, job
-from .fit import run_job
+from .._base.atomic import whole_file
+from .config import BUNDLED, LARGEST_SEED, checked_job, whole
+from .options import Force, Number, Quiet
 from .output import check_target
 
 DEMO_FOLDER = "demo-output"
+MOST_TRANSITIONS = 1_000_000  # of the toy chain
 demo = App(name="demo", help="Fit the bundled scanpaths and write a report; or the toy chain (demo toy).")
 
 
@@ -23,9 +21,9 @@ demo = App(name="demo", help="Fit the bundled scanpaths and write a report; or t
 def eye(
     *,
     out: str = DEMO_FOLDER,
-    seed: Annotated[str, Parameter(allow_leading_hyphen=True)] = "1",
-    force: Annotated[bool, Parameter(negative="")] = False,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+    seed: Number = "1",
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Fit spatial Markov chains to 14 simulated subjects (Section 4.2), and write effects, fits and a report.
 
@@ -35,7 +33,10 @@ def eye(
         force: replace an earlier output there (the default folder is always replaced).
         quiet: print nothing but errors.
     """
-    target = check_target(out, force or out == DEMO_FOLDER)  # the README's line can be run again
+    from .run import run_job
+
+    force = force or out == DEMO_FOLDER  # the README's line can be run again
+    target = check_target(out, force)
     settings = {
         "data": BUNDLED,
         "order": "fix",
@@ -45,18 +46,20 @@ def eye(
         "y_down": True,
         "seed": seed,
     }
-    run_job(job(settings), target, quiet)
+    run_job(checked_job(settings), target, force, quiet)
 
 
 @demo.command
-def toy(*, out: str = "toy-output", n: int = 500, theta1: float = 0.5, theta2: float = 5.0, seed: int = 1) -> None:
+def toy(
+    *, out: str = "toy-output", n: Number = "500", theta1: float = 0.5, theta2: float = 5.0, seed: Number = "1"
+) -> None:
     """Simulate the toy chain of Section 4.1, fit it by 𝓛 and by 𝓜, print the table and write a picture.
 
     Args:
         out: folder for the picture, toy.png.
         n: transitions.
-        theta1: pull towards +1.
-        theta2: resistance to large steps.
+        theta1: preference for large y.
+        theta2: preference for short steps.
         seed: of the simulation.
     """
     from ..data.observations import transitions
@@ -66,22 +69,21 @@ def toy(*, out: str = "toy-output", n: int = 500, theta1: float = 0.5, theta2: f
     from ..results.fitting import fit
     from ..studies import datasets
 
-    if n < 10:
-        raise InputError(f"n must be at least 10 for a picture worth looking at; got {n}.")
+    length, start = whole("--n", n, 10, MOST_TRANSITIONS), whole("--seed", seed, 0, LARGEST_SEED)
     model = ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), Interval(-1, 1))
-    chain = datasets.toy_chain(n, theta1, theta2, rng=seed)
+    chain = datasets.toy_chain(length, theta1, theta2, rng=start)
     obs = transitions(chain)
     fits = {"exact likelihood 𝓛(θ)": fit(model, obs, Exact()), "Poisson transform 𝓜(θ, ν)": fit(model, obs, Poisson())}
 
     print("p(y_t | y_t-1) ∝ exp{θ1 y_t − ½ θ2 (y_t − y_t-1)²} on [−1, 1], ", end="")
-    print(f"{n} transitions, true θ = ({theta1:g}, {theta2:g})\n")
+    print(f"{length} transitions, true θ = ({theta1:g}, {theta2:g})\n")
     print(f"{'':<28}{'θ1':>9}{'se':>8}{'θ2':>9}{'se':>8}{'maximum':>13}")
     for label, one in fits.items():
         a, b = one.estimate
         print(f"{label:<28}{a:>9.4f}{one.se[0]:>8.4f}{b:>9.4f}{one.se[1]:>8.4f}{one.value:>13.4f}")
     exact, poisson = fits.values()
-    print(f"\nmax 𝓜 = max 𝓛 − n to {abs(poisson.value - (exact.value - n)):.1e}; ", end="")
-    print(f"{n} normalising constants estimated along the way (Theorem 2).")
+    print(f"\nmax 𝓜 = max 𝓛 − n to {abs(poisson.value - (exact.value - length)):.1e}; ", end="")
+    print(f"{length} normalising constants estimated along the way (Theorem 2).")
     path = picture(Path(out), chain, poisson.nu, poisson.theta)
     print(f"picture: {path}")
 
@@ -112,14 +114,7 @@ def picture(folder: Path, chain: np.ndarray, nu: np.ndarray, theta: dict[str, fl
     right.legend(frameon=False, fontsize=8)
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
-    folder.mkdir(parents=True, exist_ok=True)
     target = folder / "toy.png"
-    handle, scratch = tempfile.mkstemp(suffix=".png", dir=folder)
-    os.close(handle)
-    try:
+    with whole_file(target) as scratch:
         figure.savefig(scratch, dpi=150)
-        os.replace(scratch, target)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
     return target

@@ -1,11 +1,11 @@
-"""From a job to its parts: the table, the window, maps and covariates, the model, the objective; and the fit itself."""
+"""From a job to what it names: the table, the window, maps and covariates, the model, the objective."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, final
 
 import numpy as np
 
@@ -13,14 +13,18 @@ from .._base import frames
 from ..data.chains import order_key
 from ..data.covariates import Covariate, Expression
 from ..data.observations import Observations, transitions
-from ..domains import Box, Window
-from ..errors import DataError, InputError, listing
+from ..domains import Box, Domain, Window
+from ..errors import DataError, EstimationError, InputError, listing
+from ..groups import fit_each
 from ..models import Additive
 from ..models.normalisers import Normaliser, Smooth
 from ..objectives import Logistic, Poisson, Ranking
 from ..objectives.base import Objective
 from ..references import IID, Lattice, Sobol, Stratified, Uniform
-from ..report.run import GROUP
+from ..report.analysis import GROUP
+from ..results.fit import Fit
+from ..results.fitting import fit, keep_inside
+from ..solvers.smoothing import Smoothing
 from ..terms.levels import level_name
 from .config import BUNDLED, Job
 from .maps import read_map
@@ -29,20 +33,25 @@ LARGEST_POLYGON = 20_000_000  # bytes
 _POINTS = {"lattice": Lattice, "iid": IID, "stratified": Stratified, "sobol": Sobol}
 
 
-@dataclass(frozen=True)
-class Parts:
+@final
+@dataclass(frozen=True, eq=False)
+class Prepared:
     """What a job names, read and built, before anything is fitted."""
 
     job: Job
     obs: Observations
-    rows: int  # of the table
+    table_rows: int
     model: Additive
     objective: Objective
     normaliser: Normaliser | None
 
+    def inside(self) -> Observations:
+        """The observations within the window: those that are fitted."""
+        return keep_inside(self.model.domain, self.obs, cast(Any, self.job.outside))[0]
 
-def prepare(job: Job) -> Parts:
-    """Read and build everything; whatever is wrong with the input shows here, before time is spent."""
+
+def prepare(job: Job) -> Prepared:
+    """Read and build everything; whatever is wrong with the input is found here, before the fit."""
     domain = window(job)
     objective, normaliser = _objective(job)
     table = read(job)
@@ -51,8 +60,7 @@ def prepare(job: Job) -> Parts:
     check_names(model, obs, normaliser)
     if job.by is not None and GROUP in {level_name(value) for value in np.unique(obs.group[job.by]).tolist()}:
         raise DataError(f"A level of {job.by!r} is called {GROUP!r}, which names the population's curve; rename it.")
-    rows = len(next(iter(table.values())))
-    return Parts(job, obs, rows, model, objective, normaliser)
+    return Prepared(job, obs, len(next(iter(table.values()))), model, objective, normaliser)
 
 
 def read(job: Job) -> dict[str, np.ndarray]:
@@ -64,7 +72,7 @@ def read(job: Job) -> dict[str, np.ndarray]:
     return frames.read_table(job.data)
 
 
-def additive(job: Job, domain: Box | Window, terms: str | None = None) -> Additive:
+def additive(job: Job, domain: Domain, terms: str | None = None) -> Additive:
     """The model; `terms` in place of the job's own."""
     return Additive(
         terms or job.terms,
@@ -75,7 +83,7 @@ def additive(job: Job, domain: Box | Window, terms: str | None = None) -> Additi
     )
 
 
-def window(job: Job) -> Box | Window:
+def window(job: Job) -> Domain:
     """Ω: a box from four numbers, or a polygon from a file."""
     if not isinstance(job.window, str):
         x0, x1, y0, y1 = job.window
@@ -102,14 +110,24 @@ def window(job: Job) -> Box | Window:
 
 
 def _geojson(content: Any) -> Any:
+    """The geometry of a Polygon, a Feature, or all of a FeatureCollection."""
     import shapely
     import shapely.geometry
 
+    expected = "A GeoJSON window must be an object with a Polygon, a Feature or a FeatureCollection"
     if not isinstance(content, dict):
-        raise InputError("A GeoJSON window must be an object with a Polygon, a Feature or a FeatureCollection.")
-    if content.get("type") == "FeatureCollection":
-        return shapely.union_all([shapely.geometry.shape(one["geometry"]) for one in content["features"]])
-    return shapely.geometry.shape(content["geometry"] if content.get("type") == "Feature" else content)
+        raise InputError(f"{expected}; got {type(content).__name__}.")
+    if content.get("type") not in ("Feature", "FeatureCollection"):
+        return shapely.geometry.shape(content)
+    features = content.get("features") if content["type"] == "FeatureCollection" else [content]
+    if not isinstance(features, list) or not features:
+        raise InputError(f"{expected}; got one without features.")
+    empty = sum(not isinstance(one, dict) or not one.get("geometry") for one in features)
+    if empty:
+        raise InputError(
+            f"{expected}; {empty} of {len(features)} features have no geometry: remove them from the file."
+        )
+    return shapely.union_all([shapely.geometry.shape(one["geometry"]) for one in features])
 
 
 def observations(job: Job, table: Mapping[str, np.ndarray]) -> Observations:
@@ -132,8 +150,6 @@ def observations(job: Job, table: Mapping[str, np.ndarray]) -> Observations:
         raise DataError(
             f"All points are the same, {job.y[0]}, {job.y[1]} = {obs.outcome[0].tolist()}: there is nothing to fit."
         )
-    from dataclasses import replace
-
     return replace(obs, notes=(*notes, *obs.notes)) if notes else obs
 
 
@@ -154,20 +170,20 @@ def _drop_first(job: Job, data: Mapping[str, np.ndarray]) -> tuple[dict[str, np.
     return {name: np.asarray(column)[keep] for name, column in data.items()}, notes
 
 
-def covariates(job: Job, domain: Box | Window) -> list[Covariate]:
+def covariates(job: Job, domain: Domain) -> list[Covariate]:
     """Maps and expressions, in the order given."""
-    made: list[Covariate] = [read_map(text, domain, job.group) for text in job.map]
+    built: list[Covariate] = [read_map(text, domain, job.group) for text in job.map]
     for text in job.covariate:
         name, mark, expression = text.partition("=")
         if not mark or not name.strip() or not expression.strip() or expression.startswith("="):
             raise InputError(
                 f"--covariate must be NAME=EXPRESSION, as logstep='log(step + 1)' after --covariate; got {text!r}."
             )
-        made.append(Expression(name.strip(), expression.strip()))
-    names = [covariate.name for covariate in made]
+        built.append(Expression(name.strip(), expression.strip()))
+    names = [covariate.name for covariate in built]
     if twice := frames.duplicates(names):
         raise InputError(f"Covariates need different names; {listing(twice)} came more than once.")
-    return made
+    return built
 
 
 def _objective(job: Job) -> tuple[Objective, Normaliser | None]:
@@ -181,13 +197,35 @@ def _objective(job: Job) -> tuple[Objective, Normaliser | None]:
 
 def check_names(model: Additive, obs: Observations, normaliser: Normaliser | None) -> None:
     """Unknown names before any work; terms of the normaliser read the context only."""
-    known = model.covariates(obs)
+    covariates = model.covariates(obs)
     for name in model.terms.columns:
-        known.period(name)
+        covariates.period(name)
     if normaliser is None or normaliser.terms is None:
         return
     for name in normaliser.terms.columns:
-        if not known.context_only(name):
+        if not covariates.context_only(name):
             raise InputError(
                 f"--normaliser may read the context only, as x_prev and y_prev; {name!r} depends on the outcome."
             )
+
+
+def refit(prepared: Prepared, model: Additive, obs: Observations, seed: int, strict: bool = False) -> dict[str, Fit]:
+    """The fits of a job to other observations: `GROUP` is the one pooled model, or there is one for each level.
+
+    Without the error of the reference points, which held-out data do not need. With `strict`, a level that cannot be
+    fitted is an error; else it is left out.
+    """
+    job = prepared.job
+    options: dict[str, Any] = {
+        "objective": prepared.objective,
+        "normaliser": prepared.normaliser,
+        "smoothing": Smoothing(job.smoothing, reference_error=False),
+        "rng": seed,
+    }
+    if job.by is None:
+        return {GROUP: fit(model, obs, **options)}
+    each = fit_each(model, obs, job.by, group=False, **options)
+    if strict and each.failures:
+        level, why = next(iter(each.failures.items()))
+        raise EstimationError(f"{job.by} {level} could not be fitted without one fold: {why}")
+    return dict(each.fits)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .config import BUNDLED, Job, job, read_config
+from .config import BUNDLED, Job, checked_job, read_config
 from .output import MARK
 
 
@@ -19,8 +19,8 @@ def saved_job(path: str | Path, data: str | None = None) -> tuple[Job, Path]:
     home = folder if (folder / MARK).is_file() else folder.resolve().parent
     if not (home / MARK).is_file() or not (home / "fit").is_dir():
         raise InputError(f"{str(path)!r} is not an output of unnorm fit: it has no {MARK} and fit/.")
-    made = job(read_config(home / MARK), source=str(home / MARK))
-    return replace(made, data=data or _found(made.data, home)), home / "fit"
+    job = checked_job(read_config(home / MARK), source=str(home / MARK))
+    return replace(job, data=data or _found(job.data, home)), home / "fit"
 
 
 def _found(data: str, home: Path) -> str:
@@ -31,15 +31,15 @@ def _found(data: str, home: Path) -> str:
     return str(beside) if beside.exists() else data
 
 
-def needs_data(made: Job) -> None:
-    """The sentence for data that are no longer where they were."""
-    if made.data != BUNDLED and not Path(made.data).is_file():
-        raise InputError(f"The data {made.data!r} are not where they were; pass --data FILE.")
+def needs_data(job: Job) -> None:
+    """Refuse to go on where the data are no longer where they were."""
+    if job.data != BUNDLED and not Path(job.data).is_file():
+        raise InputError(f"The data {job.data!r} are not where they were; pass --data FILE.")
 
 
-def load_fits(made: Job, folder: Path, model: Any) -> Any:
+def load_fits(job: Job, folder: Path, model: Any) -> Any:
     """The Fit or FitGroup in `folder`; both have `simulate` and `save`."""
     from ..groups import load_group
-    from ..results.fit import load
+    from ..results.saving import load
 
-    return load(folder, model=model) if made.by is None else load_group(folder, model=model)
+    return load(folder, model=model) if job.by is None else load_group(folder, model=model)

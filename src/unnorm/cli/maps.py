@@ -1,9 +1,9 @@
 """`--map NAME=FILE[,OPTION=VALUE…]`: covariates on a grid, from a tidy table or from a NumPy array.
 
-A table has one row a cell: x, y, and the value in the column called NAME (or `value`, or as value= says). It has one
-grid for all, or one for each level of a key column: key=, or by itself a column that is also in --group. An array
-(ny, nx) lies over the window's bounding box, or over extent=x0:x1:y0:y1; its first row is at the smallest y (the top of
-the screen with --y-down).
+A table has one row for each cell: x, y, and the value in the column called NAME (or `value`, or the one that value=
+names). It has one grid for all, or one for each level of a key column: the one that key= names, or one that is also in
+--group. An array (ny, nx) lies over the window's bounding box, or over extent=x0:x1:y0:y1; its first row is at the
+smallest y (the top of the screen with --y-down).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import numpy as np
 
 from .._base import frames
 from ..data.covariates import Map
-from ..domains.boxes import Box
-from ..domains.window import Window
+from ..domains.base import Domain
 from ..errors import InputError, listing, unknown
+from ..results.planar import box_around
 
 OPTIONS = ("key", "value", "x", "y", "extent", "interpolate", "outside")
 MOST_CELLS = 100_000_000
 _SHAPE = "--map must be NAME=FILE, with options after commas, as elevation=grid.csv,value=z"
 
 
-def read_map(text: str, domain: Box | Window, groups: tuple[str, ...]) -> Map:
+def read_map(text: str, domain: Domain, groups: tuple[str, ...]) -> Map:
     """The map that the option's text describes."""
     name, file, options = _parsed(text)
     path = Path(file)
@@ -67,7 +67,7 @@ def _from_table(name: str, path: Path, options: dict[str, str], groups: tuple[st
     return Map.from_table(table, options.get("x", "x"), options.get("y", "y"), value, key, name=name, **common)
 
 
-def _from_array(name: str, path: Path, options: dict[str, str], domain: Box | Window, common: dict[str, Any]) -> Map:
+def _from_array(name: str, path: Path, options: dict[str, str], domain: Domain, common: dict[str, Any]) -> Map:
     for option in ("key", "value", "x", "y"):
         if option in options:
             raise InputError(f"Map {name!r}: {option}= belongs to tables; an .npy array has one grid for all.")
@@ -82,10 +82,8 @@ def _from_array(name: str, path: Path, options: dict[str, str], domain: Box | Wi
         or mapped.dtype.kind not in "fiu"
         or min(mapped.shape) < 2
     ):
-        shape = getattr(mapped, "shape", "no array")
-        raise InputError(
-            f"Map {name!r}: {str(path)!r} must be numbers of shape (ny, nx), two or more each; got {shape}."
-        )
+        got = f"{mapped.dtype} of shape {mapped.shape}" if isinstance(mapped, np.ndarray) else "an archive of arrays"
+        raise InputError(f"Map {name!r}: {str(path)!r} must be numbers of shape (ny, nx), two or more each; got {got}.")
     if mapped.size > MOST_CELLS:
         raise InputError(f"Map {name!r} has {mapped.size:,} cells; at most {MOST_CELLS:,} are read. Coarsen it.")
     x0, x1, y0, y1 = _extent(name, options, domain)
@@ -95,9 +93,9 @@ def _from_array(name: str, path: Path, options: dict[str, str], domain: Box | Wi
     return Map(name, np.array(mapped, dtype=np.float64), x, y, **common)
 
 
-def _extent(name: str, options: dict[str, str], domain: Box | Window) -> tuple[float, float, float, float]:
+def _extent(name: str, options: dict[str, str], domain: Domain) -> tuple[float, float, float, float]:
     if "extent" not in options:
-        (x0, y0), (x1, y1) = domain.lower, domain.upper
+        (x0, y0), (x1, y1) = box_around(domain)
         return float(x0), float(x1), float(y0), float(y1)
     try:
         numbers = [float(part) for part in options["extent"].split(":")]

@@ -1,23 +1,27 @@
-"""Outputs that appear whole or not at all: written into a folder beside the target, which then takes its name."""
+"""Where commands write: checked before any work is done, and written in one step at the end."""
 
 from __future__ import annotations
 
+import csv
+import io
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 
+from .._base import atomic
+from .._base.atomic import scratch_folder, take_place
 from ..errors import InputError
 
 MARK = "config.toml"  # a folder with this file is one of ours, and may be replaced with --force
 
 
 def check_target(out: str | Path, force: bool, mark: str = MARK) -> Path:
-    """The output folder, refused before any work where it could not be written in the end."""
+    """The output folder, checked before any work is done: that it may be made, or replaced."""
     target = Path(out)
     if not str(out).strip() or target.resolve() == Path(target.resolve().anchor):
         raise InputError(f"--out must name a folder to make; got {str(out)!r}.")
@@ -37,7 +41,7 @@ def check_target(out: str | Path, force: bool, mark: str = MARK) -> Path:
 
 
 def check_file(path: str | Path, force: bool) -> Path:
-    """The output file, refused before any work where it could not be written in the end."""
+    """The output file, checked before any work is done: that it may be made, or replaced."""
     target = Path(path)
     if not str(path).strip():
         raise InputError(f"--out must name a file; got {str(path)!r}.")
@@ -64,53 +68,46 @@ def _may_write(target: Path) -> None:
 
 
 @contextmanager
-def whole_folder(target: Path) -> Iterator[Path]:
-    """A fresh folder beside `target` that takes its place at the end, or vanishes with the error."""
+def whole_folder(target: Path, force: bool, mark: str = MARK) -> Iterator[Path]:
+    """A fresh folder that takes the place of `target` at the end, or vanishes with the error.
+
+    What has come to be there in the meantime is not removed without --force: the output then takes the next free name.
+    """
     resolved = target.resolve()
-    try:
-        resolved.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{resolved.name}-", dir=resolved.parent))
-    except OSError as error:
-        raise InputError(f"--out {str(target)!r} cannot be written: {error.strerror or error}.") from error
-    try:
+    with _named(f"--out {str(target)!r}"), scratch_folder(resolved) as scratch:
         yield scratch
-        scratch.chmod(0o755)
-        if resolved.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{resolved.name}-old-", dir=resolved.parent))
-            os.replace(resolved, old / "old")
-            os.replace(scratch, resolved)
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            os.replace(scratch, resolved)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
+        try:
+            check_target(target, force, mark)
+        except InputError as error:
+            other = _free(resolved)
+            take_place(scratch, other)
+            raise InputError(f"{error} It was made while this ran; the output is in {str(other)!r}.") from error
+        take_place(scratch, resolved)
 
 
 def whole_file(path: str | Path, text: str, force: bool) -> Path:
     """Write one file in one step; an existing one only with `force`."""
     target = check_file(path, force)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, scratch = tempfile.mkstemp(prefix=f".{target.name}-", dir=target.parent)
-    except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be written: {error.strerror or error}.") from error
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, target)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    with _named(repr(str(path))), atomic.whole_file(target) as scratch:
+        scratch.write_text(text, encoding="utf-8", newline="")
     return target
+
+
+@contextmanager
+def _named(what: str) -> Iterator[None]:
+    """Errors of the file system, with the name of the output: a full disk does not give one."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{what} cannot be written: {error.strerror or error}.") from error
+
+
+def _free(target: Path) -> Path:
+    return next(path for i in count(2) if not (path := target.with_name(f"{target.name}-{i}")).exists())
 
 
 def csv_text(columns: Mapping[str, np.ndarray]) -> str:
     """Columns as CSV: numbers to 10 digits, empty cells for NaN, text quoted where it must be."""
-    import csv
-    import io
-
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
     writer.writerow(columns)

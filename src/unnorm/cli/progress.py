@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
+from typing import final
 
 DELAY = 2.0  # seconds before a bar shows
-TICK = 0.5  # seconds between its refreshments, whether or not a step has ended
+TICK = 0.5  # seconds between its updates, whether or not a step has ended
 
 
+@final
 class Progress:
-    """Steps of a job, each named; the bar shows only where the job lasts, and its clock goes on during a step."""
+    """The steps of a job by name; the bar shows only where the job takes long, and its clock runs on during a step."""
 
-    def __init__(self, steps: int, quiet: bool = False) -> None:
+    def __init__(self, steps: Sequence[str], quiet: bool = False) -> None:
         from tqdm import tqdm
 
         # A terminal gets a moving bar; a log gets nothing that moves.
         self._bar = tqdm(
-            total=steps,
+            total=len(steps),
             file=sys.stderr,
             disable=quiet or None,  # None: only on a terminal
             delay=DELAY,
@@ -43,6 +45,7 @@ class Progress:
 
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
+        """One of the steps, while it runs."""
         self._bar.set_description_str(what, refresh=False)
         yield
         self._bar.update()

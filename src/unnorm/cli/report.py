@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
-
-from cyclopts import Parameter
 
 from .loading import load_fits, needs_data, saved_job
+from .options import Force, Quiet
 from .output import check_file, whole_file
 from .progress import Progress
 
@@ -18,8 +16,8 @@ def report(
     *,
     out: str | None = None,
     data: str | None = None,
-    force: Annotated[bool, Parameter(negative="")] = False,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Make the report of an earlier fit again, from its folder and the data.
 
@@ -30,21 +28,19 @@ def report(
         force: replace an existing file.
         quiet: print nothing but errors.
     """
-    from ..report import grouped, pooled
-    from .fit import Done, inside, report_text
+    from ..report import SECTIONS
     from .jobs import prepare
+    from .run import analysed, report_text
 
-    made, folder = saved_job(fitdir, data)
-    needs_data(made)
+    job, folder = saved_job(fitdir, data)
+    needs_data(job)
     target = Path(out) if out is not None else folder.parent / "report.html"
     check_file(target, force)
-    with Progress(9, quiet) as progress:
+    with Progress(("reading", *SECTIONS), quiet) as progress:
         with progress.step("reading"):
-            parts = prepare(made)
-            fits = load_fits(made, folder, parts.model)
-        build = pooled if made.by is None else grouped
-        run = build(fits, parts.model, inside(parts, made), made.level)
-        text = report_text(Done(parts, run), progress)
-    whole_file(target, text, force=True)
+            prepared = prepare(job)
+            fits = load_fits(job, folder, prepared.model)
+        text = report_text(prepared, analysed(prepared, fits), progress)
+    whole_file(target, text, force)
     if not quiet:
         print(f"report: {target}")

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from ..errors import InputError
+from .config import LARGEST_SEED, MOST_REFERENCES, whole
+from .options import Number, Quiet
 from .reproduce_eye import eye
+
+if TYPE_CHECKING:
+    from ..studies.reproduce_toy_checks import Check
+
+MOST_REPETITIONS, MOST_TRANSITIONS = 1_000_000, 1_000_000
 
 app = App(name="reproduce", help="Run the paper's experiments again.")
 app.command(eye)
@@ -18,20 +26,20 @@ app.command(eye)
 @app.command
 def toy(
     *,
-    reps: int = 300,
+    reps: Number = "300",
     n: str = "50,100,200,500,1000,2000",
     k: str = "10,30",
     theta: Literal["random", "fixed", "both"] = "both",
-    seed: int = 1,
+    seed: Number = "1",
     out: str = "reproduce-toy",
-    jobs: int = 2,
-    basis: int = 10,
+    jobs: Number = "2",
+    basis: Number = "10",
     check: bool = False,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Section 4.1: maximum likelihood against noise-contrastive divergence on the toy chain.
 
-    Writes errors.csv and the two figures. A run that was interrupted goes on where it stopped; sizes, settings and
+    Writes errors.csv and the two figures. An interrupted run continues where it stopped; sizes, settings and
     repetitions can be added to a folder later.
 
     Args:
@@ -53,36 +61,53 @@ def toy(
     from ..studies.reproduce_toy_figures import all_figures
 
     settings = ("random", "fixed") if theta == "both" else (theta,)
-    what = Toy(reps, _whole(n, "--n"), _whole(k, "--k"), settings, seed, basis)
+    experiment = Toy(
+        whole("--reps", reps, 1, MOST_REPETITIONS),
+        _sizes("--n", n, MOST_TRANSITIONS),
+        _sizes("--k", k, MOST_REFERENCES),
+        settings,
+        whole("--seed", seed, 0, LARGEST_SEED),
+        whole("--basis", basis, 3, 1000),
+    )
+    workers = whole("--jobs", jobs, 1, 1000)
     folder = Path(out)
     with tqdm(unit=" transitions", unit_scale=True, disable=quiet or None, file=sys.stderr) as bar:
-
-        def progress(done: int, of: int) -> None:
-            if bar.total is None:
-                bar.initial = done
-            bar.total = of
-            bar.update(done - bar.n)
-
-        table = run(what, folder, jobs, progress)
+        table = run(experiment, folder, workers, partial(_count, bar))
     errors = read_errors(table)
     failed = sum(1 for status in errors.status if status != "ok") // 2
-    made = all_figures(errors, folder, seed)
+    paths = all_figures(errors, folder, experiment.seed)
     if not quiet:
         print(f"{table}: {len(errors.rep) // 2:,} fits, {failed:,} without an estimate or not converged")
-        for path in made:
+        for path in paths:
             print(path)
     if check:
-        found = checks(errors, seed)
-        for one in found:
-            print(one)
-        wrong = sum(not one.holds for one in found)
-        if wrong:
-            print(f"{wrong} of {len(found)} statements do not hold", file=sys.stderr)
-            sys.exit(1)
+        _print_checks(checks(errors, experiment.seed))
 
 
-def _whole(text: str, option: str) -> tuple[int, ...]:
+def _count(bar: Any, done: int, of: int) -> None:
+    """Show how many transitions are done; the first call says how many an earlier run had done."""
+    if bar.total is None:
+        bar.initial = done
+    bar.total = of
+    bar.update(done - bar.n)
+
+
+def _print_checks(found: list[Check]) -> None:
+    """One line for each statement; exit code 1 where one does not hold."""
+    for one in found:
+        print(one)
+    wrong = sum(not one.holds for one in found)
+    if wrong:
+        print(f"{wrong} of {len(found)} statements do not hold", file=sys.stderr)
+        sys.exit(1)
+
+
+def _sizes(option: str, text: str, most: int) -> tuple[int, ...]:
+    """Whole numbers with commas between them."""
     try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(f"{option} must be whole numbers separated by commas, e.g. 100,500; got {text!r}.") from None
+        return tuple(whole(option, part.strip(), 1, most) for part in text.split(","))
+    except InputError:
+        message = (
+            f"{option} must be whole numbers from 1 to {most}, with commas between them, as 100,500; got {text!r}."
+        )
+        raise InputError(message) from None

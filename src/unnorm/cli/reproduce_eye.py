@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import numpy as np
-from cyclopts import Parameter
 
+from .options import Force, Number, Quiet
 from .output import check_target, whole_folder
 from .progress import Progress
+
+MARK = "effects.png"  # by which an earlier output is known
 
 
 def eye(
     data: str | None = None,
     /,
     *,
-    k: Annotated[str, Parameter(allow_leading_hyphen=True)] = "20",
-    seed: Annotated[str, Parameter(allow_leading_hyphen=True)] = "1",
+    k: Number = "20",
+    seed: Number = "1",
     out: str = "reproduce-eye",
-    force: Annotated[bool, Parameter(negative="")] = False,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Section 4.2: a scanpath, the three effects with subjects and group, five replicates with bands.
 
@@ -37,11 +37,11 @@ def eye(
     from .config import LARGEST_SEED, MOST_REFERENCES, whole
 
     references, start = whole("--k", k, 1, MOST_REFERENCES), whole("--seed", seed, 0, LARGEST_SEED)
-    target = check_target(out, force, mark="effects.png")
+    target = check_target(out, force, MARK)
     table = bundled() if data is None else read_table(data)
-    with Progress(2 + paper.REPLICATES, quiet) as progress:
+    with Progress((*paper.STEPS, "figures"), quiet) as progress:
         found = paper.run(table, start, references, progress.step)
-        with progress.step("figures"), whole_folder(target) as folder:
+        with progress.step("figures"), whole_folder(target, force, MARK) as folder:
             paths = paper.draw(found, folder)
     if quiet:
         return

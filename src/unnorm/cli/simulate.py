@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-from cyclopts import Parameter
 
 from ..errors import InputError, listing
+from .config import LARGEST_SEED, Job, numbers, whole
 from .loading import load_fits, needs_data, saved_job
+from .options import Count, Force, Number, Quiet, Text
 from .output import check_file, csv_text, whole_file
 from .progress import Progress
 
 MOST = 10_000_000  # points
+STEPS = ("reading", "simulating", "writing")
 
 
 def simulate(
@@ -20,14 +22,14 @@ def simulate(
     /,
     *,
     which: str = "group",
-    n: Annotated[str, Parameter(name=["-n", "--n"], allow_leading_hyphen=True)] = "100",
-    steps: Annotated[str, Parameter(allow_leading_hyphen=True)] = "10",
-    start: Annotated[str | None, Parameter(allow_leading_hyphen=True)] = None,
-    seed: Annotated[str, Parameter(allow_leading_hyphen=True)] = "1",
+    n: Count = "100",
+    steps: Number = "10",
+    start: Text = None,
+    seed: Number = "1",
     out: str = "simulated.csv",
     data: str | None = None,
-    force: Annotated[bool, Parameter(negative="")] = False,
-    quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")] = False,
+    force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Simulate scanpaths from an earlier fit.
 
@@ -43,42 +45,44 @@ def simulate(
         force: replace an existing file.
         quiet: print nothing but errors.
     """
-    from ..report.collect import held
-    from .config import LARGEST_SEED, numbers, whole
-    from .jobs import additive, observations, read, window
+    from .jobs import additive, window
 
     chains, length = whole("-n", n, 1, MOST), whole("--steps", steps, 1, MOST)
     random = np.random.default_rng(whole("--seed", seed, 0, LARGEST_SEED))
     if chains * length > MOST:
         raise InputError(f"{chains:,} scanpaths of {length:,} steps are more than {MOST:,} points; ask for fewer.")
-    made, folder = saved_job(fitdir, data)
+    job, folder = saved_job(fitdir, data)
     check_file(out, force)
-    with Progress(3, quiet) as progress:
+    with Progress(STEPS, quiet) as progress:
         with progress.step("reading"):
-            domain = window(made)
-            model = additive(made, domain)
-            fits = load_fits(made, folder, model)
-            fit = chosen(fits, which, made.by)
-            columns: dict[str, Any] | None = None
-            if start is not None:
-                point = numbers("--start", start)
-                if len(point) != 2:
-                    raise InputError(f"--start must be two numbers, as 400,300; got {start!r}.")
-                starts = np.tile(np.array(point), (chains, made.lags, 1))
-            else:
-                needs_data(made)
-                obs = observations(made, read(made))
-                first = np.unique(np.asarray(obs.sequence), return_index=True)[1]
-                inside = domain.contains(obs.previous()[first])
-                at = random.choice(first[inside], size=chains)
-                starts = np.stack([obs.previous(lag)[at] for lag in range(made.lags, 0, -1)], axis=1)
-                columns = held(model, obs, at)
+            model = additive(job, window(job))
+            fit = chosen(load_fits(job, folder, model), which, job.by)
+            starts, held = _starts(job, model, start, chains, random)
         with progress.step("simulating"):
-            table = fit.simulate(length, x0=starts, x=columns, rng=random)
+            table = fit.simulate(length, x0=starts, x=held, rng=random)
         with progress.step("writing"):
             target = whole_file(out, csv_text({name: np.asarray(table[name]) for name in table}), force)
     if not quiet:
         print(f"{chains:,} scanpaths of {length:,} steps: {target}")
+
+
+def _starts(
+    job: Job, model: Any, start: str | None, chains: int, rng: np.random.Generator
+) -> tuple[np.ndarray, dict[str, np.ndarray] | None]:
+    """(chains, lags, 2) points to start from, and the columns that the chains keep from where they start."""
+    if start is not None:
+        point = numbers("--start", start)
+        if len(point) != 2:
+            raise InputError(f"--start must be two numbers, as 400,300; got {start!r}.")
+        return np.tile(np.array(point), (chains, job.lags, 1)), None
+    from ..results.simulation import held_columns
+    from .jobs import observations, read
+
+    needs_data(job)
+    obs = observations(job, read(job))
+    first = np.unique(np.asarray(obs.sequence), return_index=True)[1]
+    rows = rng.choice(first[model.domain.contains(obs.previous()[first])], size=chains)
+    return np.stack([obs.previous(lag)[rows] for lag in range(job.lags, 0, -1)], axis=1), held_columns(model, obs, rows)
 
 
 def chosen(fits: Any, which: str, by: str | None) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._base.frames import Column, Missing, Table, any_missing, check_finite, incomplete
+from .._base.words import option
 from ..errors import DataError, InputError, listing
 
 
@@ -37,7 +38,7 @@ def chains(
     code = _group_codes(groups, table.n)
     if key is None:
         if max_gap is not None:
-            raise InputError("max_gap needs order=: name the column that holds the times.")
+            raise InputError(f"{option('max_gap')} needs {option('order')}: name the column that holds the times.")
         # A row without a group belongs to some chain that we cannot name: let it break the one that it stands in.
         lost = any_missing(groups.values(), table.n)
         if lost.any():
@@ -56,13 +57,13 @@ def chains(
         step_ok, cut = _allowed(key, step, max_gap)
         same = np.diff(code[row]) == 0
         if broken := int(np.sum(same & ~step_ok)):
-            hint = " If it holds times, pass max_gap=." if max_gap is None else ""
+            hint = " If it holds times, say how large a gap may be (max_gap)." if max_gap is None else ""
             notes.append(f"Steps of {key.name!r} {cut}: {broken:,}; each breaks a sequence.{hint}")
         if max_gap is None and key.kind != "integers" and same.any():
             largest = np.max(step[same])
             seconds = f"{largest / np.timedelta64(1, 's'):g} s" if step.dtype.kind == "m" else f"{largest:g}"
             notes.append(
-                f"{key.name!r} holds {key.kind} and max_gap= is not given, so no gap breaks a sequence "
+                f"{key.name!r} holds {key.kind} and no largest gap (max_gap) is given, so none breaks a sequence "
                 f"(the largest is {seconds})."
             )
     label = np.zeros(row.size, dtype=np.int64)
@@ -103,8 +104,8 @@ def _check_repeats(code: np.ndarray, key: Column, row: np.ndarray, groups: Mappi
         where = f" within {listing(groups)}" if groups else ""
         raise DataError(
             f"Column {key.name!r} must not repeat a value{where}: {twice.size:,} rows do, first row {first} "
-            f"({key.name} = {key.data[first]}; rows count from 0). Remove them, or name in group= the columns that "
-            "tell the sequences apart."
+            f"({key.name} = {key.data[first]}; rows count from 0). Remove them, or name in "
+            f"{option('group')} the columns that tell the sequences apart."
         )
 
 
@@ -138,7 +139,7 @@ def order_key(table: Table, order: Any) -> Column:
     column = table.column(order, "order").whole().as_times()
     if column.levels is not None:
         raise DataError(
-            f"Column {column.name!r} (order=) must hold integers, floats or dates; got text, "
+            f"Column {column.name!r} ({option('order')}) must hold integers, floats or dates; got text, "
             f"first {str(column.levels[0])!r}."
         )
     check_finite([column])

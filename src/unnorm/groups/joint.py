@@ -119,7 +119,8 @@ class Joint:
 
     terms: tuple[BuiltTerm, ...]
     beta: np.ndarray  # (1 + q,): the mean level, then the main effects
-    V: np.ndarray  # (1 + q, 1 + q); zero for the level
+    smoothing: np.ndarray  # (1 + q, 1 + q) what not knowing λ adds to the covariance; zero for the level
+    sigma: np.ndarray  # (q, q) covariance of the main effects at the smoothing parameters found
     edf: dict[str, float]
     edf1: dict[str, float]
     information: np.ndarray  # (q, q) of the main effects, deviations and χ integrated out
@@ -149,13 +150,13 @@ class Joint:
         eta = member.design.predict(self.design.coefficients(self.flat, s))
         return eta + member.rows.offset if member.rows.offset.size else eta
 
-    def turned(self, matrix: np.ndarray) -> np.ndarray:
+    def to_terms(self, matrix: np.ndarray) -> np.ndarray:
         """A (q, q) matrix from the engine's coordinates to the terms'."""
         turn = rotation(self.design.members[0].design, self.terms)
         return turn @ matrix @ turn.T
 
 
-def pull(inverse: ArrowInverse, s: int) -> np.ndarray:
+def influence(inverse: ArrowInverse, s: int) -> np.ndarray:
     """K_s (q, p_s), flat: d(main effects)/d(score of level s)."""
     q, at = len(inverse.sigma), inverse.starts
     shared = np.zeros((q, at[s + 2] - at[s + 1]))
@@ -355,8 +356,8 @@ def _report(design: JointDesign, found: Found, terms: Sequence[BuiltTerm], probl
     information = np.linalg.inv(sigma) - penalty
     F = turn @ (np.eye(q) - sigma @ penalty) @ turn.T
     level = float(np.mean([state.beta[begin] for begin in at[1:-1]]))
-    V = np.zeros((1 + q, 1 + q))
-    V[1:, 1:] = turn @ (sigma + _smoothing_uncertainty(found, q)) @ turn.T
+    smoothing = np.zeros((1 + q, 1 + q))
+    smoothing[1:, 1:] = turn @ _smoothing_uncertainty(found, q) @ turn.T
     edf, edf1, spreads, begin = {}, {}, {}, 0
     for term in terms:
         span = slice(begin, begin + term.size)
@@ -370,9 +371,22 @@ def _report(design: JointDesign, found: Found, terms: Sequence[BuiltTerm], probl
             total += float(np.mean(member.design.predict(d) ** 2))
         spreads[term.label] = float(np.sqrt(total / len(design.members)))
     return Joint(
-        terms=tuple(terms), beta=np.concatenate([[level], turn @ state.beta[:q]]), V=V, edf=edf, edf1=edf1,
-        information=turn @ information @ turn.T, sp=dict(zip(design.penalties.labels, np.exp(state.rho).tolist())),
-        deviations=spreads, score=found.at.value, loglik=found.working.loglik, converged=found.converged,
-        reason=found.reason, iterations=found.iterations, passes=problem.clock.counts.get("passes", 0), design=design,
-        inverse=state.inverse, flat=state.beta,
-    )  # fmt: skip
+        terms=tuple(terms),
+        beta=np.concatenate([[level], turn @ state.beta[:q]]),
+        smoothing=smoothing,
+        sigma=turn @ sigma @ turn.T,
+        edf=edf,
+        edf1=edf1,
+        information=turn @ information @ turn.T,
+        sp=dict(zip(design.penalties.labels, np.exp(state.rho).tolist())),
+        deviations=spreads,
+        score=found.at.value,
+        loglik=found.working.loglik,
+        converged=found.converged,
+        reason=found.reason,
+        iterations=found.iterations,
+        passes=problem.clock.counts.get("passes", 0),
+        design=design,
+        inverse=state.inverse,
+        flat=state.beta,
+    )

@@ -36,6 +36,6 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
             f"{os.fspath(path)} is the checkpoint of a run, not a fit: the call of un.fit that wrote it goes "
             "on from there."
         )
-    from ..results.fit import load as load_fit
+    from ..results.saving import load as load_fit
 
     return load_fit(path, model)

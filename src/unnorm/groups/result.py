@@ -20,7 +20,8 @@ from .._base.numerics import Rng
 from .._version import __version__
 from ..errors import InputError, UnnormWarning, listing, unknown
 from ..models.base import Unnormalised
-from ..results.fit import Fit, load
+from ..results.fit import Fit, effect_columns
+from ..results.saving import load
 from ..results.smooths import SmoothPart
 
 GROUP, MEAN = "group", "mean"
@@ -257,7 +258,7 @@ def _quietly(fit: Fit, label: str, at: Any, level: float, centre: str) -> dict[s
     """The effect on a grid that may reach beyond this level's data: an extrapolation, which shows in its band."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)
-        return fit._effect(label, at, level, centre)
+        return effect_columns(fit, label, at, level, centre)
 
 
 def _row(part: SmoothPart, label: str) -> tuple[float, float] | None:

@@ -8,6 +8,8 @@ from typing import Any, final
 
 import numpy as np
 
+from .._base.words import either, option
+
 TARGET = 0.05  # of the variance: the se is then 2.5 % above what infinitely many points would give
 SEPARATED = 0.99  # area under the ROC curve at which the classifier tells data from reference points at a glance
 FEW_EFFECTIVE = 0.02  # share of the reference points that carry the integrals
@@ -78,7 +80,7 @@ def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]
     auc, effective = evidence["auc"], evidence["effective"]
     too_far = bool((auc or 0.0) > SEPARATED or (effective is not None and effective < FEW_EFFECTIVE))
     first = (
-        f"{objective} against {about['reference']}, {about['points']}, {unit}={count:,}"
+        f"{objective} against {about['reference']}, {about['points']}, {option(unit, int(count))}"
         + (f" ({about['m']:,} points in all)" if unit == "per_point" else "")
         + "."
     )
@@ -89,7 +91,7 @@ def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]
     if evidence["ncic"] is not None:
         sentences.append(
             f"NCIC {evidence['ncic']:.6g} (penalty {evidence['penalty']:.3g}): the smaller the better, among models "
-            "fitted to the same observations and reference points (un.compare)."
+            f"fitted to the same observations and reference points ({either('un.compare', 'unnorm compare')})."
         )
     return Advice(
         objective,
@@ -147,21 +149,20 @@ def _percent(value: float) -> str:
 def _number(worst: float, wanted: int | None, count: int, unit: str, objective: str, points: str, wider: float) -> str:
     iid = points.startswith("IID")
     law = "" if iid else " at most: evenly spread points gain no less from their number than IID ones do"
-    evenly = "un.Logistic with un.Smooth and points=un.Lattice()"
+    evenly = f"{either('un.Logistic with un.Smooth and', '--objective logistic with')} {option('points', 'lattice')}"
     if objective in ("Logistic", "Importance"):
-        evenly = "points=un.Lattice()"
+        evenly = option("points", "lattice")
     if wanted is None:
-        return (
-            "Not even 256 times as many points would bring that below 5 %: take a reference nearer to the data, or "
-            f"{evenly}."
+        return "Not even 256 times as many points would bring that below 5 %: " + either(
+            f"take a reference nearer to the data, or {evenly}.", f"try {evenly}."
         )
     if worst > TARGET:
         other = f" {evenly} may do it at the present number." if iid else ""
-        return f"To bring that below 5 %, take {unit}={wanted:,}{law}.{other}"
+        return f"To bring that below 5 %, take {option(unit, wanted)}{law}.{other}"
     if wanted <= count / 2:
         how = "" if iid else " (measured on fresh points)"
         return (
-            f"That is enough; {unit}={wanted:,} would keep it below 5 %{how}, with standard errors up to "
+            f"That is enough; {option(unit, wanted)} would keep it below 5 %{how}, with standard errors up to "
             f"{_percent(wider)} above the limit."
         )
     return "That is enough."
@@ -177,8 +178,9 @@ def _distance(auc: float | None, effective: float | None, too_far: bool) -> str:
     text = " and ".join(facts)
     text = text[:1].upper() + text[1:]
     if too_far:
-        return (
-            f"{text}: the reference is too far from the data. Take one that is nearer (un.Gaussian, un.StepKernel, "
-            "un.Empirical, fitted to the data), mixed with a little un.Uniform()."
+        return f"{text}: the reference is too far from the data. " + either(
+            "Take one that is nearer (un.Gaussian, un.StepKernel, un.Empirical, fitted to the data), mixed with a "
+            "little un.Uniform().",
+            f"Take more reference points, {option('per_point')}.",
         )
     return f"{text}: near enough."

@@ -1,175 +1,179 @@
-"""Total error = sampling error + reference error: S⁻¹ (Σ1 + Σ2) S⁻¹ (Baddeley, Coeurjolly, Rubak & Waagepetersen 2014).
+"""Scores → errors, once for all: total = sampling + reference, V (Σ1 + Σ2) V (Baddeley, Coeurjolly, Rubak &
+Waagepetersen 2014), and the robust sandwich.
 
-S is the negative Hessian, Σ1 the variance of the data's score, Σ2 that of the reference points'. For an observation t
-with score u_t and reference scores r_tj (ν profiled out), g_t = u_t + Σ_j r_tj has mean zero given the context, so that
+V = (−H + S_λ)⁻¹ is the bread; Σ1 and Σ2 are the variances of the data's and of the reference points' part of the score
+(objectives/scores.py). The pieces:
 
-- Σ2 for IID points is the sum over contexts of k times the sample covariance of r_tj;
-- Σ2 for randomised lattices, Sobol points and strata comes from a few independent randomisations with score sums G_r:
-  R/(R−1) Σ_r (G_r − Ḡ)(G_r − Ḡ)ᵀ;
-- Σ1 is S − Σ2(IID) for the logistic objective: with IID points and a correct model the Hessian is the variance of the
-  score, and the data do not know how the points were drawn. Otherwise Σ1 = Σ_t [u_t u_tᵀ − sym(u_t v_tᵀ)], where
-  v_t = −Σ_j r_tj is an independent unbiased estimate of E u_t.
+- sampling: V (Σ1 + S_λ) V, with Σ1 from the model (without reference points Σ1 = −H, and this is V itself). S_λ is the
+  part of the Bayesian covariance that stands for smoothing bias; what not knowing λ adds comes on top.
+- reference: V' Σ2 V'ᵀ, V' the move of β̂ with the score when λ is chosen again (`Reselection`). Σ2 is that of IID points,
+  or measured over independent randomisations of points that are not.
+- robust: V M V with M from the scores themselves, so that no model need be correct. By observation, M = Σ1 + Σ2 with Σ1
+  empirical; by cluster, M = C/(C − 1) Σ_c g_c g_cᵀ, plus Σ2 where the points belong to no cluster, and intervals take
+  Student's t on C − 1 degrees of freedom (CR1, as Stata and survival's `cluster` with few clusters).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, final
 
 import numpy as np
 
+from ..objectives.scores import Drawn, Scores
 
-@dataclass(frozen=True)
-class Scores:
-    """Score contributions (N, p) by row; which are data, share a context, were drawn together, cluster together."""
+FLOOR = 0.05  # of V: a difference of estimates must not claim certainty
+ONE_SET = (
+    "One randomisation of the reference points: their error cannot be measured, and that of IID points stands in for "
+    "it, which is larger. Use randomisations=4 or more on the point scheme."
+)
+TOO_FEW = (
+    "No standard errors: the scores of {units:,} independent {what} cannot tell the errors of {p} parameters, and "
+    "there must be more of them than parameters. {remedy}"
+)
+EXCESS = (
+    "The scores of the reference points vary more than the model and the reference's density allow ({names}): either "
+    "the density does not describe the points, or the model is far from the data. Check the reference; the robust "
+    "errors, tidy(robust=True), assume neither."
+)
 
-    value: np.ndarray
-    data: np.ndarray
-    unit: np.ndarray
-    randomisation: np.ndarray
-    group: np.ndarray | None
 
-
+@final
 @dataclass(frozen=True)
 class ErrorParts:
-    """Covariances of θ̂: total, and its two parts; robust where clusters were given."""
+    """Covariances of the estimates: total, its two parts, and a robust version that is computed when asked for."""
 
     total: np.ndarray
     sampling: np.ndarray
     reference: np.ndarray
-    notes: tuple[str, ...] = ()
-    robust: np.ndarray | None = None
+    points: bool = True  # whether reference points were drawn, so that the parts differ
+    robust: Robust | None = None
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
-    def leading(self, p: int) -> ErrorParts:
-        """The first p coordinates."""
-        robust = None if self.robust is None else self.robust[:p, :p]
-        return ErrorParts(self.total[:p, :p], self.sampling[:p, :p], self.reference[:p, :p], self.notes, robust)
-
-    def picked(self, index: Any) -> ErrorParts:
-        """The coordinates in `index`, as np.ix_ makes it."""
-        robust = None if self.robust is None else self.robust[index]
-        return ErrorParts(self.total[index], self.sampling[index], self.reference[index], self.notes, robust)
-
-
-def sum_by(values: np.ndarray, label: np.ndarray, size: int) -> np.ndarray:
-    """(size, p) sums of rows by label."""
-    return np.stack([np.bincount(label, values[:, j], size) for j in range(values.shape[1])], axis=1)
-
-
-def error_parts(
-    scores: Scores,
-    information: np.ndarray,
-    *,
-    iid_points: bool,
-    per_context: bool,
-    information_equality: bool,
-    spread: np.ndarray | None = None,
-    data_spread: np.ndarray | None = None,
-    penalty: np.ndarray | None = None,
-) -> ErrorParts:
-    """Split the covariance of θ̂ into what the data's and the reference points' randomness contribute.
-
-    `spread`: Σ2 where it was measured on fresh randomisations of the points; `data_spread`: Σ1 where the objective has
-    it from the model; `penalty`: S_λ, whose part of the Bayesian covariance, (S + S_λ)⁻¹ S_λ (S + S_λ)⁻¹, counts as
-    sampling error.
-    """
-    bread = np.linalg.inv(information if penalty is None else information + penalty)
-    u, r = scores.value[scores.data], scores.value[~scores.data]
-    unit_u, unit_r = scores.unit[scores.data], scores.unit[~scores.data]
-    randomisation = scores.randomisation[~scores.data]
-    spread_iid = iid_spread(r, unit_r, per_context, evenly=not iid_points)
-    notes: tuple[str, ...] = ()
-    count = int(randomisation.max(initial=1))
-    if spread is not None:
-        sigma2 = spread
-    elif iid_points:
-        sigma2 = spread_iid
-    elif count > 1:
-        G = sum_by(r, randomisation - 1, count)
-        centred = G - G.mean(axis=0)
-        sigma2 = count / (count - 1) * centred.T @ centred
-    else:
-        sigma2 = spread_iid
-        notes = (
-            "One randomisation of the reference points: their error cannot be estimated, and that of IID points stands "
-            "in for it, which is larger. Use randomisations=4 or more on the point scheme.",
+    def picked(self, index: np.ndarray) -> ErrorParts:
+        """The coordinates in `index`."""
+        at = np.ix_(index, index)
+        robust = None if self.robust is None else self.robust.picked(at)
+        return replace(
+            self, total=self.total[at], sampling=self.sampling[at], reference=self.reference[at], robust=robust
         )
-    if data_spread is not None:
-        sigma1 = data_spread
-    elif information_equality:
-        sigma1 = information - spread_iid
-    else:
-        sigma1 = _data_spread(u, unit_u, r, unit_r, per_context)
-    sampling = bread @ (_psd(sigma1) if penalty is None else _psd(sigma1) + penalty) @ bread
-    reference = bread @ _psd(sigma2) @ bread
-    robust = None
-    if scores.group is not None:
-        labels, of = np.unique(scores.group, return_inverse=True)
-        robust = clustered(sum_by(scores.value, of[scores.unit], len(labels)), bread, penalty)
-    return ErrorParts(sampling + reference, sampling, reference, notes, robust)
 
 
-def clustered(g: np.ndarray, bread: np.ndarray, penalty: np.ndarray | None) -> np.ndarray:
-    """C/(C − 1) H⁻¹ (Σ_c g_c g_cᵀ) H⁻¹ from the score sums (C, p) of C clusters.
+@final
+class Robust:
+    """A covariance that is computed once, when first asked for; or the sentence why there is none."""
 
-    With a penalty, H⁻¹ S_λ H⁻¹ is added, the part of the Bayesian covariance that stands for the smoothing bias.
-    """
-    meat = g.T @ g * (len(g) / max(len(g) - 1, 1))
-    return bread @ (meat if penalty is None else meat + penalty) @ bread
+    def __init__(self, compute: Callable[[], np.ndarray], df: float | None = None, refusal: str | None = None) -> None:
+        self._compute: Callable[[], np.ndarray] | None = compute
+        self._value: np.ndarray | None = None
+        self.df = df  # degrees of freedom of its intervals; None for the normal
+        self.refusal = refusal
 
+    @property
+    def covariance(self) -> np.ndarray:
+        if self._value is None:
+            assert self._compute is not None
+            self._value, self._compute = self._compute(), None  # lets go of the rows
+        return self._value
 
-def penalty(
-    scores: Scores,
-    information: np.ndarray,
-    iid_points: bool,
-    per_context: bool,
-    spread: np.ndarray | None,
-    weight: np.ndarray | None = None,
-) -> float:
-    """tr(Î Ĵ⁻¹) of NCIC (Matsuda, Uehara & Hyvärinen 2021), Î from the scores themselves: no model need be correct.
+    @property
+    def computed(self) -> np.ndarray | None:
+        """The covariance if it has been asked for: what saving may keep without computing."""
+        return self._value
 
-    `spread`: Σ2 where it was measured on fresh randomisations of the points. `weight` (N,): an observation of weight w
-    stands for w of them, whose scores add up w Var(u) and not w² Var(u).
-    """
-    u, r = scores.value[scores.data], scores.value[~scores.data]
-    unit_u, unit_r = scores.unit[scores.data], scores.unit[~scores.data]
-    if spread is None:
-        spread = iid_spread(r, unit_r, per_context, evenly=not iid_points)
-    if weight is not None:
-        root = np.sqrt(np.maximum(weight, 1e-300))[:, None]
-        u, r = u / root[scores.data], r / root[~scores.data]
-    data = _data_spread(u, unit_u, r, unit_r, per_context)
-    return float(np.trace(np.linalg.solve(information, data + spread)))
+    def picked(self, at: Any) -> Robust:
+        out = Robust(lambda: self.covariance[at], self.df, self.refusal)
+        if self._value is not None:
+            out._value = self._value[at]
+        return out
 
 
-def iid_spread(r: np.ndarray, unit: np.ndarray, per_context: bool, evenly: bool) -> np.ndarray:
-    """Σ2 if the points were IID. Points spread evenly represent q itself: their variance has divisor k, not k − 1."""
-    if not per_context:
-        centred = r - r.mean(axis=0)
-        return centred.T @ centred * (1.0 if evenly else len(r) / max(len(r) - 1, 1))
-    size = int(unit.max(initial=0)) + 1
-    k = np.bincount(unit, minlength=size).astype(float)
-    total = sum_by(r, unit, size)
-    centred = r - (total / np.maximum(k, 1)[:, None])[unit]
-    factor = np.ones(size) if evenly else k / np.maximum(k - 1, 1)
-    if k.max(initial=0) == 1:  # one point per context: neighbours in the order of drawing stand in for redraws
-        steps = np.diff(r, axis=0)
-        return 0.5 * steps.T @ steps
-    return (centred * factor[unit][:, None]).T @ centred
+def bread(scores: Scores) -> np.ndarray:
+    """V = (−H + S_λ)⁻¹."""
+    return np.linalg.inv(scores.information if scores.penalty is None else scores.information + scores.penalty)
 
 
-def _data_spread(u: np.ndarray, unit_u: np.ndarray, r: np.ndarray, unit_r: np.ndarray, per_context: bool) -> np.ndarray:
-    """Σ1 without the information equality."""
-    if not per_context:
-        centred = u - u.mean(axis=0)
-        return centred.T @ centred * len(u) / max(len(u) - 1, 1)
-    size = int(max(unit_u.max(initial=0), unit_r.max(initial=0))) + 1
-    data, v = sum_by(u, unit_u, size), -sum_by(r, unit_r, size)
-    cross = data.T @ v
-    return data.T @ data - (cross + cross.T) / 2
+def reference_spread(scores: Scores, times: float = 1.0) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Σ2, and a note where it had to be guessed."""
+    if scores.drawn is not Drawn.EVENLY:
+        return scores.points_spread(2), ()
+    measured = scores.measured_spread(times)
+    return (scores.points_spread(2), (ONE_SET,)) if measured is None else (measured, ())
 
 
-def _psd(matrix: np.ndarray) -> np.ndarray:
+def error_parts(scores: Scores, cluster: np.ndarray | None = None, names: tuple[str, ...] = ()) -> ErrorParts | None:
+    """The errors of an estimate from its scores; None where there are too few units to tell."""
+    if not scores.model_based and scores.units <= scores.size:
+        return None
+    V = bread(scores)
+    sigma2, notes = reference_spread(scores)
+    sigma1 = nearest_psd(scores.data_spread())
+    sampling = V @ (sigma1 if scores.penalty is None else sigma1 + scores.penalty) @ V
+    short = np.diag(sampling) < FLOOR * np.diag(V)
+    if short.any() and scores.drawn is not Drawn.NONE:
+        sampling = sampling + np.diag(np.where(short, FLOOR * np.diag(V) - np.diag(sampling), 0.0))
+        which = [name for name, low in zip(names, short) if low]
+        notes = (*notes, EXCESS.format(names=", ".join(which[:5]))) if which else notes
+    if scores.smoothing is not None:
+        sampling = sampling + scores.smoothing
+    sampling = scores.widened * sampling
+    reference = _reference(scores, V, sigma2)
+    robust = _robust(scores, V, sigma2, cluster)
+    if cluster is not None and robust.refusal is None:
+        _ = robust.covariance  # asked for by name: computed with the fit, and saved with it
+    return ErrorParts(sampling + reference, sampling, reference, scores.drawn is not Drawn.NONE, robust, notes)
+
+
+def _reference(scores: Scores, V: np.ndarray, sigma2: np.ndarray) -> np.ndarray:
+    """V' Σ2 V', with λ chosen again where it was chosen."""
+    again = scores.reselection
+    if again is None:
+        return V @ nearest_psd(sigma2) @ V
+    moves = again.bread(V)
+    whole = scores.reselected_spread()
+    if whole is None:
+        return moves @ nearest_psd(sigma2) @ moves.T
+    moves = np.concatenate([moves, -again.J @ again.V_rho], axis=1)
+    return moves @ nearest_psd(whole) @ moves.T
+
+
+def _robust(scores: Scores, V: np.ndarray, sigma2: np.ndarray, cluster: np.ndarray | None) -> Robust:
+    def meat() -> np.ndarray:
+        if cluster is None:
+            return nearest_psd(scores.empirical_spread()) + sigma2
+        count = int(cluster.max(initial=0)) + 1
+        g = scores.cluster_sums(cluster, count)
+        own = g.T @ g * (count / max(count - 1, 1))
+        return own + sigma2 if scores.shared else own
+
+    def covariance() -> np.ndarray:
+        M = meat() if scores.penalty is None else meat() + scores.penalty
+        return V @ M @ V
+
+    units = scores.units if cluster is None else int(cluster.max(initial=0)) + 1
+    refusal = scores.robust_refusal
+    free = scores.size if scores.penalty is None else int(np.ceil(np.trace(V @ scores.information)))
+    if refusal is None and units <= free:
+        refusal = TOO_FEW.format(
+            units=units,
+            what="observations" if cluster is None else "clusters",
+            p=free,
+            remedy="Use the errors that assume the model (robust=False), or smaller clusters."
+            if cluster is not None
+            else "Use the errors that assume the model (robust=False).",
+        )
+    return Robust(covariance, None if cluster is None else float(units - 1), refusal)
+
+
+def information_penalty(scores: Scores) -> float | None:
+    """tr(Î Ĵ⁻¹) of NCIC (Matsuda, Uehara & Hyvärinen 2021), Î = Σ1 + Σ2 from the scores themselves."""
+    if scores.units <= 1 or scores.robust_refusal is not None:
+        return None
+    return float(np.sum(bread(scores) * (scores.empirical_spread() + reference_spread(scores)[0])))
+
+
+def nearest_psd(matrix: np.ndarray) -> np.ndarray:
     """The nearest positive semi-definite matrix: a difference of estimates may stray below zero."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return (vectors * np.maximum(values, 0.0)) @ vectors.T

@@ -38,7 +38,7 @@ class Additive(Unnormalised):
         ['s(step)', 's(angle)']
     """
 
-    terms: Terms
+    terms: Terms = field()  # pyright: ignore[reportIncompatibleVariableOverride]
     domain: Domain
     covariate_objects: tuple[Covariate, ...] = field(default=())
     centre: tuple[float, ...] | None = None
@@ -78,6 +78,9 @@ class Additive(Unnormalised):
     @property
     def additive(self) -> bool:
         return True
+
+    def needs(self, name: str) -> tuple[str, ...]:
+        return next((one.needs for one in self.covariate_objects if one.name == name), ())
 
     def covariates(self, obs: Observations) -> CovariateSet:
         centre = self.centre

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -129,9 +130,12 @@ class LinearPart:
 
 
 class Unnormalised(ABC):
-    """The root of all models: f on a domain Ω, normalised by nobody."""
+    """The root of all models: f on a domain Ω, up to a constant."""
 
     domain: Domain
+    terms: Terms | None = None  # of f, where it is a sum of terms
+    knots: Mapping[str, Any] = MappingProxyType({})  # covariate → knots, where f has terms
+    parametric: bool = False  # whether f_θ has a flat vector of parameters, so that `flat` gives it
 
     @abstractmethod
     def linear_part(self, obs: Observations, y: np.ndarray, at: np.ndarray, theta: np.ndarray | None) -> LinearPart:
@@ -145,6 +149,18 @@ class Unnormalised(ABC):
     def additive(self) -> bool:
         """Whether f itself has smooth terms, so that only objectives with a smoothing engine can fit it."""
         return False
+
+    def flat(self) -> Model:
+        """The model as a function of flat parameters."""
+        raise CombinationError(f"A {type(self).__name__} model has no flat parameters to maximise over.")
+
+    def named(self, names: Sequence[str], estimate: np.ndarray) -> Any:
+        """The estimates as the user knows them: names → values, or the user's own tree of parameters."""
+        return dict(zip(names, (float(value) for value in estimate)))
+
+    def needs(self, name: str) -> tuple[str, ...]:
+        """The columns that the user's own covariate `name` reads; none for columns and built-ins."""
+        return ()
 
     def covariates(self, obs: Observations) -> CovariateSet:
         """What terms can be written in: columns, built-ins of planar chains, the domain's period and centre."""
@@ -163,8 +179,15 @@ class Unnormalised(ABC):
 class Model(Unnormalised):
     """A parametric model: f_θ(y|x) with a flat vector of parameters θ."""
 
+    parametric = True
     names: tuple[str, ...]  # one for each entry of the flat parameter vector
     context_arity: int  # how many arguments f takes after y: 0 (IID), 1 (x) or 2 (x, extra)
+
+    def flat(self) -> Model:
+        return self
+
+    def named(self, names: Sequence[str], estimate: np.ndarray) -> Any:
+        return self.unflatten(estimate)
 
     @property
     def size(self) -> int:

@@ -51,6 +51,15 @@ class Normaliser(ABC):
         return {}
 
     @property
+    def of_context(self) -> bool:
+        """Whether χ is a function of the context; else there are constants, and a `layout` of them."""
+        return self.terms is not None
+
+    def traced(self, obs: Observations, scalar: bool) -> Any | None:
+        """χ as a function that JAX can trace, where that is its only form (networks, a basis of the user's own)."""
+        return None
+
+    @property
     def low_discrepancy(self) -> bool:
         """Whether evenly spread reference points are the default with it."""
         return True

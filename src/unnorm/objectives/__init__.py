@@ -1,8 +1,6 @@
 """Cost functions of θ and the normalising constants."""
 
-from .base import Objective, Problem
-from .contrastive import Importance, Logistic
-from .exact import Exact, Poisson
-from .ranking import ConditionalNCE, Ranking
+from .base import REGISTRY, Objective, ParametricProblem, Problem
+from .registry import *  # noqa: F403
 
-__all__ = ["ConditionalNCE", "Exact", "Importance", "Logistic", "Objective", "Poisson", "Problem", "Ranking"]
+__all__ = ["REGISTRY", "Objective", "ParametricProblem", "Problem", *REGISTRY]  # pyright: ignore

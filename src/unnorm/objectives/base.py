@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
 from .._base.numerics import Rng
+from .._base.registry import Registry
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError
-from ..inference.evidence import Later
-from ..inference.sandwich import ErrorParts
 from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser
-from .smooth import SmoothProblem
+
+if TYPE_CHECKING:
+    from ..references.base import Reference
+    from ..references.points import PointScheme
+    from .additive import AdditiveProblem
+    from .scores import Scores
+
+LossName = Literal["poisson", "ncd", "ranking", "conditional"]
+Cluster = str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -30,32 +37,17 @@ class Derivatives:
 
 
 @dataclass(frozen=True)
-class Solution:
-    """What a problem knows at its maximum, in the words that every objective shares."""
+class Constants:
+    """What an objective says of the normalising constants at its maximum."""
 
-    theta: np.ndarray
-    covariance: np.ndarray | None  # of θ
-    nu: np.ndarray  # the normalising constants, as many as the normaliser has (or one for each observation)
-    nu_se: np.ndarray | None
-    loglik: float  # 𝓛(θ̂), or what the objective has in its place
-    value: float  # the objective itself at the maximum
-    notes: tuple[str, ...] = ()
-    diagnostics: dict[str, Any] = field(default_factory=dict)
-    errors: ErrorParts | None = None  # where reference points were drawn: sampling and reference error apart
-    evidence: Later | None = None  # what `Fit.advise` reads, worked out when asked for
+    nu: np.ndarray  # as many as the normaliser has, or one for each observation; empty where they cancel
+    slope: np.ndarray | None = None  # (q, p) −dν/dθ, where ν follows from θ
+    own: bool = False  # whether ν has coordinates of its own in the scores, after θ's
+    known: bool = False  # given and not estimated: its error is zero
 
 
-@dataclass(frozen=True)
-class View:
-    """How a penalised problem is looked at: its penalty, and terms (functions of θ) in place of single coefficients."""
-
-    penalty: np.ndarray  # S_λ (p, p)
-    names: tuple[str, ...]
-    variances: Callable[[np.ndarray], np.ndarray]  # covariance of θ → the variance of each name
-
-
-class Problem(ABC):
-    """A function of the flat θ to be maximised."""
+class ParametricProblem(ABC):
+    """A function of the flat θ to be maximised, with what inference needs to know at the maximum."""
 
     @property
     @abstractmethod
@@ -77,23 +69,35 @@ class Problem(ABC):
     def derivatives(self, theta: np.ndarray) -> Derivatives: ...
 
     @abstractmethod
-    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
-        """What is known at the maximum θ: of this problem, or of this less ½ θᵀ S_λ θ where a view says so."""
+    def scores(self, theta: np.ndarray) -> Scores:
+        """The score's pieces at the maximum θ; its first coordinates are θ's."""
+
+    @abstractmethod
+    def constants(self, theta: np.ndarray) -> Constants:
+        """The normalising constants at the maximum θ."""
+
+    def loglik(self, theta: np.ndarray) -> float:
+        """𝓛(θ) where the objective is a likelihood (`Objective.is_likelihood`), else the objective itself."""
+        return self.value(theta)
+
+    def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Notes for the user and figures for the record, at the maximum."""
+        return (), {}
 
     def unbounded(self, direction: np.ndarray) -> bool:
         """Whether the objective never falls along `direction`: a certificate that no maximum exists."""
         return False
 
-    def finer(self) -> Problem | None:
+    def finer(self) -> ParametricProblem | None:
         """A more accurate version of this problem, whatever its accuracy is now; None where there is none."""
         return None
 
-    def refined(self, theta: np.ndarray) -> Problem | None:
+    def refined(self, theta: np.ndarray) -> ParametricProblem | None:
         """A more accurate version of this problem where its accuracy at θ is not enough; else None."""
         return None
 
 
-def cluster_labels(cluster: str | tuple[str, ...] | None, obs: Observations) -> np.ndarray | None:
+def cluster_labels(cluster: Cluster, obs: Observations) -> np.ndarray | None:
     """(n,) the cluster of each observation, 0 … C − 1, from group columns; None where none are named."""
     if cluster is None:
         return None
@@ -108,7 +112,25 @@ def cluster_labels(cluster: str | tuple[str, ...] | None, obs: Observations) -> 
 
 
 class Objective(ABC):
-    """A cost function to be maximised over θ and the normalising constants."""
+    """A cost function to be maximised over θ and the normalising constants. What it is, it declares here."""
+
+    loss: LossName  # what one stochastic step estimates
+    cancels: bool = False  # whether the normalising constants cancel, so that there are none to estimate
+    reference: Reference | None = None  # q, where reference points are drawn
+    per_point: int | None = None
+    total: int | None = None
+    points: PointScheme | None = None
+    even_points: bool = False  # whether evenly spread points (un.Lattice) suit it
+    cluster: Cluster = None
+
+    @property
+    def name(self) -> str:
+        """As users write it."""
+        return type(self).__name__
+
+    def is_likelihood(self, obs: Observations, normaliser: Normaliser) -> bool:
+        """Whether the maximum with this normaliser is that of 𝓛, so that likelihood ratios and AIC mean something."""
+        return False
 
     def sharing(self, model: Unnormalised, obs: Observations, normaliser: Normaliser) -> tuple[Any, ...] | None:
         """What reference points are drawn from and how: objectives that say the same can share them. None for none."""
@@ -116,27 +138,74 @@ class Objective(ABC):
 
     def draw(self, model: Unnormalised, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Any:
         """The labelled rows, for objectives that contrast data with reference points."""
-        raise CombinationError(f"{type(self).__name__} draws no reference points.")
+        raise CombinationError(f"{self.name} draws no reference points.")
 
     def holding(self, drawn: Any) -> Objective:
         """The same objective on points that were drawn already."""
-        raise CombinationError(f"{type(self).__name__} draws no reference points.")
+        raise CombinationError(f"{self.name} draws no reference points.")
 
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
-        """Whether smooth terms can go through the additive engine, as rows of a likelihood (`smooth`)."""
+        """Whether smooth terms can go through the additive engine, as rows of a likelihood (`additive`)."""
         return False
 
-    def smooth(self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: Rng) -> SmoothProblem:
+    def additive(self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: Rng) -> AdditiveProblem:
         """The objective as rows of an additive model, for smooth terms in f or χ."""
         raise CombinationError(
-            f"{type(self).__name__} takes no smooth normaliser: use un.Logistic, un.Importance or un.Poisson with it."
+            f"{self.name} takes no smooth normaliser: use un.Logistic, un.Importance or un.Poisson with it."
         )
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Objective:
+        """The objective that `to_dict` described."""
+        return cls(**{name: value for name, value in description.items() if name != "objective"})
+
+    @classmethod
+    def examples(cls) -> tuple[Objective, ...]:
+        """Small instances for the generic tests, for data with contexts; `total` of them serves IID data."""
+        return (cls(),)
 
     @abstractmethod
     def default_normaliser(self, obs: Observations) -> Normaliser: ...
 
     @abstractmethod
-    def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng) -> Problem: ...
+    def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng) -> ParametricProblem:
+        """The objective as a function of the flat θ."""
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]: ...
+
+
+REGISTRY: Registry[Objective] = Registry("objective", Objective)  # filled by registry.py
+
+
+@final
+@dataclass(frozen=True)
+class Problem:
+    """The parts of one estimation, met: what every solver takes. A solver asks for the form that it can climb."""
+
+    model: Unnormalised
+    obs: Observations
+    objective: Objective
+    normaliser: Normaliser
+
+    @property
+    def smooth(self) -> bool:
+        """Whether there are smooth terms, in f or in χ."""
+        return self.model.additive or self.normaliser.terms is not None
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether its smooth terms can go through the additive engine."""
+        return self.normaliser.terms is not None or self.objective.by_rows(self.obs, self.normaliser)
+
+    @property
+    def is_likelihood(self) -> bool:
+        return self.objective.is_likelihood(self.obs, self.normaliser)
+
+    def parametric(self, rng: Rng, model: Model | None = None) -> ParametricProblem:
+        """As a function of the flat θ: of the model, or of another in its place (its terms as a `Basis`)."""
+        return self.objective.bind(self.model.flat() if model is None else model, self.obs, self.normaliser, rng)
+
+    def additive(self, rng: Rng) -> AdditiveProblem:
+        """As rows of an additive model."""
+        return self.objective.additive(self.model, self.obs, self.normaliser, rng)

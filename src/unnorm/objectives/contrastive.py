@@ -7,6 +7,7 @@ and 3.4). Importance: Σ_i w_i (f + χ) − Σ_j w_j exp(f + χ)/(k q), the Pois
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Self, final
 
@@ -14,21 +15,24 @@ import numpy as np
 
 from .._base.numerics import Rng, generator
 from ..data.observations import Observations
-from ..errors import CombinationError, InputError
+from ..errors import CombinationError, InputError, listing
 from ..models.base import Model, Unnormalised
-from ..models.normalisers import Constant, Layout, Normaliser
-from ..references import IID, Lattice
+from ..models.normalisers import Constant, Layout, Normaliser, PerContext, Smooth
+from ..references import IID, SCHEMES, Lattice, Uniform, from_dict
 from ..references.base import BoundReference, Reference
 from ..references.contrast import Contrast, contrast
 from ..references.points import PointScheme
-from .base import Objective, Problem, cluster_labels
-from .rows import LogisticRows, PoissonRows, RowLikelihood, RowProblem, Rows
-from .smooth import SmoothProblem, SmoothRows, poisson_rows
+from .additive import AdditiveProblem
+from .base import Cluster, Objective
+from .row_problem import RowProblem
+from .rows import RowSource, importance_rows, logistic_rows
+from .scores import Drawn
 
 FREE_CONSTANTS = (
     "Each ν_t is estimated from one observation and its {k} reference points: θ is biased by an amount that falls with "
     "their number and not with n. un.Ranking has no such bias, and un.Smooth(…) far less."
 )
+REDRAWS = 4  # fresh sets of reference points, to measure the error of those that are not IID
 FEW_PRIVATE = 50  # reference points of one context below which a free ν_t makes importance sampling fail (METHODS)
 
 
@@ -44,11 +48,11 @@ class Contrastive(Objective):
         cluster: a group column (or columns) whose levels are independent, for robust standard errors.
     """
 
-    reference: Reference
+    reference: Reference  # pyright: ignore[reportIncompatibleVariableOverride]
     per_point: int | None = None
     total: int | None = None
     points: PointScheme | None = None
-    cluster: str | tuple[str, ...] | None = None
+    cluster: Cluster = None
     held: Contrast | None = field(default=None, init=False, repr=False, compare=False)  # points drawn already
 
     def __post_init__(self) -> None:
@@ -58,12 +62,21 @@ class Contrastive(Objective):
             raise InputError(f"points must be a point scheme such as un.Lattice(); got {self.points!r}.")
 
     def default_normaliser(self, obs: Observations) -> Normaliser:
-        if obs.has_context:
+        """One constant for IID data; for chains and regressions an unpenalised smooth of one or two context columns."""
+        if not obs.has_context:
+            return Constant()
+        names = tuple(name for name, values in obs.context.items() if values.dtype.kind in "fiu")
+        if not 1 <= len(names) <= 2 or len(names) < len(obs.context):
             raise InputError(
-                f"With a context, {type(self).__name__} needs normaliser=…: un.Smooth('s(…)') (recommended), "
-                "un.PerContext(), or un.Constant() to see what ignoring the constants does."
+                f"With the context columns {listing(list(obs.context))}, {self.name} needs normaliser=…: "
+                "un.Smooth('s(…)') of those that f reads, un.PerContext(), or un.Constant() to see what ignoring the "
+                "constants does."
             )
-        return Constant()
+        distinct = len(np.unique(np.column_stack([obs.context[name] for name in names]), axis=0))
+        k = min(10 if len(names) == 1 else 30, distinct - 1)
+        if k < 4:
+            return PerContext()
+        return Smooth(f"s({', '.join(names)}, k={k}, fx=True)")
 
     def draw(self, model: Unnormalised, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Contrast:
         """The labelled rows."""
@@ -72,7 +85,7 @@ class Contrastive(Objective):
         bound = self.reference.bind(model.domain, obs)
         if bound.given == "outcome" and not self.around_outcome:
             raise CombinationError(
-                f"{type(self).__name__} needs a reference q(·|x) that does not look at the outcome, and this one steps "
+                f"{self.name} needs a reference q(·|x) that does not look at the outcome, and this one steps "
                 "from each observed outcome: use un.ConditionalNCE with it."
             )
         evenly = self.points is None and normaliser is not None and normaliser.low_discrepancy
@@ -80,7 +93,7 @@ class Contrastive(Objective):
         per_point, total = self.per_point, self.total
         if per_point is None and total is None:
             raise InputError(
-                f"{type(self).__name__} needs the number of reference points: "
+                f"{self.name} needs the number of reference points: "
                 + ("per_point=20." if obs.has_context else f"total={20 * obs.n}.")
             )
         return contrast(obs, bound, scheme, per_point=per_point, total=total, rng=rng)
@@ -106,115 +119,40 @@ class Contrastive(Objective):
         object.__setattr__(same, "held", drawn)
         return same
 
-    def clusters(self, obs: Observations) -> np.ndarray | None:
-        """(n,) cluster labels, or None."""
-        return cluster_labels(self.cluster, obs)
-
     def to_dict(self) -> dict[str, Any]:
         return {
-            "objective": type(self).__name__,
+            "objective": self.name,
             "reference": self.reference.to_dict(),
             "per_point": self.per_point,
             "total": self.total,
-            "points": None if self.points is None else repr(self.points),
+            "points": None if self.points is None else self.points.to_dict(),
+            "cluster": self.cluster,
         }
 
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Self:
+        own = {name: value for name, value in description.items() if name != "objective"}
+        own["reference"] = from_dict(own["reference"])
+        own["points"] = None if own["points"] is None else SCHEMES.read(own["points"])
+        return cls(**own)
 
-@dataclass(frozen=True)
-class RowContrastive(Contrastive):
-    """An objective that is a sum over rows, Σ ℓ(f + χ + offset)."""
-
-    @abstractmethod
-    def likelihood(self, drawn: Contrast) -> tuple[RowLikelihood, np.ndarray]:
-        """ℓ and the offset of each row."""
-
-    @property
-    @abstractmethod
-    def information_equality(self) -> bool:
-        """Whether −H is the variance of the score for IID points and a correct model."""
-
-    def check(self, drawn: Contrast, layout: Layout) -> None:
-        """Refuse what is known to fail."""
-        layout.check(drawn.obs)
-
-    def bind(
-        self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
-    ) -> Problem:
-        rng = generator(rng)
-        drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
-        layout = normaliser.layout(obs)
-        self.check(drawn, layout)
-        seeds = rng.integers(2**63, size=4)
-
-        def redraws(times: float) -> list[RowProblem]:
-            """On fresh reference points from independent randomisations, to see how much they move the score."""
-            again = (drawn.redraw(np.random.default_rng(seed), times) for seed in seeds)
-            return [self.problem(model, one, layout, None) for one in again]
-
-        problem = self.problem(model, drawn, layout, self.clusters(obs))
-        if layout.size > 1:
-            problem = replace(problem, notes=(*problem.notes, FREE_CONSTANTS.format(k=drawn.k)))
-        return problem if drawn.scheme.iid or drawn.randomisations > 1 else replace(problem, redraws=redraws)
-
-    def problem(self, model: Model, drawn: Contrast, layout: Layout, group: np.ndarray | None) -> RowProblem:
-        """The rows of a contrast with their likelihood."""
-        likelihood, offset = self.likelihood(drawn)
-        return RowProblem(
-            model=model,
-            rows=rows_of(drawn, model, offset, group),
-            likelihood=likelihood,
-            layout=replace(layout, of=layout.of[np.maximum(drawn.at, 0)]),
-            information_equality=self.information_equality,
-            about=about(drawn),
-            notes=drawn.notes,
-        )
-
-    def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
-        return normaliser.terms is not None or normaliser.layout(obs).size == 1
-
-    def smooth(
-        self,
-        model: Unnormalised,
-        obs: Observations,
-        normaliser: Normaliser,
-        rng: Rng = None,
-        drawn: Contrast | None = None,
-    ) -> SmoothProblem:
-        rng = generator(rng)
-        drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
-        seeds = rng.integers(2**63, size=4)
-
-        def redraws(times: float) -> list[SmoothRows]:
-            return [self.smooth_rows(drawn.redraw(np.random.default_rng(seed), times)) for seed in seeds]
-
-        return SmoothProblem(
-            model=model,
-            normaliser=normaliser,
-            obs=obs,
-            family=self.family,
-            rows=self.smooth_rows(drawn),
-            iid_points=drawn.scheme.iid,
-            redraws=redraws,
-            clusters=self.clusters(obs),
-            about=about(drawn),
-            notes=drawn.notes,
-        )
-
-    @property
-    @abstractmethod
-    def family(self) -> str:
-        """The likelihood of the rows: "binomial" or "poisson"."""
-
-    @abstractmethod
-    def smooth_rows(self, drawn: Contrast) -> SmoothRows:
-        """Rows for the additive engine."""
+    @classmethod
+    def examples(cls) -> tuple[Self, ...]:
+        return cls(Uniform(), per_point=5), cls(Uniform(), total=400)
 
 
-def about(drawn: Contrast) -> dict[str, Any]:
+def drawn_as(drawn: Contrast) -> Drawn:
+    """How the points of a contrast were drawn."""
+    return Drawn.IID if drawn.scheme.iid else Drawn.EVENLY
+
+
+def figures(drawn: Contrast, even_points: bool) -> dict[str, Any]:
     """What a report says of the reference points."""
     return {
         "reference": drawn.reference.describe(),
         "points": repr(drawn.scheme),
+        "iid_points": drawn.scheme.iid,
+        "even_points": even_points,
         "sets": drawn.scheme.sets,
         "k": drawn.k,
         "m": int(np.sum(~drawn.z)),
@@ -222,28 +160,70 @@ def about(drawn: Contrast) -> dict[str, Any]:
     }
 
 
-def rows_of(drawn: Contrast, model: Model, offset: np.ndarray, group: np.ndarray | None) -> Rows:
-    """The contrast as rows of a problem, with the contexts as f sees them."""
-    at = np.maximum(drawn.at, 0)
-    arguments = model.arguments(drawn.obs, at)
-    if drawn.k is None:  # shared points are one unit each
-        at = np.arange(len(drawn.z))
-        group = (
-            None if group is None else np.concatenate([group, group.max(initial=0) + 1 + np.arange((~drawn.z).sum())])
+@dataclass(frozen=True)
+class RowContrastive(Contrastive):
+    """An objective that is a sum over rows, Σ ℓ(f + χ + offset)."""
+
+    even_points = True
+
+    @abstractmethod
+    def rows(self, drawn: Contrast) -> RowSource:
+        """The contrast as rows of its likelihood."""
+
+    def check(self, drawn: Contrast, layout: Layout) -> None:
+        """Refuse what is known to fail."""
+        layout.check(drawn.obs)
+
+    def _redraws(self, drawn: Contrast, seeds: np.ndarray) -> Callable[[float], list[RowSource]] | None:
+        """Rows on fresh reference points from independent randomisations; None for IID points, whose error is known."""
+        if drawn.scheme.iid:
+            return None
+        return lambda times: [self.rows(drawn.redraw(np.random.default_rng(seed), times)) for seed in seeds]
+
+    def bind(
+        self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
+    ) -> RowProblem:
+        rng = generator(rng)
+        drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
+        layout = normaliser.layout(obs)
+        self.check(drawn, layout)
+        notes = (*drawn.notes, FREE_CONSTANTS.format(k=drawn.k)) if layout.size > 1 else drawn.notes
+        return RowProblem(
+            model=model,
+            obs=obs,
+            source=self.rows(drawn),
+            layout=layout,
+            drawn=drawn_as(drawn),
+            sets=drawn.randomisations,
+            figures=figures(drawn, self.even_points),
+            notes=notes,
+            redraws=self._redraws(drawn, rng.integers(2**63, size=REDRAWS)),
         )
-    return Rows(
-        drawn.outcome,
-        arguments,
-        offset,
-        drawn.z,
-        at,
-        drawn.randomisation,
-        "iid" if drawn.scheme.iid else type(drawn.scheme).__name__,
-        drawn.k is not None,
-        group,
-        drawn.log_q,
-        None if drawn.obs.weight is None else drawn.weight,
-    )
+
+    def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
+        return normaliser.terms is not None or normaliser.layout(obs).size == 1
+
+    def additive(
+        self,
+        model: Unnormalised,
+        obs: Observations,
+        normaliser: Normaliser,
+        rng: Rng = None,
+        drawn: Contrast | None = None,
+    ) -> AdditiveProblem:
+        rng = generator(rng)
+        drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
+        return AdditiveProblem(
+            model=model,
+            normaliser=normaliser,
+            obs=obs,
+            source=self.rows(drawn),
+            drawn=drawn_as(drawn),
+            sets=drawn.randomisations,
+            redraws=self._redraws(drawn, rng.integers(2**63, size=REDRAWS)),
+            figures=figures(drawn, self.even_points),
+            notes=drawn.notes,
+        )
 
 
 @final
@@ -251,21 +231,10 @@ def rows_of(drawn: Contrast, model: Model, offset: np.ndarray, group: np.ndarray
 class Logistic(RowContrastive):
     """Noise-contrastive divergence: logistic regression of data against reference points, 𝓡^m(θ, ν) of Theorem 7."""
 
-    @property
-    def information_equality(self) -> bool:
-        return True
+    loss = "ncd"
 
-    def likelihood(self, drawn: Contrast) -> tuple[RowLikelihood, np.ndarray]:
-        return LogisticRows(drawn.z.astype(np.float64), drawn.weight), drawn.known
-
-    @property
-    def family(self) -> str:
-        return "binomial"
-
-    def smooth_rows(self, drawn: Contrast) -> SmoothRows:
-        weights = None if drawn.obs.weight is None else drawn.weight
-        at = np.maximum(drawn.at, 0)
-        return SmoothRows(drawn.outcome, at, drawn.z, drawn.z.astype(np.float64), weights, drawn.known)
+    def rows(self, drawn: Contrast) -> RowSource:
+        return logistic_rows(drawn)
 
 
 @final
@@ -273,25 +242,10 @@ class Logistic(RowContrastive):
 class Importance(RowContrastive):
     """𝓜 with its integrals by importance sampling from q: less efficient than `Logistic` for the same points."""
 
-    @property
-    def information_equality(self) -> bool:
-        return False
+    loss = "poisson"
 
-    def likelihood(self, drawn: Contrast) -> tuple[PoissonRows, np.ndarray]:
-        a = np.where(drawn.z, drawn.weight, 0.0)
-        share = 1.0 / drawn.k if drawn.k is not None else drawn.n / drawn.m
-        b = np.where(drawn.z, 0.0, share * drawn.weight * np.exp(-drawn.log_q))
-        offset = np.zeros(len(a)) if drawn.offset is None else drawn.offset
-        return PoissonRows(a, b), offset
-
-    @property
-    def family(self) -> str:
-        return "poisson"
-
-    def smooth_rows(self, drawn: Contrast) -> SmoothRows:
-        likelihood, offset = self.likelihood(drawn)
-        response, weights = poisson_rows(likelihood.a, likelihood.b)
-        return SmoothRows(drawn.outcome, np.maximum(drawn.at, 0), drawn.z, response, weights, offset)
+    def rows(self, drawn: Contrast) -> RowSource:
+        return importance_rows(drawn)
 
     def check(self, drawn: Contrast, layout: Layout) -> None:
         super().check(drawn, layout)

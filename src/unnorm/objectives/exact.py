@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
-from .._base.numerics import Rng, quadratic_forms
+from .._base.numerics import Rng
 from ..data.observations import Observations
 from ..domains.base import Quadrature
 from ..errors import CombinationError, InputError, UnnormWarning
-from ..inference.sandwich import ErrorParts, clustered, sum_by
 from ..models.base import Context, DataTerms, Model, Moments, Unnormalised
 from ..models.normalisers import Constant, Layout, Normaliser, PerContext
-from .base import Derivatives, Objective, Problem, Solution, View, cluster_labels
-from .smooth import SmoothProblem, SmoothRows, poisson_rows
+from .additive import AdditiveProblem
+from .base import Cluster, Constants, Derivatives, Objective, ParametricProblem
+from .likelihood import POISSON, RowLikelihood
+from .rows import ArrayRows, Rows
+from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
 QUADRATURE_TOLERANCE = 1e-9  # of log Z, against the rule of twice the order; far below any standard error
 MOST_DOUBLINGS = 5
@@ -66,17 +67,20 @@ class Integrals:
 
 
 @dataclass(frozen=True)
-class IntegratedProblem(Problem):
+class IntegratedProblem(ParametricProblem):
     """What 𝓛 and 𝓜 share: Σ_t w_t f_θ(y_t|x_t), and integrals over Ω for each distinct context."""
 
     model: Model
+    obs: Observations
     data: DataTerms
     integrals: Integrals
-    weight: np.ndarray  # (n,) w_t
     layout: Layout
     offset: np.ndarray  # (n,) known part of f
-    group: np.ndarray | None = None  # (n,) cluster of each observation, for robust errors
-    jacobian: Callable[[np.ndarray], np.ndarray] | None = None  # θ → (n, p) ∂f at the observations, where clustered
+
+    @cached_property
+    def weight(self) -> np.ndarray:
+        """(n,) w_t."""
+        return self.obs.weights
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -118,17 +122,17 @@ class IntegratedProblem(Problem):
         """w_t, or 1 where nothing that shares its ν weighs: ν is −log Z there all the same."""
         return np.where(self._sum(self.weight)[self.layout.of] > 0, self.weight, 1.0)
 
-    def constants(self, theta: np.ndarray, covariance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """ν* and its standard errors, by dν*/dθ = −E_θ[∂f], weighted over the observations that share it.
+    def constants(self, theta: np.ndarray) -> Constants:
+        """ν*, and −dν*/dθ = E_θ[∂f], weighted over the observations that share it.
 
         The joint inverse of 𝓜's Hessian adds 1/Σw to var(ν), the noise of a Poisson count that the data do not have: n
         is known (as for the intercept of a case-control study, Prentice & Pyke 1979).
         """
         if self.layout.fixed is not None:
-            return np.array([self.layout.fixed]), np.zeros(1)
+            return Constants(np.array([self.layout.fixed]), known=True)
         m = self.integrals.moments(theta, self._log_context_weight, tilt=False)
         nu = self.nu_star(m.log_z)
-        return nu, np.sqrt(quadratic_forms(self._slope(nu, m)[0], covariance))
+        return Constants(nu, self._slope(nu, m)[0])
 
     def _slope(self, nu: np.ndarray, m: Moments) -> tuple[np.ndarray, np.ndarray]:
         """−dν*/dθ (q, p), and e^{offset_t + ν_t} Z_t (n,): one where an observation has a ν of its own."""
@@ -137,11 +141,13 @@ class IntegratedProblem(Problem):
         share = self._live * mass / self._sum(self._live)[self.layout.of]
         return np.stack([self._sum(share * m.mean[of, j]) for j in range(m.mean.shape[1])], axis=1), mass
 
-    def errors(self, theta: np.ndarray, covariance: np.ndarray, view: View | None) -> ErrorParts | None:
-        """With clusters, the covariance and its robust version, from g_t = w_t {∂f_t − e_t E_t − (1 − e_t) Ē}, where
+    def scores(self, theta: np.ndarray) -> IntegratedScores:
+        information = self.derivatives(theta).information
+        return IntegratedScores(self, theta, information, float(self.weight.sum()), int(np.sum(self.weight > 0)))
+
+    def by_observation(self, theta: np.ndarray) -> np.ndarray:
+        """(n, p) the score of one copy of each observation, ν profiled out: g_t = ∂f_t − e_t E_t − (1 − e_t) Ē, where
         e_t = e^{ν_t} Z_t, E_t = E_θ[∂f|x_t] and Ē is its mean over the observations that share ν_t."""
-        if self.group is None or self.jacobian is None:
-            return None
         m = self.integrals.moments(theta, self._log_context_weight, tilt=False)
         mean = m.mean[self.integrals.context.of]
         if self.layout.fixed is None:
@@ -150,15 +156,17 @@ class IntegratedProblem(Problem):
         else:
             mass = np.exp(self.offset + m.log_z[self.integrals.context.of] + self.layout.fixed)
             shared = np.zeros_like(mean)
-        g = self.jacobian(theta) - mass[:, None] * mean - (1.0 - mass)[:, None] * shared
-        sums = sum_by(self.weight[:, None] * g, self.group, int(self.group.max()) + 1)
-        robust = clustered(sums, covariance, None if view is None else view.penalty)
-        return ErrorParts(covariance, covariance, np.zeros_like(covariance), (), robust)
+        context = self.integrals.context
+        J = self.model.jacobian(theta, self.obs.outcome, context.at(context.of))
+        return J - mass[:, None] * mean - (1.0 - mass)[:, None] * shared
+
+    def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
+        return _accuracy(self.integrals, theta)
 
     def unbounded(self, direction: np.ndarray) -> bool:
         """Whether every observation sits at the edge in direction d: Σ_t w_t d·s(y_t|x_t) = Σ_t w_t max_y d·s(y|x_t).
 
-        max_y d·s is had as log Z(c d)/c for large c, so that no further integral is needed.
+        max_y d·s is log Z(c d)/c for large c, so that no further integral is needed.
         """
         if not self.concave or self.layout.fixed is not None:
             return False
@@ -171,11 +179,11 @@ class IntegratedProblem(Problem):
         c *= max(1.0, float(self.weight.sum()) / max(width * c * 1e-6, 1e-6))
         return self.data.value(direction) >= edge(c) - 1e-6 * width
 
-    def finer(self) -> Problem | None:
+    def finer(self) -> ParametricProblem | None:
         finer = _finer(self.integrals)
         return None if finer is None else replace(self, integrals=finer)
 
-    def refined(self, theta: np.ndarray) -> Problem | None:
+    def refined(self, theta: np.ndarray) -> ParametricProblem | None:
         return self.finer() if self.integrals.error(theta) > QUADRATURE_TOLERANCE else None
 
 
@@ -197,13 +205,6 @@ class ExactProblem(IntegratedProblem):
             m.second - weighted.T @ m.mean - hessian,  # n Cov(∂f) where f is linear: Appendix B.2, corrected
             np.diag(m.second),
         )
-
-    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
-        d = self.derivatives(theta)
-        covariance = np.linalg.inv(d.information if view is None else d.information + view.penalty)
-        nu, nu_se = self.constants(theta, covariance)
-        errors = self.errors(theta, covariance, view)
-        return Solution(theta, covariance, nu, nu_se, d.value, d.value, *_accuracy(self.integrals, theta), errors)
 
 
 @dataclass(frozen=True)
@@ -275,13 +276,45 @@ class PoissonProblem(IntegratedProblem):
         schur = d.hessian_theta - (d.hessian_cross.T / np.minimum(d.hessian_nu, -1e-300)) @ d.hessian_cross
         return Derivatives(d.value, d.gradient_theta, -schur, -np.diag(d.hessian_theta))
 
-    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
-        d = self.derivatives(theta)
-        covariance = np.linalg.inv(d.information if view is None else d.information + view.penalty)
-        nu, nu_se = self.constants(theta, covariance)
-        loglik = d.value + float(self.weight.sum())  # 𝓛 = 𝓜 + n at ν*, which takes the offsets up
-        errors = self.errors(theta, covariance, view)
-        return Solution(theta, covariance, nu, nu_se, loglik, d.value, *_accuracy(self.integrals, theta), errors)
+    def loglik(self, theta: np.ndarray) -> float:
+        """𝓛 = 𝓜 + n at ν*, which takes the offsets up."""
+        return self.value(theta) + float(self.weight.sum())
+
+
+@final
+@dataclass(frozen=True)
+class IntegratedScores(Scores):
+    """Scores of 𝓛 and 𝓜 with their constants profiled out: no reference points, one unit for each observation."""
+
+    problem: IntegratedProblem
+    theta: np.ndarray
+    information: np.ndarray
+    weight: float
+    units: int
+    penalty: np.ndarray | None = None
+    reselection: Reselection | None = None
+    smoothing: np.ndarray | None = None
+
+    drawn = Drawn.NONE
+    model_based = True
+    shared = False
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.theta)
+
+    def points_spread(self, power: int) -> np.ndarray:
+        return np.zeros((self.size, self.size))
+
+    def data_spread(self) -> np.ndarray:
+        return self.information
+
+    def empirical_spread(self) -> np.ndarray:
+        g = self.problem.by_observation(self.theta)
+        return frequency(self.weight) * g.T @ (self.problem.weight[:, None] * g)
+
+    def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
+        return sum_by(self.problem.weight[:, None] * self.problem.by_observation(self.theta), label, count)
 
 
 def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -310,28 +343,20 @@ def _finer(integrals: Integrals) -> Integrals | None:
         return None
 
 
-def _parts(
-    model: Model, obs: Observations, order: int | None, layout: Layout, cluster: str | tuple[str, ...] | None
-) -> tuple[Any, ...]:
+def _parts(model: Model, obs: Observations, order: int | None, layout: Layout) -> tuple[Any, ...]:
     """The fields that every `IntegratedProblem` has."""
     context = model.contexts(obs)
-    rows = context.at(context.of)
     default = model.domain.default_order
     is_open = order is None and default is not None
     if order is None and default is not None:
         order = max(8, default // 4)  # smooth f needs few nodes; `refined` doubles them until log Z is known to 1e-9
     integrals = Integrals(model, context, model.domain.quadrature(order), order, is_open)
     offset = obs.offsets if obs.has_context else np.full(obs.n, obs.shared_offset)
-    data = model.data_terms(obs.outcome, rows, obs.weights)
-    group = cluster_labels(cluster, obs)
-
-    def jacobian(theta: np.ndarray) -> np.ndarray:
-        return model.jacobian(theta, obs.outcome, rows)
-
-    return model, data, integrals, obs.weights, layout, offset, group, None if group is None else jacobian
+    data = model.data_terms(obs.outcome, context.at(context.of), obs.weights)
+    return model, obs, data, integrals, layout, offset
 
 
-def _quadrature_rows(obs: Observations, rule: Quadrature) -> SmoothRows:
+def _quadrature_rows(obs: Observations, rule: Quadrature) -> ArrayRows:
     """Σ_t w_t η_t − Σ_t w_t Σ_j W_j exp η_tj as rows, those of one context together; IID data share the nodes."""
     N, d = rule.points.shape
     weights = obs.weights
@@ -347,13 +372,13 @@ def _quadrature_rows(obs: Observations, rule: Quadrature) -> SmoothRows:
         offset = np.repeat(obs.offsets, N + 1)
     else:
         y = np.concatenate([obs.outcome, rule.points])
-        at = np.concatenate([np.arange(obs.n), np.zeros(N, dtype=np.intp)])
+        at = np.concatenate([np.arange(obs.n), np.full(N, -1)])
         data = np.arange(obs.n + N) < obs.n
         a = np.concatenate([weights, np.zeros(N)])
         b = np.concatenate([np.zeros(obs.n), weights.sum() * rule.weights])
         offset = np.full(obs.n + N, obs.shared_offset)
-    response, row_weights = poisson_rows(a, b)
-    return SmoothRows(y, at, data, response, row_weights, offset)
+    weight = None if obs.weight is None or not obs.has_context else np.repeat(weights, N + 1)
+    return ArrayRows(Rows(y, at, data, RowLikelihood(POISSON, a, b), offset, weight), shared=not obs.has_context)
 
 
 @final
@@ -367,7 +392,12 @@ class Exact(Objective):
     """
 
     order: int | None = None
-    cluster: str | tuple[str, ...] | None = None
+    cluster: Cluster = None
+
+    loss = "poisson"  # 𝓛 and 𝓜 have the same maximum (Theorem 1), and 𝓜's gradient is the unbiased one
+
+    def is_likelihood(self, obs: Observations, normaliser: Normaliser) -> bool:
+        return True
 
     def default_normaliser(self, obs: Observations) -> Normaliser:
         return PerContext() if obs.has_context else Constant()
@@ -379,10 +409,10 @@ class Exact(Objective):
                 f"Exact() integrates the constants out, so its normaliser can only be {self.default_normaliser(obs)!r} "
                 f"here; got {normaliser!r}. Leave normaliser out, or use objective=un.Poisson()."
             )
-        return ExactProblem(*_parts(model, obs, self.order, layout, self.cluster))
+        return ExactProblem(*_parts(model, obs, self.order, layout))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"objective": "Exact", "order": self.order}
+        return {"objective": "Exact", "order": self.order, "cluster": self.cluster}
 
 
 @final
@@ -396,7 +426,15 @@ class Poisson(Objective):
     """
 
     order: int | None = None
-    cluster: str | tuple[str, ...] | None = None
+    cluster: Cluster = None
+
+    loss = "poisson"
+
+    def is_likelihood(self, obs: Observations, normaliser: Normaliser) -> bool:
+        """𝓜's maximum is 𝓛's where each constant is free (Theorems 1 and 2); a χ that is not leaves 𝓜 below 𝓛 − n."""
+        if normaliser.of_context:
+            return False
+        return normaliser.layout(obs).size == self.default_normaliser(obs).layout(obs).size
 
     def default_normaliser(self, obs: Observations) -> Normaliser:
         return PerContext() if obs.has_context else Constant()
@@ -404,12 +442,14 @@ class Poisson(Objective):
     def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> PoissonProblem:
         layout = normaliser.layout(obs)
         layout.check(obs)
-        return PoissonProblem(*_parts(model, obs, self.order, layout, self.cluster))
+        return PoissonProblem(*_parts(model, obs, self.order, layout))
 
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
         return normaliser.terms is not None or normaliser.layout(obs).size == 1
 
-    def smooth(self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> SmoothProblem:
+    def additive(
+        self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: Rng = None
+    ) -> AdditiveProblem:
         """𝓜_χ (eq. 2.6) as Poisson rows: each context's observation, then the nodes of the rule with their weights."""
         default = model.domain.default_order
         order = self.order if self.order is not None or default is None else max(12, default // 3)
@@ -420,19 +460,17 @@ class Poisson(Objective):
                 f"Poisson() by quadrature needs {n * nodes:,} rows here ({n:,} contexts × {nodes:,} nodes; the limit "
                 f"is {MOST_ROWS:,}). Pass a smaller order=, or use un.Logistic(…)."
             )
-        return SmoothProblem(
+        return AdditiveProblem(
             model=model,
             normaliser=normaliser,
             obs=obs,
-            family="poisson",
-            rows=_quadrature_rows(obs, rule),
-            iid_points=None,
-            clusters=cluster_labels(self.cluster, obs),
-            about={"quadrature": rule.rule, "nodes": nodes, "order": order},
+            source=_quadrature_rows(obs, rule),
+            drawn=Drawn.NONE,
+            figures={"quadrature": rule.rule, "nodes": nodes, "order": order},
         )
 
     def to_dict(self) -> dict[str, Any]:
-        return {"objective": "Poisson", "order": self.order}
+        return {"objective": "Poisson", "order": self.order, "cluster": self.cluster}
 
 
 __all__ = ["Exact", "ExactProblem", "JointDerivatives", "Poisson", "PoissonProblem"]

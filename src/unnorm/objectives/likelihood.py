@@ -22,6 +22,15 @@ class Cumulant(ABC):
     """A(η) and its first three derivatives; `xp` is NumPy or jax.numpy."""
 
     family: str  # the engine's name for the same likelihood
+    counts_points: bool  # whether, with IID points and a correct model, −ℓ'' holds the variance of the points too
+
+    @abstractmethod
+    def log_odds(self, eta: Any, c: float) -> Any:
+        """η had there been c times as many reference points, at the same f and χ."""
+
+    @abstractmethod
+    def share(self, b: np.ndarray, c: float) -> np.ndarray:
+        """b of a reference row had there been c times as many."""
 
     @abstractmethod
     def value(self, eta: Any, xp: Any = np) -> Any:
@@ -45,6 +54,13 @@ class LogOnePlusExp(Cumulant):
     """A(η) = log(1 + e^η): one exponential of −|η|, so that neither end overflows or cancels."""
 
     family = "binomial"
+    counts_points = True
+
+    def log_odds(self, eta: Any, c: float) -> Any:
+        return eta - np.log(c)  # they hold log(n/m)
+
+    def share(self, b: np.ndarray, c: float) -> np.ndarray:
+        return b
 
     def value(self, eta: Any, xp: Any = np) -> Any:
         return xp.maximum(eta, 0.0) + xp.log1p(xp.exp(-xp.abs(eta)))
@@ -67,6 +83,13 @@ class Exponential(Cumulant):
     """A(η) = e^η."""
 
     family = "poisson"
+    counts_points = False
+
+    def log_odds(self, eta: Any, c: float) -> Any:
+        return eta
+
+    def share(self, b: np.ndarray, c: float) -> np.ndarray:
+        return b / c
 
     def value(self, eta: Any, xp: Any = np) -> Any:
         with np.errstate(over="ignore"):
@@ -115,3 +138,13 @@ class RowLikelihood:
     def take(self, rows: np.ndarray) -> RowLikelihood:
         """The same for some of the rows."""
         return RowLikelihood(self.cumulant, self.a[rows], self.b[rows])
+
+    def slopes_with(self, c: float, eta: np.ndarray, data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """ℓ' and −ℓ'' by row had there been c times as many reference points at the same (θ, χ).
+
+        A reference row still stands for one point, of which there are then c times as many.
+        """
+        if c == 1.0:
+            return self.slopes(eta)
+        b = np.where(data, self.b, self.cumulant.share(self.b, c))
+        return RowLikelihood(self.cumulant, self.a, b).slopes(self.cumulant.log_odds(eta, c))

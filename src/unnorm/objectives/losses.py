@@ -18,6 +18,7 @@ import numpy as np
 
 from .._base.numerics import x64
 from ..errors import InputError, unknown
+from .traced import logistic, poisson
 
 Reduction = Literal["mean", "sum", "none"]
 
@@ -152,7 +153,6 @@ def ncd(
         >>> round(ncd([0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0]), 6)  # 2 log 2: q is the model
         1.386294
     """
-    import jax
     import jax.numpy as jnp
 
     if reduction not in ("mean", "sum"):
@@ -169,9 +169,9 @@ def ncd(
     w = jnp.ones_like(f_data) if weights is None else jnp.asarray(weights)
     if reference_weights is None:
         reference_weights = w[..., None] if own else 1.0
-    real = jax.nn.softplus(-(f_data + nu - log_q_data + log_ratio))
-    false = jax.nn.softplus(f_reference + nu_reference - log_q_reference + log_ratio)
-    total = jnp.sum(w * real) + jnp.sum(reference_weights * false)
+    eta = f_data + nu - log_q_data + log_ratio
+    eta_reference = f_reference + nu_reference - log_q_reference + log_ratio
+    total = jnp.sum(w * logistic(-eta)) + jnp.sum(reference_weights * logistic(eta_reference))
     return total if reduction == "sum" else total / jnp.sum(w)
 
 
@@ -208,7 +208,7 @@ def importance(
     w = jnp.ones_like(f_data) if weights is None else jnp.asarray(weights)
     if nu_reference is None:
         nu_reference = nu[..., None] if own and nu.ndim else nu
-    mass = jnp.exp(f_reference + nu_reference - log_q_reference)
+    mass = poisson(f_reference + nu_reference - log_q_reference)
     integral = jnp.sum(w * jnp.mean(mass, axis=-1)) if own else jnp.sum(w) * jnp.mean(mass)
     total = integral - jnp.sum(w * (f_data + nu))
     return total if reduction == "sum" else total / jnp.sum(w)
@@ -269,13 +269,12 @@ def conditional_nce(
         >>> round(conditional_nce([0.0], [[0.0]], 0.0, 0.0), 6)
         0.693147
     """
-    import jax
     import jax.numpy as jnp
 
     _per_context(f_data, f_reference)
     f_data, f_reference = jnp.asarray(f_data), jnp.asarray(f_reference)
     log_odds = f_data[..., None] - f_reference + jnp.asarray(log_q_forth) - jnp.asarray(log_q_back)
-    return _reduced(jnp.mean(jax.nn.softplus(-log_odds), axis=-1), weights, reduction)
+    return _reduced(jnp.mean(logistic(-log_odds), axis=-1), weights, reduction)
 
 
 def gradients(

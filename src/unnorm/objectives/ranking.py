@@ -12,35 +12,45 @@ Conditional NCE (Ceylan & Gutmann 2018), with y' drawn from a kernel q(·|y) aro
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from .._base.numerics import Rng, generator
 from ..data.observations import Observations
 from ..errors import CombinationError
-from ..inference.evidence import Later, choice_evidence
-from ..inference.sandwich import ErrorParts, clustered, sum_by
 from ..models.base import Model
 from ..models.normalisers import Normaliser, PerContext
+from ..references import Uniform
 from ..references.contrast import Contrast
-from .base import Derivatives, Problem, Solution, View
-from .contrastive import Contrastive, about, rows_of
-from .rows import Rows
+from .base import Constants, Derivatives, ParametricProblem
+from .contrastive import REDRAWS, Contrastive, figures
+from .row_problem import KEPT
+from .rows import Rows, RowSource, choice_rows
+from .scores import Drawn, Reselection, Scores, frequency, sum_by
+
+
+class Choices(NamedTuple):
+    """A block of observations, each beside its k reference points: d = f + shift and ∂f/∂θ, the real point first."""
+
+    rows: Rows
+    d: np.ndarray  # (n, k + 1)
+    J: np.ndarray  # (n, k + 1, p)
+    weight: np.ndarray  # (n,)
 
 
 @dataclass(frozen=True)
-class ChoiceProblem(Problem):
-    """A sum over observations, each against its own k reference points: arrays are (n, k + 1), the real point first."""
+class ChoiceProblem(ParametricProblem):
+    """A sum over observations, each against its own k reference points."""
 
     model: Model
-    rows: Rows
-    shift: np.ndarray  # (n, k + 1) what is added to f
-    weight: np.ndarray  # (n,)
-    about: dict[str, Any] = field(default_factory=dict)
+    obs: Observations
+    source: RowSource  # the offset of a row is what is added to f
+    k: int
+    figures: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     redraws: Callable[[], list[ChoiceProblem]] | None = None  # on fresh points
 
@@ -57,28 +67,34 @@ class ChoiceProblem(Problem):
         return self.model.linear
 
     @cached_property
-    def _statistics(self) -> np.ndarray | None:
-        return self.model.jacobian(self.start, self.rows.y, self.rows.arguments) if self.model.linear else None
+    def _kept(self) -> list[tuple[Rows, np.ndarray]] | None:
+        """∂f/∂θ of each block once for all, where f is linear and they are small enough."""
+        if not self.model.linear or self.source.size * self.model.size > KEPT:
+            return None
+        return [(rows, self._jacobian(self.start, rows)) for rows in self.source.blocks()]
 
-    def _log_f(self, theta: np.ndarray) -> np.ndarray:
-        if self._statistics is not None:
-            f = self._statistics @ theta
-        else:
-            f = self.model.log_f(theta, self.rows.y, self.rows.arguments)
-        return f.reshape(self.shift.shape)
+    def _jacobian(self, theta: np.ndarray, rows: Rows) -> np.ndarray:
+        return self.model.jacobian(theta, rows.y, self.model.arguments(self.obs, rows.context))
 
-    def _jacobian(self, theta: np.ndarray) -> np.ndarray:
-        J = self._statistics
-        if J is None:
-            J = self.model.jacobian(theta, self.rows.y, self.rows.arguments)
-        return J.reshape(*self.shift.shape, len(theta))
+    def choices(self, theta: np.ndarray) -> Iterator[Choices]:
+        """The observations with their points, block by block."""
+        for rows, J in self._kept if self._kept is not None else ((rows, None) for rows in self.source.blocks()):
+            J = self._jacobian(theta, rows) if J is None else J
+            if self.model.linear:
+                f = J @ theta
+            else:
+                f = self.model.log_f(theta, rows.y, self.model.arguments(self.obs, rows.context))
+            shape = (-1, self.k + 1)
+            n = len(rows) // (self.k + 1)
+            weight = np.ones(n) if rows.weight is None else rows.weight.reshape(shape)[:, 0]
+            yield Choices(rows, (f + rows.offset).reshape(shape), J.reshape(n, self.k + 1, len(theta)), weight)
 
     @abstractmethod
     def terms(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ over choices for each observation (n,), and its slope in d (n, k + 1), for d = f + shift."""
 
     @abstractmethod
-    def gram(self, d: np.ndarray, J: np.ndarray) -> np.ndarray:
+    def gram(self, d: np.ndarray, J: np.ndarray, weight: np.ndarray) -> np.ndarray:
         """Σ_t w_t Jᵀ (−∂²/∂d²) J."""
 
     @abstractmethod
@@ -91,68 +107,124 @@ class ChoiceProblem(Problem):
         """Whether −H is the variance of the score when the points are IID and the model is correct."""
 
     def value(self, theta: np.ndarray) -> float:
-        return float(self.weight @ self.terms(self._log_f(theta) + self.shift)[0])
-
-    def _score(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Value, per-observation scores (n, p), slopes, d, J."""
-        d = self._log_f(theta) + self.shift
-        value, slope = self.terms(d)
-        J = self._jacobian(theta)
-        slope = slope * self.weight[:, None]
-        return float(self.weight @ value), np.einsum("tj,tjp->tp", slope, J), slope, d, J
+        return float(sum(c.weight @ self.terms(c.d)[0] for c in self.choices(theta)))
 
     def derivatives(self, theta: np.ndarray) -> Derivatives:
-        value, score, slope, d, J = self._score(theta)
-        information = self.gram(d, J) - self.model.curvature(theta, self.rows.y, self.rows.arguments, slope.ravel())
-        scale = np.einsum("t,tjp,tjp->p", self.weight, J, J) / J.shape[1]
-        return Derivatives(value, score.sum(axis=0), information, scale)
+        p = len(theta)
+        value, gradient, information, scale = 0.0, np.zeros(p), np.zeros((p, p)), np.zeros(p)
+        for c in self.choices(theta):
+            terms, slope = self.terms(c.d)
+            slope = slope * c.weight[:, None]
+            value += float(c.weight @ terms)
+            gradient += slope.reshape(-1) @ c.J.reshape(-1, p)
+            information += self.gram(c.d, c.J, c.weight)
+            if not self.model.linear:
+                arguments = self.model.arguments(self.obs, c.rows.context)
+                information -= self.model.curvature(theta, c.rows.y, arguments, slope.ravel())
+            scale += np.einsum("t,tjp,tjp->p", c.weight, c.J, c.J) / (self.k + 1)
+        return Derivatives(value, gradient, information, scale)
 
     def unbounded(self, direction: np.ndarray) -> bool:
         """Whether each observation is at or above all its reference points in direction d."""
-        if self._statistics is None:
+        if not self.model.linear:
             return False
-        s = (self._statistics @ direction).reshape(self.shift.shape)
-        width = float(np.max(s) - np.min(s))
-        return width > 0 and bool(np.all(s[:, 0] >= s[:, 1:].max(axis=1) - 1e-9 * width))
+        gap, least, most = np.inf, np.inf, -np.inf
+        for c in self.choices(direction):
+            s = c.J @ direction
+            gap = min(gap, float(np.min(s[:, 0] - s[:, 1:].max(axis=1))))
+            least, most = min(least, float(s.min())), max(most, float(s.max()))
+        return most > least and gap >= -1e-9 * (most - least)
 
-    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
-        value, score, _, d, J = self._score(theta)
-        bread = self._bread(theta, view)
-        meat = score.T @ score if view is None else score.T @ score + view.penalty
-        total = bread if self.information_equality else bread @ meat @ bread
-        robust = None
-        if self.rows.group is not None:
-            labels, of = np.unique(self.rows.group, return_inverse=True)
-            robust = clustered(sum_by(score, of, len(labels)), bread, None if view is None else view.penalty)
-        reference = bread @ self._reference_spread(theta, d, J) @ bread
-        errors = ErrorParts(total, total - reference, reference, (), robust)
-        nothing = np.zeros(0)
-        evidence = Later(lambda: self.evidence(theta, errors, view), self.rows.y.size + self.shift.size * len(theta))
-        return Solution(theta, total, nothing, None, value, value, self.notes, dict(self.about), errors, evidence)
+    def constants(self, theta: np.ndarray) -> Constants:
+        return Constants(np.zeros(0))
 
-    def _reference_spread(self, theta: np.ndarray, d: np.ndarray, J: np.ndarray) -> np.ndarray:
-        """Σ2 of IID points: Σ_t k/(k − 1) Σ_j centred squares of what each adds; from redraws where each is alone."""
-        k = d.shape[1] - 1
-        if k > 1:
-            r = self.parts(d, J) * self.weight[:, None, None]
-            r = (r - r.mean(axis=1, keepdims=True)).reshape(-1, J.shape[-1])
-            return k / (k - 1) * r.T @ r
-        assert self.redraws is not None
-        sums = np.array([again._score(theta)[1].sum(axis=0) for again in self.redraws()])
-        centred = sums - sums.mean(axis=0)
-        return centred.T @ centred / (len(sums) - 1)
+    def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
+        return self.notes, dict(self.figures)
 
-    def _bread(self, theta: np.ndarray, view: View | None) -> np.ndarray:
-        information = self.derivatives(theta).information
-        return np.linalg.inv(information if view is None else information + view.penalty)
+    def scores(self, theta: np.ndarray) -> ChoiceScores:
+        weights = self.obs.weights
+        return ChoiceScores(
+            problem=self,
+            theta=theta,
+            information=self.derivatives(theta).information,
+            weight=float(weights.sum()),
+            units=int(np.sum(weights > 0)),
+        )
 
-    def evidence(self, theta: np.ndarray, errors: ErrorParts, view: View | None) -> dict[str, Any]:
-        value, score, _, d, _ = self._score(theta)
-        bread = self._bread(theta, view)
-        score = score / np.sqrt(np.maximum(self.weight, 1e-300))[:, None]  # as many observations as it weighs
-        names, variances = (self.names, np.diag) if view is None else (view.names, view.variances)
-        penalty = float(np.sum((score @ bread) * score))
-        return choice_evidence(names, variances(errors.total), variances(errors.reference), d, value, penalty)
+
+@final
+@dataclass(frozen=True)
+class ChoiceScores(Scores):
+    """Scores of observations that are each compared with points of their own."""
+
+    problem: ChoiceProblem
+    theta: np.ndarray
+    information: np.ndarray
+    weight: float
+    units: int
+    penalty: np.ndarray | None = None
+    reselection: Reselection | None = None
+    smoothing: np.ndarray | None = None
+
+    drawn = Drawn.IID
+    shared = False
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.theta)
+
+    @property
+    def model_based(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.problem.information_equality
+
+    def _by_observation(self) -> Iterator[tuple[Choices, np.ndarray]]:
+        """(n, p) the score of one copy of each observation."""
+        for c in self.problem.choices(self.theta):
+            yield c, np.einsum("tj,tjp->tp", self.problem.terms(c.d)[1], c.J)
+
+    def points_spread(self, power: int) -> np.ndarray:
+        """Σ_t w^power k/(k − 1) Σ_j centred squares of what each point adds; from redraws where each is alone."""
+        k, p = self.problem.k, self.size
+        if k == 1:
+            return self._redrawn(power)
+        out = np.zeros((p, p))
+        for c in self.problem.choices(self.theta):
+            r = self.problem.parts(c.d, c.J)
+            r = ((r - r.mean(axis=1, keepdims=True)) * (c.weight ** (power / 2))[:, None, None]).reshape(-1, p)
+            out += k / (k - 1) * r.T @ r
+        return out
+
+    def _redrawn(self, power: int) -> np.ndarray:
+        assert self.problem.redraws is not None
+        fresh = [again.scores(self.theta) for again in self.problem.redraws()]
+        each = np.array([np.concatenate([g for _, g in one._by_observation()]) for one in fresh])  # (R, n, p)
+        centred = (each - each.mean(axis=0)) * (self.problem.obs.weights ** (power / 2))[:, None]
+        return np.einsum("rtp,rtq->pq", centred, centred) / (len(each) - 1)
+
+    def data_spread(self) -> np.ndarray:
+        return self.information - self.points_spread(1) if self.model_based else self.empirical_spread()
+
+    def empirical_spread(self) -> np.ndarray:
+        out = np.zeros((self.size, self.size))
+        for c, g in self._by_observation():
+            out += g.T @ (c.weight[:, None] * g)
+        return frequency(self.weight) * out - self.points_spread(1)
+
+    def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
+        out = np.zeros((count, self.size))
+        for c, g in self._by_observation():
+            at = c.rows.at.reshape(len(g), -1)[:, 0]
+            out += sum_by(c.weight[:, None] * g, label[at], count)
+        return out
+
+    def overlap(self) -> tuple[float | None, float | None]:
+        ahead = share = n = 0.0
+        for c in self.problem.choices(self.theta):
+            ahead += float(np.sum(np.mean((c.d[:, :1] > c.d[:, 1:]) + 0.5 * (c.d[:, :1] == c.d[:, 1:]), axis=1)))
+            w = np.exp(c.d[:, 1:] - c.d[:, 1:].max(axis=1, keepdims=True))
+            share += float(np.sum(w.sum(axis=1) ** 2 / (w**2).sum(axis=1) / w.shape[1]))
+            n += len(c.d)
+        return ahead / n, share / n
 
 
 @final
@@ -170,24 +242,26 @@ class RankingProblem(ChoiceProblem):
         slope[:, 0] += 1
         return d[:, 0] - (top + np.log(z))[:, 0], slope
 
-    def gram(self, d: np.ndarray, J: np.ndarray) -> np.ndarray:
-        p = np.exp(d - d.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
+    def gram(self, d: np.ndarray, J: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        p = _softmax(d)
         mean = np.einsum("tj,tjp->tp", p, J)
         centred = (J - mean[:, None]).reshape(-1, J.shape[-1])
-        return centred.T @ (centred * (p * self.weight[:, None]).reshape(-1, 1))
+        return centred.T @ (centred * (p * weight[:, None]).reshape(-1, 1))
 
     def parts(self, d: np.ndarray, J: np.ndarray) -> np.ndarray:
         """The jackknife: without point j the score J_0 − Σ p J rises by p_j (J_j − Σ p J)/(1 − p_j).
 
         Times (k − 1)/k, so that k/(k − 1) Σ centred squares is its variance, (k − 1)/k Σ centred squares.
         """
-        k = d.shape[1] - 1
-        p = np.exp(d - d.max(axis=1, keepdims=True))
-        p /= p.sum(axis=1, keepdims=True)
+        k, p = d.shape[1] - 1, _softmax(d)
         mean = np.einsum("tj,tjp->tp", p, J)
         p = p[:, 1:]
         return ((k - 1) / k * p / np.maximum(1.0 - p, 1e-12))[:, :, None] * (J[:, 1:] - mean[:, None])
+
+
+def _softmax(d: np.ndarray) -> np.ndarray:
+    p = np.exp(d - d.max(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
 
 
 @final
@@ -202,9 +276,9 @@ class ConditionalProblem(ChoiceProblem):
         miss = np.exp(-np.logaddexp(0, margin))  # 1 − σ
         return -np.logaddexp(0, -margin).sum(axis=1), np.concatenate([miss.sum(axis=1, keepdims=True), -miss], axis=1)
 
-    def gram(self, d: np.ndarray, J: np.ndarray) -> np.ndarray:
+    def gram(self, d: np.ndarray, J: np.ndarray, weight: np.ndarray) -> np.ndarray:
         margin = d[:, :1] - d[:, 1:]
-        curvature = np.exp(-np.logaddexp(0, margin) - np.logaddexp(0, -margin)) * self.weight[:, None]
+        curvature = np.exp(-np.logaddexp(0, margin) - np.logaddexp(0, -margin)) * weight[:, None]
         gap = (J[:, :1] - J[:, 1:]).reshape(-1, J.shape[-1])
         return gap.T @ (gap * curvature.reshape(-1, 1))
 
@@ -216,38 +290,40 @@ class ConditionalProblem(ChoiceProblem):
 class Choice(Contrastive):
     """What the two objectives share: reference points of each observation's own, IID, and no normaliser."""
 
+    cancels = True
+
     def default_normaliser(self, obs: Observations) -> Normaliser:
         return PerContext()
 
     @abstractmethod
-    def problem(self, model: Model, drawn: Contrast, group: np.ndarray | None) -> ChoiceProblem: ...
+    def problem(self, model: Model, drawn: Contrast) -> ChoiceProblem: ...
 
     def bind(
         self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
-    ) -> Problem:
-        name = type(self).__name__
+    ) -> ChoiceProblem:
         if normaliser.layout(obs).size != obs.n:
             raise CombinationError(
-                f"In {name} the normalising constants cancel: leave normaliser out (got {normaliser!r})."
+                f"In {self.name} the normalising constants cancel: leave normaliser out (got {normaliser!r})."
             )
         if self.points is not None and not self.points.iid:
             raise CombinationError(
-                f"{name} needs IID reference points: stratified or low-discrepancy points bias it "
+                f"{self.name} needs IID reference points: stratified or low-discrepancy points bias it "
                 "(on the paper's toy chain θ2 is off by 0.5). Leave points out, or use objective=un.Logistic(…)."
             )
         rng = generator(rng)
         drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
         if drawn.k is None:
             raise CombinationError(
-                f"{name} compares each observation with reference points of its own, and IID data share theirs. "
+                f"{self.name} compares each observation with reference points of its own, and IID data share theirs. "
                 "Use un.Logistic(…), or a kernel around the outcome such as un.BitFlip() with un.ConditionalNCE."
             )
-        seeds = rng.integers(2**63, size=4)
+        seeds = rng.integers(2**63, size=REDRAWS)
+        points: Contrast = drawn
 
         def redraws() -> list[ChoiceProblem]:
-            return [self.problem(model, drawn.redraw(np.random.default_rng(seed)), None) for seed in seeds]
+            return [self.problem(model, points.redraw(np.random.default_rng(seed))) for seed in seeds]
 
-        return replace(self.problem(model, drawn, self.clusters(obs)), redraws=redraws)
+        return replace(self.problem(model, drawn), redraws=redraws)
 
 
 @final
@@ -255,10 +331,16 @@ class Choice(Contrastive):
 class Ranking(Choice):
     """Conditional logistic regression: consistent without modelling χ; needs a context and IID points."""
 
-    def problem(self, model: Model, drawn: Contrast, group: np.ndarray | None) -> ChoiceProblem:
-        rows = rows_of(drawn, model, np.zeros(0), group)
-        shift = -drawn.log_q.reshape(drawn.obs.n, -1)
-        return RankingProblem(model, rows, shift, drawn.obs.weights, about(drawn), drawn.notes)
+    loss = "ranking"
+
+    @classmethod
+    def examples(cls) -> tuple[Ranking, ...]:
+        return (cls(Uniform(), per_point=5),)
+
+    def problem(self, model: Model, drawn: Contrast) -> ChoiceProblem:
+        assert drawn.k is not None
+        source = choice_rows(drawn, -drawn.log_q)
+        return RankingProblem(model, drawn.obs, source, drawn.k, figures(drawn, False), drawn.notes)
 
 
 @final
@@ -266,14 +348,18 @@ class Ranking(Choice):
 class ConditionalNCE(Choice):
     """Pairs (y, y') with y' near y: good for graphs (edge toggles) and binary vectors (bit flips)."""
 
+    loss = "conditional"
+
+    @classmethod
+    def examples(cls) -> tuple[ConditionalNCE, ...]:
+        return (cls(Uniform(), per_point=5),)
+
     @property
     def around_outcome(self) -> bool:
         return True
 
-    def problem(self, model: Model, drawn: Contrast, group: np.ndarray | None) -> ChoiceProblem:
-        rows = rows_of(drawn, model, np.zeros(0), group)
-        n = drawn.obs.n
-        log_q = drawn.log_q.reshape(n, -1)
-        back = 0.0 if drawn.log_q_back is None else drawn.log_q_back.reshape(n, -1)  # q(·|x) has log q(y) on real rows
-        shift = back - log_q
-        return ConditionalProblem(model, rows, shift, drawn.obs.weights, about(drawn), drawn.notes)
+    def problem(self, model: Model, drawn: Contrast) -> ChoiceProblem:
+        assert drawn.k is not None
+        back = 0.0 if drawn.log_q_back is None else drawn.log_q_back  # q(·|x) has log q(y) on real rows
+        source = choice_rows(drawn, back - drawn.log_q)
+        return ConditionalProblem(model, drawn.obs, source, drawn.k, figures(drawn, False), drawn.notes)

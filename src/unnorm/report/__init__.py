@@ -1,14 +1,29 @@
 """The report on a fitted spatial Markov chain: one HTML file that opens offline.
 
-run.py       Run: a fit, or the fits of all levels, in one shape; the long tables
+analysis.py  Analysis: a fit, or the fits of all levels, in one shape
+tables.py    the long tables, effects.csv and parameters.csv
 findings.py  the paper's findings, asked of the curves
+held_out.py  bits for each point of sequences left out
 figures.py   SVG figures
-collect.py   sections: facts, figures and tables
+page.py      what the page is made of: sections, pictures, tables
+sections/    a file and a line in the registry for each section
 html.py      the page (report.html, sort.js)
 """
 
-from .collect import About, sections
+from .analysis import Analysis, grouped, pooled
 from .html import render
-from .run import Run, effects_table, grouped, parameters_table, pooled
+from .page import Provenance
+from .sections import SECTIONS, make_sections
+from .tables import effects_table, parameters_table
 
-__all__ = ["About", "Run", "effects_table", "grouped", "parameters_table", "pooled", "render", "sections"]
+__all__ = [
+    "SECTIONS",
+    "Analysis",
+    "Provenance",
+    "effects_table",
+    "grouped",
+    "make_sections",
+    "parameters_table",
+    "pooled",
+    "render",
+]

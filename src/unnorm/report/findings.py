@@ -10,8 +10,8 @@ The questions are asked of the estimated curves at observed values, those of all
 - Peaks at the four cardinal directions: `angle` is higher at each of 0, π/2, π, −π/2 than at both diagonals beside it,
   so that there is a local maximum between any two neighbouring diagonals.
 
-Thirds rather than the curve's every wiggle: its first and last per cent are known from a handful of points. No
-tolerance, and no test: the bands in the figures say how well the curves are known.
+Means over thirds, not every wiggle of a curve: its first and last per cent rest on a handful of points. There is no
+tolerance and no test: the bands in the figures show how well the curves are known.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from ..data.observations import Observations
 from ..errors import UnnormWarning
 from ..models import Additive
 from ..results.fit import Fit
-from .figures import corners
+from ..results.held_out import evenly
+from ..results.planar import box_around
 
 SHORT = 0.05  # of the window's diagonal
 MOST = 20_000  # observed values at which a curve is read
@@ -52,9 +53,9 @@ def findings(model: Additive, obs: Observations, group: Fit | None, fits: Mappin
     out = []
     first = group if group is not None else next(iter(fits.values()))
     labels = () if first.smooths is None else first.smooths.model_labels
-    lower, upper = corners(model.domain)
+    lower, upper = box_around(model.domain)
     diagonal = float(np.hypot(*(upper - lower)))
-    some = obs.take(np.unique(np.linspace(0, obs.n - 1, min(obs.n, MOST)).astype(int)))
+    some = obs.take(evenly(obs.n, MOST))
     for label in labels:
         assert first.smooths is not None
         names = first.smooths.term(label).covariates
@@ -98,8 +99,8 @@ def near(f: Curve, observed: np.ndarray, diagonal: float) -> bool:
 
 
 def cardinal(f: Curve, observed: np.ndarray, diagonal: float) -> bool:
-    left, at, right = (f(wrapped(CARDINAL + turn)) for turn in (np.pi / 4, 0.0, -np.pi / 4))
-    return bool(np.all(at > np.maximum(left, right)))
+    left, centre, right = (f(wrapped(CARDINAL + turn)) for turn in (np.pi / 4, 0.0, -np.pi / 4))
+    return bool(np.all(centre > np.maximum(left, right)))
 
 
 def wrapped(angle: np.ndarray) -> np.ndarray:

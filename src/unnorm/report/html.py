@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import Any
 
 from .._version import __version__
-from .collect import About, Section
+from .page import Provenance, Section
 
 
 @cache
@@ -21,12 +21,12 @@ def _template() -> Any:
     return Environment(autoescape=True, undefined=StrictUndefined).from_string(text)
 
 
-def render(about: About, sections: Sequence[Section]) -> str:
+def render(provenance: Provenance, sections: Sequence[Section]) -> str:
     """The whole page. Only this page's own script may run: its hash is in the content security policy."""
     from markupsafe import Markup
 
     script = (files("unnorm.report") / "sort.js").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return _template().render(
-        about=about, sections=sections, version=__version__, script=Markup(script), script_hash=digest
+        provenance=provenance, sections=sections, version=__version__, script=Markup(script), script_hash=digest
     )

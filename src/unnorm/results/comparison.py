@@ -10,16 +10,16 @@ from typing import Any, final
 import numpy as np
 
 from .._base.frames import to_native
+from .._base.intervals import normal_quantile
 from .._base.numerics import Rng, generator
 from ..data.observations import Observations
-from ..errors import InputError, listing
-from .fitting import Outside, fit, keep_inside, wrapped
-from .._base.intervals import normal_quantile
+from ..errors import CombinationError, InputError, listing
 from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives import Exact
 from ..objectives.base import Objective
 from .fit import Fit
+from .fitting import Outside, fit, keep_inside, wrapped
 
 ALLOWED = ("model", "objective", "normaliser", "solver", "smoothing")
 
@@ -49,8 +49,8 @@ class Comparison:
         for i, (name, one) in enumerate(self.fits.items()):
             cells = []
             for term in terms:
-                at = one.names.index(term) if term in one.names else None
-                cells.append(" " * 22 if at is None else f"{one.estimate[at]:>12.5g} ± {one.se[at]:<7.3g}")
+                j = one.names.index(term) if term in one.names else None
+                cells.append(" " * 22 if j is None else f"{one.estimate[j]:>12.5g} ± {one.se[j]:<7.3g}")
             scores = (_number(criteria[key][i]) for key in ("aic", "ncic"))
             lines.append(f"{name:<{wide}}  " + "  ".join(cells) + "  " + "  ".join(f"{one:>10}" for one in scores))
         lines += [f"{', '.join(group)} share their reference points." for group in self.shared if len(group) > 1]
@@ -59,6 +59,9 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.summary()
+
+    def __repr__(self) -> str:
+        return f"Comparison({listing(self.fits, most=6)}; see .summary())"
 
 
 def compare(
@@ -100,35 +103,24 @@ def compare(
         raise InputError("All models must be on the same domain: densities on different ones cannot be compared.")
     obs, notes = keep_inside(domain, wrapped(domain, obs), outside)
     obs = replace(obs, notes=(*obs.notes, *notes))
-    drawn: list[tuple[tuple[Any, ...], Any, list[str]]] = []
+    shared = SharedPoints(random)
     fits: dict[str, Fit] = {}
     seconds: dict[str, float] = {}
     for name, spec in specs.items():
         objective: Objective = Exact() if spec.get("objective") is None else spec["objective"]
-        normaliser: Normaliser | None = spec.get("normaliser")
         seed = int(random.integers(2**31))
         begin = time.perf_counter()
-        if share_references and isinstance(objective, Objective):
-            chosen = objective.default_normaliser(obs) if normaliser is None else normaliser
-            key = objective.sharing(models[name], obs, chosen)
-            if key is not None:
-                objective = objective.holding(_points(drawn, key, name, objective, models[name], obs, chosen, random))
-        fits[name] = fit(
-            models[name],
-            obs,
-            objective,
-            normaliser,
-            solver=spec.get("solver"),
-            smoothing=spec.get("smoothing", "reml"),
-            rng=seed,
-        )
+        if share_references:
+            objective = shared.given(name, objective, models[name], obs, spec.get("normaliser"))
+        options = {"solver": spec.get("solver"), "smoothing": spec.get("smoothing", "reml"), "rng": seed}
+        fits[name] = fit(models[name], obs, objective, spec.get("normaliser"), **options)
         seconds[name] = time.perf_counter() - begin
     rows = _criteria(fits, seconds)
     return Comparison(
         fits=fits,
         table=to_native(_table(fits, level), obs.backend),
         criteria=to_native({key: np.array(values) for key, values in rows.items()}, obs.backend),
-        shared=tuple(tuple(names) for _, _, names in drawn),
+        shared=shared.groups,
         _rows=rows,
     )
 
@@ -142,26 +134,40 @@ def _check(specs: Any) -> None:
         odd = [key for key in spec if key not in ALLOWED]
         if odd:
             raise InputError(f"specs[{name!r}] may hold {listing(ALLOWED)}; got {listing(odd)}.")
+        objective = spec.get("objective")
+        if objective is not None and not isinstance(objective, Objective):
+            example = "an objective such as un.Logistic(un.Uniform(), per_point=20)"
+            raise CombinationError(f"specs[{name!r}]: objective must be {example}; got {type(objective).__name__}.")
 
 
-def _points(
-    drawn: list[tuple[tuple[Any, ...], Any, list[str]]],
-    key: tuple[Any, ...],
-    name: str,
-    objective: Objective,
-    model: Unnormalised,
-    obs: Observations,
-    normaliser: Normaliser,
-    rng: np.random.Generator,
-) -> Any:
-    """The points drawn for an equal key before, or new ones."""
-    for known, points, names in drawn:
-        if _same(known, key):
-            names.append(name)
-            return points
-    points = objective.draw(model, obs, normaliser, rng)
-    drawn.append((key, points, [name]))
-    return points
+@final
+class SharedPoints:
+    """Reference points drawn once for all specs that say the same of them."""
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._drawn: list[tuple[tuple[Any, ...], Any, list[str]]] = []  # what they depend on, the points, the specs
+
+    def given(
+        self, name: str, objective: Objective, model: Unnormalised, obs: Observations, normaliser: Normaliser | None
+    ) -> Objective:
+        """The objective with its points: those drawn for an equal spec before, or new ones."""
+        chosen = objective.default_normaliser(obs) if normaliser is None else normaliser
+        key = objective.sharing(model, obs, chosen)
+        if key is None:
+            return objective
+        for other, points, names in self._drawn:
+            if _same(other, key):
+                names.append(name)
+                return objective.holding(points)
+        points = objective.draw(model, obs, chosen, self._rng)
+        self._drawn.append((key, points, [name]))
+        return objective.holding(points)
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The specs that share their points."""
+        return tuple(tuple(names) for _, _, names in self._drawn)
 
 
 def _same(a: tuple[Any, ...], b: tuple[Any, ...]) -> bool:

@@ -36,6 +36,10 @@ class Density(ABC):
     def contexts(self, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
         """Representatives of the distinct contexts (U,), and which of them each observation has (n,)."""
 
+    def additive(self) -> tuple[Unnormalised, SmoothPart] | None:
+        """The model and its fitted terms, where f̂ is the sum of these; None where it is not."""
+        return None
+
     def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
         """(n,) log ∫ exp f̂(y|x_t) dy by quadrature or enumeration, once for each distinct context.
 
@@ -95,6 +99,9 @@ class SmoothDensity(Density):
     def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.model.domain
 
+    def additive(self) -> tuple[Unnormalised, SmoothPart]:
+        return self.model, self.part
+
     def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
         columns = self.model.linear_part(obs, y, at, None).columns
         return self.part.f(columns)
@@ -123,7 +130,7 @@ class SmoothDensity(Density):
 
 def density_of(model: Unnormalised, estimate: np.ndarray, part: SmoothPart | None) -> Density:
     """The density of a fit: parametric where f is, else the fitted terms."""
-    if isinstance(model, Model):
-        return ParametricDensity(model, estimate)
+    if model.parametric:
+        return ParametricDensity(model.flat(), estimate)
     assert part is not None
     return SmoothDensity(model, part)

@@ -17,16 +17,16 @@ from typing import Any, final
 import numpy as np
 
 from ..data.observations import Observations
-from .density import ROWS_AT_ONCE, Density
 from ..domains.base import Domain, Quadrature
 from ..errors import EstimationError, InputError, UnnormWarning
 from ..references.base import BoundReference
+from .density import ROWS_AT_ONCE, Density
 
 TOLERANCE = 1e-5  # total variation between the table and the density: invisible below 10¹⁰ draws
 FIRST_CELLS, MOST_CELLS = 256, 2**14
 SEARCH, ROUNDS, STARTS, TRIALS = 1024, 10, 4, 32  # the search for the largest f in each context
-MARGIN = float(np.log(1.05))  # an estimated bound stands 5 % above the largest density found
-MOST_COORDINATES = 3  # above this a search for the largest f sees too little
+MARGIN = float(np.log(1.05))  # an estimated bound is 5 % above the largest density found
+MOST_COORDINATES = 3  # with more, a search for the largest f covers too little of Ω
 LEAST_ACCEPTED = 2e-4  # of the proposals; below this rejection is hopeless
 CANDIDATES = 4000  # for each draw by resampling
 LOWEST = -690.0  # log of the smallest density kept, relative to the largest: exp of it is still a float
@@ -36,7 +36,7 @@ Proposal = Callable[[Observations], BoundReference]
 
 @final
 class Drawer:
-    """y ~ exp f(·|x) / Z(x), one for each observation's context; remembers what it has learned between calls.
+    """y ~ exp f(·|x) / Z(x), one for each observation's context. Refined tables are kept between calls.
 
     Args:
         density: f.
@@ -78,8 +78,8 @@ class Drawer:
         }[self.method]
         return self._domain.wrap(draw(contexts, first, of))
 
-    def _f(self, contexts: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
-        f = self._density.log_f(contexts, y, at)
+    def _f(self, contexts: Observations, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        f = self._density.log_f(contexts, y, rows)
         bad = np.isnan(f) | (f == np.inf)
         if bad.any():
             i = int(np.flatnonzero(bad)[0])
@@ -89,9 +89,9 @@ class Drawer:
             )
         return f
 
-    def _table(self, contexts: Observations, nodes: np.ndarray, at: np.ndarray) -> np.ndarray:
-        """(len(at), len(nodes)) values of f, each row's largest taken off."""
-        f = self._f(contexts, np.tile(nodes, (len(at), 1)), np.repeat(at, len(nodes))).reshape(len(at), -1)
+    def _table(self, contexts: Observations, nodes: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """(len(rows), len(nodes)) values of f, less the largest of each row."""
+        f = self._f(contexts, np.tile(nodes, (len(rows), 1)), np.repeat(rows, len(nodes))).reshape(len(rows), -1)
         top = f.max(axis=1, keepdims=True)
         if not np.isfinite(top).all():
             raise InputError(f"f is −∞ on all of {self._domain!r} in some context: there is nothing to draw.")
@@ -121,16 +121,16 @@ class Drawer:
             out[who] = self._domain.from_unit(np.clip((cell + _within(left, slope)) / mass.shape[1], 0, 1)[:, None])
         return out
 
-    def _refined(self, contexts: Observations, at: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+    def _refined(self, contexts: Observations, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """f at the edges of the cells, their masses, and the error; the cells are halved until it is small enough."""
         while True:
             edges = self._domain.from_unit(np.linspace(0.0, 1.0, self._cells + 1)[:, None])
-            f = self._table(contexts, edges, at)
+            f = self._table(contexts, edges, rows)
             mass, coarse = _masses(f), _masses(f[:, ::2])
             mass /= mass.sum(axis=1, keepdims=True)
             coarse /= coarse.sum(axis=1, keepdims=True)
             pairs = mass[:, ::2] + mass[:, 1::2]
-            # The error of a log-linear table falls as the square of the cell: a third of the change is what is left.
+            # The error of a log-linear table falls as the square of the cell's width: a third of the change is left.
             error = float(np.max(0.5 * np.abs(pairs - coarse).sum(axis=1))) / 3
             if error <= TOLERANCE or self._cells >= MOST_CELLS:
                 break
@@ -156,15 +156,15 @@ class Drawer:
                 return out
         return self._proposed(contexts, first, of, np.arange(contexts.n), top, accepted)
 
-    def _search(self, contexts: Observations, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _search(self, contexts: Observations, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The largest f found in each context plus a margin, and the share of uniform proposals it would accept."""
         d = self._domain.cube_dim
         lattice = _lattice(SEARCH, d)
         nodes = self._domain.from_unit(lattice)
         random = np.random.default_rng(0)  # a search, not a simulation: its own stream
-        top, accepted = np.empty(len(at)), np.empty(len(at))
-        for begin, end in _blocks(len(at), SEARCH):
-            here = at[begin:end]
+        top, accepted = np.empty(len(rows)), np.empty(len(rows))
+        for begin, end in _blocks(len(rows), SEARCH):
+            here = rows[begin:end]
             f = self._f(contexts, np.tile(nodes, (len(here), 1)), np.repeat(here, SEARCH)).reshape(len(here), -1)
             best = np.argsort(-f, axis=1, kind="stable")[:, :STARTS]
             u, value = lattice[best], np.take_along_axis(f, best, axis=1)  # (c, STARTS, d), (c, STARTS)
@@ -200,24 +200,24 @@ class Drawer:
             f = self._f(contexts, y, first[of[who]])
             self._check(y, f, top[of[who]])
             keep = np.log(self._rng.random(len(who))) < f - top[of[who]]
-            done, at = np.unique(who[keep], return_index=True)
-            out[done] = y[keep][at]
-            waiting = np.setdiff1d(waiting, done, assume_unique=True)
+            settled, chosen = np.unique(who[keep], return_index=True)
+            out[settled] = y[keep][chosen]
+            waiting = np.setdiff1d(waiting, settled, assume_unique=True)
             proposed += len(who)
             share = max(0.5 * (share + float(keep.mean())), LEAST_ACCEPTED / 10)
             if proposed * LEAST_ACCEPTED / 10 > 100 + len(wanted):
                 raise EstimationError(
                     f"Rejection accepts too little: {len(wanted) - len(waiting):,} of {len(wanted):,} draws after "
-                    f"{proposed:,} proposals. Pass a lower bound= (the largest f, and no more), or leave it out."
+                    f"{proposed:,} proposals. Pass a lower bound= (no larger than the largest f), or leave it out."
                 )
         return out[wanted] if len(wanted) < contexts.n else out
 
     def _check(self, y: np.ndarray, f: np.ndarray, top: np.ndarray) -> None:
         worst = int(np.argmax(f - top))
-        if f[worst] <= top[worst] + 1e-9:  # a bound that is the maximum itself may be passed by a rounding error
+        if f[worst] <= top[worst] + 1e-9:  # rounding may exceed a bound that is the maximum itself
             return
         found = f"f = {f[worst]:.6g} at y = {y[worst].tolist()}"
-        remedy = f"Pass bound={f[worst] + 0.1:.6g} or more, which f must nowhere pass."
+        remedy = f"Pass bound={f[worst] + 0.1:.6g} or more, which f must nowhere exceed."
         if self._bound is None:
             raise EstimationError(f"The estimated bound of f, {top[worst]:.6g}, is too low: {found}. {remedy}")
         raise InputError(f"bound={self._bound:.6g} is not a bound of f: {found}. {remedy}")
@@ -225,19 +225,19 @@ class Drawer:
     def _resample(
         self, contexts: Observations, first: np.ndarray, of: np.ndarray, only: np.ndarray | None = None
     ) -> np.ndarray:
-        """For each draw the one of many candidates that its importance weights pick."""
+        """Each draw is picked from many candidates by their importance weights."""
         q = None if self._proposal is None else self._proposal(contexts)
         wanted = np.arange(contexts.n) if only is None else only
         out = np.empty((len(wanted), self._domain.dim))
         effective = np.inf
         for begin, end in _blocks(len(wanted), CANDIDATES):
-            at = np.repeat(first[of[wanted[begin:end]]], CANDIDATES)
+            rows = np.repeat(first[of[wanted[begin:end]]], CANDIDATES)
             if q is None:
-                y, log_q = self._domain.uniform(len(at), self._rng), -self._domain.log_volume
+                y, log_q = self._domain.uniform(len(rows), self._rng), -self._domain.log_volume
             else:
-                y = q.sample(contexts, at, self._rng)
-                log_q = q.log_density(y, contexts, at)
-            w = (self._f(contexts, y, at) - log_q).reshape(end - begin, CANDIDATES)
+                y = q.sample(contexts, rows, self._rng)
+                log_q = q.log_density(y, contexts, rows)
+            w = (self._f(contexts, y, rows) - log_q).reshape(end - begin, CANDIDATES)
             w = np.exp(w - w.max(axis=1, keepdims=True))
             effective = min(effective, float(np.min(w.sum(axis=1) ** 2 / (w**2).sum(axis=1))))
             pick, _ = _inverse(w, np.arange(end - begin), self._rng.random(end - begin))
@@ -272,14 +272,14 @@ def _blocks(total: int, each: int) -> Iterator[tuple[int, int]]:
 
 
 def _inverse(mass: np.ndarray, row: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The cell that uniform numbers v pick in their rows of masses, and how far v reaches into it, in [0, 1]."""
+    """For uniform numbers v, the cell that each picks in its row of masses, and where in that cell, in [0, 1]."""
     edges = np.cumsum(mass, axis=1)
     total = edges[:, -1:]
     edges = edges / total
     edges[:, -1] = 1.0
     flat = (edges + np.arange(len(edges))[:, None]).ravel()  # one increasing list: row r lies in (r, r + 1]
-    at = np.clip(np.searchsorted(flat, v + row, side="right"), row * mass.shape[1], (row + 1) * mass.shape[1] - 1)
-    cell = at - row * mass.shape[1]
+    position = np.clip(np.searchsorted(flat, v + row, side="right"), row * mass.shape[1], (row + 1) * mass.shape[1] - 1)
+    cell = position - row * mass.shape[1]
     before = np.where(cell > 0, edges[row, np.maximum(cell - 1, 0)], 0.0)
     share = edges[row, cell] - before
     return cell, np.clip((v - before) / np.maximum(share, 1e-300), 0.0, 1.0)
@@ -304,7 +304,7 @@ def _within(v: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 
 def _lattice(n: int, d: int) -> np.ndarray:
-    """n points of the additive recurrence with powers of the generalised golden ratio (Roberts 2018), and corners."""
+    """n points of the additive recurrence with powers of the generalised golden ratio (Roberts 2018)."""
     g = 1.5
     for _ in range(60):
         g = (1.0 + g) ** (1.0 / (d + 1))

@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
-from .._base.numerics import Rng, quadratic_forms
+from .._base.numerics import Rng
+from .._base.words import option
 from ..data.observations import Observations
 from ..domains.base import Domain
-from ..engine import gam_effects
 from ..errors import CombinationError, InputError, OutsideError, UnnormWarning, unknown
-from ..models.base import Model, Unnormalised
-from ..models.basis import Basis
+from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
-from ..objectives.base import Objective, View
-from ..inference.evidence import Later
-from .fit import Fit
-from .smooths import penalised_part, smooth_part
-from ..solvers.newton import Newton, Solver
-from ..solvers.penalised import solve_penalised
-from ..solvers.smooth_scores import smooth_evidence
+from ..objectives.base import Objective, Problem
+from ..solvers.base import Solver
+from ..solvers.newton import Newton
 from ..solvers.smoothing import Smoothing
+from .fit import Fit
+from .making import make_fit
 
 Outside = Literal["error", "drop"]
 
@@ -84,173 +80,20 @@ def fit(
         notes = (*notes, warning)
     seed, rng = _seed(rng)
 
-    settings = {
-        "model": model.to_dict(),
-        "objective": objective.to_dict(),
-        "normaliser": normaliser.to_dict(),
-        "observations": describe(obs),
-    }
-    smooth = model.additive or normaliser.terms is not None
-    if smooth and solver is not None:
-        _takes_smooth(solver, model, smoothing)
-        smooth = False
-    if smooth and normaliser.terms is None and not objective.by_rows(obs, normaliser):
-        return _fit_penalised(model, obs, objective, normaliser, smoothing, rng, seed, notes, settings)
-    if smooth:
-        return _fit_smooth(model, obs, objective, normaliser, smoothing, rng, seed, notes, settings)
-    if not isinstance(model, Model):
-        raise CombinationError(f"A {type(model).__name__} model has no flat parameters to maximise over.")
-    solver = Newton() if solver is None else solver
-    end, path = solver.run(model, obs, objective, normaliser, rng)
-    notes = (*notes, *_not_converged(path.converged, path.reason))
-    return Fit(
-        names=model.names,
-        estimate=end.theta,
-        nu=end.nu,
-        nu_se=end.nu_se,
-        loglik=end.loglik,
-        value=end.value,
-        converged=path.converged,
-        reason=path.reason,
-        iterations=path.iterations,
-        n=obs.n,
-        kind=obs.kind,
-        settings={**settings, "solver": solver.to_dict()},
-        notes=(*obs.notes, *notes, *end.notes),
-        diagnostics=end.diagnostics,
-        seed=seed,
-        model=model,
-        obs=obs,
-        backend=obs.backend,
-        errors=end.errors,
-        evidence=end.evidence,
-        _covariance=end.covariance,
-    )
+    problem = Problem(model, obs, objective, normaliser)
+    solution = chosen_solver(problem, solver, smoothing).solve(problem, rng)
+    return make_fit(problem, solution, settings={"observations": describe(obs)}, notes=notes, seed=seed)
 
 
-def _fit_smooth(
-    model: Unnormalised,
-    obs: Observations,
-    objective: Objective,
-    normaliser: Normaliser,
-    smoothing: str | Smoothing,
-    rng: Rng,
-    seed: int | None,
-    notes: tuple[str, ...],
-    settings: dict[str, Any],
-) -> Fit:
-    """Smooth terms in f or χ: the additive engine on the objective's rows."""
-    solver = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
-    problem = objective.smooth(model, obs, normaliser, rng)
-    end = solver.solve(problem)
-    part = smooth_part(end.gam, end.model_labels, end.normaliser_labels, end.errors)
-    parametric = [term for term in end.terms if term.parametric and term.label in end.model_labels]
-    names = [name for term in parametric for name in _coefficient_names(end.gam, term.label)]
-    index = np.array(
-        [i for term in parametric for i in range(*part.slices[term.label].indices(part.beta.size))], dtype=int
-    )
-    pick = np.ix_(index, index)
-    errors = end.errors.picked(pick)
-    own = np.arange(obs.n)
-    nu = part.chi(problem.normaliser_columns(own), obs.n)
-    covariate_notes = model.covariates(obs).notes(obs)
-    return Fit(
-        names=tuple(names),
-        estimate=part.beta[index],
-        nu=nu if normaliser.terms is not None else nu[:1],
-        nu_se=None,
-        loglik=problem.loglik(end.gam.linear_predictor),
-        value=problem.value(end.gam.linear_predictor),
-        converged=end.converged,
-        reason=end.reason,
-        iterations=end.iterations,
-        n=obs.n,
-        kind=obs.kind,
-        settings={**settings, "solver": solver.to_dict()},
-        notes=(*obs.notes, *notes, *problem.notes, *covariate_notes, *_not_converged(end.converged, end.reason)),
-        diagnostics={**end.about, "rows": len(problem.rows.response)},
-        seed=seed,
-        model=model,
-        obs=obs,
-        backend=obs.backend,
-        errors=errors,
-        smooths=part,
-        evidence=Later(lambda: smooth_evidence(problem, end.gam, end.errors, end.model_labels, end.theta)),
-        _covariance=errors.total,
-    )
-
-
-def _fit_penalised(
-    model: Unnormalised,
-    obs: Observations,
-    objective: Objective,
-    normaliser: Normaliser,
-    smoothing: str | Smoothing,
-    rng: Rng,
-    seed: int | None,
-    notes: tuple[str, ...],
-    settings: dict[str, Any],
-) -> Fit:
-    """Smooth terms in f, and an objective that is not a sum over rows: penalised Newton on the terms' basis."""
-    chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
-    basis, columns = built_basis(model, obs)
-    end = solve_penalised(objective.bind(basis, obs, normaliser, rng), basis, chosen.method, chosen.sp, Newton())
-    grids = {term.label: gam_effects.grid(term, columns) for term in basis.terms}
-    solved = end.problem.solution(end.path.theta, _terms_view(basis, grids, end.penalty))
-    part = penalised_part(basis, grids, end, solved.errors)
-    parametric = [term for term in basis.terms if term.parametric]
-    index = np.concatenate([np.arange(part.beta.size)[part.slices[term.label]] for term in parametric] or [[]])
-    index = index.astype(int)
-    pick = np.ix_(index, index)
-    return Fit(
-        names=tuple(name for term in parametric for name in term.coefficient_names),
-        estimate=part.beta[index],
-        nu=solved.nu,
-        nu_se=solved.nu_se,
-        loglik=solved.loglik,
-        value=solved.value,
-        converged=end.path.converged,
-        reason=end.path.reason,
-        iterations=end.path.iterations,
-        n=obs.n,
-        kind=obs.kind,
-        settings={**settings, "solver": chosen.to_dict()},
-        notes=(
-            *obs.notes,
-            *notes,
-            *solved.notes,
-            *model.covariates(obs).notes(obs),
-            *_not_converged(end.path.converged, end.path.reason),
-        ),
-        diagnostics=solved.diagnostics,
-        seed=seed,
-        model=model,
-        obs=obs,
-        backend=obs.backend,
-        errors=None if solved.errors is None else solved.errors.picked(pick),
-        smooths=part,
-        evidence=solved.evidence,
-        _covariance=part.errors.total[pick],
-    )
-
-
-def _terms_view(basis: Basis, grids: Mapping[str, Mapping[str, np.ndarray]], penalty: np.ndarray) -> View:
-    """The terms' mean variances over their grids."""
-    designs, begin = [], 0
-    for term in basis.terms:
-        designs.append((slice(begin, begin + term.size), gam_effects.design(term, dict(grids[term.label]))))
-        begin += term.size
-
-    def variances(V: np.ndarray) -> np.ndarray:
-        return np.array([quadratic_forms(C, V[at, at]).mean() for at, C in designs])
-
-    return View(penalty, tuple(term.label for term in basis.terms), variances)
-
-
-def _takes_smooth(solver: Solver, model: Unnormalised, smoothing: str | Smoothing) -> None:
-    """Refuse a solver that would leave smooth terms alone, or a choice of smoothing that it would not make."""
+def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:
+    """The user's solver where it can take the problem's smooth terms, or the default; else a sentence."""
+    _require(solver, (Solver, type(None)), "solver", "un.Newton() or un.SGD(...), or left out")
+    if not problem.smooth:
+        return Newton() if solver is None else solver
+    if solver is None:
+        return smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     name = type(solver).__name__
-    if model.additive or not getattr(solver, "smooth_normaliser", False):
+    if (problem.model.additive and not solver.smooth_terms) or not solver.smooth_normaliser:
         raise CombinationError(
             f"solver=un.{name}(...) does not fit smooth terms of f; the additive engine does: leave solver out, and "
             "choose smoothing=. (un.SGD takes un.Smooth(...) as a normaliser, with un.ExponentialFamily or un.Energy.)"
@@ -260,33 +103,7 @@ def _takes_smooth(solver: Solver, model: Unnormalised, smoothing: str | Smoothin
             f"un.{name} chooses the smoothing of χ by REML, or takes it fixed in the term, un.Smooth('s(y_prev, "
             f"sp=0.1)'); got smoothing={smoothing!r}."
         )
-
-
-def built_basis(model: Unnormalised, obs: Observations) -> tuple[Basis, dict[str, np.ndarray]]:
-    """The model's terms built on the data and on points spread evenly over Ω, and the covariates there."""
-    some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, 2000)).astype(int))
-    spread = model.domain.uniform(10 * len(some), np.random.default_rng(0))  # only to place knots and centre terms
-    y = np.concatenate([obs.outcome, spread])
-    at = np.concatenate([np.arange(obs.n), np.repeat(some, 10)])
-    part = model.linear_part(obs, y, at, None)
-    known = model.covariates(obs)
-    periods = {name: known.period(name) for name in part.terms.columns if known.period(name)}
-    knots = getattr(model, "knots", {})
-    built = part.terms.build(part.columns, knots=knots, periods=periods, intercept=True)
-    return Basis(model, obs, tuple(built)), part.columns
-
-
-def _coefficient_names(gam: Any, label: str) -> list[str]:
-    span = gam.smoothed.slices[label]
-    return list(gam.coefficients)[span.start : span.stop]
-
-
-def _not_converged(converged: bool, reason: str) -> tuple[str, ...]:
-    if converged:
-        return ()
-    note = f"The solver did not converge: {reason}. Do not trust these estimates; see Fit.reason."
-    warnings.warn(note, UnnormWarning, stacklevel=3)
-    return (note,)
+    return solver
 
 
 def describe(obs: Observations) -> dict[str, Any]:
@@ -327,7 +144,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     if outside == "error":
         raise OutsideError(
             f"{count} of {obs.n} observations lie outside {domain!r}; {where}. "
-            'Enlarge the domain, correct the data, or pass outside="drop".'
+            f"Enlarge the domain, correct the data, or pass {option('outside', 'drop')}."
         )
     if count == obs.n:
         raise OutsideError(f"All {obs.n} observations lie outside {domain!r}; {where}. Check the units of the domain.")
@@ -341,6 +158,6 @@ def _seed(rng: Rng) -> tuple[int | None, Rng]:
     return (int(rng), int(rng)) if isinstance(rng, int | np.integer) else (None, rng)
 
 
-def _require(value: object, kind: type, what: str, example: str) -> None:
+def _require(value: object, kind: type | tuple[type, ...], what: str, example: str) -> None:
     if not isinstance(value, kind):
         raise CombinationError(f"{what} must be {example}; got {type(value).__name__}.")

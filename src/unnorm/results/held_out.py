@@ -10,20 +10,21 @@ import numpy as np
 
 from .._base.numerics import Rng, generator, read_only
 from ..data.observations import Observations
-from .density import ROWS_AT_ONCE, Density
-from .draws import Proposal
 from ..errors import InputError, OutsideError, UnnormWarning
 from ..references import Uniform
+from .density import ROWS_AT_ONCE, Density
+from .draws import Proposal
 
 CHECKED = 20  # contexts whose integrals are compared with a finer rule
 LEAST, WANTED, ENOUGH, MOST = 200, 4000, 2e5, 2e7  # points where there is no rule: each context (2), all contexts (2)
 
 
-@dataclass(frozen=True)
+@final
+@dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Σ_t w_t log p̂(y_t|x_t) over new observations.
+    """Σ_t w_t log p̂(y_t|x_t) over new observations; `print(held_out)` gives a sentence.
 
-    `bits` is the mean of log₂ p̂(y_t|x_t)/q(y_t|x_t): how much shorter the fit's code is than the reference's.
+    `bits` is the mean of log₂ p̂(y_t|x_t)/q(y_t|x_t): what the fit saves over the reference.
     """
 
     loglik: float
@@ -45,6 +46,24 @@ class HeldOut:
 UNIFORM = "the uniform law"
 
 
+def evenly(n: int, most: int) -> np.ndarray:
+    """At most `most` of the rows 0 … n − 1, spread evenly over them."""
+    return np.unique(np.linspace(0, n - 1, min(most, n)).astype(int))
+
+
+def halves(obs: Observations) -> tuple[np.ndarray, np.ndarray]:
+    """Every other sequence, and the rest, as masks; of one sequence every other of ten stretches; of IID data every
+    other observation.
+
+    What is fitted to the one half can be asked about the other with `held_out`, and no sequence is in both.
+    """
+    sequence = np.arange(obs.n) if obs.sequence is None else obs.sequence
+    if np.unique(sequence).size < 2:
+        sequence = np.arange(obs.n) // max(obs.n // 10, 1)
+    odd = np.unique(sequence, return_inverse=True)[1] % 2 == 1
+    return ~odd, odd
+
+
 def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int | None, rng: Rng = 0) -> HeldOut:
     """The fit's density at new observations, normalised."""
     if not isinstance(obs, Observations):
@@ -59,18 +78,19 @@ def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int |
             f"{int((~inside).sum()):,} of {obs.n:,} observations lie outside {domain!r}, where the fitted density is "
             f"zero; the first is row {first}, y = {obs.outcome[first].tolist()}. Leave them out: obs.take(inside)."
         )
-    known = constants(density, obs, order, proposal, rng)
-    log_p = density.log_f(obs, obs.outcome, np.arange(obs.n)) - known.log_z
+    found = constants(density, obs, order, proposal, rng)
+    log_p = density.log_f(obs, obs.outcome, np.arange(obs.n)) - found.log_z
     w = obs.weights
     uniform = float(w @ (log_p + domain.log_volume)) / (w.sum() * np.log(2))
     bits, name = uniform, UNIFORM
     if proposal is not None:
         q = proposal(obs)
-        if q.given != "outcome":  # a kernel around the outcome is no prediction of it
+        if q.given != "outcome":  # a kernel around the outcome does not predict it
             log_q = q.log_density(obs.outcome, obs, np.arange(obs.n))
-            bits, name = float(w @ (log_p - log_q)) / (w.sum() * np.log(2)), q.describe()
-            name = UNIFORM if name.lower().startswith("uniform") else name
-    return HeldOut(float(w @ log_p), obs.n, bits, uniform, name, known.error, read_only(log_p))
+            bits = float(w @ (log_p - log_q)) / (w.sum() * np.log(2))
+            flat = np.allclose(log_q, -domain.log_volume, rtol=0.0, atol=1e-12)
+            name = UNIFORM if flat else q.describe()
+    return HeldOut(float(w @ log_p), obs.n, bits, uniform, name, found.error, read_only(log_p))
 
 
 @final
@@ -93,7 +113,7 @@ def constants(
             raise
         return _sampled(density, obs, proposal, generator(rng))
     log_z = density.log_z(obs, order)
-    some = np.unique(np.linspace(0, obs.n - 1, min(CHECKED, obs.n)).astype(int))
+    some = evenly(obs.n, CHECKED)
     return Constants(log_z, _rule_error(density, obs.take(some), log_z[some], order))
 
 
@@ -112,7 +132,7 @@ def _rule_error(density: Density, obs: Observations, log_z: np.ndarray, order: i
 def _sampled(density: Density, obs: Observations, proposal: Proposal | None, rng: np.random.Generator) -> Constants:
     """log Ẑ = log mean exp(f̂ − log q) over fresh points of q for each distinct context; se(log Ẑ) = sd(Ẑ)/Ẑ."""
     q = None if proposal is None else proposal(obs)
-    if q is None or q.given == "outcome":  # a kernel around the outcome is no law of it
+    if q is None or q.given == "outcome":  # a kernel around the outcome is not a law for it
         q = Uniform().bind(density.domain, obs)
     first, of = density.contexts(obs)
     m = int(np.clip(MOST / len(first), LEAST, max(WANTED, ENOUGH / len(first))))
@@ -120,9 +140,9 @@ def _sampled(density: Density, obs: Observations, proposal: Proposal | None, rng
     length = max(1, ROWS_AT_ONCE // m)
     for begin in range(0, len(first), length):
         here = first[begin : begin + length]
-        at = np.repeat(here, m)
-        y = q.sample(obs, at, rng)
-        log_w = (density.log_f(obs, y, at) - q.log_density(y, obs, at)).reshape(-1, m)
+        rows = np.repeat(here, m)
+        y = q.sample(obs, rows, rng)
+        log_w = (density.log_f(obs, y, rows) - q.log_density(y, obs, rows)).reshape(-1, m)
         top = log_w.max(axis=1, keepdims=True)
         w = np.exp(log_w - top)
         mean = w.mean(axis=1)

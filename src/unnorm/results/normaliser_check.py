@@ -1,49 +1,121 @@
 """Is χ̂ a normaliser? χ̂(x) against −log ∫ exp f̂(y|x) dy.
 
 The estimate of χ comes from the classifier, the integral from quadrature on f̂ alone. At the truth they agree; where
-they part, χ's terms are too stiff, the smoothing is too strong, or f̂ leaves the data's region.
+they differ, χ's terms are too stiff, the smoothing is too strong, or f̂ leaves the data's region.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, final
 
 import numpy as np
 
 from .._base.numerics import read_only
+from .._base.words import either, option
 from ..data.observations import Observations
-from .density import Density
 from ..domains.base import whole
-from .draws import Proposal
 from ..errors import InputError
-from .held_out import constants
+from .density import Density
+from .draws import Proposal
+from .held_out import constants, evenly
 
 GOOD, FAIR = 0.05, 0.2  # rms difference on the log scale: constants known to 5 %, to 20 %
+Grade = Literal["good", "fair", "poor"]
 
 
-@dataclass(frozen=True)
+@final
+@dataclass(frozen=True, eq=False)
 class NormaliserCheck:
-    """χ̂(x_t) and −log ∫ exp f̂(y|x_t) dy at some contexts.
+    """χ̂(x_t) and −log ∫ exp f̂(y|x_t) dy at some contexts; `print(check)` gives the verdict.
 
     `rms` and `largest` are the differences on the log scale, `level` their mean and `shape` what remains of the rms
     after it: a level that is off moves nothing but χ; a shape that is off moves f̂ too.
     """
 
-    chi: np.ndarray = field(repr=False)  # (c,)
-    integral: np.ndarray = field(repr=False)  # (c,) −log ∫ exp f̂
-    at: np.ndarray = field(repr=False)  # (c,) the observations whose contexts were taken
-    rms: float
-    largest: float
-    level: float
-    shape: float
-    spread: float  # sd of −log ∫ exp f̂ over the contexts: how much there was to follow
-    quadrature_error: float
-    free: bool  # one free constant for each observation, which is noisy by itself
-    verdict: str = ""
+    chi: np.ndarray  # (c,)
+    integral: np.ndarray  # (c,) −log ∫ exp f̂
+    rows: np.ndarray  # (c,) the observations whose contexts were taken
+    quadrature_error: float  # of the integrals
+    free: bool = False  # one free constant for each observation, which is noisy by itself
+
+    @cached_property
+    def gap(self) -> np.ndarray:
+        """(c,) χ̂ + log ∫ exp f̂, zero where χ̂ is a normaliser."""
+        return read_only(self.chi - self.integral)
+
+    @property
+    def rms(self) -> float:
+        return float(np.sqrt(np.mean(self.gap**2)))
+
+    @property
+    def largest(self) -> float:
+        return float(np.max(np.abs(self.gap)))
+
+    @property
+    def level(self) -> float:
+        return float(np.mean(self.gap))
+
+    @property
+    def shape(self) -> float:
+        return float(np.std(self.gap))
+
+    @property
+    def variation(self) -> float:
+        """sd of −log ∫ exp f̂ over the contexts: how much there was to follow."""
+        return float(np.std(self.integral))
+
+    @property
+    def grade(self) -> Grade:
+        """By the rms: "good" up to 0.05, "fair" up to 0.2, else "poor"."""
+        return "good" if self.rms <= GOOD else "fair" if self.rms <= FAIR else "poor"
+
+    @property
+    def fact(self) -> str:
+        """The two numbers, as the beginning of a sentence."""
+        where = f"over {len(self.rows)} contexts" if len(self.rows) > 1 else "for the one constant"
+        return (
+            f"χ̂ and −log ∫ exp f̂ differ by {self.rms:.2g} (rms) and at most {self.largest:.2g} on the log scale {where}"
+        )
+
+    @property
+    def verdict(self) -> str:
+        """What the differences mean, and what to do about them."""
+        if self.quadrature_error > max(0.3 * self.rms, 0.01):
+            finer = either(" Raise order=.", "")
+            return (
+                f"{self.fact}, but the integrals themselves are uncertain by {self.quadrature_error:.1g}: nothing can "
+                f"be said.{finer}"
+            )
+        percent = f"{100 * np.expm1(max(self.rms, 1e-12)):.2g} %"
+        if self.grade == "good":
+            return f"{self.fact}: the constants are known to {percent}. Good."
+        if self.free:
+            return (
+                f"{self.fact}. Each ν_t rests on one observation and its own reference points and is noisy by itself: "
+                f"the scatter of {self.shape:.2g} says little; the mean difference is {self.level:.2g}."
+            )
+        chi, more = either("the normaliser", "--normaliser"), f"more reference points ({option('per_point')})"
+        if self.shape > max(GOOD, 0.5 * self.variation):
+            return (
+                f"{self.fact}; their sd over the contexts is {self.shape:.2g} where the constants themselves vary by "
+                f"{self.variation:.2g}: χ̂ does not follow them. Give {chi} more or other terms (a larger k=), or take "
+                f"{more}."
+            )
+        if self.shape <= GOOD:
+            return f"{self.fact}, nearly all of it a common level ({self.level:.2g}), which moves χ̂ and not f̂. Fair."
+        if self.grade == "fair":
+            return f"{self.fact}: the constants are known to {percent}. Fair; a larger k= in {chi} may do better."
+        return f"{self.fact}: too much to trust χ̂ as a normaliser. Give {chi} more terms, or take {more}."
 
     def __str__(self) -> str:
         return self.verdict
+
+    def __repr__(self) -> str:
+        return (
+            f"NormaliserCheck({self.grade}: rms {self.rms:.3g}, largest {self.largest:.3g}, {len(self.rows)} contexts)"
+        )
 
     def plot(self, ax: Any = None) -> Any:
         """χ̂ against the integral, with the diagonal; returns the Axes."""
@@ -72,50 +144,8 @@ def check_normaliser(
         )
     if chi.size not in (1, obs.n):
         raise InputError(f"The fit has {chi.size} constants and the observations given are {obs.n}: not those fitted.")
-    at = np.unique(np.linspace(0, obs.n - 1, min(count, obs.n)).astype(int)) if obs.has_context else np.zeros(1, int)
-    some = obs.take(at)
-    known = constants(density, some, order, proposal)
-    log_z, error = known.log_z, known.error
-    here = (np.full(len(at), chi[0]) if chi.size == 1 else chi[at]) + some.offsets
-    gap = here + log_z
-    rms, largest, level = float(np.sqrt(np.mean(gap**2))), float(np.max(np.abs(gap))), float(np.mean(gap))
-    shape, spread = float(np.std(gap)), float(np.std(log_z))
-    return NormaliserCheck(
-        chi=read_only(here),
-        integral=read_only(-log_z),
-        at=read_only(at),
-        rms=rms,
-        largest=largest,
-        level=level,
-        shape=shape,
-        spread=spread,
-        quadrature_error=error,
-        free=free,
-        verdict=_verdict(len(at), rms, largest, level, shape, spread, error, free),
-    )
-
-
-def _verdict(
-    count: int, rms: float, largest: float, level: float, shape: float, spread: float, error: float, free: bool
-) -> str:
-    where = f"over {count} contexts" if count > 1 else "for the one constant"
-    fact = f"χ̂ and −log ∫ exp f̂ differ by {rms:.2g} (rms) and at most {largest:.2g} on the log scale {where}"
-    if error > max(0.3 * rms, 0.01):
-        return f"{fact}, but the integrals themselves are uncertain by {error:.1g}: nothing can be said. Raise order=."
-    if rms <= GOOD:
-        return f"{fact}: the constants are known to {100 * np.expm1(max(rms, 1e-12)):.2g} %. Good."
-    if free:
-        return (
-            f"{fact}. Each ν_t rests on one observation and its own reference points and is noisy by itself: the "
-            f"scatter of {shape:.2g} says little; the mean difference is {level:.2g}."
-        )
-    if shape > max(GOOD, 0.5 * spread):
-        return (
-            f"{fact}; their sd over the contexts is {shape:.2g} where the constants themselves vary by {spread:.2g}: χ̂ "
-            "does not follow them. Give the normaliser more or other terms (a larger k=), or more reference points."
-        )
-    if shape <= GOOD:
-        return f"{fact}, nearly all of it a common level ({level:.2g}), which moves χ̂ and not f̂. Fair."
-    if rms <= FAIR:
-        return f"{fact}: the constants are known to {100 * np.expm1(rms):.2g} %. Fair; a larger k= may do better."
-    return f"{fact}: too much to trust χ̂ as a normaliser. Give it more terms, or take more reference points."
+    rows = evenly(obs.n, count) if obs.has_context else np.zeros(1, int)
+    some = obs.take(rows)
+    found = constants(density, some, order, proposal)
+    here = (np.full(len(rows), chi[0]) if chi.size == 1 else chi[rows]) + some.offsets
+    return NormaliserCheck(read_only(here), read_only(-found.log_z), read_only(rows), found.error, free)

@@ -14,7 +14,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any, final
 
 import numpy as np
 
@@ -22,19 +23,20 @@ from .._base.numerics import Rng, floats, generator
 from ..data.observations import Observations
 from ..domains.base import Domain
 from ..errors import CombinationError, EstimationError, InputError, OutsideError
-
-if TYPE_CHECKING:
-    from .density import SmoothDensity
+from ..models.base import Unnormalised
+from .density import Density
+from .smooths import SmoothPart
 
 CELLS = 4096
 MOST_ROUNDS = 20_000  # of proposals for one step
-MOST_STARTS = 30  # times that the bound may be raised
-ATONCE = 100_000  # proposals in one round, at most
+MOST_BOUNDS = 30  # times that the bound may be raised
+AT_ONCE = 100_000  # proposals in one round, at most
 
 Curve = Callable[[np.ndarray], np.ndarray]
 Rest = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (y, contexts (n, lags·2)) → g(y, x)
 
 
+@final
 @dataclass(frozen=True)
 class Table:
     """A curve as its values at evenly spaced points, linear in between."""
@@ -61,6 +63,7 @@ class Table:
         return Sampler(self, edges, top, np.cumsum(weight) / weight.sum(), radial)
 
 
+@final
 @dataclass(frozen=True)
 class Sampler:
     """Draws from e^{f(d)} dμ(d), μ = d dd (radial) or dφ: a cell, a point in it, and whether it is kept."""
@@ -79,31 +82,52 @@ class Sampler:
         return x, np.log(rng.random(n)) <= self.table(x) - self.top[i]
 
 
+@final
+@dataclass(frozen=True)
+class PolarLaw:
+    """The three parts of a planar step's density: r of its length, a of its direction, and g of all else."""
+
+    domain: Domain
+    radial: Curve
+    angular: Curve
+    rest: Rest  # contexts are (n, 2·lags), latest point first
+    y_down: bool = False
+
+    @cached_property
+    def lengths(self) -> Sampler:
+        """d ~ d e^{r(d)} up to the diagonal of Ω's box."""
+        lower, upper = box_around(self.domain)
+        return Table.of(self.radial, 0.0, float(np.hypot(*(upper - lower)))).sampler(radial=True)
+
+    @cached_property
+    def directions(self) -> Sampler:
+        """φ ~ e^{a(φ)}."""
+        return Table.of(self.angular, -np.pi, np.pi).sampler(radial=False)
+
+    def propose(self, x: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """One y from each x by r and a alone, and which of them are kept so far: in Ω, and under their tables."""
+        d, keep_d = self.lengths.draw(len(x), rng)
+        phi, keep_phi = self.directions.draw(len(x), rng)
+        sign = -1.0 if self.y_down else 1.0
+        y = x + d[:, None] * np.stack([np.cos(phi), sign * np.sin(phi)], axis=1)
+        return y, keep_d & keep_phi & self.domain.contains(y)
+
+
 def polar_chains(
-    domain: Domain,
-    radial: Curve,
-    angular: Curve,
-    rest: Rest,
-    starts: np.ndarray,
-    steps: int,
-    rng: Rng = None,
-    *,
-    y_down: bool = False,
-    bound: float = -np.inf,
+    law: PolarLaw, starts: np.ndarray, steps: int, rng: Rng = None, *, bound: float = -np.inf
 ) -> np.ndarray:
     """Chains (n, lags + steps, 2) from their starts (n, lags, 2): all chains advance together.
 
-    radial, angular: r and a, as functions of the step's length and direction; rest: g(y, contexts), the contexts being
-    (n, 2·lags), latest point first. bound: a G to begin with.
+    Args:
+        law: r, a and g.
+        starts: the first points, in the order of time.
+        steps: of each chain.
+        rng: seed or generator.
+        bound: a G to begin with.
     """
     random = generator(rng)
-    lower, upper = _corners(domain)
-    reach = float(np.hypot(*(upper - lower)))
-    r = Table.of(radial, 0.0, reach).sampler(radial=True)
-    a = Table.of(angular, -np.pi, np.pi).sampler(radial=False)
-    sign = -1.0 if y_down else 1.0
-    for _ in range(MOST_STARTS):
-        found, bound = _advance(domain, r, a, rest, starts, steps, random, sign, bound)
+    for _ in range(MOST_BOUNDS):
+        found, bound = _advance(law, starts, steps, random, bound)
         if found is not None:
             return found
     raise EstimationError(
@@ -112,9 +136,8 @@ def polar_chains(
 
 
 def _advance(
-    domain: Domain, r: Sampler, a: Sampler, rest: Rest, starts: np.ndarray, steps: int, rng: np.random.Generator,
-    sign: float, bound: float,
-) -> tuple[np.ndarray | None, float]:  # fmt: skip
+    law: PolarLaw, starts: np.ndarray, steps: int, rng: np.random.Generator, bound: float
+) -> tuple[np.ndarray | None, float]:
     """The chains, or None and a higher bound where g exceeded it."""
     n, lags, _ = starts.shape
     out = np.empty((n, lags + steps, 2))
@@ -125,15 +148,13 @@ def _advance(
         for _ in range(MOST_ROUNDS):
             if not waiting.size:
                 break
-            tries = int(np.clip(np.ceil(1 / max(share, 1e-3)), 1, max(1, ATONCE // waiting.size)))
+            tries = int(np.clip(np.ceil(1 / max(share, 1e-3)), 1, max(1, AT_ONCE // waiting.size)))
             who = np.repeat(waiting, tries)
-            d, keep_d = r.draw(who.size, rng)
-            phi, keep_phi = a.draw(who.size, rng)
-            y = out[who, t - 1] + d[:, None] * np.stack([np.cos(phi), sign * np.sin(phi)], axis=1)
+            y, keep = law.propose(out[who, t - 1], rng)
             coin = np.log(rng.random(who.size))
-            good = np.flatnonzero(keep_d & keep_phi & domain.contains(y))
+            good = np.flatnonzero(keep)
             contexts = out[who[good], t - lags : t][:, ::-1].reshape(good.size, 2 * lags)
-            g = rest(y[good], contexts)
+            g = law.rest(y[good], contexts)
             if good.size and g.max() > bound:
                 return None, float(g.max() + 0.1)
             kept = good[coin[good] <= g - bound]
@@ -149,13 +170,13 @@ def _advance(
     return out, bound
 
 
-def simulate_planar(density: SmoothDensity, starts: Any, steps: int, rng: Rng = None) -> np.ndarray:
+def simulate_planar(density: Density, starts: Any, steps: int, rng: Rng = None) -> np.ndarray:
     """Chains (n, lags + steps, 2) from a fitted additive model of a planar chain, starting at `starts` (n, 2) or
     (n, lags, 2).
 
     Terms of `step` alone and of `angle` alone give the proposals; all others are g.
     """
-    model, part, domain = density.model, density.part, density.domain
+    domain = density.domain
     starts = floats(starts, "starts")
     starts = starts[:, None, :] if starts.ndim == 2 else starts
     if starts.ndim != 3 or starts.shape[2] != 2 or not np.isfinite(starts).all():
@@ -164,81 +185,108 @@ def simulate_planar(density: SmoothDensity, starts: Any, steps: int, rng: Rng = 
         raise OutsideError(
             f"{int((~domain.contains(starts.reshape(-1, 2))).sum())} of the starts lie outside {domain!r}."
         )
-    lags = starts.shape[1]
-    names = ["x", "y"]
-    labels = [name + suffix for suffix in _suffixes(lags) for name in names]
-    lower, upper = _corners(domain)
-    ranges = {"angle": (-np.pi, np.pi), "turn": (-np.pi, np.pi)}
-    ranges |= {name: (float(a), float(b)) for name, a, b in zip(("x", "y"), lower, upper)}
+    fitted = density.additive()
+    if fitted is None:
+        raise CombinationError("Planar chains are drawn term by term, and this model is not a sum of smooth terms.")
+    return polar_chains(_FittedTerms(*fitted, starts.shape[1]).law(), starts, steps, rng)
 
-    def curve(label: str, name: str) -> Curve:
-        term, beta = part.term(label), part.beta[part.slices[label]]
 
-        def at(x: np.ndarray) -> np.ndarray:
+@final
+@dataclass(frozen=True, eq=False)
+class _FittedTerms:
+    """A fitted additive model of a planar chain, taken apart into r, a and g."""
+
+    model: Unnormalised
+    part: SmoothPart
+    lags: int
+
+    def law(self) -> PolarLaw:
+        assert self.needed is not None  # asked first: a covariate that a chain does not have is an error
+        upwards = self.columns(np.zeros((1, 2 * self.lags)), np.array([[0.0, 1.0]]), ("angle",))["angle"]
+        y_down = bool(np.sin(upwards[0]) < 0)
+        return PolarLaw(self.model.domain, self.total("step"), self.total("angle"), self.rest, y_down)
+
+    def total(self, name: str) -> Curve:
+        """The sum of the curves of this covariate alone."""
+        alone = [
+            self.curve(label, name) for label in self.part.model_labels if self.part.term(label).covariates == (name,)
+        ]
+        return lambda x: sum((curve(x) for curve in alone), np.zeros(len(x)))
+
+    def curve(self, label: str, name: str) -> Curve:
+        term, beta = self.part.term(label), self.part.beta[self.part.slices[label]]
+
+        def values(x: np.ndarray) -> np.ndarray:
             with warnings.catch_warnings():  # the far corners of Ω: rare, and flat
                 warnings.simplefilter("ignore")
                 return term.design({name: x}) @ beta
 
-        return at
+        return values
 
-    def alone(name: str) -> list[Curve]:
-        return [curve(label, name) for label in part.model_labels if part.term(label).covariates == (name,)]
+    @cached_property
+    def others(self) -> dict[str, Callable[[dict[str, np.ndarray]], np.ndarray]]:
+        """The terms of g: label → function of the columns; those of one covariate of known range from a table."""
+        proposals = (("step",), ("angle",))
+        labels = [label for label in self.part.model_labels if self.part.term(label).covariates not in proposals]
+        return {label: self.term(label) for label in labels}
 
-    def total(curves: list[Curve]) -> Curve:
-        return lambda x: sum((one(x) for one in curves), np.zeros(len(x)))
+    def term(self, label: str) -> Callable[[dict[str, np.ndarray]], np.ndarray]:
+        term = self.part.term(label)
+        names = term.covariates
+        ends = self.range_of(names[0]) if len(names) == 1 else None
+        if ends is not None:
+            table = Table.of(self.curve(label, names[0]), *ends)
+            return lambda columns: table(columns[names[0]])
+        beta = self.part.beta[self.part.slices[label]]
+        return lambda columns: term.design({name: columns[name] for name in names}) @ beta
 
-    others = [label for label in part.model_labels if part.term(label).covariates not in (("step",), ("angle",))]
-    needed = tuple(dict.fromkeys(name for label in others for name in part.term(label).covariates))
-    probe = _observations(starts[:1, 0], starts[:1].reshape(1, -1), labels)
-    known = model.covariates(probe)
-    strange = [name for name in needed if name not in known]
-    if strange:
-        raise CombinationError(
-            f"The terms read {', '.join(strange)}, which a simulated chain does not have. Simulate from a model whose "
-            "terms depend on places and steps only."
-        )
-    centre = getattr(model, "centre", None)
-    centre = domain.centre if centre is None else centre
-    if centre is not None:
-        far = np.array([[x, y] for x in (lower[0], upper[0]) for y in (lower[1], upper[1])]) - np.asarray(centre)
-        ranges["dcenter"] = (0.0, float(np.hypot(far[:, 0], far[:, 1]).max()))
-    tables: dict[str, tuple[str, Table]] = {}
-    for label in others:
-        covariates = part.term(label).covariates
-        if len(covariates) == 1 and covariates[0] in ranges:
-            tables[label] = (covariates[0], Table.of(curve(label, covariates[0]), *ranges[covariates[0]]))
+    @cached_property
+    def needed(self) -> tuple[str, ...]:
+        """The covariates of g, all of which a simulated chain must have."""
+        names = tuple(dict.fromkeys(name for label in self.others for name in self.part.term(label).covariates))
+        covariates = self.model.covariates(self.observations(np.zeros((1, 2 * self.lags)), np.zeros((1, 2))))
+        if strange := [name for name in names if name not in covariates]:
+            raise CombinationError(
+                f"The terms read {', '.join(strange)}, which a simulated chain does not have. Simulate from a model "
+                "whose terms depend on places and steps only."
+            )
+        return names
 
-    def rest(y: np.ndarray, contexts: np.ndarray) -> np.ndarray:
-        if not others or not len(y):
+    def range_of(self, name: str) -> tuple[float, float] | None:
+        """Between which values a covariate lies over Ω, where that is known."""
+        lower, upper = box_around(self.model.domain)
+        if name in ("angle", "turn"):
+            return -np.pi, np.pi
+        if name in ("x", "y"):
+            j = ("x", "y").index(name)
+            return float(lower[j]), float(upper[j])
+        if name == "dcenter":  # a convex function: largest at a corner
+            corners = np.array([[x, y] for x in (lower[0], upper[0]) for y in (lower[1], upper[1])])
+            return 0.0, float(self.columns(np.zeros((4, 2 * self.lags)), corners, ("dcenter",))["dcenter"].max())
+        return None
+
+    def rest(self, y: np.ndarray, contexts: np.ndarray) -> np.ndarray:
+        """g(y, x)."""
+        if not self.needed or not len(y):
             return np.zeros(len(y))
-        obs = _observations(y, contexts, labels)
-        columns = model.covariates(obs).values(needed, obs, y, np.arange(len(y)))
-        g = np.zeros(len(y))
-        for label in others:
-            if label in tables:
-                name, table = tables[label]
-                g += table(columns[name])
-            else:
-                term = part.term(label)
-                g += term.design({name: columns[name] for name in term.covariates}) @ part.beta[part.slices[label]]
-        return g
+        columns = self.columns(contexts, y, self.needed)
+        return sum((term(columns) for term in self.others.values()), np.zeros(len(y)))
 
-    return polar_chains(
-        domain, total(alone("step")), total(alone("angle")), rest, starts, steps, rng,
-        y_down=bool(getattr(model, "y_down", False)),
-    )  # fmt: skip
+    def columns(self, contexts: np.ndarray, y: np.ndarray, names: tuple[str, ...]) -> dict[str, np.ndarray]:
+        """Covariates of outcomes y after these contexts."""
+        obs = self.observations(contexts, y)
+        return dict(self.model.covariates(obs).values(names, obs, y, np.arange(len(y))))
+
+    def observations(self, contexts: np.ndarray, y: np.ndarray) -> Observations:
+        suffixes = ["_prev" if lag == 1 else f"_prev{lag}" for lag in range(1, self.lags + 1)]
+        labels = [name + suffix for suffix in suffixes for name in ("x", "y")]
+        context = {label: contexts[:, j] for j, label in enumerate(labels)}
+        return Observations("transitions", y, ("x", "y"), context, lags=self.lags)
 
 
-def _corners(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
-    if domain.edges is None or domain.enclosing_box is None:
+def box_around(domain: Domain) -> tuple[np.ndarray, np.ndarray]:
+    """The two corners of the box around a region of the plane."""
+    corners = domain.enclosing_box
+    if domain.dim != 2 or corners is None:
         raise CombinationError(f"Planar chains live in a Box or a Window of the plane; got {domain!r}.")
-    return domain.enclosing_box
-
-
-def _suffixes(lags: int) -> list[str]:
-    return ["_prev" if lag == 1 else f"_prev{lag}" for lag in range(1, lags + 1)]
-
-
-def _observations(y: np.ndarray, contexts: np.ndarray, labels: list[str]) -> Observations:
-    context = {label: contexts[:, j] for j, label in enumerate(labels)}
-    return Observations("transitions", y, ("x", "y"), context, lags=len(labels) // 2)
+    return corners

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from .._base.intervals import normal_quantile
 from ..engine import gam_effects
 from ..errors import InputError
-from .._base.intervals import normal_quantile
 from .smooths import SmoothPart
 
 INK, BAND, INNER = "#1f4e79", "#c6dcef", "#8fb8dc"
@@ -25,27 +25,27 @@ def _axes(ax: Any, width: float = 4.6, height: float = 3.6) -> Any:
 
 
 def intervals(names: Sequence[str], estimate: np.ndarray, se: np.ndarray, level: float, ax: Any = None) -> Any:
-    """Estimates with their intervals, one row a parameter; returns the Axes."""
+    """Estimates with their intervals, one row for each parameter; returns the Axes."""
     if not len(names):
         raise InputError("There are no parameters to draw.")
     if len(names) > MOST_INTERVALS:
         raise InputError(f"{len(names)} intervals do not fit in a picture (at most {MOST_INTERVALS}); use tidy().")
     ax = _axes(ax, 5.0, 1.0 + 0.32 * len(names))
-    at = np.arange(len(names))[::-1]
+    height = np.arange(len(names))[::-1]
     ax.errorbar(
-        estimate, at, xerr=normal_quantile(level) * se, fmt="o", color=INK, ecolor=INNER, elinewidth=3, markersize=5
+        estimate, height, xerr=normal_quantile(level) * se, fmt="o", color=INK, ecolor=INNER, elinewidth=3, markersize=5
     )
     ax.axvline(0.0, color="0.6", linewidth=0.7, linestyle=":")
-    ax.set_yticks(at, list(names))
+    ax.set_yticks(height, list(names))
     ax.set_ylim(-0.6, len(names) - 0.4)
     ax.set_xlabel(f"estimate, {100 * level:g} % interval")
     return ax
 
 
 def effects(part: SmoothPart, terms: str | Sequence[str] | None, level: float, ax: Any = None) -> Any:
-    """One panel a term; with `ax` or one term the Axes, with more (Figure, axes)."""
+    """One panel for each term. Returns the Axes with `ax` or one term, (Figure, axes) with several."""
     labels = list(part.model_labels) if terms is None else [terms] if isinstance(terms, str) else list(terms)
-    labels = [part.term(label).label for label in labels]  # an unknown label is an error there
+    labels = [part.term(label).label for label in labels]  # which refuses an unknown label
     if ax is not None and len(labels) != 1:
         raise InputError(f"ax= draws one term; this call asks for {len(labels)}. Name one, e.g. terms={labels[0]!r}.")
     if len(labels) == 1:
@@ -109,11 +109,11 @@ def _curves(table: dict[str, np.ndarray], factor: str, name: str, ax: Any) -> No
 
 
 def _levels(table: dict[str, np.ndarray], name: str, ax: Any) -> None:
-    at = np.arange(len(table["estimate"]))
+    place = np.arange(len(table["estimate"]))
     error = np.vstack([table["estimate"] - table["lower"], table["upper"] - table["estimate"]])
-    ax.errorbar(at, table["estimate"], yerr=error, fmt="o", color=INK, ecolor=INNER, elinewidth=2.5, markersize=4)
+    ax.errorbar(place, table["estimate"], yerr=error, fmt="o", color=INK, ecolor=INNER, elinewidth=2.5, markersize=4)
     ax.axhline(0.0, color="0.6", linewidth=0.7, linestyle=":")
-    ax.set_xticks(at, [str(level) for level in table[name].tolist()])
+    ax.set_xticks(place, [str(level) for level in table[name].tolist()])
     ax.set_xlabel(name)
     ax.set_ylabel("effect on log p")
 

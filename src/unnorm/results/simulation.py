@@ -1,24 +1,25 @@
 """Draw from a fitted or given model on any domain: independent outcomes, outcomes with covariates, chains step by step.
 
-How one outcome is drawn is in `draws`; planar chains of additive models go through `planar`, which is faster.
+`draws` draws one outcome in each context; planar chains of additive models take the faster way of `planar`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
 from .._base import frames
 from .._base.numerics import Rng, floats, generator
 from ..data.observations import Kind, Observations
-from .density import Density, ParametricDensity, SmoothDensity
 from ..domains.base import whole
-from .draws import Drawer, Proposal
 from ..errors import CombinationError, InputError, OutsideError, listing
+from ..models import Additive
 from ..models.base import Model
+from .density import Density, ParametricDensity
+from .draws import Drawer, Proposal
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ class Shape:
     needed: tuple[str, ...] | None = None  # those of extra, context and group that f reads; None: all but the groups
 
     @classmethod
-    def of(cls, kind: Kind, about: Mapping[str, Any], needed: tuple[str, ...] | None = None) -> Shape:
-        """From what a fit remembers of its observations."""
-        extra, outcome = tuple(about["extra"]), tuple(about["outcome_names"])
-        context = tuple(about["context_names"]) if kind == "conditional" else ()
-        return cls(kind, outcome, int(about["lags"]), extra, context, tuple(about.get("group_names", ())), needed)
+    def of(cls, kind: Kind, stored: Mapping[str, Any], needed: tuple[str, ...] | None = None) -> Shape:
+        """From what a fit stores stored its observations."""
+        extra, outcome = tuple(stored["extra"]), tuple(stored["outcome_names"])
+        context = tuple(stored["context_names"]) if kind == "conditional" else ()
+        return cls(kind, outcome, int(stored["lags"]), extra, context, tuple(stored.get("group_names", ())), needed)
 
     @property
     def given(self) -> tuple[str, ...]:
@@ -56,7 +57,18 @@ class Simulation:
     columns: dict[str, np.ndarray]
     method: str
     error: float = 0.0  # total variation error of the tables, where tables were used
-    about: dict[str, Any] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Request:
+    """What the user asks for, as `Fit.simulate` takes it."""
+
+    n: int
+    x0: Any = None
+    x: Any = None
+    chains: int | None = None
+    bound: float | None = None
 
 
 def simulate(
@@ -122,27 +134,27 @@ def simulated(
     shape: Shape,
     n: int,
     *,
-    x0: Any = None,
-    x: Any = None,
-    chains: int | None = None,
-    bound: float | None = None,
     proposal: Proposal | None = None,
     observed: Observations | None = None,
     rng: Rng = None,
+    **asked: Any,
 ) -> Simulation:
-    """n outcomes, n for each row of covariates, or n steps of each chain; `observed` gives starts and covariates."""
-    n = whole(n, "n", least=1)
+    """n outcomes, n for each row of covariates, or n steps of each chain; `observed` gives starts and covariates.
+
+    `asked` are the other fields of `Request`.
+    """
+    request = Request(whole(n, "n", least=1), **asked)
     random = generator(rng)
     if shape.kind == "transitions":
-        return _chains(density, shape, n, x0, x, chains, bound, proposal, observed, random)
-    if x0 is not None or chains is not None:
+        return _chains(density, shape, request, proposal, observed, random)
+    if request.x0 is not None or request.chains is not None:
         raise InputError("x0= and chains= belong to chains, and this model is not one.")
-    drawer = Drawer(density, random, bound, proposal)
+    drawer = Drawer(density, random, request.bound, proposal)
     if shape.kind == "iid":
         contexts = Observations("iid", np.zeros((n, len(shape.outcome))), shape.outcome)
         y = drawer(contexts)
         return Simulation(_named(shape.outcome, y), drawer.method, drawer.error)
-    given = _columns(shape, x, observed)
+    given = _columns(shape, request.x, observed)
     rows = len(next(iter(given.values()))) if given else 1
     repeated = {name: np.repeat(values, n) for name, values in given.items()}
     contexts = Observations(
@@ -160,29 +172,26 @@ def simulated(
 def _chains(
     density: Density,
     shape: Shape,
-    n: int,
-    x0: Any,
-    x: Any,
-    chains: int | None,
-    bound: float | None,
+    request: Request,
     proposal: Proposal | None,
     observed: Observations | None,
     rng: np.random.Generator,
 ) -> Simulation:
     """Chains side by side: points (chains, lags + n, d), the starts included, so that the table gives n transitions."""
-    starts, drawn_from = _starts(density, shape, x0, chains, observed, rng)
+    n = request.n
+    starts, drawn_from = _starts(density, shape, request, observed, rng)
     count = len(starts)
-    held = _held(shape, x, count, n, observed, drawn_from)
+    held = _held(shape, request, count, observed, drawn_from)
     planar = len(shape.outcome) == 2 and not density.domain.finite
-    if planar and isinstance(density, SmoothDensity) and bound is None and not held:
+    if planar and density.additive() is not None and request.bound is None and not held:
         from .planar import simulate_planar
 
         try:
             points = simulate_planar(density, starts, n, rng)
             return Simulation(_chain_table(shape, points, held), "planar")
-        except CombinationError:  # terms or a domain that the fast way does not know
+        except CombinationError:  # terms or a domain that `planar` cannot take
             pass
-    drawer = Drawer(density, rng, bound, proposal)
+    drawer = Drawer(density, rng, request.bound, proposal)
     d, lags = len(shape.outcome), shape.lags
     points = np.empty((count, lags + n, d))
     points[:, :lags] = starts
@@ -207,17 +216,17 @@ def _chains(
 
 
 def _starts(
-    density: Density, shape: Shape, x0: Any, chains: int | None, observed: Observations | None, rng: np.random.Generator
+    density: Density, shape: Shape, request: Request, observed: Observations | None, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """(chains, lags, d) first points in the order of time, and the observations that they were taken from."""
     lags, d = shape.lags, len(shape.outcome)
-    count = None if chains is None else whole(chains, "chains", least=1)
-    if x0 is None:
+    count = None if request.chains is None else whole(request.chains, "chains", least=1)
+    if request.x0 is None:
         if observed is None:
             raise InputError("x0= is needed: the fit no longer has the observations that chains could start from.")
-        at = rng.integers(observed.n, size=count or 1)
-        return np.stack([observed.previous(lag)[at] for lag in range(lags, 0, -1)], axis=1), at
-    given = floats(x0, "x0")
+        rows = rng.integers(observed.n, size=count or 1)
+        return np.stack([observed.previous(lag)[rows] for lag in range(lags, 0, -1)], axis=1), rows
+    given = floats(request.x0, "x0")
     if given.size % (lags * d) or given.size == 0:
         raise InputError(
             f"x0 must give {lags} point(s) of {d} coordinate(s) for each chain, shape ({lags}, {d}) or "
@@ -238,10 +247,11 @@ def _starts(
 
 
 def _held(
-    shape: Shape, x: Any, chains: int, n: int, observed: Observations | None, at: np.ndarray | None
+    shape: Shape, request: Request, chains: int, observed: Observations | None, rows: np.ndarray | None
 ) -> dict[str, np.ndarray]:
-    """name → (chains, n) values of what the context holds besides earlier points."""
+    """name → (chains, n) values of what the context holds besides earlier points; by default those of `rows`."""
     given: dict[str, np.ndarray] = {}
+    n, x = request.n, request.x
     if x is not None:
         table = x if isinstance(x, Mapping) else _plain_columns(x)
         for name, values in table.items():
@@ -252,16 +262,24 @@ def _held(
                 given[name] = np.broadcast_to(array, (chains, n))
             except ValueError as error:
                 raise InputError(
-                    f"x[{name!r}] must be one value, {n} (one a step), {chains} (one a chain) or ({chains}, {n}); got "
-                    f"shape {array.shape}."
+                    f"x[{name!r}] must be one value, {n} (one for each step), {chains} (one for each chain) or "
+                    f"({chains}, {n}); got shape {array.shape}."
                 ) from error
-    elif observed is not None and at is not None:
+    elif observed is not None and rows is not None:
         for name in shape.given:
             column = observed.context[name] if name in observed.context else observed.group[name]
-            given[name] = np.repeat(column[at][:, None], n, axis=1)
+            given[name] = np.repeat(column[rows][:, None], n, axis=1)
     _missing(shape, given)
-    known = (*shape.extra, *shape.group)
-    return {name: values for name, values in given.items() if name in known}
+    read = (*shape.extra, *shape.group)
+    return {name: values for name, values in given.items() if name in read}
+
+
+def held_columns(model: Additive, obs: Observations, rows: np.ndarray) -> dict[str, np.ndarray] | None:
+    """The group and extra columns that the model's covariates read (an image's map), at these rows: what chains that
+    start there keep, for `Fit.simulate(x=…)`."""
+    read = {*model.terms.columns, *(need for one in model.covariate_objects for need in one.needs)}
+    columns = {**obs.group, **{name: obs.context[name] for name in obs.extra}}
+    return {name: column[rows] for name, column in columns.items() if name in read} or None
 
 
 def _columns(shape: Shape, x: Any, observed: Observations | None) -> dict[str, np.ndarray]:
@@ -281,8 +299,8 @@ def _columns(shape: Shape, x: Any, observed: Observations | None) -> dict[str, n
     else:
         given = _plain_columns(x)
     _missing(shape, given)
-    known = (*shape.context, *shape.group)
-    return {name: values for name, values in given.items() if name in known}
+    read = (*shape.context, *shape.group)
+    return {name: values for name, values in given.items() if name in read}
 
 
 def _plain_columns(x: Any) -> dict[str, np.ndarray]:
@@ -318,6 +336,3 @@ def _named(names: tuple[str, ...], y: np.ndarray) -> dict[str, np.ndarray]:
 
 def _suffix(lag: int) -> str:
     return "_prev" if lag == 1 else f"_prev{lag}"
-
-
-__all__ = ["Shape", "Simulation", "simulate", "simulated"]

@@ -8,22 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from .._base.intervals import quantile
 from .._base.numerics import quadratic_forms
 from ..engine import gam_effects
 from ..engine.gam_result import Gam
 from ..engine.smoothed import INTERCEPT
 from ..errors import InputError, unknown
-from .._base.intervals import normal_quantile
-from ..models.basis import Basis
-from ..inference.sandwich import ErrorParts
-from ..solvers.penalised import PenalisedSolution
+from ..inference.sandwich import ErrorParts, Robust
+from ..solvers.base import FittedTerms
 from ..terms import from_dict as term_from_dict
 from ..terms.base import BuiltTerm, Columns
 
 CHUNK = 65_536
-NOT_CLUSTERED = (
-    "There is no cluster-robust covariance: fit with cluster= on the objective, e.g. "
-    'un.Logistic(un.Uniform(), per_point=20, cluster="subject").'
+NO_ROBUST = (
+    "There are no robust errors: they were not asked for before this fit was saved, or the solver (un.SGD, a joint fit "
+    "of levels) has no scores by observation. Ask fit.covariance_robust first, then fit.save."
 )
 
 
@@ -62,9 +61,7 @@ class SmoothPart:
         `zero`: rows over which the effect averages to zero; default those fitted, data and reference points alike.
         `robust`: se and band from the cluster-robust covariance.
         """
-        total = self.errors.robust if robust else self.errors.total
-        if total is None:
-            raise InputError(NOT_CLUSTERED)
+        total, df = robust_covariance(self.errors) if robust else (self.errors.total, None)
         term = self.term(label)
         points = dict(self.grids[term.label]) if at is None else gam_effects.read_at(term, at)
         C = gam_effects.design(term, points)
@@ -72,7 +69,7 @@ class SmoothPart:
             own = {name: np.asarray(zero[name]) for name in gam_effects.coordinates(term)}
             C = C - gam_effects.design(term, own).mean(axis=0)
         span = self.slices[term.label]
-        z = normal_quantile(level)
+        z = quantile(level, df)
         estimate = C @ self.beta[span]
         se, sampling, reference = (
             np.sqrt(np.maximum(quadratic_forms(C, V[span, span]), 0.0))
@@ -117,10 +114,7 @@ class SmoothPart:
         }
         arrays = {
             "smooth.beta": self.beta,
-            "smooth.total": self.errors.total,
-            "smooth.sampling": self.errors.sampling,
-            "smooth.reference": self.errors.reference,
-            **({} if self.errors.robust is None else {"smooth.robust": self.errors.robust}),
+            **saved_errors(self.errors, "smooth."),
             **{f"smooth.table.{name}": np.asarray(values) for name, values in self.table.items()},
             **{
                 f"smooth.grid.{i}.{j}": np.asarray(values)
@@ -143,13 +137,7 @@ class SmoothPart:
             normaliser_labels=tuple(about["normaliser_labels"]),
             slices={label: slice(*ends) for label, ends in about["slices"].items()},
             beta=arrays["smooth.beta"],
-            errors=ErrorParts(
-                arrays["smooth.total"],
-                arrays["smooth.sampling"],
-                arrays["smooth.reference"],
-                (),
-                arrays.get("smooth.robust"),
-            ),
+            errors=loaded_errors(arrays, "smooth."),
             grids=grids,
             edf=about["edf"],
             sp=about["sp"],
@@ -159,49 +147,35 @@ class SmoothPart:
         )
 
 
-def smooth_part(
-    gam: Gam, model_labels: tuple[str, ...], normaliser_labels: tuple[str, ...], errors: ErrorParts
-) -> SmoothPart:
-    """The light form of a fitted additive model."""
-    from ..engine import gam_summary
-
-    return SmoothPart(
-        terms=gam.terms,
-        model_labels=model_labels,
-        normaliser_labels=normaliser_labels,
-        slices=dict(gam.smoothed.slices),
-        beta=gam.smoothed.beta,
-        errors=errors,
-        grids={term.label: gam_effects.grid(term, gam.columns) for term in gam.terms},
-        edf=gam.edf,
-        sp=gam.sp,
-        table={name: np.asarray(values) for name, values in gam_summary.smooth(gam).items()},
-        score=gam.score,
-        method=gam.method,
-        gam=gam,
-    )
+def smooth_part(fitted: FittedTerms, errors: ErrorParts) -> SmoothPart:
+    """The terms that a solver fitted, with their errors."""
+    return SmoothPart(**{name: getattr(fitted, name) for name in FittedTerms.__dataclass_fields__}, errors=errors)
 
 
-def penalised_part(
-    basis: Basis, grids: Mapping[str, Mapping[str, np.ndarray]], end: PenalisedSolution, errors: ErrorParts | None
-) -> SmoothPart:
-    """The light form of a penalised fit without a smooth χ; `errors` is None where no reference points were drawn."""
-    slices, begin = {}, 0
-    for term in basis.terms:
-        slices[term.label] = slice(begin, begin + term.size)
-        begin += term.size
-    V = end.covariance
-    return SmoothPart(
-        terms=basis.terms,
-        model_labels=tuple(slices),
-        normaliser_labels=(),
-        slices=slices,
-        beta=end.path.theta,
-        errors=ErrorParts(V, V, np.zeros_like(V)) if errors is None else errors,
-        grids=grids,
-        edf={t.label: float(end.edf[slices[t.label]].sum()) for t in basis.terms if not t.parametric},
-        sp=dict(zip(end.labels, end.lam.tolist())),
-        table=end.table,
-        score=end.score,
-        method="REML",
-    )
+def robust_covariance(errors: ErrorParts | None) -> tuple[np.ndarray, float | None]:
+    """The robust covariance and the degrees of freedom of its intervals; a sentence where there is none."""
+    if errors is None or errors.robust is None:
+        raise InputError(NO_ROBUST)
+    if errors.robust.refusal is not None:
+        raise InputError(errors.robust.refusal)
+    return errors.robust.covariance, errors.robust.df
+
+
+def saved_errors(errors: ErrorParts, prefix: str) -> dict[str, np.ndarray]:
+    """The covariances as arrays to store; the robust one if it was asked for."""
+    out = {f"{prefix}{name}": getattr(errors, name) for name in ("total", "sampling", "reference")}
+    robust = errors.robust
+    if robust is not None and robust.computed is not None:
+        out[f"{prefix}robust"] = robust.computed
+        out[f"{prefix}robust_df"] = np.array(np.nan if robust.df is None else robust.df)
+    return out
+
+
+def loaded_errors(arrays: Mapping[str, np.ndarray], prefix: str, points: bool = True) -> ErrorParts:
+    """What `saved_errors` stored."""
+    robust = None
+    if f"{prefix}robust" in arrays:
+        df, matrix = float(arrays[f"{prefix}robust_df"]), arrays[f"{prefix}robust"]
+        robust = Robust(lambda: matrix, None if np.isnan(df) else df)
+    parts = (arrays[f"{prefix}{name}"] for name in ("total", "sampling", "reference"))
+    return ErrorParts(*parts, points=points, robust=robust)

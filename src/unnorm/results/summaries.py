@@ -40,12 +40,12 @@ def _parameters(fit: Fit, level: float) -> list[str]:
     if not fit.has_covariance:
         return [f"{len(fit.names):,} parameters, without standard errors; their values are in fit.theta"]
     z = normal_quantile(level)
-    parts = fit.errors is not None
+    parts = fit.errors is not None and fit.errors.points
     head = f"{'term':<20} {'estimate':>12} {'se':>10} {'lower':>12} {'upper':>12}"
     lines = [head + (f" {'of which: data':>15} {'points':>9}" if parts else "")]
     for i, (name, value, error) in enumerate(zip(fit.names, fit.estimate, fit.se)):
         line = f"{name:<20} {value:>12.5g} {error:>10.3g} {value - z * error:>12.5g} {value + z * error:>12.5g}"
-        if fit.errors is not None:
+        if fit.errors is not None and parts:
             data, points = (np.sqrt(max(V[i, i], 0.0)) for V in (fit.errors.sampling, fit.errors.reference))
             line += f" {data:>15.3g} {points:>9.2g}"
         lines.append(line)

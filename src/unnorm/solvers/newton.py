@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 
 from .._base.numerics import Rng
-from ..data.observations import Observations
 from ..errors import CombinationError, ConvergenceError, InputError, NoEstimateError, NotIdentifiedError, listing
-from ..models.base import Model
-from ..models.normalisers import Normaliser
-from ..objectives.base import Derivatives, Objective, Problem, Solution
+from ..objectives.base import Derivatives, ParametricProblem, Problem
+from .base import Solution, Solver
 
 FLAT = 1e-10  # relative to the statistics' own scale: below this a direction changes nothing that floats can see
 MOST_PARAMETERS = 2000  # the Hessian and the covariance are dense
@@ -29,21 +27,9 @@ class Path:
     iterations: int
 
 
-class Solver(Protocol):
-    """Anything that maximises an objective over θ for a model with a flat parameter vector."""
-
-    def run(
-        self, model: Model, obs: Observations, objective: Objective, normaliser: Normaliser, rng: Rng
-    ) -> tuple[Solution, Path]:
-        """The maximum and the way to it."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]: ...
-
-
 @final
 @dataclass(frozen=True)
-class Newton:
+class Newton(Solver):
     """Maximise by Newton steps, halved until the objective rises; an indefinite Hessian becomes its absolute value.
 
     Args:
@@ -58,20 +44,34 @@ class Newton:
         if not (self.tolerance > 0 and self.max_steps >= 1):
             raise InputError(f"Newton needs tolerance > 0 and max_steps ≥ 1; got {self.tolerance}, {self.max_steps}.")
 
-    def run(
-        self, model: Model, obs: Observations, objective: Objective, normaliser: Normaliser, rng: Rng
-    ) -> tuple[Solution, Path]:
-        """The maximum of the objective's problem."""
-        if model.size > MOST_PARAMETERS:
+    def solve(self, problem: Problem, rng: Rng) -> Solution:
+        """The maximum over the model's flat θ."""
+        size = problem.model.flat().size
+        if size > MOST_PARAMETERS:
             raise CombinationError(
-                f"Newton forms a matrix of {model.size:,} × {model.size:,} second derivatives; the limit is "
+                f"Newton forms a matrix of {size:,} × {size:,} second derivatives; the limit is "
                 f"{MOST_PARAMETERS:,} parameters. Use solver=un.SGD(…), which needs none."
             )
-        problem, path = self.solve(objective.bind(model, obs, normaliser, rng))
-        return problem.solution(path.theta), path
+        end, path = self.climb(problem.parametric(rng))
+        notes, figures = end.report(path.theta)
+        return Solution(
+            names=end.names,
+            estimate=path.theta,
+            index=np.arange(path.theta.size),
+            constants=end.constants(path.theta),
+            value=end.value(path.theta),
+            loglik=end.loglik(path.theta),
+            converged=path.converged,
+            reason=path.reason,
+            iterations=path.iterations,
+            solver=self.to_dict(),
+            scores=end.scores(path.theta),
+            notes=notes,
+            figures=figures,
+        )
 
-    def solve(self, problem: Problem, start: np.ndarray | None = None) -> tuple[Problem, Path]:
-        """The maximum of the problem, refined (finer quadrature) until its accuracy is enough."""
+    def climb(self, problem: ParametricProblem, start: np.ndarray | None = None) -> tuple[ParametricProblem, Path]:
+        """The maximum of a function of θ, refined (finer quadrature) until its accuracy is enough."""
         origin = problem.start if start is None else start
         if problem.concave:
             require_identified(problem.derivatives(origin), problem.names)
@@ -89,7 +89,7 @@ class Newton:
                     raise
             problem = finer
 
-    def _climb(self, problem: Problem, theta: np.ndarray) -> Path:
+    def _climb(self, problem: ParametricProblem, theta: np.ndarray) -> Path:
         first = now = problem.derivatives(theta)
         if not np.isfinite(now.value):
             raise ConvergenceError(f"The objective is {now.value} at the starting values; start nearer to the data.")
@@ -128,7 +128,7 @@ def _step(now: Derivatives, concave: bool) -> tuple[np.ndarray, float]:
 
 
 def _move(
-    problem: Problem, theta: np.ndarray, now: Derivatives, step: np.ndarray, gain: float
+    problem: ParametricProblem, theta: np.ndarray, now: Derivatives, step: np.ndarray, gain: float
 ) -> tuple[np.ndarray, Derivatives, bool]:
     """Halve the step until the objective rises (Armijo); a step whose gain is below rounding is taken as it is."""
     length = 1.0
@@ -170,7 +170,7 @@ def _lost_curvature(first: Derivatives, now: Derivatives) -> bool:
     return float(np.linalg.eigvalsh(now.information / np.outer(scale, scale))[0]) < NEAR_EDGE
 
 
-def _edge(problem: Problem, step: np.ndarray, theta: np.ndarray) -> np.ndarray | None:
+def _edge(problem: ParametricProblem, step: np.ndarray, theta: np.ndarray) -> np.ndarray | None:
     """A direction along which the objective never falls, if the last step or the way travelled so far is one."""
     for direction in (step, theta - problem.start):
         size = np.max(np.abs(direction))

@@ -10,18 +10,25 @@ which increases the Laplace REML criterion with H held fixed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import final
 
 import numpy as np
 
+from .._base.numerics import Rng
+from ..data.observations import Observations
+from ..engine import gam_effects
 from ..engine.inference import smooth_test
 from ..errors import CombinationError, InputError, unknown
-from ..models.basis import Basis
-from ..objectives.base import Derivatives, Problem, Solution, View
+from ..models.base import Unnormalised
+from ..models.built_additive import BuiltAdditive
+from ..objectives.base import Constants, Derivatives, ParametricProblem, Problem
+from ..objectives.scores import Reselection, Scores
 from ..terms.base import BuiltTerm
-from .newton import Newton, Path
+from .base import FittedTerms, Solution
+from .engine_rows import PRIOR
+from .newton import Newton
 
 MOST_UPDATES = 200
 LARGEST = 1e12  # a smoothing parameter beyond this leaves only the null space
@@ -29,10 +36,10 @@ LARGEST = 1e12  # a smoothing parameter beyond this leaves only the null space
 
 @final
 @dataclass(frozen=True)
-class PenalisedProblem(Problem):
+class PenalisedProblem(ParametricProblem):
     """problem − ½ βᵀ S_λ β."""
 
-    problem: Problem
+    problem: ParametricProblem
     penalty: np.ndarray
     begin: np.ndarray
 
@@ -53,46 +60,33 @@ class PenalisedProblem(Problem):
 
     def derivatives(self, theta: np.ndarray) -> Derivatives:
         d = self.problem.derivatives(theta)
-        pull = self.penalty @ theta
+        slope = self.penalty @ theta
         return Derivatives(
-            d.value - 0.5 * float(theta @ pull), d.gradient - pull, d.information + self.penalty, d.scale
+            d.value - 0.5 * float(theta @ slope), d.gradient - slope, d.information + self.penalty, d.scale
         )
 
     def unbounded(self, direction: np.ndarray) -> bool:
         free = float(direction @ self.penalty @ direction) <= 1e-12
         return free and self.problem.unbounded(direction)
 
-    def finer(self) -> Problem | None:
+    def finer(self) -> ParametricProblem | None:
         finer = self.problem.finer()
         return None if finer is None else PenalisedProblem(finer, self.penalty, self.begin)
 
-    def refined(self, theta: np.ndarray) -> Problem | None:
+    def refined(self, theta: np.ndarray) -> ParametricProblem | None:
         finer = self.problem.refined(theta)
         return None if finer is None else PenalisedProblem(finer, self.penalty, theta)
 
-    def solution(self, theta: np.ndarray, view: View | None = None) -> Solution:
-        return self.problem.solution(theta, view)
+    def scores(self, theta: np.ndarray) -> Scores:
+        return self.problem.scores(theta)
+
+    def constants(self, theta: np.ndarray) -> Constants:
+        return self.problem.constants(theta)
 
 
 @dataclass(frozen=True)
-class PenalisedSolution:
-    """β̂ at its smoothing parameters, with H and the Bayesian covariance (H + S_λ)⁻¹."""
-
-    problem: Problem
-    path: Path
-    lam: np.ndarray
-    labels: tuple[str, ...]
-    information: np.ndarray  # H, without the penalty
-    penalty: np.ndarray  # S_λ
-    covariance: np.ndarray
-    edf: np.ndarray  # by coefficient
-    score: float  # −REML (Laplace)
-    table: dict[str, np.ndarray]
-
-
-@dataclass(frozen=True)
-class Piece:
-    """One penalty in the coordinates of all coefficients."""
+class PlacedPenalty:
+    """One penalty S_j with its place among all coefficients."""
 
     span: slice
     matrix: np.ndarray
@@ -101,19 +95,19 @@ class Piece:
     term: int
 
 
-def penalty_pieces(terms: tuple[BuiltTerm, ...], sp: Any) -> list[Piece]:
+def placed_penalties(terms: tuple[BuiltTerm, ...], sp: Mapping[str, float] | None) -> list[PlacedPenalty]:
     """The terms' penalties, each on its own span of the coefficients."""
     out, begin = [], 0
     for number, term in enumerate(terms):
         span = slice(begin, begin + term.size)
         for penalty, own in zip(term.penalties, term.fixed_sp):
             fixed = own if sp is None or penalty.label not in sp else float(sp[penalty.label])
-            out.append(Piece(span, penalty.matrix, penalty.label, fixed, number))
+            out.append(PlacedPenalty(span, penalty.matrix, penalty.label, fixed, number))
         begin = span.stop
     return out
 
 
-def total_penalty(pieces: Sequence[Piece], lam: np.ndarray, size: int) -> np.ndarray:
+def total_penalty(pieces: Sequence[PlacedPenalty], lam: np.ndarray, size: int) -> np.ndarray:
     """S_λ = Σ_j λ_j S_j."""
     S = np.zeros((size, size))
     for piece, one in zip(pieces, lam):
@@ -121,52 +115,164 @@ def total_penalty(pieces: Sequence[Piece], lam: np.ndarray, size: int) -> np.nda
     return S
 
 
-def solve_penalised(problem: Problem, basis: Basis, method: str, sp: Any, newton: Newton) -> PenalisedSolution:
+def solve_penalised(problem: Problem, method: str, sp: Mapping[str, float] | None, rng: Rng) -> Solution:
     """The penalised maximum with λ by REML (or held fixed where `sp` gives every one)."""
-    pieces = penalty_pieces(basis.terms, sp)
+    model, columns = built_additive(problem.model, problem.obs)
+    pieces = placed_penalties(model.built, sp)
+    _check(pieces, method, sp)
+    end = _alternate(problem.parametric(rng, model), pieces, Newton())
+    terms = _fitted(model, columns, pieces, end)
+    parametric = [term for term in model.built if term.parametric]
+    index = np.concatenate([np.arange(terms.beta.size)[terms.slices[term.label]] for term in parametric] or [[]])
+    index = index.astype(int)
+    notes, figures = end.problem.report(end.beta)
+    return Solution(
+        names=tuple(name for term in parametric for name in term.coefficient_names),
+        estimate=end.beta[index],
+        index=index,
+        constants=end.problem.constants(end.beta),
+        value=end.problem.value(end.beta),
+        loglik=end.problem.loglik(end.beta),
+        converged=end.converged,
+        reason=end.reason,
+        iterations=end.updates,
+        solver={"solver": "Smoothing", "method": method, "sp": None if sp is None else dict(sp)},
+        scores=_scores(end, pieces),
+        terms=terms,
+        notes=(*notes, *problem.model.covariates(problem.obs).notes(problem.obs)),
+        figures=figures,
+    )
+
+
+def built_additive(model: Unnormalised, obs: Observations) -> tuple[BuiltAdditive, dict[str, np.ndarray]]:
+    """The model's terms built on the data and on points spread evenly over Ω, and the covariates there."""
+    some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, 2000)).astype(int))
+    evenly = model.domain.uniform(10 * len(some), np.random.default_rng(0))  # only to place knots and centre terms
+    y = np.concatenate([obs.outcome, evenly])
+    at = np.concatenate([np.arange(obs.n), np.repeat(some, 10)])
+    part = model.linear_part(obs, y, at, None)
+    known = model.covariates(obs)
+    periods = {name: known.period(name) for name in part.terms.columns if known.period(name)}
+    built = part.terms.build(part.columns, knots=model.knots, periods=periods, intercept=True)
+    return BuiltAdditive(model, obs, tuple(built)), part.columns
+
+
+def _check(pieces: Sequence[PlacedPenalty], method: str, sp: Mapping[str, float] | None) -> None:
     known = [piece.label for piece in pieces]
     wrong = [label for label in sp or () if label not in known]
     if wrong:
         raise InputError(unknown("sp", wrong[0], known))
-    free = np.array([piece.fixed is None for piece in pieces], dtype=bool)
-    if method not in ("reml",) and free.any():
+    if method != "reml" and any(piece.fixed is None for piece in pieces):
         raise CombinationError(
             f"This objective chooses its smoothing by REML (or takes fixed sp=…); got smoothing={method!r}. "
             "un.Logistic and un.Poisson with un.Smooth take every method."
         )
-    size = len(basis.names)
+
+
+@dataclass(frozen=True)
+class _End:
+    """β̂ at its smoothing parameters."""
+
+    problem: ParametricProblem
+    beta: np.ndarray
+    lam: np.ndarray
+    information: np.ndarray  # H, without the penalty
+    penalty: np.ndarray  # S_λ
+    V: np.ndarray  # (H + S_λ)⁻¹
+    converged: bool
+    reason: str
+    updates: int
+    score: float  # −REML (Laplace)
+
+
+def _alternate(problem: ParametricProblem, pieces: Sequence[PlacedPenalty], newton: Newton) -> _End:
+    """Newton in β and Fellner–Schall in λ, until λ settles."""
+    free = np.array([piece.fixed is None for piece in pieces], dtype=bool)
+    size = len(problem.names)
     first = problem.derivatives(np.zeros(size))
     scale = [np.trace(first.information[p.span, p.span]) / max(np.trace(p.matrix), 1e-300) for p in pieces]
     lam = np.array([s * 1e-2 if p.fixed is None else p.fixed for s, p in zip(scale, pieces)])
-    beta = np.zeros(size)
-    path, H, V, reml = Path(beta, False, "not begun", 0), first.information, np.eye(size), np.inf
-    S = total_penalty(pieces, lam, size)
+    beta, end = np.zeros(size), None
     for update in range(1, MOST_UPDATES + 1):
         S = total_penalty(pieces, lam, size)
-        inner, path = newton.solve(PenalisedProblem(problem, S, beta))
+        inner, path = newton.climb(PenalisedProblem(problem, S, beta))
         assert isinstance(inner, PenalisedProblem)
         problem, beta = inner.problem, path.theta
         d = problem.derivatives(beta)
-        H = d.information
-        V = np.linalg.inv(H + S)
-        reml = _reml(d.value, beta, S, H, pieces, lam)
+        V = np.linalg.inv(d.information + S)
+        reml = _reml(d.value, beta, S, d.information)
+        end = _End(problem, beta, lam, d.information, S, V, path.converged, path.reason, update, reml)
         if not free.any():
-            break
+            return end
         new = fellner_schall(pieces, lam, beta, V)
         move = np.max(np.abs(np.log(new[free]) - np.log(lam[free])), where=new[free] < LARGEST, initial=0.0)
         lam = np.where(free, new, lam)
         if move < 1e-3:  # of log λ: far below its own uncertainty
-            path = Path(beta, path.converged, f"smoothing parameters moved by {move:.0e} at the end", update)
-            break
-    else:
-        path = Path(beta, False, f"smoothing parameters still moved after {MOST_UPDATES} updates", MOST_UPDATES)
-    F = V @ H
+            return replace(end, reason=f"smoothing parameters moved by {move:.0e} at the end")
+    assert end is not None
+    return replace(end, converged=False, reason=f"smoothing parameters still moved after {MOST_UPDATES} updates")
+
+
+def _scores(end: _End, pieces: Sequence[PlacedPenalty]) -> Scores:
+    """With the penalty, and what choosing λ again adds: J V_ρ Jᵀ with J = dβ̂/dρ = −V λ_j S_j β̂ (engine_rows.py)."""
+    scores = end.problem.scores(end.beta)
+    free = [j for j, piece in enumerate(pieces) if piece.fixed is None and end.lam[j] < LARGEST / 10]
+    if not free:
+        return replace(scores, penalty=end.penalty)  # pyright: ignore[reportArgumentType]
+    J = np.zeros((end.beta.size, len(free)))
+    for column, j in enumerate(free):
+        span = pieces[j].span
+        J[:, column] = -end.lam[j] * end.V[:, span] @ (pieces[j].matrix @ end.beta[span])
+    values, vectors = np.linalg.eigh(_reml_hessian(end, pieces, free))
+    V_rho = (vectors / (np.maximum(values, 0.0) + PRIOR)) @ vectors.T
+    again = Reselection(J, V_rho)
+    return replace(scores, penalty=end.penalty, reselection=again, smoothing=J @ V_rho @ J.T)  # pyright: ignore
+
+
+def _reml_hessian(end: _End, pieces: Sequence[PlacedPenalty], free: Sequence[int]) -> np.ndarray:
+    """∂²(−REML)/∂ρ∂ρ with H held fixed (Wood 2011, Appendix B)."""
+    size = end.beta.size
+    full = []
+    for j in free:
+        one = np.zeros((size, size))
+        one[pieces[j].span, pieces[j].span] = end.lam[j] * pieces[j].matrix
+        full.append(one)
+    inverse = np.linalg.pinv(end.penalty, rcond=1e-10, hermitian=True)
+    out = np.zeros((len(free), len(free)))
+    for a, A in enumerate(full):
+        out[a, a] += 0.5 * float(end.beta @ A @ end.beta + np.sum(end.V * A) - np.sum(inverse * A))
+        for b, B in enumerate(full):
+            crossed = float(np.sum((inverse @ A) * (inverse @ B).T) - np.sum((end.V @ A) * (end.V @ B).T))
+            out[a, b] += 0.5 * crossed - float(end.beta @ A @ end.V @ B @ end.beta)
+    return (out + out.T) / 2
+
+
+def _fitted(
+    model: BuiltAdditive, columns: Mapping[str, np.ndarray], pieces: Sequence[PlacedPenalty], end: _End
+) -> FittedTerms:
+    """The terms with their tests; there is no smooth χ."""
+    slices, begin = {}, 0
+    for term in model.built:
+        slices[term.label] = slice(begin, begin + term.size)
+        begin += term.size
+    F = end.V @ end.information
     edf, edf1 = np.diag(F), np.diag(2 * F - F @ F)
-    labels = tuple(piece.label for piece in pieces)
-    return PenalisedSolution(problem, path, lam, labels, H, S, V, edf, reml, _tests(basis.terms, beta, H, V, edf, edf1))
+    return FittedTerms(
+        terms=model.built,
+        model_labels=tuple(slices),
+        normaliser_labels=(),
+        slices=slices,
+        beta=end.beta,
+        grids={term.label: gam_effects.grid(term, columns) for term in model.built},
+        edf={t.label: float(edf[slices[t.label]].sum()) for t in model.built if not t.parametric},
+        sp=dict(zip((piece.label for piece in pieces), end.lam.tolist())),
+        table=_tests(model.built, end.beta, end.information, end.V, edf, edf1),
+        score=end.score,
+        method="REML",
+    )
 
 
-def fellner_schall(pieces: Sequence[Piece], lam: np.ndarray, beta: np.ndarray, V: np.ndarray) -> np.ndarray:
+def fellner_schall(pieces: Sequence[PlacedPenalty], lam: np.ndarray, beta: np.ndarray, V: np.ndarray) -> np.ndarray:
     """One extended Fellner–Schall update of every λ."""
     out = lam.copy()
     for number in {piece.term for piece in pieces}:
@@ -182,7 +288,7 @@ def fellner_schall(pieces: Sequence[Piece], lam: np.ndarray, beta: np.ndarray, V
     return out
 
 
-def _reml(value: float, beta: np.ndarray, S: np.ndarray, H: np.ndarray, pieces: list[Piece], lam: np.ndarray) -> float:
+def _reml(value: float, beta: np.ndarray, S: np.ndarray, H: np.ndarray) -> float:
     """−{ℓ_p + ½ log|S|₊ − ½ log|H + S| + ½ M₀ log 2π} (Wood 2011, eq. 4)."""
     eigenvalues = np.linalg.eigvalsh(S)
     positive = eigenvalues[eigenvalues > 1e-10 * max(eigenvalues.max(initial=0.0), 1e-300)]

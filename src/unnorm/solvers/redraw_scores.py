@@ -15,7 +15,8 @@ import numpy as np
 
 from ..engine.smoothed import INTERCEPT
 from ..errors import UnnormWarning
-from ..objectives.smooth import SmoothProblem, SmoothRows
+from ..objectives.additive import AdditiveProblem
+from ..objectives.rows import Rows
 from ..terms.base import BuiltTerm, Columns
 
 CELLS = 4096
@@ -26,30 +27,29 @@ MARGIN = 0.25  # of the data's range beyond which fresh points are taken to its 
 class RedrawScores:
     """Scores of the coefficients at β on rows that differ from the fitted ones in their reference points only."""
 
-    problem: SmoothProblem
+    problem: AdditiveProblem
     terms: Sequence[BuiltTerm]
     slices: Mapping[str, slice]
     beta: np.ndarray
     fitted: Columns  # the fitted rows, for the range of the tables
-    slopes: Callable[[str, np.ndarray, SmoothRows], np.ndarray]
     _tables: dict[str, tuple[float, float, np.ndarray]] = field(default_factory=dict)
     _contexts: dict[str, np.ndarray] = field(default_factory=dict)
 
-    def __call__(self, rows: SmoothRows, theta: np.ndarray | None = None) -> np.ndarray:
+    def __call__(self, rows: Rows, theta: np.ndarray | None = None) -> np.ndarray:
         with warnings.catch_warnings():  # fresh points may reach beyond the fitted rows
             warnings.simplefilter("ignore", UnnormWarning)
             return self._score(rows, theta)
 
-    def _score(self, rows: SmoothRows, theta: np.ndarray | None) -> np.ndarray:
+    def _score(self, rows: Rows, theta: np.ndarray | None) -> np.ndarray:
         _, part = self.problem.predictor(rows, theta)
-        eta = np.zeros(len(rows.response)) if part.offset is None else part.offset.copy()
+        eta = np.zeros(len(rows)) if part.offset is None else part.offset.copy()
         if INTERCEPT in self.slices:
             eta += self.beta[self.slices[INTERCEPT]][0]
         back: list[tuple[slice, Callable[[np.ndarray], np.ndarray]]] = []
         for term in self.terms:
             at, score = self._term(term, part.columns, rows, eta)
             back.append((at, score))
-        v = np.where(rows.data, 0.0, self.slopes(self.problem.family, eta, rows))
+        v = np.where(rows.data, 0.0, rows.likelihood.slopes(eta)[0])
         out = np.zeros(self.beta.size)
         if INTERCEPT in self.slices:
             out[self.slices[INTERCEPT]] = v.sum()
@@ -58,7 +58,7 @@ class RedrawScores:
         return out
 
     def _term(
-        self, term: BuiltTerm, columns: Columns, rows: SmoothRows, eta: np.ndarray
+        self, term: BuiltTerm, columns: Columns, rows: Rows, eta: np.ndarray
     ) -> tuple[slice, Callable[[np.ndarray], np.ndarray]]:
         """Adds the term to η; and how its score follows from v."""
         at = self.slices[term.label]
@@ -80,8 +80,8 @@ class RedrawScores:
             return at, binned
         if self._of_context(term):
             Z = self._context(term)
-            eta += (Z @ beta)[rows.at]
-            return at, lambda v: Z.T @ np.bincount(rows.at, v, len(Z))
+            eta += (Z @ beta)[rows.context]
+            return at, lambda v: Z.T @ np.bincount(rows.context, v, len(Z))
         X = term.design(columns)
         eta += X @ beta
         return at, lambda v: X.T @ v

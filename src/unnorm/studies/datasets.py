@@ -1,4 +1,4 @@
-"""Data that unnorm simulates itself: scanpaths (`unnorm.eye`), and the toy chain of the paper (Section 4.1, eq. 4.1).
+"""Data that unnorm simulates itself: scanpaths (`eye.py`), and the toy chain of the paper (Section 4.1, eq. 4.1).
 
 p(y_t | y_{t−1}) ∝ exp{θ1 y_t − ½ θ2 (y_t − y_{t−1})²},      y_t ∈ [−1, 1].
 """
@@ -24,7 +24,7 @@ def toy_chain(
     """Exact draws y_0 … y_n of the toy chain, by inverse CDF: shape (n + 1,), or (reps, n + 1) for independent chains.
 
     y_0 is a constant of the model: given as `y0`, or drawn uniformly on [−1, 1]. θ2 may be zero or negative.
-    A single chain with θ2 > 0 costs a few microseconds a step; with θ2 < 0 some hundred (`reps` shares them).
+    A step of a single chain takes a few microseconds with θ2 > 0 and about a hundred with θ2 < 0 (shared by `reps`).
 
     >>> toy_chain(3, 0.5, 5.0, rng=1).shape
     (4,)

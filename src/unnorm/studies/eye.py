@@ -22,7 +22,7 @@ import numpy as np
 from .._base.numerics import Rng, generator
 from ..domains import Box
 from ..errors import InputError
-from ..results.planar import polar_chains
+from ..results.planar import PolarLaw, polar_chains
 
 WIDTH, HEIGHT = 800.0, 600.0
 CENTRE = (WIDTH / 2, HEIGHT / 2)
@@ -81,7 +81,8 @@ def scanpaths(curves: EyeCurves, paths: int, length: int, rng: Rng = None) -> np
         return curves.dcenter(np.hypot(y[:, 0] - CENTRE[0], y[:, 1] - CENTRE[1]))
 
     bound = float(curves.dcenter(np.linspace(0, 500, 2001)).max()) + 1e-3
-    return polar_chains(box, curves.step, curves.angle, rest, starts, length - 1, random, y_down=True, bound=bound)
+    law = PolarLaw(box, curves.step, curves.angle, rest, y_down=True)
+    return polar_chains(law, starts, length - 1, random, bound=bound)
 
 
 def simulate_eye(

@@ -1,20 +1,20 @@
-"""Work that survives an interruption: finished blocks lie in files, each written whole or not at all."""
+"""Work that survives an interruption: each finished block is a file, written whole or not at all."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from .._base.atomic import whole_file
 from ..errors import InputError
 
 Row = tuple[Any, ...]
-# One thread for each worker's linear algebra and XLA: the workers are what fills the cores.
+# One thread for each worker's linear algebra and XLA: the workers themselves fill the cores.
 _SINGLE = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
@@ -24,10 +24,10 @@ _SINGLE = {
 }
 
 
-def same_configuration(folder: Path, about: Mapping[str, Any], name: str = "configuration.json") -> None:
+def same_configuration(folder: Path, configuration: Mapping[str, Any], name: str = "configuration.json") -> None:
     """Write down what the numbers in `folder` depend on; refuse a folder whose numbers depend on something else."""
     path = folder / name
-    wanted = json.loads(json.dumps(about))
+    wanted = json.loads(json.dumps(configuration))
     if not path.exists():
         write_whole(path, json.dumps(wanted, indent=1) + "\n")
         return
@@ -48,16 +48,8 @@ def same_configuration(folder: Path, about: Mapping[str, Any], name: str = "conf
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file in one step, so that an interruption leaves the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, path)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
+    with whole_file(path) as scratch:
+        scratch.write_text(text, encoding="utf-8", newline="")
 
 
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Row]) -> None:
@@ -127,7 +119,7 @@ def run_blocks(
 
 
 def _end_with_parent() -> None:
-    """In a worker: leave when the parent is gone, killed or not; the queue that it waits at would never tell."""
+    """In a worker: leave when the parent has ended, killed or not; the queue that a worker reads does not tell it."""
     import threading
     from multiprocessing import parent_process
 

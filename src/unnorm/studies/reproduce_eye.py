@@ -8,6 +8,7 @@ et al.) are not public: the bundled simulated scanpaths stand in, or any table w
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -26,6 +27,7 @@ TERMS = "s(angle, bs='cc', k=20) + s(step, k=10) + s(dcenter, k=40)"  # Appendix
 NORMALISER = "s(x_prev, y_prev, k=40)"
 WINDOW = (800.0, 600.0)
 REPLICATES = 5
+STEPS = ("group and subjects", *(f"replicate {r + 1} of {REPLICATES}" for r in range(REPLICATES)))
 COLOURS = ("#1f5fa8", "#c2571a", "#2e8540", "#8a3ffc", "#b8860b")
 GREY, BLUE, RED, INK = "#9a9a9a", "#1f5fa8", "#c0392b", "#222222"
 
@@ -55,19 +57,17 @@ def observations(table: Mapping[str, np.ndarray]) -> Observations:
     return transitions(table, y=("x", "y"), order="fix", group=("subject", "image"))
 
 
-def run(table: Mapping[str, np.ndarray], seed: int = 1, k: int = 20, step: Callable[[str], Any] | None = None) -> Eye:
-    """Fit everything. `step(name)` is a context for progress."""
-    from contextlib import nullcontext
-
-    step = nullcontext if step is None else step
+def run(table: Mapping[str, np.ndarray], seed: int = 1, k: int = 20, step: Callable[[str], Any] = nullcontext) -> Eye:
+    """Fit everything. `step(name)` is a context for progress, one for each of `STEPS`."""
     obs = observations(table)
     model = Additive(TERMS, Box((0.0, WINDOW[0]), (0.0, WINDOW[1])), y_down=True)
     chi = Smooth(NORMALISER)
-    with step("group and subjects"):
+    first, *others = STEPS
+    with step(first):
         each = fit_each(model, obs, "subject", Logistic(Uniform(), per_point=k, points=Lattice()), chi, rng=seed)
     replicates = []
-    for r in range(REPLICATES):
-        with step(f"replicate {r + 1} of {REPLICATES}"):
+    for r, name in enumerate(others):
+        with step(name):
             paper = Logistic(Uniform(), per_point=k, points=IID())
             replicates.append(fit_each(model, obs, "subject", paper, chi, rng=seed + 1 + r, group=False))
     return Eye(obs, each, tuple(replicates))
@@ -99,8 +99,8 @@ def _scanpath(eye: Eye) -> Any:
     obs = eye.obs
     assert obs.sequence is not None
     longest = int(np.argmax(np.bincount(obs.sequence)))
-    at = np.flatnonzero(obs.sequence == longest)
-    path = np.vstack([obs.previous()[at[0]], obs.outcome[at]])
+    rows = np.flatnonzero(obs.sequence == longest)
+    path = np.vstack([obs.previous()[rows[0]], obs.outcome[rows]])
     figure = _figure((4.8, 3.7))
     ax = figure.subplots()
     ax.plot(path[:, 0], path[:, 1], "-", color="#555555", lw=0.8)

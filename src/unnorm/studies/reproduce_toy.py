@@ -165,32 +165,29 @@ def estimate(
     """What `un.fit(model(), obs, rng=rng, **spec)` finds for θ, on reference points that are drawn once for all
     estimators, and without what else a `Fit` carries (tests of terms, grids): 70,000 fits are to be made. `smooths`
     keeps rows and terms for the next estimator with the same normaliser."""
+    from ..inference.sandwich import error_parts
     from ..solvers import Newton
 
     objective, normaliser = spec["objective"], spec["normaliser"]
     given = {} if drawn is None else {"drawn": drawn}
-    covariance: Any
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # non-convergence, which is recorded
         try:
             if normaliser.terms is not None:
                 kept = {} if smooths is None else smooths
                 if id(normaliser) not in kept:
-                    kept[id(normaliser)] = objective.smooth(model(), obs, normaliser, rng, **given)
-                end = spec["smoothing"].solve(kept[id(normaliser)])
-                at = [end.gam.smoothed.slices[label].start for label in end.model_labels]
-                theta, covariance, converged = (
-                    end.gam.smoothed.beta[at],
-                    end.errors.total[np.ix_(at, at)],
-                    end.converged,
-                )
+                    kept[id(normaliser)] = objective.additive(model(), obs, normaliser, rng, **given)
+                end = spec["smoothing"].solve_rows(kept[id(normaliser)])
+                theta, scores, at, converged = end.estimate, end.scores, end.index, end.converged
             else:
-                problem, path = Newton().solve(objective.bind(model(), obs, normaliser, rng, **given), start)
-                end = problem.solution(path.theta)
-                theta, covariance, converged = end.theta, end.covariance, path.converged
+                problem, path = Newton().climb(objective.bind(model(), obs, normaliser, rng, **given), start)
+                theta, scores, converged = path.theta, problem.scores(path.theta), path.converged
+                at = np.arange(theta.size)
+            errors = error_parts(scores)
         except EstimationError as error:
             return Estimate(None, None, type(error).__name__)
-    return Estimate(theta, np.sqrt(np.diag(covariance)), "ok" if converged else "not converged")
+        assert errors is not None
+    return Estimate(theta, np.sqrt(np.diag(errors.total)[at]), "ok" if converged else "not converged")
 
 
 def block(setting: str, n: int, reps: range, ks: tuple[int, ...], seed: int, basis: int) -> list[Row]:

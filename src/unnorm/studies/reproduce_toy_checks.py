@@ -1,4 +1,4 @@
-"""What the toy experiment shows, as statements that could have come out false."""
+"""What the toy experiment shows, as statements that the results could have contradicted."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _parametric(errors: Errors, setting: str) -> Iterator[Check]:
 
 
 def _ignored(errors: Errors, setting: str) -> Iterator[Check]:
-    """θ1 does not converge: between the two largest n its rmse stands nearly still where ML's falls like n^{−1/2}.
+    """θ1 does not converge: between the two largest n its rmse hardly falls where ML's falls like n^{−1/2}.
 
     θ2 is good: within a factor of two of ML's error, and far nearer to it than θ1.
     """

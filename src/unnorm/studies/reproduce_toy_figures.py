@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._base.atomic import whole_file
 from .reproduce_toy import ESTIMATORS, PARAMETERS, SCHEMES, SETTINGS, Errors
 
 _LABELS = {
@@ -59,18 +58,18 @@ def error_against_n(errors: Errors, out: Path, scheme: str, setting: str) -> Pat
         for j, k in enumerate(ks):
             axes = panels[i, j]
             for e, estimator in enumerate(ESTIMATORS):
-                at, rmse, low, high = [], [], [], []
+                x, rmse, low, high = [], [], [], []
                 for n in sizes:
                     square = errors.of(setting, int(n), int(k), scheme, estimator, parameter) ** 2
                     if square.size == 0 or np.isnan(square).any():
                         continue
                     mean, se = float(square.mean()), float(square.std() / np.sqrt(square.size))
-                    at.append(n * 1.03 ** (e - 2))
+                    x.append(n * 1.03 ** (e - 2))
                     rmse.append(np.sqrt(mean))
                     low.append(np.sqrt(mean) - np.sqrt(max(mean - 2 * se, 0.0)))
                     high.append(np.sqrt(mean + 2 * se) - np.sqrt(mean))
                 look = {"color": _COLOURS[estimator], "marker": _MARKERS[estimator], "label": _LABELS[estimator]}
-                axes.errorbar(at, rmse, yerr=(low, high), ms=4, lw=1.2, elinewidth=0.8, **look)
+                axes.errorbar(x, rmse, yerr=(low, high), ms=4, lw=1.2, elinewidth=0.8, **look)
             axes.set(xscale="log", yscale="log")
             axes.set_xticks(sizes, [str(n) for n in sizes], minor=False)
             axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -109,14 +108,6 @@ def _figure(width: float, height: float) -> Any:
 
 
 def _save(figure: Any, target: Path) -> Path:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, scratch = tempfile.mkstemp(suffix=".png", dir=target.parent)
-    os.close(handle)
-    try:
+    with whole_file(target) as scratch:
         figure.savefig(scratch, dpi=150)
-        os.chmod(scratch, 0o644)
-        os.replace(scratch, target)
-    except BaseException:
-        Path(scratch).unlink(missing_ok=True)
-        raise
     return target

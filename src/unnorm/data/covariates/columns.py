@@ -13,6 +13,7 @@ from typing import Any, final
 
 import numpy as np
 
+from ..._base.words import either, option
 from ...errors import DataError, InputError, TermError, listing
 from ..observations import lag_suffix
 from .base import Covariate, CovariateRows, Setting
@@ -139,7 +140,7 @@ class Turn(Covariate):
     def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:
         if not setting.planar_chain:
             return ()
-        reason = "turn compares two successive steps and needs lags=2: un.transitions(..., lags=2)."
+        reason = f"turn compares two successive steps and needs transitions with {option('lags', 2)}."
         return (cls(),) if setting.obs.lags >= 2 else (Unavailable("turn", reason),)
 
 
@@ -159,7 +160,10 @@ class DistanceFromCentre(Covariate):
     def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:
         if not setting.planar:
             return ()
-        reason = "dcenter is the distance from the centre of the domain, which is not known here; give centre=(x, y)."
+        reason = (
+            "dcenter is the distance from the centre of the domain, which is not known here; give "
+            f"{either('centre=(x, y)', '--centre x,y')}."
+        )
         return (Unavailable("dcenter", reason) if setting.centre is None else cls(setting.centre),)
 
 

@@ -1,7 +1,7 @@
 """ν, (ν_t) and χ(x) as functions that JAX can trace: what stochastic estimation needs of a normaliser.
 
-A `Normaliser` is asked what it has, in this order: `chi(obs, scalar)` (networks, bases of the user's own), `terms`
-(penalised smooths), and `layout(obs)` (ν, ν_t or a fixed value), which every normaliser has.
+A `Normaliser` has one of three forms: `traced(obs, scalar)` (networks, bases of the user's own), `terms` (penalised
+smooths), or `layout(obs)` (ν, ν_t or a fixed value).
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from ...errors import CombinationError, InputError, listing
 from ...models.base import Model, context_arguments, positional
 from ...models.batching import rowwise, tree_leaves
 from ...models.normalisers import Layout, Normaliser
-from ...objectives.smooth import context_columns
+from ...objectives.additive import context_columns
 from ...terms.base import BuiltTerm
-from ..penalised import Piece, penalty_pieces, total_penalty
+from ..penalised import PlacedPenalty, placed_penalties, total_penalty
 
 
 class Curve(ABC):
@@ -39,6 +39,7 @@ class Chi(ABC):
     size: int
     rows: Any  # a tree of arrays with first axis n, gathered for each batch
     curve: Curve
+    layout: Layout | None = None  # which constant each observation uses, where χ is made of constants
 
     @abstractmethod
     def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -58,7 +59,7 @@ class Chi(ABC):
         return 0.0
 
     @property
-    def penalties(self) -> tuple[Piece, ...]:
+    def penalties(self) -> tuple[PlacedPenalty, ...]:
         """½ λ_j βᵀ S_j β on the parameters; none where χ is not a penalised smooth."""
         return ()
 
@@ -96,7 +97,7 @@ class Constants(Curve):
 class LayoutChi(Chi):
     """ν, (ν_t) or a fixed value."""
 
-    layout: Layout
+    layout: Layout  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
     def curve(self) -> Curve:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -232,9 +233,9 @@ class SmoothChi(Chi):
         return self.design
 
     @property
-    def penalties(self) -> tuple[Piece, ...]:
+    def penalties(self) -> tuple[PlacedPenalty, ...]:
         return tuple(
-            replace(p, span=slice(p.span.start + 1, p.span.stop + 1)) for p in penalty_pieces(self.terms, None)
+            replace(p, span=slice(p.span.start + 1, p.span.stop + 1)) for p in placed_penalties(self.terms, None)
         )
 
     def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -254,9 +255,9 @@ class SmoothChi(Chi):
 
 def chi_of(normaliser: Normaliser, obs: Observations, model: Model) -> Chi:
     """The normaliser as a traceable χ for these observations."""
-    chi = getattr(normaliser, "chi", None)
-    if chi is not None:
-        return chi(obs, model.domain.scalar)
+    own = normaliser.traced(obs, model.domain.scalar)
+    if own is not None:
+        return own
     if normaliser.terms is not None:
         columns = context_columns(model, normaliser, obs, np.arange(obs.n))
         known = model.covariates(obs)
@@ -322,7 +323,9 @@ class Features(Normaliser):
             raise InputError("The function of Features is not finite at some contexts; it must be finite at all.")
         return B
 
-    def chi(self, obs: Observations, scalar: bool) -> Chi:
+    of_context = True
+
+    def traced(self, obs: Observations, scalar: bool) -> Chi:
         return LinearChi(self.design(obs, scalar))
 
     def layout(self, obs: Observations) -> Layout:
@@ -356,7 +359,9 @@ class Network(Normaliser):
     module: Any
     function: Callable[[Any, Any], Any] | None = None
 
-    def chi(self, obs: Observations, scalar: bool) -> Chi:
+    of_context = True
+
+    def traced(self, obs: Observations, scalar: bool) -> Chi:
         arguments = _contexts(obs, scalar, "Network")
         columns = np.column_stack([leaf.reshape(obs.n, -1) for leaf in tree_leaves(arguments)])
         spread = columns.std(axis=0)

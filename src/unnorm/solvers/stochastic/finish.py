@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
-from ...inference.sandwich import ErrorParts
-from ...objectives.base import Solution
+from ...objectives.base import Constants
+from ...objectives.scores import Drawn, Scores
+from ..base import Solution
 from .estimator import Estimator
 from .loop import Trace
 from .renewal import MOST_DENSE, curvature
@@ -16,10 +18,11 @@ from .step import CANCELLING, Step, compiled, precision
 
 MOST_NONLINEAR = 100  # parameters of a nonlinear f for which a curvature means something
 DRAWS = 16  # fresh steps for the final curvature
+TOO_SHORT = "The run was too short to see its own Monte Carlo error: left out. Use more steps or a smaller block."
 STEPS = 64  # fresh steps for the final value and for the gradient's noise
 
 
-def solution(trace: Trace, seed: int) -> Solution:
+def solution(trace: Trace, seed: int, *, converged: bool, reason: str, solver: dict[str, Any]) -> Solution:
     """θ̂ with total error = sampling error (inverse curvature, or a sandwich) + the run's own Monte Carlo error."""
     e = trace.estimator
     phi = trace.phi
@@ -31,7 +34,7 @@ def solution(trace: Trace, seed: int) -> Solution:
     else:
         value, health = e.values(phi, seed, DRAWS)
     mean = float(value.mean())
-    errors, notes = _errors(e, trace, seed, noise, most)
+    scores, notes = _scores(e, trace, seed, noise, most)
     per_row = e.chi.size > 1
     nu = e.nu_rows(phi) if per_row else phi[e.p :].copy()
     if e.chi.size == 0 and e.loss not in CANCELLING:
@@ -53,21 +56,63 @@ def solution(trace: Trace, seed: int) -> Solution:
     if e.chi.penalties:
         diagnostics["smoothing_parameters"] = {p.label: float(v) for p, v in zip(e.chi.penalties, trace.lam)}
     return Solution(
-        theta=phi[: e.p].copy(),
-        covariance=None if errors is None else errors.total,
-        nu=nu,
-        nu_se=None,
-        loglik=loglik,
+        names=e.model.names,
+        estimate=phi[: e.p].copy(),
+        index=np.arange(e.p),
+        constants=Constants(nu),
         value=mean,
+        loglik=loglik,
+        converged=converged,
+        reason=reason,
+        iterations=trace.steps,
+        solver=solver,
+        scores=scores,
         notes=notes,
-        diagnostics=diagnostics,
-        errors=errors,
+        figures=diagnostics,
     )
 
 
-def _errors(
+@final
+@dataclass(frozen=True)
+class StochasticScores(Scores):
+    """Scores at the end of a run: Σ1 the data's, Σ2 that of the run's own randomness, averaged over its steps."""
+
+    information: np.ndarray
+    sigma1: np.ndarray
+    sigma2: np.ndarray
+    weight: float
+    units: int
+    model_based: bool
+
+    drawn = Drawn.IID
+    shared = False
+    penalty = None
+    reselection = None
+    smoothing = None
+    robust_refusal = (
+        "un.SGD has no scores by observation, and so no robust errors: fit with the default solver, or bootstrap."
+    )
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.information)
+
+    def points_spread(self, power: int) -> np.ndarray:
+        return self.sigma2
+
+    def data_spread(self) -> np.ndarray:
+        return self.sigma1
+
+    def empirical_spread(self) -> np.ndarray:
+        raise AssertionError(self.robust_refusal)
+
+    def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
+        raise AssertionError(self.robust_refusal)
+
+
+def _scores(
     e: Estimator, trace: Trace, seed: int, noise: np.ndarray | None, most: int
-) -> tuple[ErrorParts | None, tuple[str, ...]]:
+) -> tuple[Scores | None, tuple[str, ...]]:
     if noise is None:
         return None, (
             f"No standard errors: {e.size} parameters (the limit is {most}). A network's weights are not "
@@ -81,22 +126,24 @@ def _errors(
         return None, (
             "No standard errors: the curvature at the estimate is singular; some parameters are not identified.",
         )
-    if e.loss == "poisson":
-        sampling = inverse[: e.p, : e.p]  # of the joint inverse: the inverse Schur complement (Appendix B.1)
-    else:
-        sampling = (inverse @ score_covariance(e, trace.phi, seed) @ inverse)[: e.p, : e.p]
-    if not (np.diag(sampling) > 0).all():
+    sigma1 = H if e.loss == "poisson" else score_covariance(e, trace.phi, seed)
+    if not (np.diag(inverse)[: e.p] > 0).all():
         return None, ("No standard errors: the curvature at the estimate is not that of a maximum.",)
+    notes: tuple[str, ...] = ()
     if trace.P is not None:
         # steps by the inverse curvature forget their start within a few: the average of T of them has covariance
         # H⁻¹ Σ_g H⁻¹ / T (Polyak & Juditsky 1992), known better than from a few block means
-        own = (inverse @ noise @ inverse)[: e.p, : e.p] / max(trace.averaged, 1)
-        return ErrorParts(sampling + own, sampling, own), ()
-    if trace.covariance is None:
-        note = "The run was too short to see its own Monte Carlo error: left out. Use more steps or a smaller block."
-        return ErrorParts(sampling, sampling, np.zeros_like(sampling)), (note,)
-    own = trace.covariance[: e.p, : e.p]
-    return ErrorParts(sampling + own, sampling, own), ()
+        sigma2 = noise / max(trace.averaged, 1)
+    elif trace.covariance is not None:
+        sigma2 = H @ trace.covariance @ H
+    else:
+        sigma2 = np.zeros_like(H)
+        notes = (
+            "The run was too short to see its own Monte Carlo error: left out. Use more steps or a smaller block.",
+        )
+    weights = e.obs.weights
+    units = int(np.sum(weights > 0))
+    return StochasticScores(H, sigma1, sigma2, float(weights.sum()), units, e.loss == "poisson"), notes
 
 
 def scores(step: Step, phi: Any, data: Any, constants: Any, key: Any, x: Any) -> Any:

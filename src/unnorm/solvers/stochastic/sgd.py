@@ -13,38 +13,28 @@ import numpy as np
 from ..._base.numerics import Rng, generator
 from ...data.observations import Observations
 from ...domains.base import whole
-from ...errors import CombinationError, InputError, UnnormWarning
+from ...errors import InputError, UnnormWarning
 from ...models.base import Model
 from ...models.normalisers import Normaliser
-from ...objectives.base import Objective, Solution
+from ...objectives.base import Objective, Problem
 from ...references.base import Reference
 from ...references.points import PointScheme
 from ...references.uniform import Uniform
-from ..newton import Path
+from ..base import Solution, Solver
 from .checkpoint import Settings
 from .estimator import Estimator, estimator
 from .finish import solution
 from .loop import DivergenceError, Trace, climb
 from .renewal import MOST_DENSE
 from .sources import Sampling
-from .step import Dtype, LossName
+from .step import Dtype
 
-# objective → what a step estimates. Exact and Poisson have the same maximum (Theorem 1), and 𝓜's gradient is the
-# unbiased one.
-LOSSES: dict[str, LossName] = {
-    "Exact": "poisson",
-    "Poisson": "poisson",
-    "Importance": "poisson",
-    "Logistic": "ncd",
-    "Ranking": "ranking",
-    "ConditionalNCE": "conditional",
-}
 FAR = 0.02  # effective share of the reference points below which the reference is called too far from the model
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class SGD:
+class SGD(Solver):
     """Stochastic gradient ascent with averaged iterates (Polyak & Juditsky 1992).
 
     Args:
@@ -118,25 +108,21 @@ class SGD:
         if self.optimiser is not None and not (hasattr(self.optimiser, "init") and hasattr(self.optimiser, "update")):
             raise InputError(f"optimiser must be an optax optimiser such as optax.adam(1e-2); got {self.optimiser!r}.")
 
-    @property
-    def smooth_normaliser(self) -> bool:
-        """Whether a penalised χ, un.Smooth, can be estimated too."""
-        return True
+    smooth_normaliser = True
 
     # --- the hook of un.fit ------------------------------------------------------------------------------------------
 
-    def run(
-        self, model: Model, obs: Observations, objective: Objective, normaliser: Normaliser, rng: Rng
-    ) -> tuple[Solution, Path]:
+    def solve(self, problem: Problem, rng: Rng) -> Solution:
         """The maximum, as `un.fit` wants it."""
         random = generator(rng)
-        e = self.estimator(model, obs, objective, normaliser)
+        e = self.estimator(problem.model.flat(), problem.obs, problem.objective, problem.normaliser)
         trace = self.climb(e, random)
-        end = solution(trace, int(random.integers(2**31)))
         converged = trace.drift < 6.0
         reason = trace.stopped or f"{trace.steps} steps"
         if not converged:
             reason = f"after {trace.steps} steps averaged iterates still drift, by {trace.drift:.1f} standard errors"
+        seed = int(random.integers(2**31))
+        end = solution(trace, seed, converged=converged, reason=reason, solver=self.to_dict())
         ess = float(np.mean(trace.history["ess"][-max(1, len(trace.history["ess"]) // 4) :]))
         if ess < FAR:
             note = (
@@ -146,28 +132,22 @@ class SGD:
             )
             warnings.warn(note, UnnormWarning, stacklevel=3)
             end = _with_note(end, note)
-        return end, Path(end.theta, converged, reason, trace.steps)
+        return end
 
     def estimator(self, model: Model, obs: Observations, objective: Objective, normaliser: Normaliser) -> Estimator:
         """The stochastic problem that this objective becomes."""
-        about = objective.to_dict()
-        loss = LOSSES.get(str(about.get("objective")))
-        if loss is None:
-            raise CombinationError(
-                f"SGD does not maximise {about.get('objective')}; it does {', '.join('un.' + name for name in LOSSES)}."
-            )
-        reference = getattr(objective, "reference", None) or self.reference or Uniform()
-        points = self.points if self.points is not None else getattr(objective, "points", None)
+        reference = objective.reference or self.reference or Uniform()
+        points = self.points if self.points is not None else objective.points
         references = self.references
         if references is None:
-            per_point, total = getattr(objective, "per_point", None), getattr(objective, "total", None)
-            references = per_point or (max(1, round(total / obs.n)) if total else 10)
+            total = objective.total
+            references = objective.per_point or (max(1, round(total / obs.n)) if total else 10)
         return estimator(
             model,
             obs,
             reference,
             normaliser,
-            loss=loss,
+            loss=objective.loss,
             batch=None if self.batch is not None and self.batch >= obs.n else self.batch,
             references=references,
             points=points,

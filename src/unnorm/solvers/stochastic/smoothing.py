@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..penalised import LARGEST, Piece, fellner_schall, total_penalty
+from ..penalised import LARGEST, PlacedPenalty, fellner_schall, total_penalty
 
 UPDATES = 100
 
 
 def smoothed(
-    pieces: Sequence[Piece], lam: np.ndarray, phi: np.ndarray, H: np.ndarray, skip: int, first: bool
+    pieces: Sequence[PlacedPenalty], lam: np.ndarray, phi: np.ndarray, H: np.ndarray, skip: int, first: bool
 ) -> np.ndarray:
     """The next λ, from φ = (θ, β) and H over it, β after `skip` entries of θ; a modest guess at the first call."""
     fixed = np.array([np.nan if piece.fixed is None else piece.fixed for piece in pieces])

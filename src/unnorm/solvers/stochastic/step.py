@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
@@ -24,10 +24,12 @@ from ..._base.numerics import x64
 from ...models.base import Model
 from ...models.priors import Priors
 from ...objectives import losses
+from ...objectives.base import LossName
+from ...objectives.likelihood import LOGISTIC
+from ...objectives.traced import logistic, poisson
 from .chi import Curve
 from .sources import Batch, Draw, Plan
 
-LossName = Literal["poisson", "ncd", "ranking", "conditional"]
 CANCELLING = ("ranking", "conditional")  # losses in which the normalising constants cancel
 Dtype = Literal["float64", "float32"]
 
@@ -49,6 +51,14 @@ def precision(dtype: Dtype) -> Iterator[None]:
             yield
 
 
+class Predictors(NamedTuple):
+    """All that a step's value depends on φ through: linear in φ where f and χ are."""
+
+    total: Any  # Σ_t w_t (f + χ) of the data, or its estimate from the batch, where the loss is linear in it (𝓜)
+    data: Any  # (b,) η of the batch's observations, where it is not
+    reference: Any  # (r, k) η of the reference points
+
+
 @final
 @dataclass(frozen=True)
 class Step:
@@ -65,6 +75,11 @@ class Step:
     def p(self) -> int:
         return self.model.size
 
+    @property
+    def log_ratio(self) -> float:
+        """log(n/m) of the logistic loss."""
+        return -float(np.log(self.plan.references))
+
     def f_data(self, theta: Any, data: Any, index: Any) -> Any:
         import jax
 
@@ -78,57 +93,76 @@ class Step:
         arguments = () if self.plan.shared else jax.tree.map(lambda leaf: leaf[index], data["arguments"])
         return jax.vmap(lambda row, *a: jax.vmap(lambda y: self.model.one(theta, y, *a))(row))(y, *arguments)
 
-    def likelihood(self, phi: Any, data: Any, batch: Batch) -> tuple[Any, dict[str, Any]]:
-        """The estimate of the objective, without the prior, and what the diagnostics need."""
+    def predictors(self, phi: Any, data: Any, batch: Batch) -> Predictors:
+        """f and χ at the batch's observations and points, as the loss takes them."""
         import jax
-        import jax.numpy as jnp
 
         theta, nu = phi[: self.p], phi[self.p :]
         i = batch.index
-        a = batch.scale * data["weight"][i]
-        f_ref = self.f_reference(theta, data, i, batch.y)
+        f_reference = self.f_reference(theta, data, i, batch.y)
         if self.loss in CANCELLING:
-            return self._cancelling(self.f_data(theta, data, i), f_ref, a, data, batch)
-        shared = self.plan.shared
+            return Predictors((), self.f_data(theta, data, i), f_reference)
         chi = self.curve(nu, jax.tree.map(lambda leaf: leaf[i], data["chi"]))
-        chi_ref = (chi[:1] + data["shared_offset"] if shared else chi + data["offset"][i])[:, None]
-        chi = chi + data["offset"][i]
-        eta = f_ref + chi_ref - batch.log_q
-        mass = jnp.mean(jnp.exp(eta), axis=1)  # (r,): e^{χ} Ẑ
+        level = (chi[:1] + data["shared_offset"] if self.plan.shared else chi + data["offset"][i])[:, None]
+        reference = f_reference + level - batch.log_q
         if self.loss == "ncd":
-            f = self.f_data(theta, data, i)
-            v = jnp.full(eta.shape, data["W"] / self.plan.b) if shared else jnp.broadcast_to(a[:, None], eta.shape)
-            value = -losses.ncd(
-                f,
-                f_ref.ravel() if shared else f_ref,
-                data["log_q"][i],
-                batch.log_q.ravel() if shared else batch.log_q,
-                nu=chi,
-                nu_reference=chi_ref[0] if shared else chi_ref,
-                log_ratio=-float(np.log(self.plan.references)),
-                weights=a,
-                reference_weights=v.ravel() if shared else v,
-                reduction="sum",
-            )
-            return value, health(eta, jnp.mean(mass) if shared else a @ mass / jnp.sum(a))
-        integral = data["W"] * mass[0] if shared else a @ mass
-        value = data["theta_total"] @ theta if "theta_total" in data else a @ self.f_data(theta, data, i)
-        value = value + (data["nu_total"] @ nu + data["constant"] if "nu_total" in data else a @ chi)
-        return value - integral, health(eta, integral / data["W"])
+            eta = self.f_data(theta, data, i) + chi + data["offset"][i] - data["log_q"][i]
+            return Predictors((), eta + self.log_ratio, reference + self.log_ratio)
+        a = batch.scale * data["weight"][i]
+        total = data["theta_total"] @ theta if "theta_total" in data else a @ self.f_data(theta, data, i)
+        total += data["nu_total"] @ nu + data["constant"] if "nu_total" in data else a @ (chi + data["offset"][i])
+        return Predictors(total, (), reference)
 
-    def _cancelling(self, f: Any, f_ref: Any, a: Any, data: Any, batch: Batch) -> tuple[Any, dict[str, Any]]:
-        """Σ_i a_i of the ranking loss, or of the k pairs of conditional NCE."""
+    def value(self, eta: Predictors, data: Any, batch: Batch) -> Any:
+        """The estimate of the objective, without the prior: the likelihood of the step's rows, or of its choices."""
+        import jax.numpy as jnp
+
+        a = batch.scale * data["weight"][batch.index]
+        if self.loss == "poisson":
+            return eta.total - self._integral(eta.reference, a, data)
+        if self.loss == "ncd":
+            v = data["W"] / self.plan.b if self.plan.shared else a[:, None]
+            return -(a @ logistic(-eta.data)) - jnp.sum(v * logistic(eta.reference))
+        if self.loss == "ranking":
+            at = data["log_q"][batch.index]
+            return -losses.ranking(eta.data, eta.reference, at, batch.log_q, weights=a, reduction="sum")
+        back = self._log_back(data, batch)
+        pairs = losses.conditional_nce(eta.data, eta.reference, batch.log_q, back, weights=a, reduction="sum")
+        return -self.plan.k * pairs
+
+    def _integral(self, reference: Any, a: Any, data: Any) -> Any:
+        """Σ_t w_t ∫ exp(f + χ): each point is a row with the k-th part of its observation's weight."""
+        import jax.numpy as jnp
+
+        mass = jnp.mean(poisson(reference), axis=1)  # (r,)
+        return data["W"] * mass[0] if self.plan.shared else a @ mass
+
+    def _log_back(self, data: Any, batch: Batch) -> Any:
+        """log q(y|y') of the step back; that of the data themselves where q does not look at the outcome."""
+        return data["log_q"][batch.index][:, None] if isinstance(batch.log_back, tuple) else batch.log_back
+
+    def likelihood(self, phi: Any, data: Any, batch: Batch) -> tuple[Any, dict[str, Any]]:
+        """The estimate of the objective, without the prior, and what the diagnostics need."""
+        eta = self.predictors(phi, data, batch)
+        return self.value(eta, data, batch), self.health(eta, data, batch)
+
+    def health(self, eta: Predictors, data: Any, batch: Batch) -> dict[str, Any]:
+        """∫ exp(f + ν), which tends to 1, and the effective share of the reference points (Kong 1992)."""
         import jax
         import jax.numpy as jnp
 
+        eta = jax.lax.stop_gradient(eta)
+        nothing = jnp.full((), jnp.nan, eta.reference.dtype)
+        if self.loss == "conditional":
+            odds = eta.data[:, None] - eta.reference + batch.log_q - self._log_back(data, batch)
+            # what a pair tells, σ(1 − σ), against the most it can: nothing where pairs are told apart with certainty
+            return {"mass": nothing, "ess": jnp.mean(4 * LOGISTIC.variance(odds, jnp))}
         if self.loss == "ranking":
-            value = -losses.ranking(f, f_ref, data["log_q"][batch.index], batch.log_q, weights=a, reduction="sum")
-            return value, health(f_ref - batch.log_q, None)
-        back = data["log_q"][batch.index][:, None] if isinstance(batch.log_back, tuple) else batch.log_back
-        value = -losses.conditional_nce(f, f_ref, batch.log_q, back, weights=a, reduction="sum")
-        odds = jax.nn.sigmoid(jax.lax.stop_gradient(f[:, None] - f_ref + batch.log_q - back))
-        # what a pair tells, σ(1 − σ), against the most it can: nothing where pairs are told apart with certainty
-        return self.plan.k * value, {"mass": jnp.full((), jnp.nan, f.dtype), "ess": jnp.mean(4 * odds * (1 - odds))}
+            return {"mass": nothing, "ess": effective_share(eta.reference - batch.log_q)}
+        reference = eta.reference - (self.log_ratio if self.loss == "ncd" else 0.0)
+        a = batch.scale * data["weight"][batch.index]
+        W = data["W"] if self.plan.shared or self.loss == "poisson" else jnp.sum(a)
+        return {"mass": self._integral(reference, a, data) / W, "ess": effective_share(reference)}
 
     def log_prior(self, phi: Any, data: Any) -> Any:
         """log π(θ) + log π(ν) − ½ βᵀ S_λ β, the last where χ is a penalised smooth."""
@@ -142,15 +176,12 @@ class Step:
         return value + self.log_prior(phi, data), about
 
 
-def health(eta: Any, mass: Any) -> dict[str, Any]:
-    """∫ exp(f + ν), which tends to 1, and the effective share of the reference points (Kong 1992)."""
-    import jax
+def effective_share(log_weight: Any) -> Any:
+    """(Σ w)²/(k Σ w²) by row, on average."""
     import jax.numpy as jnp
 
-    eta = jax.lax.stop_gradient(eta)
-    w = jnp.exp(eta - jnp.max(eta, axis=1, keepdims=True))
-    share = jnp.sum(w, axis=1) ** 2 / (jnp.sum(w**2, axis=1) * eta.shape[1])
-    return {"mass": jnp.asarray(jnp.nan if mass is None else mass, dtype=eta.dtype), "ess": jnp.mean(share)}
+    w = jnp.exp(log_weight - jnp.max(log_weight, axis=1, keepdims=True))
+    return jnp.mean(jnp.sum(w, axis=1) ** 2 / (jnp.sum(w**2, axis=1) * w.shape[1]))
 
 
 # --- what is compiled

@@ -1,7 +1,7 @@
 """Objectives as rows of an additive model: f and χ are terms, the objective a binomial or Poisson likelihood.
 
-Logistic: response z, offset −log q + log(n/m). Importance and quadrature: Σ_r a_r η_r − b_r e^{η_r} is a Poisson
-likelihood with weights b and response a/b; data rows (b = 0) get a weight so small that their e^η does not count.
+The engine takes a response and prior weights: Σ_r a η − b A(η) is its likelihood with weights b and response a/b. Data
+rows of a Poisson likelihood have b = 0; they get a weight so small that their e^η does not count.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..errors import CombinationError, InputError, TermError, listing
 from ..models.base import LinearPart, Unnormalised
 from ..models.normalisers import Normaliser
 from ..terms import Terms
+from .likelihood import RowLikelihood
+from .rows import Rows, RowSource
+from .scores import Drawn
 
 if TYPE_CHECKING:
     from ..engine.design import Design
@@ -26,46 +29,61 @@ if TYPE_CHECKING:
 TINY = 1e-10  # weight of a data row in a Poisson likelihood: its e^η then adds less than 1e-10 of itself
 
 
+class Response(NamedTuple):
+    """A likelihood of rows in the engine's words."""
+
+    y: np.ndarray  # (N,)
+    weights: np.ndarray | None  # (N,); None for all one
+
+
+def response(likelihood: RowLikelihood) -> Response:
+    """The response a/b and the weights b."""
+    a, b = likelihood.a, likelihood.b
+    weights = np.where(b > 0, b, TINY) if likelihood.cumulant.family == "poisson" else b
+    y = np.divide(a, weights, out=np.zeros(len(a)), where=weights > 0)
+    return Response(y, None if np.all(weights == 1.0) else weights)
+
+
+@final
 @dataclass(frozen=True)
-class SmoothRows:
-    """Rows for the additive engine, those of one context together."""
-
-    y: np.ndarray  # (N, d)
-    at: np.ndarray  # (N,) the observation whose context the row uses
-    data: np.ndarray  # (N,) bool
-    response: np.ndarray  # (N,)
-    weights: np.ndarray | None  # (N,) prior weights; None for all one
-    offset: np.ndarray  # (N,)
-
-
-@dataclass(frozen=True)
-class SmoothProblem:
+class AdditiveProblem:
     """max over (f, χ) of a penalised binomial or Poisson likelihood, its smoothing chosen from the data."""
 
     model: Unnormalised
     normaliser: Normaliser
     obs: Observations
-    family: str  # "binomial" or "poisson"
-    rows: SmoothRows
-    iid_points: bool | None  # None: no reference points were drawn (quadrature)
-    redraws: Callable[[float], list[SmoothRows]] | None = None  # fresh points, c times as many
-    clusters: np.ndarray | None = None
-    about: dict[str, Any] = field(default_factory=dict)
+    source: RowSource
+    drawn: Drawn
+    sets: int = 1  # independent sets of reference points
+    redraws: Callable[[float], list[RowSource]] | None = None  # fresh points, c times as many
+    figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> Rows:
+        return self.source.whole()
+
+    @property
+    def likelihood(self) -> RowLikelihood:
+        return self.rows.likelihood
+
+    @property
+    def family(self) -> str:
+        """The engine's name of the likelihood."""
+        return self.likelihood.cumulant.family
+
+    @cached_property
+    def response(self) -> Response:
+        return response(self.likelihood)
 
     def value(self, eta: np.ndarray) -> float:
         """The objective, without penalty: 𝓡^m for logistic rows, 𝓜 (or its importance sample) for Poisson ones."""
-        rows = self.rows
-        weights = np.ones(len(eta)) if rows.weights is None else rows.weights
-        if self.family == "binomial":
-            return float(weights @ (rows.response * eta - np.logaddexp(0, eta)))
-        mass = np.where(rows.data, 0.0, weights * np.exp(np.minimum(eta, 700.0)))
-        return float((weights * rows.response) @ eta - mass.sum())
+        return self.likelihood.value(eta)
 
     def loglik(self, eta: np.ndarray) -> float:
         """𝓛 = 𝓜 + n where the integrals are exact (Theorem 1); the contrast's own value with reference points."""
         value = self.value(eta)
-        return value if self.iid_points is not None else value + float(self.obs.weights.sum())
+        return value if self.drawn is not Drawn.NONE else value + float(self.obs.weights.sum())
 
     def normaliser_columns(self, at: np.ndarray, obs: Observations | None = None) -> dict[str, np.ndarray]:
         """The covariates of χ at the contexts of observations `at`."""
@@ -82,20 +100,20 @@ class SmoothProblem:
         """The terms on the rows' columns, with the knots and periods that model and normaliser declare."""
         known = self.model.covariates(self.obs)
         periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
-        knots = {**getattr(self.model, "knots", {}), **self.normaliser.knots}
+        knots = {**self.model.knots, **self.normaliser.knots}
         return tuple(terms.build(part.columns, knots=knots, periods=periods))
 
     def design(self, built: tuple[BuiltTerm, ...], part: LinearPart) -> Design:
         """The rows in the engine's form."""
         from ..engine.core import build_design
 
-        context = self.rows.at if self.obs.has_context else None
+        context = self.rows.context if self.obs.has_context else None
         return build_design(built, part.columns, intercept=True, context=context)
 
-    def predictor(self, rows: SmoothRows, theta: np.ndarray | None = None) -> tuple[Terms, LinearPart]:
+    def predictor(self, rows: Rows, theta: np.ndarray | None = None) -> tuple[Terms, LinearPart]:
         """Terms of f and χ together, with the columns and the offset on these rows."""
-        f = self.model.linear_part(self.obs, rows.y, rows.at, theta)
-        chi = self.normaliser_columns(rows.at)
+        f = self.model.linear_part(self.obs, rows.y, rows.context, theta)
+        chi = self.normaliser_columns(rows.context)
         both = [name for name in chi if name in f.columns and f.columns[name] is not chi[name]]
         clash = [name for name in both if not np.array_equal(f.columns[name], chi[name])]
         if clash:
@@ -128,10 +146,3 @@ def context_columns(
             f"Use {listing([name for name in known.names if known.context_only(name)])}."
         )
     return known.values(terms.columns, obs, obs.outcome[at], at)
-
-
-def poisson_rows(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Response and weights of a Poisson likelihood with Σ a η − b e^η."""
-    data = b <= 0
-    weights = np.where(data, TINY, b)
-    return np.where(data, a / TINY, a / weights), weights

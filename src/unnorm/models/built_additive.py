@@ -22,18 +22,18 @@ KEPT_BYTES = 2**30  # basis functions at the quadrature nodes are kept between i
 
 @final
 @dataclass(frozen=True, eq=False)
-class Basis(Model):
+class BuiltAdditive(Model):
     """f = Σ_j X_j β_j for terms built on given data; contexts are looked up in `obs`."""
 
     source: Unnormalised
     obs: Observations
-    terms: tuple[BuiltTerm, ...]
+    built: tuple[BuiltTerm, ...]
     names: tuple[str, ...] = field(init=False)
     context_arity: int = field(init=False, default=1)
     _blocks: dict[int, list[tuple[int, int, np.ndarray]]] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        names = [f"{t.label}.{j + 1}" if t.size > 1 else t.label for t in self.terms for j in range(t.size)]
+        names = [f"{t.label}.{j + 1}" if t.size > 1 else t.label for t in self.built for j in range(t.size)]
         object.__setattr__(self, "names", tuple(names))
 
     @property
@@ -49,12 +49,12 @@ class Basis(Model):
         return np.zeros(len(self.names))
 
     @cached_property
-    def known(self) -> CovariateSet:
+    def covariate_set(self) -> CovariateSet:
         return self.source.covariates(self.obs)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for term in self.terms for name in term.covariates))
+        return tuple(dict.fromkeys(name for term in self.built for name in term.covariates))
 
     def unflatten(self, theta: np.ndarray) -> dict[str, float]:
         return dict(zip(self.names, theta.tolist()))
@@ -76,8 +76,8 @@ class Basis(Model):
         return Context((every,), every, obs.n)
 
     def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
-        values = self.known.values(self.columns, self.obs, y, np.asarray(arguments[0]))
-        return np.column_stack([t.design({name: values[name] for name in t.covariates}) for t in self.terms])
+        values = self.covariate_set.values(self.columns, self.obs, y, np.asarray(arguments[0]))
+        return np.column_stack([t.design({name: values[name] for name in t.covariates}) for t in self.built])
 
     def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
         return np.zeros((self.size, self.size))

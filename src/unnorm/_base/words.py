@@ -1,0 +1,81 @@
+"""Messages in the caller's words: `missing='drop'` in Python is `--missing drop` in the shell.
+
+A remedy names what the caller can type. The library names settings through `option` (and `either`, where whole phrases
+differ); the command line says once, with `in_shell()`, that its caller types options.
+
+>>> f"Pass {option('missing', 'drop')} to leave them out."
+"Pass missing='drop' to leave them out."
+>>> with in_shell():
+...     f"Pass {option('missing', 'drop')} to leave them out."
+'Pass --missing drop to leave them out.'
+
+Notes are saved with a fit and may be read in the other place: they name settings by plain words, not through `option`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, final
+
+SCHEMES = {"iid": "un.IID()", "lattice": "un.Lattice()", "sobol": "un.Sobol()", "stratified": "un.Stratified()"}
+
+
+@final
+@dataclass(frozen=True)
+class Option:
+    """One setting: what it is called in the shell, and how its value is written in Python."""
+
+    shell: str
+    in_python: Callable[[Any], str] = repr
+
+
+# The settings that `unnorm fit` has too, by the name of the argument in Python. Others are named as in Python anywhere.
+OPTIONS = {
+    "y": Option("--y"),
+    "order": Option("--order"),
+    "group": Option("--group"),
+    "lags": Option("--lags"),
+    "max_gap": Option("--max-gap"),
+    "missing": Option("--missing"),
+    "outside": Option("--outside"),
+    "centre": Option("--centre"),
+    "per_point": Option("--references"),
+    "points": Option("--points", SCHEMES.__getitem__),
+}
+
+# Of the process, not of a context: levels are fitted on a lasting pool of threads, and fail there in the same words.
+_shell = False
+
+
+@contextmanager
+def in_shell() -> Iterator[None]:
+    """Within, messages are worded for someone who types options."""
+    global _shell
+    before, _shell = _shell, True
+    try:
+        yield
+    finally:
+        _shell = before
+
+
+def either(python: str, shell: str) -> str:
+    """The phrase for the caller at hand."""
+    return shell if _shell else python
+
+
+def option(name: str, value: Any = None) -> str:
+    """A setting as the caller types it: `per_point=20` or `--references 20`; `order=` or `--order` without a value.
+
+    Args:
+        name: the argument's name in Python; one that is not in `OPTIONS` is named as in Python.
+        value: a number, a text, a tuple of them, or a key of `SCHEMES` for `points`.
+    """
+    known = OPTIONS.get(name)
+    if known is None or not _shell:
+        write = repr if known is None else known.in_python
+        return f"{name}=" if value is None else f"{name}={write(value)}"
+    if value is None:
+        return known.shell
+    return f"{known.shell} {','.join(str(part) for part in value) if isinstance(value, tuple) else value}"

@@ -1,0 +1,83 @@
+"""The options that commands share, as they are typed; `config.Job` is what they become once checked."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, final
+
+from cyclopts import Parameter
+
+from .config import Job, checked_job, read_config
+
+Text = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
+Number = Annotated[str, Parameter(allow_leading_hyphen=True)]  # checked by `config.whole`, which says what was wrong
+Count = Annotated[str, Parameter(name=["-n", "--n"], allow_leading_hyphen=True)]
+Flag = Annotated[bool | None, Parameter(negative="")]
+Many = Annotated[list[str] | None, Parameter(negative="", allow_leading_hyphen=True)]
+Force = Annotated[bool, Parameter(negative="")]
+Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
+
+
+@final
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Options:
+    """The settings of a job that `unnorm fit` and `unnorm compare` share.
+
+    Attributes:
+        y: the two columns of the point, as x,y.
+        order: the column that orders each sequence; a step of an integer other than 1 breaks it.
+        group: the columns that tell sequences apart, as subject,image.
+        by: one of them: separate functions for each of its levels, and the group's.
+        window: x from, to, y from, to, as 0,800,0,600; or a polygon file (.geojson, .wkt).
+        normaliser: the terms of the normalising constants, as "s(x_prev, y_prev, k=40)".
+        references: reference points for each observed one.
+        points: how reference points are drawn: lattice, iid, stratified or sobol.
+        smoothing: reml, ml, gcv (ubre) or cv.
+        seed: of everything random.
+        lags: 2 for turning angles (turn).
+        max_gap: the largest step of --order within a sequence, where it holds times.
+        map: a covariate on a grid, as NAME=FILE (.csv, .parquet, .npy); may be given again.
+        covariate: a covariate as arithmetic, as NAME=EXPRESSION; may be given again.
+        centre: the point that dcenter is measured from, as 400,300; by default the window's centre.
+        drop_first: remove each sequence's first point before pairs are formed.
+        y_down: y grows downwards, as pixels do.
+        outside: error or drop, for points outside the window.
+        missing: error or drop, for rows with missing values.
+        config: a TOML file with any of these settings; options given here win.
+    """
+
+    y: Text = None
+    order: Text = None
+    group: Text = None
+    by: Text = None
+    window: Text = None
+    normaliser: Text = None
+    references: Text = None
+    points: Text = None
+    smoothing: Text = None
+    seed: Text = None
+    lags: Text = None
+    max_gap: Text = None
+    map: Many = None
+    covariate: Many = None
+    centre: Text = None
+    drop_first: Flag = None
+    y_down: Flag = None
+    outside: Text = None
+    missing: Text = None
+    config: str | None = None
+
+    def job(self, **more: Any) -> Job:
+        """The settings of --config, those given here over them, and `more`, all checked."""
+        settings: dict[str, Any] = {}
+        if self.config is not None:
+            settings = {name.replace("-", "_"): value for name, value in read_config(self.config).items()}
+            # by itself first, with what it may leave out: the error then says which setting of the file is wrong
+            checked_job({"data": "-", "window": [0, 1, 0, 1], **settings}, source=self.config)
+        given = {**asdict(self), **more}
+        del given["config"]
+        return checked_job({**settings, **{name: value for name, value in given.items() if value is not None}})
+
+
+NONE_GIVEN = Options()

@@ -1,0 +1,141 @@
+"""A job from its settings to the output folder: read, fit, write tables and report."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._base.blas import single_threaded
+from ..errors import EstimationError, UnnormWarning
+from ..report import SECTIONS, Analysis, Provenance, effects_table, grouped, make_sections, parameters_table, pooled
+from ..report import render as render_page
+from .config import BUNDLED, Job
+from .jobs import Prepared, prepare, refit
+from .output import MARK, csv_text, whole_folder
+from .progress import Progress
+
+STEPS = ("reading", "fitting", "tables")  # and then the report's sections
+
+
+def run_job(job: Job, target: Path, force: bool, quiet: bool) -> None:
+    """Everything from the job to the output folder."""
+    with Progress((*STEPS, *SECTIONS), quiet) as progress:
+        with progress.step("reading"):
+            prepared = prepare(job)
+        with progress.step("fitting"):
+            analysis = fit_prepared(prepared)
+        with whole_folder(target, force) as folder:
+            write(prepared, analysis, folder, progress)
+    if not quiet:
+        print(closing(analysis, target))
+
+
+def fit_prepared(prepared: Prepared) -> Analysis:
+    """The fit or fits. Warnings are not printed: what matters is in the fits' notes, and so in the report."""
+    from ..groups import fit_each
+    from ..results import fitting
+
+    job = prepared.job
+    options: dict[str, Any] = {
+        "objective": prepared.objective,
+        "normaliser": prepared.normaliser,
+        "smoothing": job.smoothing,
+        "rng": job.seed,
+        "outside": job.outside,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnnormWarning)
+        if job.by is None:
+            return analysed(prepared, fitting.fit(prepared.model, prepared.obs, **options))
+        each = fit_each(prepared.model, prepared.obs, job.by, **options)
+    if not each.fits:
+        why = next(iter(each.failures.values()), "no level could be fitted")
+        raise EstimationError(f"None of the levels of {job.by!r} could be fitted; the first says: {why}")
+    return analysed(prepared, each)
+
+
+def analysed(prepared: Prepared, fits: Any) -> Analysis:
+    """The fit, or the `FitGroup`, of a job as the report reads it."""
+    job = prepared.job
+    more = {"level": job.level, "seed": job.seed, "refit": partial(refit, prepared, prepared.model)}
+    return (pooled if job.by is None else grouped)(fits, prepared.model, prepared.inside(), **more)
+
+
+def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progress) -> None:
+    """All output files into a folder."""
+    with progress.step("tables"), single_threaded():
+        (folder / "effects.csv").write_text(csv_text(effects_table(analysis)), encoding="utf-8")
+        (folder / "parameters.csv").write_text(csv_text(parameters_table(analysis)), encoding="utf-8")
+        (folder / "summary.txt").write_text(analysis.summary + "\n", encoding="utf-8")
+        (folder / MARK).write_text(prepared.job.toml(), encoding="utf-8")
+    (folder / "report.html").write_text(report_text(prepared, analysis, progress), encoding="utf-8")
+    assert analysis.save is not None
+    analysis.save(
+        str(folder / "fit")
+    )  # last, with the advice that the report asked for, so that `unnorm report` need not compute it
+
+
+def report_text(prepared: Prepared, analysis: Analysis, progress: Progress) -> str:
+    """The report of a fitted job."""
+    return render_page(provenance(prepared, analysis), make_sections(analysis, progress.step))
+
+
+def closing(analysis: Analysis, target: Path) -> str:
+    """What is printed at the end."""
+    levels = f", {len(analysis.fits)} levels of {analysis.by}" if analysis.fits else ""
+    lines = [f"{analysis.obs.n:,} transitions{levels}; effects {', '.join(analysis.labels)}"]
+    lines += [f"no fit for {analysis.by} {level}: {why}" for level, why in analysis.failures.items()]
+    lines.append(f"report: {target / 'report.html'}")
+    return "\n".join(lines)
+
+
+def provenance(prepared: Prepared, analysis: Analysis) -> Provenance:
+    """What the report says of the job itself."""
+    job = prepared.job
+    name = "the simulated scanpaths that come with unnorm" if job.data == BUNDLED else job.data
+    title = f"Spatial Markov chain: {name if job.data == BUNDLED else Path(job.data).name}"
+    return Provenance(title, _facts(prepared, analysis, name), _notes(analysis), job.command())
+
+
+def _facts(prepared: Prepared, analysis: Analysis, name: str) -> list[tuple[str, str]]:
+    job, obs = prepared.job, analysis.obs
+    sequences = len(np.unique(obs.sequence)) if obs.sequence is not None else 1
+    facts = [
+        ("data", f"{name}: {prepared.table_rows:,} rows, {obs.n:,} transitions in {sequences:,} sequences"),
+        ("window", _window_words(job.window)),
+        ("effects, f", job.terms),
+    ]
+    if analysis.by is not None:
+        facts.append(("separately for", f"each {analysis.by}: {len(analysis.fits)} levels"))
+    if prepared.normaliser is not None:
+        facts.append(("normaliser, χ", job.normaliser))
+    facts += [(f"covariate {text.partition('=')[0]}", text.partition("=")[2]) for text in (*job.map, *job.covariate)]
+    drawn = {"logistic": f" ({job.points or 'lattice'})", "ranking": " (iid)"}.get(job.objective)
+    points = "" if drawn is None else f", {job.references} reference points for each{drawn}"
+    return [
+        *facts,
+        ("objective", f"{job.objective}{points}"),
+        ("smoothing", job.smoothing.upper()),
+        ("angles", "as seen, y down" if job.y_down else "y up"),
+        ("seed", str(job.seed)),
+    ]
+
+
+def _notes(analysis: Analysis) -> tuple[str, ...]:
+    """Those of the data, of the whole, and of each fit, once."""
+    obs = analysis.obs
+    own = {f"{analysis.by} {which}: ": fit for which, fit in analysis.fits.items()} or {"": analysis.main}
+    fit_notes = [whose + note for whose, fit in own.items() for note in fit.notes if note not in obs.notes]
+    failed = [f"No fit for {analysis.by} {level}: {why}" for level, why in analysis.failures.items()]
+    return tuple(dict.fromkeys([*obs.notes, *analysis.notes, *fit_notes, *failed]))
+
+
+def _window_words(window: tuple[float, ...] | str) -> str:
+    if isinstance(window, str):
+        return f"the polygon in {window}"
+    x0, x1, y0, y1 = window
+    return f"x from {x0:g} to {x1:g}, y from {y0:g} to {y1:g}"

@@ -1,0 +1,183 @@
+"""Scores of a joint fit's main effects, so that a group's errors and advice come the same way as a single fit's.
+
+A score g_s of level s's rows moves the main effects by K_s g_s; a variance P_s of it counts as Σ_s K_s P_s K_sᵀ. With c
+times as many reference points the arrowhead of all levels takes the place of one Hessian, the smoothing parameters
+kept; deviations between levels do not shrink with c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from .._base.threads import spread
+from ..engine.arrow import Arrow, ArrowInverse
+from ..engine.families import FAMILIES
+from ..engine.segment import Rows as EngineRows
+from ..objectives.likelihood import RowLikelihood
+from ..objectives.scores import Drawn, ScoreRows, Scores, auc
+from .joint import Joint, Member, influence
+
+GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX
+KNOWN = 1e30  # information on the level, which the constants absorb: it has no error of its own
+NO_ROBUST = (
+    "A group's curves have no robust errors: their bands come from the joint model, in which levels differ by random "
+    "curves. The levels' own fits have them: group.fits[level].effect(label, robust=True)."
+)
+
+
+def weighted(member: Member, weights: np.ndarray) -> np.ndarray:
+    """XᵀDX of a level's rows."""
+    rows = EngineRows(np.zeros(weights.size), np.ascontiguousarray(weights), np.empty(0))
+    return member.design.sweep(rows, GAUSSIAN, np.zeros(member.design.size))[2].shared
+
+
+@final
+@dataclass(frozen=True)
+class MemberRows:
+    """A level's rows in the order of its design, at the joint estimate."""
+
+    member: Member
+    rows: ScoreRows
+
+    def slopes(self, c: float) -> tuple[np.ndarray, np.ndarray]:
+        return self.rows.slopes(c)
+
+    @property
+    def times(self) -> np.ndarray:
+        """1 for reference points, 0 for data."""
+        return np.where(self.rows.data, 0.0, 1.0)
+
+
+def member_rows(joint: Joint, s: int, separate: ScoreRows) -> MemberRows:
+    """Level s's rows from its separate fit, with the joint fit's η."""
+    member = joint.design.members[s]
+    sort = member.design.sort
+    eta = joint.predictor(s)
+    likelihood = RowLikelihood(separate.likelihood.cumulant, sort(separate.likelihood.a), sort(separate.likelihood.b))
+    ratio = None if separate.log_ratio is None else eta - sort(separate.eta - separate.log_ratio)
+    rows = replace(
+        separate,
+        likelihood=likelihood,
+        eta=eta,
+        data=sort(separate.data),
+        at=sort(separate.at),
+        weight=None if separate.weight is None else sort(separate.weight),
+        randomisation=None,
+        log_ratio=ratio,
+    )
+    return MemberRows(member, rows)
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class GroupScores(Scores):
+    """In the coordinates (level, main effects) of the joint fit."""
+
+    joint: Joint
+    levels: tuple[MemberRows, ...]
+    inverse: ArrowInverse
+    drawn: Drawn
+    counts_points: bool  # pyright: ignore
+    smoothing: np.ndarray | None
+    redraws: Callable[[], list[np.ndarray]] | None  # level by level, (R, p_s) scores of fresh points, flat
+    widened: float
+    threads: int
+    c: float = 1.0
+
+    shared = False
+    model_based = True
+    reselection = None
+    robust_refusal = NO_ROBUST
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 1 + self.joint.design.q
+
+    @property
+    def weight(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return float(self.units)
+
+    @property
+    def units(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return int(sum(np.sum(level.rows.data) for level in self.levels))
+
+    @cached_property
+    def penalty(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self._padded(self._blocks[0])
+
+    @cached_property
+    def _blocks(self) -> list[np.ndarray]:
+        design = self.joint.design
+        return design.penalties.blocks(np.array([self.joint.sp[label] for label in design.penalties.labels]))
+
+    @cached_property
+    def information(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
+        out = self._padded(np.linalg.inv(self.inverse.sigma) - self._blocks[0])
+        out[0, 0] = KNOWN
+        return out
+
+    def _padded(self, flat: np.ndarray) -> np.ndarray:
+        """From the engine's coordinates of the main effects to (level, terms)."""
+        out = np.zeros((self.size, self.size))
+        out[1:, 1:] = self.joint.to_terms(flat)
+        return out
+
+    def _as_score(self, flat: np.ndarray) -> np.ndarray:
+        """M with V M V = the covariance `flat` of the main effects."""
+        inner = np.linalg.inv(self.inverse.sigma)
+        return self._padded(inner @ flat @ inner)
+
+    def points_spread(self, power: int) -> np.ndarray:
+        if self.drawn is Drawn.NONE:
+            return np.zeros((self.size, self.size))
+
+        def one(s: int, level: MemberRows) -> np.ndarray:
+            r = level.slopes(self.c)[0] * level.times
+            r = r / level.rows.root if power == 1 else r
+            K = influence(self.inverse, s)
+            return K @ weighted(level.member, self.c * r**2) @ K.T
+
+        return self._as_score(np.sum(spread(one, list(enumerate(self.levels)), self.threads), axis=0))
+
+    def data_spread(self) -> np.ndarray:
+        return self.information - self.points_spread(1) if self.counts_points else self.information
+
+    def measured_spread(self, times: float = 1.0) -> np.ndarray | None:
+        """Two fresh sets for each level: one degree of freedom a level, as many as there are levels in the sum."""
+        if self.redraws is None or times != 1.0:
+            return None
+        total = 0.0
+        for s, sums in enumerate(self.redraws()):
+            moved = (sums - sums.mean(axis=0)) @ influence(self.inverse, s).T
+            total = total + moved.T @ moved / (len(sums) - 1)
+        return self._as_score(np.asarray(total))
+
+    def more(self, c: float) -> GroupScores:
+        f = slice(1, 1 + self.joint.design.q)
+
+        def one(level: MemberRows) -> np.ndarray:
+            return weighted(level.member, level.slopes(c)[1] * np.where(level.rows.data, 1.0, c))
+
+        own = tuple(spread(one, [(level,) for level in self.levels], self.threads))
+        crossed = tuple(np.ascontiguousarray(A[:, f]) for A in own)
+        arrow = Arrow(np.sum([A[f, f] for A in own], axis=0), own, crossed)
+        return replace(self, inverse=arrow.plus(self._blocks).invert(), c=c)
+
+    def empirical_spread(self) -> np.ndarray:
+        raise AssertionError(NO_ROBUST)
+
+    def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
+        raise AssertionError(NO_ROBUST)
+
+    def overlap(self) -> tuple[float | None, float | None]:
+        if any(level.rows.log_ratio is None for level in self.levels):
+            return None, None
+        ratio = np.concatenate([np.asarray(level.rows.log_ratio) for level in self.levels])
+        data = np.concatenate([level.rows.data for level in self.levels])
+        w = np.exp(ratio[~data] - ratio[~data].max())
+        return auc(ratio, data), float(w.sum() ** 2 / (w @ w) / len(w))

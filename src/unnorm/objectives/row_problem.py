@@ -1,0 +1,297 @@
+"""max over (θ, ν) of Σ_r ℓ_r(f_θ(y_r|x_r) + ν_{g(r)} + offset_r): logistic and importance-weighted Poisson rows.
+
+The ν block is diagonal (each row has one ν), so it is profiled out whatever its size: 10⁵ constants cost a few sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..models.base import Model
+from ..models.normalisers import Layout
+from .base import Constants, Derivatives, ParametricProblem
+from .likelihood import RowLikelihood
+from .rows import Rows, RowSource
+from .scores import DenseDesign, Drawn, RowScores, ScoreRows
+
+KEPT = 2**27  # numbers that may be kept between iterations (1 GiB); beyond it blocks are evaluated again
+
+
+class Base(NamedTuple):
+    """A block at some θ: η without ν, and ∂f/∂θ where it was asked for."""
+
+    rows: Rows
+    eta: np.ndarray
+    J: np.ndarray
+
+
+class Blocks(NamedTuple):
+    """Derivatives at (θ, ν*(θ)) summed over rows: −H_θθ, −H_νθ (q, p), −H_νν (q,), after or before profiling."""
+
+    value: float
+    gradient: np.ndarray
+    A: np.ndarray
+    cross: np.ndarray
+    d: np.ndarray
+    scale: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class RowProblem(ParametricProblem):
+    """The rows of a source with a parametric f."""
+
+    model: Model
+    obs: Observations
+    source: RowSource
+    layout: Layout  # ν of each observation
+    drawn: Drawn
+    sets: int = 1  # independent sets of reference points
+    figures: dict[str, Any] = field(default_factory=dict)  # for the record
+    notes: tuple[str, ...] = ()
+    redraws: Callable[[float], list[RowSource]] | None = None  # fresh points, c times as many
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.names
+
+    @property
+    def start(self) -> np.ndarray:
+        return self.model.start
+
+    @property
+    def concave(self) -> bool:
+        return self.model.linear
+
+    # --- f on blocks -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _kept(self) -> list[tuple[Rows, np.ndarray]] | None:
+        """∂f/∂θ of each block once for all, where f is linear and they are small enough."""
+        if not self.model.linear or self.source.size * self.model.size > KEPT:
+            return None
+        return [(rows, self._jacobian(self.start, rows)) for rows in self.source.blocks()]
+
+    def _jacobian(self, theta: np.ndarray, rows: Rows) -> np.ndarray:
+        return self.model.jacobian(theta, rows.y, self.model.arguments(self.obs, rows.context))
+
+    def _evaluated(self, theta: np.ndarray, source: RowSource | None = None) -> Iterator[Base]:
+        """f + offset and ∂f/∂θ, block by block."""
+        if source is None and self._kept is not None:
+            for rows, J in self._kept:
+                yield Base(rows, J @ theta + rows.offset, J)
+            return
+        for rows in (self.source if source is None else source).blocks():
+            J = self._jacobian(theta, rows)
+            if self.model.linear:
+                f = J @ theta
+            else:
+                f = self.model.log_f(theta, rows.y, self.model.arguments(self.obs, rows.context))
+            yield Base(rows, f + rows.offset, J)
+
+    def _bases(self, theta: np.ndarray) -> Iterable[Base]:
+        """The same, to be gone through more than once: kept where they are small, else evaluated again."""
+        if self._kept is not None or self.source.size * self.model.size <= KEPT:
+            return list(self._evaluated(theta))
+        return _Again(self, theta)
+
+    # --- ν -----------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _near(self) -> dict[str, np.ndarray]:
+        """The last ν*: the next θ is near, so that two or three steps from here do, where zero needs eight."""
+        return {}
+
+    def _of(self, rows: Rows) -> np.ndarray:
+        return self.layout.of[rows.context]
+
+    def nu_star(self, bases: Iterable[Base]) -> np.ndarray:
+        """The maximising ν for η = base + ν."""
+        if self.layout.fixed is not None:
+            return np.zeros(0)
+        nu = self._near.get("nu", np.zeros(self.layout.size)).copy()
+        if self.layout.size == 1:
+            nu = _climb_nu(bases, nu)
+        else:
+            for base in bases:  # the constants of a block are its own
+                of = self._of(base.rows)
+                first = int(of.min(initial=0))
+                size = int(of.max(initial=-1)) + 1 - first
+                part = slice(first, first + size)
+                nu[part] = _climb_many(base.rows.likelihood, of - first, base.eta, nu[part])
+        if np.isfinite(nu).all():  # a wild trial step must not spoil the next
+            self._near["nu"] = nu
+        return nu.copy()
+
+    def nu_at(self, theta: np.ndarray) -> np.ndarray:
+        """ν*(θ)."""
+        return self.nu_star(self._bases(theta))
+
+    def _nu_rows(self, rows: Rows, nu: np.ndarray) -> np.ndarray | float:
+        return self.layout.fixed if self.layout.fixed is not None else nu[self._of(rows)]
+
+    # --- values and derivatives --------------------------------------------------------------------------------------
+
+    def joint_value(self, theta: np.ndarray, nu: np.ndarray) -> float:
+        """The objective at any (θ, ν)."""
+        return float(sum(b.rows.likelihood.value(b.eta + self._nu_rows(b.rows, nu)) for b in self._evaluated(theta)))
+
+    def value(self, theta: np.ndarray) -> float:
+        bases = self._bases(theta)
+        nu = self.nu_star(bases)
+        return float(sum(b.rows.likelihood.value(b.eta + self._nu_rows(b.rows, nu)) for b in bases))
+
+    def _sums(self, theta: np.ndarray, nu: np.ndarray, bases: Iterable[Base], c: float = 1.0) -> Blocks:
+        """With c times as many reference points at the same (θ, ν)."""
+        p, q = self.model.size, self.layout.size
+        value, gradient, scale = 0.0, np.zeros(p), np.zeros(p)
+        A, cross, d = np.zeros((p, p)), np.zeros((q, p)), np.zeros(q)
+        for base in bases:
+            rows, J = base.rows, base.J
+            eta = base.eta + self._nu_rows(rows, nu)
+            slope, curvature = rows.likelihood.slopes_with(c, eta, rows.data)
+            curvature = curvature if c == 1.0 else curvature * np.where(rows.data, 1.0, c)
+            WJ = curvature[:, None] * J
+            value += rows.likelihood.value(eta)
+            gradient += slope @ J
+            A += J.T @ WJ
+            if not self.model.linear:
+                A -= self.model.curvature(theta, rows.y, self.model.arguments(self.obs, rows.context), slope)
+            scale += np.einsum("np,np->p", J, WJ)
+            if q:
+                of = self._of(rows)
+                d += np.bincount(of, curvature, q)
+                for j in range(p):
+                    cross[:, j] += np.bincount(of, WJ[:, j], q)
+        return Blocks(value, gradient, A, cross, np.maximum(d, 1e-300), scale)
+
+    def derivatives(self, theta: np.ndarray) -> Derivatives:
+        bases = self._bases(theta)
+        s = self._sums(theta, self.nu_star(bases), bases)
+        return Derivatives(s.value, s.gradient, s.A - (s.cross.T / s.d) @ s.cross, s.scale)
+
+    def unbounded(self, direction: np.ndarray) -> bool:
+        """Complete separation along d: data lie at or beyond all reference points of their ν (Albert & Anderson)."""
+        if not self.concave or self.layout.fixed is not None:
+            return False
+        low = np.full(self.layout.size, np.inf)
+        high = np.full(self.layout.size, -np.inf)
+        least, most = np.inf, -np.inf
+        for base in self._evaluated(direction):
+            rows, score = base.rows, base.J @ direction
+            of = self._of(rows)
+            np.minimum.at(low, of[rows.data], score[rows.data])
+            np.maximum.at(high, of[~rows.data], score[~rows.data])
+            least, most = min(least, float(score.min())), max(most, float(score.max()))
+        width = most - least
+        return bool(np.all(low >= high - 1e-9 * width)) and width > 0
+
+    # --- at the maximum ----------------------------------------------------------------------------------------------
+
+    def constants(self, theta: np.ndarray) -> Constants:
+        if self.layout.fixed is not None:
+            return Constants(np.array([self.layout.fixed]), known=True)
+        return Constants(self.nu_at(theta), own=self.layout.size == 1)
+
+    def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
+        return self.notes, dict(self.figures)
+
+    def scores(self, theta: np.ndarray, c: float = 1.0) -> RowScores:
+        """In (θ, ν) jointly for one ν; in θ for a fixed one; in θ after profiling for many, where a row's score becomes
+        ℓ' (∂f + dν*/dθ)."""
+        bases = self._bases(theta)
+        nu = self.nu_star(bases)
+        s = self._sums(theta, nu, bases, c)
+        one, many = self.layout.size == 1, self.layout.size > 1
+        slope = s.cross / s.d[:, None]  # −dν*/dθ
+        information = np.block([[s.A, s.cross.T], [s.cross, s.d[:, None]]]) if one else s.A
+        information = s.A - s.cross.T @ slope if many else information
+
+        def coordinates(rows: Rows, J: np.ndarray) -> np.ndarray:
+            if one:
+                return np.column_stack([J, np.ones(len(J))])
+            return J - slope[self._of(rows)] if many else J
+
+        def blocks() -> Iterator[ScoreRows]:
+            for base in self._evaluated(theta):
+                rows, eta = base.rows, base.eta + self._nu_rows(base.rows, nu)
+                ratio = None if rows.log_q is None else eta - rows.offset - rows.log_q
+                design = DenseDesign(coordinates(rows, base.J))
+                sets = rows.randomisation if self.sets > 1 else None
+                yield ScoreRows(design, rows.likelihood, eta, rows.data, rows.at, rows.weight, sets, ratio)
+
+        def redraws(times: float) -> np.ndarray:
+            assert self.redraws is not None
+            sums = []
+            for source in self.redraws(times):
+                total: np.ndarray | float = 0.0
+                for base in self._evaluated(theta, source):
+                    r = base.rows.likelihood.slopes(base.eta + self._nu_rows(base.rows, nu))[0]
+                    total = total + np.where(base.rows.data, 0.0, r) @ coordinates(base.rows, base.J)
+                sums.append(total)
+            return np.array(sums)
+
+        weights = self.obs.weights
+        return RowScores(
+            blocks=blocks,
+            size=len(information),
+            weight=float(weights.sum()),
+            units=int(np.sum(weights > 0)),
+            drawn=self.drawn,
+            shared=self.source.shared,
+            information=information,
+            counts_points=next(self.source.blocks()).likelihood.cumulant.counts_points,
+            redraws=None if self.redraws is None else redraws,
+            sets=self.sets,
+            c=c,
+            anew=lambda c: self.scores(theta, c),
+        )
+
+
+@dataclass(frozen=True)
+class _Again:
+    """Blocks that are evaluated each time they are gone through."""
+
+    problem: RowProblem
+    theta: np.ndarray
+
+    def __iter__(self) -> Iterator[Base]:
+        return self.problem._evaluated(self.theta)
+
+
+def _climb_nu(bases: Iterable[Base], nu: np.ndarray) -> np.ndarray:
+    """One ν for all rows: Newton, each step bounded (ℓ is concave)."""
+    for _ in range(200):
+        slope = curvature = 0.0
+        for base in bases:
+            s, c = base.rows.likelihood.slopes(base.eta + nu[0])
+            slope, curvature = slope + s.sum(), curvature + c.sum()
+        step = float(np.clip(slope / max(curvature, 1e-12), -2.0, 2.0))
+        nu = nu + step
+        if not abs(step) >= 1e-6:  # |ℓ'''| ≤ |ℓ''|: a step s leaves an error of at most about s²/2
+            break
+    return nu
+
+
+def _climb_many(likelihood: RowLikelihood, of: np.ndarray, base: np.ndarray, nu: np.ndarray) -> np.ndarray:
+    """A ν for each context: Newton in all at once, each step bounded."""
+    nu, size = nu.copy(), len(nu)
+    for _ in range(200):
+        slope, curvature = likelihood.slopes(base + nu[of])
+        step = np.bincount(of, slope, size) / np.maximum(np.bincount(of, curvature, size), 1e-12)
+        step = np.clip(step, -2.0, 2.0)
+        nu += step
+        moving = np.abs(step) >= 1e-6
+        left = np.count_nonzero(moving)
+        if not left:
+            break
+        if 4 * left < 3 * len(moving):  # go on with the rows whose constant still moves
+            rows = np.flatnonzero(moving[of])
+            likelihood, of, base = likelihood.take(rows), of[rows], base[rows]
+    return nu

@@ -1,0 +1,363 @@
+"""Scores: what the score at the estimate is made of, by independent unit; inference reads nothing else of a problem.
+
+A unit t is an observation with the reference points of its context. Its score g_t = u_t + Σ_j r_tj has a part of the
+data's and a part of the points' (IID data share their points, which then form a part of their own). Weights are
+frequencies: an observation of weight w stands for w copies that share their reference points, so that
+
+    Σ1 = Σ_t w_t Var(u_t),        Σ2 = Σ_t w_t² Var(Σ_j r_tj)        (u and r those of one copy),
+
+as independent copies add their variances, and shared points their standard deviations.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import final
+
+import numpy as np
+
+from .likelihood import RowLikelihood
+
+Redraws = Callable[[float], np.ndarray | None]
+
+
+class Drawn(Enum):
+    """How reference points were drawn."""
+
+    NONE = "none"  # integrals by quadrature or enumeration
+    IID = "iid"
+    EVENLY = "evenly"  # stratified, lattice, Sobol: they represent q itself, and their error must be measured
+
+
+@final
+@dataclass(frozen=True)
+class Reselection:
+    """How β̂ moves with the choice of λ: a change δ of the score and ε of the criterion's slope in ρ = log λ move it by
+
+        δβ̂ = V'δ − J V_ρ ε,      V' = V + J V_ρ (J + ½ V C)ᵀ,
+
+    as the criterion's slope is ½ λ_k β̂ᵀS_kβ̂ + ½ tr(V λ_k S_k) + …, whose first part changes by −J_kᵀδ, and whose second
+    by −½ Σ_r dw_r h_kr: through β̂, −½ C_kᵀVδ, and for each reference point that comes or goes, ε_r = −½ w_r h_kr.
+    """
+
+    J: np.ndarray  # (p, M) dβ̂/dρ
+    V_rho: np.ndarray  # (M, M) the inverse of the criterion's Hessian in ρ
+    C: np.ndarray | None = None  # (p, M) Σ_r w'_r h_kr x_r, with h_kr = x_rᵀ V λ_k S_k V x_r; None where left out
+    epsilon: Callable[[], np.ndarray] | None = None  # () → (N, M) ε_r of the fitted rows, zero for data
+
+    def bread(self, V: np.ndarray) -> np.ndarray:
+        """V'."""
+        moved = self.J if self.C is None else self.J + 0.5 * V @ self.C
+        return V + self.J @ self.V_rho @ moved.T
+
+
+class Scores(ABC):
+    """The pieces of a score of p coordinates, θ's first."""
+
+    size: int  # p
+    weight: float  # Σ w: the number of observations that the data stand for
+    units: int  # observations with positive weight
+    drawn: Drawn
+    shared: bool  # whether the reference points belong to all observations alike (IID data)
+    information: np.ndarray  # (p, p) −H, without the penalty
+    penalty: np.ndarray | None  # (p, p) S_λ
+    reselection: Reselection | None  # how choosing λ again moves the estimate; None where it was not chosen
+    smoothing: np.ndarray | None  # (p, p) what not knowing λ adds to the Bayesian covariance V
+    model_based: bool  # whether Σ1 follows from the model; else only from the scores themselves
+    counts_points: bool = True  # whether, with IID points and a correct model, −H holds the points' variance too
+    widened: float = 1.0  # the sampling variance times this: what few levels of a group add
+    robust_refusal: str | None = None  # why there are no robust errors, where there are none
+
+    @abstractmethod
+    def points_spread(self, power: int) -> np.ndarray:
+        """Σ_t w_t^power Var(Σ_j r_tj), had the points been IID."""
+
+    @abstractmethod
+    def data_spread(self) -> np.ndarray:
+        """Σ1 under the model, or from the scores where `model_based` is false."""
+
+    @abstractmethod
+    def empirical_spread(self) -> np.ndarray:
+        """Σ1 from the scores themselves: no model need be correct."""
+
+    @abstractmethod
+    def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
+        """(count, p) score sums over clusters of observations; shared reference points are left out."""
+
+    def measured_spread(self, times: float = 1.0) -> np.ndarray | None:
+        """Σ2 from independent randomisations of the points, `times` as many; None where there are not two."""
+        return None
+
+    def reselected_spread(self) -> np.ndarray | None:
+        """Var(Σ_r [x_r r_r; ε_r]) over IID points, (p + M, p + M); None where the criterion's part is not known."""
+        return None
+
+    def more(self, c: float) -> Scores | None:
+        """The same scores had there been c times as many points; None where the rows at hand do not tell."""
+        return None
+
+    def overlap(self) -> tuple[float | None, float | None]:
+        """AUC of the log density ratio between observations and points, and the effective share of the latter."""
+        return None, None
+
+
+def frequency(weight: float) -> float:
+    """N/(N − 1) for N independent observations, whose scores have their mean taken off."""
+    return weight / max(weight - 1.0, 0.5)
+
+
+class RowDesign(ABC):
+    """∂η/∂β by row, (N, p), known by its products with vectors of length N."""
+
+    size: int
+
+    @abstractmethod
+    def cross(self, d: np.ndarray) -> np.ndarray:
+        """(p, p) Σ_r d_r x_r x_rᵀ."""
+
+    @abstractmethod
+    def total(self, v: np.ndarray) -> np.ndarray:
+        """(p,) Σ_r v_r x_r."""
+
+    @abstractmethod
+    def sums(self, v: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
+        """(count, p) Σ_r v_r x_r by label."""
+
+
+@final
+@dataclass(frozen=True)
+class DenseDesign(RowDesign):
+    """The matrix itself."""
+
+    X: np.ndarray
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.X.shape[1]
+
+    def cross(self, d: np.ndarray) -> np.ndarray:
+        return self.X.T @ (d[:, None] * self.X)
+
+    def total(self, v: np.ndarray) -> np.ndarray:
+        return v @ self.X
+
+    def sums(self, v: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
+        return sum_by(v[:, None] * self.X, label, count)
+
+
+def sum_by(values: np.ndarray, label: np.ndarray, size: int) -> np.ndarray:
+    """(size, p) sums of rows by label."""
+    if not values.shape[1]:
+        return np.zeros((size, 0))
+    return np.stack([np.bincount(label, values[:, j], size) for j in range(values.shape[1])], axis=1)
+
+
+@final
+@dataclass(frozen=True)
+class ScoreRows:
+    """A block of rows at the estimate, whole units together."""
+
+    design: RowDesign
+    likelihood: RowLikelihood
+    eta: np.ndarray  # (N,)
+    data: np.ndarray  # (N,) bool: observation, or reference point
+    at: np.ndarray  # (N,) the observation that the row belongs to
+    weight: np.ndarray | None  # (N,) of that observation; None for all one
+    randomisation: np.ndarray | None  # (N,) 1 … R for reference points, where there are several sets
+    log_ratio: np.ndarray | None  # (N,) f + χ − log q
+
+    def slopes(self, c: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """ℓ' and −ℓ'' by row, with c times as many reference points."""
+        return self.likelihood.slopes_with(c, self.eta, self.data)
+
+    @property
+    def root(self) -> np.ndarray | float:
+        """√w, for scores whose squares are to count w times and not w²."""
+        return 1.0 if self.weight is None else np.sqrt(np.maximum(self.weight, 1e-300))
+
+    @property
+    def first(self) -> int:
+        return int(self.at.min(initial=0))
+
+    @property
+    def count(self) -> int:
+        """Units in this block; they are consecutive."""
+        return int(self.at.max(initial=-1)) + 1 - self.first
+
+
+@final
+@dataclass(frozen=True)
+class RowScores(Scores):
+    """Scores of Σ_r a η − b A(η): parametric rows and the additive engine's alike, block by block.
+
+    `centred`: whether the variance of a context's points is taken about its own mean. A flexible χ makes that needless:
+    E_t[(1 − p) x] = H e_t for the direction e_t of χ at the context, so that H⁻¹ of a context's mean score has no
+    component in θ.
+    """
+
+    blocks: Callable[[], Iterator[ScoreRows]]
+    size: int
+    weight: float
+    units: int
+    drawn: Drawn
+    shared: bool
+    information: np.ndarray
+    counts_points: bool  # the likelihood's  # pyright: ignore
+    penalty: np.ndarray | None = None
+    reselection: Reselection | None = None
+    smoothing: np.ndarray | None = None
+    redraws: Redraws | None = None  # c → (R, p) score sums of fresh points, c times as many
+    sets: int = 1  # independent sets among the points at hand
+    centred: bool = True
+    c: float = 1.0  # times as many points as there are
+    anew: Callable[[float], RowScores] | None = None  # makes `more` where the coordinates depend on c themselves
+
+    model_based = True
+
+    def points_spread(self, power: int) -> np.ndarray:
+        if self.drawn is Drawn.NONE:
+            return np.zeros((self.size, self.size))
+        squares, total, m = np.zeros((self.size, self.size)), np.zeros(self.size), 0
+        lone: list[np.ndarray] = []
+        for rows in self.blocks():
+            r = np.where(rows.data, 0.0, rows.slopes(self.c)[0])
+            r = r / rows.root if power == 1 else r
+            if self.shared:
+                squares += rows.design.cross(r**2)
+                total += rows.design.total(r)
+                m += int(np.sum(~rows.data))
+                continue
+            label = rows.at - rows.first
+            k = np.bincount(label[~rows.data], minlength=rows.count)
+            if self.centred and k.max(initial=0) == 1:
+                lone.append(rows.design.sums(r, label, rows.count))
+                continue
+            factor = np.ones(rows.count) if self.drawn is Drawn.EVENLY or not self.centred else k / np.maximum(k - 1, 1)
+            squares += rows.design.cross(factor[label] * r**2)
+            if self.centred:
+                G = rows.design.sums(r, label, rows.count)
+                squares -= G.T @ ((factor / np.maximum(k, 1))[:, None] * G)
+        if self.shared:
+            squares = squares - np.outer(total, total) / max(m, 1)
+            squares *= 1.0 if self.drawn is Drawn.EVENLY else m / max(m - 1, 1)
+        if lone:  # one point per context: neighbours in the order of drawing stand in for redraws
+            steps = np.diff(np.concatenate(lone), axis=0)
+            squares += 0.5 * steps.T @ steps
+        return self.c * squares
+
+    def reselected_spread(self) -> np.ndarray | None:
+        if self.drawn is not Drawn.IID or self.reselection is None or self.reselection.epsilon is None:
+            return None
+        blocks = list(self.blocks())
+        if len(blocks) != 1:
+            return None
+        rows, epsilon = blocks[0], self.reselection.epsilon()
+        label = np.zeros(len(rows.data), dtype=np.intp) if self.shared else rows.at
+        points = np.flatnonzero(~rows.data)
+        count = np.maximum(np.bincount(label[points]), 1)
+        for j in range(epsilon.shape[1]):  # about the mean of the context: the points that come replace those that go
+            mean = np.bincount(label[points], epsilon[points, j], len(count)) / count
+            epsilon[points, j] -= mean[label[points]]
+        r = np.where(rows.data, 0.0, rows.slopes()[0])
+        crossed = np.stack([rows.design.total(r * epsilon[:, j]) for j in range(epsilon.shape[1])], axis=1)
+        return np.block([[self.points_spread(2), crossed], [crossed.T, epsilon.T @ epsilon]])
+
+    def data_spread(self) -> np.ndarray:
+        if self.counts_points and not self.shared:
+            return self.information - self.points_spread(1)
+        squares, total = self.information.copy(), np.zeros(self.size)
+        for rows in self.blocks():
+            _, curvature = rows.slopes(self.c)
+            curvature = curvature * np.where(rows.data, 1.0, self.c)
+            if self.counts_points:
+                # Σ1 of IID data from all rows: they have intensity n f + m q, of which p is the data's share, so that
+                # ∫ h n f = Σ_rows p h, and Σ1 = Σ p(1−p)² x xᵀ − g gᵀ/n, g = Σ p(1−p) x, as n is fixed (Prentice &
+                # Pyke 1979). With g from the data's scores alone it would not be along ν where the model is wrong.
+                squares -= rows.design.cross(
+                    curvature * rows.likelihood.cumulant.mean(rows.likelihood.cumulant.log_odds(rows.eta, self.c))
+                )
+                total += rows.design.total(curvature)
+            elif self.shared:
+                total += rows.design.total(curvature)
+            elif self.centred:  # Σ_t w {E_t[x xᵀ] − E_t[x] E_t[x]ᵀ}
+                label = rows.at - rows.first
+                G = rows.design.sums(curvature, label, rows.count)
+                w = np.ones(rows.count) if rows.weight is None else _by_unit(rows.weight, label, rows.count)
+                squares -= G.T @ (G / np.maximum(w, 1e-300)[:, None])
+        return squares - np.outer(total, total) / self.weight
+
+    def empirical_spread(self) -> np.ndarray:
+        """Contexts: Σ_t w [u uᵀ − sym(u vᵀ)], v = −Σ_j r_tj an independent unbiased estimate of E u. IID: centred."""
+        out, total = np.zeros((self.size, self.size)), np.zeros(self.size)
+        for rows in self.blocks():
+            slope = rows.slopes(self.c)[0]
+            if self.shared:
+                u = np.where(rows.data, slope, 0.0)
+                out += rows.design.cross((u / rows.root) ** 2)
+                total += rows.design.total(u)
+                continue
+            label, slope = rows.at - rows.first, slope / rows.root
+            u = rows.design.sums(np.where(rows.data, slope, 0.0), label, rows.count)
+            v = -rows.design.sums(np.where(rows.data, 0.0, slope), label, rows.count)
+            crossed = u.T @ v
+            out += u.T @ u - (crossed + crossed.T) / 2
+        return frequency(self.weight) * (out - np.outer(total, total) / self.weight)
+
+    def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
+        out = np.zeros((count, self.size))
+        for rows in self.blocks():
+            slope = rows.slopes()[0]
+            slope = np.where(rows.data, slope, 0.0) if self.shared else slope
+            out += rows.design.sums(slope, label[np.maximum(rows.at, 0)], count)
+        return out
+
+    def measured_spread(self, times: float = 1.0) -> np.ndarray | None:
+        if self.sets > 1 and times == 1.0:
+            sums = np.zeros((self.sets, self.size))
+            for rows in self.blocks():
+                assert rows.randomisation is not None
+                r = np.where(rows.data, 0.0, rows.slopes()[0])
+                sums += rows.design.sums(r, np.maximum(rows.randomisation.astype(np.intp) - 1, 0), self.sets)
+            centred = sums - sums.mean(axis=0)
+            return self.sets / (self.sets - 1) * centred.T @ centred
+        sums = None if self.redraws is None else self.redraws(times)
+        if sums is None or len(sums) < 2:
+            return None
+        centred = sums - sums.mean(axis=0)
+        return centred.T @ centred / (len(sums) - 1)
+
+    def more(self, c: float) -> RowScores:
+        if self.anew is not None:
+            return self.anew(c)
+        information = np.zeros((self.size, self.size))
+        for rows in self.blocks():
+            information += rows.design.cross(rows.slopes(c)[1] * np.where(rows.data, 1.0, c))
+        return replace(self, information=information, c=c)
+
+    def overlap(self) -> tuple[float | None, float | None]:
+        ratios, data = [], []
+        for rows in self.blocks():
+            if rows.log_ratio is None:
+                return None, None
+            ratios.append(rows.log_ratio)
+            data.append(rows.data)
+        ratio, real = np.concatenate(ratios), np.concatenate(data)
+        w = np.exp(ratio[~real] - ratio[~real].max())
+        return auc(ratio, real), float(w.sum() ** 2 / (w @ w) / len(w))
+
+
+def _by_unit(weight: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
+    """A weight for each unit from the weights of its rows."""
+    out = np.zeros(count)
+    out[label] = weight
+    return out
+
+
+def auc(score: np.ndarray, data: np.ndarray) -> float:
+    """P(score of an observation > score of a reference point), ties half: the rank-sum statistic."""
+    low, high = np.sort(score[~data]), score[data]
+    below = np.searchsorted(low, high, side="left") + np.searchsorted(low, high, side="right")
+    return float(np.mean(below) / (2 * len(low)))

@@ -1,0 +1,121 @@
+"""`Analysis`: a fitted additive model, pooled or by level, in the one shape that tables, figures and sections read."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..errors import UnnormWarning
+from ..models import Additive
+from ..results.fit import Fit
+from ..results.smooths import SmoothPart
+from ..terms.levels import level_name
+
+Columns = dict[str, np.ndarray]
+GROUP = "group"  # the population's curve with levels; the one pooled model without
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Analysis:
+    """The fits by level (none where the model is pooled), the group's fit, and the observations behind them."""
+
+    model: Additive
+    obs: Observations
+    group: Fit | None
+    fits: Mapping[str, Fit] = field(default_factory=dict)
+    by: str | None = None
+    level: float = 0.95
+    seed: int = 1  # of what the report draws itself
+    mean: Callable[[str], Columns] | None = None  # label → plain mean of the separate fits
+    grids: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)  # label → where effects are tabulated
+    failures: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    save: Callable[[str], None] | None = None
+    summary: str = ""
+    refit: Callable[[Observations, int], Mapping[str, Fit]] | None = None  # the same fits to other rows, with a seed
+    _effects: dict[tuple[str, str], Columns] = field(default_factory=dict, repr=False)  # each computed once
+
+    def __repr__(self) -> str:
+        levels = f", {len(self.fits)} levels of {self.by!r}" if self.fits else ""
+        return f"Analysis({self.model.terms}; {self.obs.n:,} transitions{levels})"
+
+    @property
+    def all_fits(self) -> dict[str, Fit]:
+        """`group` and the levels, in the order of the tables."""
+        return {**({} if self.group is None else {GROUP: self.group}), **self.fits}
+
+    @property
+    def main(self) -> Fit:
+        """The group's fit; where there is none, the first level's."""
+        return next(iter(self.all_fits.values()))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The terms of f."""
+        return self.smooths().model_labels
+
+    def smooths(self, which: str | None = None) -> SmoothPart:
+        """The fitted terms of the group or of a level; by default those of the main fit."""
+        part = (self.main if which is None else self.all_fits[which]).smooths
+        assert part is not None  # the model is additive
+        return part
+
+    def rows(self, which: str) -> np.ndarray:
+        """The observations behind a fit, as positions: all of them for the group."""
+        if which == GROUP:
+            return np.arange(self.obs.n)
+        return np.flatnonzero(level_rows(self.obs.group[str(self.by)], which))
+
+    def effect(self, label: str, which: str) -> Columns:
+        """One term's effect: covariates, estimate, se, se_sampling, se_reference, lower, upper."""
+        key = (label, which)
+        if key not in self._effects:
+            with warnings.catch_warnings():  # the common grid may reach beyond a level's data; its band says so
+                warnings.simplefilter("ignore", UnnormWarning)
+                self._effects[key] = self.smooths(which).effect(label, self.grids.get(label), self.level)
+        return self._effects[key]
+
+    @property
+    def smallest(self) -> str | None:
+        """The level with the fewest observations, whose reference points say most about what more would bring."""
+        return min(self.fits, key=lambda which: self.fits[which].n) if self.fits else None
+
+
+def level_rows(column: np.ndarray, which: str) -> np.ndarray:
+    """The rows whose level has this name, as a mask."""
+    return column == next(value for value in np.unique(column).tolist() if level_name(value) == which)
+
+
+def pooled(fit: Fit, model: Additive, obs: Observations, **more: Any) -> Analysis:
+    """One model for all; `more` are fields of `Analysis`."""
+    return Analysis(model, obs, fit, notes=fit.notes, save=fit.save, summary=fit.summary(), **more)
+
+
+def grouped(each: Any, model: Additive, obs: Observations, level: float = 0.95, **more: Any) -> Analysis:
+    """The fits of `un.fit_each`; `more` are fields of `Analysis`."""
+
+    def mean(label: str) -> Columns:
+        table = each.effect(label, which="mean", level=level)
+        return {name: np.asarray(table[name]) for name in table}
+
+    return Analysis(
+        model,
+        obs,
+        each.group,
+        each.fits,
+        each.by,
+        level,
+        mean=mean if len(each.fits) > 1 else None,
+        grids=each.grids,
+        failures=each.failures,
+        notes=tuple(dict.fromkeys((*obs.notes, *each.notes))),
+        save=each.save,
+        summary=each.summary(),
+        **more,
+    )

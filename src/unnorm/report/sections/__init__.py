@@ -1,0 +1,48 @@
+"""The report's sections. A section is one file here and one line in `SECTIONS`:
+
+    anchor: (title, function of an `Analysis` that returns a `Section`, or None where there is nothing to say)
+
+They appear in this order; anchors are the fragments of the page's links, and what progress bars show.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+
+from ..._base.blas import single_threaded
+from ...errors import UnnormError, UnnormWarning
+from ..analysis import Analysis
+from ..page import Section
+from . import constants, effects, monte_carlo, numbers, places, simulated
+
+SECTIONS: dict[str, tuple[str, Callable[[Analysis], Section | None]]] = {
+    "effects": ("Effects", effects.section),
+    "places": ("Where they look", places.section),
+    "constants": ("The normalising constants", constants.section),
+    "monte-carlo": ("Monte Carlo error", monte_carlo.section),
+    "simulated": ("Observed and simulated scanpaths", simulated.section),
+    "numbers": ("Tables", numbers.section),
+}
+
+
+def make_sections(
+    analysis: Analysis, step: Callable[[str], AbstractContextManager[None]] = nullcontext
+) -> list[Section]:
+    """All sections that have something to say; `step(anchor)` is a context for progress.
+
+    A section that cannot be made says why, and the others stand.
+    """
+    sections = []
+    for anchor, (title, make) in SECTIONS.items():
+        with step(anchor), warnings.catch_warnings(), single_threaded():
+            warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the fits' notes
+            try:
+                found = make(analysis)
+            except UnnormError as error:
+                found = Section((f"This section could not be made: {error}",))
+        if found is not None:
+            sections.append(replace(found, anchor=anchor, title=title))
+    return sections

@@ -1,0 +1,102 @@
+"""Are the estimated constants normalisers? χ̂ against −log ∫ exp f̂ for every fit, and maps of both for the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ...results.fit import Fit
+from ...results.normaliser_check import FAIR, GOOD, NormaliserCheck
+from .. import figures
+from ..analysis import Analysis
+from ..page import Cell, Section, Table, number
+
+CONTEXTS = 100  # at which each fit is checked
+ORDER = 30  # of the rule for each of them, 720 nodes: log Z to about 0.001
+MOST_NAMED = 20
+GRADES = {
+    "good": f"good (rms difference up to {GOOD:g})",
+    "fair": f"fair (up to {FAIR:g})",
+    "poor": "poor",
+}
+WIDTH = 20  # cells across a map: each needs an integral
+
+
+def section(analysis: Analysis) -> Section:
+    fits = {which: fit for which, fit in analysis.all_fits.items() if analysis.smooths(which).normaliser_labels}
+    if not fits:
+        return Section(("The normalising constants cancel or are integrated: none are estimated.",))
+    checks = {
+        which: fit.check_normaliser(CONTEXTS, analysis.obs.take(analysis.rows(which)), ORDER)
+        for which, fit in fits.items()
+    }
+    worst = max(checks, key=lambda which: checks[which].rms)
+    text: list[str] = []
+    tables: tuple[Table, ...] = ()
+    if analysis.fits:
+        text.append(_grades(analysis, checks))
+        tables = (_table(str(analysis.by), checks),)
+    whose = f" of {analysis.by} {worst}" if analysis.fits else ""
+    text.append(f"Consistency check{whose and f'{whose}, the worst'}: {checks[worst].verdict}")
+    images = _images(analysis, fits[worst])
+    if images is None:
+        text.append("The normaliser depends on more than the previous point and has no map.")
+        return Section(tuple(text), tables=tables)
+    text.append(
+        f"The maps{whose} show first χ̂, estimated together with the effects; then −log ∫ exp f̂, by quadrature on the "
+        "effects alone; then the difference: where it is large, the model or the smoothing fails (places that nobody "
+        "looked from are extrapolated)."
+    )
+    return Section(tuple(text), _maps(analysis, *images), tables)
+
+
+def _grades(analysis: Analysis, checks: Mapping[str, NormaliserCheck]) -> str:
+    """For how many levels the check is good, fair and poor; the poor ones by name."""
+    who = {grade: [which for which, one in checks.items() if one.grade == grade] for grade in GRADES}
+    counts = ", ".join(f"{words} for {len(who[grade])}" for grade, words in GRADES.items())
+    named = f" ({', '.join(who['poor'][:MOST_NAMED])}{', …' if len(who['poor']) > MOST_NAMED else ''})"
+    return (
+        f"Each {analysis.by} has constants of its own. Of {len(checks)}, their consistency is {counts}"
+        f"{named if who['poor'] else ''}."
+    )
+
+
+def _table(by: str, checks: Mapping[str, NormaliserCheck]) -> Table:
+    rows = [(Cell(which), number(one.rms, 3), number(one.largest, 2), Cell(one.grade)) for which, one in checks.items()]
+    head = (by, "rms difference", "largest", "consistency")
+    return Table(f"Consistency of χ̂ with −log ∫ exp f̂, on the log scale, {CONTEXTS} contexts each", head, tuple(rows))
+
+
+def _images(analysis: Analysis, fit: Fit) -> tuple[figures.Image, figures.Image] | None:
+    """χ̂ and −log ∫ exp f̂ over the previous point, where they depend on nothing else."""
+    obs, part = analysis.obs, fit.smooths
+    assert part is not None
+    reads = {name for label in part.normaliser_labels for name in part.term(label).covariates}
+    if obs.lags > 1 or not reads <= {"x_prev", "y_prev", *(f"{name}_prev" for name in obs.outcome_names)}:
+        return None
+    x, y, points, inside = figures.plane(analysis.model.domain, WIDTH)
+    points = points[inside]
+    before = {f"{name}_prev": points[:, j] for j, name in enumerate(obs.outcome_names)}
+    grid = obs.take(np.zeros(len(points), dtype=int))
+    grid = replace(grid, outcome=points, context={**grid.context, **before})
+    check = fit.check_normaliser(len(points), grid, ORDER)
+    return figures.surface(x, y, inside, check.chi), figures.surface(x, y, inside, check.integral)
+
+
+def _maps(analysis: Analysis, chi: figures.Image, integral: figures.Image) -> tuple[figures.Picture, ...]:
+    gap = (chi[0], chi[1], chi[2] - integral[2])
+    both = np.stack([chi[2], integral[2]])
+    limits = (float(np.nanmin(both)), float(np.nanmax(both)))
+    pictures = []
+    for one, caption, span in (
+        (chi, "χ̂(previous point)", limits),
+        (integral, "−log ∫ exp f̂(y | previous point) dy", limits),
+        (gap, "χ̂ + log ∫ exp f̂", None),
+    ):
+        z = one[2]
+        rms = f", {np.sqrt(np.nanmean(z**2)):.2g} rms" if span is None else ""
+        alt = f"Map over the previous point of {caption}: from {np.nanmin(z):.2f} to {np.nanmax(z):.2f}{rms}."
+        pictures.append(figures.image(analysis, one, span, alt, caption))
+    return tuple(pictures)

@@ -1,0 +1,1 @@
+"""`Fit` and what can be asked of it."""

@@ -1,0 +1,147 @@
+"""Solution → Fit: the one place where a result is made, whatever the solver."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._base.numerics import quadratic_forms
+from ..engine import gam_effects
+from ..errors import UnnormWarning
+from ..inference.evidence import Evidence, Quantities, evidence, parameters, terms
+from ..inference.sandwich import TOO_FEW, ErrorParts, error_parts
+from ..objectives.base import Problem, cluster_labels
+from ..objectives.scores import Drawn, Scores
+from ..solvers.base import FittedTerms, Solution
+from .fit import Fit
+from .smooths import smooth_part
+
+REMEDY = (
+    "This objective has no errors that assume the model: gather more observations, or use objective=un.Exact() where "
+    "the domain can be enumerated or integrated."
+)
+
+
+def make_fit(
+    problem: Problem,
+    solution: Solution,
+    *,
+    settings: Mapping[str, Any],
+    notes: tuple[str, ...] = (),
+    seed: int | None = None,
+) -> Fit:
+    """The result of an estimation: errors from the scores, evidence when asked for, notes in the user's words."""
+    obs = problem.obs
+    errors, more = _errors(problem, solution)
+    own = None if errors is None else errors.picked(solution.index)
+    settings = {
+        "model": problem.model.to_dict(),
+        "objective": problem.objective.to_dict(),
+        "normaliser": problem.normaliser.to_dict(),
+        "solver": dict(solution.solver),
+        **settings,
+    }
+    return Fit(
+        names=solution.names,
+        estimate=solution.estimate,
+        nu=solution.constants.nu,
+        nu_se=_nu_se(solution, errors),
+        loglik=solution.loglik,
+        value=solution.value,
+        is_likelihood=problem.is_likelihood,
+        converged=solution.converged,
+        reason=solution.reason,
+        iterations=solution.iterations,
+        n=obs.n,
+        kind=obs.kind,
+        settings=settings,
+        notes=(*obs.notes, *notes, *solution.notes, *more, *_not_converged(solution)),
+        diagnostics=dict(solution.figures),
+        seed=seed,
+        model=problem.model,
+        obs=obs,
+        backend=obs.backend,
+        errors=own,
+        smooths=None if solution.terms is None or errors is None else smooth_part(solution.terms, errors),
+        evidence=_evidence(problem, solution, errors),
+        solution=solution,
+    )
+
+
+def _errors(problem: Problem, solution: Solution) -> tuple[ErrorParts | None, tuple[str, ...]]:
+    """The errors of all coordinates, and what there is to say about them."""
+    scores = solution.scores
+    if scores is None:
+        return None, ()
+    labels = cluster_labels(problem.objective.cluster, problem.obs)
+    errors = error_parts(scores, labels, solution.names if solution.terms is None else ())
+    if errors is not None:
+        for note in errors.notes:
+            warnings.warn(note, UnnormWarning, stacklevel=4)
+        return errors, errors.notes
+    what = "observation" if scores.units == 1 else "observations"
+    note = TOO_FEW.format(units=scores.units, what=what, p=scores.size, remedy=REMEDY)
+    warnings.warn(note, UnnormWarning, stacklevel=4)
+    return None, (note,)
+
+
+def _nu_se(solution: Solution, errors: ErrorParts | None) -> np.ndarray | None:
+    """From dν/dθ where ν follows from θ, or from its own coordinate, the last, where it has one."""
+    constants = solution.constants
+    if constants.known:
+        return np.zeros(constants.nu.size)
+    if errors is None:
+        return None
+    p = solution.estimate.size
+    if constants.slope is not None:
+        return np.sqrt(quadratic_forms(constants.slope, errors.total))
+    return np.sqrt(np.diag(errors.total)[p:]) if constants.own else None
+
+
+def quantities(solution: Solution) -> Quantities:
+    """What advice speaks of: the parameters, or f's terms as functions over their grids."""
+    fitted = solution.terms
+    if fitted is None:
+        return parameters(solution.names)
+    return terms({label: (fitted.slices[label], _columns(fitted, label)) for label in fitted.model_labels})
+
+
+def _columns(fitted: FittedTerms, label: str) -> np.ndarray:
+    term = next(term for term in fitted.terms if term.label == label)
+    return gam_effects.design(term, dict(fitted.grids[label]))
+
+
+def _evidence(problem: Problem, solution: Solution, errors: ErrorParts | None) -> Evidence | None:
+    scores = solution.scores
+    if scores is None or errors is None or scores.drawn is Drawn.NONE or "m" not in solution.figures:
+        return None
+    figures = solution.figures
+    least = figures["sets"] / (figures["k"] or figures["m"])
+    free = not problem.objective.cancels and _constant_for_each(problem)
+    given: Scores = scores
+    return Evidence(
+        lambda: evidence(
+            given,
+            errors,
+            quantities(solution),
+            value=solution.value,
+            least=least,
+            criterion=not free,
+        )
+    )
+
+
+def _constant_for_each(problem: Problem) -> bool:
+    """Whether each observation has a constant of its own, so that their number grows with the data."""
+    return problem.normaliser.terms is None and problem.normaliser.layout(problem.obs).size > 1
+
+
+def _not_converged(solution: Solution) -> tuple[str, ...]:
+    if solution.converged:
+        return ()
+    note = f"The solver did not converge: {solution.reason}. Do not trust these estimates; see Fit.reason."
+    warnings.warn(note, UnnormWarning, stacklevel=4)
+    return (note,)

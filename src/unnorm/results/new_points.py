@@ -1,0 +1,47 @@
+"""New points as observations of the kind that was fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._base.numerics import floats
+from ..data.observations import Kind, Observations
+from ..errors import InputError, listing
+
+
+def new_observations(kind: Kind, y: Any, x: Any, about: Mapping[str, Any]) -> Observations:
+    """New points as observations of the kind that was fitted."""
+    names = tuple(about["outcome_names"])
+    outcome = floats(y, "y")
+    outcome = outcome.reshape(-1, 1) if len(names) == 1 else np.atleast_2d(outcome)
+    if outcome.shape[1] != len(names):
+        raise InputError(f"y must have {len(names)} column(s) ({listing(names)}); got shape {np.shape(y)}.")
+    n = outcome.shape[0]
+    if kind == "iid":
+        return Observations("iid", outcome, names)
+    if x is None:
+        raise InputError(
+            "x is needed: the model was fitted with a context. Pass the previous points or the covariates."
+        )
+    if kind == "conditional" or isinstance(x, Mapping):
+        context = {name: np.broadcast_to(np.asarray(values), (n,)).copy() for name, values in dict(x).items()}
+        missing = [name for name in about["context_names"] if name not in context]
+        if missing:
+            raise InputError(f"x must give {listing(about['context_names'])}; missing {listing(missing)}.")
+    else:
+        lags, d = int(about["lags"]), len(names)
+        previous = floats(x, "x").reshape(-1, lags * d)
+        previous = np.broadcast_to(previous, (n, lags * d)) if len(previous) == 1 else previous
+        if previous.shape != (n, lags * d):
+            raise InputError(f"x must have one row for each y ({n}) or one for all; got shape {np.shape(x)}.")
+        suffixes = ["_prev" if lag == 1 else f"_prev{lag}" for lag in range(1, lags + 1)]
+        labels = [name + suffix for suffix in suffixes for name in names]
+        context = {label: previous[:, j].copy() for j, label in enumerate(labels)}
+        if about["extra"]:
+            raise InputError(
+                f"The model's context has extra columns: pass x as a mapping of {listing(about['context_names'])}."
+            )
+    return Observations(kind, outcome, names, context, lags=int(about["lags"]), extra=tuple(about["extra"]))

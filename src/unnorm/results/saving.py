@@ -1,0 +1,91 @@
+"""Fits on disk: JSON and npz, never code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from .._base import storage
+from .._version import __version__
+from ..errors import InputError
+from ..inference.sandwich import ErrorParts
+from ..models.base import Unnormalised
+from .fit import Fit
+from .smooths import SmoothPart, loaded_errors, saved_errors
+
+FIELDS = ("loglik", "value", "is_likelihood", "converged", "reason", "iterations", "n", "kind", "seed")
+
+
+def save(fit: Fit, path: str | os.PathLike[str]) -> None:
+    """Write the folder, whole or not at all."""
+    diagnostics = dict(fit.diagnostics)
+    if fit.evidence is not None:
+        diagnostics["evidence"] = fit.evidence.computed
+    about = {
+        "unnorm": __version__,
+        "class": "Fit",
+        "names": list(fit.names),
+        **{name: getattr(fit, name) for name in FIELDS},
+        "settings": fit.settings,
+        "notes": list(fit.notes),
+        "diagnostics": diagnostics,
+    }
+    arrays = {"estimate": fit.estimate, "nu": fit.nu}
+    if fit.nu_se is not None:
+        arrays["nu_se"] = fit.nu_se
+    if fit.errors is not None:
+        about["points"] = fit.errors.points
+        arrays |= saved_errors(fit.errors, "errors.")
+    if fit.smooths is not None:
+        about["smooths"], more = fit.smooths.save()
+        arrays |= more
+    storage.write_folder(path, about, arrays)
+
+
+def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit:
+    """Read a saved fit. With `model`, everything works; without it, numbers and tables do.
+
+    Args:
+        path: the folder that `Fit.save` wrote.
+        model: the model that was fitted; its names and domain must match.
+    """
+    about, arrays = storage.read_folder(path)
+    if about.get("class") != "Fit":
+        raise InputError(f"{os.fspath(path)} holds a {about.get('class', 'result')}, not a Fit; read it with un.load.")
+    try:
+        fit = Fit(
+            names=tuple(about["names"]),
+            estimate=arrays["estimate"],
+            nu=arrays["nu"],
+            nu_se=arrays.get("nu_se"),
+            loglik=float(about["loglik"]),
+            value=float(about["value"]),
+            is_likelihood=bool(about["is_likelihood"]),
+            converged=bool(about["converged"]),
+            reason=str(about["reason"]),
+            iterations=int(about["iterations"]),
+            n=int(about["n"]),
+            kind=about["kind"],
+            settings=about["settings"],
+            notes=tuple(about["notes"]),
+            diagnostics=about["diagnostics"],
+            seed=about["seed"],
+            errors=_errors(about, arrays),
+            smooths=SmoothPart.load(about["smooths"], arrays) if "smooths" in about else None,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"The saved fit {os.fspath(path)} is damaged: {error!r} is missing or malformed.") from error
+    if model is None:
+        return fit
+    saved, given = fit.settings["model"], model.to_dict()
+    if differ := [key for key in {**saved, **given} if saved.get(key) != given.get(key)]:
+        which = "; ".join(f"{key}: saved {saved.get(key)!r}, given {given.get(key)!r}" for key in differ)
+        raise InputError(f"The model given does not match the saved fit: {which}.")
+    return replace(fit, model=model)
+
+
+def _errors(about: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> ErrorParts | None:
+    return loaded_errors(arrays, "errors.", bool(about["points"])) if "errors.total" in arrays else None

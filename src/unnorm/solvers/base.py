@@ -1,0 +1,72 @@
+"""The protocol of solvers, `solve(problem, rng) -> Solution`: Newton, the additive engine, penalised Newton and SGD."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from .._base.numerics import Rng
+from ..objectives.base import Constants, Problem
+from ..objectives.scores import Scores
+
+if TYPE_CHECKING:
+    from ..engine.gam_result import Gam
+    from ..terms.base import BuiltTerm
+
+
+@final
+@dataclass(frozen=True)
+class FittedTerms:
+    """f and χ as terms with their coefficients: η = β₀ + Σ_j f_j; the scores' coordinates are these coefficients."""
+
+    terms: tuple[BuiltTerm, ...]  # f's, then χ's
+    model_labels: tuple[str, ...]
+    normaliser_labels: tuple[str, ...]
+    slices: Mapping[str, slice]
+    beta: np.ndarray
+    grids: Mapping[str, Mapping[str, np.ndarray]]  # label → where to look at the effect
+    edf: Mapping[str, float]
+    sp: Mapping[str, float]
+    table: Mapping[str, np.ndarray]  # term, edf, ref_df, statistic, p
+    score: float
+    method: str
+    gam: Gam | None = None  # the additive fit itself, where the engine made it
+
+
+@final
+@dataclass(frozen=True)
+class Solution:
+    """What a solver found; how far to trust it is for `inference` to say, from the scores."""
+
+    names: tuple[str, ...]  # of the parameters
+    estimate: np.ndarray  # θ̂
+    index: np.ndarray  # their coordinates in the scores
+    constants: Constants
+    value: float  # the objective at the maximum
+    loglik: float  # 𝓛(θ̂), or what the objective has in its place
+    converged: bool
+    reason: str
+    iterations: int
+    solver: Mapping[str, Any]  # in words
+    scores: Scores | None  # None where there are none to be trusted; a note then says why
+    terms: FittedTerms | None = None
+    notes: tuple[str, ...] = ()
+    figures: Mapping[str, Any] = field(default_factory=dict)  # for the record
+
+
+class Solver(ABC):
+    """Anything that maximises a problem. What it can take, it declares here."""
+
+    smooth_terms: bool = False  # whether it fits smooth terms of f
+    smooth_normaliser: bool = False  # whether it fits a smooth χ
+
+    @abstractmethod
+    def solve(self, problem: Problem, rng: Rng) -> Solution:
+        """The maximum."""
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]: ...

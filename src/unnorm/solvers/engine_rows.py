@@ -1,0 +1,185 @@
+"""The additive engine's rows as `inference` reads them: products with its compact design, scores on fresh points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import final
+
+import numpy as np
+
+from ..engine.design import Design
+from ..engine.families import FAMILIES
+from ..engine.gam_result import Gam
+from ..engine.segment import Rows as EngineRows
+from ..engine.smoothed import INTERCEPT
+from ..objectives.additive import AdditiveProblem
+from ..objectives.likelihood import LOGISTIC, POISSON
+from ..objectives.scores import Drawn, Reselection, RowDesign, RowScores, ScoreRows
+from .redraw_scores import RedrawScores
+
+CHUNK = 65_536
+MOST_LEVERED = 500  # coefficients above which λ's own noise is left out
+PRIOR = 0.02  # on the criterion's curvature in log λ: mgcv's weak prior, for λ at infinity in effect
+GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX and Xᵀv
+
+
+def cross(design: Design, d: np.ndarray) -> np.ndarray:
+    """XᵀDX, by the engine's own pass with a Gaussian likelihood whose weights are D."""
+    rows = EngineRows(np.zeros(design.rows), np.ascontiguousarray(design.sort(d)), np.empty(0))
+    _, _, arrow = design.sweep(rows, GAUSSIAN, np.zeros(design.size))
+    return design.to_user(design.to_user(arrow.dense()).T).T
+
+
+def total(design: Design, v: np.ndarray) -> np.ndarray:
+    """Xᵀv, by the same pass."""
+    rows = EngineRows(np.ascontiguousarray(design.sort(v)), np.empty(0), np.empty(0))
+    return design.to_user(design.sweep(rows, GAUSSIAN, np.zeros(design.size))[1])
+
+
+@final
+@dataclass(frozen=True)
+class EngineDesign(RowDesign):
+    """The design of a fitted additive model; rows are made dense a chunk at a time, where sums by label need them."""
+
+    gam: Gam
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.gam.smoothed.size
+
+    def cross(self, d: np.ndarray) -> np.ndarray:
+        return cross(self.gam.smoothed.design, d)
+
+    def total(self, v: np.ndarray) -> np.ndarray:
+        return total(self.gam.smoothed.design, v)
+
+    def sums(self, v: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
+        from scipy import sparse
+
+        out = np.zeros((count, self.size))
+        for begin in range(0, len(v), CHUNK):
+            end = min(begin + CHUNK, len(v))
+            here = np.arange(end - begin)
+            pick = sparse.csr_array((v[begin:end], (label[begin:end], here)), shape=(count, end - begin))
+            out += pick @ self.dense(begin, end)
+        return out
+
+    def dense(self, begin: int, end: int) -> np.ndarray:
+        """Rows begin … end of X, in the order of the coefficients."""
+        gam = self.gam
+        X = np.zeros((end - begin, self.size))
+        if INTERCEPT in gam.smoothed.slices:
+            X[:, gam.smoothed.slices[INTERCEPT]] = 1.0
+        for term in gam.terms:
+            columns = {name: gam.columns[name][begin:end] for name in term.covariates}
+            new = np.ones(end - begin, dtype=bool)  # rows of one context lie together, and share the covariates of χ
+            new[1:] = np.any([column[1:] != column[:-1] for column in columns.values()], axis=0)
+            first = np.flatnonzero(new)
+            values = term.design({name: column[first] for name, column in columns.items()})
+            X[:, gam.smoothed.slices[term.label]] = values[np.cumsum(new) - 1] if len(first) < end - begin else values
+        return X
+
+
+@final
+@dataclass(frozen=True)
+class EngineScores:
+    """Makes the scores of an additive fit."""
+
+    problem: AdditiveProblem
+    gam: Gam
+    theta: np.ndarray | None  # where an energy was linearised last
+
+    @cached_property
+    def eta(self) -> np.ndarray:
+        return np.asarray(self.gam.linear_predictor)
+
+    def blocks(self) -> Iterator[ScoreRows]:
+        """All rows as one block: the engine holds them in compact form."""
+        rows = self.problem.rows
+        ratio = None if rows.log_q is None else self.eta - rows.offset - rows.log_q
+        sets = rows.randomisation if self.problem.sets > 1 else None
+        design = EngineDesign(self.gam)
+        yield ScoreRows(design, rows.likelihood, self.eta, rows.data, rows.at, rows.weight, sets, ratio)
+
+    def redraws(self, times: float) -> np.ndarray | None:
+        """(R, p) the reference points' score at the estimate, on fresh points, `times` as many."""
+        if self.problem.redraws is None:
+            return None
+        inner = self.gam.smoothed
+        score = RedrawScores(self.problem, self.gam.terms, inner.slices, inner.beta, self.gam.columns)
+        return np.array([score(source.whole(), self.theta) for source in self.problem.redraws(times)])
+
+    def scores(self, reference_error: bool = True) -> RowScores:
+        problem, smoothed = self.problem, self.gam.smoothed
+        weights = problem.obs.weights
+        return RowScores(
+            blocks=self.blocks,
+            size=smoothed.size,
+            weight=float(weights.sum()),
+            units=int(np.sum(weights > 0)),
+            drawn=problem.drawn if reference_error else Drawn.NONE,
+            shared=problem.source.shared,
+            information=cross(smoothed.design, problem.likelihood.slopes(self.eta)[1]),
+            counts_points=problem.likelihood.cumulant.counts_points,
+            penalty=np.array(smoothed.penalty),
+            reselection=reselection(self.gam) if reference_error else None,
+            smoothing=smoothing_uncertainty(self.gam),
+            redraws=self.redraws,
+            sets=problem.sets,
+            centred=problem.normaliser.terms is None,
+        )
+
+
+def _chosen(gam: Gam) -> bool:
+    """Whether a likelihood chose any smoothing parameter."""
+    return gam.method in ("REML", "ML") and bool(np.any(gam.smoothed.estimated))
+
+
+def smoothing_uncertainty(gam: Gam) -> np.ndarray | None:
+    """V_c − V_β: what not knowing λ adds (Wood, Pya & Säfken 2016); None where no likelihood chose it, or all is known.
+
+    Without it the bands of 1,300 simulated fixations cover 87 to 90 % where they claim 95 (tests/slow).
+    """
+    return gam.vcov(unconditional=True) - np.array(gam.smoothed.Vp) if _chosen(gam) else None
+
+
+def reselection(gam: Gam, threads: int = 1) -> Reselection | None:
+    """How the estimate moves when λ is chosen again: from the engine's own dβ̂/dρ and Hessian of the criterion."""
+    inner = gam.smoothed
+    free = np.flatnonzero(np.asarray(inner.estimated) & ~np.asarray(inner.flat))
+    if not _chosen(gam) or not free.size:
+        return None
+    values, vectors = np.linalg.eigh(inner.hessian[np.ix_(free, free)])
+    V_rho = (vectors / (np.maximum(values, 0.0) + PRIOR)) @ vectors.T
+    J = inner.dbeta_drho[:, free]
+    if inner.design.levels or inner.size > MOST_LEVERED:
+        return Reselection(J, V_rho)
+    hats = [_leverages(gam, int(k), threads) for k in free]
+    C = np.stack([c for c, _ in hats], axis=1)
+
+    def epsilon() -> np.ndarray:
+        eta = np.asarray(gam.linear_predictor)
+        w = np.ones(len(eta)) if gam.weights is None else np.asarray(gam.weights)
+        variance = (LOGISTIC if gam.family == "binomial" else POISSON).variance(eta)
+        data = np.asarray(gam.y) > 0
+        return np.where(data[:, None], 0.0, -0.5 * (w * variance)[:, None] * np.stack([h for _, h in hats], axis=1))
+
+    return Reselection(J, V_rho, C, epsilon)
+
+
+def _leverages(gam: Gam, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_r w'_r h_r x_r and h_r = x_rᵀ V λ_k S_k V x_r by row."""
+    inner, design = gam.smoothed, gam.smoothed.design
+    lam = np.zeros(len(inner.rho))
+    lam[k] = np.exp(inner.rho[k])
+    V = inner.inverse.dense()
+    lever = V @ design.penalties.blocks(lam)[0] @ V
+    parts = (gam.y, gam.weights, gam.offset)
+    empty = np.empty(0)
+    rows = EngineRows(*(empty if a is None else np.ascontiguousarray(design.sort(np.asarray(a))) for a in parts))
+    hats = np.empty(design.rows)
+    flat = design.to_flat(inner.beta)
+    c = design.leverage(rows, FAMILIES[inner.family], flat, lambda level: lever, threads, hats)
+    return design.to_user(c), design.unsort(hats)
