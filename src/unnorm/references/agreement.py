@@ -37,7 +37,7 @@ RESOLVED = 0.01  # two rules that differ by less in ∫ q, relative, resolve it
 MASS_TOLERANCE = 0.02  # of the integral of q: users' own constants are seldom exact
 _REMEDY = (
     "Let log_density return the log density, normalised on Ω, of the points that sample draws: for a kernel, the "
-    "kernel's own density given x."
+    "kernel's own density given x. Custom(…, check=False) takes a pair on trust, for points handed out from a table."
 )
 
 
