@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Custom(Reference):
     """Your own q: `sample(rng, n, x)` draws n outcomes, `log_density(y, x)` gives log q(y|x), normalised on Ω.
 
@@ -48,6 +48,9 @@ class Custom(Reference):
         for what in ("sample", "log_density"):
             if not callable(getattr(self, what)):
                 raise InputError(f"{what} of Custom must be a function; got {getattr(self, what)!r}.")
+
+    def __repr__(self) -> str:
+        return f"Custom(…, name={self.name!r})"
 
     def to_dict(self) -> dict[str, Any]:
         return {"reference": "Custom", "name": self.name}
