@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -21,7 +21,7 @@ def lag_suffix(lag: int) -> str:
     return "_prev" if lag == 1 else f"_prev{lag}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Observations:
     """n outcomes y_t, each with its context x_t, group, weight and the input row that it came from.
 
@@ -97,27 +97,39 @@ class Observations:
             row=pick(self.row),
         )
 
+    def __repr__(self) -> str:
+        return f"Observations({'; '.join(self._lines())})"
+
     def describe(self) -> str:
         """A few lines for people: what was observed, how many, in what context, and what was left out.
 
         >>> print(iid([0.1, 0.4, 0.3]).describe())
         3 independent outcomes y
         """
-        what = self.outcome_names[0] if self.dim == 1 else f"({', '.join(self.outcome_names)})"
+        return "\n".join([*self._lines(), *(f"note: {note}" for note in self.notes)])
+
+    def _lines(self) -> list[str]:
+        what = self.outcome_names[0] if self.dim == 1 else f"({_few(self.outcome_names)})"
         noun = {"iid": "independent outcomes", "transitions": "transitions of", "conditional": "outcomes"}[self.kind]
         first = f"{self.n:,} {noun} {what}"
         if self.sequence is not None:
             first += f" in {np.unique(self.sequence).size:,} sequences, lags: {self.lags}"
         lines = [first]
         if self.context:
-            lines.append(f"context: {', '.join(self.context)}")
+            lines.append(f"context: {_few(self.context)}")
         if self.group:
-            sizes = (f"{name} ({np.unique(column).size:,})" for name, column in self.group.items())
-            lines.append(f"groups: {', '.join(sizes)}")
+            lines.append(f"groups: {_few(f'{name} ({np.unique(c).size:,})' for name, c in self.group.items())}")
         for name, column in (("weights", self.weight), ("offsets", self.offset)):
             if column is not None:
                 lines.append(f"{name}: from {column.min():.6g} to {column.max():.6g}")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        return lines
+
+
+def _few(names: Iterable[str], most: int = 8) -> str:
+    """Names in a row, and how many more there are."""
+    names = list(names)
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def iid(
@@ -279,7 +291,7 @@ def _rows(
     gone, note = incomplete(needed, missing, None, "rows")
     row = np.flatnonzero(~gone)
     if row.size == 0:
-        raise DataError(f"Nothing is left: {note}")
+        raise DataError(f"No rows are left: {note}")
     points = np.column_stack([column.data[row] for column in outcome]).astype(np.float64, copy=False)
     return Observations(
         kind,

@@ -20,7 +20,7 @@ _BLOCK = 2**16  # points evaluated at once, so that memory is bounded and at mos
 _MOST_PROPOSALS = 10**9
 _SEARCH = 2**13  # lattice points on which the bound of thinning is sought
 _ROUNDS, _STARTS, _TRIALS = 12, 8, 128
-_MARGIN = np.log(1.05)  # the estimated bound stands 5 % above the largest intensity found
+_MARGIN = np.log(1.05)  # the estimated bound lies 5 % above the largest intensity found
 
 
 @final
@@ -31,7 +31,7 @@ class PoissonProcess:
     else an array of shape (d,). `log_bound` is an upper bound of log λ for thinning; None estimates one, and every draw
     is checked against it.
 
-    On a finite domain with base measure w the count at y is Poisson with mean w(y) λ(y), so a point may stand there
+    On a finite domain with base measure w the count at y is Poisson with mean w(y) λ(y), so a point may occur there
     several times.
 
     >>> from unnorm.domains import Interval
@@ -93,7 +93,7 @@ class PoissonProcess:
 
         The density is with respect to the base measure μ, for labelled points. On a finite domain with counts n(y) and
         weights w(y) it is therefore the product of the Poisson probabilities of the counts up to Σ_y log n(y)! −
-        n(y) log w(y), which does not depend on λ; the same point may stand several times.
+        n(y) log w(y), which does not depend on λ; the same point may occur several times.
         """
         points = outcomes(points, self._domain)
         outside = ~self._domain.contains(points)

@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.numerics import Rng
-from .._base.threads import cores, spread
+from .._base.threads import cores
 from ..data.observations import Observations
 from ..engine import gam_effects
 from ..errors import DataError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
@@ -132,7 +132,7 @@ def _fit_levels(parts: Parts, by: str) -> tuple[dict[str, Fit], dict[str, str]]:
         except UnnormError as error:
             return f"{type(error).__name__}: {error}"
 
-    found = dict(zip(names, spread(one, list(zip(names, values)), threads)))
+    found = dict(zip(names, run_tasks(one, list(zip(names, values)), threads)))
     fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
     failures = {name: one for name, one in found.items() if isinstance(one, str)}
     if not fits:

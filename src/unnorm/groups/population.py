@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from .._base.threads import spread
+from .._base.threads import run_tasks
 from ..data.observations import Observations
 from ..engine import gam_effects, inference
 from ..engine.gam_result import Gam
@@ -138,7 +138,7 @@ def _scores(
         drawn=drawn,
         counts_points=counts,
         smoothing=joint.smoothing,
-        redraws=lambda: spread(one, list(enumerate(gams)), threads),
+        redraws=lambda: run_tasks(one, list(enumerate(gams)), threads),
         widened=few_levels(len(gams)),
         threads=threads,
     )

@@ -6,7 +6,7 @@ The log-odds that a row is real are (eqs 3.2 and 3.4)
 
 with m reference points in all: m = k n for k points per context, so that log(n/m) = −log k there. With observation
 weights w, n = Σ w; the reference points of an observation carry its weight, so that log(n/m) = −log k still, and those
-of IID data weigh one each. `known` is the part of the log-odds that needs no estimating.
+of IID data weigh one each. `log_odds_offset` is the part of the log-odds that is not estimated.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Contrast:
     """Real rows (z = 1) and reference rows (z = 0), ready for any of the objectives; made once, shared by many fits.
 
@@ -48,6 +48,11 @@ class Contrast:
     log_q_back: np.ndarray | None = None  # (N,) log q(y|y'), 0 on real rows: kernels around the outcome only
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        shared = f"{self.rows - self.obs.n:,} shared reference points"
+        points = shared if self.k is None else f"{self.k} reference points each"
+        return f"Contrast({self.obs.n:,} observations, {points} by {self.scheme!r} from {self.reference!r})"
+
     @property
     def n(self) -> float:
         """Total weight of the observations."""
@@ -64,10 +69,10 @@ class Contrast:
         return -float(np.log(self.k)) if self.k is not None else float(np.log(self.n / self.m))
 
     @property
-    def known(self) -> np.ndarray:
+    def log_odds_offset(self) -> np.ndarray:
         """(N,) offset − log q + log(n/m): the log-odds less f and χ."""
-        known = self.log_ratio - self.log_q
-        return known if self.offset is None else known + self.offset
+        log_odds = self.log_ratio - self.log_q
+        return log_odds if self.offset is None else log_odds + self.offset
 
     @property
     def rows(self) -> int:

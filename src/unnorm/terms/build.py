@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .._base.blas import single_threaded
-from .._base.threads import cores, spread
+from .._base.threads import cores, run_tasks
 from ..errors import DataError, TermError, listing, unknown
 from .base import BuiltTerm, Columns, Penalty
 from .basis import Setup, householder, natural, scale_penalties
@@ -442,7 +442,7 @@ def build(
     rest = [(i, term) for i, term in enumerate(terms) if i not in alone]
     with single_threaded():
         many = max(sizes.values(), default=0) >= _MANY and sum(type(term) in (Smooth, Tensor) for term in terms) > 1
-        made = spread(lambda i, term: makers[type(term)](term), rest, cores() if many else 1)
+        made = run_tasks(lambda i, term: makers[type(term)](term), rest, cores() if many else 1)
     found = alone | {i: some for (i, _), some in zip(rest, made)}
     for i in range(len(found)):
         out.extend(found[i])

@@ -112,7 +112,7 @@ class CovariateSet:
 
     def _find(self, name: str) -> Covariate:
         if name not in self._by_name or self._by_name[name].internal:
-            raise TermError(f"There is no covariate {name!r}; known are {listing(self.names, most=60)}.")
+            raise TermError(f"There is no covariate {name!r}. Known names: {listing(self.names, most=60)}.")
         return self._by_name[name]
 
     def values(
@@ -141,7 +141,7 @@ class CovariateSet:
 
     def _resolve(self, name: str, rows: CovariateRows) -> np.ndarray:
         if name not in self._by_name:
-            raise TermError(f"There is no covariate {name!r}; known are {listing(self.names, most=60)}.")
+            raise TermError(f"There is no covariate {name!r}. Known names: {listing(self.names, most=60)}.")
         values = self._by_name[name].values(rows)
         if values.dtype.kind == "f":
             bad = np.flatnonzero(~np.isfinite(values))
