@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.numerics import Rng
-from .._base.threads import cores
+from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..engine import gam_effects
 from ..errors import DataError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
