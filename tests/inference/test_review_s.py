@@ -17,7 +17,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
 import unnorm as un
-from unnorm.errors import InputError, UnnormError
+from unnorm.errors import InputError
 
 U = un.Uniform()
 UNIT = un.Interval(0, 1)
@@ -78,7 +78,8 @@ def test_s1_one_weight_for_all(name: str, w: float) -> None:
         np.testing.assert_allclose(se**2, sampling**2 + reference**2, rtol=1e-9)
     _, sampling, reference = _parts(first)
     _, sampling_w, reference_w = _parts(many)
-    np.testing.assert_allclose(sampling_w * np.sqrt(w), sampling, rtol=1e-5)
+    exact = 1e-5 if name != "conditional nce" else 2e-3  # whose errors are empirical, with N/(N − 1) for N = Σ w
+    np.testing.assert_allclose(sampling_w * np.sqrt(w), sampling, rtol=exact)
     np.testing.assert_allclose(reference_w, reference, rtol=1e-5)
 
 
@@ -207,20 +208,14 @@ def test_s4_the_same_model_twice_under_misspecification(objective: Any) -> None:
 # --- S5: fewer independent units than parameters ----------------------------------------------------------------------
 
 
-def _right_or_refused(fitted: Callable[[], un.Fit], truth: float) -> None:
-    """No error from fewer units than parameters: a sentence instead, or a model-based error that says so."""
-    refusal = ""
-    try:
+def _refused(fitted: Callable[[], un.Fit]) -> None:
+    """No error from fewer units than parameters: the fit says so, and has none."""
+    with pytest.warns(un.errors.UnnormWarning, match=r"No standard errors: .* independent observations?.* un.Exact"):
         fit = fitted()
-        se = fit.se
-    except UnnormError as error:
-        refusal = str(error)
-    if refusal:
-        assert "independent" in refusal
-        return
-    assert np.all((se > truth / 1.5) & (se < truth * 1.5))
-    assert np.linalg.matrix_rank(fit.covariance) == len(fit.names)
-    assert any("model" in note for note in fit.notes)
+    assert not fit.has_covariance
+    assert "without standard errors" in fit.summary()
+    with pytest.raises(InputError, match="independent"):
+        _ = fit.se
 
 
 def test_s5_one_graph() -> None:
@@ -229,14 +224,14 @@ def test_s5_one_graph() -> None:
     edges = un.ExponentialFamily(lambda y: (y.sum(),), ("edges",), omega)
     one = un.iid((np.arange(45) < 12).astype(float)[None])
     flips = un.ConditionalNCE(un.BitFlip(), per_point=500)
-    _right_or_refused(lambda: un.fit(edges, one, flips, rng=1), (45 * 12 / 45 * 33 / 45) ** -0.5)
+    _refused(lambda: un.fit(edges, one, flips, rng=1))
 
 
 def test_s5_two_observations_of_four_parameters() -> None:
     bits = un.ExponentialFamily(lambda y: tuple(y), tuple("abcd"), un.BinaryVectors(4))
     two = un.iid(np.array([[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0]]))
     flips = un.ConditionalNCE(un.BitFlip(), per_point=200)
-    _right_or_refused(lambda: un.fit(bits, two, flips, rng=1), 2**0.5)  # n p (1 − p) = ½ each
+    _refused(lambda: un.fit(bits, two, flips, rng=1))
 
 
 def test_s5_fewer_clusters_than_parameters() -> None:

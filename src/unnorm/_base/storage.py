@@ -1,7 +1,7 @@
 """Saved results: a folder with one JSON file and one npz file, written whole or not at all.
 
 Loading never runs code, and reads only what was saved: the JSON file ends with the SHA-256 of everything else, so that
-a change made since is found here, not in the middle of a computation.
+whatever was changed since then is found out here and not in the middle of a computation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import zipfile
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -28,28 +27,24 @@ _MARK = ',\n"sha256": "'
 def write_folder(
     path: str | os.PathLike[str], description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> Path:
-    """Write the description and the arrays as the folder `path`; an earlier saved fit there is replaced in one step."""
+    """Write `description` and `arrays` as the folder `path`; an earlier saved fit there is replaced in one step."""
     target = Path(path)
     if target.exists() and not (target / JSON_NAME).is_file():
         raise InputError(f"{target} exists and is not a saved fit; choose another path or remove it.")
-    with ExitStack() as stack:
-        try:
-            scratch = stack.enter_context(scratch_folder(target))
-        except OSError as error:
-            raise InputError(f"Cannot write to {target.parent}: {error.strerror}.") from error
-        np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
-        body = _json({"format": FORMAT, **description})
-        text = f'{body}{_MARK}{_digest(body, scratch / ARRAYS_NAME)}"\n}}\n'
-        (scratch / JSON_NAME).write_text(text, encoding="utf-8")
-        take_place(scratch, target)
+    try:
+        with scratch_folder(target) as scratch:
+            np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
+            body = _json({"format": FORMAT, **description})
+            text = f'{body}{_MARK}{_digest(body, scratch / ARRAYS_NAME)}"\n}}\n'
+            (scratch / JSON_NAME).write_text(text, encoding="utf-8")
+            take_place(scratch, target)
+    except OSError as error:
+        raise InputError(f"Cannot write to {target.parent}: {error.strerror or error}.") from error
     return target
 
 
 def _json(description: Mapping[str, Any]) -> str:
-    """A JSON object, one line per key, its closing brace left out.
-
-    With `indent` Python takes its slow encoder, and a group of fits has 400,000 numbers.
-    """
+    """One line for each key, left open: `indent` takes the slow encoder, and a group of fits has 400,000 numbers."""
     lines = (f"{json.dumps(str(key))}: {json.dumps(value, allow_nan=True)}" for key, value in description.items())
     return "{\n" + ",\n".join(lines)
 
