@@ -1,7 +1,7 @@
 """Saved results: a folder with one JSON file and one npz file, written whole or not at all.
 
 Loading never runs code, and reads only what was saved: the JSON file ends with the SHA-256 of everything else, so that
-whatever was changed since then is found out here and not in the middle of a computation.
+a change made since is found here, not in the middle of a computation.
 """
 
 from __future__ import annotations
