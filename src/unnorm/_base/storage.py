@@ -27,7 +27,7 @@ _MARK = ',\n"sha256": "'
 def write_folder(
     path: str | os.PathLike[str], description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> Path:
-    """Write the description and the arrays as the folder `path`; an earlier saved fit there is replaced in one step."""
+    """Write `description` and `arrays` as the folder `path`; an earlier saved fit there is replaced in one step."""
     target = Path(path)
     if target.exists() and not (target / JSON_NAME).is_file():
         raise InputError(f"{target} exists and is not a saved fit; choose another path or remove it.")

@@ -10,8 +10,9 @@ import numpy as np
 
 from .._base import frames
 from .._base.frames import Column, Missing, Table, check_finite, check_numeric, incomplete
+from .._base.numerics import whole
 from ..errors import DataError, InputError, listing, unknown
-from .chains import chains, order_key
+from .chains import Chains, chains, order_key
 
 Kind = Literal["iid", "transitions", "conditional"]
 
@@ -213,63 +214,70 @@ def transitions(
     >>> obs.context["z_prev"], obs.outcome[:, 0], obs.row
     (array([0. , 0.3]), array([0.1, 0.4]), array([1, 4]))
     """
-    if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or lags < 1:
-        raise InputError(f"lags must be a whole number of at least 1; got {lags!r}.")
+    lags = whole(lags, "lags", 1)
     table = _table(data, missing)
     outcome = _outcome(table, y)
     names = tuple(column.name for column in outcome)
-    groups = _groups(table, group)
-    if isinstance(extra, Mapping):
-        extras = {name: replace(table.column(values, "extra"), name=name) for name, values in extra.items()}
-    else:
-        extras = {name: table.column(name, "extra") for name in _names(extra, "extra")}
-    check_finite(extras.values())
-    suffixes = [lag_suffix(lag) for lag in range(1, lags + 1)]
-    earlier = [name + suffix for suffix in suffixes for name in names]
-    if taken := [name for name in extras if name in (*names, *earlier)]:
-        raise DataError(f"extra={listing(taken)} clashes with the outcome and its earlier values; rename the column.")
-    key = None if order is None else order_key(table, order)
-    linked = chains(table, outcome, groups, key, max_gap, missing)
+    groups, extras = _groups(table, group), _extras(table, extra, names, lags)
+    linked = chains(table, outcome, groups, None if order is None else order_key(table, order), max_gap, missing)
+    place, notes = _places(linked, lags, [*extras.values(), *_attached(table, weight, offset)], missing)
+    row = linked.row[place]
+    points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
+    earlier = {
+        name + lag_suffix(lag): points[linked.row[place - lag], j]
+        for lag in range(1, lags + 1)
+        for j, name in enumerate(names)
+    }
+    return Observations(
+        "transitions",
+        points[row],
+        names,
+        earlier | {name: column.take(row) for name, column in extras.items()},
+        lags=lags,
+        extra=tuple(extras),
+        group={name: column.take(row) for name, column in groups.items()},
+        sequence=np.unique(linked.label[place], return_inverse=True)[1],
+        weight=_weight(table, weight, row),
+        offset=_offset(table, offset, row),
+        row=row,
+        notes=notes,
+        backend=table.backend,
+    )
 
+
+def _places(
+    linked: Chains, lags: int, attached: Sequence[Column], missing: Missing
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The places in the chains with `lags` points before them and nothing missing beside them, and all notes."""
     start = np.flatnonzero(np.diff(linked.label, prepend=-1))  # first place of each chain
     length = np.diff(start, append=linked.row.size)
-    place = np.arange(linked.row.size) - np.repeat(start, length)  # place within the chain
-    at = np.flatnonzero(place >= lags)
+    within = np.arange(linked.row.size) - np.repeat(start, length)  # place within the chain
     notes = list(linked.notes)
     if short := int(np.sum(length <= lags)):
         notes.append(
             f"{short:,} of {length.size:,} sequences are shorter than {lags + 1} points and give no transition."
         )
-    attached = [*extras.values(), *_attached(table, weight, offset)]
-    gone, note = incomplete(attached, missing, linked.row[at], "transitions")
+    place = np.flatnonzero(within >= lags)
+    gone, note = incomplete(attached, missing, linked.row[place], "transitions")
     if note:
         notes.append(note)
-        at = at[~gone]
-    if at.size == 0:
+        place = place[~gone]
+    if place.size == 0:
         raise DataError(" ".join(["There are no transitions: no sequence is long enough.", *notes]))
-    row = linked.row[at]
-    points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
-    context: dict[str, np.ndarray] = {}
-    for lag, suffix in enumerate(suffixes, start=1):
-        before = points[linked.row[at - lag]]
-        context |= {name + suffix: before[:, j] for j, name in enumerate(names)}
-    context |= {name: column.take(row) for name, column in extras.items()}
-    _, sequence = np.unique(linked.label[at], return_inverse=True)
-    return Observations(
-        "transitions",
-        points[row],
-        names,
-        context,
-        lags=int(lags),
-        extra=tuple(extras),
-        group={name: column.take(row) for name, column in groups.items()},
-        sequence=sequence,
-        weight=_weight(table, weight, row),
-        offset=_offset(table, offset, row),
-        row=row,
-        notes=tuple(notes),
-        backend=table.backend,
-    )
+    return place, tuple(notes)
+
+
+def _extras(table: Table, extra: Any, names: tuple[str, ...], lags: int) -> dict[str, Column]:
+    """The columns that join the context, under names that the outcomes and their earlier values leave free."""
+    if isinstance(extra, Mapping):
+        extras = {name: replace(table.column(values, "extra"), name=name) for name, values in extra.items()}
+    else:
+        extras = {name: table.column(name, "extra") for name in _names(extra, "extra")}
+    check_finite(extras.values())
+    earlier = [name + lag_suffix(lag) for lag in range(1, lags + 1) for name in names]
+    if taken := [name for name in extras if name in (*names, *earlier)]:
+        raise DataError(f"extra={listing(taken)} clashes with the outcome and its earlier values; rename the column.")
+    return extras
 
 
 # --- rows and columns ------------------------------------------------------------------------------------------------

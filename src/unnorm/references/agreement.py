@@ -42,7 +42,7 @@ _REMEDY = (
 
 
 @dataclass(frozen=True)
-class Sample:
+class Evaluated:
     """Rows (y, x_t) with the claimed log q there."""
 
     y: np.ndarray  # (N, d)
@@ -55,7 +55,7 @@ class Feature:
     """A quantity φ(y, x), and two functions g ∈ [0, 1] of z = (φ − middle)/scale."""
 
     what: str  # in words
-    of: Callable[[Sample], np.ndarray]
+    of: Callable[[Evaluated], np.ndarray]
     middle: float = 0.0
     scale: float = 1.0
 
@@ -76,7 +76,7 @@ class Pair:
     rng: np.random.Generator
     name: str  # in messages
 
-    def evaluated(self, y: np.ndarray, t: np.ndarray) -> Sample:
+    def evaluated(self, y: np.ndarray, t: np.ndarray) -> Evaluated:
         """The claimed density at these rows, after refusing what no log density can be."""
         with np.errstate(divide="ignore"):
             log_q = self.q.log_density(y, self.obs, t)
@@ -85,9 +85,9 @@ class Pair:
                 f"log_density of {self.name} must be a number or −inf everywhere on {self.q.domain!r}; it is "
                 f"{log_q[wrong[0]]} at {y[wrong[0]].tolist()}. Return −inf where the density is zero."
             )
-        return Sample(y, t, log_q)
+        return Evaluated(y, t, log_q)
 
-    def drawn(self, n: int, contexts: np.ndarray) -> Sample:
+    def drawn(self, n: int, contexts: np.ndarray) -> Evaluated:
         """n draws, as many at each context, after refusing those where the claimed density is zero."""
         t = np.resize(contexts, n)
         sample = self.evaluated(self.q.sample(self.obs, t, self.rng), t)
@@ -166,7 +166,7 @@ def _features(pair: Pair) -> list[Feature]:
         return made
     before = pair.obs.previous()
 
-    def step(s: Sample) -> np.ndarray:
+    def step(s: Evaluated) -> np.ndarray:
         return s.y - before[s.t] if domain.period is None else domain.wrap(s.y - before[s.t])
 
     made += [Feature(f"the step to {names[j]} from the previous one", lambda s, j=j: step(s)[:, j]) for j in some]
@@ -174,7 +174,7 @@ def _features(pair: Pair) -> list[Feature]:
     return made
 
 
-def _scaled(feature: Feature, pilot: Sample) -> Feature:
+def _scaled(feature: Feature, pilot: Evaluated) -> Feature:
     """The feature with middle and scale of the pilot draws, which are not used again."""
     phi = feature.of(pilot)
     low, middle, high = np.quantile(phi, [0.25, 0.5, 0.75])
@@ -216,7 +216,7 @@ def _by_rule(pair: Pair, features: list[Feature], L: float) -> list[Difference]:
     return found
 
 
-def _resolved(pair: Pair, rules: list[Quadrature], t: int) -> list[Sample] | None:
+def _resolved(pair: Pair, rules: list[Quadrature], t: int) -> list[Evaluated] | None:
     """q(·|x_t) at the nodes of each rule; None where the rules differ, refused where they agree that ∫ q is not 1."""
     at_nodes = [pair.evaluated(rule.points, np.full(len(rule.points), t)) for rule in rules]
     with np.errstate(over="ignore"):
@@ -233,7 +233,7 @@ def _resolved(pair: Pair, rules: list[Quadrature], t: int) -> list[Sample] | Non
     return at_nodes
 
 
-def _masses(rule: Quadrature, nodes: Sample) -> np.ndarray:
+def _masses(rule: Quadrature, nodes: Evaluated) -> np.ndarray:
     """The share of q at each node."""
     w = rule.weights * np.exp(nodes.log_q)
     return w / w.sum()

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from ..._base.numerics import floats
+from ..._base.numerics import floats, point_text
 from ...errors import DataError, InputError, TermError, listing
 from ..observations import Observations
 from .base import BUILT_INS, Covariate, CovariateRows, Setting
@@ -149,7 +149,7 @@ class CovariateSet:
                 i = int(bad[0])
                 raise DataError(
                     f"Covariate {name!r} is not finite at {bad.size:,} of {values.size:,} rows, first at y = "
-                    f"{_point(rows.y[i])} with the context of observation {int(rows.t[i])}."
+                    f"{point_text(rows.y[i])} with the context of observation {int(rows.t[i])}."
                 )
             if values.size and max(values.max(), -values.min()) > LARGEST:
                 raise DataError(
@@ -183,7 +183,3 @@ def _centre(centre: Any) -> tuple[float, float] | None:
     if where.shape != (2,) or not np.isfinite(where).all():
         raise InputError(f"centre must be two finite numbers, (x, y); got {centre!r}.")
     return float(where[0]), float(where[1])
-
-
-def _point(y: np.ndarray) -> str:
-    return f"{y[0]:.6g}" if y.size == 1 else f"({', '.join(f'{value:.6g}' for value in y[:6])})"
