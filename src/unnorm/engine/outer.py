@@ -176,7 +176,7 @@ def smooth(
         raise NotIdentifiedError(not_identified(design, working.cross, singular)) from singular
 
     gradient = np.zeros(penalties.count)
-    near = _NEAR * tolerance if free.any() else 1e-5
+    near = _NEAR * tolerance if free.any() else 1e-8
     restless = 0
     gain = size = np.inf
     at: Value | None = None
