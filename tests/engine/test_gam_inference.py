@@ -106,6 +106,35 @@ def test_a_smooth_of_whole_rank_is_tested_as_a_wald_test():
     assert inference.wald_test(0.1 * beta, V, 50.0).p == pytest.approx(stats.f.sf(wald.statistic / 7, 7, 50), rel=1e-8)
 
 
+@pytest.mark.parametrize("edf1", [1.3, 2.5, 4.9])
+def test_a_smooth_of_fractional_rank_is_tested_as_wood_writes_it(edf1):
+    """V_f^{r−} = U diag(1/λ_1 … 1/λ_{k−1}, B) Uᵀ with k = ⌊r⌋, ν = r − k, B = Λ [[1, ρ], [ρ, ν]] Λ, ρ² = ν(1 − ν)/2 and
+    Λ = diag(λ_k, λ_{k+1})^{−½} (Wood 2013, section 2.3); the law of T from the eigenvalues of V_f^{r−} V_f."""
+    rng = np.random.default_rng(8)
+    A, _, _, beta, _ = problem(rng)
+    beta = 0.08 * beta
+    V = linalg.inv(A + np.diag(np.arange(7.0) ** 3))
+    got = inference.smooth_test(beta, A, V, edf1, None)
+    R = linalg.cholesky(A)
+    value, U = np.linalg.eigh(R @ V @ R.T)
+    value, U = value[::-1], U[:, ::-1]
+    k, nu = int(edf1), edf1 - int(edf1)
+    rho = np.sqrt(nu * (1 - nu) / 2)
+    found = {}
+    for sign in (1.0, -1.0):  # of the arbitrary direction of one eigenvector
+        D = np.diag(np.where(np.arange(7) < k - 1, 1 / value, 0.0))
+        scale = np.diag(value[k - 1 : k + 1] ** -0.5)
+        D[k - 1 : k + 1, k - 1 : k + 1] = scale @ np.array([[1.0, sign * rho], [sign * rho, nu]]) @ scale
+        P = U @ D @ U.T
+        T = float(R @ beta @ P @ R @ beta)
+        weights = np.linalg.eigvals(P @ R @ V @ R.T).real
+        found[T] = inference.mixture_tail(T, np.where(np.abs(weights) > 1e-8, weights, 0.0))
+    assert min(abs(got.statistic - T) for T in found) < 1e-8 * got.statistic
+    assert got.p == pytest.approx(np.mean(list(found.values())), rel=1e-6)
+    assert 1e-4 < got.p < 0.9
+    assert got.df == edf1
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("lam", [1e-5, 0.02])
 def test_p_values_of_smooth_terms_do_not_reject_too_often_under_the_null(lam):

@@ -37,12 +37,17 @@ class Part:
     user: np.ndarray  # places in the user's coefficients
     pick: np.ndarray  # columns of the term's design
     rotation: np.ndarray  # U
-    range: int  # rank of the joint penalty
+    roots: tuple[np.ndarray, ...]  # E_j U on the penalties' joint range, S_j = EᵀE there
     at: slice  # columns within its block
 
     @property
     def size(self) -> int:
         return self.pick.size
+
+    @property
+    def range(self) -> int:
+        """Rank of the joint penalty."""
+        return self.roots[0].shape[1] if self.roots else 0
 
 
 @dataclass

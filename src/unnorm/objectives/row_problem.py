@@ -121,7 +121,7 @@ class RowProblem(ParametricProblem):
         else:
             for base in bases:  # the constants of a block are its own
                 of = self._of(base.rows)
-                first = int(of.min(initial=0))
+                first = int(of.min())
                 size = int(of.max(initial=-1)) + 1 - first
                 part = slice(first, first + size)
                 nu[part] = _climb_many(base.rows.likelihood, of - first, base.eta, nu[part])

@@ -180,7 +180,7 @@ class ScoreRows:
 
     @property
     def first(self) -> int:
-        return int(self.at.min(initial=0))
+        return int(self.at.min()) if self.at.size else 0
 
     @property
     def count(self) -> int:
