@@ -69,8 +69,10 @@ class Gaussian(Reference):
         return (
             Example(cls(), line),
             Example(cls(mean=-4.0, cov=0.5), line),
+            Example(cls(mean=-4.0, cov=0.1), line),
             Example(cls(around="context"), line),
             Example(cls(around="outcome", cov=0.04), line),
+            Example(cls(mean=0.1, cov=0.04, around="outcome"), line),
             Example(cls(scale=1.5), screen, 60),
             Example(cls(around="context"), screen, 60),
             Example(cls(around="context", cov=tilted), screen, 80),

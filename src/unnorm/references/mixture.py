@@ -67,8 +67,9 @@ class Mixture(Reference):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        three = cls((1, Uniform()), (3, Gaussian(around="context")), (1, Empirical(centres=20)))
-        return (Example(three, Box((0, 8), (0, 6)), 60),)
+        screen, step = Box((0, 8), (0, 6)), (3, Gaussian(around="context"))
+        three = cls((1, Uniform()), step, (1, Empirical(centres=20)))
+        return Example(cls((1, Uniform()), step), screen, 60), Example(three, screen, 60)
 
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
         parts = tuple(reference.bind(domain, obs) for reference in self.components)
