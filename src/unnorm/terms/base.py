@@ -80,6 +80,12 @@ class BuiltTerm(ABC):
         """
         raise NotImplementedError(f"{self.label} has no smooth covariates.")
 
+    @property
+    def constants(self) -> np.ndarray:
+        """(p, c): coefficients for which the term does not depend on its smooth covariates, but for a factor or a
+        `by` alone. A likelihood that compares points of one context may not see them (`engine.seen`)."""
+        return np.zeros((self.size, 0))
+
     @abstractmethod
     def design(self, columns: Columns) -> np.ndarray:
         """The (n, p) columns at new points; rows far outside the data warn once, with the count."""
