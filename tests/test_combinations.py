@@ -54,8 +54,6 @@ def _normaliser(name: str, kind: str) -> Any:
 def refusal(model: str, kind: str, objective: str, normaliser: str, points: str) -> str | None:
     """The sentence that is due, or None where the combination works."""
     iid = kind == "iid"
-    if normaliser == "default" and objective in ("Logistic", "Importance") and not iid:
-        return rf"With a context, {objective} needs normaliser=.*un.Smooth"
     if model == "additive" and normaliser == "Fixed":
         return r"Fixed.*terms of an additive model have none.*Use un.Constant"
     if objective == "Exact":

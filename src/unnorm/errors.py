@@ -30,7 +30,7 @@ class CombinationError(UnnormError, TypeError):
 
 
 class EstimationError(UnnormError, RuntimeError):
-    """An estimate that could not be had."""
+    """An estimate that cannot be computed."""
 
 
 class NoEstimateError(EstimationError):

@@ -63,8 +63,8 @@ BAD = {
     "a,b,a\n1,2,3\n": "must be distinct; 'a' came more than once",
     "a,,b\n1,2,3\n": "Every column needs a name; column 2",
     "1,2,3\n4,5,6\n": "first line of .* must name the columns; got the numbers '1', '2', '3'",
-    "a,b\n1,2\n3\n": "Line 3 of .* has 1 cells where the column names are 2",
-    "a,b\n1,2\n\n3,4,5\n": "Line 4 of .* has 3 cells where the column names are 2",
+    "a,b\n1,2\n3\n": "Line 3 of .* has 1 cells; expected 2",
+    "a,b\n1,2\n\n3,4,5\n": "Line 4 of .* has 3 cells; expected 2",
 }
 
 

@@ -49,7 +49,7 @@ def test_a_failed_write_leaves_the_old_fit(tmp_path: Path, monkeypatch: pytest.M
         raise OSError("disk full")
 
     monkeypatch.setattr(np, "savez", broken)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match=r"Cannot write to .*: disk full"):
         _write(tmp_path / "fit", 2.0)
     assert storage.read_folder(tmp_path / "fit")[0]["value"] == 1.0
     assert [p.name for p in tmp_path.iterdir()] == ["fit"]
@@ -66,7 +66,7 @@ def test_a_failed_swap_puts_the_old_fit_back(tmp_path: Path, monkeypatch: pytest
         real(a, b)  # pyright: ignore[reportArgumentType]
 
     monkeypatch.setattr(storage.os, "replace", second_fails)
-    with pytest.raises(OSError, match="gone"):
+    with pytest.raises(InputError, match="gone"):
         _write(tmp_path / "fit", 2.0)
     assert storage.read_folder(tmp_path / "fit")[0]["value"] == 1.0
     assert [p.name for p in tmp_path.iterdir()] == ["fit"]

@@ -81,7 +81,7 @@ def test_turn_and_dcenter_say_what_they_need():
         c.values("turn", obs)
     with pytest.raises(TermError, match=r"give centre=\(x, y\)"):
         c.values("dcenter", obs)
-    with pytest.raises(TermError, match=r"no covariate 'speed'; known are .*'step'"):
+    with pytest.raises(TermError, match=r"no covariate 'speed'. Known names: .*'step'"):
         c.values("speed", obs)
     with pytest.raises(InputError, match="centre must be two finite numbers"):
         CovariateSet(obs, centre=(1.0,))

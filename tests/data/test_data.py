@@ -277,7 +277,7 @@ def test_iid_drops_and_notes():
     assert "'w' has 1 (first row 2)" in obs.notes[0]
     with pytest.raises(DataError, match="'a' has 2"):
         un.iid(pl.DataFrame({"a": [None, None]}, schema={"a": pl.String}), y="a")
-    with pytest.raises(DataError, match="Nothing is left"):
+    with pytest.raises(DataError, match="No rows are left"):
         un.iid([np.nan, np.nan], missing="drop")
 
 
@@ -405,3 +405,16 @@ def test_a_million_rows_take_about_a_second(kind):
     obs = un.transitions(table, y=("x", "y"), order="fix", group=("subject", "image"))
     assert time.process_time() - start < 2.0
     assert obs.n == n - len(np.unique(columns["image"]))
+
+
+def test_repr_fits_in_a_few_lines():
+    rng = np.random.default_rng(0)
+    table = {"who": np.repeat(["a", "b"], 500), "x": rng.random(1000), "y": rng.random(1000)}
+    obs = un.transitions(table, y=("x", "y"), group="who")
+    assert repr(obs) == (
+        "Observations(998 transitions of (x, y) in 2 sequences, lags: 1; context: x_prev, y_prev; groups: who (2))"
+    )
+    wide = un.conditional(rng.random((50, 400)), x=rng.random((50, 300)))
+    assert "y8 and 392 more" in repr(wide)
+    assert "x8 and 292 more" in wide.describe()
+    assert len(repr(wide)) < 300

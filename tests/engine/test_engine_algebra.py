@@ -181,7 +181,9 @@ def test_blas_threads_are_put_back():
 
 def test_work_on_the_pool_may_spread_work_itself():
     """More outer tasks than threads, each spreading its own: a nested wait on the same pool would never end."""
-    from unnorm._base.threads import spread
+    from unnorm._base.threads import run_tasks
 
-    found = spread(lambda i: sum(spread(lambda j: i * j, [(j,) for j in range(5)], 2)), [(i,) for i in range(6)], 2)
+    found = run_tasks(
+        lambda i: sum(run_tasks(lambda j: i * j, [(j,) for j in range(5)], 2)), [(i,) for i in range(6)], 2
+    )
     assert found == [10 * i for i in range(6)]

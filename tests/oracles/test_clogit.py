@@ -56,7 +56,8 @@ def theirs(path: Path = HERE / "fits.csv") -> dict[str, dict[str, float]]:
 
 def given_points(y: np.ndarray) -> Custom:
     """A uniform reference on [−1, 1] that hands out these points instead of drawing."""
-    return Custom(lambda rng, n, x: y[:n], lambda y, x: np.full(len(y), -np.log(2.0)), name="rows from a file")
+    log_half = -np.log(2.0)
+    return Custom(lambda rng, n, x: y[:n], lambda y, x: np.full(len(y), log_half), "rows from a file", check=False)
 
 
 def our_fit(name: str) -> un.Fit:

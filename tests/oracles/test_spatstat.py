@@ -39,7 +39,7 @@ def fitted() -> tuple[un.Fit, dict[str, list[str]], int]:
     box = un.Box((low[0] - 0.01, low[0] - 0.01 + width[0]), (low[1] - 0.01, low[1] - 0.01 + width[1]))
     model = un.ExponentialFamily(lambda y: (y[0], y[1]), ("elev", "grad"), box)
     dummies = x[~real]
-    q = Custom(lambda rng, m, _: dummies[:m], lambda y, _: np.full(len(y), -log_area), name="rows from a file")
+    q = Custom(lambda rng, m, _: dummies[:m], lambda y, _: np.full(len(y), -log_area), "rows from a file", check=False)
     fit = un.fit(model, un.iid(x[real]), un.Logistic(q, total=len(dummies), points=IID()), rng=1)
     return fit, theirs, int(real.sum())
 

@@ -41,7 +41,7 @@ def test_rows_of_one_context_lie_together():
     assert np.array_equal(rows.offset[block], np.tile(obs.offsets[:, None], 6))
     assert np.array_equal(rows.randomisation[block], np.tile([0, 1, 1, 1, 2, 2], (60, 1)))
     assert rows.log_q == pytest.approx(q.log_density(rows.outcome, obs, rows.at))
-    assert rows.known == pytest.approx(rows.offset - rows.log_q - np.log(5))
+    assert rows.log_odds_offset == pytest.approx(rows.offset - rows.log_q - np.log(5))
     assert not rows.outcome.flags.writeable
 
 
@@ -53,7 +53,7 @@ def test_iid_rows_share_their_points():
     assert rows.log_ratio == pytest.approx(np.log(120 / 500))
     assert np.array_equal(rows.at, [*range(60), *[-1] * 500])
     assert np.array_equal(rows.weight, [2.0] * 60 + [1.0] * 500)
-    assert rows.known == pytest.approx(np.log(2) + np.log(120 / 500))
+    assert rows.log_odds_offset == pytest.approx(np.log(2) + np.log(120 / 500))
 
 
 def test_splits_have_their_own_ratio():
@@ -102,7 +102,7 @@ def test_the_offsets_make_nu_the_normalising_constant(weighted):
         sign = np.where(rows.z, -1.0, 1.0)
 
         def loss(b):
-            eta = sign * (X @ b + rows.known)
+            eta = sign * (X @ b + rows.log_odds_offset)
             p = 1 / (1 + np.exp(-eta))
             return rows.weight @ np.logaddexp(0, eta), X.T @ (rows.weight * sign * p)
 
@@ -154,7 +154,7 @@ def test_points_that_cannot_be_used_are_named():
     below = np.flatnonzero(obs.outcome[:, 0] <= obs.context["y_prev"])
     with pytest.raises(OutsideError, match=rf"{len(below)} of 60 observations .*row {1000 + below[0]}.*Mixture"):
         contrast(obs, q, per_point=3)
-    crossed = Custom(lambda rng, n, x: x - (1 + x) * rng.random(n), upwards).bind(OMEGA, obs)
+    crossed = Custom(lambda rng, n, x: x - (1 + x) * rng.random(n), upwards, check=False).bind(OMEGA, obs)
     up = obs.take(obs.outcome[:, 0] > obs.context["y_prev"])
     with pytest.raises(OutsideError, match=r"of its own points.*do not belong together"):
         contrast(up, crossed, per_point=3)
@@ -203,3 +203,12 @@ def test_zero_steps_and_step_kernels():
     rows = contrast(obs, StepKernel().bind(omega, obs), per_point=10, rng=1)
     assert np.isfinite(rows.log_q).all()
     assert omega.contains(rows.outcome).all()
+
+
+def test_repr_fits_in_a_few_lines():
+    obs = un.iid(np.linspace(-0.9, 0.9, 50))
+    rows = contrast(obs, Uniform().bind(un.Interval(-1, 1), obs), total=1000, rng=1)
+    assert repr(rows) == (
+        "Contrast(50 observations, 1,000 shared reference points by Lattice(randomisations=1) from "
+        "<Uniform on Interval(-1, 1): uniform on Interval(-1, 1)>)"
+    )

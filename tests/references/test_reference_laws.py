@@ -76,3 +76,17 @@ def test_examples_in_docstrings_run(module: str) -> None:
 def test_examples_of_the_room_run() -> None:
     assert doctest.testmod(references).attempted > 0
     assert doctest.testmod(references).failed == 0
+
+
+def test_repr_fits_in_a_few_lines() -> None:
+    for example in EXAMPLES:
+        _, q = bound(example)
+        for one in (example.reference, q.reference, q):
+            assert len(repr(one)) < 600
+            assert "\n" not in repr(one)
+    assert repr(un.Gaussian(cov=4.0, around="context")) == (
+        "Gaussian(mean=None, cov=4.0, around='context', scale=1.0, diagonal=True)"
+    )
+    assert repr(un.Marginal(probabilities=np.full(50, 0.02))) == "Marginal(add=1.0, probabilities=<50 numbers>)"
+    mixed = un.Mixture((1, un.Uniform()), (3, un.BitFlip()))
+    assert repr(mixed) == "Mixture((0.25, Uniform(along=None)), (0.75, BitFlip()))"

@@ -228,8 +228,6 @@ def test_wrong_parts_are_named(values: np.ndarray, chain: un.Observations) -> No
         un.fit(TOY, obs)
     with pytest.raises(InputError, match=r"outcomes of 1 column\(s\); the observations have 2"):
         un.fit(GAUSS, un.iid(np.zeros((3, 2))))
-    with pytest.raises(InputError, match="With a context, Logistic needs normaliser="):
-        un.fit(TOY, chain, objective=un.Logistic(un.Uniform(), per_point=5))
     with pytest.raises(CombinationError, match=r"fails with few private reference points \(5 here\)"):
         un.fit(TOY, chain, un.Importance(un.Uniform(), per_point=5), un.PerContext())
 

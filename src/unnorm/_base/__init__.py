@@ -1,1 +1,1 @@
-"""What every room stands on: numbers, threads, tables, files and storage."""
+"""What every room uses: numbers, threads, tables, files, storage, registries and the words of messages."""

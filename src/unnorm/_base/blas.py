@@ -28,7 +28,7 @@ def _libraries() -> list[Any]:
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """One BLAS thread inside the block; what was set before comes back when the last such block ends."""
+    """One BLAS thread inside the block; the earlier setting is restored when the last such block ends."""
     global _depth
     with _lock:
         _depth += 1

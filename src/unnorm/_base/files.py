@@ -127,7 +127,7 @@ def reads_as_number(text: str) -> bool:
 
 
 def _ragged(path: str, line: int, expected: int, got: int) -> InputError:
-    return InputError(f"Line {line} of {path!r} has {got} cells where the column names are {expected}.")
+    return InputError(f"Line {line} of {path!r} has {got} cells; expected {expected}, one for each column name.")
 
 
 # --- pyarrow ---------------------------------------------------------------------------------------------------------

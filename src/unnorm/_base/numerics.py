@@ -50,6 +50,13 @@ def floats(value: Any, what: str) -> np.ndarray:
         raise InputError(f"{what} must be numeric; got {type(value).__name__} ({error}).") from error
 
 
+def point_text(y: np.ndarray, most: int = 6) -> str:
+    """One outcome as it appears in a sentence: a number, or (a, b, …)."""
+    if y.size == 1:
+        return f"{y[0]:.6g}"
+    return f"({', '.join(f'{value:.6g}' for value in y[:most])}{', …' if y.size > most else ''})"
+
+
 def read_only(array: np.ndarray) -> np.ndarray:
     """The array, marked so that a frozen result stays frozen."""
     array = np.asarray(array)

@@ -1,7 +1,7 @@
 """Saved results: a folder with one JSON file and one npz file, written whole or not at all.
 
 Loading never runs code, and reads only what was saved: the JSON file ends with the SHA-256 of everything else, so that
-whatever was changed since then is found out here and not in the middle of a computation.
+a change made since is found here, not in the middle of a computation.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,50 +17,35 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from .atomic import scratch_folder, take_place
 
 FORMAT = 1
 JSON_NAME, ARRAYS_NAME = "fit.json", "arrays.npz"
 _MARK = ',\n"sha256": "'
 
 
-def write_folder(path: str | os.PathLike[str], about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Path:
-    """Write `about` and `arrays` as the folder `path`; an earlier saved fit there is replaced in one step."""
+def write_folder(
+    path: str | os.PathLike[str], description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> Path:
+    """Write `description` and `arrays` as the folder `path`; an earlier saved fit there is replaced in one step."""
     target = Path(path)
     if target.exists() and not (target / JSON_NAME).is_file():
         raise InputError(f"{target} exists and is not a saved fit; choose another path or remove it.")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        with scratch_folder(target) as scratch:
+            np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
+            body = _json({"format": FORMAT, **description})
+            text = f'{body}{_MARK}{_digest(body, scratch / ARRAYS_NAME)}"\n}}\n'
+            (scratch / JSON_NAME).write_text(text, encoding="utf-8")
+            take_place(scratch, target)
     except OSError as error:
-        raise InputError(f"Cannot write to {target.parent}: {error.strerror}.") from error
-    try:
-        np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
-        body = _json({"format": FORMAT, **about})
-        text = f'{body}{_MARK}{_digest(body, scratch / ARRAYS_NAME)}"\n}}\n'
-        (scratch / JSON_NAME).write_text(text, encoding="utf-8")
-        scratch.chmod(0o755)
-        old = None
-        if target.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{target.name}-old-", dir=target.parent))
-            os.replace(target, old / target.name)
-        try:
-            os.replace(scratch, target)
-        except BaseException:
-            if old is not None:
-                os.rename(old / target.name, target)
-            raise
-        finally:
-            if old is not None:
-                shutil.rmtree(old, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
+        raise InputError(f"Cannot write to {target.parent}: {error.strerror or error}.") from error
     return target
 
 
-def _json(about: Mapping[str, Any]) -> str:
-    """One line a key: with `indent` the encoder is the slow one, and a group of fits has 400,000 numbers. Left open."""
-    lines = (f"{json.dumps(str(key))}: {json.dumps(value, allow_nan=True)}" for key, value in about.items())
+def _json(description: Mapping[str, Any]) -> str:
+    """One line for each key, left open: `indent` takes the slow encoder, and a group of fits has 400,000 numbers."""
+    lines = (f"{json.dumps(str(key))}: {json.dumps(value, allow_nan=True)}" for key, value in description.items())
     return "{\n" + ",\n".join(lines)
 
 
@@ -79,21 +62,21 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
         raise InputError(f"{target} is not a saved fit: it has no {JSON_NAME}.")
     try:
         text = (target / JSON_NAME).read_text(encoding="utf-8")
-        about = json.loads(text)
+        description = json.loads(text)
         with np.load(target / ARRAYS_NAME, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(
             f"The saved fit {target} is damaged ({type(error).__name__}: {error}). Save it again."
         ) from error
-    if not isinstance(about, dict) or about.get("format") != FORMAT:
+    if not isinstance(description, dict) or description.get("format") != FORMAT:
         raise InputError(
             f"The saved fit {target} has a format that this version cannot read; it reads format {FORMAT}."
         )
     body = text.rpartition(_MARK)[0]
-    if about.pop("sha256", None) != _digest(body, target / ARRAYS_NAME):
+    if description.pop("sha256", None) != _digest(body, target / ARRAYS_NAME):
         raise InputError(f"The saved fit {target} is damaged: it is not as it was saved. Save it again.")
-    return about, arrays
+    return description, arrays
 
 
 def _plain(array: np.ndarray) -> np.ndarray:

@@ -27,9 +27,9 @@ def pool(threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=POOL)
 
 
-def spread(work: Callable[..., Any], tasks: Sequence[tuple], threads: int) -> list:
-    """`work` over the tasks, on the pool where there is more than one of each; in turn on the pool's own threads."""
-    nested = threading.current_thread().name.startswith(POOL)  # a pool that waits for its own threads waits for ever
+def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int) -> list:
+    """`work` on every task: on the pool where there is more than one of each, else (and inside the pool) in turn."""
+    nested = threading.current_thread().name.startswith(POOL)  # a pool that waits for its own threads never ends
     if threads <= 1 or len(tasks) <= 1 or nested:
         return [work(*task) for task in tasks]
     return list(pool(threads).map(lambda task: work(*task), tasks))

@@ -39,7 +39,7 @@ def chains(
     if key is None:
         if max_gap is not None:
             raise InputError(f"{option('max_gap')} needs {option('order')}: name the column that holds the times.")
-        # A row without a group belongs to some chain that we cannot name: let it break the one that it stands in.
+        # A row without a group belongs to a chain that we cannot name: it breaks the chain in which it lies.
         lost = any_missing(groups.values(), table.n)
         if lost.any():
             code = code[np.maximum.accumulate(np.where(lost, 0, np.arange(table.n)))]
@@ -110,7 +110,7 @@ def _check_repeats(code: np.ndarray, key: Column, row: np.ndarray, groups: Mappi
 
 
 def _allowed(key: Column, step: np.ndarray, max_gap: Any) -> tuple[np.ndarray, str]:
-    """Which steps keep a chain together, and the words for those that do not."""
+    """Which steps keep a chain together, and what messages call those that do not."""
     if max_gap is None:
         if key.kind == "integers":
             return step == 1, "other than 1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from .._base import frames
 from .._base.frames import Column, Missing, Table, check_finite, check_numeric, incomplete
+from .._base.numerics import whole
 from ..errors import DataError, InputError, listing, unknown
-from .chains import chains, order_key
+from .chains import Chains, chains, order_key
 
 Kind = Literal["iid", "transitions", "conditional"]
 
@@ -21,7 +22,7 @@ def lag_suffix(lag: int) -> str:
     return "_prev" if lag == 1 else f"_prev{lag}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Observations:
     """n outcomes y_t, each with its context x_t, group, weight and the input row that it came from.
 
@@ -97,27 +98,39 @@ class Observations:
             row=pick(self.row),
         )
 
+    def __repr__(self) -> str:
+        return f"Observations({'; '.join(self._lines())})"
+
     def describe(self) -> str:
         """A few lines for people: what was observed, how many, in what context, and what was left out.
 
         >>> print(iid([0.1, 0.4, 0.3]).describe())
         3 independent outcomes y
         """
-        what = self.outcome_names[0] if self.dim == 1 else f"({', '.join(self.outcome_names)})"
+        return "\n".join([*self._lines(), *(f"note: {note}" for note in self.notes)])
+
+    def _lines(self) -> list[str]:
+        what = self.outcome_names[0] if self.dim == 1 else f"({_few(self.outcome_names)})"
         noun = {"iid": "independent outcomes", "transitions": "transitions of", "conditional": "outcomes"}[self.kind]
         first = f"{self.n:,} {noun} {what}"
         if self.sequence is not None:
             first += f" in {np.unique(self.sequence).size:,} sequences, lags: {self.lags}"
         lines = [first]
         if self.context:
-            lines.append(f"context: {', '.join(self.context)}")
+            lines.append(f"context: {_few(self.context)}")
         if self.group:
-            sizes = (f"{name} ({np.unique(column).size:,})" for name, column in self.group.items())
-            lines.append(f"groups: {', '.join(sizes)}")
+            lines.append(f"groups: {_few(f'{name} ({np.unique(c).size:,})' for name, c in self.group.items())}")
         for name, column in (("weights", self.weight), ("offsets", self.offset)):
             if column is not None:
                 lines.append(f"{name}: from {column.min():.6g} to {column.max():.6g}")
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        return lines
+
+
+def _few(names: Iterable[str], most: int = 8) -> str:
+    """Names in a row, and how many more there are."""
+    names = list(names)
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def iid(
@@ -201,63 +214,70 @@ def transitions(
     >>> obs.context["z_prev"], obs.outcome[:, 0], obs.row
     (array([0. , 0.3]), array([0.1, 0.4]), array([1, 4]))
     """
-    if isinstance(lags, bool) or not isinstance(lags, int | np.integer) or lags < 1:
-        raise InputError(f"lags must be a whole number of at least 1; got {lags!r}.")
+    lags = whole(lags, "lags", 1)
     table = _table(data, missing)
     outcome = _outcome(table, y)
     names = tuple(column.name for column in outcome)
-    groups = _groups(table, group)
-    if isinstance(extra, Mapping):
-        extras = {name: replace(table.column(values, "extra"), name=name) for name, values in extra.items()}
-    else:
-        extras = {name: table.column(name, "extra") for name in _names(extra, "extra")}
-    check_finite(extras.values())
-    suffixes = [lag_suffix(lag) for lag in range(1, lags + 1)]
-    earlier = [name + suffix for suffix in suffixes for name in names]
-    if taken := [name for name in extras if name in (*names, *earlier)]:
-        raise DataError(f"extra={listing(taken)} clashes with the outcome and its earlier values; rename the column.")
-    key = None if order is None else order_key(table, order)
-    linked = chains(table, outcome, groups, key, max_gap, missing)
+    groups, extras = _groups(table, group), _extras(table, extra, names, lags)
+    linked = chains(table, outcome, groups, None if order is None else order_key(table, order), max_gap, missing)
+    place, notes = _places(linked, lags, [*extras.values(), *_attached(table, weight, offset)], missing)
+    row = linked.row[place]
+    points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
+    earlier = {
+        name + lag_suffix(lag): points[linked.row[place - lag], j]
+        for lag in range(1, lags + 1)
+        for j, name in enumerate(names)
+    }
+    return Observations(
+        "transitions",
+        points[row],
+        names,
+        earlier | {name: column.take(row) for name, column in extras.items()},
+        lags=lags,
+        extra=tuple(extras),
+        group={name: column.take(row) for name, column in groups.items()},
+        sequence=np.unique(linked.label[place], return_inverse=True)[1],
+        weight=_weight(table, weight, row),
+        offset=_offset(table, offset, row),
+        row=row,
+        notes=notes,
+        backend=table.backend,
+    )
 
+
+def _places(
+    linked: Chains, lags: int, attached: Sequence[Column], missing: Missing
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The places in the chains with `lags` points before them and nothing missing beside them, and all notes."""
     start = np.flatnonzero(np.diff(linked.label, prepend=-1))  # first place of each chain
     length = np.diff(start, append=linked.row.size)
-    place = np.arange(linked.row.size) - np.repeat(start, length)  # place within the chain
-    at = np.flatnonzero(place >= lags)
+    within = np.arange(linked.row.size) - np.repeat(start, length)  # place within the chain
     notes = list(linked.notes)
     if short := int(np.sum(length <= lags)):
         notes.append(
             f"{short:,} of {length.size:,} sequences are shorter than {lags + 1} points and give no transition."
         )
-    attached = [*extras.values(), *_attached(table, weight, offset)]
-    gone, note = incomplete(attached, missing, linked.row[at], "transitions")
+    place = np.flatnonzero(within >= lags)
+    gone, note = incomplete(attached, missing, linked.row[place], "transitions")
     if note:
         notes.append(note)
-        at = at[~gone]
-    if at.size == 0:
+        place = place[~gone]
+    if place.size == 0:
         raise DataError(" ".join(["There are no transitions: no sequence is long enough.", *notes]))
-    row = linked.row[at]
-    points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
-    context: dict[str, np.ndarray] = {}
-    for lag, suffix in enumerate(suffixes, start=1):
-        before = points[linked.row[at - lag]]
-        context |= {name + suffix: before[:, j] for j, name in enumerate(names)}
-    context |= {name: column.take(row) for name, column in extras.items()}
-    _, sequence = np.unique(linked.label[at], return_inverse=True)
-    return Observations(
-        "transitions",
-        points[row],
-        names,
-        context,
-        lags=int(lags),
-        extra=tuple(extras),
-        group={name: column.take(row) for name, column in groups.items()},
-        sequence=sequence,
-        weight=_weight(table, weight, row),
-        offset=_offset(table, offset, row),
-        row=row,
-        notes=tuple(notes),
-        backend=table.backend,
-    )
+    return place, tuple(notes)
+
+
+def _extras(table: Table, extra: Any, names: tuple[str, ...], lags: int) -> dict[str, Column]:
+    """The columns that join the context, under names that the outcomes and their earlier values leave free."""
+    if isinstance(extra, Mapping):
+        extras = {name: replace(table.column(values, "extra"), name=name) for name, values in extra.items()}
+    else:
+        extras = {name: table.column(name, "extra") for name in _names(extra, "extra")}
+    check_finite(extras.values())
+    earlier = [name + lag_suffix(lag) for lag in range(1, lags + 1) for name in names]
+    if taken := [name for name in extras if name in (*names, *earlier)]:
+        raise DataError(f"extra={listing(taken)} clashes with the outcome and its earlier values; rename the column.")
+    return extras
 
 
 # --- rows and columns ------------------------------------------------------------------------------------------------
@@ -279,7 +299,7 @@ def _rows(
     gone, note = incomplete(needed, missing, None, "rows")
     row = np.flatnonzero(~gone)
     if row.size == 0:
-        raise DataError(f"Nothing is left: {note}")
+        raise DataError(f"No rows are left: {note}")
     points = np.column_stack([column.data[row] for column in outcome]).astype(np.float64, copy=False)
     return Observations(
         kind,

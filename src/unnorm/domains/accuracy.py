@@ -14,7 +14,7 @@ from .base import Domain, Quadrature
 def quadrature_error(
     domain: Domain, g: Callable[[np.ndarray], np.ndarray], order: int | None = None, *, relative: bool = False
 ) -> float | np.ndarray:
-    """|Σ w g(y) − Σ w' g(y')|, the rule of `order` against one half as fine again; 0 where Ω is enumerated.
+    """|Σ w g(y) − Σ w' g(y')|, the rule of `order` against one of 1.5 times the order; 0 where Ω is enumerated.
 
     `g` takes all points at once, (N, d) → (N,) or (N, k), the latter giving k errors. With `relative`, they are divided
     by |Σ w' g(y')|.

@@ -190,4 +190,5 @@ class Box(Domain):
         return cls((0, 800), (0, 600)), cls((-1, 1), (0, 1), (2, 5)), cls((0, 2))
 
     def __repr__(self) -> str:
-        return f"Box({', '.join(f'({a:g}, {b:g})' for a, b in zip(self._lower, self._upper))})"
+        pairs = [f"({a:g}, {b:g})" for a, b in zip(self._lower, self._upper)]
+        return f"Box({', '.join(pairs if self.dim <= 8 else [*pairs[:3], f'… {self.dim - 4} more …', pairs[-1]])})"

@@ -44,7 +44,7 @@ class FiniteSet(Domain):
         if len(distinct) < len(array):
             twice = array[first[counts > 1].min()].tolist()
             raise InputError(
-                f"The values of a FiniteSet must be distinct; {twice} stands more than once. "
+                f"The values of a FiniteSet must be distinct; {twice} occurs more than once. "
                 "Give a value that counts k times the weight k."
             )
         w = np.ones(len(array)) if weights is None else floats(weights, "The weights of a FiniteSet").copy()
@@ -114,11 +114,13 @@ class FiniteSet(Domain):
         return cls(range(1, 7)), cls([[0, 1], [2, 3.5], [-1, 0]], weights=[1, 2.5, 0.5])
 
     def __repr__(self) -> str:
-        k = len(self._values)
+        k, d = self._values.shape
+        weighted = ", weighted" if self._weighted else ""
+        if d > 4:
+            return f"FiniteSet({k:,} values of dimension {d}{weighted})"
         shown = (self._values[:, 0] if self.scalar else self._values)[:6].tolist()
         text = ", ".join(f"{v:g}" if self.scalar else str(tuple(v)) for v in shown) + (", …" if k > 6 else "")
-        count = f" ({k} values)" if k > 6 else ""
-        return f"FiniteSet([{text}]{', weighted' if self._weighted else ''}){count}"
+        return f"FiniteSet([{text}]{weighted}){f' ({k:,} values)' if k > 6 else ''}"
 
 
 class Bits(Domain):

@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base import numerics
 from .._base.lattices import kronecker
-from .._base.numerics import Rng, generator
+from .._base.numerics import Rng, generator, point_text
 from ..errors import EstimationError, InputError, OutsideError, UnnormWarning
 from . import Domain, quadrature_error
 from .base import outcomes
@@ -20,7 +20,7 @@ _BLOCK = 2**16  # points evaluated at once, so that memory is bounded and at mos
 _MOST_PROPOSALS = 10**9
 _SEARCH = 2**13  # lattice points on which the bound of thinning is sought
 _ROUNDS, _STARTS, _TRIALS = 12, 8, 128
-_MARGIN = np.log(1.05)  # the estimated bound stands 5 % above the largest intensity found
+_MARGIN = np.log(1.05)  # the estimated bound lies 5 % above the largest intensity found
 
 
 @final
@@ -31,7 +31,7 @@ class PoissonProcess:
     else an array of shape (d,). `log_bound` is an upper bound of log λ for thinning; None estimates one, and every draw
     is checked against it.
 
-    On a finite domain with base measure w the count at y is Poisson with mean w(y) λ(y), so a point may stand there
+    On a finite domain with base measure w the count at y is Poisson with mean w(y) λ(y), so a point may occur there
     several times.
 
     >>> from unnorm.domains import Interval
@@ -65,7 +65,7 @@ class PoissonProcess:
             row = int(np.flatnonzero(bad)[0])
             raise InputError(
                 f"log_intensity must be finite or −inf on {self._domain!r}; it is {values[row]} at "
-                f"{int(bad.sum()):,} of {len(y):,} points, the first y = {_point(y[row])}."
+                f"{int(bad.sum()):,} of {len(y):,} points, the first y = {point_text(y[row])}."
             )
         return values
 
@@ -93,7 +93,7 @@ class PoissonProcess:
 
         The density is with respect to the base measure μ, for labelled points. On a finite domain with counts n(y) and
         weights w(y) it is therefore the product of the Poisson probabilities of the counts up to Σ_y log n(y)! −
-        n(y) log w(y), which does not depend on λ; the same point may stand several times.
+        n(y) log w(y), which does not depend on λ; the same point may occur several times.
         """
         points = outcomes(points, self._domain)
         outside = ~self._domain.contains(points)
@@ -101,7 +101,7 @@ class PoissonProcess:
             row = int(np.flatnonzero(outside)[0])
             raise OutsideError(
                 f"{int(outside.sum()):,} of {len(points):,} points are outside {self._domain!r}, the first "
-                f"in row {row}: {_point(points[row])}. Drop them, points[domain.contains(points)], or enlarge Ω."
+                f"in row {row}: {point_text(points[row])}. Drop them, points[domain.contains(points)], or enlarge Ω."
             )
         return float(self.log_intensity(points).sum()) - self.mean_count(order)
 
@@ -141,7 +141,7 @@ class PoissonProcess:
         top = int(np.argmax(log_lambda))
         if log_lambda[top] <= bound + 1e-9:  # a bound that is the maximum itself may be passed by a rounding error
             return
-        found = f"log λ = {log_lambda[top]:.6g} at y = {_point(y[top])}"
+        found = f"log λ = {log_lambda[top]:.6g} at y = {point_text(y[top])}"
         remedy = f"Pass a log_bound that log λ nowhere passes, at least {log_lambda[top]:.6g}."
         if self._log_bound is None:
             raise EstimationError(f"The estimated bound of log λ, {bound:.6g}, is too low: {found}. {remedy}")
@@ -210,7 +210,3 @@ def _blocks(y: np.ndarray) -> Iterator[np.ndarray]:
 
 def _padding(n: int) -> int:
     return (1 << max(n - 1, _BLOCK // 64 - 1).bit_length()) - n
-
-
-def _point(y: np.ndarray) -> str:
-    return ", ".join(f"{v:.6g}" for v in y) if len(y) == 1 else f"({', '.join(f'{v:.6g}' for v in y)})"

@@ -19,6 +19,7 @@ from .criteria import Criterion, Laplace, Prediction
 from .design import Design
 from .outer import Clock, Found, Problem, smooth
 from .penalties import Penalties
+from .restarts import limits, reconsider
 from .segment import Rows
 from .smoothed import INTERCEPT, Smoothed
 
@@ -127,6 +128,10 @@ def _smooth_fit(
             rho = _mixed_start(problem, beta, fixed)
     tolerance = _TOLERANCE[design.rows >= _MANY]
     found = smooth(problem, criterion, beta, rho, tolerance, max_outer)
+    if free.any() and method != "CV":
+        since = time.perf_counter()
+        found = reconsider(problem, criterion, found, tolerance, max_outer)
+        clock.add("restarts", since)
     held: tuple[float, np.ndarray, np.ndarray] | None = None
     if method == "CV" and free.any():
         from .crossval import choose
@@ -140,7 +145,8 @@ def _smooth_fit(
     result = _result(problem, criterion, found, given, method if free.any() else "fixed", saturated, null_loglik)
     if held is not None:
         flat = free & (np.abs(np.diag(held[2])) < 1e-3) & (np.abs(held[1]) < 1e-3)
-        result = replace(result, score=held[0], gradient=held[1], hessian=held[2], flat=flat)
+        limit = np.where(flat, 1, 0)
+        result = replace(result, score=held[0], gradient=held[1], hessian=held[2], flat=flat, limit=limit)
     clock.seconds["fit"] = time.perf_counter() - began
     return result
 
@@ -228,12 +234,12 @@ def _result(
         full = -0.5 * n * (np.log(2 * np.pi * deviance / n) + 1.0) + problem.constant
     free = problem.free
     hessian = np.where(np.outer(free, free), found.at.hessian, 0.0)
-    flat = free & (np.abs(np.diag(hessian)) < 1e-3) & (np.abs(found.at.gradient) < 1e-3)
+    limit = limits(found, free)
     problem.clock.add("result", since)
     counts = problem.clock.counts
     return Smoothed(
         design=design, family=problem.family, method=method, beta=design.to_user(state.beta), slices=design.slices,
-        sp_labels=penalties.labels, rho=state.rho, estimated=free, flat=flat,
+        sp_labels=penalties.labels, rho=state.rho, estimated=free, flat=limit != 0, limit=limit,
         score=float(criterion.report(working, found.at.value)),
         gradient=np.where(free, found.gradient, 0.0), hessian=hessian, dbeta_drho=design.to_user(state.slopes),
         loglik=full, deviance=deviance, null_deviance=2.0 * (saturated - null_loglik), scale=scale,

@@ -22,9 +22,10 @@ Piece = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, W′ and W″ on some ro
 
 def hessian(
     pieces: Callable[[], Iterable[Piece]], beta: np.ndarray, H_inv: np.ndarray, H: np.ndarray, blocks: list[Block],
-    lam: np.ndarray, log_S: np.ndarray, restricted: bool,
+    lam: np.ndarray, log_S: np.ndarray, U: np.ndarray | None,
 ) -> np.ndarray:  # fmt: skip
-    """∂²V/∂ρ∂ρᵀ, known scale. `log_S` is the Hessian of log|S_λ|₊; `restricted` says REML."""
+    """∂²V/∂ρ∂ρᵀ, known scale. `log_S` is the Hessian of log|S_λ|₊; U (p, r) spans the penalties' range (ML), None is
+    the identity (REML)."""
     p, M = beta.size, len(blocks)
     places = [slice(start, start + S.shape[0]) for start, S in blocks]
     S = [lam[k] * matrix for k, (_, matrix) in enumerate(blocks)]
@@ -36,7 +37,7 @@ def hessian(
 
     Sb = np.array([S_times(k, beta) for k in range(M)])
     b = -(H_inv @ Sb.T)  # (p, M)
-    G = H_inv if restricted else _range_inverse(H, places, S)
+    G = H_inv if U is None else U @ np.linalg.inv(U.T @ H @ U) @ U.T
 
     dH = np.zeros((M, p, p))
     for k in range(M):
@@ -65,13 +66,3 @@ def hessian(
                 trace += np.sum(G[places[k], places[k]] * S[k])
             out[k, j] = out[j, k] = fit + 0.5 * trace - 0.5 * log_S[k, j]
     return out
-
-
-def _range_inverse(H: np.ndarray, places: list[slice], S: list[np.ndarray]) -> np.ndarray:
-    """U(UᵀHU)⁻¹Uᵀ with U spanning what some penalty penalises."""
-    total = np.zeros_like(H)
-    for place, matrix in zip(places, S):
-        total[place, place] += matrix / max(float(np.linalg.norm(matrix)), np.finfo(float).tiny)
-    value, vector = np.linalg.eigh(total)
-    U = vector[:, value > 1e-9 * max(float(value[-1]), np.finfo(float).tiny)]
-    return U @ np.linalg.inv(U.T @ H @ U) @ U.T

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.threads import spread
+from .._base.threads import run_tasks
 from .arrow import Arrow
 from .penalties import Penalties
 from .segment import Rows, Segment
@@ -106,7 +106,7 @@ class Design:
             segment = self.segments[k]
             return segment.sweep(rows, family, beta[segment.columns], first, last)
 
-        found = spread(work, tasks, threads)
+        found = run_tasks(work, tasks, threads)
         score = np.zeros(self.size)
         shared = np.zeros((at[1], at[1]))
         own = [np.zeros((b - a, b - a)) for a, b in itertools.pairwise(at[1:])]
@@ -148,7 +148,7 @@ class Design:
             out = hats[segment.lo : segment.hi] if hats is not None else np.empty(0)
             return segment.leverage(rows, family, beta[segment.columns], raw[k], first, last, out)
 
-        found = spread(work, tasks, threads)
+        found = run_tasks(work, tasks, threads)
         score = np.zeros(self.size)
         for (k, _, _), part in zip(tasks, found):
             segment = self.segments[k]
@@ -163,7 +163,7 @@ class Design:
             segment = self.segments[k]
             segment.predict(beta[segment.columns], out[segment.lo : segment.hi], first, last)
 
-        spread(work, self._tasks(threads), threads)
+        run_tasks(work, self._tasks(threads), threads)
         return out
 
     def take(self, runs: Callable[[int, Segment], np.ndarray]) -> tuple[Design, np.ndarray]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.threads import spread
+from .._base.threads import run_tasks
 from .arrange import Order, first_rows, number
 from .segment import Block, Segment
 from .splines import LocalBasis, local_basis
@@ -37,12 +37,17 @@ class Part:
     user: np.ndarray  # places in the user's coefficients
     pick: np.ndarray  # columns of the term's design
     rotation: np.ndarray  # U
-    range: int  # rank of the joint penalty
+    roots: tuple[np.ndarray, ...]  # E_j U on the penalties' joint range, S_j = EᵀE there
     at: slice  # columns within its block
 
     @property
     def size(self) -> int:
         return self.pick.size
+
+    @property
+    def range(self) -> int:
+        """Rank of the joint penalty."""
+        return self.roots[0].shape[1] if self.roots else 0
 
 
 @dataclass
@@ -183,7 +188,7 @@ class Forms:
             cell0[b] = sum(p.size for p in polys) // 16
             polys.append(basis.poly.ravel())
             i0[b] = block(basis.coefficients @ part.rotation, at).start
-        spread(place, tasks, self.threads)
+        run_tasks(place, tasks, self.threads)
         return u, cell0, np.concatenate([*polys, np.empty(0)]), i0
 
     def _multipliers(self, here, lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
@@ -236,5 +241,5 @@ class Forms:
             cuts = range(0, first.size, chunk)
             tasks += [(self.terms[part.term], part.pick, k, a, min(a + chunk, first.size)) for a in cuts]
             k += part.size
-        spread(fill, tasks, self.threads)
+        run_tasks(fill, tasks, self.threads)
         return z

@@ -34,9 +34,11 @@ def criterion_hessian(fit: Gam) -> np.ndarray:
     if not inner.scale_known or fit.method not in ("REML", "ML") or not inner.estimated.any() or cost > EXACT:
         return inner.hessian
     log_S = inner.design.penalties.logdet(inner.rho)[2]
-    lam, restricted = np.exp(inner.rho), fit.method == "REML"
+    U = None
+    if fit.method == "ML":
+        U = inner.design.to_user(np.eye(inner.size)[:, ~inner.design.penalties.free])
     return curvature.hessian(
-        lambda: _pieces(fit), inner.beta, fit.H_inv, fit.A + fit.S, fit.blocks, lam, log_S, restricted
+        lambda: _pieces(fit), inner.beta, fit.H_inv, fit.A + fit.S, fit.blocks, np.exp(inner.rho), log_S, U
     )
 
 

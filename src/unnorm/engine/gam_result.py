@@ -389,7 +389,8 @@ class Gam:
     @property
     def smoothing(self) -> Any:
         """Smoothing parameters with their uncertainty, a table: penalty, sp, log_sp, se (of log sp, from the inverse of
-        the criterion's Hessian: REML and ML), lower and upper (95 %), state ("estimated", "fixed" or "infinite").
+        the criterion's Hessian: REML and ML), lower and upper (95 %), state: "estimated", "fixed",
+        "infinite" or "zero".
         """
         return to_native(gam_summary.smoothing(self), self.backend)
 

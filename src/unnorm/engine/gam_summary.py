@@ -139,7 +139,7 @@ def _aligned(header: list[str], columns: list[list[str]]) -> list[str]:
 
 
 def smoothing(fit: Gam) -> dict[str, np.ndarray]:
-    """λ with the standard error of log λ; where the criterion is flat λ is infinite in effect and has no upper end."""
+    """λ with the standard error of log λ; where the criterion is flat λ is infinite or zero in effect."""
     inner = fit.smoothed
     M = inner.rho.size
     se = np.full(M, np.nan)
@@ -149,7 +149,7 @@ def smoothing(fit: Gam) -> dict[str, np.ndarray]:
         if np.all(value > 0.0):
             se[free] = np.sqrt(np.diag((vector / value) @ vector.T))
     z = ndtri(0.975)
-    state = np.where(~inner.estimated, "fixed", np.where(inner.flat, "infinite", "estimated"))
+    state = np.where(~inner.estimated, "fixed", np.choose(inner.limit + 1, ["zero", "estimated", "infinite"]))
     with np.errstate(over="ignore"):
         return {
             "penalty": np.array(inner.sp_labels, dtype=np.str_),
@@ -157,7 +157,7 @@ def smoothing(fit: Gam) -> dict[str, np.ndarray]:
             "log_sp": np.array(inner.rho),
             "se": se,
             "lower": np.exp(inner.rho - z * se),
-            "upper": np.where(inner.flat, np.inf, np.exp(inner.rho + z * se)),
+            "upper": np.where(inner.limit > 0, np.inf, np.exp(inner.rho + z * se)),
             "state": state,
         }
 

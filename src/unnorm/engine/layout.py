@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from .penalties import Group, Penalties, Piece
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
-    from ..terms.base import BuiltTerm, Columns
+    from ..terms.base import BuiltTerm, Columns, Penalty
 
+_DIGITS = 1e-4  # a singular value, of the largest, whose square still has eight digits in S
 _WIDE = 200  # levels from which a random intercept alone is worth a partition
 
 
@@ -60,14 +61,46 @@ def _contexts(
     return None
 
 
-def _rotation(matrices: Sequence[np.ndarray], size: int) -> tuple[np.ndarray, int]:
-    """U: eigenvectors of the balanced Σ S_j/|S_j|, range first; and its rank. Orthogonal, so that S stays S."""
-    if not matrices:
-        return np.eye(size), 0
-    values, vectors = np.linalg.eigh(sum(s / max(np.linalg.norm(s), 1e-300) for s in matrices))
-    order = np.argsort(values)[::-1]
-    rank = int(np.sum(values > 1e-8 * max(values.max(), 1e-300)))
-    return np.ascontiguousarray(vectors[:, order]), rank
+class _Rotations:
+    """U (p, p) orthogonal, the joint range of a term's penalties first, then their null space; and the roots E_j U on
+    the range. The rank is the term's own word: eigenvalues that are small are not zero.
+
+    Levels of one factor share their penalties, so that each set of roots is turned once.
+    """
+
+    def __init__(self) -> None:
+        self._done: dict[tuple[Any, ...], tuple[np.ndarray, tuple[np.ndarray, ...]]] = {}
+        self._kept: list[Any] = []  # so that no id is used twice
+
+    def of(
+        self, penalties: Sequence[Penalty], pick: np.ndarray, null_dim: int
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        roots = [penalty.square_root for penalty in penalties]
+        self._kept.append(roots)
+        key = (tuple(map(id, roots)), pick.tobytes(), null_dim)
+        if key not in self._done:
+            self._done[key] = self._turn([_touched(E[:, pick]) for E in roots], pick.size, null_dim)
+        return self._done[key]
+
+    @staticmethod
+    def _turn(roots: list[np.ndarray], size: int, null_dim: int) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+        if not roots:
+            return np.eye(size), ()
+        rank = size - null_dim
+        balance = [1.0] if len(roots) == 1 else [1 / max(np.linalg.norm(E.T @ E) ** 0.5, 1e-300) for E in roots]
+        values, vectors = np.linalg.eigh(sum((b * b) * (E.T @ E) for b, E in zip(balance, roots)))
+        d, U = np.sqrt(np.maximum(values[::-1], 0.0)), np.ascontiguousarray(vectors[:, ::-1])
+        if d[rank - 1] < _DIGITS * d[0]:  # S has lost digits of its smaller eigenvalues: its root has not
+            _, d, turned = np.linalg.svd(np.concatenate([b * E for b, E in zip(balance, roots)]))
+            d, U = np.maximum(d, 1e-18 * d[0]), np.ascontiguousarray(turned.T)
+        if len(roots) == 1:  # in these coordinates S is diagonal
+            return U, (np.diag(d[:rank]),)
+        return U, tuple(E @ U[:, :rank] for E in roots)
+
+
+def _touched(E: np.ndarray) -> np.ndarray:
+    """The rows of a root that are not zero."""
+    return E[np.abs(E).max(axis=1, initial=0.0) > 0]
 
 
 def _split_levels(
@@ -122,14 +155,15 @@ def _parts(
         found += [(k, level, pick, at) for level, pick in here]
         at += term.size
     parts: list[Part] = []
+    rotations = _Rotations()
     starts = [0]
     for level in range(-1, levels):
         place = int(intercept) if level < 0 else 0
         for k, where, pick, begin in found:
             if where == level:
-                matrices = [penalty.matrix[np.ix_(pick, pick)] for penalty in terms[k].penalties]
-                rotation, rank = _rotation(matrices, pick.size)
-                parts.append(Part(k, level, begin + pick, pick, rotation, rank, slice(place, place + pick.size)))
+                null_dim = terms[k].null_dim * pick.size // terms[k].size  # of equal blocks, each has its share
+                rotation, roots = rotations.of(terms[k].penalties, pick, null_dim)
+                parts.append(Part(k, level, begin + pick, pick, rotation, roots, slice(place, place + pick.size)))
                 place += pick.size
         starts.append(starts[-1] + place)
     return parts, np.array(starts)
@@ -198,31 +232,22 @@ def _penalties(terms: Sequence[BuiltTerm], parts: Sequence[Part], starts: np.nda
     for k, term in enumerate(terms):
         mine = [part for part in parts if part.term == k]
         numbers = tuple(range(len(labels), len(labels) + len(term.penalties)))
-        rotated = {
-            (i, j): _clean(part.rotation.T @ s.matrix[np.ix_(part.pick, part.pick)] @ part.rotation, part.range)
-            for i, part in enumerate(mine)
-            for j, s in enumerate(term.penalties)
-        }
         for j, penalty in enumerate(term.penalties):
             own = term.fixed_sp[j]
             labels.append(penalty.label)
             fixed.append(np.nan if own is None else float(own))
-            pieces.append(tuple(Piece(part.level, part.at, rotated[i, j]) for i, part in enumerate(mine)))
-        for i, part in enumerate(mine):
+            pieces.append(tuple(Piece(part.level, part.at, _padded(part.roots[j], part.size)) for part in mine))
+        for part in mine:
             if term.penalties:
-                ranged = tuple(rotated[i, j][: part.range, : part.range] for j in range(len(term.penalties)))
-                groups.append(Group(numbers, ranged))
+                groups.append(Group(numbers, tuple(E.T @ E for E in part.roots), part.roots))
                 begin = int(starts[part.level + 1]) + part.at.start
                 free[begin : begin + part.range] = False
     return Penalties(tuple(labels), tuple(pieces), tuple(groups), starts, free), np.array(fixed)
 
 
-def _clean(matrix: np.ndarray, rank: int) -> np.ndarray:
-    """Exact zeros on the null space, exact symmetry; a diagonal matrix where it is one but for rounding."""
-    out = (matrix + matrix.T) / 2
-    out[rank:] = 0.0
-    out[:, rank:] = 0.0
-    off = out - np.diag(np.diag(out))
-    if np.abs(off).max(initial=0.0) < 1e-10 * np.abs(out).max(initial=0.0):
-        out = np.diag(np.diag(out))
+def _padded(root: np.ndarray, size: int) -> np.ndarray:
+    """EᵀE on the penalties' joint range, zero on their null space."""
+    rank = root.shape[1]
+    out = np.zeros((size, size))
+    out[:rank, :rank] = root.T @ root
     return out

@@ -10,21 +10,25 @@ of bam's performance iteration but its cost.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..errors import NoEstimateError, NotIdentifiedError, listing
+from ..errors import EstimationError, NoEstimateError, NotIdentifiedError
 from .arrow import Arrow, Singular
 from .criteria import Criterion, Value, Working, solve
 from .design import Design
 from .penalties import Penalties
 from .segment import Rows
+from .separation import not_identified, separated, separating
 
 CONVERGED = "The smoothing criterion and the penalised likelihood are at their optimum."
-_RESTLESS = 0.5  # a step of η that is too long for the 2·10⁻³ nats it gains: that row's standard error would exceed 8
+_RESTLESS = 0.5  # a step of η that is long for the 2·10⁻³ nats it gains: that row's standard error would exceed 8
+_SETTLING = 40  # Newton steps at a fixed ρ: a maximum with λ = e⁻²⁰ is 20 steps away, one at infinity always as far
 _NEAR = 12.0  # times the tolerance: nats in β before the last step, which leaves a hundredth of them or less (measured)
 _STRIDE = 4.0  # steps of one that are taken at once there
+_RISES = 3  # times that the criterion may rise before the joint iteration is given up for `descent`
 _FAR = 20.0  # ρ beyond which a penalty, against its data, is taken as infinite (e^20 = 5·10⁸)
 
 
@@ -65,21 +69,7 @@ class Found:
     converged: bool
     reason: str
     iterations: int
-
-
-def named(design: Design, direction: np.ndarray) -> list[str]:
-    """The terms that make up a direction of the coefficients (flat), largest first."""
-    weight: dict[str, float] = {}
-    for place in design.placements:
-        label = "(Intercept)" if place.term < 0 else design.terms[place.term].label
-        weight[label] = weight.get(label, 0.0) + float(np.sum(direction[place.flat] ** 2))
-    total = sum(weight.values()) or 1.0
-    return [label for label in sorted(weight, key=lambda k: -weight[k]) if weight[label] > 0.02 * total]
-
-
-def _direction(design: Design, cross: Arrow, singular: Singular) -> np.ndarray:
-    """The null direction in flat coordinates, weighted by the columns' sizes so that terms can be compared."""
-    return singular.flat(design.penalties.starts) * np.sqrt(np.maximum(cross.diagonal(), 0.0))
+    bounds: tuple[np.ndarray, np.ndarray]  # within which ρ was sought
 
 
 def starting_rho(cross: Arrow, penalties: Penalties) -> np.ndarray:
@@ -144,134 +134,183 @@ def minimise(
 
 def smooth(
     problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.ndarray | None, tolerance: float, most: int,
-    rough: bool = False,
+    rough: bool = False, abandon: Callable[[np.ndarray], bool] | None = None,
 ) -> Found:  # fmt: skip
     """Iterate to a stationary point of the exact criterion, from β (flat) and ρ (None: chosen from the data); `rough`:
-    only until β is within about a standard error."""
-    design, penalties, clock = problem.design, problem.design.penalties, problem.clock
-    gaussian = problem.family == "gaussian"
-    zero = np.zeros(design.size)
-    free = problem.free
+    only until β is within about a standard error; `abandon(ρ)`: whether to stop, not converged."""
+    return Iteration(problem, criterion, tolerance, abandon).run(beta, rho, most, rough)
 
-    def sweep(at: np.ndarray, tilt: np.ndarray) -> Working:
-        since = time.perf_counter()
-        loglik, score, cross = design.sweep(problem.rows, problem.code, at, problem.threads)
-        clock.add("passes", since)
-        return Working(at, loglik, score, cross, problem.constant, problem.count, not gaussian, tilt)
 
-    def penalised(working: Working, at: np.ndarray) -> float:
-        lam = np.exp(at)
-        return -working.loglik + 0.5 * float(working.beta @ (penalties.columns(working.beta) @ lam))
-
-    working = sweep(beta, zero)
-    centre = starting_rho(working.cross, penalties)
-    if rho is None:
-        rho = centre.copy()
-    bounds = (centre - _FAR, centre + _FAR)
-    tilted = gaussian or not free.any()
+def lower(
+    problem: Problem, criterion: Criterion, found: Found, rho: np.ndarray, tolerance: float, most: int,
+    abandon: Callable[[np.ndarray], bool],
+) -> Found:  # fmt: skip
+    """From β̂ of a fit and another ρ, down the exact criterion without leaving the basin."""
+    run = Iteration(problem, criterion, tolerance, abandon)
     try:
-        identified = np.where(free, centre, rho)
-        solve(working, penalties, identified)
+        return run.descend(run.sweep(found.at.state.beta, np.zeros(problem.design.size)), rho, found.bounds, 0, most)
     except Singular as singular:
-        raise NotIdentifiedError(not_identified(design, working.cross, singular)) from singular
+        raise NotIdentifiedError(not_identified(problem.design, found.working.cross, singular)) from singular
 
-    gradient = np.zeros(penalties.count)
-    near = _NEAR * tolerance if free.any() else 1e-5
-    restless = 0
-    gain = size = np.inf
-    at: Value | None = None
-    for iteration in range(1, most + 1):
+
+def _stopped(most: int, gain: float) -> str:
+    return (
+        f"Stopped after {most} iterations; the last step would still gain {gain:.2g}. "
+        "Raise max_outer, or simplify the terms."
+    )
+
+
+class Iteration:
+    """The state of one run: the working model, and what was learnt of the last step."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        criterion: Criterion,
+        tolerance: float,
+        abandon: Callable[[np.ndarray], bool] | None = None,
+    ) -> None:
+        self.abandon = abandon
+        self.problem, self.criterion, self.tolerance = problem, criterion, tolerance
+        self.design, self.penalties = problem.design, problem.design.penalties
+        self.gaussian = problem.family == "gaussian"
+        self.tilted = self.gaussian or not problem.free.any()
+        self.settled = False
+
+    def sweep(self, at: np.ndarray, tilt: np.ndarray) -> Working:
+        problem, since = self.problem, time.perf_counter()
+        loglik, score, cross = self.design.sweep(problem.rows, problem.code, at, problem.threads)
+        problem.clock.add("passes", since)
+        return Working(at, loglik, score, cross, problem.constant, problem.count, not self.gaussian, tilt)
+
+    def penalised(self, working: Working, rho: np.ndarray) -> float:
+        return -working.loglik + 0.5 * float(working.beta @ (self.penalties.columns(working.beta) @ np.exp(rho)))
+
+    def run(self, beta: np.ndarray, rho: np.ndarray | None, most: int, rough: bool) -> Found:
+        free, penalties = self.problem.free, self.penalties
+        working = self.sweep(beta, np.zeros(self.design.size))
+        centre = starting_rho(working.cross, penalties)
+        rho = centre.copy() if rho is None else rho
+        bounds = (centre - _FAR, centre + _FAR)
         try:
-            since = time.perf_counter()
-            start = criterion.full(working, penalties, rho)
-            state = start.state
-            residual = working.score - penalties.columns(working.beta) @ np.exp(rho)
-            decrement = 0.5 * float(residual @ state.inverse.dot(residual))
-            clock.add("smoothing steps", since)
-            if rough and decrement < 1.0:
-                return Found(working, start, start.gradient, True, CONVERGED, iteration)
-            if not gaussian and free.any() and decrement < 1.0:
-                since = time.perf_counter()
-                tilt = design.leverage(
-                    problem.rows,
-                    problem.code,
-                    working.beta,
-                    criterion.lever(working, penalties, state),
-                    problem.threads,
-                )
-                clock.add("leverage passes", since)
-                working = replace(working, tilt=tilt)
-                start = criterion.retilted(working, penalties, start)
-                tilted = True
-            since = time.perf_counter()
-            # far from β̂ the working model is worth one step (as in Wood, Li, Shaddick & Augustin 2017)
-            reach, steps = (1e3, 60) if gaussian else (8.0, 60) if tilted else (4.0, 1)
-            at = (
-                minimise(criterion, working, penalties, start, free, bounds, reach, 0.01 * tolerance, steps)
-                if free.any()
-                else start
-            )
-            clock.add("smoothing steps", since)
+            solve(working, penalties, np.where(free, centre, rho))
         except Singular as singular:
-            raise NoEstimateError(separated(problem, working, singular)) from singular
-        gradient = np.where(free, start.gradient, 0.0)
-        gain = start.value - at.value
-        step = at.state.beta - working.beta
-        size = 0.5 * float(step @ (working.score - penalties.columns(working.beta) @ np.exp(at.state.rho)))
-        if gaussian or (tilted and gain < tolerance and max(size, decrement) < near):
-            # a maximum at infinity: the likelihood is at its limit, and η still moves by a unit or so a step
-            if gaussian or np.abs(design.predict(step, problem.threads)).max() < _RESTLESS:
-                return Found(working, at, gradient, True, CONVERGED, iteration)
-            restless += 1
-            if restless == 3:
-                raise NoEstimateError(separated(problem, working, None, step))
-        rho = at.state.rho
-        old = penalised(working, rho)
-        trial, moved = at.state.beta, None
+            raise NotIdentifiedError(not_identified(self.design, working.cross, singular)) from singular
+        near = _NEAR * self.tolerance if free.any() else 1e-8
+        gain = size = last = np.inf
+        rises = 0
+        at: Value | None = None
+        gradient = np.zeros(penalties.count)
+        for iteration in range(1, most + 1):
+            try:
+                working, start, decrement = self.look(working, rho)
+                rises += self.tilted and start.value > last + self.tolerance
+                last = start.value if self.tilted else np.inf
+                if rises == _RISES and free.any():  # the iteration circles: go down V itself
+                    return self.descend(working, rho, bounds, iteration, most)
+                if rough and decrement < 1.0:
+                    return Found(working, start, start.gradient, True, CONVERGED, iteration, bounds)
+                at = self.choose(working, start, bounds)
+            except Singular as singular:
+                raise self.failure(working, rho, [working.beta], singular) from singular
+            gradient = np.where(free, start.gradient, 0.0)
+            if self.abandon is not None and self.abandon(at.state.rho):
+                return Found(working, at, gradient, False, "abandoned", iteration, bounds)
+            gain = start.value - at.value
+            step = at.state.beta - working.beta
+            size = 0.5 * float(step @ (working.score - penalties.columns(working.beta) @ np.exp(at.state.rho)))
+            if self.gaussian or (self.tilted and gain < self.tolerance and max(size, decrement) < near):
+                if self.gaussian or self.settled or self.at_rest(step):
+                    return Found(working, at, gradient, True, CONVERGED, iteration, bounds)
+                working, rho = self.settle(working, at.state.rho), at.state.rho
+                continue
+            rho = at.state.rho
+            working = self.advance(working, at.state.beta, rho)
+        assert at is not None
+        return Found(working, at, gradient, False, _stopped(most, max(gain, size)), most, bounds)
+
+    def descend(
+        self, working: Working, rho: np.ndarray, bounds: tuple[np.ndarray, np.ndarray], begun: int, most: int
+    ) -> Found:
+        from .descent import descend
+
+        working, at, reached, steps = descend(self, working, rho, bounds, most)
+        reason = CONVERGED if reached else _stopped(most, float(np.abs(at.gradient[self.problem.free]).max()))
+        gradient = np.where(self.problem.free, at.gradient, 0.0)
+        return Found(working, at, gradient, reached, reason, begun + steps, bounds)
+
+    def look(self, working: Working, rho: np.ndarray) -> tuple[Working, Value, float]:
+        """The criterion at (β_k, ρ), tilted once β is near; and the nats that Newton's step in β would gain."""
+        clock, since = self.problem.clock, time.perf_counter()
+        start = self.criterion.full(working, self.penalties, rho)
+        residual = working.score - self.penalties.columns(working.beta) @ np.exp(rho)
+        decrement = 0.5 * float(residual @ start.state.inverse.dot(residual))
+        clock.add("smoothing steps", since)
+        if not self.gaussian and self.problem.free.any() and decrement < 1.0:
+            since = time.perf_counter()
+            problem, lever = self.problem, self.criterion.lever(working, self.penalties, start.state)
+            tilt = self.design.leverage(problem.rows, problem.code, working.beta, lever, problem.threads)
+            clock.add("leverage passes", since)
+            working = replace(working, tilt=tilt)
+            start = self.criterion.retilted(working, self.penalties, start)
+            self.tilted = True
+        return working, start, decrement
+
+    def choose(self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray]) -> Value:
+        """ρ on the working model."""
+        free, since = self.problem.free, time.perf_counter()
+        if not free.any():
+            return start
+        # far from β̂ the working model is worth one step (as in Wood, Li, Shaddick & Augustin 2017)
+        reach, steps = (1e3, 60) if self.gaussian else (8.0, 60) if self.tilted else (4.0, 1)
+        at = minimise(self.criterion, working, self.penalties, start, free, bounds, reach, 0.01 * self.tolerance, steps)
+        self.problem.clock.add("smoothing steps", since)
+        return at
+
+    def advance(self, working: Working, target: np.ndarray, rho: np.ndarray) -> Working:
+        """To β(ρ), halved towards β_k while the penalised likelihood falls."""
+        old, trial = self.penalised(working, rho), target
+        moved = working
         for _ in range(12):
-            moved = sweep(trial, working.tilt)
-            new = penalised(moved, rho)
+            moved = self.sweep(trial, working.tilt)
+            new = self.penalised(moved, rho)
             if np.isfinite(new) and new <= old + 1e-9 * (abs(old) + 1.0):
                 break
             trial = 0.5 * (trial + working.beta)
-        assert moved is not None
-        working = moved
-    assert at is not None
-    reason = (
-        f"Stopped after {most} iterations; the last step would still gain {max(gain, size):.2g}. "
-        "Raise max_outer, or simplify the terms."
-    )
-    return Found(working, at, gradient, False, reason, most)
+        return moved
 
+    def at_rest(self, step: np.ndarray) -> bool:
+        """Whether the last step moves no row's η by much: else the maximum may be at infinity."""
+        return float(np.abs(self.design.predict(step, self.problem.threads)).max()) < _RESTLESS
 
-def not_identified(design: Design, cross: Arrow, singular: Singular) -> str:
-    """The sentence for columns that the others span."""
-    terms = named(design, _direction(design, cross, singular))
-    return (
-        f"The rows do not tell these terms apart: {listing(terms)} "
-        "(a combination of their columns is constant or zero on every row). Drop one of them, or lower its k."
-    )
+    def settle(self, working: Working, rho: np.ndarray) -> Working:
+        """Newton in β at this ρ until no row moves. Where the maximum is at infinity every step moves some η by one,
+        without end: then the step separates the rows, which is checked on them. Rows that move without being separated
+        (their mean is 0 or 1 whatever they do) are no reason to doubt the rest."""
+        step = np.zeros(self.design.size)
+        for _ in range(_SETTLING):
+            try:
+                state = solve(working, self.penalties, rho)
+            except Singular as singular:
+                raise self.failure(working, rho, [step], singular) from singular
+            step = state.beta - working.beta
+            if self.at_rest(step):
+                break
+            working = self.advance(working, state.beta, rho)
+        else:
+            if (found := self.separating(rho, [step])) is not None:
+                raise NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
+        self.settled = True
+        return working
 
+    def separating(self, rho: np.ndarray, directions: list[np.ndarray]) -> np.ndarray | None:
+        return separating(self.design, self.problem.rows, self.problem.family, rho, directions)
 
-def separated(problem: Problem, working: Working, singular: Singular | None, step: np.ndarray | None = None) -> str:
-    """The sentence for a maximum at infinity."""
-    design = problem.design
-    if step is None:
-        assert singular is not None
-        step = singular.flat(design.penalties.starts)
-    spread = {}
-    for place in design.placements:
-        if place.term < 0:
-            continue
-        part = np.zeros(design.size)
-        part[place.flat] = working.beta[place.flat] if singular is not None else step[place.flat]
-        label = design.terms[place.term].label
-        spread[label] = max(spread.get(label, 0.0), float(np.ptp(design.predict(part))))
-    worst = max(spread, key=lambda label: spread[label]) if spread else "(Intercept)"
-    eta = design.predict(working.beta)
-    what = "separates the two classes" if problem.family == "binomial" else "drives the mean to zero"
-    return (
-        f"The estimate does not exist: {worst} {what} perfectly on some rows, and its effect grows without limit "
-        f"(linear predictor now from {eta.min():.3g} to {eta.max():.3g}). "
-        f"Drop or simplify {worst}, or fix its smoothing parameter."
-    )
+    def failure(
+        self, working: Working, rho: np.ndarray, directions: list[np.ndarray], singular: Singular
+    ) -> EstimationError:
+        """What is wrong where H cannot be inverted: separation with its certificate, else columns that others span."""
+        found = self.separating(rho, [*directions, singular.flat(self.penalties.starts)])
+        if found is not None:
+            return NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
+        return NotIdentifiedError(not_identified(self.design, working.cross, singular))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from .arrow import ArrowInverse
-
-_DOMINANT = np.finfo(float).eps ** (1 / 3)  # Wood (2011), Appendix B
 
 
 @dataclass(frozen=True)
@@ -24,56 +22,50 @@ class Piece:
 
 @dataclass(frozen=True)
 class Group:
-    """The penalties (numbers `which`) of one term on one of its blocks; matrices on their joint range."""
+    """The penalties (numbers `which`) of one term on one of its blocks, on their joint range (r columns).
+
+    `roots`: E_j with S_j = E_jᵀE_j. Where they are not given they are taken from the matrices.
+    """
 
     which: tuple[int, ...]
     matrices: tuple[np.ndarray, ...]  # (r, r) each
+    roots: tuple[np.ndarray, ...] = ()  # (r_j, r) each
+
+    @cached_property
+    def _roots(self) -> tuple[np.ndarray, ...]:
+        return self.roots or tuple(_root(matrix) for matrix in self.matrices)
 
     def logdet(self, rho: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        """log|Σ λ_j S_j|₊ with its gradient and Hessian in this group's ρ."""
-        lam = np.exp(rho)
-        rotated = _similarity(self.matrices, lam)
-        total = sum(weight * s for weight, s in zip(lam, rotated))
-        scale = 1.0 / np.sqrt(np.diag(total))
-        inverse = np.linalg.inv(total * scale * scale[:, None]) * scale * scale[:, None]
-        value = np.linalg.slogdet(total * scale * scale[:, None])[1] - 2.0 * np.sum(np.log(scale))
-        parts = [weight * (inverse @ s) for weight, s in zip(lam, rotated)]
-        gradient = np.array([np.trace(part) for part in parts])
-        hessian = np.diag(gradient) - np.array([[np.sum(a * b.T) for b in parts] for a in parts])
-        return float(value), gradient, hessian
+        """log|Σ λ_j S_j| on the joint range, with its gradient and Hessian in this group's ρ.
+
+        With E the roots √λ_j E_j one below the other and E = QR, it is 2 Σ log|R_ii|, and Q_j being the rows of Q
+        that belong to penalty j,
+
+            ∂/∂ρ_j = tr(S_λ⁻¹ λ_jS_j) = |Q_j|²,   ∂²/∂ρ_i∂ρ_j = δ_ij |Q_j|² − |Q_i Q_jᵀ|².
+
+        Rows sorted by size and columns pivoted keep the small rows' digits whatever the ratios of the λ (Cox & Higham
+        1998), which is what Wood (2011), Appendix B, is for.
+        """
+        from scipy.linalg import qr
+
+        stacked = np.concatenate([np.exp(0.5 * r) * E for r, E in zip(rho, self._roots)])
+        owner = np.repeat(np.arange(rho.size), [len(E) for E in self._roots])
+        order = np.argsort(-np.abs(stacked).max(axis=1), kind="stable")
+        found: Any = qr(stacked[order], mode="economic", pivoting=True)
+        Q, R = found[0], found[1]
+        value = 2.0 * float(np.sum(np.log(np.abs(np.diag(R)))))
+        rows = [Q[owner[order] == j] for j in range(rho.size)]
+        gradient = np.array([np.sum(q * q) for q in rows])
+        grams = [q.T @ q for q in rows]
+        pairs = np.array([[np.sum(a * b) for b in grams] for a in grams])
+        return value, gradient, np.diag(gradient) - pairs
 
 
-def _similarity(matrices: Sequence[np.ndarray], lam: np.ndarray) -> list[np.ndarray]:
-    """The matrices in an orthogonal basis in which Σλ_jS_j is graded, so that no small term is lost (Wood 2011,
-    Appendix B)."""
-    current = [matrix.copy() for matrix in matrices]
-    todo = list(range(len(matrices)))
-    start, size = 0, len(matrices[0])
-    while todo and start < size:
-        inner = [current[i][start:, start:] for i in todo]
-        norms = np.array([np.linalg.norm(block) for block in inner])
-        strength = norms * lam[todo]
-        if strength.max() <= 0:
-            break
-        dominant = [i for i, w in zip(todo, strength) if w >= _DOMINANT * strength.max()]
-        rest = [i for i in todo if i not in dominant]
-        balanced = sum(
-            current[i][start:, start:] / max(np.linalg.norm(current[i][start:, start:]), 1e-300) for i in dominant
-        )
-        rank = int(np.sum(np.linalg.eigvalsh(balanced) > 1e-9 * np.linalg.norm(balanced)))
-        if rank >= size - start or not rest:
-            break
-        values, vectors = np.linalg.eigh(sum(lam[i] * current[i][start:, start:] for i in dominant))
-        vectors = vectors[:, np.argsort(values)[::-1]]
-        turn = np.eye(size)
-        turn[start:, start:] = vectors
-        current = [turn.T @ matrix @ turn for matrix in current]
-        for i in dominant:  # exactly zero on the complement of its range
-            current[i][start + rank :, :] = 0.0
-            current[i][:, start + rank :] = 0.0
-        start += rank
-        todo = rest
-    return current
+def _root(matrix: np.ndarray) -> np.ndarray:
+    """E with EᵀE = S, for a matrix whose root was not kept."""
+    values, vectors = np.linalg.eigh(matrix)
+    keep = values > 1e-13 * max(float(values[-1]), 1e-300)
+    return np.sqrt(values[keep])[:, None] * vectors[:, keep].T
 
 
 @dataclass(frozen=True)
@@ -112,7 +104,7 @@ class Penalties:
         for group in self.groups:
             if len(group.which) == 1:
                 ranks[group.which[0]] += len(group.matrices[0])
-                value += float(np.linalg.slogdet(group.matrices[0])[1])
+                value += 2.0 * float(np.sum(np.log(np.linalg.svd(group._roots[0], compute_uv=False))))
         return ranks, value
 
     @cached_property

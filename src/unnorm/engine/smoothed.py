@@ -34,7 +34,8 @@ class Smoothed:
     sp_labels: tuple[str, ...]  # one per penalty, in the terms' order
     rho: np.ndarray  # (M,) log smoothing parameters, fixed ones included
     estimated: np.ndarray  # (M,) bool: False where the user fixed it
-    flat: np.ndarray  # (M,) bool: the criterion is flat there; the smoothing parameter is at infinity in effect
+    flat: np.ndarray  # (M,) bool: the criterion is flat there; the smoothing parameter is infinite, or zero, in effect
+    limit: np.ndarray  # (M,) 1 where it is infinite in effect, −1 where it is zero, 0 elsewhere and where it is fixed
     score: float  # the criterion at ρ̂ (mgcv's scale: REML, ML, GCV or UBRE; mean held-out deviance for CV)
     gradient: np.ndarray  # (M,) of the criterion in ρ, zero for fixed
     hessian: np.ndarray  # (M, M) of the criterion in ρ; rows of fixed parameters are zero

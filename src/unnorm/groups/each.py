@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.numerics import Rng
-from .._base.threads import cores, spread
+from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..engine import gam_effects
 from ..errors import DataError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
@@ -21,10 +21,10 @@ from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective
 from ..results.fit import Fit
-from ..results.fitting import Outside, fit, keep_inside
+from ..results.fitting import Outside, Weights, fit, keep_inside, weighted
 from ..solvers.smoothing import Smoothing
 from ..terms.levels import level_name
-from .population import population
+from .population import Parts, population
 from .result import FitGroup
 
 # Reference points for each observation where the user names no objective. With them the Monte Carlo sd of an effect
@@ -43,6 +43,7 @@ def fit_each(
     rng: Rng = None,
     group: bool = True,
     outside: Outside = "error",
+    weights: Weights = "frequencies",
 ) -> FitGroup:
     """Fit the model separately to each level of `by`, and jointly for the population's curves.
 
@@ -60,6 +61,7 @@ def fit_each(
         rng: seed or generator.
         group: whether to fit the population's curves too.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
+        weights: as in `un.fit`.
 
     Example:
         >>> import unnorm as un
@@ -71,56 +73,27 @@ def fit_each(
         ('1', '2', '3')
     """
     began = time.perf_counter()
-    column = _column(obs, by)
+    _column(obs, by)
     model.check(obs)
     obs, notes = keep_inside(model.domain, obs, outside)
-    column = obs.group[by] if notes else column
-    seed = _seed(rng)
+    obs = weighted(obs, weights)
     if objective is None and obs.has_context:
         from ..objectives import Logistic
         from ..references import Uniform
 
         objective = Logistic(Uniform(), per_point=REFERENCES)
-    values = np.unique(column)
-    names = [level_name(value) for value in values.tolist()]
-    if len(set(names)) < len(names):
-        raise DataError(
-            f"Levels of {by!r} have the same name: {listing(sorted({n for n in names if names.count(n) > 1}))}."
-        )
-    threads = min(cores(), len(names))
     chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
-    alone = replace(chosen, threads=1) if threads > 1 else chosen
-
-    def one(name: str, value: Any) -> Fit | str:
-        own = obs.take(column == value)
-        try:
-            return fit(model, own, objective, normaliser, smoothing=alone, rng=level_seed(seed, name))
-        except UnnormError as error:
-            return f"{type(error).__name__}: {error}"
-
+    parts = Parts(model, obs, objective, normaliser, chosen, _seed(rng))
     with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # each fit keeps its own as notes; those that matter are below
-        found = dict(zip(names, spread(one, list(zip(names, values)), threads)))
-        fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
-        failures = {name: one for name, one in found.items() if isinstance(one, str)}
-        if not fits:
-            first, why = next(iter(failures.items()))
-            raise NoEstimateError(f"None of the {len(failures)} levels of {by!r} could be fitted; {first}: {why}")
+        fits, failures = _fit_levels(parts, by)
         separate = time.perf_counter() - began
         joint, reason = None, ""
         if group:
             try:
-                joint = population(by, fits, model, obs, objective, normaliser, chosen, seed, threads)
+                joint = population(by, fits, parts, min(cores(), len(fits)))
             except UnnormError as error:  # a bug is not a missing group curve
                 reason = f"There is no group curve: {error}"
-    if failures:
-        notes = (
-            *notes,
-            f"{len(failures)} of {len(found)} levels of {by!r} could not be fitted: {listing(list(failures))}.",
-        )
-    notes = (*notes, reason) if reason else notes
-    if astray := [name for name, one in fits.items() if not one.converged]:
-        notes = (*notes, f"These levels did not converge, and should not be trusted: {listing(astray)}.")
     labels, grids = _common(fits)
     first = next(iter(fits.values()))
     seconds = {"separate": separate, "joint": time.perf_counter() - began - separate}
@@ -131,13 +104,54 @@ def fit_each(
         failures=failures,
         labels=labels,
         grids=grids,
-        settings={**first.settings, "by": by, "levels": names},
-        notes=(*obs.notes, *notes),
-        seed=seed,
+        settings={**first.settings, "by": by, "levels": [*fits, *failures]},
+        notes=(*obs.notes, *notes, *_notes(by, fits, failures, reason)),
+        seed=parts.seed,
         model=model,
         backend=obs.backend,
         diagnostics={"seconds": seconds, "rows": sum(int(one.diagnostics.get("rows", one.n)) for one in fits.values())},
     )
+
+
+def _fit_levels(parts: Parts, by: str) -> tuple[dict[str, Fit], dict[str, str]]:
+    """A fit for each level, or the sentence why it has none; on all cores."""
+    column = parts.obs.group[by]
+    values = np.unique(column)
+    names = [level_name(value) for value in values.tolist()]
+    if len(set(names)) < len(names):
+        raise DataError(
+            f"Levels of {by!r} have the same name: {listing(sorted({n for n in names if names.count(n) > 1}))}."
+        )
+    threads = min(cores(), len(names))
+    alone = replace(parts.smoothing, threads=1) if threads > 1 else parts.smoothing
+
+    def one(name: str, value: Any) -> Fit | str:
+        own, seed = parts.obs.take(column == value), level_seed(parts.seed, name)
+        try:
+            return fit(parts.model, own, parts.objective, parts.normaliser, smoothing=alone, rng=seed)
+        except UnnormError as error:
+            return f"{type(error).__name__}: {error}"
+
+    found = dict(zip(names, run_tasks(one, list(zip(names, values)), threads)))
+    fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
+    failures = {name: one for name, one in found.items() if isinstance(one, str)}
+    if not fits:
+        first, why = next(iter(failures.items()))
+        raise NoEstimateError(f"None of the {len(failures)} levels of {by!r} could be fitted; {first}: {why}")
+    return fits, failures
+
+
+def _notes(by: str, fits: Mapping[str, Fit], failures: Mapping[str, str], reason: str) -> tuple[str, ...]:
+    """What there is to say about the whole."""
+    notes = []
+    if failures:
+        count = len(fits) + len(failures)
+        notes.append(f"{len(failures)} of {count} levels of {by!r} could not be fitted: {listing(list(failures))}.")
+    if reason:
+        notes.append(reason)
+    if astray := [name for name, one in fits.items() if not one.converged]:
+        notes.append(f"These levels did not converge, and should not be trusted: {listing(astray)}.")
+    return tuple(notes)
 
 
 def level_seed(seed: int, level: str) -> int:

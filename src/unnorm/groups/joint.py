@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.threads import spread
+from .._base.threads import run_tasks
 from ..engine import families
 from ..engine.arrow import Arrow, ArrowInverse
 from ..engine.core import build_design
@@ -81,7 +81,7 @@ class JointDesign:
         def work(s: int, member: Member):
             return member.design.sweep(member.rows, family, self.coefficients(beta, s))
 
-        found = spread(work, list(enumerate(self.members)), threads)
+        found = run_tasks(work, list(enumerate(self.members)), threads)
         f = slice(1, 1 + self.q)
         own = tuple(arrow.shared for _, _, arrow in found)
         score = np.concatenate([sum(g[f] for _, g, _ in found), *(g for _, g, _ in found)])
@@ -96,7 +96,7 @@ class JointDesign:
             matrix = _seen(lever(s), self.q)
             return member.design.leverage(member.rows, family, self.coefficients(beta, s), lambda level: matrix, 1)
 
-        found = spread(work, list(enumerate(self.members)), threads)
+        found = run_tasks(work, list(enumerate(self.members)), threads)
         return np.concatenate([sum(g[1 : 1 + self.q] for g in found), *found])
 
     def predict(self, beta: np.ndarray, threads: int = 1) -> np.ndarray:
@@ -187,7 +187,7 @@ def members_of(gams: Mapping[str, Gam], terms: Sequence[BuiltTerm], threads: int
         rows = Rows(*(np.require(design.sort(part) if part.size else part, requirements=("C", "W")) for part in parts))
         return Member(level, design, rows, rows.y > 0)
 
-    return tuple(spread(one, list(gams.items()), threads))
+    return tuple(run_tasks(one, list(gams.items()), threads))
 
 
 def common_rows(gams: Mapping[str, Gam], names: Sequence[str], most: int = 300_000) -> dict[str, np.ndarray]:
@@ -331,7 +331,7 @@ def _start(design: JointDesign, gams: Mapping[str, Gam], threads: int) -> np.nda
         return np.linalg.solve(matrix + np.diag(ridge), score)
 
     tasks = [(s, member, gams[member.level]) for s, member in enumerate(design.members)]
-    found = spread(one, tasks, threads)
+    found = run_tasks(one, tasks, threads)
     main = np.mean([b[1 : 1 + design.q] for b in found], axis=0)
     for b in found:
         b[1 : 1 + design.q] -= main

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 
-from .._base.threads import spread
+from .._base.threads import run_tasks
 from ..data.observations import Observations
 from ..engine import gam_effects, inference
 from ..engine.gam_result import Gam
@@ -31,18 +31,22 @@ KEPT = ("reference", "points", "iid_points", "even_points", "sets", "k", "law") 
 REDRAWS = 2  # of every level's reference points, to see how much they move the main effects
 
 
-def population(
-    by: str,
-    fits: Mapping[str, Fit],
-    model: Unnormalised,
-    obs: Observations,
-    objective: Objective | None,
-    normaliser: Normaliser | None,
-    smoothing: Smoothing,
-    seed: int,
-    threads: int,
-) -> Fit:
+@final
+@dataclass(frozen=True)
+class Parts:
+    """What all levels have in common."""
+
+    model: Unnormalised
+    obs: Observations
+    objective: Objective | None
+    normaliser: Normaliser | None
+    smoothing: Smoothing
+    seed: int
+
+
+def population(by: str, fits: Mapping[str, Fit], parts: Parts, threads: int) -> Fit:
     """The group's fit, from the rows of the separate ones."""
+    model, obs, objective, smoothing = parts.model, parts.obs, parts.objective, parts.smoothing
     gams: dict[str, Gam] = {}
     for level, one in fits.items():
         if one.smooths is None or one.smooths.gam is None:
@@ -66,15 +70,15 @@ def population(
         raise CombinationError("the terms of f differ between the levels, so that they have no common curve.")
     joint = fit_joint(gams, built, len(mine), by, smoothing.method != "ml", threads)
     assert objective is not None  # fits without rows were turned away above
-    normaliser = objective.default_normaliser(obs) if normaliser is None else normaliser
+    normaliser = objective.default_normaliser(obs) if parts.normaliser is None else parts.normaliser
     problem = Problem(model, obs, objective, normaliser)
-    scores = _scores(problem, joint, gams, fits, seed, threads)
+    scores = _scores(problem, joint, gams, fits, parts.seed, threads)
     solution = _solution(by, joint, scores, first, columns, smoothing)
     points = [int(one.diagnostics["m"]) for one in fits.values() if "m" in one.diagnostics]
     if points:
         solution = replace(solution, figures={**solution.figures, "m": sum(points)})
     extra = {"observations": first.settings["observations"], "group": {"by": by, "levels": len(gams)}}
-    return make_fit(problem, solution, settings=extra, seed=seed)
+    return make_fit(problem, solution, settings=extra, seed=parts.seed)
 
 
 def _terms(model: Unnormalised, first: Fit, by: str) -> Terms:
@@ -134,7 +138,7 @@ def _scores(
         drawn=drawn,
         counts_points=counts,
         smoothing=joint.smoothing,
-        redraws=lambda: spread(one, list(enumerate(gams)), threads),
+        redraws=lambda: run_tasks(one, list(enumerate(gams)), threads),
         widened=few_levels(len(gams)),
         threads=threads,
     )

@@ -14,7 +14,7 @@ from typing import final
 
 import numpy as np
 
-from .._base.threads import spread
+from .._base.threads import run_tasks
 from ..engine.arrow import Arrow, ArrowInverse
 from ..engine.families import FAMILIES
 from ..engine.segment import Rows as EngineRows
@@ -142,7 +142,7 @@ class GroupScores(Scores):
             K = influence(self.inverse, s)
             return K @ weighted(level.member, self.c * r**2) @ K.T
 
-        return self._as_score(np.sum(spread(one, list(enumerate(self.levels)), self.threads), axis=0))
+        return self._as_score(np.sum(run_tasks(one, list(enumerate(self.levels)), self.threads), axis=0))
 
     def data_spread(self) -> np.ndarray:
         return self.information - self.points_spread(1) if self.counts_points else self.information
@@ -163,7 +163,7 @@ class GroupScores(Scores):
         def one(level: MemberRows) -> np.ndarray:
             return weighted(level.member, level.slopes(c)[1] * np.where(level.rows.data, 1.0, c))
 
-        own = tuple(spread(one, [(level,) for level in self.levels], self.threads))
+        own = tuple(run_tasks(one, [(level,) for level in self.levels], self.threads))
         crossed = tuple(np.ascontiguousarray(A[:, f]) for A in own)
         arrow = Arrow(np.sum([A[f, f] for A in own], axis=0), own, crossed)
         return replace(self, inverse=arrow.plus(self._blocks).invert(), c=c)

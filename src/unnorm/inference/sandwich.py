@@ -6,8 +6,8 @@ V = (−H + S_λ)⁻¹ is the bread; Σ1 and Σ2 are the variances of the data's
 
 - sampling: V (Σ1 + S_λ) V, with Σ1 from the model (without reference points Σ1 = −H, and this is V itself). S_λ is the
   part of the Bayesian covariance that stands for smoothing bias; what not knowing λ adds comes on top.
-- reference: V' Σ2 V'ᵀ, V' the move of β̂ with the score when λ is chosen again (`Reselection`). Σ2 is that of IID points,
-  or measured over independent randomisations of points that are not.
+- reference: V' Σ2 V'ᵀ, V' the move of β̂ with the score when λ is chosen again (`Reselection`). Σ2 is that of IID
+  points, or measured over independent randomisations of points that are not.
 - robust: V M V with M from the scores themselves, so that no model need be correct. By observation, M = Σ1 + Σ2 with Σ1
   empirical; by cluster, M = C/(C − 1) Σ_c g_c g_cᵀ, plus Σ2 where the points belong to no cluster, and intervals take
   Student's t on C − 1 degrees of freedom (CR1, as Stata and survival's `cluster` with few clusters).

@@ -50,10 +50,7 @@ class Normaliser(ABC):
         """Covariate → knots, for smooth ones."""
         return {}
 
-    @property
-    def of_context(self) -> bool:
-        """Whether χ is a function of the context; else there are constants, and a `layout` of them."""
-        return self.terms is not None
+    of_context: bool = False  # whether χ is a function of the context; else there are constants, and a `layout` of them
 
     def traced(self, obs: Observations, scalar: bool) -> Any | None:
         """χ as a function that JAX can trace, where that is its only form (networks, a basis of the user's own)."""
@@ -147,6 +144,8 @@ class Smooth(Normaliser):
         >>> un.Smooth("s(y_prev, k=10)")
         Smooth('s(y_prev, k=10)')
     """
+
+    of_context = True
 
     def __init__(self, terms: str | Term | Terms, *, knots: Mapping[str, Any] | None = None) -> None:
         parsed = parse(terms)

@@ -377,7 +377,9 @@ def _quadrature_rows(obs: Observations, rule: Quadrature) -> ArrayRows:
         a = np.concatenate([weights, np.zeros(N)])
         b = np.concatenate([np.zeros(obs.n), weights.sum() * rule.weights])
         offset = np.full(obs.n + N, obs.shared_offset)
-    weight = None if obs.weight is None or not obs.has_context else np.repeat(weights, N + 1)
+    weight = None
+    if obs.weight is not None:
+        weight = np.repeat(weights, N + 1) if obs.has_context else np.concatenate([weights, np.ones(N)])
     return ArrayRows(Rows(y, at, data, RowLikelihood(POISSON, a, b), offset, weight), shared=not obs.has_context)
 
 

@@ -106,7 +106,7 @@ def logistic_rows(drawn: Contrast) -> ArrayRows:
     """Noise-contrastive divergence: w {z η − log(1 + e^η)}, offset −log q + log(n/m)."""
     w = drawn.weight
     likelihood = RowLikelihood(LOGISTIC, np.where(drawn.z, w, 0.0), w)
-    return _from(drawn, likelihood, drawn.known)
+    return _from(drawn, likelihood, drawn.log_odds_offset)
 
 
 def importance_rows(drawn: Contrast) -> ArrayRows:

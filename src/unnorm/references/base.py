@@ -39,7 +39,10 @@ class Example:
 
 
 class Reference(ABC):
-    """A kernel q(·|x) on Ω. Subclasses are frozen dataclasses; `bind` fits the parameters left None to the data."""
+    """A kernel q(·|x) on Ω. `bind` fits the parameters left None to the data.
+
+    Subclasses are frozen dataclasses, with repr=False to take the repr below.
+    """
 
     call: ClassVar[str] = ""  # how a user writes it, in messages; "" for the name and ()
     lives_on: ClassVar[str] = "any Ω"  # the spaces it takes, in messages
@@ -53,6 +56,10 @@ class Reference(ABC):
     @abstractmethod
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
         """The reference made concrete on Ω for these observations (free parameters fitted, constants computed)."""
+
+    def __repr__(self) -> str:
+        """As the user would write it, long parameters by their size."""
+        return f"{type(self).__name__}({', '.join(f'{k}={short(v)}' for k, v in own_fields(self).items())})"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready description; `unnorm.references.from_dict` reads it."""
@@ -190,6 +197,13 @@ def used(t: np.ndarray, n: int) -> tuple[np.ndarray | slice, np.ndarray]:
         return slice(None), t
     index, t = np.unique(t, return_inverse=True)
     return index, t
+
+
+def short(value: Any) -> str:
+    """A parameter's repr; arrays to six digits, or by their size where there are many numbers."""
+    if not isinstance(value, tuple | list | np.ndarray) or np.asarray(value).dtype.kind not in "if":
+        return repr(value)
+    return f"<{' × '.join(map(str, np.shape(value)))} numbers>" if np.size(value) > 12 else numbers(value)
 
 
 def numbers(values: Any) -> str:

@@ -6,27 +6,27 @@ The log-odds that a row is real are (eqs 3.2 and 3.4)
 
 with m reference points in all: m = k n for k points per context, so that log(n/m) = −log k there. With observation
 weights w, n = Σ w; the reference points of an observation carry its weight, so that log(n/m) = −log k still, and those
-of IID data weigh one each. `known` is the part of the log-odds that needs no estimating.
+of IID data weigh one each. `log_odds_offset` is the part of the log-odds that is not estimated.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from .._base.numerics import Rng, generator, read_only
 from ..errors import InputError, OutsideError
 from .base import BoundReference
-from .points import IID, Lattice, PointScheme, points_wanted
+from .points import IID, Lattice, Points, PointScheme, points_wanted
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Contrast:
     """Real rows (z = 1) and reference rows (z = 0), ready for any of the objectives; made once, shared by many fits.
 
@@ -48,6 +48,11 @@ class Contrast:
     log_q_back: np.ndarray | None = None  # (N,) log q(y|y'), 0 on real rows: kernels around the outcome only
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        shared = f"{self.rows - self.obs.n:,} shared reference points"
+        points = shared if self.k is None else f"{self.k} reference points each"
+        return f"Contrast({self.obs.n:,} observations, {points} by {self.scheme!r} from {self.reference!r})"
+
     @property
     def n(self) -> float:
         """Total weight of the observations."""
@@ -64,10 +69,10 @@ class Contrast:
         return -float(np.log(self.k)) if self.k is not None else float(np.log(self.n / self.m))
 
     @property
-    def known(self) -> np.ndarray:
+    def log_odds_offset(self) -> np.ndarray:
         """(N,) offset − log q + log(n/m): the log-odds less f and χ."""
-        known = self.log_ratio - self.log_q
-        return known if self.offset is None else known + self.offset
+        log_odds = self.log_ratio - self.log_q
+        return log_odds if self.offset is None else log_odds + self.offset
 
     @property
     def rows(self) -> int:
@@ -157,47 +162,43 @@ def contrast(
             notes = ("The reference has no map from the unit cube, so its points are IID.",)
     _check_inside(obs, reference)
     points = scheme.draw(reference, obs, per_point=per_point, total=total, rng=rng)
+    rows = _rows_together(obs, points, per_point) if per_point is not None else _rows_shared(obs, points)
+    rows["log_q"], rows["log_q_back"] = _log_densities(obs, reference, rows["outcome"], rows["at"], rows["z"])
+    frozen: dict[str, Any] = {name: None if array is None else read_only(array) for name, array in rows.items()}
+    return Contrast(obs=obs, reference=reference, scheme=scheme, k=per_point, notes=notes, **frozen)
+
+
+def _rows_together(obs: Observations, points: Points, k: int) -> dict[str, Any]:
+    """Each observation followed by its k reference points."""
     n, d = obs.outcome.shape
-    k = per_point
-    if k is not None:
-        outcome = np.empty((n, k + 1, d))
-        outcome[:, 0] = obs.outcome
-        outcome[:, 1:] = points.outcome.reshape(n, k, d)
-        outcome = outcome.reshape(-1, d)
-        at = np.repeat(np.arange(n), k + 1)
-        z = np.zeros(n * (k + 1), dtype=bool)
-        z[:: k + 1] = True
-        randomisation = np.zeros((n, k + 1), dtype=np.int16)
-        randomisation[:, 1:] = points.randomisation.reshape(n, k)
-        randomisation = randomisation.ravel()
-        weight = np.ones(len(z)) if obs.weight is None else np.repeat(obs.weight, k + 1)
-        offset = None if obs.offset is None else np.repeat(obs.offset, k + 1)
-    else:
-        m = len(points.outcome)
-        outcome = np.concatenate([obs.outcome, points.outcome])
-        at = np.concatenate([np.arange(n), points.t])
-        z = np.arange(n + m) < n
-        randomisation = np.concatenate([np.zeros(n, dtype=np.int16), points.randomisation])
-        weight = np.concatenate([obs.weights, np.ones(m)])
-        offset = None if obs.offset is None else np.full(n + m, obs.shared_offset)
-    log_q, log_q_back = _log_densities(obs, reference, outcome, at, z)
-    rows = (outcome, z, at, log_q, weight, randomisation)
-    outcome, z, at, log_q, weight, randomisation = (read_only(array) for array in rows)
-    return Contrast(
-        obs=obs,
-        reference=reference,
-        scheme=scheme,
-        k=k,
-        outcome=outcome,
-        z=z,
-        at=at,
-        log_q=log_q,
-        weight=weight,
-        offset=None if offset is None else read_only(offset),
-        randomisation=randomisation,
-        log_q_back=None if log_q_back is None else read_only(log_q_back),
-        notes=notes,
-    )
+    outcome = np.empty((n, k + 1, d))
+    outcome[:, 0] = obs.outcome
+    outcome[:, 1:] = points.outcome.reshape(n, k, d)
+    randomisation = np.zeros((n, k + 1), dtype=np.int16)
+    randomisation[:, 1:] = points.randomisation.reshape(n, k)
+    z = np.zeros(n * (k + 1), dtype=bool)
+    z[:: k + 1] = True
+    return {
+        "outcome": outcome.reshape(-1, d),
+        "z": z,
+        "at": np.repeat(np.arange(n), k + 1),
+        "weight": np.ones(len(z)) if obs.weight is None else np.repeat(obs.weight, k + 1),
+        "offset": None if obs.offset is None else np.repeat(obs.offset, k + 1),
+        "randomisation": randomisation.ravel(),
+    }
+
+
+def _rows_shared(obs: Observations, points: Points) -> dict[str, Any]:
+    """All observations, then the reference points that they share."""
+    n, m = obs.n, len(points.outcome)
+    return {
+        "outcome": np.concatenate([obs.outcome, points.outcome]),
+        "z": np.arange(n + m) < n,
+        "at": np.concatenate([np.arange(n), points.t]),
+        "weight": np.concatenate([obs.weights, np.ones(m)]),
+        "offset": None if obs.offset is None else np.full(n + m, obs.shared_offset),
+        "randomisation": np.concatenate([np.zeros(n, dtype=np.int16), points.randomisation]),
+    }
 
 
 def _log_densities(

@@ -50,7 +50,7 @@ def _check_kappa(kappa: float | None, name: str) -> None:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VonMises(Reference):
     """exp(κ cos(y − μ)) / 2π I₀(κ) on the circle; with `around="context"` μ is counted from the previous angle.
 
@@ -102,7 +102,7 @@ class VonMises(Reference):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class VonMisesFisher(Reference):
     """κ exp(κ μ·y) / 4π sinh κ on the unit sphere; with `around="context"` μ is the previous direction.
 

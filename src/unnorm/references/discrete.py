@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProductBernoulli(Reference):
     """Independent bits (or edges) with P(y_j = 1) = p_j; with `around="context"` p_j depends on the previous bit.
 
@@ -139,7 +139,7 @@ class BoundBernoulli(BoundReference):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class BitFlip(Reference):
     """y' = y_t with one bit (or edge), chosen at random, flipped: q(y'|y) = 1/d = q(y|y'). For ConditionalNCE only.
 
@@ -215,7 +215,7 @@ class BitFlipLaw(ConstantDensity):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Marginal(Reference):
     """The outcomes' own frequencies on a finite Ω, with one added to every count so that no state is left out.
 

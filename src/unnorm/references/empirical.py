@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Empirical(Reference):
     """q(y) = Σ_c K_h(y|c)/C: a kernel estimate of the outcomes' density, each kernel truncated to Ω and normalised.
 
     K is normal on intervals, boxes and windows, wrapped normal on the circle and von Mises–Fisher on the sphere, with
     standard deviation `bandwidth` (a number, or one per coordinate; None for Scott's rule, times `scale`). At most
-    `centres` outcomes are used, evenly thinned along their order (sorted, or a Hilbert curve), since each density costs
-    C kernels.
+    `centres` outcomes are used, evenly thinned along their order (sorted, or a Hilbert curve): each density evaluates C
+    kernels.
 
     >>> from unnorm.references import Empirical
     >>> Empirical(bandwidth=0.2).bandwidth

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(Reference):
     """N(mean, cov) truncated to Ω, or with `around="context"` N(x + mean, cov): a step from the previous point x.
 
     What is left None is fitted to the data (weighted moments of the outcomes, or of the steps, before truncation), with
-    the fitted standard deviations multiplied by `scale`: a reference somewhat wider than the data is the safer one.
+    the fitted standard deviations multiplied by `scale`: a reference somewhat wider than the data is safer.
     `cov` is a variance, d variances or a (d, d) matrix; `diagonal=True` fits variances only, `cov` None and
     `diagonal=False` the whole matrix. Constants are exact: by Φ on intervals and boxes, by Owen's T on polygons and for
     correlated normals in a rectangle; by quadrature with a stated error for correlated normals in boxes of three or
@@ -69,8 +69,10 @@ class Gaussian(Reference):
         return (
             Example(cls(), line),
             Example(cls(mean=-4.0, cov=0.5), line),
+            Example(cls(mean=-4.0, cov=0.1), line),
             Example(cls(around="context"), line),
             Example(cls(around="outcome", cov=0.04), line),
+            Example(cls(mean=0.1, cov=0.04, around="outcome"), line),
             Example(cls(scale=1.5), screen, 60),
             Example(cls(around="context"), screen, 60),
             Example(cls(around="context", cov=tilted), screen, 80),

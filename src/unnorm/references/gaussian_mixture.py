@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ..data.observations import Observations
     from ..domains import Domain
 
-MOST_POINTS = 20_000  # EM sees at most so many outcomes, spread over the data
+MOST_POINTS = 20_000  # EM uses at most this many outcomes, evenly thinned
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class GaussianMixture(Reference):
     """q(y) = ε/|Ω| + (1 − ε) Σ_c w_c N(y; m_c, diag s_c²) truncated to the box Ω, fitted to the outcomes by EM.
 
@@ -32,8 +32,8 @@ class GaussianMixture(Reference):
 
     Args:
         components: how many normals.
-        defensive: ε, the share of uniform points; it bounds f − log q above and keeps every corner of Ω in view.
-        scale: the fitted standard deviations are multiplied by this; a reference wider than the data is the safer one.
+        defensive: ε, the share of uniform points; it bounds f − log q above and covers every part of Ω.
+        scale: the fitted standard deviations are multiplied by this; a reference wider than the data is safer.
         weights, means, sds: the mixture itself, (C,), (C, d), (C, d); fitted where left None.
 
     Example:

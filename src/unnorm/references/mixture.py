@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 @final
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, repr=False)
 class Mixture(Reference):
-    """Σ_j w_j q_j(y|x): a local kernel with some uniform points beside it is near the data and nowhere too thin.
+    """Σ_j w_j q_j(y|x): a local kernel mixed with some uniform points is close to the data and nowhere too thin.
 
     Weights are positive and are divided by their sum. The first coordinate of a unit point chooses the component and,
     stretched to (0, 1) again, is the component's own first coordinate: no dimension is spent on the choice.
@@ -54,6 +54,9 @@ class Mixture(Reference):
         object.__setattr__(self, "weights", tuple(float(weight) / total for weight, _ in pairs))
         object.__setattr__(self, "components", tuple(reference for _, reference in pairs))
 
+    def __repr__(self) -> str:
+        return f"Mixture({', '.join(f'({w:.6g}, {q!r})' for w, q in zip(self.weights, self.components))})"
+
     def to_dict(self) -> dict[str, Any]:
         components = [reference.to_dict() for reference in self.components]
         return {"reference": "Mixture", "weights": list(self.weights), "components": components}
@@ -64,8 +67,9 @@ class Mixture(Reference):
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
-        three = cls((1, Uniform()), (3, Gaussian(around="context")), (1, Empirical(centres=20)))
-        return (Example(three, Box((0, 8), (0, 6)), 60),)
+        screen, step = Box((0, 8), (0, 6)), (3, Gaussian(around="context"))
+        three = cls((1, Uniform()), step, (1, Empirical(centres=20)))
+        return Example(cls((1, Uniform()), step), screen, 60), Example(three, screen, 60)
 
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
         parts = tuple(reference.bind(domain, obs) for reference in self.components)
@@ -126,14 +130,14 @@ class BoundMixture(BoundReference):
 
     def traceable(self, obs: Observations) -> Traceable | None:
         traced = [part.traceable(obs) for part in self.parts]
-        known = [part for part in traced if part is not None]
-        if len(known) < len(traced):
+        parts = [part for part in traced if part is not None]
+        if len(parts) < len(traced):
             return None
         weights = np.asarray(self.weights)
-        params = {"log_w": np.log(weights), "edges": self._edges, "parts": [part.params for part in known]}
-        dims = tuple(part.cube_dim for part in known)
-        law = MixtureLaw(tuple(part.law for part in known), dims)
-        return Traceable(1 + max(dims), params, [part.rows for part in known], law)
+        params = {"log_w": np.log(weights), "edges": self._edges, "parts": [part.params for part in parts]}
+        dims = tuple(part.cube_dim for part in parts)
+        law = MixtureLaw(tuple(part.law for part in parts), dims)
+        return Traceable(1 + max(dims), params, [part.rows for part in parts], law)
 
     def describe(self) -> str:
         return "mixture of " + " and ".join(

@@ -60,8 +60,8 @@ def order(points: np.ndarray) -> np.ndarray:
 def _leading(points: np.ndarray, most: int) -> np.ndarray:
     """The leading principal components of the standardised columns."""
     centred = points - points.mean(axis=0)
-    spread = centred.std(axis=0)
-    centred = centred[:, spread > 0.0] / spread[spread > 0.0]
+    sd = centred.std(axis=0)
+    centred = centred[:, sd > 0.0] / sd[sd > 0.0]
     if centred.shape[1] <= 1:
         return np.zeros((len(points), 1)) if centred.shape[1] == 0 else centred
     _, vectors = np.linalg.eigh(centred.T @ centred)

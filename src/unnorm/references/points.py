@@ -39,7 +39,7 @@ class Points:
 
     def __repr__(self) -> str:
         m, d = self.outcome.shape
-        return f"Points({m:,} points of dimension {d}, {int(self.randomisation.max(initial=0))} independent sets)"
+        return f"Points({m:,} points of dimension {d}; independent sets: {int(self.randomisation.max(initial=0))})"
 
 
 class PointScheme(ABC):
@@ -272,7 +272,7 @@ def cells(k: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 @final
 @dataclass(frozen=True)
 class Lattice(PointScheme):
-    """A lattice over contexts and outcomes together, with a random shift: neighbouring contexts share it out.
+    """A lattice over contexts and outcomes together, with a random shift; neighbouring contexts take neighbours of it.
 
     In more than one dimension context t (in order) has the points frac(shift + (t k + j) α), j = 0 … k − 1, where α are
     the powers of the generalised golden ratio. In one dimension its points are equally spaced, (j + δ_t)/k, and
@@ -283,7 +283,7 @@ class Lattice(PointScheme):
     between u = 0 and u = 1 (Hickernell 2002); not on the circle, which has none.
 
     The points of every context are split into `randomisations` independent sets. One set is the most precise (R sets
-    have about √R times its Monte Carlo standard deviation); several show their own variance.
+    have about √R times its Monte Carlo standard deviation); several let their variance be estimated.
     """
 
     randomisations: int = 1

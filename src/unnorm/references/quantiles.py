@@ -48,7 +48,8 @@ class Hermite:
 class RadialTable:
     """F and F⁻¹ of a law on r > 0 from a table: log r as a function of z = Φ⁻¹(u), and F of log r, both smooth.
 
-    For laws whose own F and F⁻¹ take a microsecond a number. Errors are about 1e-10 (tested); F below 1e-14 is 0.
+    For laws whose own F and F⁻¹ take about a microsecond per value. Errors are about 1e-10 (tested); below 1e-14, F is
+    0.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A map from the unit cube onto a truncated law where no inverse is at hand: propose, and redraw what falls outside."""
+"""A map from the unit cube onto a truncated law that has no inverse at hand: propose, and redraw what falls outside."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def digest(array: np.ndarray) -> bytes:
     return hashlib.blake2b(np.ascontiguousarray(array).data, digest_size=16).digest()
 
 
-# Below this share of a kernel's mass inside Ω rejection is hopeless, and so is the reference.
+# With less of a kernel's mass than this inside Ω rejection takes too long, and the reference is of no use.
 LEAST_MASS = 1e-3
 
 
@@ -62,7 +62,7 @@ def fill(
 
 
 def check_mass(mass: np.ndarray, least: float = LEAST_MASS) -> np.ndarray:
-    """The masses, after refusing kernels that lie outside Ω almost wholly."""
+    """The masses, after refusing kernels that lie almost wholly outside Ω."""
     bad = ~(mass >= least)
     if bad.any():
         raise InputError(

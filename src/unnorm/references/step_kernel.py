@@ -23,7 +23,7 @@ TOLERANCE = 1e-8  # of the constants, relative; stated in `describe`
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class StepKernel(Reference):
     """q(y|x) = p(r) p(φ) / (r Z(x)): the step from x to y has length r and direction φ, and ends in Ω.
 
@@ -32,7 +32,7 @@ class StepKernel(Reference):
     transitions with lags=2); "heading", of the direction itself; or `VonMisesAngle(mean, kappa, of="turn"|"heading")`.
     Free parameters are fitted by maximum likelihood to the observed steps, before truncation. Z(x), the mass inside Ω,
     is an integral along Ω's edges by Gauss–Legendre, refined until two rules agree to 1e-8. A step of length 0 has no
-    direction: such observations are refused. Where the previous step has length 0, all turns are alike.
+    direction: such observations are refused. Where the previous step has length 0, all turns are equally likely.
 
     >>> from unnorm.references import StepKernel
     >>> StepKernel(step="exponential", turn="uniform").step

@@ -255,7 +255,7 @@ class AngleLaw(Law):
 @final
 @dataclass(frozen=True)
 class UniformAngle(AngleLaw):
-    """All directions alike."""
+    """All directions equally likely."""
 
     def fit(self, angle: np.ndarray, weight: np.ndarray) -> UniformAngle:
         return self
@@ -272,7 +272,7 @@ class UniformAngle(AngleLaw):
 class VonMisesAngle(AngleLaw):
     """exp(κ cos(φ − mean)) / 2π I₀(κ), of the turn (from the previous heading) or of the heading itself.
 
-    The mean turn is 0 unless given (movement goes on); a free mean heading is fitted.
+    The mean turn is 0 unless given (movement tends to continue); a free mean heading is fitted.
     """
 
     mean: Any = None

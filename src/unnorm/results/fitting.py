@@ -23,6 +23,7 @@ from .fit import Fit
 from .making import make_fit
 
 Outside = Literal["error", "drop"]
+Weights = Literal["frequencies", "relative"]
 
 
 def fit(
@@ -34,6 +35,7 @@ def fit(
     smoothing: str | Smoothing = "reml",
     rng: Rng = None,
     outside: Outside = "error",
+    weights: Weights = "frequencies",
 ) -> Fit:
     """Estimate θ and the normalising constants.
 
@@ -46,6 +48,8 @@ def fit(
         smoothing: how smoothing parameters are chosen: "reml", "ml", "gcv" (UBRE), "cv", or `un.Smoothing(...)`.
         rng: seed or generator, for objectives that draw reference points.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
+        weights: an observation of weight w counts as w observations ("frequencies": counts of equal rows); weights that
+            are no counts, such as durations in milliseconds, are "relative" and scaled to a mean of one.
 
     Example:
         >>> import unnorm as un
@@ -66,6 +70,7 @@ def fit(
         raise InputError(f"There are no observations to fit. {' '.join(obs.notes)}".strip())
     model.check(obs)
     obs, notes = keep_inside(model.domain, wrapped(model.domain, obs), outside)
+    obs = weighted(obs, weights)
     if normaliser is None:
         normaliser = objective.default_normaliser(obs)
     _require(normaliser, Normaliser, "normaliser", "un.Constant(), un.PerContext(), un.Smooth(...) or un.Fixed(0.0)")
@@ -127,6 +132,15 @@ def wrapped(domain: Domain, obs: Observations) -> Observations:
         suffix = "_prev" if lag == 1 else f"_prev{lag}"
         context |= {name + suffix: before[:, j] for j, name in enumerate(obs.outcome_names)}
     return replace(obs, outcome=domain.wrap(obs.outcome), context=context)
+
+
+def weighted(obs: Observations, weights: Weights) -> Observations:
+    """The observations with their weights as they are, or scaled to a mean of one."""
+    if weights not in ("frequencies", "relative"):
+        raise InputError(unknown("weights", weights, ("frequencies", "relative")))
+    if weights == "frequencies" or obs.weight is None:
+        return obs
+    return replace(obs, weight=obs.weight * (obs.n / obs.weight.sum()))
 
 
 def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Observations, tuple[str, ...]]:

@@ -17,7 +17,7 @@ from ..data.observations import Kind, Observations
 from ..domains.base import whole
 from ..errors import CombinationError, InputError, OutsideError, listing
 from ..models import Additive
-from ..models.base import Model
+from ..models.base import Model, Unnormalised
 from .density import Density, ParametricDensity
 from .draws import Drawer, Proposal
 
@@ -105,7 +105,7 @@ def simulate(
         >>> list(chain), len(chain["y"])
         (['chain', 'step', 'y'], 201)
     """
-    if not isinstance(model, Model):
+    if not isinstance(model, Unnormalised) or not model.parametric:
         raise CombinationError(
             f"un.simulate needs un.ExponentialFamily or un.Energy, with parameters; got {type(model).__name__}. "
             "Of an additive model, simulate its fit: fit.simulate(…)."

@@ -17,13 +17,31 @@ import numpy as np
 Columns = Mapping[str, np.ndarray]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Penalty:
-    """½ λ βᵀ S β on one term's coefficients: S (p, p), its rank, and its label among the smoothing parameters."""
+    """½ λ βᵀ S β on one term's coefficients: S (p, p), its rank, and its label among the smoothing parameters.
+
+    The rank is known from how the penalty is made, and is never estimated: the smallest positive eigenvalue of ∫f″²
+    on skewed knots can lie below the rounding error of the largest. `root` is E with S = EᵀE, where the penalty was
+    made from one: its singular values have twice the digits of S's eigenvalues.
+    """
 
     matrix: np.ndarray
     rank: int
     label: str
+    root: np.ndarray | None = None  # E (r, p), r ≥ rank
+
+    @property
+    def square_root(self) -> np.ndarray:
+        """E (r, p) with EᵀE = S: the given one, or that of the `rank` largest eigenvalues."""
+        return self.root if self.root is not None else spectral_root(self.matrix, self.rank)
+
+
+def spectral_root(matrix: np.ndarray, rank: int) -> np.ndarray:
+    """E (rank, p) with EᵀE = S, from the `rank` largest eigenvalues of S."""
+    values, vectors = np.linalg.eigh(matrix)
+    first = len(values) - rank
+    return np.sqrt(np.maximum(values[first:], 0.0))[:, None] * vectors[:, first:].T
 
 
 class BuiltTerm(ABC):
@@ -61,6 +79,12 @@ class BuiltTerm(ABC):
         Rows of `design` are these, times `by`, on the rows of `level`, or in the block of the row's own level.
         """
         raise NotImplementedError(f"{self.label} has no smooth covariates.")
+
+    @property
+    def constants(self) -> np.ndarray:
+        """(p, c): coefficients for which the term does not depend on its smooth covariates, but for a factor or a
+        `by` alone. A likelihood that compares points of one context may not see them (`engine.seen`)."""
+        return np.zeros((self.size, 0))
 
     @abstractmethod
     def design(self, columns: Columns) -> np.ndarray:

@@ -65,12 +65,12 @@ def basis_from_dict(saved: dict[str, Any]) -> Basis:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """A basis met with data: penalties before scaling and constraint, their ranks, and the joint null space's
-    dimension."""
+    """A basis met with data: penalties S = EᵀE before scaling and constraint, by their roots E; their ranks; and the
+    joint null space's dimension. Ranks are declared, not estimated."""
 
     basis: Basis
     columns: np.ndarray  # the basis at the sample's points
-    matrices: tuple[np.ndarray, ...]
+    roots: tuple[np.ndarray, ...]  # E (r, p), one per penalty
     ranks: tuple[int, ...]
     null_dim: int
     by_value: bool = False  # already parametrised by function values: tensor products do not reparametrise it
@@ -94,11 +94,11 @@ def householder(c: np.ndarray) -> np.ndarray:
     return (np.eye(c.size) - np.outer(v, 2 * v / (v @ v)))[:, 1:]
 
 
-def scale_penalties(matrices: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[np.ndarray, ...]:
-    """S‖X‖∞²/‖S‖₁, which makes smoothing parameters comparable among terms, and with mgcv's (`smoothCon`,
+def scale_roots(roots: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Roots of S‖X‖∞²/‖S‖₁, which makes smoothing parameters comparable among terms, and with mgcv's (`smoothCon`,
     scale.penalty)."""
-    size = np.abs(columns).sum(axis=1).max() ** 2
-    return tuple(S * (size / np.abs(S).sum(axis=0).max()) for S in matrices)
+    size = np.abs(columns).sum(axis=1).max()
+    return tuple(E * (size / np.sqrt(np.abs(E.T @ E).sum(axis=0).max())) for E in roots)
 
 
 def natural(setup: Setup, sample: Sample) -> tuple[np.ndarray, int]:
@@ -106,13 +106,11 @@ def natural(setup: Setup, sample: Sample) -> tuple[np.ndarray, int]:
     mean square (mgcv's nat.param)."""
     from scipy.linalg import solve_triangular
 
-    X, (S,), rank = setup.columns, setup.matrices, setup.ranks[0]
+    X, (E,), rank = setup.columns, setup.roots, setup.ranks[0]
     R = np.linalg.qr(np.sqrt(sample.weights)[:, None] * X, mode="r")
-    half = solve_triangular(R, S, trans=1)
-    D, V = np.linalg.eigh(solve_triangular(R, half.T, trans=1))
-    D, V = D[::-1], V[:, ::-1]
+    V, d, _ = np.linalg.svd(solve_triangular(R, E.T, trans=1))
     P = solve_triangular(R, V)
-    P[:, :rank] /= np.sqrt(D[:rank])
+    P[:, :rank] /= d[:rank]
     null = X @ P[:, rank:]
     if null.shape[1] > 1:  # by variance over the data; the constant comes last
         centred = null - sample.mean(null)

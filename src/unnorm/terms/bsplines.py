@@ -66,7 +66,7 @@ class BSplines(Basis):
 
 
 def _setup(
-    knots: np.ndarray, coefficients: np.ndarray, degree: int, cyclic: bool, S: np.ndarray, null_dim: int, sample: Sample
+    knots: np.ndarray, coefficients: np.ndarray, degree: int, cyclic: bool, E: np.ndarray, null_dim: int, sample: Sample
 ) -> Setup:
     basis: Basis = BSplines(knots, coefficients, degree, cyclic)
     if degree == 3:  # the same functions as values and second derivatives at the inner knots
@@ -75,7 +75,7 @@ def _setup(
         inner = knots[3:-3]
         spline = BSpline(knots, coefficients, 3)
         basis = CubicSpline(inner, spline(inner), spline.derivative(2)(inner), cyclic)
-    return Setup(basis, basis.evaluate(sample.points), (S,), (len(S) - null_dim,), null_dim)
+    return Setup(basis, basis.evaluate(sample.points), (E,), (E.shape[1] - null_dim,), null_dim)
 
 
 def even_knots(low: float, high: float, k: int, degree: int) -> np.ndarray:
@@ -91,7 +91,7 @@ def p_spline(knots: np.ndarray, degree: int, order: int, sample: Sample) -> Setu
     """`ps`: βᵀSβ = |Δ^order β|²."""
     k = len(knots) - degree - 1
     difference = np.diff(np.eye(k), n=order, axis=0)
-    return _setup(knots, np.eye(k), degree, False, difference.T @ difference, order, sample)
+    return _setup(knots, np.eye(k), degree, False, difference, order, sample)
 
 
 def cyclic_p_spline(knots: np.ndarray, degree: int, order: int, sample: Sample) -> Setup:
@@ -104,4 +104,4 @@ def cyclic_p_spline(knots: np.ndarray, degree: int, order: int, sample: Sample) 
     difference = np.eye(k)
     for _ in range(order):
         difference = np.roll(difference, -1, axis=0) - difference
-    return _setup(extended, fold, degree, True, difference.T @ difference, min(order, 1), sample)
+    return _setup(extended, fold, degree, True, difference, min(order, 1), sample)

@@ -8,28 +8,32 @@ from typing import Any
 import numpy as np
 
 from .._base.blas import single_threaded
-from .._base.threads import cores, spread
+from .._base.threads import cores, run_tasks
 from ..errors import DataError, TermError, listing, unknown
 from .base import BuiltTerm, Columns, Penalty
-from .basis import Setup, householder, natural, scale_penalties
+from .basis import Setup, householder, natural, scale_roots
 from .bsplines import cyclic_p_spline, even_knots, p_spline
 from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothTerm
 from .cubic import cubic_regression, cyclic_cubic
 from .levels import is_category, level_name, levels_of
-from .sample import Sample, check_finite, gathered, numeric, quantile_knots, summarise
+from .sample import Sample, check_finite, drawn, gathered, numeric, quantile_knots, summarise
 from .side import side
 from .specs import Factor, Linear, Orders, Smooth, Tensor, Term, Terms
 from .tensor import TensorProduct, margin_setup, tensor_product
 from .thin_plate import default_order, null_powers, thin_plate
 
 _MANY = 5_000  # rows from which setting up terms side by side gains more than waking a thread costs
+_MGCV_KNOTS = 2000  # thin-plate knots: every distinct row up to so many, as mgcv's max.knots
+_SMALL = 5_000  # rows up to which that costs little beside the fit
+_LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
 _DEFAULT_K = {1: 8, 2: 27, 3: 100}  # tp: on top of the null space, as mgcv: 10, 30 and 110 in all
 
 
-def most_knots(dim: int, k: int) -> int:
-    """Thin-plate knots where the data have more distinct rows than a few hundred; the measurement is in
-    `sample.gathered`."""
-    return max(80, 3 * k) if dim == 1 else max(200, 5 * k)
+def most_knots(dim: int, k: int, rows: int) -> int:
+    """Thin-plate knots for tables of more than `_SMALL` rows; the measurement is in `sample.gathered`."""
+    if dim == 1:
+        return 200 if k <= 25 else max(120, 3 * k)
+    return max(200, 5 * k) if rows > _LARGE else max(400, 8 * k)
 
 
 class _Builder:
@@ -87,6 +91,18 @@ class _Builder:
                 return np.array([start, start + length])
         return np.array([low, low + length])
 
+    def knot_rows(self, names: tuple[str, ...], sample: Sample, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Thin-plate knots and their shares. In small tables, and where `max_knots` asks for it, mgcv's: every distinct
+        row, or that many drawn at random where there are more. In large ones means of groups of rows."""
+        rows = len(self.columns[names[0]])
+        most = self.max_knots if self.max_knots is not None else _MGCV_KNOTS
+        if sample.exact and sample.distinct <= most and (rows <= _SMALL or self.max_knots is not None):
+            return sample.points, np.ones(len(sample.points))
+        if self.max_knots is None:
+            return gathered(sample, most_knots(sample.dim, k, rows))
+        knots = drawn(self.columns, names, most)
+        return knots, np.ones(len(knots))
+
     # ---- one basis ----
 
     def setup(
@@ -121,9 +137,7 @@ class _Builder:
             missing = [name for name, values in zip(names, given) if values is None]
             raise TermError(f"{what}: knots are given for some covariates but not for {listing(missing)}.")
         else:
-            knots, share = (
-                gathered(sample, most_knots(dim, k)) if self.max_knots is None else gathered(sample, self.max_knots, 0)
-            )
+            knots, share = self.knot_rows(names, sample, k)
             if k > sample.distinct and sample.exact:
                 raise TermError(
                     f"{what}: k={k} needs at least as many distinct rows of {listing(names)}; "
@@ -243,9 +257,9 @@ class _Builder:
         """Scale the penalties, absorb the constraint Σ_i f(x_i) = 0 (not where a numeric `by` varies), and split
         by levels."""
         what, by = spec.label, spec.by
-        basis, matrices, ranks, null_dim = (
+        basis, roots, ranks, null_dim = (
             setup.basis,
-            scale_penalties(setup.matrices, setup.columns),
+            scale_roots(setup.roots, setup.columns),
             setup.ranks,
             setup.null_dim,
         )
@@ -262,15 +276,16 @@ class _Builder:
         if constrain:
             Z = householder(sample.mean(setup.columns))
             basis = basis.times(Z)
-            matrices = tuple(Z.T @ S @ Z for S in matrices)
+            roots = tuple(E @ Z for E in roots)
             null_dim = max(null_dim - 1, 0)
         size = basis.size
         ranks = tuple(min(rank, size) for rank in ranks)
         edges = self.edges(spec.covariates, basis)
+        matrices = tuple(E.T @ E for E in roots)
         out: list[BuiltTerm] = []
         for level in (None,) if levels is None else levels:
             label = what if by is None else f"{what}:{by}" + ("" if level is None else level_name(level))
-            penalties = () if spec.fx else _penalties(label, matrices, ranks)
+            penalties = () if spec.fx else _penalties(label, matrices, ranks, roots)
             out.append(
                 SmoothTerm(
                     label=label,
@@ -320,11 +335,11 @@ class _Builder:
         sample = self.sample(names, what)
         P, rank = natural(setup, sample)
         basis, columns, k = setup.basis.times(P), setup.columns @ P, len(P)
-        size = np.abs(columns).sum(axis=1).max() ** 2  # scale_penalties of 0/1 diagonals
+        size = np.abs(columns).sum(axis=1).max() ** 2  # scale_roots of 0/1 diagonals
         groups = [np.arange(rank)] + [np.array([j]) for j in range(rank, k)]
         matrices = tuple(np.kron(np.eye(len(levels)), np.diag(size * np.isin(np.arange(k), group))) for group in groups)
         ranks = tuple(len(group) * len(levels) for group in groups)
-        penalties = () if spec.fx else _penalties(what, matrices, ranks)
+        penalties = () if spec.fx else _penalties(what, matrices, ranks, tuple(np.sqrt(S) for S in matrices))
         edges = self.edges(names, basis)
         return FactorSmoothTerm(
             label=what,
@@ -362,7 +377,7 @@ class _Builder:
             product = product * column
         label = what if spec.by is None else f"{what}:{spec.by}"
         matrices = (np.eye(size) * np.abs(product).max() ** 2,)
-        penalties = () if spec.fx else _penalties(label, matrices, (size,))
+        penalties = () if spec.fx else _penalties(label, matrices, (size,), (np.eye(size) * np.abs(product).max(),))
         multipliers = (*slopes, *((spec.by,) if spec.by else ()))
         blocks = len(coded) == 1 and len(multipliers) <= 1
         return [
@@ -442,7 +457,7 @@ def build(
     rest = [(i, term) for i, term in enumerate(terms) if i not in alone]
     with single_threaded():
         many = max(sizes.values(), default=0) >= _MANY and sum(type(term) in (Smooth, Tensor) for term in terms) > 1
-        made = spread(lambda i, term: makers[type(term)](term), rest, cores() if many else 1)
+        made = run_tasks(lambda i, term: makers[type(term)](term), rest, cores() if many else 1)
     found = alone | {i: some for (i, _), some in zip(rest, made)}
     for i in range(len(found)):
         out.extend(found[i])
@@ -481,9 +496,12 @@ def _degree_and_order(m: Orders, what: str) -> tuple[int, int]:
     return pair[0] + 1, pair[1]
 
 
-def _penalties(label: str, matrices: tuple[np.ndarray, ...], ranks: tuple[int, ...]) -> tuple[Penalty, ...]:
+def _penalties(
+    label: str, matrices: tuple[np.ndarray, ...], ranks: tuple[int, ...], roots: tuple[np.ndarray, ...] | None = None
+) -> tuple[Penalty, ...]:
     names = [label] if len(matrices) == 1 else [f"{label}{i + 1}" for i in range(len(matrices))]
-    return tuple(Penalty(S, rank, name) for S, rank, name in zip(matrices, ranks, names))
+    known = roots if roots is not None else (None,) * len(matrices)
+    return tuple(Penalty(S, rank, name, E) for S, rank, name, E in zip(matrices, ranks, names, known))
 
 
 def _fixed(spec: Smooth | Tensor, count: int) -> tuple[float | None, ...]:

@@ -118,8 +118,7 @@ def cubic_regression(knots: np.ndarray, sample: Sample) -> Setup:
     """`cr`: the coefficients are values at the knots; βᵀSβ = ∫f″², S = DᵀB⁻¹D."""
     k = len(knots)
     basis = natural_spline(knots, np.eye(k))
-    S = _bending(knots, basis.values, basis.curvatures)
-    return Setup(basis, basis.evaluate(sample.points), (S,), (k - 2,), 2, by_value=True)
+    return Setup(basis, basis.evaluate(sample.points), (_bending_root(knots),), (k - 2,), 2, by_value=True)
 
 
 def cyclic_cubic(knots: np.ndarray, sample: Sample) -> Setup:
@@ -136,14 +135,20 @@ def cyclic_cubic(knots: np.ndarray, sample: Sample) -> Setup:
         D[j, (j + 1) % p] += 1 / after
         D[j, j - 1] += 1 / before
     curvatures = np.linalg.solve(B, D)
-    S = D.T @ curvatures
+    E = np.linalg.solve(np.linalg.cholesky(B), D)  # S = DᵀB⁻¹D
     round_trip = np.arange(p + 1) % p
     basis = CubicSpline(knots, np.eye(p)[round_trip], curvatures[round_trip], cyclic=True)
-    return Setup(basis, basis.evaluate(sample.points), ((S + S.T) / 2,), (p - 1,), 1, by_value=True)
+    return Setup(basis, basis.evaluate(sample.points), (E,), (p - 1,), 1, by_value=True)
 
 
-def _bending(knots: np.ndarray, values: np.ndarray, curvatures: np.ndarray) -> np.ndarray:
-    """∫ f_i″ f_j″ of natural splines: f″ is piecewise linear, so the integral is Σ (jumps of f′) f″ = (D f)ᵀ f″."""
-    jumps = np.diff(np.diff(values, axis=0) / np.diff(knots)[:, None], axis=0)
-    S = jumps.T @ curvatures[1:-1]
-    return (S + S.T) / 2
+def _bending_root(knots: np.ndarray) -> np.ndarray:
+    """E (k − 2, k) with ∫f″² = |E f|² of the natural spline through f at the knots: f″ is piecewise linear, so the
+    integral is (D f)ᵀB⁻¹(D f) with B = LLᵀ its Gram matrix and D f the jumps of f's chords; E = L⁻¹D."""
+    from scipy.linalg import cholesky_banded, solve_banded
+
+    h = np.diff(knots)
+    jumps = np.diff(np.diff(np.eye(len(knots)), axis=0) / h[:, None], axis=0)
+    band = np.zeros((2, len(knots) - 2))
+    band[0] = (h[:-1] + h[1:]) / 3
+    band[1, :-1] = h[1:-1] / 6
+    return solve_banded((1, 0), cholesky_banded(band, lower=True), jumps)

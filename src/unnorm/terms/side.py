@@ -71,15 +71,16 @@ def _without(term: SmoothTerm, drop: np.ndarray) -> BuiltTerm:
         return term
     keep = np.setdiff1d(np.arange(term.size), drop)
     pick = np.eye(term.size)[:, keep]
+    roots = [p.square_root[:, keep] for p in term.penalties]  # to 1e-14 of the largest: 1e-28 of S's eigenvalues
     penalties = tuple(
-        Penalty(p.matrix[np.ix_(keep, keep)], int(np.linalg.matrix_rank(p.matrix[np.ix_(keep, keep)])), p.label)
-        for p in term.penalties
+        Penalty(p.matrix[np.ix_(keep, keep)], int(np.linalg.matrix_rank(E)), p.label, E)
+        for p, E in zip(term.penalties, roots)
     )
-    total = sum((p.matrix / max(np.abs(p.matrix).max(), 1e-300) for p in penalties), np.zeros((keep.size, keep.size)))
+    joint = np.concatenate([np.zeros((1, keep.size)), *(E / max(np.linalg.norm(E), 1e-300) for E in roots)])
     return replace(
         term,
         size=keep.size,
         basis=term.basis.times(pick),
         penalties=penalties,
-        null_dim=keep.size - int(np.linalg.matrix_rank(total)),
+        null_dim=keep.size - int(np.linalg.matrix_rank(joint)),
     )

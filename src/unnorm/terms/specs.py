@@ -208,7 +208,9 @@ class Terms:
         knots: covariate → knot values (two end points for cc, ps, cp); a term's own `knots` come first.
         periods: covariate → period, or (low, high); cyclic bases use it unless knots are given.
         intercept: overrides the formula's; without one the first factor has a coefficient for every level.
-        max_knots: thin-plate knots at most (default: see `build.py`).
+        max_knots: thin-plate knots as mgcv places them: every distinct row, or so many of them drawn at random (always
+            the same ones) where there are more. By default every one of up to 2,000 in tables of up to 5,000 rows, and
+            means of groups of rows in larger ones (`terms/sample.py`, `gathered`).
 
         >>> import numpy as np
         >>> x = np.linspace(0, 1, 50)

@@ -62,29 +62,27 @@ def margin_setup(setup: Setup, sample: Sample, centred: bool) -> Setup:
     That gives the penalties a meaning which does not depend on the basis (Wood 2006, section 2.2; mgcv's np=TRUE).
     S is scaled to a largest eigenvalue of one.
     """
-    basis, columns, (S,), null_dim = setup.basis, setup.columns, setup.matrices, setup.null_dim
+    basis, columns, (E,), null_dim = setup.basis, setup.columns, setup.roots, setup.null_dim
     if centred:
         Z = householder(sample.mean(columns))
-        basis, columns, S, null_dim = basis.times(Z), columns @ Z, Z.T @ S @ Z, max(null_dim - 1, 0)
+        basis, columns, E, null_dim = basis.times(Z), columns @ Z, E @ Z, max(null_dim - 1, 0)
     if basis.dim == 1 and not setup.by_value:
         at = np.linspace(sample.lower[0], sample.upper[0], basis.size)
         values = basis.evaluate(at)
         if 1 / np.linalg.cond(values) > np.finfo(float).eps ** 0.66:  # else leave it as it is, as mgcv does
             P = np.linalg.inv(values)
-            basis, columns, S = basis.times(P), columns @ P, P.T @ S @ P
-    S = (S + S.T) / 2
-    S = S / np.linalg.eigvalsh(S)[-1]
-    return Setup(basis, columns, (S,), (basis.size - null_dim,), null_dim)
+            basis, columns, E = basis.times(P), columns @ P, E @ P
+    return Setup(basis, columns, (E / np.linalg.norm(E, 2),), (basis.size - null_dim,), null_dim)
 
 
 def tensor_product(margins: Sequence[Setup], sample: Sample) -> Setup:
-    """The product of prepared margins: S_i = I ⊗ … ⊗ S_i ⊗ … ⊗ I."""
+    """The product of prepared margins: S_i = I ⊗ … ⊗ S_i ⊗ … ⊗ I, and so are their roots."""
     basis = TensorProduct(tuple(margin.basis for margin in margins))
     sizes = [margin.basis.size for margin in margins]
-    matrices, ranks = [], []
+    roots, ranks = [], []
     for i, margin in enumerate(margins):
         before, after = int(np.prod(sizes[:i])), int(np.prod(sizes[i + 1 :]))
-        matrices.append(np.kron(np.kron(np.eye(before), margin.matrices[0]), np.eye(after)))
+        roots.append(np.kron(np.kron(np.eye(before), margin.roots[0]), np.eye(after)))
         ranks.append(before * margin.ranks[0] * after)
     null_dim = int(np.prod([margin.null_dim for margin in margins]))
-    return Setup(basis, basis.evaluate(sample.points), tuple(matrices), tuple(ranks), null_dim)
+    return Setup(basis, basis.evaluate(sample.points), tuple(roots), tuple(ranks), null_dim)

@@ -100,12 +100,12 @@ class Map(Covariate):
         coordinates: tuple[str, str] = ("x", "y"),
     ) -> None:
         self.name = check_name(name)
-        for option, given, known in (
+        for option, given, choices in (
             ("interpolate", interpolate, ("bilinear", "nearest")),
             ("outside", outside, ("error", "nearest")),
         ):
-            if given not in known:
-                raise InputError(unknown(f"{option} of map {name!r}", given, known))
+            if given not in choices:
+                raise InputError(unknown(f"{option} of map {name!r}", given, choices))
         if isinstance(values, Mapping) != (key is not None):
             raise InputError(f"Map {name!r}: key= and a mapping from keys to grids go together; got only one of them.")
         if len(coordinates) != 2:

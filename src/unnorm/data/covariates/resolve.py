@@ -7,7 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
-from ..._base.numerics import floats
+from ..._base.numerics import floats, point_text
 from ...errors import DataError, InputError, TermError, listing
 from ..observations import Observations
 from .base import BUILT_INS, Covariate, CovariateRows, Setting
@@ -112,7 +112,7 @@ class CovariateSet:
 
     def _find(self, name: str) -> Covariate:
         if name not in self._by_name or self._by_name[name].internal:
-            raise TermError(f"There is no covariate {name!r}; known are {listing(self.names, most=60)}.")
+            raise TermError(f"There is no covariate {name!r}. Known names: {listing(self.names, most=60)}.")
         return self._by_name[name]
 
     def values(
@@ -141,7 +141,7 @@ class CovariateSet:
 
     def _resolve(self, name: str, rows: CovariateRows) -> np.ndarray:
         if name not in self._by_name:
-            raise TermError(f"There is no covariate {name!r}; known are {listing(self.names, most=60)}.")
+            raise TermError(f"There is no covariate {name!r}. Known names: {listing(self.names, most=60)}.")
         values = self._by_name[name].values(rows)
         if values.dtype.kind == "f":
             bad = np.flatnonzero(~np.isfinite(values))
@@ -149,7 +149,7 @@ class CovariateSet:
                 i = int(bad[0])
                 raise DataError(
                     f"Covariate {name!r} is not finite at {bad.size:,} of {values.size:,} rows, first at y = "
-                    f"{_point(rows.y[i])} with the context of observation {int(rows.t[i])}."
+                    f"{point_text(rows.y[i])} with the context of observation {int(rows.t[i])}."
                 )
             if values.size and max(values.max(), -values.min()) > LARGEST:
                 raise DataError(
@@ -183,7 +183,3 @@ def _centre(centre: Any) -> tuple[float, float] | None:
     if where.shape != (2,) or not np.isfinite(where).all():
         raise InputError(f"centre must be two finite numbers, (x, y); got {centre!r}.")
     return float(where[0]), float(where[1])
-
-
-def _point(y: np.ndarray) -> str:
-    return f"{y[0]:.6g}" if y.size == 1 else f"({', '.join(f'{value:.6g}' for value in y[:6])})"

@@ -1,0 +1,101 @@
+"""Maxima at infinity, and columns that others span: what is said of them, and the certificate without which it is not.
+
+A direction d of the coefficients separates the rows if the likelihood of every row rises or stays along it,
+
+    binomial: xᵀd ≥ 0 where y = 1, ≤ 0 where y = 0, = 0 between;     Poisson: xᵀd = 0 where y > 0, ≤ 0 where y = 0,
+
+some row's rises, and no penalty opposes it, dᵀS_λd = 0 (Albert & Anderson 1984, Biometrika 71: 1–10). Then, and only
+then, the penalised maximum does not exist. That η moves far on rows whose mean is 0 or 1 already proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import listing
+from .arrow import Arrow, Singular
+
+if TYPE_CHECKING:
+    from .design import Design
+    from .segment import Rows
+
+_VIOLATION = 1e-3  # of the largest |xᵀd|: what a direction found by iteration may be off
+_OPPOSED = 1e-3  # nats: ½dᵀS_λd for a direction that moves some row's η by 1
+
+
+def separating(
+    design: Design, rows: Rows, family: str, rho: np.ndarray, directions: Iterable[np.ndarray]
+) -> np.ndarray | None:
+    """The first of the directions (flat) that separates the rows, scaled to max |xᵀd| = 1; None where none does."""
+    if rows.y.size == 0:  # a joint design keeps its rows to itself: nothing can be checked
+        return None
+    for direction in directions:
+        moved = design.predict(direction)
+        size = float(np.abs(moved).max(initial=0.0))
+        if not np.isfinite(size) or size == 0.0:
+            continue
+        d, moved = direction / size, moved / size
+        opposed = 0.5 * float(d @ (design.penalties.columns(d) @ np.exp(rho)))
+        if opposed <= _OPPOSED and (sign := _sign(moved, rows, family)):
+            return sign * d
+    return None
+
+
+def _sign(moved: np.ndarray, rows: Rows, family: str) -> int:
+    """1 or −1 where every row agrees with that sign of the direction, else 0."""
+    y = rows.y
+    if rows.weights.size:
+        counted = rows.weights > 0
+        y, moved = y[counted], moved[counted]
+    up, down = (y >= 1, y <= 0) if family == "binomial" else (np.zeros(y.size, bool), y <= 0)
+    still = ~(up | down)
+    if np.abs(moved[still]).max(initial=0.0) > _VIOLATION:
+        return 0
+    for sign in (1, -1):
+        if max((-sign * moved[up]).max(initial=0.0), (sign * moved[down]).max(initial=0.0)) <= _VIOLATION:
+            return sign
+    return 0
+
+
+def shares(design: Design, direction: np.ndarray) -> dict[str, float]:
+    """How much each term contributes to a direction (flat): the sum of squares over its coefficients."""
+    weight: dict[str, float] = {}
+    for place in design.placements:
+        label = "(Intercept)" if place.term < 0 else design.terms[place.term].label
+        weight[label] = weight.get(label, 0.0) + float(np.sum(direction[place.flat] ** 2))
+    return weight
+
+
+def not_identified(design: Design, cross: Arrow, singular: Singular) -> str:
+    """The sentence for columns that the others span."""
+    direction = singular.flat(design.penalties.starts) * np.sqrt(np.maximum(cross.diagonal(), 0.0))
+    weight = shares(design, direction)  # by the columns' sizes, so that terms can be compared
+    total = sum(weight.values()) or 1.0
+    terms = [label for label in sorted(weight, key=lambda k: -weight[k]) if weight[label] > 0.02 * total]
+    return (
+        f"The rows do not tell these terms apart: {listing(terms)} "
+        "(a combination of their columns is constant or zero on every row). Drop one of them, or lower its k."
+    )
+
+
+def separated(design: Design, family: str, beta: np.ndarray, direction: np.ndarray) -> str:
+    """The sentence for a maximum at infinity along a direction that was checked on the rows."""
+    spread: dict[str, float] = {}
+    for place in design.placements:
+        if place.term < 0:
+            continue
+        part = np.zeros(design.size)
+        part[place.flat] = direction[place.flat]
+        label = design.terms[place.term].label
+        spread[label] = max(spread.get(label, 0.0), float(np.ptp(design.predict(part))))
+    worst = max(spread, key=lambda label: spread[label]) if spread else "(Intercept)"
+    eta, moved = design.predict(beta), np.abs(design.predict(direction))
+    what = "separates the two classes" if family == "binomial" else "drives the mean to zero"
+    return (
+        f"The estimate does not exist: {worst} {what} perfectly on {int(np.sum(moved > 0.01))} of {eta.size} rows, and "
+        f"its effect grows without limit (linear predictor now from {eta.min():.3g} to {eta.max():.3g}). "
+        f"Drop or simplify {worst}, or fix its smoothing parameter."
+    )

@@ -1,0 +1,115 @@
+"""Maxima at infinity need a certificate; infinite smoothing is compared with finite; bounds are no optima."""
+
+import csv
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unnorm as un
+from unnorm.engine.core import build_design, smooth_fit
+from unnorm.engine.segment import Rows
+from unnorm.engine.separation import separating
+from unnorm.errors import NoEstimateError
+from unnorm.terms.parser import parse
+
+HERE = Path(__file__).parents[1] / "oracles" / "mgcv"
+FITS = {f"{fit['set']}: {fit['formula']}": fit for fit in json.loads((HERE / "separation.json").read_text())["fits"]}
+
+
+@cache
+def rows():
+    with (HERE / "separation.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def data(number):
+    mine = [row for row in rows() if int(row["set"]) == number]
+    return {
+        "g": np.array([row["g"] for row in mine]),
+        "x": np.array([float(row["x"]) for row in mine]),
+        "sep": np.array([float(row["sep"]) for row in mine]),
+    }
+
+
+@pytest.mark.parametrize("name", FITS)
+def test_nearly_separated_rows(name):
+    """The criterion is no higher than at mgcv's smoothing parameters, and the criteria are the same function."""
+    f = FITS[name]
+    fit = un.gam(f["formula"], data(f["set"]), family="binomial")
+    theirs = un.gam(f["formula"], data(f["set"]), family="binomial", sp=f["sp"])
+    assert theirs.score == pytest.approx(f["score"], abs=1e-3)
+    assert fit.score < theirs.score + 1e-3
+    assert fit.converged
+
+
+@pytest.mark.parametrize(("near", "far", "top"), [(3_000, 30_000, 30), (10_000, 60_000, 30)])
+def test_rows_far_from_the_data_are_no_separation(near, far, top):
+    """|N(0, 1)| against uniform points: η at the far ones is −40 or −400; the estimate exists all the same."""
+    rng = np.random.default_rng(0)
+    r = np.concatenate([np.abs(rng.normal(size=near)), rng.uniform(0, top, far)])
+    y = np.repeat([1.0, 0.0], [near, far])
+    fit = un.gam("y ~ s(r, k=10)", {"r": r, "y": y}, family="binomial")
+    assert fit.converged
+    rho = fit.smoothed.rho[0]
+    for shift in (-0.5, 0.5):  # it is a minimum of the criterion
+        moved = un.gam("y ~ s(r, k=10)", {"r": r, "y": y}, family="binomial", sp=[float(np.exp(rho + shift))])
+        assert moved.score > fit.score - 0.02
+    inside = r < 2.5  # log density ratio, up to a constant: −r²/2
+    truth = -(r[inside] ** 2) / 2
+    eta = fit.linear_predictor[inside]
+    assert np.std(eta - truth) < 0.15
+
+
+def design(text, columns):
+    return build_design(parse(text).build(columns), columns)
+
+
+def test_a_certificate_is_a_direction_that_every_row_agrees_with():
+    x = np.array([-2.0, -1.0, 0.5, 1.0, 3.0])
+    d = design("linear(x)", {"x": x})
+    up = np.array([0.0, 1.0])
+    nothing = np.empty(0)
+
+    def found(y, direction, family="binomial", weights=nothing):
+        return separating(d, Rows(np.array(y, float), weights, nothing), family, np.empty(0), [direction])
+
+    assert found([0, 0, 1, 1, 1], up) is not None
+    np.testing.assert_allclose(found([1, 1, 0, 0, 0], up), -up / 3)  # the other way round
+    assert found([0, 1, 1, 1, 1], up) is None  # one row disagrees
+    assert found([0, 1, 1, 1, 1], up, weights=np.array([1.0, 0, 1, 1, 1])) is not None  # and does not count
+    assert found([0, 0, 0.5, 1, 1], up) is None  # a proportion lies between
+    assert found([0, 0, 0, 0, 0], np.array([-1.0, 0.0]), "poisson") is not None
+    assert found([0, 0, 0, 0, 2], np.array([-1.0, 0.0]), "poisson") is None
+
+
+def test_a_penalty_opposes_its_direction():
+    """A step function is separated by wiggly functions, but not by the straight lines that no penalty opposes."""
+    rng = np.random.default_rng(1)
+    x = rng.random(200)
+    y = ((x > 0.3) & (x < 0.6)).astype(float)
+    d = design("s(x, k=20)", {"x": x})
+    for sp in (1e-6, 1.0):
+        assert np.all(np.isfinite(smooth_fit(d, y, sp=[sp]).beta))
+    line = (x > 0.5).astype(float)
+    with pytest.raises(NoEstimateError, match=r"s\(x\) separates the two classes perfectly on \d+ of 200 rows"):
+        smooth_fit(d, line, sp=[1.0])
+
+
+def test_a_bound_is_not_an_optimum():
+    """Wiggly separation: the criterion falls without end as λ → 0. What is reported as converged is a minimum."""
+    rng = np.random.default_rng(1)
+    x = rng.random(200)
+    y = ((x > 0.3) & (x < 0.6)).astype(float)
+    d = design("s(x, k=20)", {"x": x})
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", un.errors.UnnormWarning)
+        fit = smooth_fit(d, y)
+    if fit.converged:
+        assert abs(fit.gradient[0]) < 1e-2
+    else:
+        assert "goes to zero" in fit.reason
