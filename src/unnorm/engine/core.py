@@ -56,6 +56,7 @@ def build_design(
         return build(terms, columns, intercept, context, rows, cores() if threads is None else threads)
 
 
+# long: the engine's entry point
 def smooth_fit(
     design: Design,
     y: np.ndarray,
@@ -88,6 +89,7 @@ def smooth_fit(
         )
 
 
+# long: the entry point's arguments, passed on
 def _smooth_fit(
     design: Design, y: np.ndarray, family: str, weights: np.ndarray | None, offset: np.ndarray | None, method: str,
     sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,

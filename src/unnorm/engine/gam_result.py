@@ -34,6 +34,7 @@ class Prediction(NamedTuple):
     se: Any
 
 
+# long: one object answers what summary, plot, predict, anova and gam.check do for mgcv's users
 @dataclass(frozen=True)
 class Gam:
     """A fitted additive model, η = β₀ + Σ_j f_j + offset.
