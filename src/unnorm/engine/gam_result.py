@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from .._base import numerics
+from .._base.blas import single_threaded
 from .._base.frames import table as as_table
 from .._base.frames import to_native
 from ..errors import CombinationError, InputError, unknown
@@ -484,7 +485,8 @@ class Gam:
 
     @cached_property
     def _unconditional(self) -> inference.Unconditional | None:
-        return gam_matrices.unconditional(self)
+        with single_threaded():
+            return gam_matrices.unconditional(self)
 
     def _required_unconditional(self) -> inference.Unconditional:
         if self._unconditional is None:
