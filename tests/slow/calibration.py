@@ -44,9 +44,11 @@ REPS = int(os.environ.get("UNNORM_REPS", "1000"))
 MORE = 4  # times as many repetitions for a case that looks wrong
 DATA_SETS, BLOCK = 4, 50  # data sets held fixed while points are redrawn; repetitions at a time
 SEED = 20
+TESTED = 2  # times as many observations for tests of two parameters at once, whose sizes converge more slowly
 LEVEL = 0.05
 ENOUGH = 1000  # repetitions from which the stated bands hold
 COVER, SIZE, RATIO, SPREAD = (0.93, 0.97), (0.03, 0.07), (0.9, 1.1), (0.8, 1.25)
+FEW_COVER = (0.925, 0.975)  # with 12 clusters, where no correction is exact: z covers 89–93 %, t with 11 df 92–97 %
 
 
 Names = tuple[str, ...] | None
@@ -74,7 +76,8 @@ class Case:
         """The data sets of one block."""
         key = zlib.crc32(f"{self.law}/{self.variant}".encode())
         rng = np.random.default_rng([SEED, key, block])
-        return self.known.samples(self.known.size(self.variant), rng, BLOCK, self.variant)
+        n = self.known.size(self.variant) * (1 if self.test is None else TESTED)
+        return self.known.samples(n, rng, BLOCK, self.variant)
 
 
 Fitted = Callable[[Case, un.Observations, np.random.Generator], dict[str, np.ndarray]]
@@ -234,15 +237,15 @@ def spread_out(work: Callable[..., Runs], *lists: list[Any]) -> Runs:
 
 
 def run(case: Case, reps: int | None = None) -> Report:
-    """R repetitions of a case, judged; and MORE times as many in all if one of its many checks is outside its band.
+    """R repetitions of a case, judged; and MORE times as many in all if a check is outside its band, but not by far.
 
-    A share of .95 is outside 93–97 % once in 270 sets of 1,000 repetitions, and there are hundreds of shares: a case
-    fails if it is outside after 4,000 as well, the first 1,000 included.
+    A share of .95 is outside 93–97 % once in 270 sets of 1,000 repetitions, and there are hundreds of shares: such a
+    case fails if it is outside after 4,000 as well, the first 1,000 included.
     """
     reps = REPS if reps is None else reps
     runs = _blocks(case, 0, reps)
     report = judged(case, runs)
-    if report.wrong and not report.failures and reps >= ENOUGH:
+    if report.wrong and not report.failures and reps >= ENOUGH and all(check.near for check in report.checks):
         report = judged(case, Runs.joined([runs, _blocks(case, reps, MORE * reps)]))
     return report
 
@@ -272,6 +275,12 @@ class Check:
     @property
     def passed(self) -> bool:
         return not self.binding or self.band[0] <= self.measured <= self.band[1]
+
+    @property
+    def near(self) -> bool:
+        """Whether it lies in the band give or take three of its errors."""
+        low, high = self.band
+        return not self.binding or low - 3 * self.error <= self.measured <= high + 3 * self.error
 
     def __str__(self) -> str:
         low, high = self.band
@@ -312,18 +321,28 @@ def share(what: str, hits: np.ndarray, nominal: float, band: tuple[float, float]
     return Check(what, nominal, float(np.mean(hits)), error, band)
 
 
-def ratio(what: str, se: np.ndarray, away: np.ndarray, data_sets: int, band: tuple[float, float]) -> Check:
-    """Mean se over the standard deviation, with its Monte Carlo error by the delta method.
+def ratio(what: str, se: np.ndarray, away: np.ndarray) -> Check:
+    """Mean se over the standard deviation; `away` (R,) are the estimates less their mean."""
+    known = float(np.var(se) / np.mean(se) ** 2)
+    return _over(what, float(np.mean(se)), known, away**2, 1, RATIO)
 
-    `away` (R,) are the deviations from the mean (of each of the data sets); curves (R, points) are summarised by their
-    root mean squares.
+
+def spread_ratio(what: str, se: np.ndarray, away: np.ndarray) -> Check:
+    """Root mean square of se_reference over the spread; of a curve (R, points), both averaged along it.
+
+    Not the mean: where the points are not IID, se² comes from a few redraws, which know a variance but not its root.
+    `away` are the estimates less their data set's mean.
     """
-    R = len(away)
-    claimed = se if se.ndim == 1 else np.sqrt((se**2).mean(axis=1))
-    squares = (away**2).reshape(R, -1).mean(axis=1)
-    value = float(claimed.mean() / np.sqrt(squares.sum() / (R - data_sets)))
-    relative = (squares.std() / squares.mean() / 2) ** 2 + (claimed.std() / claimed.mean()) ** 2
-    error = value * float(np.sqrt(relative / R))
+    claims, squares = ((values**2).reshape(len(values), -1).mean(axis=1) for values in (se, away))
+    known = float(np.var(claims) / np.mean(claims) ** 2 / 4)
+    return _over(what, float(np.sqrt(np.mean(claims))), known, squares, DATA_SETS, SPREAD)
+
+
+def _over(what: str, claimed: float, known: float, squares: np.ndarray, means: int, band: tuple[float, float]) -> Check:
+    """claimed / √(mean square), and its Monte Carlo error by the delta method; `known` is R var(claimed)/claimed²."""
+    R = len(squares)
+    value = claimed / float(np.sqrt(squares.sum() / (R - means)))
+    error = value * float(np.sqrt((np.var(squares) / np.mean(squares) ** 2 / 4 + known) / R))
     if R < ENOUGH:
         band = (band[0] - 3 * error, band[1] + 3 * error)
     return Check(what, 1.0, value, error, band)
@@ -344,19 +363,18 @@ def judged(case: Case, runs: Runs) -> Report:
 
 def _parameter(case: Case, found: Mapping[str, np.ndarray], j: int, name: str) -> list[Check]:
     suffix = "_robust" if is_clustered(case.variant) else ""
-    truth, estimate = case.known.truth[j], found["estimate"][:, j]
+    few, truth, estimate = case.variant == "few clusters", case.known.truth[j], found["estimate"][:, j]
     away = estimate - estimate.mean()
     bias = float((estimate.mean() - truth) / away.std())
     covered = (found[f"lower{suffix}"][:, j] <= truth) & (truth <= found[f"upper{suffix}"][:, j])
-    check = ratio(f"{name}: se{suffix} / sd", found[f"se{suffix}"][:, j], away, 1, RATIO)
+    check = ratio(f"{name}: se{suffix} / sd", found[f"se{suffix}"][:, j], away)
     checks = [
-        check if case.variant != "few clusters" else replace(check, binding=False),  # intervals know that it is noisy
-        share(f"{name}: cover{suffix}", covered, 1 - LEVEL, COVER),
+        replace(check, binding=not few),  # of few clusters, the intervals must know that it is noisy
+        share(f"{name}: cover{suffix}", covered, 1 - LEVEL, FEW_COVER if few else COVER),
         Check(f"{name}: bias / sd", 0.0, bias, len(away) ** -0.5, (0.0, 0.0), binding=False),
     ]
     if suffix:
-        naive = ratio(f"{name}: naive se / sd", found["se"][:, j], away, 1, RATIO)
-        checks.append(replace(naive, binding=False))
+        checks.append(replace(ratio(f"{name}: naive se / sd", found["se"][:, j], away), binding=False))
     return checks
 
 
@@ -380,7 +398,7 @@ def reference_report(case: Case, reps: int | None = None, fitted: Fitted = one_f
         by_set = estimate.reshape(DATA_SETS, each, *estimate.shape[1:])
         away = (by_set - by_set.mean(axis=1, keepdims=True)).reshape(estimate.shape)
         for j, name in enumerate(case.known.names if names is None else names):
-            checks.append(ratio(f"{name}: se_reference / spread", se[:, j], away[:, j], DATA_SETS, SPREAD))
+            checks.append(spread_ratio(f"{name}: se_reference / spread", se[:, j], away[:, j]))
     return Report(f"{case}, redraws", runs.reps, float(np.median(runs.seconds) * 1e3), tuple(checks), runs.failures)
 
 

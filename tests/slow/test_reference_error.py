@@ -1,13 +1,15 @@
 """se_reference is the spread of the estimates over redraws of the reference points, the data held fixed.
 
 Unpenalised and cancelled constants first; then penalised ones, whose smoothing is selected again at every redraw, so
-that the spread contains what moving the smoothing parameters does.
+that the spread contains what moving the smoothing parameters does; then stochastic runs, whose own Monte Carlo error is
+their reference error.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -83,6 +85,34 @@ def with_smooth_f(case: Case, obs: un.Observations, rng: np.random.Generator) ->
     return {name: np.array(curve[name], dtype=float)[None] for name in ("estimate", "se_reference")}
 
 
+# --- stochastic runs --------------------------------------------------------------------------------------------------
+
+SGD_REPS = 400  # of 50 ms each
+CHI_BASIS = un.Features(lambda x: (1.0, x, x**2, x**3, x**4, x**5))
+
+
+@cache
+def solver(recipe: str) -> Any:
+    """One object each, so that its compiled loop is found again."""
+    if recipe == "preconditioned":
+        return un.SGD(steps=300, batch=80, points=un.IID())
+    import optax
+
+    return un.SGD(optax.adam(0.1), steps=600, batch=80, points=un.IID())
+
+
+def stochastic(case: Case, obs: un.Observations, rng: np.random.Generator) -> dict[str, np.ndarray]:
+    """𝓜 for IID data, 𝓡 with a basis for χ for chains; the recipe names the steps."""
+    law = case.known
+    objective = un.Poisson() if law.kind == "iid" else un.Logistic(law.reference, per_point=law.points)
+    chi = None if law.kind == "iid" else CHI_BASIS
+    return claims(un.fit(law.model, obs, objective, chi, solver=solver(case.recipe), rng=rng), False)
+
+
+def _stochastic_report(name: str, case: Case) -> Callable[[int | None], Report]:
+    return lambda reps: _report(name, case, stochastic)(min(SGD_REPS, reps or SGD_REPS))
+
+
 def _report(name: str, case: Case, *how: Any) -> Callable[[int | None], Report]:
     return lambda reps: replace(reference_report(case, reps, *how), case=f"{name}, redraws")
 
@@ -91,10 +121,16 @@ WORKS: dict[str, tuple[Any, ...]] = {str(case): (case,) for case in (*PLAIN, *WE
 WORKS |= {f"{law}, {points}, smooth χ": (Case(law, points), with_smooth_chi) for law in CHI for points in POINTS}
 WORKS |= {f"walk, {points}, smooth f and χ": (Case("walk", points), with_smooth_f, ("s(gap)",)) for points in POINTS}
 REPORTS = {name: _report(name, *work) for name, work in WORKS.items()}
+REPORTS |= {
+    f"{law}, SGD, {steps}": _stochastic_report(f"{law}, SGD, {steps}", Case(law, steps))
+    for law, steps in (("interval", "preconditioned"), ("walk", "preconditioned"), ("walk", "adam"))
+}
 
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_reference_part_is_the_spread_over_redraws(name: str) -> None:
+    if "SGD" in name:
+        pytest.importorskip("optax")
     report = REPORTS[name](None)
     print(f"\n{report}")
     assert not report.wrong

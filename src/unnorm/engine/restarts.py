@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 _FLAT = 1e-3  # gradient and curvature of the criterion in ρ_j, in nats, below which λ_j is at a limit in effect
 _BETTER = 1e-3  # nats
-_FEW = 20_000  # rows up to which descents from several ρ are tried where means are extreme
+_FEW = 4_000  # rows up to which descents from several ρ are tried where means are extreme
 _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which they are
 _NARROW = 200  # coefficients up to which the working model is asked at every point of the grid: p³ each
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
 _ROUNDS = 3  # what one parameter does may bring another back from its limit
 _MOST = 4  # restarts of single parameters
 _SHIFTS = (0.0, -4.0, -7.0)  # ρ − centre of whole restarts: penalty and data in balance, and hardly any penalty
-_GRID = np.linspace(-9.0, 9.0, 10)  # ρ − centre at which the working model is asked
+_GRID = np.linspace(-8.0, 7.0, 6)  # ρ − centre at which the working model is asked
 
 
 def limits(found: Found, free: np.ndarray) -> np.ndarray:

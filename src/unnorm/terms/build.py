@@ -337,9 +337,10 @@ class _Builder:
         basis, columns, k = setup.basis.times(P), setup.columns @ P, len(P)
         size = np.abs(columns).sum(axis=1).max() ** 2  # scale_roots of 0/1 diagonals
         groups = [np.arange(rank)] + [np.array([j]) for j in range(rank, k)]
-        matrices = tuple(np.kron(np.eye(len(levels)), np.diag(size * np.isin(np.arange(k), group))) for group in groups)
+        matrices = tuple(np.diag(size * np.isin(np.arange(k), group)) for group in groups)
         ranks = tuple(len(group) * len(levels) for group in groups)
-        penalties = () if spec.fx else _penalties(what, matrices, ranks, tuple(np.sqrt(S) for S in matrices))
+        roots = tuple(np.sqrt(S) for S in matrices)
+        penalties = () if spec.fx else _penalties(what, matrices, ranks, roots, len(levels))
         edges = self.edges(names, basis)
         return FactorSmoothTerm(
             label=what,
@@ -376,8 +377,8 @@ class _Builder:
             check_finite(column.min(), column.max(), column, name, what)
             product = product * column
         label = what if spec.by is None else f"{what}:{spec.by}"
-        matrices = (np.eye(size) * np.abs(product).max() ** 2,)
-        penalties = () if spec.fx else _penalties(label, matrices, (size,), (np.eye(size) * np.abs(product).max(),))
+        scale = np.abs(product).max()
+        penalties = () if spec.fx else _penalties(label, (np.full((1, 1), scale**2),), (size,), None, size)
         multipliers = (*slopes, *((spec.by,) if spec.by else ()))
         blocks = len(coded) == 1 and len(multipliers) <= 1
         return [
@@ -497,11 +498,15 @@ def _degree_and_order(m: Orders, what: str) -> tuple[int, int]:
 
 
 def _penalties(
-    label: str, matrices: tuple[np.ndarray, ...], ranks: tuple[int, ...], roots: tuple[np.ndarray, ...] | None = None
+    label: str,
+    matrices: tuple[np.ndarray, ...],
+    ranks: tuple[int, ...],
+    roots: tuple[np.ndarray, ...] | None = None,
+    copies: int = 1,
 ) -> tuple[Penalty, ...]:
     names = [label] if len(matrices) == 1 else [f"{label}{i + 1}" for i in range(len(matrices))]
     known = roots if roots is not None else (None,) * len(matrices)
-    return tuple(Penalty(S, rank, name, E) for S, rank, name, E in zip(matrices, ranks, names, known))
+    return tuple(Penalty(S, rank, name, E, copies) for S, rank, name, E in zip(matrices, ranks, names, known))
 
 
 def _fixed(spec: Smooth | Tensor, count: int) -> tuple[float | None, ...]:

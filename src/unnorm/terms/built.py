@@ -45,7 +45,9 @@ class _Saved(BuiltTerm):
             elif isinstance(value, Basis):
                 value = value.to_dict()
             elif item.name == "penalties":
-                value = [{"matrix": p.matrix.tolist(), "rank": p.rank, "label": p.label} for p in value]
+                value = [
+                    {"matrix": p.block.tolist(), "rank": p.rank, "label": p.label, "copies": p.copies} for p in value
+                ]
             out[item.name] = _lists(value)
         return out
 
@@ -77,7 +79,12 @@ def from_dict(saved: dict[str, Any]) -> BuiltTerm:
         if name == "penalties":
             size = int(saved["size"])
             value = tuple(
-                Penalty(np.array(p["matrix"], dtype=np.float64).reshape(size, size), int(p["rank"]), p["label"])
+                Penalty(
+                    np.array(p["matrix"], dtype=np.float64).reshape((size // int(p.get("copies", 1)),) * 2),
+                    int(p["rank"]),
+                    p["label"],
+                    copies=int(p.get("copies", 1)),
+                )
                 for p in value
             )
         elif name == "basis":
@@ -112,6 +119,15 @@ def _evaluate(basis: Basis, points: np.ndarray) -> np.ndarray:
     return basis.evaluate(points[new])[np.cumsum(new) - 1]
 
 
+def _constant(basis: Basis, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """(p, 1) with b(x)ᵀc = 1 everywhere, or (p, 0) where the functions cannot make a constant."""
+    low, high = np.where(np.isfinite(lower), lower, 0.0), np.where(np.isfinite(upper), upper, 1.0)
+    at = low + (high - low) * np.random.default_rng(0).random((4 * basis.size + 20, basis.dim))
+    columns = basis.evaluate(at)
+    c = np.linalg.lstsq(columns, np.ones(len(at)), rcond=None)[0]
+    return c[:, None] if np.abs(columns @ c - 1.0).max() < 1e-6 else np.zeros((basis.size, 0))
+
+
 def _warn_if_far(points: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: tuple[str, ...], what: str) -> None:
     """`lower` and `upper` are the data's box, infinite for periodic covariates."""
     with np.errstate(invalid="ignore"):
@@ -143,6 +159,10 @@ class SmoothTerm(_Saved):
 
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
+
+    @property
+    def constants(self) -> np.ndarray:
+        return _constant(self.basis, self.lower, self.upper)
 
     def design(self, columns: Columns) -> np.ndarray:
         points = _points(columns, self.smooth_covariates, self.label)
@@ -185,6 +205,11 @@ class FactorSmoothTerm(_Saved):
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 
+    @property
+    def constants(self) -> np.ndarray:
+        assert self.factor_levels is not None
+        return np.kron(np.eye(len(self.factor_levels[1])), _constant(self.basis, self.lower, self.upper))
+
     def design(self, columns: Columns) -> np.ndarray:
         assert self.factor_levels is not None
         name, levels = self.factor_levels
@@ -194,6 +219,10 @@ class FactorSmoothTerm(_Saved):
         out = np.zeros((len(points), len(levels), self.basis.size))
         out[np.arange(len(points)), at] = _evaluate(self.basis, points)
         return out.reshape(len(points), -1)
+
+    def level_design(self, columns: Columns, at: int) -> np.ndarray:
+        points = _points(columns, self.smooth_covariates, self.label)
+        return _evaluate(self.basis, points)
 
 
 @final
@@ -236,6 +265,14 @@ class RandomTerm(_Saved):
         rows = np.flatnonzero(known)
         out[rows, at[rows]] = np.broadcast_to(slope, n)[rows]
         return out
+
+    def level_design(self, columns: Columns, at: int) -> np.ndarray:
+        assert self.factor_levels is not None
+        n = len(columns[self.factor_levels[0]])
+        slope = np.ones(n)
+        for name in (*self.slopes, *((self.by,) if self.by is not None and self.by not in self.slopes else ())):
+            slope = slope * _points(columns, (name,), self.label)[:, 0]
+        return slope[:, None]
 
 
 @final

@@ -340,6 +340,7 @@ def factor(name: str) -> Factor:
     return Factor(_names("factor", (name,))[0][0])
 
 
+# long: the arguments of te and ti, passed on
 def _tensor(
     function: str, covariates: Sequence[str], k: Any, bs: Any, d: Any, by: Any, m: Any, sp: Any, fx: Any, knots: Any
 ) -> Tensor:

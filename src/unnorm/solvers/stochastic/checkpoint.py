@@ -43,8 +43,8 @@ class State:
     P: np.ndarray | None  # preconditioner, the inverse curvature of −𝓜/W
     lam: np.ndarray  # smoothing parameters of χ, one for each of its penalties
     means: list[np.ndarray]  # block means of φ (few parameters), for averages and their error
-    total: np.ndarray  # sum of the block means averaged so far (many parameters)
-    counted: int
+    total: np.ndarray  # sum of the iterates averaged so far (many parameters)
+    counted: int  # how many they are
     history: dict[str, list[float]]
     stopped: str = ""
 

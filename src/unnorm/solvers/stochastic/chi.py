@@ -22,7 +22,7 @@ from ...models.batching import rowwise, tree_leaves
 from ...models.normalisers import Layout, Normaliser
 from ...objectives.additive import context_columns
 from ...terms.base import BuiltTerm
-from ..penalised import PlacedPenalty, placed_penalties, total_penalty
+from ..fellner_schall import PlacedPenalty, placed_penalties, total_penalty
 
 
 class Curve(ABC):
@@ -39,6 +39,7 @@ class Chi(ABC):
     size: int
     rows: Any  # a tree of arrays with first axis n, gathered for each batch
     curve: Curve
+    linear: bool = False  # whether χ is linear in its parameters
     layout: Layout | None = None  # which constant each observation uses, where χ is made of constants
 
     @abstractmethod
@@ -98,6 +99,7 @@ class LayoutChi(Chi):
     """ν, (ν_t) or a fixed value."""
 
     layout: Layout  # pyright: ignore[reportIncompatibleVariableOverride]
+    linear = True
 
     @property
     def curve(self) -> Curve:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -146,6 +148,7 @@ class LinearChi(Chi):
     """χ(x_t) = B_tᵀ β."""
 
     design: np.ndarray  # (n, q)
+    linear = True
 
     @property
     def curve(self) -> Curve:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -219,6 +222,7 @@ class SmoothChi(Chi):
 
     design: np.ndarray  # (n, q), a column of ones first
     terms: tuple[BuiltTerm, ...]
+    linear = True
 
     @property
     def curve(self) -> Curve:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -14,11 +14,25 @@ from ...errors import CombinationError, InputError, OutsideError, unknown
 from ...models.base import Model, context_arguments
 from ...models.normalisers import Layout, Normaliser
 from ...models.priors import Priors, priors
+from ...objectives.base import LossName
 from ...references.base import BoundReference, Reference
 from ...references.points import PointScheme
 from .chi import Chi, LayoutChi, chi_of
 from .sources import Plan, Sampling, Source, ordered, plan, source
-from .step import CANCELLING, Dtype, LossName, Step, compiled, gradients, mean_hessian, precision, prior_hessian, values
+from .step import (
+    CANCELLING,
+    Dtype,
+    Step,
+    compiled,
+    curvature_product,
+    gradients,
+    mean_gradient,
+    mean_hessian,
+    precision,
+    prior_gradient,
+    prior_hessian,
+    values,
+)
 
 MOST_NUMBERS = 2**23  # drawn ahead on the host at one time: 64 MB
 
@@ -112,11 +126,46 @@ class Estimator:
 
     def prior_hessian(self, phi: np.ndarray) -> np.ndarray | float:
         """∂² log π, in float64."""
+        return self._prior(prior_hessian, phi)
+
+    def prior_gradient(self, phi: np.ndarray) -> np.ndarray | float:
+        """∂ log π, in float64."""
+        return self._prior(prior_gradient, phi)
+
+    def _prior(self, function: Any, phi: np.ndarray) -> np.ndarray | float:
+        """A derivative of log π; zero where nothing is penalised."""
         if self.prior.flat and "penalty" not in self.data:
             return 0.0
         penalty = {name: np.asarray(self.data[name], dtype=np.float64) for name in ("penalty",) if name in self.data}
         with precision("float64"):
-            return np.asarray(compiled(prior_hessian)(self.step, np.asarray(phi, dtype=np.float64), penalty))
+            return np.asarray(compiled(function)(self.step, np.asarray(phi, dtype=np.float64), penalty))
+
+    def grouped_gradients(
+        self, phi: np.ndarray, seed: int, groups: int, each: int
+    ) -> tuple[np.ndarray, np.ndarray, Any]:
+        """Independent estimates of the likelihood part: values, mean gradients by group (groups, size), diagnostics."""
+        import jax
+
+        with precision(self.dtype):
+            fixed = (np.asarray(phi, dtype=self.dtype), self.device_data, self.device_constants, jax.random.key(seed))
+            run = compiled(mean_gradient)
+            parts = [
+                jax.device_get(run(self.step, *fixed, self.source.block(seed, each * group, each)))
+                for group in range(groups)
+            ]
+        value, g, health = jax.tree.map(lambda *leaves: np.stack(leaves), *parts)
+        return value.astype(np.float64).ravel(), g.astype(np.float64), health
+
+    def curvature_product(self, phi: np.ndarray, seed: int, count: int, v: np.ndarray) -> np.ndarray:
+        """−∂²(𝓜 + log π) v, Gauss–Newton, from `count` fresh steps that are the same for every v."""
+        import jax
+
+        seed = (seed + 0x9E3779B9) % 2**31
+        with precision(self.dtype):
+            at, v = np.asarray(phi, dtype=self.dtype), np.asarray(v, dtype=self.dtype)
+            fixed = (at, self.device_data, self.device_constants, jax.random.key(seed))
+            run = compiled(curvature_product)
+            return np.asarray(run(self.step, *fixed, self.source.block(seed, 0, count), v), dtype=np.float64)
 
     def start(self, rng: np.random.Generator, theta: np.ndarray | None = None) -> np.ndarray:
         """θ0, with constants that roughly normalise it: −log of a small Monte Carlo integral for each context."""
@@ -173,15 +222,6 @@ class Estimator:
         out[self.position] = values
         return out
 
-    def nu_natural(self, phi: np.ndarray) -> np.ndarray:
-        """The normaliser's parameters with per-observation entries back in the input's order."""
-        nu = np.asarray(phi[self.p :], dtype=np.float64)
-        if self.chi.size == self.obs.n and self.obs.n > 1:
-            out = np.empty_like(nu)
-            out[self.position] = nu
-            return out
-        return nu
-
 
 def _take(tree: Any, index: np.ndarray) -> Any:
     import jax
@@ -189,6 +229,7 @@ def _take(tree: Any, index: np.ndarray) -> Any:
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
+# long: the place where the parts of a stochastic problem meet and are checked
 def estimator(
     model: Model,
     obs: Observations,

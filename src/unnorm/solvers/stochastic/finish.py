@@ -1,4 +1,4 @@
-"""What is known at the end of a stochastic run: covariance, its two parts, and the value of the objective."""
+"""A run's ending as a `Solution`: the estimate, its scores, the constants, and what is reported."""
 
 from __future__ import annotations
 
@@ -8,68 +8,67 @@ from typing import Any, final
 import numpy as np
 
 from ...objectives.base import Constants
-from ...objectives.scores import Drawn, Scores
+from ...objectives.scores import Drawn, Scores, frequency
+from ...objectives.traced import logistic
 from ..base import Solution
+from .ending import Curvature, ending
 from .estimator import Estimator
 from .loop import Trace
-from .renewal import MOST_DENSE, curvature
+from .renewal import MOST_DENSE
 from .sources import Batch
 from .step import CANCELLING, Step, compiled, precision
 
-MOST_NONLINEAR = 100  # parameters of a nonlinear f for which a curvature means something
-DRAWS = 16  # fresh steps for the final curvature
-TOO_SHORT = "The run was too short to see its own Monte Carlo error: left out. Use more steps or a smaller block."
-STEPS = 64  # fresh steps for the final value and for the gradient's noise
+MORE = 4  # times as many steps, where a run has not converged
 
 
-def solution(trace: Trace, seed: int, *, converged: bool, reason: str, solver: dict[str, Any]) -> Solution:
-    """θ̂ with total error = sampling error (inverse curvature, or a sandwich) + the run's own Monte Carlo error."""
-    e = trace.estimator
-    phi = trace.phi
-    most = MOST_DENSE if e.model.linear else MOST_NONLINEAR
-    noise = None
-    if e.size <= most:
-        value, g, health = e.gradients(phi, seed, STEPS)
-        noise = np.atleast_2d(np.cov(g, rowvar=False))
-    else:
-        value, health = e.values(phi, seed, DRAWS)
-    mean = float(value.mean())
-    scores, notes = _scores(e, trace, seed, noise, most)
+def solution(trace: Trace, seed: int, solver: dict[str, Any]) -> Solution:
+    """The estimate, its sampling error (inverse curvature, or a sandwich), and the run's own Monte Carlo error."""
+    e, end = trace.estimator, ending(trace, seed)
+    reason = trace.stopped or f"{trace.steps} steps"
+    if end.obstacle:
+        reason = f"after {trace.steps} steps {end.obstacle}; use more steps, {_remedy(trace)}"
     per_row = e.chi.size > 1
-    nu = e.nu_rows(phi) if per_row else phi[e.p :].copy()
+    nu = e.nu_rows(end.phi) if per_row else end.phi[e.p :].copy()
     if e.chi.size == 0 and e.loss not in CANCELLING:
         nu = np.array([e.chi.constant])
-    loglik = mean + e.W - float(e.obs.weights @ e.obs.offsets) if e.loss == "poisson" else mean
-    error = float(value.std(ddof=1) / np.sqrt(len(value)))
-    diagnostics: dict[str, Any] = {
+    loglik = end.value + e.W - float(e.obs.weights @ e.obs.offsets) if e.loss == "poisson" else end.value
+    figures: dict[str, Any] = {
         **{name: list(values) for name, values in trace.history.items()},
-        "value_monte_carlo_se": error,
-        "normalisation": float(health["mass"].mean()),
-        "effective_share": float(health["ess"].mean()),
+        "value_monte_carlo_se": end.value_se,
+        "left_in_se": end.left,
+        "normalisation": end.health["mass"],
+        "effective_share": end.health["ess"],
         "reference": e.reference.describe(),
         "batch": e.plan.b,
         "reference_points_per_step": e.plan.rows * e.plan.k,
         "dtype": e.dtype,
     }
     if per_row and e.chi.size <= 10_000 and e.chi.size != e.obs.n:
-        diagnostics["normaliser_parameters"] = phi[e.p :].tolist()
+        figures["normaliser_parameters"] = end.phi[e.p :].tolist()
     if e.chi.penalties:
-        diagnostics["smoothing_parameters"] = {p.label: float(v) for p, v in zip(e.chi.penalties, trace.lam)}
+        figures["smoothing_parameters"] = {p.label: float(v) for p, v in zip(e.chi.penalties, trace.lam)}
     return Solution(
         names=e.model.names,
-        estimate=phi[: e.p].copy(),
+        estimate=end.phi[: e.p].copy(),
         index=np.arange(e.p),
         constants=Constants(nu),
-        value=mean,
+        value=end.value,
         loglik=loglik,
-        converged=converged,
+        converged=not end.obstacle,
         reason=reason,
         iterations=trace.steps,
         solver=solver,
-        scores=scores,
-        notes=notes,
-        figures=diagnostics,
+        scores=None if end.curvature is None else _scores(e, end.phi, seed, end.curvature),
+        notes=(end.note,) if end.note else (),
+        figures=figures,
     )
+
+
+def _remedy(trace: Trace) -> str:
+    """What to write, so that the run goes on for longer."""
+    if trace.stopped:
+        return f"a larger patience= or a smaller tolerance=: it stopped as {trace.stopped}"
+    return f"say steps={MORE * trace.steps}"
 
 
 @final
@@ -78,6 +77,7 @@ class StochasticScores(Scores):
     """Scores at the end of a run: Σ1 the data's, Σ2 that of the run's own randomness, averaged over its steps."""
 
     information: np.ndarray
+    penalty: np.ndarray | None
     sigma1: np.ndarray
     sigma2: np.ndarray
     weight: float
@@ -86,7 +86,6 @@ class StochasticScores(Scores):
 
     drawn = Drawn.IID
     shared = False
-    penalty = None
     reselection = None
     smoothing = None
     robust_refusal = (
@@ -110,44 +109,22 @@ class StochasticScores(Scores):
         raise AssertionError(self.robust_refusal)
 
 
-def _scores(
-    e: Estimator, trace: Trace, seed: int, noise: np.ndarray | None, most: int
-) -> tuple[Scores | None, tuple[str, ...]]:
-    if noise is None:
-        return None, (
-            f"No standard errors: {e.size} parameters (the limit is {most}). A network's weights are not "
-            f"identified one by one; "
-            "for a smaller model use the draws of un.sample.",
-        )
-    H = e.W * curvature(e, trace.phi, seed, 0, DRAWS)
-    try:
-        inverse = np.linalg.inv(H)
-    except np.linalg.LinAlgError:
-        return None, (
-            "No standard errors: the curvature at the estimate is singular; some parameters are not identified.",
-        )
-    sigma1 = H if e.loss == "poisson" else score_covariance(e, trace.phi, seed)
-    if not (np.diag(inverse)[: e.p] > 0).all():
-        return None, ("No standard errors: the curvature at the estimate is not that of a maximum.",)
-    notes: tuple[str, ...] = ()
-    if trace.P is not None:
-        # steps by the inverse curvature forget their start within a few: the average of T of them has covariance
-        # H⁻¹ Σ_g H⁻¹ / T (Polyak & Juditsky 1992), known better than from a few block means
-        sigma2 = noise / max(trace.averaged, 1)
-    elif trace.covariance is not None:
-        sigma2 = H @ trace.covariance @ H
-    else:
-        sigma2 = np.zeros_like(H)
-        notes = (
-            "The run was too short to see its own Monte Carlo error: left out. Use more steps or a smaller block.",
-        )
-    weights = e.obs.weights
-    units = int(np.sum(weights > 0))
-    return StochasticScores(H, sigma1, sigma2, float(weights.sum()), units, e.loss == "poisson"), notes
+def _scores(e: Estimator, phi: np.ndarray, seed: int, curvature: Curvature) -> Scores:
+    """Σ1 from the model where 𝓜 is maximised (Appendix B.1), else from the scores; Σ2 the run's own."""
+    model_based = e.loss == "poisson"
+    return StochasticScores(
+        information=curvature.information,
+        penalty=curvature.penalty,
+        sigma1=curvature.information if model_based else score_covariance(e, phi, seed),
+        sigma2=curvature.noise / curvature.steps,
+        weight=e.W,
+        units=int(np.sum(e.obs.weights > 0)),
+        model_based=model_based,
+    )
 
 
 def scores(step: Step, phi: Any, data: Any, constants: Any, key: Any, x: Any) -> Any:
-    """(b, size) the contribution of each observation, with its own points, or its data part where points are shared."""
+    """(b, size) the contribution of each observation: with its own points, or its data part where points are shared."""
     import jax
     import jax.numpy as jnp
 
@@ -158,23 +135,36 @@ def scores(step: Step, phi: Any, data: Any, constants: Any, key: Any, x: Any) ->
         y, log_q = (batch.y[:1, :1], batch.log_q[:1, :1]) if shared else (batch.y[t][None], batch.log_q[t][None])
         back = batch.log_back if isinstance(batch.log_back, tuple) else batch.log_back[t][None]
         alone = Batch(batch.index[t][None], batch.scale[t][None], y, log_q, back)
-        return step.likelihood(phi, data, alone)[0]
+        eta = step.predictors(phi, data, alone)
+        if shared:
+            return -data["weight"][batch.index[t]] * logistic(-eta.data[0])
+        return step.value(eta, data, alone)
 
     return jax.vmap(lambda t: jax.grad(one)(phi, t))(jnp.arange(step.plan.b))
 
 
-def score_covariance(e: Estimator, phi: np.ndarray, seed: int, most: int = 2000, redraws: int = 16) -> np.ndarray:
-    """Σ_t of the score's variance over the observations, references averaged out: the middle of the sandwich."""
+def score_covariance(e: Estimator, phi: np.ndarray, seed: int, most: int = 2000) -> np.ndarray:
+    """Σ1 = Σ_t w_t s_t s_tᵀ of the scores s_t of single observations, their reference points averaged out.
+
+    The product of s_t from one half of the points and s_t from the other, independent one holds no variance of the
+    points, on average. Scores of data alone (IID data share their points) are taken about their mean.
+    """
     import jax
 
     some = np.unique(np.linspace(0, e.obs.n - 1, min(e.obs.n, most)).astype(np.intp))
-    part = e.part(some)
+    part = e.part(some[e.obs.weights[some] > 0])
+    redraws = 16 if e.size <= MOST_DENSE else 4
     with precision(e.dtype):
         fixed = (np.asarray(phi, dtype=e.dtype), part.device_data, part.device_constants, jax.random.key(seed))
         xs = part.source.block(seed, 0, redraws)
         structure = jax.tree.structure(xs)
         each = [jax.tree.unflatten(structure, leaves) for leaves in zip(*jax.tree.leaves(xs))]
-        g = np.mean([np.asarray(compiled(scores)(part.step, *fixed, x)) for x in each], axis=0)
-    scale = e.W / float(part.obs.weights.sum())
-    centred = g - g.mean(axis=0) if part.plan.shared else g  # shared points add the same constant to every score
-    return scale * centred.T @ centred
+        g = [np.asarray(compiled(scores)(part.step, *fixed, x), dtype=np.float64) for x in each]
+    w = part.obs.weights[:, None]
+    one, other = np.mean(g[::2], axis=0) / w, np.mean(g[1::2], axis=0) / w
+    scale = e.W / part.W
+    if part.plan.shared:
+        one, other = (s - np.average(s, axis=0, weights=w[:, 0]) for s in (one, other))
+        scale *= frequency(part.W)
+    crossed = one.T @ (w * other)
+    return scale * 0.5 * (crossed + crossed.T)

@@ -27,6 +27,7 @@ from .renewal import (
 from .smoothing import smoothed
 from .step import Step, compiled, precision
 
+LOOKS = 64  # fresh gradients, to see whether to stop
 MASS_LIMIT = 1e8  # ∫ exp(f + ν) beyond this: ν has exploded
 # What can go wrong in a step, in the order in which it is looked for, and what helps.
 CAUSES = (
@@ -72,14 +73,12 @@ class BlockResult(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Trace:
-    """Where the run ended: the averaged iterate, its Monte Carlo covariance, and the story."""
+    """Where the run ended: the averaged iterate, and the record of the run."""
 
     phi: np.ndarray
-    covariance: np.ndarray | None  # of the averaged iterate, by batch means; few parameters only
     last: np.ndarray
     steps: int
     stopped: str
-    drift: float  # largest |second half − first half| of the averaged window in its own standard errors
     history: dict[str, list[float]]
     estimator: Estimator  # with the reference as last refreshed, and the smoothing parameters as last chosen
     P: np.ndarray | None
@@ -87,6 +86,7 @@ class Trace:
     averaged: int  # steps in the average
 
 
+# long: compiled by JAX: everything it reads is an argument
 def block(
     step: Step,
     optimiser: Any,
@@ -152,7 +152,7 @@ def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
         fresh = State(0, start, s.optimiser.init(phi), None, lam, [], np.zeros(e.size), 0, _no_history())
     state, e = resume(e, s, seed, fresh)
     if state.stopped:
-        return _trace(e, s, state, few)
+        return _trace(e, s, state)
     bar = _bar(s, state.step)
     try:
         state, e = _blocks(e, s, seed, state, few, bar)
@@ -160,7 +160,7 @@ def climb(e: Estimator, s: Settings, seed: int, start: np.ndarray) -> Trace:
         if bar is not None:
             bar.close()
     save(e, s, state, seed)
-    return _trace(e, s, state, few)
+    return _trace(e, s, state)
 
 
 def _blocks(e: Estimator, s: Settings, seed: int, state: State, few: bool, bar: Any) -> tuple[State, Estimator]:
@@ -227,43 +227,22 @@ def _note(e: Estimator, s: Settings, state: State, r: BlockResult, count: int, f
     if few:
         state.means.append(mean)
     elif state.step > s.average * s.steps:
-        state.total, state.counted = state.total + mean, state.counted + 1
+        state.total, state.counted = state.total + count * mean, state.counted + count
 
 
-def _window(s: Settings, state: State) -> np.ndarray:
-    """(B, size) block means of the averaged part of the run so far."""
-    return np.array(state.means[int(s.average * len(state.means)) :])
+def _average(s: Settings, state: State) -> tuple[np.ndarray, int]:
+    """The averaged iterate of the run so far, and how many steps are in it."""
+    if not state.means:
+        return (state.total / state.counted, state.counted) if state.counted else (state.phi, 1)
+    first = int(s.average * len(state.means))
+    sizes = np.diff([0, *state.history["step"]])[first:]  # the last block of a run may be shorter
+    return np.average(state.means[first:], axis=0, weights=sizes), int(sizes.sum())
 
 
-def _trace(e: Estimator, s: Settings, state: State, few: bool) -> Trace:
-    covariance, drift, averaged = None, 0.0, state.counted * s.block
-    if few and state.means:
-        window = _window(s, state)
-        averaged = len(window) * s.block
-        phi = window.mean(axis=0)
-        if len(window) >= 4:
-            half = len(window) // 2
-            # noise from successive differences, which a trend hardly enters (von Neumann 1941)
-            noise = np.sqrt(np.maximum(np.mean(np.diff(window, axis=0) ** 2, axis=0) / 2, 1e-300))
-            gap = np.abs(window[half:].mean(axis=0) - window[:half].mean(axis=0))
-            drift = float(np.max(gap / (noise * np.sqrt(1 / half + 1 / (len(window) - half)))))
-            if e.size <= MOST_DENSE:
-                covariance = np.atleast_2d(np.cov(window, rowvar=False)) / len(window)
-    else:
-        phi = state.total / state.counted if state.counted else state.phi
-    return Trace(
-        phi,
-        covariance,
-        state.phi,
-        state.step,
-        state.stopped,
-        drift,
-        {k: list(v) for k, v in state.history.items()},
-        e,
-        state.P,
-        state.lam,
-        averaged,
-    )
+def _trace(e: Estimator, s: Settings, state: State) -> Trace:
+    phi, averaged = _average(s, state)
+    history = {name: list(values) for name, values in state.history.items()}
+    return Trace(phi, state.phi, state.step, state.stopped, history, e, state.P, state.lam, averaged)
 
 
 # --- curvature, refreshing, stopping
@@ -302,17 +281,15 @@ def _stop(e: Estimator, s: Settings, state: State, seed: int) -> str:
             return f"the objective has not risen for {s.patience} blocks"
     if s.tolerance is None or e.size > MOST_DENSE or blocks < 12 or blocks % 4:
         return ""
-    window = _window(s, state)
-    half = len(window) // 2
-    if half < 3:
-        return ""
-    spread = window.var(axis=0, ddof=1)[: e.p]
-    gap = np.abs(window[half:].mean(axis=0) - window[:half].mean(axis=0))[: e.p]
-    mc = np.sqrt(spread / len(window))
-    P = state.P if state.P is not None else inverse_curvature(e, window.mean(axis=0), seed, state.step)
+    phi, averaged = _average(s, state)
+    P = state.P if state.P is not None else inverse_curvature(e, phi, seed, state.step)
+    g = e.gradients(phi, (seed + 0x51ED270B) % 2**31, LOOKS, first=state.step)[1] + e.prior_gradient(phi)
+    moves = (g @ P / e.W)[:, : e.p]  # as at the end of a run: what Newton steps by fresh gradients would add
+    spread = moves.var(axis=0, ddof=1)
     se = np.sqrt(np.maximum(np.diag(P)[: e.p], 0.0) / e.W)  # diag of the joint inverse is the inverse Schur complement
-    settled = np.all(gap < 4 * np.sqrt(spread * 4 / len(window)) + 0.5 * s.tolerance * se)
-    if settled and np.all(mc < 0.5 * s.tolerance * se):
+    noise = np.sqrt(spread * (1 / LOOKS + 1 / averaged))
+    near = np.all(np.abs(moves.mean(axis=0)) < 4 * noise + 0.5 * s.tolerance * se)
+    if near and np.all(np.sqrt(spread / averaged) < 0.5 * s.tolerance * se):
         return f"Monte Carlo error below {0.5 * s.tolerance:g} standard errors"
     return ""
 

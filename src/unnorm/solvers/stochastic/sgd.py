@@ -117,12 +117,7 @@ class SGD(Solver):
         random = generator(rng)
         e = self.estimator(problem.model.flat(), problem.obs, problem.objective, problem.normaliser)
         trace = self.climb(e, random)
-        converged = trace.drift < 6.0
-        reason = trace.stopped or f"{trace.steps} steps"
-        if not converged:
-            reason = f"after {trace.steps} steps averaged iterates still drift, by {trace.drift:.1f} standard errors"
-        seed = int(random.integers(2**31))
-        end = solution(trace, seed, converged=converged, reason=reason, solver=self.to_dict())
+        end = solution(trace, int(random.integers(2**31)), self.to_dict())
         ess = float(np.mean(trace.history["ess"][-max(1, len(trace.history["ess"]) // 4) :]))
         if ess < FAR:
             note = (

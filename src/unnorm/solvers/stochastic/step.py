@@ -215,6 +215,20 @@ def gradients(step: Step, phi: Any, data: Any, constants: Any, key: Any, xs: Any
     return jax.lax.map(one, xs)
 
 
+def mean_gradient(step: Step, phi: Any, data: Any, constants: Any, key: Any, xs: Any) -> Any:
+    """As `gradients`, with the mean of the gradients alone: for parameters so many that each cannot be kept."""
+    import jax
+    import jax.numpy as jnp
+
+    def add(total: Any, x: Any) -> Any:
+        batch = step.draw(constants, key, x)
+        (value, about), slope = jax.value_and_grad(step.likelihood, has_aux=True)(phi, data, batch)
+        return total + slope, (value, about)
+
+    total, (value, about) = jax.lax.scan(add, jnp.zeros_like(phi), xs)
+    return value, total / len(value), about
+
+
 def mean_hessian(step: Step, nu_only: bool, phi: Any, data: Any, constants: Any, key: Any, xs: Any) -> Any:
     """The mean Hessian of the likelihood part over many independent steps, in φ or in ν alone."""
     import jax
@@ -240,3 +254,35 @@ def prior_hessian(step: Step, phi: Any, data: Any) -> Any:
     import jax.numpy as jnp
 
     return jax.hessian(lambda value: step.log_prior(value, data) + 0.0 * jnp.sum(value))(phi)
+
+
+def prior_gradient(step: Step, phi: Any, data: Any) -> Any:
+    """∂ log π."""
+    import jax
+    import jax.numpy as jnp
+
+    return jax.grad(lambda value: step.log_prior(value, data) + 0.0 * jnp.sum(value))(phi)
+
+
+def curvature_product(step: Step, phi: Any, data: Any, constants: Any, key: Any, xs: Any, v: Any) -> Any:
+    """−∂²(𝓜 + log π) v on average over many independent steps, as Jᵀ (−∂²𝓜/∂η²) J v with J = ∂η/∂φ (Gauss–Newton).
+
+    The Hessian itself where f and χ are linear; never indefinite where they are not, apart from the prior.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    def add(total: Any, x: Any) -> Any:
+        batch = step.draw(constants, key, x)
+
+        def predictors(phi: Any) -> Any:
+            return step.predictors(phi, data, batch)
+
+        eta, pull = jax.vjp(predictors, phi)
+        push = jax.jvp(predictors, (phi,), (v,))[1]
+        bent = jax.jvp(jax.grad(lambda eta: step.value(eta, data, batch)), (eta,), (push,))[1]
+        return total - pull(bent)[0], None
+
+    total = jax.lax.scan(add, jnp.zeros_like(phi), xs)[0] / len(jax.tree.leaves(xs)[0])
+    prior = jax.grad(lambda value: step.log_prior(value, data) + 0.0 * jnp.sum(value))
+    return total - jax.jvp(prior, (phi,), (v,))[1]
