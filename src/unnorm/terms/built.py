@@ -152,6 +152,7 @@ class SmoothTerm(_Saved):
     basis: Basis = None  # type: ignore[assignment]
     lower: np.ndarray = None  # type: ignore[assignment]
     upper: np.ndarray = None  # type: ignore[assignment]
+    by_levels: tuple[Level, ...] = ()  # of a factor `by`: all that the data had
 
     @property
     def smooth_covariates(self) -> tuple[str, ...]:
@@ -168,7 +169,11 @@ class SmoothTerm(_Saved):
         points = _points(columns, self.smooth_covariates, self.label)
         if self.level is not None:
             name, level = self.level
-            here = np.flatnonzero(codes(columns, name, (level,), self.label) == 0)  # type: ignore[arg-type]
+            if self.by_levels:
+                at = _known_codes(columns, name, self.by_levels, self.label)
+                here = np.flatnonzero(at == self.by_levels.index(level))  # type: ignore[arg-type]
+            else:
+                here = np.flatnonzero(codes(columns, name, (level,), self.label) == 0)  # type: ignore[arg-type]
             _warn_if_far(points[here], self.lower, self.upper, self.smooth_covariates, self.label)
             out = np.zeros((len(points), self.size))
             out[here] = _evaluate(self.basis, points[here])
