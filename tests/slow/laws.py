@@ -1,7 +1,8 @@
 """Laws p(y|x) ∝ exp θᵀs(y|x) with a known θ, simulated exactly.
 
-They differ in how strongly log Z(x) varies over the contexts: one number (`interval`, `ising`), by .2 (`circle`, `box`,
-`grid circle`), .8 (`regression`, `words`, `table`), up to 3 within a step of the boundary (`steep`).
+They differ in how strongly log Z(x) varies over the contexts. Its standard deviation: 0 (`interval`, `ising`), .2
+(`walk`, `circle`, `box`, and the grids), .45 (`steep`: by 3 within a step of the boundary), .6 to .8 (`regression`, over
+a range of 6, `words`, `table`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from law import Chain, Independent, Law, Quantile, Regression, Statistics
 from scipy.special import ndtr, ndtri
 
 import unnorm as un
-
 
 TRIES = 6  # candidates at a time, where draws are by rejection
 
