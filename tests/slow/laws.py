@@ -1,8 +1,8 @@
 """Laws p(y|x) ∝ exp θᵀs(y|x) with a known θ, simulated exactly.
 
 They differ in how strongly log Z(x) varies over the contexts. Its standard deviation: 0 (`interval`, `ising`), .2
-(`walk`, `circle`, `box`, and the grids), .45 (`steep`: by 3 within a step of the boundary), .6 to .8 (`regression`, over
-a range of 6, `words`, `table`).
+(`walk`, `circle`, `box`, the grids), .45 (`steep`, by 3 within a step of the boundary), .6 to .8 (`words`, `table`,
+`regression`, the last over a range of 6).
 """
 
 from __future__ import annotations
