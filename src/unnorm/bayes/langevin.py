@@ -82,6 +82,7 @@ class Langevin:
         if not callable(self.step_size) and not self.step_size > 0:
             raise InputError(f"step_size must be positive, or a function of the step; got {self.step_size!r}.")
 
+    # long: one run from the start to the draws; its parts have functions of their own
     def sample(self, target: Any, rng: np.random.Generator) -> Draws:
         """Draws from exp(𝓜 + log π); `target` is what `un.sample` gathered."""
         import jax
@@ -240,6 +241,7 @@ class Kernel:
         return self.step_size(number) if callable(self.step_size) else self.step_size
 
 
+# long: the state of a chain and what drives it, passed once
 def chains(
     step: Step, kernel: Kernel, anchor: Any, keys: Any, z: Any, data: Any, constants: Any, xs: Any, numbers: Any
 ) -> Any:

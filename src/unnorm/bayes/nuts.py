@@ -53,6 +53,7 @@ class NUTS:
         for name, least in (("draws", 1), ("warmup", 20), ("chains", 1)):
             whole(getattr(self, name), name, least)
 
+    # long: one run from the mode to the draws, around closures that JAX compiles together
     def sample(self, target: Any, rng: np.random.Generator) -> Draws:
         """Draws from exp(𝓜 + log π)."""
         import jax

@@ -1,11 +1,7 @@
 """Penalised maximum of any objective with smooth terms: Newton inside, extended Fellner–Schall outside.
 
-For objectives that are not a sum over rows (𝓛 and 𝓜 with one constant a context, ranking, conditional NCE) the engine's
-row pass does not apply. Given the information matrix H of the objective, λ_j moves to (Wood & Fasiolo 2017, eq. 6)
-
-    λ_j ← λ_j { tr(S_λ⁻ S_j) − tr((H + S_λ)⁻¹ S_j) } / β̂ᵀ S_j β̂,
-
-which increases the Laplace REML criterion with H held fixed.
+For objectives that are not a sum over rows (𝓛 and 𝓜 with one constant per context, ranking, conditional NCE) the
+engine's row pass does not apply.
 """
 
 from __future__ import annotations
@@ -28,10 +24,18 @@ from ..objectives.scores import Reselection, Scores
 from ..terms.base import BuiltTerm
 from .base import FittedTerms, Solution
 from .engine_rows import PRIOR
+from .fellner_schall import (
+    LARGEST,
+    SETTLED,
+    PlacedPenalty,
+    placed_penalties,
+    starting_values,
+    total_penalty,
+    updated,
+)
 from .newton import Newton
 
 MOST_UPDATES = 200
-LARGEST = 1e12  # a smoothing parameter beyond this leaves only the null space
 
 
 @final
@@ -82,37 +86,6 @@ class PenalisedProblem(ParametricProblem):
 
     def constants(self, theta: np.ndarray) -> Constants:
         return self.problem.constants(theta)
-
-
-@dataclass(frozen=True)
-class PlacedPenalty:
-    """One penalty S_j with its place among all coefficients."""
-
-    span: slice
-    matrix: np.ndarray
-    label: str
-    fixed: float | None
-    term: int
-
-
-def placed_penalties(terms: tuple[BuiltTerm, ...], sp: Mapping[str, float] | None) -> list[PlacedPenalty]:
-    """The terms' penalties, each on its own span of the coefficients."""
-    out, begin = [], 0
-    for number, term in enumerate(terms):
-        span = slice(begin, begin + term.size)
-        for penalty, own in zip(term.penalties, term.fixed_sp):
-            fixed = own if sp is None or penalty.label not in sp else float(sp[penalty.label])
-            out.append(PlacedPenalty(span, penalty.matrix, penalty.label, fixed, number))
-        begin = span.stop
-    return out
-
-
-def total_penalty(pieces: Sequence[PlacedPenalty], lam: np.ndarray, size: int) -> np.ndarray:
-    """S_λ = Σ_j λ_j S_j."""
-    S = np.zeros((size, size))
-    for piece, one in zip(pieces, lam):
-        S[piece.span, piece.span] += one * piece.matrix
-    return S
 
 
 def solve_penalised(problem: Problem, method: str, sp: Mapping[str, float] | None, rng: Rng) -> Solution:
@@ -190,8 +163,7 @@ def _alternate(problem: ParametricProblem, pieces: Sequence[PlacedPenalty], newt
     free = np.array([piece.fixed is None for piece in pieces], dtype=bool)
     size = len(problem.names)
     first = problem.derivatives(np.zeros(size))
-    scale = [np.trace(first.information[p.span, p.span]) / max(np.trace(p.matrix), 1e-300) for p in pieces]
-    lam = np.array([s * 1e-2 if p.fixed is None else p.fixed for s, p in zip(scale, pieces)])
+    lam = starting_values(pieces, first.information)
     beta, end = np.zeros(size), None
     for update in range(1, MOST_UPDATES + 1):
         S = total_penalty(pieces, lam, size)
@@ -204,10 +176,8 @@ def _alternate(problem: ParametricProblem, pieces: Sequence[PlacedPenalty], newt
         end = _End(problem, beta, lam, d.information, S, V, path.converged, path.reason, update, reml)
         if not free.any():
             return end
-        new = fellner_schall(pieces, lam, beta, V)
-        move = np.max(np.abs(np.log(new[free]) - np.log(lam[free])), where=new[free] < LARGEST, initial=0.0)
-        lam = np.where(free, new, lam)
-        if move < 1e-3:  # of log λ: far below its own uncertainty
+        lam, move = updated(pieces, lam, beta, V)
+        if move < SETTLED:
             return replace(end, reason=f"smoothing parameters moved by {move:.0e} at the end")
     assert end is not None
     return replace(end, converged=False, reason=f"smoothing parameters still moved after {MOST_UPDATES} updates")
@@ -270,22 +240,6 @@ def _fitted(
         score=end.score,
         method="REML",
     )
-
-
-def fellner_schall(pieces: Sequence[PlacedPenalty], lam: np.ndarray, beta: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """One extended Fellner–Schall update of every λ."""
-    out = lam.copy()
-    for number in {piece.term for piece in pieces}:
-        mine = [j for j, piece in enumerate(pieces) if piece.term == number]
-        span = pieces[mine[0]].span
-        total = sum(lam[j] * pieces[j].matrix for j in mine)
-        inverse = np.linalg.pinv(total, rcond=1e-10, hermitian=True)
-        for j in mine:
-            S = pieces[j].matrix
-            gap = float(np.sum(inverse * S) - np.sum(V[span, span] * S))
-            energy = float(beta[span] @ S @ beta[span])
-            out[j] = np.clip(lam[j] * max(gap, 1e-12) / max(energy, 1e-300), 1e-12, LARGEST)
-    return out
 
 
 def _reml(value: float, beta: np.ndarray, S: np.ndarray, H: np.ndarray) -> float:

@@ -22,7 +22,7 @@ from ...models.batching import rowwise, tree_leaves
 from ...models.normalisers import Layout, Normaliser
 from ...objectives.additive import context_columns
 from ...terms.base import BuiltTerm
-from ..penalised import PlacedPenalty, placed_penalties, total_penalty
+from ..fellner_schall import PlacedPenalty, placed_penalties, total_penalty
 
 
 class Curve(ABC):

@@ -229,6 +229,7 @@ def _take(tree: Any, index: np.ndarray) -> Any:
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
+# long: the place where the parts of a stochastic problem meet and are checked
 def estimator(
     model: Model,
     obs: Observations,

@@ -86,6 +86,7 @@ class Trace:
     averaged: int  # steps in the average
 
 
+# long: compiled by JAX: everything it reads is an argument
 def block(
     step: Step,
     optimiser: Any,
