@@ -52,7 +52,7 @@ def test_likelihood_ratios_need_two_likelihoods() -> None:
 
 
 def test_intervals_and_tests_with_few_clusters(tmp_path) -> None:
-    """Student's t on C − 1 degrees of freedom and Hotelling's T², of the fit and of the fit loaded; the normal without clusters."""
+    """Student's t on C − 1 degrees of freedom and Hotelling's T², of the fit and of the fit loaded; else the normal."""
     fit = un.fit(WALK, CHAIN, un.Exact(cluster="who"))
     fit.save(tmp_path / "fit")
     for one in (fit, un.load(tmp_path / "fit")):
