@@ -92,3 +92,11 @@ def test_a_likelihood_ratio_needs_nested_fits_of_the_same_data() -> None:
     with pytest.raises(InputError, match="smooth terms"):
         curve.likelihood_ratio(line)
     assert larger.wald(["b", "b"]).df == 1
+
+
+def test_a_loaded_fit_is_as_nested_as_before(tmp_path) -> None:
+    obs, box = un.iid(RNG.beta(2, 3, (60, 2))), un.Box((0, 1), (0, 1))
+    larger = un.fit(un.ExponentialFamily(lambda y: (y[0], y[1]), ("p", "q"), box), obs)
+    smaller = un.fit(un.ExponentialFamily(lambda y: (y[0],), ("p",), box), obs)
+    larger.save(tmp_path / "fit")
+    assert un.load(tmp_path / "fit").likelihood_ratio(smaller) == larger.likelihood_ratio(smaller)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -359,7 +360,7 @@ def _extra(larger: Fit, smaller: Fit) -> list[str]:
     both = (larger.obs, smaller.obs)
     if both[0] is not None and both[1] is not None and not _same_data(both[0], both[1]):
         raise InputError("The fits must be to the same observations; their outcomes or weights differ.")
-    domains = [fit.settings["model"]["domain"] for fit in (larger, smaller)]
+    domains = [json.dumps(fit.settings["model"]["domain"]) for fit in (larger, smaller)]  # tuples load as lists
     if domains[0] != domains[1]:
         raise InputError(f"Nested models have the same domain; these have {domains[0]} and {domains[1]}.")
     return extra
