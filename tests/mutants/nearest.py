@@ -26,4 +26,6 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "solvers/engine_rows.py": ("tests/solvers/test_engine_rows.py",),
     "solvers/penalised.py": ("tests/solvers/test_penalised_scores.py",),
     "solvers/redraw_scores.py": ("tests/solvers/test_redraw_scores.py",),
+    "solvers/stochastic/ending.py": ("tests/solvers/stochastic/test_scores_of_a_run.py",),
+    "solvers/stochastic/finish.py": ("tests/solvers/stochastic/test_scores_of_a_run.py",),
 }

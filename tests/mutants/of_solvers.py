@@ -47,6 +47,27 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "log|S|₊ missing in the criterion's Hessian",
         ),
     ],
+    "solvers/stochastic/finish.py": [
+        ("sigma2=curvature.noise / curvature.steps", "sigma2=curvature.noise", "one step's noise for the run's"),
+        (
+            "curvature.information if model_based else",
+            "curvature.information if True else",
+            "Σ1 = −H without a likelihood",
+        ),
+        ("one.T @ (w * other)", "one.T @ (w**2 * other)", "empirical Σ1 ∝ w²"),
+        ("scale *= frequency(part.W)", "scale *= 1.0", "no N/(N − 1)"),
+        (
+            "s - np.average(s, axis=0, weights=w[:, 0])",
+            "s - np.average(s, axis=0)",
+            "scores about their unweighted mean",
+        ),
+        ("np.mean(g[1::2], axis=0)", "np.mean(g[::2], axis=0)", "the points' variance in Σ1"),
+        ("scale = e.W / part.W", "scale = 1.0", "Σ1 of some of the observations for all"),
+    ],
+    "solvers/stochastic/ending.py": [
+        ("rowvar=False)), M + known)", "rowvar=False)), M)", "the run's own steps left out of its Monte Carlo error"),
+        ("known = run if trace.P is not None else 0.0", "known = run", "steps of any optimiser counted as independent"),
+    ],
     "groups/scores.py": [
         (
             "return self.information - self.points_spread(1) if",
