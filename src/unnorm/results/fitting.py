@@ -92,7 +92,8 @@ def fit(
 
 def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:
     """The user's solver where it can take the problem's smooth terms, or the default; else a sentence."""
-    _require(solver, (Solver, type(None)), "solver", "un.Newton() or un.SGD(...), or left out")
+    allowed = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
+    _require(solver, (Solver, type(None)), "solver", allowed)
     if not problem.smooth:
         return Newton() if solver is None else solver
     if solver is None:
