@@ -29,8 +29,8 @@ ONE_SET = (
     "it, which is larger. Use randomisations=4 or more on the point scheme."
 )
 TOO_FEW = (
-    "No standard errors: the scores of {units:,} independent {what} cannot tell the errors of {p} parameters, and "
-    "there must be more of them than parameters. {remedy}"
+    "No standard errors: the scores of {units:,} independent {what} are too few to estimate the errors of {p} "
+    "parameters: there must be more of them than parameters. {remedy}"
 )
 EXCESS = (
     "The scores of the reference points vary more than the model and the reference's density allow ({names}): either "
@@ -74,7 +74,7 @@ class Robust:
     def covariance(self) -> np.ndarray:
         if self._value is None:
             assert self._compute is not None
-            self._value, self._compute = self._compute(), None  # lets go of the rows
+            self._value, self._compute = self._compute(), None  # releases the rows
         return self._value
 
     @property

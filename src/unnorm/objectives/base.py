@@ -100,7 +100,7 @@ class ParametricProblem(ABC):
 def cluster_labels(cluster: Cluster, obs: Observations) -> np.ndarray | None:
     """(n,) the cluster of each observation, 0 … C − 1, from group columns; None where none are named.
 
-    A cluster of which nothing weighs is none: its observations, whose scores are zero, are put with the first.
+    A cluster in which nothing weighs does not count: its observations, whose scores are zero, are put with the first.
     """
     if cluster is None:
         return None

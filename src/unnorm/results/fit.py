@@ -103,7 +103,7 @@ class Fit:
 
     @property
     def aic(self) -> float:
-        """−2𝓛 + 2 edf; fits that are no likelihoods are compared by `ncic` or `held_out`."""
+        """−2𝓛 + 2 edf; fits that are not likelihoods are compared by `ncic` or `held_out`."""
         if not self.is_likelihood:
             raise InputError(
                 "AIC needs the likelihood itself, and this objective's maximum is not that of the likelihood (it used "
@@ -268,7 +268,7 @@ class Fit:
         Args:
             n: as above.
             x0: the first points of each chain, in the order of time; default drawn from the observed contexts.
-            x: covariates: a table or name → values; of chains, one value, one a chain or one a step.
+            x: covariates: a table or name → values; of chains, one value, one per chain or one per step.
             chains: how many; default as many as `x0` has.
             bound: an upper bound of f, for rejection; default estimated, and checked at every draw.
             rng: seed or generator.
@@ -309,8 +309,13 @@ class Fit:
         if not (self.is_likelihood and smaller.is_likelihood):
             raise InputError(
                 "A likelihood ratio needs two likelihoods, and with reference points (or constants that do not "
-                "normalise every context) the objective is none: twice its gain is not χ². "
+                "normalise every context) the objective is not a likelihood: twice its gain is not χ². "
                 "Use fit.wald(smaller), whose covariance includes the reference points'."
+            )
+        if self.settings["objective"].get("cluster") is not None:
+            raise InputError(
+                "A likelihood ratio assumes independent observations, and this fit names clusters: use "
+                "fit.wald(smaller, robust=True)."
             )
         extra = _extra(self, smaller)
         ours, theirs = (set() if fit.smooths is None else set(fit.edf) for fit in (self, smaller))

@@ -49,7 +49,7 @@ def fit(
         rng: seed or generator, for objectives that draw reference points.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
         weights: an observation of weight w counts as w observations ("frequencies": counts of equal rows); weights that
-            are no counts, such as durations in milliseconds, are "relative" and scaled to a mean of one.
+            are not counts, such as durations in milliseconds, are "relative": scaled to a mean of one, with robust errors.
 
     Example:
         >>> import unnorm as un
@@ -87,7 +87,9 @@ def fit(
 
     problem = Problem(model, obs, objective, normaliser)
     solution = chosen_solver(problem, solver, smoothing).solve(problem, rng)
-    return make_fit(problem, solution, settings={"observations": describe(obs)}, notes=notes, seed=seed)
+    relative = weights == "relative" and obs.weight is not None
+    settings = {"observations": describe(obs)}
+    return make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
 
 
 def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:
