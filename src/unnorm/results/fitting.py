@@ -49,7 +49,8 @@ def fit(
         rng: seed or generator, for objectives that draw reference points.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
         weights: an observation of weight w counts as w observations ("frequencies": counts of equal rows); weights that
-            are not counts, such as durations in milliseconds, are "relative": scaled to a mean of one, with robust errors.
+            are not counts, such as durations in milliseconds, are "relative": scaled to a mean of one, and the standard
+            errors are robust.
 
     Example:
         >>> import unnorm as un

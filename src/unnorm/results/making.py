@@ -84,7 +84,8 @@ def _errors(problem: Problem, solution: Solution, relative: bool) -> tuple[Error
         return None, ()
     labels = cluster_labels(problem.objective.cluster, problem.obs)
     if relative and labels is None:
-        labels = np.arange(problem.obs.n)  # each observation by itself, its score with its weight
+        live = problem.obs.weights > 0  # each observation by itself, its score with its weight
+        labels = np.where(live, np.cumsum(live) - 1, 0)
     errors = error_parts(scores, labels, solution.names if solution.terms is None else ())
     if errors is not None and relative:
         return with_robust(errors)
