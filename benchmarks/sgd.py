@@ -26,7 +26,7 @@ import unnorm as un
 from unnorm._base.numerics import x64
 from unnorm.references import IID, Lattice, Sobol, Stratified, Uniform
 from unnorm.solvers.stochastic import SGD, Features
-from unnorm.solvers.stochastic.estimator import estimator
+from unnorm.solvers.stochastic.estimator import StepDesign, estimator
 
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
 CHI = Features(lambda x: tuple(jnp.cos(j * jnp.arccos(x)) for j in range(8)))  # Chebyshev polynomials
@@ -112,7 +112,7 @@ def sgd(obs: un.Observations, ml: un.Fit, seeds: int, steps: int, batch: int, re
 
 def step_time(obs: un.Observations, batch: int, references: int) -> float:
     """Seconds for one gradient, compiled."""
-    e = estimator(TOY, obs, Uniform(), CHI, batch=batch, references=references)
+    e = estimator(TOY, obs, Uniform(), CHI, StepDesign(batch, references))
     phi = e.start(np.random.default_rng(0))
     e.gradients(phi, 1, 200)
     begin = time.perf_counter()
@@ -127,17 +127,7 @@ def variances(obs: un.Observations, ml: un.Fit, batch: int, references: int) -> 
     for sampling in ("iid", "stratified"):
         for control in (False, True):
             for points in (IID(), Stratified(), Sobol(), Lattice()):
-                e = estimator(
-                    TOY,
-                    obs,
-                    Uniform(),
-                    CHI,
-                    batch=batch,
-                    references=references,
-                    points=points,
-                    sampling=sampling,
-                    control=control,
-                )
+                e = estimator(TOY, obs, Uniform(), CHI, StepDesign(batch, references, points, sampling, control))
                 phi = e.start(np.random.default_rng(0), ml.estimate)
                 _, g, _ = e.gradients(phi, 7, 400)
                 variance = g[:, :2].var(axis=0, ddof=1)

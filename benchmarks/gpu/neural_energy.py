@@ -23,7 +23,7 @@ import optax
 
 import unnorm as un
 from unnorm.references import IID, Uniform
-from unnorm.solvers.stochastic.estimator import estimator
+from unnorm.solvers.stochastic.estimator import StepDesign, estimator
 from unnorm.solvers.stochastic.loop import block
 from unnorm.solvers.stochastic.step import compiled, precision
 
@@ -80,17 +80,8 @@ def main() -> None:
 
     model, multiplications = energy(arguments.width)
     obs = data(max(batch, 100_000 if gpu else batch))
-    e = estimator(
-        model,
-        obs,
-        Uniform(),
-        un.Constant(),
-        loss="ncd",
-        batch=batch,
-        references=references,
-        points=IID(),
-        dtype=arguments.dtype,
-    )
+    design = StepDesign(batch, references, IID(), dtype=arguments.dtype)
+    e = estimator(model, obs, Uniform(), un.Constant(), design, "ncd")
     optimiser = optax.adam(1e-3)
     with precision(arguments.dtype):
         loop = compiled(block, (0, 1, 2))
@@ -101,9 +92,8 @@ def main() -> None:
         P = np.zeros((1, 1), dtype=arguments.dtype)
 
         def run(phi: Any, state: Any, first: int) -> Any:
-            xs = e.source.block(0, first, steps)
-            numbers = np.arange(first, first + steps, dtype=np.int32)
-            out = loop(e.step, optimiser, False, phi, state, P, e.device_data, constants, key, xs, numbers)
+            scanned = (e.source.block(0, first, steps), np.arange(first, first + steps, dtype=np.int32))
+            out = loop(e.step, optimiser, False, phi, state, (P, e.device_data, constants, key), scanned)
             jax.block_until_ready(out)
             return out
 

@@ -45,6 +45,10 @@ class ConvergenceError(EstimationError):
     """An iteration that stopped before its maximum."""
 
 
+class MissingLibraryError(UnnormError, ImportError):
+    """A library that is not part of a plain install."""
+
+
 class UnnormWarning(UserWarning):
     """Something that a careful reader would want to know about their numbers."""
 

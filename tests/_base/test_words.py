@@ -93,7 +93,8 @@ def _check() -> None:
 
 
 def _advice(objective: str = "Logistic", worst: float = 0.5, **more: Any) -> Callable[[], Any]:
-    about = {"m": 400, "k": 20, "reference": "uniform", "points": "IID"}
+    even = objective in ("Logistic", "Importance")
+    about = {"m": 400, "k": 20, "reference": "uniform", "points": "IID", "iid_points": True, "even_points": even}
     multiples = [0.25, 1.0, 4.0, 16.0]
     evidence = {
         "names": ["a"],

@@ -10,7 +10,7 @@ import pytest
 
 from unnorm._base.blas import _libraries, single_threaded
 from unnorm.engine.arrow import Arrow, Singular
-from unnorm.engine.penalties import Group, Penalties, Piece
+from unnorm.engine.penalties import Group, Penalties, PenaltyPiece
 from unnorm.engine.splines import local_basis
 
 
@@ -79,12 +79,12 @@ def test_traces_by_blocks_are_the_dense_traces(own, diagonal):
     def matrix(p: int) -> np.ndarray:
         return np.diag(rng.uniform(0.5, 2.0, p)) if diagonal else positive(p, rng)
 
-    pieces = [(Piece(-1, slice(1, 4), matrix(3)),), (Piece(-1, slice(4, 7), matrix(3)),)]
+    pieces = [(PenaltyPiece(-1, slice(1, 4), matrix(3)),), (PenaltyPiece(-1, slice(4, 7), matrix(3)),)]
     if own:
         pieces += [
-            (Piece(0, slice(0, 4), matrix(4)),),
-            (Piece(1, slice(0, 3), matrix(3)), Piece(2, slice(2, 5), matrix(3))),
-            (Piece(2, slice(0, 2), matrix(2)),),
+            (PenaltyPiece(0, slice(0, 4), matrix(4)),),
+            (PenaltyPiece(1, slice(0, 3), matrix(3)), PenaltyPiece(2, slice(2, 5), matrix(3))),
+            (PenaltyPiece(2, slice(0, 2), matrix(2)),),
         ]
     penalties = Penalties(tuple("abcde"[: len(pieces)]), tuple(pieces), (), starts, np.zeros(starts[-1], bool))
     assert (penalties.diagonals is not None) == diagonal

@@ -10,7 +10,7 @@ import pytest
 from unnorm.engine import forms
 from unnorm.engine.core import build_design
 from unnorm.engine.families import FAMILIES
-from unnorm.engine.segment import Rows
+from unnorm.engine.segment import ResponseRows
 from unnorm.terms.parser import parse
 
 N = 1500
@@ -105,7 +105,7 @@ def test_pass_is_the_dense_pass(name, family, extras):
     beta = rng.normal(size=X.shape[1]) * 0.05
     eta = X @ beta + offset
     loglik, residual, w, dw = moments(family, y, eta, weights)
-    rows = Rows(
+    rows = ResponseRows(
         design.sort(y), design.sort(weights) if extras else np.empty(0), design.sort(offset) if extras else np.empty(0)
     )
     flat = design.to_flat(beta)
@@ -161,7 +161,7 @@ def test_contexts_given_found_or_absent_give_the_same_cross_product():
     found = []
     for context in (None, data["who"], 2 * data["who"] + np.arange(N) % 2):
         design = build_design(terms, data, context=context)
-        rows = Rows(design.sort(y), np.empty(0), np.empty(0))
+        rows = ResponseRows(design.sort(y), np.empty(0), np.empty(0))
         found.append(design.sweep(rows, 0, np.zeros(design.size), 1)[2].dense())
     np.testing.assert_allclose(found[0], found[1], atol=1e-10)
     np.testing.assert_allclose(found[0], found[2], atol=1e-10)
@@ -178,7 +178,7 @@ def test_dense_columns_that_are_not_stored_give_the_same_pass(monkeypatch):
         monkeypatch.setattr("unnorm.engine.segment._CHUNK", 200)
         design = build_design(terms, data)
         beta = rng.normal(size=design.size) * 0.05 if beta is None else beta
-        rows = Rows(design.sort(y), np.empty(0), np.empty(0))
+        rows = ResponseRows(design.sort(y), np.empty(0), np.empty(0))
         loglik, score, cross = design.sweep(rows, 0, beta, 1)
         inverse = cross.plus([np.eye(len(cross.shared))]).invert()
         found.append(
@@ -207,7 +207,7 @@ def test_no_shape_compiles_anything_new():
         data = {name: column[:n] for name, column in table().items()}
         terms = built(formula, data)
         design = build_design(terms, data)
-        rows = Rows(design.sort(np.ones(n)), np.empty(0), np.empty(0))
+        rows = ResponseRows(design.sort(np.ones(n)), np.empty(0), np.empty(0))
         _loglik, _score, cross = design.sweep(rows, 0, np.zeros(design.size), 2)
         inverse = cross.plus([np.eye(b - a) for a, b in zip(cross.starts[:-1], cross.starts[1:])]).invert()
         design.leverage(rows, 0, np.zeros(design.size), inverse.segment, 1)

@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from unnorm.engine import layout
+from unnorm.engine import build as design_build
 from unnorm.engine.core import build_design, fit_many, smooth_fit
-from unnorm.engine.criteria import Laplace, Prediction, Working, solve
+from unnorm.engine.criteria import Laplace, PredictionError, Working, solve
 from unnorm.engine.families import FAMILIES
-from unnorm.engine.segment import Rows
+from unnorm.engine.segment import ResponseRows
 from unnorm.errors import InputError, NoEstimateError, NotIdentifiedError, UnnormWarning
 from unnorm.terms.parser import parse
 
@@ -160,9 +160,9 @@ def test_gradient_away_from_the_optimum_needs_the_leverage_pass(family, method):
     dense = Dense(terms, X, y, family)
     rho = np.array([0.5, -1.0, 1.0])
     beta = design.to_flat(dense.fit(rho)[0])
-    rows = Rows(design.sort(y), np.empty(0), np.empty(0))
+    rows = ResponseRows(design.sort(y), np.empty(0), np.empty(0))
     loglik, score, cross = design.sweep(rows, FAMILIES[family], beta, 1)
-    criterion = Prediction(0.0) if method == "GCV" else Laplace(method == "REML")
+    criterion = PredictionError(0.0) if method == "GCV" else Laplace(method == "REML")
     bare = Working(beta, loglik, score, cross, 0.0, N, True, np.zeros(design.size))
     lever = criterion.lever(bare, design.penalties, solve(bare, design.penalties, rho))
     tilt = design.leverage(rows, FAMILIES[family], beta, lever, 1)
@@ -189,7 +189,7 @@ def test_the_path_by_levels_is_the_dense_path(formula, family, method, monkeypat
     terms = parse(formula).build(data)
     by_levels = build_design(terms, data)
     assert by_levels.levels == 3
-    monkeypatch.setattr(layout, "_partition", lambda terms, arrays: layout._Partition())
+    monkeypatch.setattr(design_build, "_partition", lambda terms, arrays: design_build._Partition())
     together = build_design(terms, data)
     assert together.levels == 0
     one = smooth_fit(by_levels, data[family], family, method=method)
@@ -251,15 +251,15 @@ def test_from_a_first_fit_on_some_rows_to_the_same_optimum(monkeypatch):
 
 def test_cross_validation_is_at_its_minimum_and_keeps_contexts_together():
     from unnorm.engine.crossval import _Folds, fold_of_rows
-    from unnorm.engine.outer import Clock, Problem
+    from unnorm.engine.outer import Clock, PenalisedRows
 
     data = table()
     terms = parse("s(a, k=9, bs='cr') + s(b, k=8, bs='cr')").build(data)
     design = build_design(terms, data)
     y = data["binomial"]
     fit = smooth_fit(design, y, method="CV", folds=5, rng=1)
-    rows = Rows(design.sort(y), np.empty(0), np.empty(0))
-    setting = Problem(design, rows, "binomial", 0, 0.0, N, np.ones(2, bool), 1, Clock())
+    rows = ResponseRows(design.sort(y), np.empty(0), np.empty(0))
+    setting = PenalisedRows(design, rows, "binomial", 0, 0.0, N, np.ones(2, bool), 1, Clock())
     fold = fold_of_rows(setting, None, 5, 1)
     folds = _Folds(setting, fold, 5, [np.zeros(design.size) for _ in range(5)])
     value, gradient = folds.evaluate(fit.rho)

@@ -10,7 +10,7 @@ import pytest
 
 import unnorm as un
 from unnorm.engine.core import build_design, smooth_fit
-from unnorm.engine.segment import Rows
+from unnorm.engine.segment import ResponseRows
 from unnorm.engine.separation import separating
 from unnorm.errors import NoEstimateError
 from unnorm.terms.parser import parse
@@ -74,7 +74,7 @@ def test_a_certificate_is_a_direction_that_every_row_agrees_with():
     nothing = np.empty(0)
 
     def found(y, direction, family="binomial", weights=nothing):
-        return separating(d, Rows(np.array(y, float), weights, nothing), family, np.empty(0), [direction])
+        return separating(d, ResponseRows(np.array(y, float), weights, nothing), family, np.empty(0), [direction])
 
     assert found([0, 0, 1, 1, 1], up) is not None
     np.testing.assert_allclose(found([1, 1, 0, 0, 0], up), -up / 3)  # the other way round

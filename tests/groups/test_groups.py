@@ -194,7 +194,7 @@ def test_saving_computes_nothing_and_keeps_what_was_asked(obs, tmp_path):
     assert back.fits["2"].advise() == two.fits["2"].advise()
     for which in ("1", "group"):
         text = back[which].advise()
-        assert "not asked before this fit was saved" in str(text)
+        assert "not computed before this fit was saved" in str(text)
         assert text.share == pytest.approx(two[which].advise().share)
     with pytest.raises(InputError, match=r"ask fit\.ncic first, then fit\.save"):
         _ = back.fits["1"].ncic

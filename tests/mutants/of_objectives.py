@@ -76,7 +76,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("if self.sets > 1 and times == 1.0:", "if self.sets > 1:", "sets at hand for a number of points not at hand"),
         ("centred.T @ centred / (len(sums) - 1)", "centred.T @ centred / len(sums)", "variance over redraws /R"),
         ("rows.slopes(c)[1] * np.where(rows.data, 1.0, c)", "rows.slopes(c)[1]", "−H at c: reference rows count once"),
-        ("(w @ w) / len(w))", "(w @ w))", "effective number for the effective share"),
+        ("(copies @ w**2) / copies.sum())", "(copies @ w**2))", "effective number for the effective share"),
         ('np.searchsorted(low, high, side="right")', 'np.searchsorted(low, high, side="left")', "AUC: ties lose"),
         ("epsilon[points, j] -= mean[label[points]]", "epsilon[points, j] -= 0.0", "ε not about its context's mean"),
         ("rows.design.total(r * epsilon[:, j])", "rows.design.total(-r * epsilon[:, j])", "sign of Cov(δ, ε)"),

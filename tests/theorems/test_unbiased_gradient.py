@@ -7,7 +7,7 @@ from families import FAMILIES
 import unnorm as un
 from unnorm.references import IID, Gaussian, Lattice, Sobol, Stratified, Uniform
 from unnorm.solvers.stochastic import Features, unbiased_gradient
-from unnorm.solvers.stochastic.estimator import estimator
+from unnorm.solvers.stochastic.estimator import StepDesign, estimator
 
 SCHEMES = {"iid": IID(), "stratified": Stratified(), "lattice": Lattice(), "sobol": Sobol()}
 BATCHES = {"all": (None, "stratified"), "iid": (7, "iid"), "stratified": (7, "stratified")}
@@ -40,17 +40,8 @@ def _case(name: str):
 def _z_scores(name: str, batch: str, scheme: str, draws: int, control: bool, reference=None) -> np.ndarray:
     model, obs, normaliser, theta, nu, truth = _case(name)
     size, sampling = BATCHES[batch]
-    e = estimator(
-        model,
-        obs,
-        reference or Uniform(),
-        normaliser,
-        batch=size,
-        references=3,
-        points=SCHEMES[scheme],
-        sampling=sampling,
-        control=control,
-    )
+    design = StepDesign(size, references=3, points=SCHEMES[scheme], sampling=sampling, control=control)
+    e = estimator(model, obs, reference or Uniform(), normaliser, design)
     phi = np.concatenate([theta, nu[e.position] if len(nu) == obs.n else nu])
     _, g, _ = e.gradients(phi, seed=12, count=draws)
     if len(nu) == obs.n:

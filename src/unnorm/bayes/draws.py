@@ -12,6 +12,7 @@ from typing import Any, final
 import numpy as np
 
 from .._base import storage
+from .._base.extras import extra
 from .._version import __version__
 from ..errors import InputError
 
@@ -59,8 +60,7 @@ class Draws:
 
         With ArviZ 1 it goes straight into its functions; with 0.x through `arviz.from_datatree`.
         """
-        import xarray as xr
-
+        xr = extra("xarray", "stochastic", "Draws.tree")
         coords = {"chain": np.arange(self.chains), "draw": np.arange(self.theta.shape[1])}
         variables: dict[str, Any] = {"theta": (("chain", "draw", "parameter"), self.theta)}
         coords["parameter"] = np.array(self.names)
@@ -141,5 +141,4 @@ def _arviz() -> Any:
     """ArviZ 0.x announces its next version on import, with a FutureWarning that is nothing of the user's."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
-        import arviz
-    return arviz
+        return extra("arviz", "stochastic", "R-hat and effective sample sizes")

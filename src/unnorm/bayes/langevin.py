@@ -19,23 +19,25 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from .._base.extras import extra
 from ..domains.base import whole
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from ..references.points import PointScheme
-from ..solvers.stochastic.estimator import MOST_NUMBERS, Estimator, estimator
+from ..solvers.stochastic.estimator import MOST_NUMBERS, Estimator, StepDesign, estimator
 from ..solvers.stochastic.loop import DivergenceError
 from ..solvers.stochastic.renewal import MOST_DENSE, curvature
 from ..solvers.stochastic.sgd import SGD
 from ..solvers.stochastic.sources import Sampling
 from ..solvers.stochastic.step import Dtype, Step, compiled, precision
 from .draws import Draws
+from .sampling import Sampler, Target
 
 LEAST_CURVATURE = 1e-3  # of the largest on the diagonal's scale: flatter directions are not stretched further
 
 
 @final
 @dataclass(frozen=True)
-class Langevin:
+class Langevin(Sampler):
     """Approximate sampling by Langevin steps with minibatches and fresh reference points (Welling & Teh 2011).
 
     Args:
@@ -82,60 +84,29 @@ class Langevin:
         if not callable(self.step_size) and not self.step_size > 0:
             raise InputError(f"step_size must be positive, or a function of the step; got {self.step_size!r}.")
 
-    # long: one run from the start to the draws; its parts have functions of their own
-    def sample(self, target: Any, rng: np.random.Generator) -> Draws:
-        """Draws from exp(𝓜 + log π); `target` is what `un.sample` gathered."""
+    def sample(self, target: Target, rng: np.random.Generator) -> Draws:
+        """Draws from exp(𝓜 + log π)."""
         import jax
 
+        extra("blackjax", "stochastic", "un.Langevin")
         seed = int(rng.integers(2**31))
-        e = estimator(
-            target.model,
-            target.obs,
-            target.reference,
-            target.normaliser,
-            batch=None if self.batch is not None and self.batch >= target.obs.n else self.batch,
-            references=self.references,
-            points=self.points,
-            sampling=self.sampling,
-            prior=target.prior,
-            dtype=self.dtype,
-        )
-        if e.chi.size == e.obs.n > 1:
-            raise CombinationError(
-                "One ν_t for each observation is a posterior that Langevin steps mix badly in. Use "
-                "normaliser=un.Features(...) or un.Network(...) for χ(x), or un.NUTS, which integrates the ν_t out."
-            )
-        mode = SGD(steps=400, batch=self.batch, references=self.references) if self.mode is None else self.mode
-        trace = mode.climb(e, rng)
-        phi, e = trace.phi, trace.estimator  # with χ's smoothing parameters as they were chosen there
+        phi, e = self._mode(target, rng)
         L = whitening(e, phi, seed) if self.precondition else np.ones(e.size)
-        G, anchor = anchored(e, phi, L, seed, self.anchor_error) if self.control else (np.zeros(e.size), 0.0)
-        notes = []
-        if anchor > 2 * self.anchor_error:
-            notes.append(
-                f"The gradient at the mode is known only to {anchor:.2g} posterior standard deviations, which "
-                f"may shift the means by "
-                "as much. Use more references, a low-discrepancy scheme, or a reference nearer to the model."
-            )
+        G, error = anchored(e, phi, L, seed, self.anchor_error) if self.control else (np.zeros(e.size), 0.0)
         with precision(self.dtype):
             kept, bad = self._run(e, phi, L, G, seed)
             kept = np.asarray(jax.device_get(kept), dtype=np.float64)
             bad = int(np.asarray(bad).max())
         if bad >= 0 or not np.isfinite(kept).all():
             raise DivergenceError(
-                f"Langevin sampling diverged at step {bad}: the step size {self.step_size} is too large for "
-                f"this posterior. "
-                "Use a smaller step_size (0.05 is safe for most whitened posteriors), control=True, or a larger batch.",
+                f"Langevin sampling diverged at step {bad}: the step size {self.step_size} is too large for this "
+                "posterior. Use a smaller step_size (0.05 is safe for most whitened posteriors), control=True, or a "
+                "larger batch.",
                 bad,
                 phi,
             )
-        inflation = self._inflation(e, phi, L, G, seed)
-        if inflation > 1.1:
-            notes.append(
-                f"The step size inflates posterior standard deviations by about {100 * (inflation - 1):.0f} %; "
-                f"use a smaller "
-                "step_size, a larger batch or more references."
-            )
+        inflation = self._inflation(e, phi, L, seed)
+        notes = self._notes(error, inflation)
         for note in notes:
             warnings.warn(note, UnnormWarning, stacklevel=3)
         position = phi + (kept @ L.T if L.ndim == 2 else kept * L)
@@ -145,11 +116,42 @@ class Langevin:
             position[:, :, : e.p],
             nu if e.chi.size <= 2000 else nu[:, :, :0],
             {"sampler": self.to_dict(), "prior": e.prior.to_dict()},
-            {"mode": phi.tolist() if e.size <= 2000 else [], "sd_inflation": inflation, "anchor_error": anchor},
-            tuple(notes),
+            {"mode": phi.tolist() if e.size <= 2000 else [], "sd_inflation": inflation, "anchor_error": error},
+            notes,
             seed,
             e.model,
         )
+
+    def _mode(self, target: Target, rng: np.random.Generator) -> tuple[np.ndarray, Estimator]:
+        """φ̂, and the problem with χ's smoothing parameters as they were chosen there."""
+        n = target.obs.n
+        batch = None if self.batch is not None and self.batch >= n else self.batch
+        design = StepDesign(batch, self.references, self.points, self.sampling, dtype=self.dtype)
+        e = estimator(target.model, target.obs, target.reference, target.normaliser, design, prior=target.prior)
+        if e.chi.size == e.obs.n > 1:
+            raise CombinationError(
+                "One ν_t for each observation is a posterior that Langevin steps mix badly in. Use "
+                "normaliser=un.Features(...) or un.Network(...) for χ(x), or un.NUTS, which integrates the ν_t out."
+            )
+        mode = SGD(steps=400, batch=self.batch, references=self.references) if self.mode is None else self.mode
+        trace = mode.climb(e, rng)
+        return trace.phi, trace.estimator
+
+    def _notes(self, error: float, inflation: float) -> tuple[str, ...]:
+        """What the user should know of the gradient at the mode and of the step size."""
+        notes = []
+        if error > 2 * self.anchor_error:
+            notes.append(
+                f"The gradient at the mode is known only to {error:.2g} posterior standard deviations, which may shift "
+                "the means by as much. Use more references, a low-discrepancy scheme, or a reference nearer to the "
+                "model."
+            )
+        if inflation > 1.1:
+            notes.append(
+                f"The step size inflates posterior standard deviations by about {100 * (inflation - 1):.0f} %; use a "
+                "smaller step_size, a larger batch or more references."
+            )
+        return tuple(notes)
 
     def _run(self, e: Estimator, phi: np.ndarray, L: np.ndarray, G: np.ndarray, seed: int) -> tuple[Any, Any]:
         """(chains, draws, size) whitened positions and the first bad step of each chain."""
@@ -174,14 +176,14 @@ class Langevin:
             blocks = [source.block(seed + 17 * c, begin, length) for c in range(self.chains)]
             xs = jax.tree.map(lambda *parts: _rounds(np.stack(parts), self.thin), *blocks)
             run = compiled(chains, (0, 1))
-            (z, bad), path = run(e.step, kernel, anchor, keys, z, e.device_data, e.device_constants, xs, numbers)
+            (z, bad), path = run(e.step, kernel, anchor, keys, z, (e.device_data, e.device_constants), (xs, numbers))
             kept.append(path)
             if int(np.asarray(bad).max()) >= 0:
                 break
         path = jnp.concatenate(kept, axis=1)
         return path[:, -self.draws :], bad
 
-    def _inflation(self, e: Estimator, phi: np.ndarray, L: np.ndarray, G: np.ndarray, seed: int) -> float:
+    def _inflation(self, e: Estimator, phi: np.ndarray, L: np.ndarray, seed: int) -> float:
         """√ of (1 + hσ²/2)/(1 − h/2), σ² the whitened gradient noise at typical draws, averaged over directions."""
         if callable(self.step_size) or not self.precondition or self.kernel != "sgld":
             return 1.0
@@ -241,15 +243,17 @@ class Kernel:
         return self.step_size(number) if callable(self.step_size) else self.step_size
 
 
-# long: the state of a chain and what drives it, passed once
-def chains(
-    step: Step, kernel: Kernel, anchor: Any, keys: Any, z: Any, data: Any, constants: Any, xs: Any, numbers: Any
-) -> Any:
-    """Rounds of `thin` steps in every chain; `anchor` = (φ̂, L, G). Gradients are Lᵀ {G + g(φ) − g(φ̂) + ∂ log π}."""
+def chains(step: Step, kernel: Kernel, anchor: Any, keys: Any, z: Any, arrays: Any, scanned: Any) -> Any:
+    """Rounds of `thin` steps in every chain. Gradients are Lᵀ {G + g(φ) − g(φ̂) + ∂ log π}.
+
+    `anchor` is (φ̂, L, G), `arrays` (data, constants), and `scanned` the draws of the steps with the steps' numbers.
+    """
     import jax
     import jax.numpy as jnp
 
     centre, root, at_mode = anchor
+    data, constants = arrays
+    xs, numbers = scanned
     slope = jax.grad(lambda value, batch: step.likelihood(value, data, batch)[0])
     prior = jax.grad(lambda value: step.log_prior(value, data) + 0.0 * jnp.sum(value))
 

@@ -9,28 +9,31 @@ mode.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 
+from .._base.extras import extra
 from .._base.numerics import x64
-from ..domains.base import whole
-from ..errors import CombinationError, EstimationError, InputError
+from ..data.observations import Observations
+from ..domains.base import Quadrature, whole
+from ..errors import CombinationError, EstimationError
 from ..models.base import Model, context_arguments
-from ..models.priors import Flat, Priors, priors
-from ..objectives.exact import Exact
+from ..models.priors import Priors, priors
+from ..objectives.exact import Exact, ExactProblem
 from ..solvers.newton import Newton
 from ..solvers.stochastic.chi import Chi, Curve, chi_of
 from ..solvers.stochastic.smoothing import smoothed
 from ..solvers.stochastic.step import compiled
 from .draws import Draws
+from .sampling import Sampler, Target
 
 MOST_CELLS = 20_000_000  # contexts × nodes of one gradient
 
 
 @final
 @dataclass(frozen=True)
-class NUTS:
+class NUTS(Sampler):
     """Full-gradient sampling where ∫ exp f is cheap (blackjax; Hoffman & Gelman 2014).
 
     Args:
@@ -53,104 +56,118 @@ class NUTS:
         for name, least in (("draws", 1), ("warmup", 20), ("chains", 1)):
             whole(getattr(self, name), name, least)
 
-    # long: one run from the mode to the draws, around closures that JAX compiles together
-    def sample(self, target: Any, rng: np.random.Generator) -> Draws:
+    def sample(self, target: Target, rng: np.random.Generator) -> Draws:
         """Draws from exp(𝓜 + log π)."""
-        import jax
-
+        extra("blackjax", "stochastic", "un.NUTS")
         model, obs, prior = target.model, target.obs, priors(target.prior, target.model)
         chi = chi_of(target.normaliser, obs, model)
-        layout: Any = getattr(chi, "layout", ())  # what ν, ν_t and fixed values have, and χ(x) has not
-        collapse = hasattr(chi, "layout") and isinstance(prior.nu, Flat)
-        q = 0 if collapse else chi.size
+        layout = chi.layout if prior.nu.flat else None  # constants under a flat prior are integrated out
         seed = int(rng.integers(2**31))
         mode, rule = self._mode(model, obs)
-        context = model.contexts(obs)
-        cells = context.size * len(rule.weights)
-        if cells > MOST_CELLS:
-            raise CombinationError(
-                f"NUTS would evaluate f {cells:,} times for one gradient ({context.size:,} contexts × "
-                f"{len(rule.weights):,} nodes); "
-                "use un.Langevin, or a smaller order=."
-            )
-        p, w, o = model.size, obs.weights, obs.offsets
-        arguments = context_arguments(obs, model.domain.scalar, model.context_arity)
-        data: dict[str, Any] = {
-            "y": obs.outcome,
-            "arguments": arguments,
-            "contexts": context.arguments,
-            "of": context.of,
-            "nodes": rule.points,
-            "log_q": np.log(rule.weights),
-            "w": w,
-            "log_wo": np.log(w) + o,
-            "chi": chi.rows,
-        }
-        if model.linear:
-            data["totals"] = model.data_terms(obs.outcome, arguments, w).derivatives(model.start)[1]
-        groups = max(layout.size, 1) if collapse else 0
-        if collapse:
-            data |= {"share": layout.of, "counts": np.bincount(layout.of, w, groups)}
-        posterior = Posterior(model, chi.curve, prior, collapse, layout.fixed if collapse else None, groups)
+        data = _arrays(model, obs, chi, rule)
+        fixed, groups = None, 0
+        if layout is not None:
+            fixed, groups = layout.fixed, max(layout.size, 1)
+            data |= {"share": layout.of, "counts": np.bincount(layout.of, obs.weights, groups)}
+        posterior = Posterior(model, chi.curve, prior, layout is not None, fixed, groups)
         with x64():
-            start = mode
-            if q:
-                log_z = np.asarray(compiled(Posterior.log_z)(posterior, mode, data))
-                start = np.concatenate([mode, chi.start(-log_z - o, np.arange(obs.n))])
-            smoothing = {}
-            if chi.penalties:
-                start, data["penalty"], smoothing = _smoothed_mode(posterior, chi, start, data)
-            H = -np.asarray(compiled(hessian)(posterior, start, data))
-            scale = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-300))
-            values, vectors = np.linalg.eigh((H + H.T) / 2 / np.outer(scale, scale))
-            L = (vectors / np.sqrt(np.maximum(np.abs(values), 1e-4))) / scale[:, None]
-            keys = jax.random.split(jax.random.key(seed), 3)
-            tuned = compiled(adapt, (0, 1))(posterior, self, start, L, keys[0], data)
-            z0 = 1.5 * jax.random.normal(keys[1], (self.chains, p + q))
-            each = jax.random.split(keys[2], self.chains)
-            path, info = compiled(chains, (0, 1))(posterior, self, start, L, tuned, each, z0, data)
-            phi = start + np.asarray(path)[:, -self.draws :] @ L.T
-            if not np.isfinite(phi).all():
-                raise EstimationError(
-                    "NUTS left the numbers: the posterior may be improper; give a prior such as un.Normal(10)."
-                )
-            nu = phi[:, :, p:]
-            if collapse and layout.fixed is None and layout.size <= 2000:
-                flat = np.asarray(compiled(masses)(posterior, phi[:, :, :p].reshape(-1, p), data))
+            start, smoothing = _start(posterior, chi, mode, data, obs)
+            phi, stats, step_size = self._chains(posterior, start, data, seed)
+            nu = phi[:, :, model.size :]
+            if layout is not None and layout.fixed is None and layout.size <= 2000:
+                flat = np.asarray(compiled(masses)(posterior, phi[:, :, : model.size].reshape(-1, model.size), data))
                 gamma = rng.standard_gamma(data["counts"], size=flat.shape)
                 nu = (np.log(gamma) - flat).reshape(*phi.shape[:2], layout.size)
-        stats = {name: np.asarray(values)[:, -self.draws :] for name, values in info.items()}
         bad = int(stats["diverging"].sum())
-        notes = (f"{bad} divergent transitions; raise target_acceptance.",) if bad else ()
         return Draws(
             model.names,
-            phi[:, :, :p],
+            phi[:, :, : model.size],
             nu,
             {"sampler": self.to_dict(), "prior": prior.to_dict()},
-            {"divergences": bad, "step_size": float(tuned["step_size"]), "nodes": len(rule.weights)} | smoothing,
-            notes,
+            {"divergences": bad, "step_size": step_size, "nodes": len(rule.weights)} | smoothing,
+            (f"{bad} divergent transitions; raise target_acceptance.",) if bad else (),
             seed,
             model,
             stats,
         )
 
-    def _mode(self, model: Any, obs: Any) -> tuple[np.ndarray, Any]:
+    def _chains(
+        self, posterior: Posterior, start: np.ndarray, data: dict[str, Any], seed: int
+    ) -> tuple[np.ndarray, dict[str, np.ndarray], float]:
+        """(chains, draws, size) positions, what is known of each transition, and the step size."""
+        import jax
+
+        H = -np.asarray(compiled(hessian)(posterior, start, data))
+        scale = np.sqrt(np.maximum(np.abs(np.diag(H)), 1e-300))
+        values, vectors = np.linalg.eigh((H + H.T) / 2 / np.outer(scale, scale))
+        L = (vectors / np.sqrt(np.maximum(np.abs(values), 1e-4))) / scale[:, None]
+        keys = jax.random.split(jax.random.key(seed), 3)
+        tuned = compiled(adapt, (0, 1))(posterior, self, start, L, keys[0], data)
+        z0 = 1.5 * jax.random.normal(keys[1], (self.chains, len(start)))
+        each = jax.random.split(keys[2], self.chains)
+        path, info = compiled(chains, (0, 1))(posterior, self, start, L, tuned, each, z0, data)
+        phi = start + np.asarray(path)[:, -self.draws :] @ L.T
+        if not np.isfinite(phi).all():
+            raise EstimationError(
+                "NUTS left the range of floating-point numbers: the posterior may be improper; give a prior such as "
+                "un.Normal(10)."
+            )
+        stats = {name: np.asarray(values)[:, -self.draws :] for name, values in info.items()}
+        return phi, stats, float(tuned["step_size"])
+
+    def _mode(self, model: Model, obs: Observations) -> tuple[np.ndarray, Quadrature]:
         """The MLE and the quadrature rule that is accurate there."""
         exact = Exact(self.order)
         problem = exact.bind(model, obs, exact.default_normaliser(obs))
         try:
-            problem, path = Newton().climb(problem)
-            theta = path.theta
+            end, path = Newton().climb(problem)
+            problem, theta = cast(ExactProblem, end), path.theta
         except EstimationError:
             theta = model.start
-        integrals = getattr(problem, "integrals", None)
-        rule = integrals.rule if integrals is not None else model.domain.quadrature(self.order)
-        if rule is None:
-            raise InputError("NUTS needs a domain with a quadrature rule or an enumeration.")
-        return theta, rule
+        return theta, problem.integrals.rule
 
     def to_dict(self) -> dict[str, Any]:
         return {"sampler": "NUTS", "draws": self.draws, "warmup": self.warmup, "chains": self.chains}
+
+
+def _arrays(model: Model, obs: Observations, chi: Chi, rule: Quadrature) -> dict[str, Any]:
+    """What the posterior is a function of, apart from φ."""
+    contexts = model.contexts(obs)
+    cells = contexts.size * len(rule.weights)
+    if cells > MOST_CELLS:
+        raise CombinationError(
+            f"NUTS would evaluate f {cells:,} times for one gradient ({contexts.size:,} contexts × "
+            f"{len(rule.weights):,} nodes); use un.Langevin, or a smaller order=."
+        )
+    arguments = context_arguments(obs, model.domain.scalar, model.context_arity)
+    data: dict[str, Any] = {
+        "y": obs.outcome,
+        "arguments": arguments,
+        "contexts": contexts.arguments,
+        "of": contexts.of,
+        "nodes": rule.points,
+        "log_q": np.log(rule.weights),
+        "w": obs.weights,
+        "log_wo": np.log(obs.weights) + obs.offsets,
+        "chi": chi.rows,
+    }
+    if model.linear:
+        data["totals"] = model.data_terms(obs.outcome, arguments, obs.weights).derivatives(model.start)[1]
+    return data
+
+
+def _start(
+    posterior: Posterior, chi: Chi, mode: np.ndarray, data: dict[str, Any], obs: Observations
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Where chains begin: the mode of θ with a χ that normalises it, at REML's smoothing parameters (put in `data`)."""
+    if posterior.collapse or not chi.size:
+        return mode, {}
+    log_z = np.asarray(compiled(Posterior.log_z)(posterior, mode, data))
+    start = np.concatenate([mode, chi.start(-log_z - obs.offsets, np.arange(obs.n))])
+    if not chi.penalties:
+        return start, {}
+    start, data["penalty"], smoothing = _smoothed_mode(posterior, chi, start, data)
+    return start, smoothing
 
 
 # --- the posterior, and what is compiled of it

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -28,10 +29,12 @@ class Target:
     prior: Any
 
 
-class Sampler(Protocol):
+class Sampler(ABC):
     """Anything that draws from a `Target`."""
 
-    def sample(self, target: Target, rng: np.random.Generator) -> Draws: ...
+    @abstractmethod
+    def sample(self, target: Target, rng: np.random.Generator) -> Draws:
+        """Draws from exp(𝓜 + log π)."""
 
 
 def sample(
@@ -71,7 +74,7 @@ def sample(
         raise CombinationError(
             f"model must be un.ExponentialFamily(...) or un.Energy(...); got {type(model).__name__}."
         )
-    if not hasattr(sampler, "sample"):
+    if not isinstance(sampler, Sampler):
         raise CombinationError(f"sampler must be un.Langevin(...) or un.NUTS(...); got {type(sampler).__name__}.")
     if obs.n == 0:
         raise InputError("There are no observations.")

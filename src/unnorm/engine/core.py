@@ -15,12 +15,12 @@ from .._base.blas import single_threaded
 from .._base.threads import cores, pool
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
-from .criteria import Criterion, Laplace, Prediction
+from .criteria import Criterion, Laplace, PredictionError
 from .design import Design
-from .outer import Clock, Found, Problem, smooth
+from .outer import Clock, Found, PenalisedRows, smooth
 from .penalties import Penalties
 from .restarts import limits, reconsider
-from .segment import Rows
+from .segment import ResponseRows
 from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def build_design(
     Without it, contexts are found where a term of several covariates takes at most n/4 distinct combinations of them.
     `rows` = n is needed only where there are no terms.
     """
-    from .layout import build
+    from .build import build
 
     with single_threaded():
         return build(terms, columns, intercept, context, rows, cores() if threads is None else threads)
@@ -100,7 +100,7 @@ def _smooth_fit(
         raise InputError(unknown("method", method, METHODS))
     clock = Clock()
     given = families.checked(family, y, weights, offset, design.rows)
-    rows = Rows(
+    rows = ResponseRows(
         *(_writable(design.sort(part) if part.size else part) for part in (given.y, given.weights, given.offset))
     )
     fixed = _fixed(design.penalties, design.fixed, sp)
@@ -110,8 +110,8 @@ def _smooth_fit(
     constant, saturated = families.constant(family, rows), families.saturated(family, rows)
     null_intercept, null_loglik = families.null_fit(family, rows)
     code = families.FAMILIES[family]
-    problem = Problem(design, rows, family, code, constant, count, free, threads, clock)
-    criterion: Criterion = Prediction(saturated + constant) if method in ("GCV", "CV") else Laplace(method != "ML")
+    problem = PenalisedRows(design, rows, family, code, constant, count, free, threads, clock)
+    criterion: Criterion = PredictionError(saturated + constant) if method in ("GCV", "CV") else Laplace(method != "ML")
 
     beta = np.zeros(design.size)
     if INTERCEPT in design.slices:
@@ -178,7 +178,7 @@ def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequ
     return np.log(np.maximum(values, 1e-12))
 
 
-def _mixed_start(problem: Problem, beta: np.ndarray, fixed: np.ndarray) -> np.ndarray:
+def _mixed_start(problem: PenalisedRows, beta: np.ndarray, fixed: np.ndarray) -> np.ndarray:
     """Starting ρ from the data where it is free, the user's where it is fixed."""
     from .outer import starting_rho
 
@@ -187,7 +187,7 @@ def _mixed_start(problem: Problem, beta: np.ndarray, fixed: np.ndarray) -> np.nd
 
 
 def _from_some(
-    problem: Problem, criterion: Criterion, beta: np.ndarray, fixed: np.ndarray, most: int
+    problem: PenalisedRows, criterion: Criterion, beta: np.ndarray, fixed: np.ndarray, most: int
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """β and ρ from every k-th run: most iterations then happen on few rows. λ = φ/σ² does not depend on how many rows
     there are."""
@@ -200,12 +200,14 @@ def _from_some(
         return beta, None
     part, taken = design.take(lambda k, segment: np.arange(0, segment.runs, every))
     rows = problem.rows
-    some = Rows(
+    some = ResponseRows(
         rows.y[taken],
         rows.weights[taken] if rows.weights.size else rows.weights,
         rows.offset[taken] if rows.offset.size else rows.offset,
     )
-    small = Problem(part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock())
+    small = PenalisedRows(
+        part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock()
+    )
     start = None
     try:
         if not problem.free.all():
@@ -217,7 +219,13 @@ def _from_some(
 
 
 def _result(
-    problem: Problem, criterion: Criterion, found: Found, given: Rows, method: str, saturated: float, null_loglik: float
+    problem: PenalisedRows,
+    criterion: Criterion,
+    found: Found,
+    given: ResponseRows,
+    method: str,
+    saturated: float,
+    null_loglik: float,
 ) -> Smoothed:
     """Everything that is reported, in the terms' coordinates."""
     since = time.perf_counter()

@@ -179,7 +179,7 @@ class Laplace(Criterion):
 
 
 @dataclass(frozen=True)
-class Prediction(Criterion):
+class PredictionError(Criterion):
     """GCV = nD/(n − τ)² where the scale is unknown, UBRE = D/n + 2τ/n − 1 where it is 1; τ = tr(PA) (mgcv's "GCV.Cp").
 
     `saturated`: the log-likelihood of the saturated model, so that D = 2(saturated − ℓ).

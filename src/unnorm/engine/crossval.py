@@ -17,11 +17,11 @@ import numpy as np
 from .._base.numerics import generator
 from ..errors import InputError
 from .criteria import Criterion, Value, Working, solve
-from .outer import Found, Problem, smooth
-from .segment import Rows
+from .outer import Found, PenalisedRows, smooth
+from .segment import ResponseRows
 
 
-def fold_of_rows(problem: Problem, groups: np.ndarray | None, folds: int, rng: Any) -> np.ndarray:
+def fold_of_rows(problem: PenalisedRows, groups: np.ndarray | None, folds: int, rng: Any) -> np.ndarray:
     """(n,) the fold of each row in the design's order: whole groups, or whole contexts, or single rows."""
     design = problem.design
     if groups is not None:
@@ -53,7 +53,7 @@ def _numbered(segments):
 class _Folds:
     """CV(ρ) and its gradient; each fold's β is kept to start the next evaluation from."""
 
-    problem: Problem
+    problem: PenalisedRows
     fold: np.ndarray
     folds: int
     beta: list[np.ndarray]
@@ -65,11 +65,11 @@ class _Folds:
         fixed = replace(self.problem, free=np.zeros(rho.size, bool))
         for k in range(self.folds):
             out = self.fold == k
-            kept = Rows(rows.y, np.where(out, 0.0, ones), rows.offset)
+            kept = ResponseRows(rows.y, np.where(out, 0.0, ones), rows.offset)
             found = smooth(replace(fixed, rows=kept), _Held(), self.beta[k], rho, 1e-6, 100)
             state = found.at.state
             self.beta[k] = state.beta
-            left_out = Rows(rows.y, np.where(out, ones, 0.0), rows.offset)
+            left_out = ResponseRows(rows.y, np.where(out, ones, 0.0), rows.offset)
             loglik, score, _ = self.problem.design.sweep(left_out, self.problem.code, state.beta, self.problem.threads)
             value -= loglik
             gradient -= score @ state.slopes
@@ -93,7 +93,7 @@ class _Held(Criterion):
 
 
 def choose(
-    problem: Problem, found: Found, groups: np.ndarray | None, folds: int, rng: Any, tolerance: float, most: int
+    problem: PenalisedRows, found: Found, groups: np.ndarray | None, folds: int, rng: Any, tolerance: float, most: int
 ) -> tuple[Found, float, np.ndarray, np.ndarray]:
     """ρ that minimises CV, from the UBRE/GCV solution `found`: BFGS that starts from that criterion's Hessian.
 

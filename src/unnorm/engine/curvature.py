@@ -17,11 +17,12 @@ import numpy as np
 if TYPE_CHECKING:
     from .inference import Block
 
-Piece = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, W′ and W″ on some rows
+RowsWithSlopes = tuple[np.ndarray, np.ndarray, np.ndarray]  # X, W′ and W″ on some rows
 
 
 def hessian(
-    pieces: Callable[[], Iterable[Piece]], beta: np.ndarray, H_inv: np.ndarray, H: np.ndarray, blocks: list[Block],
+    pieces: Callable[[], Iterable[RowsWithSlopes]], beta: np.ndarray, H_inv: np.ndarray, H: np.ndarray,
+    blocks: list[Block],
     lam: np.ndarray, log_S: np.ndarray, U: np.ndarray | None,
 ) -> np.ndarray:  # fmt: skip
     """∂²V/∂ρ∂ρᵀ, known scale. `log_S` is the Hessian of log|S_λ|₊; U (p, r) spans the penalties' range (ML), None is

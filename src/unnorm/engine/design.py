@@ -12,7 +12,7 @@ import numpy as np
 from .._base.threads import run_tasks
 from .arrow import Arrow
 from .penalties import Penalties
-from .segment import Rows, Segment
+from .segment import ResponseRows, Segment
 
 if TYPE_CHECKING:
     from ..terms.base import BuiltTerm
@@ -97,7 +97,9 @@ class Design:
             tasks += [(k, int(a), int(b)) for a, b in zip([0, *cuts], [*cuts, segment.runs]) if b > a]
         return tasks
 
-    def sweep(self, rows: Rows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray, Arrow]:
+    def sweep(
+        self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1
+    ) -> tuple[float, np.ndarray, Arrow]:
         """(ℓ, Xᵀ(dℓ/dη), XᵀWX) at β (flat): one pass over the rows."""
         at = self.penalties.starts
         tasks = self._tasks(threads)
@@ -128,7 +130,7 @@ class Design:
 
     def leverage(
         self,
-        rows: Rows,
+        rows: ResponseRows,
         family: int,
         beta: np.ndarray,
         lever: Callable[[int | None], np.ndarray],

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import DataError, InputError, unknown
-from .segment import Rows
+from .segment import ResponseRows
 
 FAMILIES = {"binomial": 0, "poisson": 1, "gaussian": 2}  # the codes of kernels.py
 
 
-def checked(family: str, y: object, weights: object, offset: object, n: int) -> Rows:
+def checked(family: str, y: object, weights: object, offset: object, n: int) -> ResponseRows:
     """The response, weights and offset as float64 arrays, or an error that says what is wrong with which row."""
     if family not in FAMILIES:
         raise InputError(unknown("family", family, FAMILIES))
@@ -38,14 +38,14 @@ def checked(family: str, y: object, weights: object, offset: object, n: int) -> 
         )
     if family == "poisson" and n and y_.min() < 0:
         raise DataError(f"A Poisson response is a count; got {y_.min():g}.")
-    return Rows(y_, w_, o_)
+    return ResponseRows(y_, w_, o_)
 
 
 def _xlogx(v: np.ndarray) -> np.ndarray:
     return np.where(v > 0, v * np.log(np.where(v > 0, v, 1.0)), 0.0)
 
 
-def saturated(family: str, rows: Rows) -> float:
+def saturated(family: str, rows: ResponseRows) -> float:
     """The largest log-likelihood, in the kernels' form (without constants)."""
     y = rows.y
     if family == "gaussian" or (family == "binomial" and bool(np.all((y == 0) | (y == 1)))):
@@ -54,7 +54,7 @@ def saturated(family: str, rows: Rows) -> float:
     return float(np.sum(each * rows.weights if rows.weights.size else each))
 
 
-def constant(family: str, rows: Rows) -> float:
+def constant(family: str, rows: ResponseRows) -> float:
     """What the kernels' log-likelihood lacks: binomial coefficients, Σ log y!, ½ Σ log weight (the scale's part is
     the criterion's)."""
     y, w = rows.y, rows.weights
@@ -70,7 +70,7 @@ def constant(family: str, rows: Rows) -> float:
     return -float(np.sum(each * w if w.size else each))
 
 
-def null_fit(family: str, rows: Rows) -> tuple[float, float]:
+def null_fit(family: str, rows: ResponseRows) -> tuple[float, float]:
     """The intercept of the model with nothing else but the offset, and its log-likelihood (kernels' form)."""
     y = rows.y
     w = rows.weights if rows.weights.size else np.ones(1)

@@ -42,7 +42,7 @@ def criterion_hessian(fit: Gam) -> np.ndarray:
     )
 
 
-def _pieces(fit: Gam) -> Iterator[curvature.Piece]:
+def _pieces(fit: Gam) -> Iterator[curvature.RowsWithSlopes]:
     for here, X in fit.design_chunks():
         w = 1.0 if fit.weights is None else fit.weights[here]
         slope, curve = fit.distribution.variance_slopes(fit.distribution.mean(fit.linear_predictor[here]))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .._base.frames import Table
     from ..terms.base import BuiltTerm, Columns
     from .checks import Check
-    from .gam_summary import Comparison
+    from .gam_summary import ModelComparison
 
 CHUNK = 65_536  # rows of the dense design held at once: 58 MB at p = 110
 
@@ -411,7 +411,7 @@ class Gam:
     def __str__(self) -> str:
         return self.summary()
 
-    def compare(self, other: Gam) -> Comparison:
+    def compare(self, other: Gam) -> ModelComparison:
         """This model against another fitted to the same rows: generalised likelihood ratio (nested models) and AIC.
 
         The test is mgcv's `anova(test="Chisq" or "F")`: the deviance difference against χ² (or F) on the difference of

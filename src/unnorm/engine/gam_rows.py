@@ -14,7 +14,7 @@ from ..terms.levels import Category
 
 
 @dataclass(frozen=True)
-class Rows:
+class TableRows:
     """What a fit reads of the rows kept, and sentences on those that were not."""
 
     y: np.ndarray
@@ -74,7 +74,7 @@ def numbers(table: Table, ref: Any, role: str) -> Column:
 
 def read(
     table: Table, response: str, names: Iterable[str], weights: Any, offset: Any, groups: Any, missing: str, what: str
-) -> Rows:
+) -> TableRows:
     """Everything the fit needs from the table. missing="error" refuses, "drop" leaves rows out and says how many."""
     if missing not in ("error", "drop"):
         raise InputError(unknown("missing", missing, ("error", "drop")))
@@ -104,7 +104,7 @@ def read(
         notes = (f"{int(lost.sum())} of {table.n} rows were left out: missing or infinite values in {counts}.",)
     if w is not None:
         _check_weights(w.take(keep))
-    return Rows(
+    return TableRows(
         np.asarray(y.take(keep), dtype=np.float64),
         values(read_, keep),
         None if w is None else np.asarray(w.take(keep), dtype=np.float64),

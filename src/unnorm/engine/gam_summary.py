@@ -172,7 +172,7 @@ def smoothing(fit: Gam) -> dict[str, np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ModelComparison:
     """Two fits of the same rows, the smaller first. `p` is nan where the larger model does not fit better."""
 
     table: Any  # of the data's kind: model, residual_df, deviance, aic
@@ -186,7 +186,7 @@ class Comparison:
         return self.text
 
 
-def compare(first: Gam, second: Gam) -> Comparison:
+def compare(first: Gam, second: Gam) -> ModelComparison:
     """Generalised likelihood ratio test, as mgcv's `anova.gam` for two models."""
     if first.family != second.family:
         raise CombinationError(
@@ -222,7 +222,9 @@ def compare(first: Gam, second: Gam) -> Comparison:
         *_aligned(["", "residual df", "deviance", "AIC"], rows),
         f"  difference: df {df:.3f}, {name} {statistic:.4g}, p {_p(np.array([p]))[0]} (approximate; see `compare`)",
     ])  # fmt: skip
-    return Comparison(to_native(columns, first.backend), float(df), float(statistic), p, large.aic - small.aic, text)
+    return ModelComparison(
+        to_native(columns, first.backend), float(df), float(statistic), p, large.aic - small.aic, text
+    )
 
 
 def _same_weights(first: Gam, second: Gam) -> bool:

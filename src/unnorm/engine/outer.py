@@ -20,7 +20,7 @@ from .arrow import Arrow, Singular
 from .criteria import Criterion, Value, Working, solve
 from .design import Design
 from .penalties import Penalties
-from .segment import Rows
+from .segment import ResponseRows
 from .separation import not_identified, separated, separating
 
 CONVERGED = "The smoothing criterion and the penalised likelihood are at their optimum."
@@ -45,11 +45,11 @@ class Clock:
 
 
 @dataclass(frozen=True)
-class Problem:
+class PenalisedRows:
     """One fit: rows in the design's order, the likelihood, and which smoothing parameters are free."""
 
     design: Design
-    rows: Rows
+    rows: ResponseRows
     family: str
     code: int
     constant: float
@@ -134,7 +134,7 @@ def minimise(
 
 
 def smooth(
-    problem: Problem, criterion: Criterion, beta: np.ndarray, rho: np.ndarray | None, tolerance: float, most: int,
+    problem: PenalisedRows, criterion: Criterion, beta: np.ndarray, rho: np.ndarray | None, tolerance: float, most: int,
     rough: bool = False, abandon: Callable[[np.ndarray], bool] | None = None,
 ) -> Found:  # fmt: skip
     """Iterate to a stationary point of the exact criterion, from β (flat) and ρ (None: chosen from the data); `rough`:
@@ -143,7 +143,7 @@ def smooth(
 
 
 def lower(
-    problem: Problem, criterion: Criterion, found: Found, rho: np.ndarray, tolerance: float, most: int,
+    problem: PenalisedRows, criterion: Criterion, found: Found, rho: np.ndarray, tolerance: float, most: int,
     abandon: Callable[[np.ndarray], bool],
 ) -> Found:  # fmt: skip
     """From β̂ of a fit and another ρ, down the exact criterion without leaving the basin."""
@@ -166,7 +166,7 @@ class Iteration:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: PenalisedRows,
         criterion: Criterion,
         tolerance: float,
         abandon: Callable[[np.ndarray], bool] | None = None,
@@ -315,3 +315,6 @@ class Iteration:
         if found is not None:
             return NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
         return NotIdentifiedError(not_identified(self.design, working.cross, singular))
+
+
+Problem = PenalisedRows  # the name that groups still import

@@ -14,7 +14,7 @@ _PAIRS = 200_000  # levels × penalties up to which they are held at once
 
 
 @dataclass(frozen=True)
-class Piece:
+class PenaltyPiece:
     """S_j on part of one block (−1: shared): columns `at` of the block."""
 
     block: int
@@ -75,7 +75,7 @@ class Penalties:
     """All M penalties of a design, in arrow coordinates."""
 
     labels: tuple[str, ...]
-    pieces: tuple[tuple[Piece, ...], ...]  # one tuple per penalty
+    pieces: tuple[tuple[PenaltyPiece, ...], ...]  # one tuple per penalty
     groups: tuple[Group, ...]
     starts: np.ndarray  # of the arrow's blocks
     free: np.ndarray  # (p,) bool: coefficients that no penalty touches
@@ -236,10 +236,13 @@ class Penalties:
         return first, 0.5 * (pairs + pairs.T)
 
     @cached_property
-    def _by_block(self) -> list[list[tuple[int, Piece]]]:
+    def _by_block(self) -> list[list[tuple[int, PenaltyPiece]]]:
         """(penalty, piece) in each block: shared, then each level's."""
-        out: list[list[tuple[int, Piece]]] = [[] for _ in self.starts[1:]]
+        out: list[list[tuple[int, PenaltyPiece]]] = [[] for _ in self.starts[1:]]
         for j, pieces in enumerate(self.pieces):
             for piece in pieces:
                 out[piece.block + 1].append((j, piece))
         return out
+
+
+Piece = PenaltyPiece  # the name that groups still import

@@ -17,7 +17,7 @@ from .arrow import Singular
 
 if TYPE_CHECKING:
     from .criteria import Criterion
-    from .outer import Found, Problem
+    from .outer import Found, PenalisedRows
 
 _FLAT = 1e-3  # gradient and curvature of the criterion in ρ_j, in nats, below which λ_j is at a limit in effect
 _BETTER = 1e-3  # nats
@@ -41,7 +41,7 @@ def limits(found: Found, free: np.ndarray) -> np.ndarray:
     return np.where(flat, np.where(rho > (low + high) / 2, 1, -1), 0)
 
 
-def reconsider(problem: Problem, criterion: Criterion, found: Found, tolerance: float, most: int) -> Found:
+def reconsider(problem: PenalisedRows, criterion: Criterion, found: Found, tolerance: float, most: int) -> Found:
     """The best of the fit found and those begun from finite smoothing parameters; where what remains ends at a bound
     towards which the criterion still falls, it is not converged, and says so."""
     from .outer import lower
@@ -74,7 +74,7 @@ def _back(found: Found, at_limit: np.ndarray, start: np.ndarray) -> Callable[[np
     return lambda rho: bool(again.any() and np.all(rho[again] >= limit[again]))
 
 
-def _starts(problem: Problem, criterion: Criterion, found: Found, at_limit: np.ndarray) -> list[np.ndarray]:
+def _starts(problem: PenalisedRows, criterion: Criterion, found: Found, at_limit: np.ndarray) -> list[np.ndarray]:
     """Other ρ from which a lower criterion may be reached."""
     rho, centre = found.at.state.rho, (found.bounds[0] + found.bounds[1]) / 2
     which = np.flatnonzero(at_limit)
@@ -89,7 +89,7 @@ def _starts(problem: Problem, criterion: Criterion, found: Found, at_limit: np.n
     return out
 
 
-def _extreme(problem: Problem, found: Found) -> bool:
+def _extreme(problem: PenalisedRows, found: Found) -> bool:
     """Whether some rows' means are so near the edge of their range that the working model is good only at β̂."""
     if problem.family == "gaussian":
         return False
@@ -97,7 +97,7 @@ def _extreme(problem: Problem, found: Found) -> bool:
     return float(np.abs(eta).max() if problem.family == "binomial" else np.ptp(eta)) > _EDGE
 
 
-def _valleys(problem: Problem, criterion: Criterion, found: Found, j: int, centre: float) -> list[np.ndarray]:
+def _valleys(problem: PenalisedRows, criterion: Criterion, found: Found, j: int, centre: float) -> list[np.ndarray]:
     """ρ with a finite ρ_j at which the criterion on the working model has a minimum that is low enough to try."""
     trials, values = [], []
     for shift in _GRID:
@@ -122,7 +122,7 @@ def _at_bound(found: Found, free: np.ndarray) -> np.ndarray:
     return free & (((rho <= low + 1e-6) & (slope > _FLAT)) | ((rho >= high - 1e-6) & (slope < -_FLAT)))
 
 
-def _judged(problem: Problem, found: Found) -> Found:
+def _judged(problem: PenalisedRows, found: Found) -> Found:
     held = np.flatnonzero(_at_bound(found, problem.free))
     if held.size == 0:
         return found

@@ -31,7 +31,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ResponseRows:
     """The response's side of one segment, in the design's row order; empty arrays where absent."""
 
     y: np.ndarray
@@ -98,7 +98,9 @@ class Segment:
             yield first, stop, self.dense(a, b), a
             first = stop
 
-    def _arguments(self, first: int, last: int, x: np.ndarray, shift: int, rows: Rows | None) -> tuple[Any, ...]:
+    def _arguments(
+        self, first: int, last: int, x: np.ndarray, shift: int, rows: ResponseRows | None
+    ) -> tuple[Any, ...]:
         """What every kernel takes first; rows are counted from `shift` where x holds only some of them."""
         a, b = self.lo + shift, self.hi
         side = ()
@@ -114,7 +116,7 @@ class Segment:
         return (ptr, first, last, u, self.cell0, self.poly, self.m, mult, self.i0, f, x, self.z, *side)
 
     def sweep(
-        self, rows: Rows, family: int, beta: np.ndarray, first: int, last: int
+        self, rows: ResponseRows, family: int, beta: np.ndarray, first: int, last: int
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """(ℓ, raw score, raw XᵀWX with each pair of local blocks once) over runs first…last−1."""
         from . import kernels
@@ -159,7 +161,14 @@ class Segment:
         return gradient, 0.5 * (out + out.T)
 
     def leverage(
-        self, rows: Rows, family: int, beta: np.ndarray, raw_p: np.ndarray, first: int, last: int, out: np.ndarray
+        self,
+        rows: ResponseRows,
+        family: int,
+        beta: np.ndarray,
+        raw_p: np.ndarray,
+        first: int,
+        last: int,
+        out: np.ndarray,
     ) -> np.ndarray:
         """Raw Σ w'_r h_r x_r over runs first…last−1; `out` (rows of the segment, or empty) receives h."""
         from . import kernels
@@ -226,3 +235,6 @@ class Segment:
             x, self.z[runs], dense, self.local,
         )  # fmt: skip
         return part, rows
+
+
+Rows = ResponseRows  # the name that solvers and groups still import

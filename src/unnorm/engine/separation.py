@@ -20,14 +20,14 @@ from .arrow import Arrow, Singular
 
 if TYPE_CHECKING:
     from .design import Design
-    from .segment import Rows
+    from .segment import ResponseRows
 
 _VIOLATION = 1e-3  # of the largest |xᵀd|: what a direction found by iteration may be off
 _OPPOSED = 1e-3  # nats: ½dᵀS_λd for a direction that moves some row's η by 1
 
 
 def separating(
-    design: Design, rows: Rows, family: str, rho: np.ndarray, directions: Iterable[np.ndarray]
+    design: Design, rows: ResponseRows, family: str, rho: np.ndarray, directions: Iterable[np.ndarray]
 ) -> np.ndarray | None:
     """The first of the directions (flat) that separates the rows, scaled to max |xᵀd| = 1; None where none does."""
     if rows.y.size == 0:  # a joint design keeps its rows to itself: nothing can be checked
@@ -44,7 +44,7 @@ def separating(
     return None
 
 
-def _sign(moved: np.ndarray, rows: Rows, family: str) -> int:
+def _sign(moved: np.ndarray, rows: ResponseRows, family: str) -> int:
     """1 or −1 where every row agrees with that sign of the direction, else 0."""
     y = rows.y
     if rows.weights.size:

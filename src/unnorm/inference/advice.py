@@ -64,7 +64,7 @@ def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]
     unit, count = ("total", about["m"]) if about["k"] is None else ("per_point", about["k"])
     known = {"reference": about["reference"], "points": about["points"], "unit": unit, "count": int(count)}
     if not evidence:
-        text = "This combination of model and objective does not say what its reference points cost."
+        text = "The cost of the reference points is not available for this combination of model and objective."
         return Advice(objective, **known, sentences=(text,))
     names = evidence["names"]
     share = dict(zip(names, evidence["share"]))
@@ -72,7 +72,7 @@ def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]
         most = max(share, key=lambda name: share[name])
         text = (
             f"The reference points are at most {100 * share[most]:.2g} % of the variance ({most}). How many would do "
-            "was not asked before this fit was saved: ask fit.advise() first, then fit.save."
+            "was not computed before this fit was saved: ask fit.advise() first, then fit.save."
         )
         return Advice(objective, **known, share=share, sentences=(text,))
     inflation = dict(zip(names, evidence["inflation"]))
@@ -86,7 +86,7 @@ def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]
     )
     sentences = [first, _cost(share, inflation)]
     wider = 0.0 if wanted is None else _wider(evidence["multiples"], evidence["inflations"], wanted / int(count))
-    sentences.append(_number(max(share.values()), wanted, int(count), unit, objective, about["points"], wider))
+    sentences.append(_number(max(share.values()), wanted, int(count), unit, about, wider))
     sentences.append(_distance(auc, effective, too_far))
     if evidence["ncic"] is not None:
         sentences.append(
@@ -146,18 +146,18 @@ def _percent(value: float) -> str:
     return "0.01 %" if value < 1e-4 else f"{100 * value:.2g} %"
 
 
-def _number(worst: float, wanted: int | None, count: int, unit: str, objective: str, points: str, wider: float) -> str:
-    iid = points.startswith("IID")
+def _number(worst: float, wanted: int | None, count: int, unit: str, about: Mapping[str, Any], wider: float) -> str:
+    iid = bool(about["iid_points"])
     law = "" if iid else " at most: evenly spread points gain no less from their number than IID ones do"
     evenly = f"{either('un.Logistic with un.Smooth and', '--objective logistic with')} {option('points', 'lattice')}"
-    if objective in ("Logistic", "Importance"):
+    if about["even_points"]:
         evenly = option("points", "lattice")
     if wanted is None:
         return "Not even 256 times as many points would bring that below 5 %: " + either(
             f"take a reference nearer to the data, or {evenly}.", f"try {evenly}."
         )
     if worst > TARGET:
-        other = f" {evenly} may do it at the present number." if iid else ""
+        other = f" {evenly} may be enough with the present number." if iid else ""
         return f"To bring that below 5 %, take {option(unit, wanted)}{law}.{other}"
     if wanted <= count / 2:
         how = "" if iid else " (measured on fresh points)"

@@ -33,7 +33,7 @@ class Evidence:
     def __call__(self) -> dict[str, Any]:
         if self._found is None:
             assert self._compute is not None
-            self._found, self._compute = self._compute(), None  # lets go of the rows
+            self._found, self._compute = self._compute(), None  # releases the rows
         return self._found
 
     @property

@@ -29,8 +29,8 @@ ONE_SET = (
     "it, which is larger. Use randomisations=4 or more on the point scheme."
 )
 TOO_FEW = (
-    "No standard errors: the scores of {units:,} independent {what} cannot tell the errors of {p} parameters, and "
-    "there must be more of them than parameters. {remedy}"
+    "No standard errors: the scores of {units:,} independent {what} are too few to estimate the errors of {p} "
+    "parameters: there must be more of them than parameters. {remedy}"
 )
 EXCESS = (
     "The scores of the reference points vary more than the model and the reference's density allow ({names}): either "
@@ -74,7 +74,7 @@ class Robust:
     def covariance(self) -> np.ndarray:
         if self._value is None:
             assert self._compute is not None
-            self._value, self._compute = self._compute(), None  # lets go of the rows
+            self._value, self._compute = self._compute(), None  # releases the rows
         return self._value
 
     @property
@@ -108,7 +108,7 @@ def error_parts(scores: Scores, cluster: np.ndarray | None = None, names: tuple[
         return None
     V = bread(scores)
     sigma2, notes = reference_spread(scores)
-    sigma1 = nearest_psd(scores.data_spread())
+    sigma1 = nearest_psd(scores.data_spread(), scores.information)
     sampling = V @ (sigma1 if scores.penalty is None else sigma1 + scores.penalty) @ V
     short = np.diag(sampling) < FLOOR * np.diag(V)
     if short.any() and scores.drawn is not Drawn.NONE:
@@ -129,19 +129,19 @@ def _reference(scores: Scores, V: np.ndarray, sigma2: np.ndarray) -> np.ndarray:
     """V' Σ2 V', with λ chosen again where it was chosen."""
     again = scores.reselection
     if again is None:
-        return V @ nearest_psd(sigma2) @ V
+        return V @ nearest_psd(sigma2, scores.information) @ V
     moves = again.bread(V)
     whole = scores.reselected_spread()
     if whole is None:
-        return moves @ nearest_psd(sigma2) @ moves.T
+        return moves @ nearest_psd(sigma2, scores.information) @ moves.T
     moves = np.concatenate([moves, -again.J @ again.V_rho], axis=1)
-    return moves @ nearest_psd(whole) @ moves.T
+    return moves @ nearest_psd(whole, scores.information) @ moves.T
 
 
 def _robust(scores: Scores, V: np.ndarray, sigma2: np.ndarray, cluster: np.ndarray | None) -> Robust:
     def meat() -> np.ndarray:
         if cluster is None:
-            return nearest_psd(scores.empirical_spread()) + sigma2
+            return nearest_psd(scores.empirical_spread(), scores.information) + sigma2
         count = int(cluster.max(initial=0)) + 1
         g = scores.cluster_sums(cluster, count)
         own = g.T @ g * (count / max(count - 1, 1))
@@ -173,7 +173,13 @@ def information_penalty(scores: Scores) -> float | None:
     return float(np.sum(bread(scores) * (scores.empirical_spread() + reference_spread(scores)[0])))
 
 
-def nearest_psd(matrix: np.ndarray) -> np.ndarray:
-    """The nearest positive semi-definite matrix: a difference of estimates may stray below zero."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T
+def nearest_psd(matrix: np.ndarray, information: np.ndarray) -> np.ndarray:
+    """The nearest positive semi-definite matrix: a difference of estimates may stray below zero.
+
+    Nearest in the units of `information`, −H, so that the scale of the statistics does not matter; coordinates beyond
+    its own (of the criterion's slopes) are taken in theirs.
+    """
+    scale = np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
+    scale[: len(information)] = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / (2 * np.outer(scale, scale)))
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(scale, scale)

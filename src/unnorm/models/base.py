@@ -211,6 +211,10 @@ class Model(Unnormalised):
     def flatten(self, theta: Any) -> np.ndarray:
         """The inverse of `unflatten`; flat vectors pass through."""
 
+    def unravel(self, theta: Any) -> Any:
+        """`unflatten`, traceable by JAX."""
+        return {name: theta[j] for j, name in enumerate(self.names)}
+
     def one(self, theta: Any, y: Any, *arguments: Any) -> Any:
         """f_θ(y|x) for one point y of shape (d,) and flat θ, traceable by JAX: what stochastic estimation compiles."""
         raise CombinationError(

@@ -18,6 +18,8 @@ from .base import Model
 class Prior(ABC):
     """A log density, up to a constant, of a flat parameter vector; traceable by JAX."""
 
+    flat: bool = False  # whether it is constant
+
     @abstractmethod
     def log_density(self, value: Any) -> Any:
         """log π(value) for a flat vector, a scalar."""
@@ -30,6 +32,8 @@ class Prior(ABC):
 @dataclass(frozen=True)
 class Flat(Prior):
     """log π = 0. On ν it makes the θ-marginal of exp 𝓜 the posterior of the untransformed model, exactly."""
+
+    flat = True
 
     def log_density(self, value: Any) -> Any:
         return 0.0
@@ -95,7 +99,7 @@ class Priors:
     @property
     def flat(self) -> bool:
         """Whether neither adds anything."""
-        return isinstance(self.theta, Flat) and isinstance(self.nu, Flat)
+        return self.theta.flat and self.nu.flat
 
     def log_density(self, phi: Any) -> Any:
         return self.theta.log_density(phi["theta"]) + self.nu.log_density(phi["nu"])
@@ -112,7 +116,7 @@ def priors(prior: Any, model: Model) -> Priors:
     if theta is None:
         theta = Flat()
     elif callable(theta) and not isinstance(theta, Prior):
-        theta = OnTree(theta, _traceable_tree(model))
+        theta = OnTree(theta, model.unravel)
     nu = Flat() if nu is None else nu
     for what, value in (("prior", theta), ("the prior of nu", nu)):
         if not isinstance(value, Prior):
@@ -121,22 +125,3 @@ def priors(prior: Any, model: Model) -> Priors:
                 f"density, or {{'theta': …, 'nu': …}}; got {value!r}."
             )
     return Priors(theta, nu)
-
-
-def _traceable_tree(model: Model) -> Callable[[Any], Any]:
-    """Flat θ → the user's tree, under tracing."""
-    unravel = getattr(model, "unravel", None)
-    if unravel is not None:
-        return unravel
-    return NamedTree(model.names)
-
-
-@final
-@dataclass(frozen=True)
-class NamedTree:
-    """Flat θ → {name: value}."""
-
-    names: tuple[str, ...]
-
-    def __call__(self, theta: Any) -> dict[str, Any]:
-        return {name: theta[j] for j, name in enumerate(self.names)}

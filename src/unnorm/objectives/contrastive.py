@@ -85,7 +85,7 @@ class Contrastive(Objective):
         bound = self.reference.bind(model.domain, obs)
         if bound.given == "outcome" and not self.around_outcome:
             raise CombinationError(
-                f"{self.name} needs a reference q(·|x) that does not look at the outcome, and this one steps "
+                f"{self.name} needs a reference q(·|x) that does not depend on the outcome, and this one steps "
                 "from each observed outcome: use un.ConditionalNCE with it."
             )
         evenly = self.points is None and normaliser is not None and normaliser.low_discrepancy

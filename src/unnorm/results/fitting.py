@@ -49,7 +49,8 @@ def fit(
         rng: seed or generator, for objectives that draw reference points.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
         weights: an observation of weight w counts as w observations ("frequencies": counts of equal rows); weights that
-            are no counts, such as durations in milliseconds, are "relative" and scaled to a mean of one.
+            are not counts, such as durations in milliseconds, are "relative": scaled to a mean of one, and the standard
+            errors are robust.
 
     Example:
         >>> import unnorm as un
@@ -87,12 +88,15 @@ def fit(
 
     problem = Problem(model, obs, objective, normaliser)
     solution = chosen_solver(problem, solver, smoothing).solve(problem, rng)
-    return make_fit(problem, solution, settings={"observations": describe(obs)}, notes=notes, seed=seed)
+    relative = weights == "relative" and obs.weight is not None
+    settings = {"observations": describe(obs)}
+    return make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
 
 
 def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:
     """The user's solver where it can take the problem's smooth terms, or the default; else a sentence."""
-    _require(solver, (Solver, type(None)), "solver", "un.Newton() or un.SGD(...), or left out")
+    allowed = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
+    _require(solver, (Solver, type(None)), "solver", allowed)
     if not problem.smooth:
         return Newton() if solver is None else solver
     if solver is None:
@@ -135,12 +139,12 @@ def wrapped(domain: Domain, obs: Observations) -> Observations:
 
 
 def weighted(obs: Observations, weights: Weights) -> Observations:
-    """The observations with their weights as they are, or scaled to a mean of one."""
+    """The observations with their weights as they are, or scaled to a mean of one over those that weigh anything."""
     if weights not in ("frequencies", "relative"):
         raise InputError(unknown("weights", weights, ("frequencies", "relative")))
     if weights == "frequencies" or obs.weight is None:
         return obs
-    return replace(obs, weight=obs.weight * (obs.n / obs.weight.sum()))
+    return replace(obs, weight=obs.weight * (np.count_nonzero(obs.weight) / obs.weight.sum()))
 
 
 def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Observations, tuple[str, ...]]:

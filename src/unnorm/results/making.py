@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,9 @@ from ..objectives.base import Problem, cluster_labels
 from ..objectives.scores import Drawn, Scores
 from ..solvers.base import FittedTerms, Solution
 from .fit import Fit
-from .smooths import smooth_part
+from .smooths import robust_covariance, smooth_part
 
+RELATIVE = "Weights are relative: standard errors are robust, from the scores of single observations (or clusters)."
 REMEDY = (
     "This objective has no errors that assume the model: gather more observations, or use objective=un.Exact() where "
     "the domain can be enumerated or integrated."
@@ -32,10 +34,14 @@ def make_fit(
     settings: Mapping[str, Any],
     notes: tuple[str, ...] = (),
     seed: int | None = None,
+    relative: bool = False,
 ) -> Fit:
-    """The result of an estimation: errors from the scores, evidence when asked for, notes in the user's words."""
+    """The result of an estimation: errors from the scores, evidence when asked for, notes in the user's words.
+
+    `relative`: weights are no counts, so that only robust errors, from Σ w² g gᵀ, are right.
+    """
     obs = problem.obs
-    errors, more = _errors(problem, solution)
+    errors, more = _errors(problem, solution, relative)
     own = None if errors is None else errors.picked(solution.index)
     settings = {
         "model": problem.model.to_dict(),
@@ -71,13 +77,18 @@ def make_fit(
     )
 
 
-def _errors(problem: Problem, solution: Solution) -> tuple[ErrorParts | None, tuple[str, ...]]:
+def _errors(problem: Problem, solution: Solution, relative: bool) -> tuple[ErrorParts | None, tuple[str, ...]]:
     """The errors of all coordinates, and what there is to say about them."""
     scores = solution.scores
     if scores is None:
         return None, ()
     labels = cluster_labels(problem.objective.cluster, problem.obs)
+    if relative and labels is None:
+        live = problem.obs.weights > 0  # each observation by itself, its score with its weight
+        labels = np.where(live, np.cumsum(live) - 1, 0)
     errors = error_parts(scores, labels, solution.names if solution.terms is None else ())
+    if errors is not None and relative:
+        return with_robust(errors)
     if errors is not None:
         for note in errors.notes:
             warnings.warn(note, UnnormWarning, stacklevel=4)
@@ -86,6 +97,12 @@ def _errors(problem: Problem, solution: Solution) -> tuple[ErrorParts | None, tu
     note = TOO_FEW.format(units=scores.units, what=what, p=scores.size, remedy=REMEDY)
     warnings.warn(note, UnnormWarning, stacklevel=4)
     return None, (note,)
+
+
+def with_robust(errors: ErrorParts) -> tuple[ErrorParts, tuple[str, ...]]:
+    """The same with the robust covariance in place of the one that counts weights as copies."""
+    V = robust_covariance(errors)[0]
+    return replace(errors, total=V, sampling=V - errors.reference), (*errors.notes, RELATIVE)
 
 
 def _nu_se(solution: Solution, errors: ErrorParts | None) -> np.ndarray | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
@@ -44,6 +44,45 @@ class Basis(ABC):
     def from_dict(cls, saved: dict[str, Any]) -> Basis: ...
 
 
+@dataclass(frozen=True, eq=False)
+class PlainBasis(Basis):
+    """A basis that is its own `raw` functions times a matrix, and saves its fields: what most new bases need.
+
+    Fields are numbers, or arrays of them; `transform` is the last.
+    """
+
+    transform: np.ndarray | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        self._describe(self.raw_shape[0], self.raw_shape[1] if self.transform is None else self.transform.shape[1])
+
+    @property
+    @abstractmethod
+    def raw_shape(self) -> tuple[int, int]:
+        """Covariates, functions."""
+
+    @abstractmethod
+    def raw(self, points: np.ndarray) -> np.ndarray:
+        """(n, d) points → (n, functions)."""
+
+    def evaluate(self, points: np.ndarray) -> np.ndarray:
+        columns = self.raw(np.asarray(points, dtype=np.float64).reshape(-1, self.dim))
+        return columns if self.transform is None else columns @ self.transform
+
+    def times(self, transform: np.ndarray) -> Basis:
+        return replace(self, transform=transform if self.transform is None else self.transform @ transform)
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        plain = {name: v.tolist() if isinstance(v, np.ndarray) else v for name, v in values.items()}
+        return {"kind": self.kind, **plain}
+
+    @classmethod
+    def from_dict(cls, saved: dict[str, Any]) -> Basis:
+        values = {name: v for name, v in saved.items() if name != "kind"}
+        return cls(**{name: np.array(v, dtype=np.float64) if isinstance(v, list) else v for name, v in values.items()})
+
+
 B = TypeVar("B", bound=Basis)
 _KINDS: dict[str, type[Basis]] = {}
 
@@ -56,7 +95,7 @@ def saved_basis(cls: type[B]) -> type[B]:
 
 def basis_from_dict(saved: dict[str, Any]) -> Basis:
     """The basis that `to_dict` described."""
-    from . import bsplines, cubic, tensor, thin_plate  # noqa: F401  (each registers its own)
+    from . import registry, tensor  # noqa: F401  (each basis registers itself)
 
     if saved.get("kind") not in _KINDS:
         raise InputError(unknown("A saved basis's kind", saved.get("kind"), _KINDS))

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 
+from ..errors import TermError
 from .basis import Basis, Setup, saved_basis
 from .cubic import CubicSpline
+from .kinds import BasisKind, Orders, Request, increasing
 from .sample import Sample
 
 
@@ -105,3 +107,79 @@ def cyclic_p_spline(knots: np.ndarray, degree: int, order: int, sample: Sample) 
     for _ in range(order):
         difference = np.roll(difference, -1, axis=0) - difference
     return _setup(extended, fold, degree, True, difference, min(order, 1), sample)
+
+
+def _degree_and_order(m: Orders, what: str) -> tuple[int, int]:
+    """m = (degree − 1, order of the differences), 2 for both by default: cubic B-splines, second differences."""
+    pair = (2, 2) if m is None else (m, m) if isinstance(m, int) else m * 2 if len(m) == 1 else m
+    if len(pair) != 2:
+        raise TermError(
+            f"{what}: m takes one or two numbers for P-splines, (degree − 1, order of the differences); got {m!r}."
+        )
+    return pair[0] + 1, pair[1]
+
+
+def _size(request: Request, cyclic: str) -> tuple[int, int, int]:
+    """k, degree and order of the differences."""
+    degree, order = _degree_and_order(request.m, request.label)
+    k = max(10, degree) if request.k is None else request.k
+    if k < degree + 1 or k <= order:
+        raise TermError(
+            f"{request.label}: k={k} is too small for {cyclic}B-splines of degree {degree} with differences of order "
+            f"{order}; use at least {max(degree, order) + 1}."
+        )
+    return k, degree, order
+
+
+@final
+class PSplines(BasisKind):
+    """`ps`: B-splines on even knots with a penalty on differences of their coefficients."""
+
+    name = "ps"
+    takes_m = True
+
+    def setup(self, request: Request) -> Setup:
+        what, name, sample = request.label, request.name, request.sample
+        k, degree, order = _size(request, "")
+        low, high = sample.lower[0], sample.upper[0]
+        knots = request.given_knots(name)
+        if knots is not None and knots.size != 2:
+            knots = increasing(knots, k + degree + 1, name, what, "two ends, or ")
+            inner = knots[degree], knots[-degree - 1]
+        else:
+            inner = (low, high) if knots is None else (float(min(knots)), float(max(knots)))
+            if inner[0] == inner[1]:
+                raise TermError(f"{what}: the two end knots of {name!r} are equal ({inner[0]:g}).")
+            knots = even_knots(*inner, k, degree)
+        if inner[0] > low or inner[1] < high:
+            raise TermError(
+                f"{what}: the knots of {name!r} span [{inner[0]:g}, {inner[1]:g}] but the data [{low:g}, "
+                f"{high:g}]. Widen them."
+            )
+        return p_spline(knots, degree, order, sample)
+
+    def examples(self) -> tuple[str, ...]:
+        return ("s(x, bs='ps')", "s(x, bs='ps', k=9, m=(1, 1))", "te(x, z, bs='ps', k=5)")
+
+
+@final
+class CyclicPSplines(BasisKind):
+    """`cp`: P-splines round a circle."""
+
+    name = "cp"
+    takes_m = True
+
+    def setup(self, request: Request) -> Setup:
+        k, degree, order = _size(request, "cyclic ")
+        knots = request.given_knots(request.name)
+        if knots is None:
+            knots = request.period_ends(request.name)
+        if knots is None:
+            knots = np.array([request.sample.lower[0], request.sample.upper[0]])
+        if knots.size == 2:
+            knots = np.linspace(min(knots), max(knots), k + 1)
+        knots = increasing(knots, k + 1, request.name, request.label, "two ends, or ")
+        return cyclic_p_spline(knots, degree, order, request.sample)
+
+    def examples(self) -> tuple[str, ...]:
+        return ("s(angle, bs='cp')", "s(angle, bs='cp', k=8, m=(2, 1))")

@@ -12,21 +12,19 @@ from .._base.threads import cores, run_tasks
 from ..errors import DataError, TermError, listing, unknown
 from .base import BuiltTerm, Columns, Penalty
 from .basis import Setup, householder, natural, scale_roots
-from .bsplines import cyclic_p_spline, even_knots, p_spline
 from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothTerm
-from .cubic import cubic_regression, cyclic_cubic
+from .kinds import Orders, Request
 from .levels import Category, is_category, level_name, levels_of
+from .registry import kind_of
 from .sample import Sample, check_finite, drawn, gathered, numeric, quantile_knots, summarise
 from .side import side
-from .specs import Factor, Linear, Orders, Smooth, Tensor, Term, Terms
+from .specs import Factor, Linear, Smooth, Tensor, Term, Terms
 from .tensor import TensorProduct, margin_setup, tensor_product
-from .thin_plate import default_order, null_powers, thin_plate
 
 _MANY = 5_000  # rows from which setting up terms side by side gains more than waking a thread costs
 _MGCV_KNOTS = 2000  # thin-plate knots: every distinct row up to so many, as mgcv's max.knots
 _SMALL = 5_000  # rows up to which that costs little beside the fit
 _LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
-_DEFAULT_K = {1: 8, 2: 27, 3: 100}  # tp: on top of the null space, as mgcv: 10, 30 and 110 in all
 
 
 def most_knots(dim: int, k: int, rows: int) -> int:
@@ -75,13 +73,6 @@ class _Builder:
             raise TermError(f"{what}: knots of {name!r} must be a list of finite numbers; got {values!r}.")
         return array
 
-    def given_ends(
-        self, name: str, own: Mapping[str, tuple[float, ...]], sample: Sample, what: str
-    ) -> np.ndarray | None:
-        """Knots as given, else the two ends that the covariate's declared period implies."""
-        knots = self.given_knots(name, own, what)
-        return knots if knots is not None else self.period_ends(name, sample, what)
-
     def period_ends(self, name: str, sample: Sample, what: str) -> np.ndarray | None:
         """(low, high) of the covariate's declared period; None where it has none."""
         if self.periods.get(name) is None:
@@ -114,124 +105,30 @@ class _Builder:
 
     # ---- one basis ----
 
-    def setup(
-        self, bs: str, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
-    ) -> Setup:
-        return {"tp": self._tp, "cr": self._cr, "cc": self._cc, "ps": self._ps, "cp": self._cp}[bs](
-            names, k, m, own, what
+    def request(
+        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
+    ) -> Request:
+        sample = self.sample(names, what)
+        return Request(
+            what,
+            names,
+            k,
+            m,
+            sample,
+            lambda name: self.given_knots(name, own, what),
+            lambda name: self.period_ends(name, sample, what),
+            lambda k, ends: self.quantile_knots(names[0], sample, k, ends, what),
+            lambda k: self.knot_rows(names, sample, k),
         )
 
-    def _tp(
-        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
-    ) -> Setup:
-        dim = len(names)
-        order = default_order(dim) if m is None else m if isinstance(m, int) else m[0]
-        if 2 * order <= dim:
-            raise TermError(
-                f"{what}: the order m of a thin-plate penalty needs 2m > {dim} covariates; got m={order}. "
-                f"Leave m out for {default_order(dim)}."
-            )
-        k = len(null_powers(order, dim)) + _DEFAULT_K[dim] if k is None else k
-        sample = self.sample(names, what)
-        given = [self.given_knots(name, own, what) for name in names]
-        if all(values is not None for values in given):
-            sizes = {values.size for values in given if values is not None}
-            if len(sizes) > 1:
-                raise TermError(
-                    f"{what}: its covariates have {sorted(sizes)} knots; give as many for each, one column a covariate."
-                )
-            knots = np.unique(np.column_stack([values for values in given if values is not None]), axis=0)
-            share = np.ones(len(knots))
-        elif any(values is not None for values in given):
-            missing = [name for name, values in zip(names, given) if values is None]
-            raise TermError(f"{what}: knots are given for some covariates but not for {listing(missing)}.")
-        else:
-            knots, share = self.knot_rows(names, sample, k)
-            if k > sample.distinct and sample.exact:
-                raise TermError(
-                    f"{what}: k={k} needs at least as many distinct rows of {listing(names)}; "
-                    f"there are {sample.distinct}. Lower k."
-                )
-        return thin_plate(knots, share, sample, k, order, what)
-
-    def _cr(
-        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
-    ) -> Setup:
-        (name,), k = names, 10 if k is None else k
-        sample = self.sample(names, what)
-        if k < 3:
-            raise TermError(f"{what}: k={k} is too small for bs='cr'; straight lines take 2, so k is at least 3.")
-        knots = self.given_knots(name, own, what)
-        if knots is None:
-            knots = quantile_knots(self.columns, name, what, k)
-        return cubic_regression(_increasing(knots, k, name, what), sample)
-
-    def _cc(
-        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
-    ) -> Setup:
-        (name,), k = names, 10 if k is None else k
-        sample = self.sample(names, what)
-        if k < 4:
-            raise TermError(f"{what}: k={k} is too small for bs='cc'; it is at least 4.")
-        knots = self.given_knots(name, own, what)
-        ends = self.period_ends(name, sample, what) if knots is None else None
-        if ends is not None:  # even steps round a declared period: reference and quadrature rows do not move them
-            knots = np.linspace(ends[0], ends[1], k)
-        elif knots is None:
-            knots = quantile_knots(self.columns, name, what, k)
-        elif knots.size == 2:  # two end knots; the rest at quantiles, as mgcv
-            low, high = float(min(knots)), float(max(knots))
-            columns = self.columns
-            if sample.lower[0] < low or sample.upper[0] > high:
-                columns = {name: low + np.mod(numeric(columns, name, what) - low, high - low)}
-            knots = quantile_knots(columns, name, what, k, (low, high))
-        return cyclic_cubic(_increasing(knots, k, name, what, "two ends, or "), sample)
-
-    def _ps(
-        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
-    ) -> Setup:
-        (name,), (degree, order) = names, _degree_and_order(m, what)
-        k = max(10, degree) if k is None else k
-        if k < degree + 1 or k <= order:
-            raise TermError(
-                f"{what}: k={k} is too small for B-splines of degree {degree} with differences of order "
-                f"{order}; use at least {max(degree, order) + 1}."
-            )
-        sample = self.sample(names, what)
-        low, high = sample.lower[0], sample.upper[0]
-        knots = self.given_knots(name, own, what)
-        if knots is not None and knots.size != 2:
-            knots = _increasing(knots, k + degree + 1, name, what, "two ends, or ")
-            inner = knots[degree], knots[-degree - 1]
-        else:
-            inner = (low, high) if knots is None else (float(min(knots)), float(max(knots)))
-            if inner[0] == inner[1]:
-                raise TermError(f"{what}: the two end knots of {name!r} are equal ({inner[0]:g}).")
-            knots = even_knots(*inner, k, degree)
-        if inner[0] > low or inner[1] < high:
-            raise TermError(
-                f"{what}: the knots of {name!r} span [{inner[0]:g}, {inner[1]:g}] but the data [{low:g}, "
-                f"{high:g}]. Widen them."
-            )
-        return p_spline(knots, degree, order, sample)
-
-    def _cp(
-        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
-    ) -> Setup:
-        (name,), (degree, order) = names, _degree_and_order(m, what)
-        k = max(10, degree) if k is None else k
-        if k < degree + 1 or k <= order:
-            raise TermError(
-                f"{what}: k={k} is too small for cyclic B-splines of degree {degree} with differences of "
-                f"order {order}; use at least {max(degree, order) + 1}."
-            )
-        sample = self.sample(names, what)
-        knots = self.given_ends(name, own, sample, what)
-        if knots is None:
-            knots = np.array([sample.lower[0], sample.upper[0]])
-        if knots.size == 2:
-            knots = np.linspace(min(knots), max(knots), k + 1)
-        return cyclic_p_spline(_increasing(knots, k + 1, name, what, "two ends, or "), degree, order, sample)
+    def quantile_knots(
+        self, name: str, sample: Sample, k: int, ends: tuple[float, float] | None, what: str
+    ) -> np.ndarray:
+        """k knots at quantiles; between `ends`, rows beyond them wrapped round."""
+        columns = self.columns
+        if ends is not None and (sample.lower[0] < ends[0] or sample.upper[0] > ends[1]):
+            columns = {name: ends[0] + np.mod(numeric(columns, name, what) - ends[0], ends[1] - ends[0])}
+        return quantile_knots(columns, name, what, k, ends)
 
     # ---- terms ----
 
@@ -247,7 +144,7 @@ class _Builder:
                     f"{what}: column {name!r} holds categories, and bs={spec.bs!r} needs numbers. "
                     f"Use bs='re' or 'fs', or by=factor({name})."
                 )
-        setup = self.setup(spec.bs, spec.covariates, spec.k, spec.m, spec.knots, what)
+        setup = kind_of(spec.bs).setup(self.request(spec.covariates, spec.k, spec.m, spec.knots, what))
         return self.finish(spec, setup, self.sample(spec.covariates, what), constrain=True)
 
     def tensor(self, spec: Tensor) -> list[BuiltTerm]:
@@ -256,10 +153,10 @@ class _Builder:
             names = spec.covariates[start : start + size]
             start += size
             k = spec.k[i] if spec.k is not None else 5**size  # mgcv's default
-            m = None if spec.m is None or spec.bs[i] in ("cr", "cc") else spec.m[i]
-            setup = self.setup(
-                spec.bs[i], names, k, m, {name: v for name, v in spec.knots.items() if name in names}, what
-            )
+            kind = kind_of(spec.bs[i])
+            m = None if spec.m is None or not kind.takes_m else spec.m[i]
+            own = {name: v for name, v in spec.knots.items() if name in names}
+            setup = kind.setup(self.request(names, k, m, own, what))
             margins.append(margin_setup(setup, self.sample(names, what), spec.interaction))
         sample = self.sample(spec.covariates, what)
         setup = margins[0] if len(margins) == 1 else tensor_product(margins, sample)
@@ -347,7 +244,7 @@ class _Builder:
             )
         names = tuple(n for n in spec.covariates if n != factors[0])
         levels = self.levels(factors[0], what)
-        setup = self._tp(names, spec.k, spec.m, spec.knots, what)
+        setup = kind_of("tp").setup(self.request(names, spec.k, spec.m, spec.knots, what))
         sample = self.sample(names, what)
         P, rank = natural(setup, sample)
         basis, columns, k = setup.basis.times(P), setup.columns @ P, len(P)
@@ -483,35 +380,6 @@ def build(
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")
     return side(out, columns, intercept)
-
-
-def _increasing(knots: np.ndarray, k: int, name: str, what: str, other: str = "") -> np.ndarray:
-    knots = np.sort(knots)
-    if knots.size != k:
-        raise TermError(f"{what}: {name!r} takes {other}{k} knots; got {knots.size}.")
-    if (np.diff(knots) <= 0).any():
-        raise TermError(f"{what}: the knots of {name!r} must all differ; got {listing(knots.tolist())}.")
-    return knots
-
-
-def _degree_and_order(m: Orders, what: str) -> tuple[int, int]:
-    """m = (degree − 1, order of the differences), 2 for both by default: cubic B-splines, second differences."""
-    pair = (
-        (2, 2)
-        if m is None
-        else (m, m)
-        if isinstance(m, int)
-        else m
-        if len(m) == 2
-        else (m[0], m[0])
-        if len(m) == 1
-        else None
-    )
-    if pair is None:
-        raise TermError(
-            f"{what}: m takes one or two numbers for P-splines, (degree − 1, order of the differences); got {m!r}."
-        )
-    return pair[0] + 1, pair[1]
 
 
 def _penalties(

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 
+from ..errors import TermError
 from .basis import Basis, Setup, chunked, saved_basis
+from .kinds import BasisKind, Request, increasing
 from .sample import Sample
 
 
@@ -152,3 +154,46 @@ def _bending_root(knots: np.ndarray) -> np.ndarray:
     band[0] = (h[:-1] + h[1:]) / 3
     band[1, :-1] = h[1:-1] / 6
     return solve_banded((1, 0), cholesky_banded(band, lower=True), jumps)
+
+
+@final
+class CubicRegression(BasisKind):
+    """`cr`: natural cubic splines by their values at k knots."""
+
+    name = "cr"
+
+    def setup(self, request: Request) -> Setup:
+        what, k = request.label, 10 if request.k is None else request.k
+        if k < 3:
+            raise TermError(f"{what}: k={k} is too small for bs='cr'; straight lines take 2, so k is at least 3.")
+        knots = request.given_knots(request.name)
+        if knots is None:
+            knots = request.quantile_knots(k, None)
+        return cubic_regression(increasing(knots, k, request.name, what), request.sample)
+
+    def examples(self) -> tuple[str, ...]:
+        return ("s(x, bs='cr')", "s(x, bs='cr', k=3)", "te(x, z, bs='cr', k=4)")
+
+
+@final
+class CyclicCubic(BasisKind):
+    """`cc`: cubic splines that close a circle."""
+
+    name = "cc"
+
+    def setup(self, request: Request) -> Setup:
+        what, k = request.label, 10 if request.k is None else request.k
+        if k < 4:
+            raise TermError(f"{what}: k={k} is too small for bs='cc'; it is at least 4.")
+        knots = request.given_knots(request.name)
+        ends = request.period_ends(request.name) if knots is None else None
+        if ends is not None:  # even steps round a declared period: reference and quadrature rows do not move them
+            knots = np.linspace(ends[0], ends[1], k)
+        elif knots is None:
+            knots = request.quantile_knots(k, None)
+        elif knots.size == 2:  # two end knots; the rest at quantiles, as mgcv
+            knots = request.quantile_knots(k, (float(min(knots)), float(max(knots))))
+        return cyclic_cubic(increasing(knots, k, request.name, what, "two ends, or "), request.sample)
+
+    def examples(self) -> tuple[str, ...]:
+        return ("s(angle, bs='cc')", "s(angle, bs='cc', k=4)", "te(x, angle, bs=('cr', 'cc'), k=(4, 6))")

@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ..errors import TermError, listing, unknown
+from .kinds import Orders
+from .registry import FACTOR_KINDS, KINDS
 
 if TYPE_CHECKING:
     from .base import BuiltTerm, Columns
     from .levels import Category
 
-BASES = ("tp", "cr", "cc", "ps", "cp", "re", "fs")
-MARGINS = ("tp", "cr", "cc", "ps", "cp")
+BASES = (*KINDS, *FACTOR_KINDS)
+MARGINS = tuple(name for name, kind in KINDS.items() if kind.margin)
+_COVARIATES = {"re": (1, 8), "fs": (2, 4)} | {name: kind.covariates for name, kind in KINDS.items()}
 MOST_COEFFICIENTS = 5000  # of one term: its penalties are then 200 MB each
 MOST_ORDER = 20  # m: the derivatives in a penalty
-Orders = int | tuple[int, ...] | None
 
 
 class Term(ABC):
@@ -270,12 +272,12 @@ def s(
             if isinstance(m, Sequence | np.ndarray)
             else _integer(label, "m", m, 0, MOST_ORDER)
         )
-        if bs in ("cr", "cc", "re"):
+        if bs == "re" or (bs in KINDS and not KINDS[bs].takes_m):
             raise TermError(
                 f"{label}: bs={bs!r} takes no m; it is for tp, fs (order of the penalty) and ps, "
                 "cp (degree − 1, differences)."
             )
-    dims = {"cr": (1, 1), "cc": (1, 1), "ps": (1, 1), "cp": (1, 1), "tp": (1, 3), "fs": (2, 4), "re": (1, 8)}[bs]
+    dims = _COVARIATES[bs]
     if not dims[0] <= len(names) <= dims[1]:
         raise TermError(
             f"{label}: bs={bs!r} takes {_range(dims)} covariate(s); got {len(names)}. "
@@ -362,8 +364,11 @@ def _tensor(
     for b, size in zip(bases, sizes):
         if b not in MARGINS:
             raise TermError(f"{label}: " + unknown("a margin's bs", b, MARGINS))
-        if size > 1 and b != "tp":
-            raise TermError(f"{label}: a margin of {size} covariates must be 'tp'; got {b!r}.")
+        if size > KINDS[b].covariates[1]:
+            wide = [name for name in MARGINS if KINDS[name].covariates[1] >= size]
+            raise TermError(
+                f"{label}: a margin of {size} covariates must be {' or '.join(map(repr, wide))}; got {b!r}."
+            )
     ks = None if k is None else tuple(_integer(label, "k", i, 1) for i in _each(label, "k", k, margins))
     count = math.prod(ks) if ks is not None else math.prod(5**size for size in sizes)
     _not_too_many(label, f"k={ks if ks is not None else 5}", count)

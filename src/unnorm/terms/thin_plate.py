@@ -7,15 +7,18 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 
-from ..errors import TermError
+from ..errors import TermError, listing
 from .base import spectral_root
 from .basis import Basis, Setup, chunked, saved_basis
 from .cubic import CubicSpline, natural_spline
+from .kinds import BasisKind, Request
 from .sample import Sample
+
+_DEFAULT_K = {1: 8, 2: 27, 3: 100}  # on top of the null space, as mgcv: 10, 30 and 110 in all
 
 
 def default_order(dim: int) -> int:
@@ -211,3 +214,49 @@ def thin_plate(knots: np.ndarray, share: np.ndarray, sample: Sample, k: int, m: 
     columns = basis.evaluate(sample.points)
     rms = np.sqrt(sample.mean(columns**2))  # columns of unit mean square
     return Setup(basis.times(np.diag(1 / rms)), columns / rms, (E / rms,), (k - M,), M)
+
+
+@final
+class ThinPlates(BasisKind):
+    """`tp`: thin-plate regression splines of one to three covariates, on the same scale."""
+
+    name = "tp"
+    covariates = (1, 3)
+    takes_m = True
+
+    def setup(self, request: Request) -> Setup:
+        what, dim, m = request.label, len(request.names), request.m
+        order = default_order(dim) if m is None else m if isinstance(m, int) else m[0]
+        if 2 * order <= dim:
+            raise TermError(
+                f"{what}: the order m of a thin-plate penalty needs 2m > {dim} covariates; got m={order}. "
+                f"Leave m out for {default_order(dim)}."
+            )
+        k = len(null_powers(order, dim)) + _DEFAULT_K[dim] if request.k is None else request.k
+        knots, share = self._knots(request, k)
+        return thin_plate(knots, share, request.sample, k, order, what)
+
+    def _knots(self, request: Request, k: int) -> tuple[np.ndarray, np.ndarray]:
+        what, sample = request.label, request.sample
+        given = [request.given_knots(name) for name in request.names]
+        there = [values for values in given if values is not None]
+        if not there:
+            if k > sample.distinct and sample.exact:
+                raise TermError(
+                    f"{what}: k={k} needs at least as many distinct rows of {listing(request.names)}; "
+                    f"there are {sample.distinct}. Lower k."
+                )
+            return request.knot_rows(k)
+        if len(there) < len(given):
+            missing = [name for name, values in zip(request.names, given) if values is None]
+            raise TermError(f"{what}: knots are given for some covariates but not for {listing(missing)}.")
+        sizes = {values.size for values in there}
+        if len(sizes) > 1:
+            raise TermError(
+                f"{what}: its covariates have {sorted(sizes)} knots; give as many for each, one column a covariate."
+            )
+        knots = np.unique(np.column_stack(there), axis=0)
+        return knots, np.ones(len(knots))
+
+    def examples(self) -> tuple[str, ...]:
+        return ("s(x)", "s(x, k=6, m=3)", "s(x, z, k=20)", "s(x, z, w, k=30)", "s(x, m=1)")

@@ -18,6 +18,7 @@ from unnorm.errors import InputError
 from unnorm.solvers.stochastic import SGD, DivergenceError
 from unnorm.solvers.stochastic.sources import DeviceSource
 
+pytestmark = pytest.mark.filterwarnings("ignore:The solver did not converge")  # these runs are short on purpose
 ADAM = optax.adam(0.02)
 NORMAL = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-1, 2))
 

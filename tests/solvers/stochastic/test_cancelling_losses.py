@@ -9,7 +9,7 @@ import unnorm as un
 from unnorm.errors import CombinationError
 from unnorm.references import BitFlip, Gaussian, Mixture, Uniform
 from unnorm.solvers.stochastic import SGD, sources
-from unnorm.solvers.stochastic.estimator import estimator
+from unnorm.solvers.stochastic.estimator import StepDesign, estimator
 
 NORMAL = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-1, 2))
 ISING = un.ExponentialFamily(lambda y: (y.sum(), (y[:-1] * y[1:]).sum()), ("h", "J"), un.BinaryVectors(6))
@@ -64,7 +64,7 @@ def test_the_gradient_of_conditional_nce_is_unbiased(case: str, host: bool, monk
     obs, theta = draw(40), np.array([0.3, 0.5])
     if host:
         monkeypatch.setattr(type(kernel.bind(model.domain, obs)), "traceable", lambda bound, obs: None)
-    e = estimator(model, obs, kernel, un.PerContext(), loss="conditional", batch=7, references=3)
+    e = estimator(model, obs, kernel, un.PerContext(), StepDesign(batch=7, references=3), "conditional")
     assert isinstance(e.source, sources.HostSource) == host
     value, g, _ = e.gradients(theta, 3, 4000)
     objective = un.ConditionalNCE(kernel, per_point=200)

@@ -14,7 +14,7 @@ from unnorm.objectives.likelihood import LOGISTIC, POISSON, Cumulant, RowLikelih
 from unnorm.objectives.traced import traced
 from unnorm.references import Uniform
 from unnorm.solvers.stochastic.chi import Features
-from unnorm.solvers.stochastic.estimator import Estimator, estimator
+from unnorm.solvers.stochastic.estimator import Estimator, StepDesign, estimator
 from unnorm.solvers.stochastic.sources import Batch
 from unnorm.solvers.stochastic.step import Step, precision
 
@@ -32,9 +32,7 @@ def _estimator(loss: str, kind: str, batch: int | None, dtype: str = "float64") 
     else:
         obs, model, normaliser = un.iid(rng.uniform(-1, 2, 40)), POINTS, un.Constant()
     obs = replace(obs, weight=rng.integers(1, 4, obs.n).astype(float))
-    return estimator(
-        model, obs, Uniform(), normaliser, loss=loss, batch=batch, references=K, dtype=dtype, control=False
-    )
+    return estimator(model, obs, Uniform(), normaliser, StepDesign(batch, K, dtype=dtype, control=False), loss)
 
 
 def _rows(e: Estimator, batch: Batch, phi: np.ndarray) -> tuple[RowLikelihood, np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import unnorm as un
 from unnorm.bayes.langevin import Langevin
 from unnorm.bayes.nuts import NUTS
 from unnorm.bayes.sampling import sample
-from unnorm.errors import CombinationError, TermError
+from unnorm.errors import CombinationError, TermError, UnnormWarning
 from unnorm.references import Uniform
 from unnorm.solvers.stochastic import SGD, loop, unbiased_gradient
 from unnorm.solvers.stochastic.estimator import estimator
@@ -75,7 +75,8 @@ def test_with_an_energy_and_another_optimiser(obs: un.Observations, monkeypatch:
 def test_an_interrupted_run_keeps_its_smoothing(obs: un.Observations, tmp_path: Path) -> None:
     def fit(steps: int, path: Path | None) -> un.Fit:
         solver = SGD(steps=steps, batch=100, block=20, checkpoint=path, checkpoint_every=1, average=0.0)
-        return un.fit(TOY, obs, un.Poisson(), CHI, solver=solver, rng=3)
+        with pytest.warns(UnnormWarning, match="use more steps"):  # the start is in the average
+            return un.fit(TOY, obs, un.Poisson(), CHI, solver=solver, rng=3)
 
     whole = fit(240, None)
     fit(120, tmp_path / "run")

@@ -141,7 +141,8 @@ def test_an_interrupted_run_goes_on_to_the_same_numbers(points: un.Observations,
     common = {"optimiser": optax.adam(0.02), "batch": 100, "block": 20, "checkpoint_every": 1}
 
     def fit(steps: int, path: Path | None) -> un.Fit:
-        return un.fit(IID_MODEL, points, un.Poisson(), solver=SGD(steps=steps, checkpoint=path, **common), rng=3)
+        with pytest.warns(UnnormWarning, match="use more steps"):
+            return un.fit(IID_MODEL, points, un.Poisson(), solver=SGD(steps=steps, checkpoint=path, **common), rng=3)
 
     whole = fit(160, None)
     fit(80, tmp_path / "run")

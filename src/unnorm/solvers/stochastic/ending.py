@@ -5,7 +5,7 @@ left,
 
     δ = H⁻¹ ḡ,      Var(δ − E δ) = V_1/M,      V_1 = H⁻¹ Var(g) H⁻¹,
 
-in the units of the standard errors √diag(H⁻¹). A preconditioned run forgets its start within a few steps, so that its
+in units of the standard errors √diag(H⁻¹). A preconditioned run forgets its start within a few steps, so that its
 average over T steps has Monte Carlo variance V_1/T (Polyak & Juditsky 1992); of any other run nothing is known. The
 estimate is the best combination of the two, φ̂ = φ̄ + δ M/(M + T) with T = 0 for other runs, and its Monte Carlo variance
 is V_1/(M + T) whatever the optimiser did. It has converged when δ is small, or explained by Monte Carlo noise.
@@ -115,7 +115,8 @@ def _indefinite(H: np.ndarray) -> str:
 def _by_newton(e: Estimator, trace: Trace, seed: int, H: np.ndarray, penalty: np.ndarray | None) -> Ending:
     """One Newton step on fresh gradients, where it is short; what is left after it."""
     V = np.linalg.inv(H if penalty is None else H + penalty)
-    se = np.sqrt(np.diag(V))
+    # a coefficient that is smoothed away has next to no error of its own: the scale is then that of the data alone
+    se = np.sqrt(np.maximum(np.diag(V), 1 / np.maximum(np.diag(H), 1e-300)))
     run = float(trace.averaged)  # T
     known = run if trace.P is not None else 0.0
     parts: list[tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]] = []

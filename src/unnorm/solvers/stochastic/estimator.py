@@ -16,7 +16,7 @@ from ...models.normalisers import Layout, Normaliser
 from ...models.priors import Priors, priors
 from ...objectives.base import LossName
 from ...references.base import BoundReference, Reference
-from ...references.points import PointScheme
+from ...references.points import IID, PointScheme
 from .chi import Chi, LayoutChi, chi_of
 from .sources import Plan, Sampling, Source, ordered, plan, source
 from .step import (
@@ -229,27 +229,34 @@ def _take(tree: Any, index: np.ndarray) -> Any:
     return jax.tree.map(lambda leaf: leaf[index], tree)
 
 
-# long: the place where the parts of a stochastic problem meet and are checked
+@final
+@dataclass(frozen=True)
+class StepDesign:
+    """What one step draws, and in which precision."""
+
+    batch: int | None = None  # observations; None for all
+    references: int = 10  # reference points for each of them
+    points: PointScheme | None = None  # default Lattice; IID for ranking
+    sampling: Sampling = "stratified"
+    control: bool = True  # whether sums over the data that are known exactly replace those of the batch
+    dtype: Dtype = "float64"
+
+
 def estimator(
     model: Model,
     obs: Observations,
     reference: Reference,
     normaliser: Normaliser,
-    *,
+    design: StepDesign | None = None,
     loss: LossName = "poisson",
-    batch: int | None = None,
-    references: int = 10,
-    points: PointScheme | None = None,
-    sampling: Sampling = "stratified",
     prior: Any = None,
-    control: bool = True,
-    dtype: Dtype = "float64",
 ) -> Estimator:
     """Put the parts together, once; everything is checked here."""
+    design = StepDesign() if design is None else design
     if loss not in get_args(LossName):
         raise InputError(unknown("loss", loss, get_args(LossName)))
-    if dtype not in ("float64", "float32"):
-        raise InputError(unknown("dtype", dtype, ("float64", "float32")))
+    if design.dtype not in get_args(Dtype):
+        raise InputError(unknown("dtype", design.dtype, get_args(Dtype)))
     if not isinstance(reference, Reference):
         raise InputError(f"reference must be a reference such as un.Uniform(); got {reference!r}.")
     model.check(obs)
@@ -258,62 +265,90 @@ def estimator(
     position = ordered(obs)
     obs = obs.take(position)
     bound = reference.bind(model.domain, obs)
+    points = _points(bound, loss, design.points)
+    cancels = loss in CANCELLING
+    chi = _no_chi(normaliser, obs) if cancels else chi_of(normaliser, obs, model)
+    shared = not obs.has_context and chi.shared and not cancels
+    steps = plan(obs, design.batch, design.references, design.sampling, shared)
+    data = _arrays(model, obs, chi)
+    if loss == "poisson":
+        data |= _totals(model, obs, chi, data["arguments"]) if design.control else {}
+    elif bound.given != "outcome":
+        data["log_q"] = _log_q(bound, obs, shared)
+    data = _cast(data, design.dtype)
+    with precision(design.dtype):
+        draws = source(bound, obs, steps, points, design.dtype)
+    return Estimator(
+        model=model,
+        obs=obs,
+        position=position,
+        chi=chi,
+        reference=bound,
+        scheme=points,
+        plan=steps,
+        source=draws,
+        loss=loss,
+        prior=priors(prior, model),
+        control=design.control,
+        dtype=design.dtype,
+        data=data,
+        W=float(obs.weights.sum()),
+    )
+
+
+def _points(bound: BoundReference, loss: LossName, points: PointScheme | None) -> PointScheme | None:
+    """How this loss draws its points, where it matters."""
     if bound.given == "outcome" and loss != "conditional":
         raise CombinationError(
             "A reference around the observed outcome is for un.ConditionalNCE; other losses take references that "
             "depend on nothing or on the context, e.g. un.Uniform() or un.Gaussian(around='context')."
         )
-    if loss == "ranking" and points is not None and not points.iid:
+    if loss != "ranking":
+        return points
+    if points is not None and not points.iid:
         raise CombinationError("The ranking loss is biased with points that are not independent; use points=un.IID().")
-    chi = _no_chi(normaliser, obs) if loss in CANCELLING else chi_of(normaliser, obs, model)
-    shared = not obs.has_context and chi.shared and loss not in CANCELLING
-    steps = plan(obs, batch, references, sampling, shared)
-    if loss == "ranking" and points is None:
-        from ...references.points import IID
+    return IID()
 
-        points = IID()
+
+def _arrays(model: Model, obs: Observations, chi: Chi) -> dict[str, Any]:
+    """What every loss gathers from."""
     w, o = obs.weights, obs.offsets
-    arguments = context_arguments(obs, model.domain.scalar, model.context_arity)
-    data: dict[str, Any] = {"y": obs.outcome, "arguments": arguments, "weight": w, "offset": o, "chi": chi.rows}
-    data["shared_offset"] = np.asarray(np.log(w @ np.exp(o) / w.sum()))  # the offset of IID data's shared points
-    data["W"] = np.asarray(w.sum())
-    if loss != "poisson" and bound.given != "outcome":
-        data["log_q"] = bound.log_density(obs.outcome, obs, np.arange(obs.n))
-        if not np.isfinite(data["log_q"]).all():
-            raise OutsideError(
-                f"The reference has no density at {int((~np.isfinite(data['log_q'])).sum())} observations; use "
-                f"one that covers "
-                "them, e.g. un.Mixture((0.1, un.Uniform()), (0.9, …))."
-            )
-        if shared and np.ptp(o) > 0:
-            raise InputError("An offset that differs between IID observations is unknown at shared reference points.")
+    data = {
+        "y": obs.outcome,
+        "arguments": context_arguments(obs, model.domain.scalar, model.context_arity),
+        "weight": w,
+        "offset": o,
+        "chi": chi.rows,
+        "shared_offset": np.asarray(np.log(w @ np.exp(o) / w.sum())),  # the offset of IID data's shared points
+        "W": np.asarray(w.sum()),
+    }
     if chi.penalties:
         data["penalty"] = chi.penalty(np.zeros(len(chi.penalties)))
-    if loss == "poisson":
-        if control and model.linear:
-            data["theta_total"] = model.data_terms(obs.outcome, arguments, w).derivatives(model.start)[1]
-        total = chi.total(w) if control else None
-        if total is not None:
-            data["nu_total"], data["constant"] = total, np.asarray(w @ o + w.sum() * chi.constant)
-    data = _cast(data, dtype)
-    with precision(dtype):
-        draws = source(bound, obs, steps, points, dtype)
-    return Estimator(
-        model,
-        obs,
-        position,
-        chi,
-        bound,
-        points,
-        steps,
-        draws,
-        loss,
-        priors(prior, model),
-        control,
-        dtype,
-        data,
-        float(w.sum()),
-    )
+    return data
+
+
+def _totals(model: Model, obs: Observations, chi: Chi, arguments: Any) -> dict[str, Any]:
+    """Σ_t w_t ∂f(y_t|x_t) and Σ_t w_t ∂χ(x_t) where f and χ are linear: exact, at no cost."""
+    w, data = obs.weights, {}
+    if model.linear:
+        data["theta_total"] = model.data_terms(obs.outcome, arguments, w).derivatives(model.start)[1]
+    total = chi.total(w)
+    if total is not None:
+        data |= {"nu_total": total, "constant": np.asarray(w @ obs.offsets + w.sum() * chi.constant)}
+    return data
+
+
+def _log_q(bound: BoundReference, obs: Observations, shared: bool) -> np.ndarray:
+    """log q at the data, for losses that compare them with points of q."""
+    log_q = bound.log_density(obs.outcome, obs, np.arange(obs.n))
+    if not np.isfinite(log_q).all():
+        raise OutsideError(
+            f"The reference has no density at {int((~np.isfinite(log_q)).sum())} observations; use one that covers "
+            "them, e.g. un.Mixture((0.1, un.Uniform()), (0.9, …))."
+        )
+    if shared and np.ptp(obs.offsets) > 0:
+        raise InputError("An offset that differs between IID observations is unknown at shared reference points.")
+    return log_q
 
 
 def _no_chi(normaliser: Normaliser, obs: Observations) -> Chi:

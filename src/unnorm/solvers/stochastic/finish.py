@@ -21,12 +21,12 @@ from .step import CANCELLING, Step, compiled, precision
 MORE = 4  # times as many steps, where a run has not converged
 
 
-def solution(trace: Trace, seed: int, solver: dict[str, Any]) -> Solution:
+def solution(trace: Trace, seed: int, solver: dict[str, Any], own_optimiser: bool) -> Solution:
     """The estimate, its sampling error (inverse curvature, or a sandwich), and the run's own Monte Carlo error."""
     e, end = trace.estimator, ending(trace, seed)
     reason = trace.stopped or f"{trace.steps} steps"
     if end.obstacle:
-        reason = f"after {trace.steps} steps {end.obstacle}; use more steps, {_remedy(trace)}"
+        reason = f"after {trace.steps} steps {end.obstacle}; {_remedy(trace, own_optimiser)}"
     per_row = e.chi.size > 1
     nu = e.nu_rows(end.phi) if per_row else end.phi[e.p :].copy()
     if e.chi.size == 0 and e.loss not in CANCELLING:
@@ -64,11 +64,12 @@ def solution(trace: Trace, seed: int, solver: dict[str, Any]) -> Solution:
     )
 
 
-def _remedy(trace: Trace) -> str:
+def _remedy(trace: Trace, own_optimiser: bool) -> str:
     """What to write, so that the run goes on for longer."""
     if trace.stopped:
-        return f"a larger patience= or a smaller tolerance=: it stopped as {trace.stopped}"
-    return f"say steps={MORE * trace.steps}"
+        return f"it stopped because {trace.stopped}: use a larger patience= or a smaller tolerance="
+    more = f"use more steps, say steps={MORE * trace.steps}"
+    return f"{more}, with a learning rate that does not vanish before" if own_optimiser else more
 
 
 @final
@@ -133,7 +134,7 @@ def scores(step: Step, phi: Any, data: Any, constants: Any, key: Any, x: Any) ->
 
     def one(phi: Any, t: Any) -> Any:
         y, log_q = (batch.y[:1, :1], batch.log_q[:1, :1]) if shared else (batch.y[t][None], batch.log_q[t][None])
-        back = batch.log_back if isinstance(batch.log_back, tuple) else batch.log_back[t][None]
+        back = None if batch.log_back is None else batch.log_back[t][None]
         alone = Batch(batch.index[t][None], batch.scale[t][None], y, log_q, back)
         eta = step.predictors(phi, data, alone)
         if shared:

@@ -15,7 +15,7 @@ from ...models.base import Model
 from ...models.normalisers import Constant, Normaliser, PerContext
 from ...references.base import Reference
 from ...references.points import PointScheme
-from .estimator import estimator
+from .estimator import Estimator, StepDesign, estimator
 from .sources import Sampling
 from .step import Dtype
 
@@ -92,35 +92,36 @@ def unbiased_gradient(
         normaliser = PerContext() if obs.has_context else Constant()
     draws = whole(draws, "draws", 1)
     random = generator(rng)
-    e = estimator(
-        model,
-        obs,
-        reference,
-        normaliser,
-        batch=batch,
-        references=references,
-        points=points,
-        sampling=sampling,
-        control=control,
-        dtype=dtype,
-    )
+    design = StepDesign(batch, references, points, sampling, control, dtype)
+    e = estimator(model, obs, reference, normaliser, design)
     phi = e.start(random, model.flatten(theta))
-    per_row = e.chi.size == obs.n and obs.n > 1
     if nu is not None:
-        given = np.atleast_1d(floats(nu, "nu")).ravel()
-        if given.shape != (e.chi.size,):
-            raise InputError(f"nu must have {e.chi.size} entries for {normaliser!r}; got {given.size}.")
-        phi[e.p :] = given[e.position] if per_row else given
-    value, g, health = e.gradients(phi, int(random.integers(2**31)), draws)
-    if per_row:
-        back = np.argsort(e.position)
-        g = np.concatenate([g[:, : e.p], g[:, e.p :][:, back]], axis=1)
+        phi[e.p :] = _constants(e, nu, normaliser)
+    return _estimate(e, phi, int(random.integers(2**31)), draws)
+
+
+def _per_row(e: Estimator) -> bool:
+    """Whether each observation has a constant of its own, in the estimator's order of the observations."""
+    return e.chi.size == e.obs.n and e.obs.n > 1
+
+
+def _constants(e: Estimator, nu: Any, normaliser: Normaliser) -> np.ndarray:
+    given = np.atleast_1d(floats(nu, "nu")).ravel()
+    if given.shape != (e.chi.size,):
+        raise InputError(f"nu must have {e.chi.size} entries for {normaliser!r}; got {given.size}.")
+    return given[e.position] if _per_row(e) else given
+
+
+def _estimate(e: Estimator, phi: np.ndarray, seed: int, draws: int) -> GradientEstimate:
+    """The mean of the draws and its variance, with constants in the input's order."""
+    value, g, health = e.gradients(phi, seed, draws)
     if not np.isfinite(g).all():
         raise InputError(
-            "The gradient is not finite: exp(f + ν − log q) overflows at some reference points. Give a ν that "
-            "roughly normalises "
-            "f (or leave it out), or a reference nearer to the model."
+            "The gradient is not finite: exp(f + ν − log q) overflows at some reference points. Give a ν that roughly "
+            "normalises f (or leave it out), or a reference nearer to the model."
         )
+    if _per_row(e):
+        g = np.concatenate([g[:, : e.p], g[:, e.p :][:, np.argsort(e.position)]], axis=1)
     mean = g.mean(axis=0)
     several = draws > 1
     variance = g.var(axis=0, ddof=1) / draws if several else np.full(e.size, np.nan)

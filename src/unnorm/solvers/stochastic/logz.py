@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Protocol, final, runtime_checkable
 
 import numpy as np
 
@@ -12,8 +12,9 @@ from ..._base.numerics import Rng, generator
 from ...data.observations import Observations
 from ...domains.base import whole
 from ...errors import CombinationError, InputError, UnnormWarning
+from ...models.base import Model
 from ...references.base import BoundReference, Reference
-from ...references.points import IID, PointScheme
+from ...references.points import PointScheme
 from ...references.uniform import Uniform
 
 FEW = 100  # effective points below which the delta method's error is not to be trusted
@@ -34,7 +35,7 @@ class LogZ:
 
 
 def log_z(
-    model: Any,
+    model: Model | Fitted,
     theta: Any = None,
     reference: Reference | BoundReference | None = None,
     n: int = 100_000,
@@ -65,58 +66,82 @@ def log_z(
         >>> abs(z.value - 1.2885) < 4 * z.se  # log(sinh 2)
         True
     """
-    if hasattr(model, "estimate") and hasattr(model, "model"):  # a Fit
-        theta = model.estimate if theta is None else theta
-        model = model.model
-        if model is None:
-            raise InputError("log_z needs the function f, which a saved fit does not hold: un.load(path, model=...).")
-    if theta is None:
-        raise InputError("log_z needs theta= (or a Fit, which brings its own).")
+    model, theta = _at(model, theta)
     if model.context_arity:
         raise CombinationError(
             "log_z is for models without a context; with one there is a constant for each x. Compare Fit.nu, or use "
             "Fit.log_density, which normalises at every context."
         )
     n = whole(n, "n", 2)
-    theta = model.flatten(theta)
     random = generator(rng)
     nothing = Observations("iid", np.zeros((1, model.domain.dim)), tuple(f"y{j}" for j in range(model.domain.dim)))
     if isinstance(reference, BoundReference):
         bound = reference
     else:
         bound = (Uniform() if reference is None else reference).bind(model.domain, nothing)
-    scheme = IID() if points is None else points
-    if scheme.iid:
-        w, top = _weights(model, theta, bound, nothing, bound.sample(nothing, np.zeros(n, dtype=np.intp), random))
-        mean, se = float(w.mean()), float(w.std(ddof=1) / np.sqrt(n))
+    if points is None or points.iid:
+        sets = [bound.sample(nothing, np.zeros(n, dtype=np.intp), random)]
     else:
-        size, d = n // whole(randomisations, "randomisations", 2), bound.cube_dim
-        if d is None or size < 1:
-            raise CombinationError(
-                "These points need a map from the unit cube and more points than randomisations; use IID()."
-            )
-        sets = []
-        for _ in range(randomisations):
-            u = np.clip(scheme.unit(None, size, d, bound.periodic, random).reshape(size, d), 2.0**-53, 1 - 2.0**-53)
-            sets.append(bound.from_unit(u, nothing, np.zeros(size, dtype=np.intp)))
-        w, top = _weights(model, theta, bound, nothing, np.concatenate(sets))
-        means = w.reshape(randomisations, size).mean(axis=1)
-        mean, se = float(means.mean()), float(means.std(ddof=1) / np.sqrt(randomisations))
-        n = randomisations * size
+        sets = _even_sets(bound, nothing, points, n, whole(randomisations, "randomisations", 2), random)
+    w, top = _weights(model, model.flatten(theta), bound, nothing, np.concatenate(sets))
+    means = w if len(sets) == 1 else w.reshape(len(sets), -1).mean(axis=1)
+    mean, se = float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means)))
     ess = float(w.sum() ** 2 / np.sum(w**2))
     if ess < FEW:
         warnings.warn(
-            f"log Z rests on {ess:.3g} effective points of {n:,}: its standard error {se / mean:.2g} is itself "
-            f"uncertain. Use a "
-            "reference nearer to the model (un.GaussianMixture()), or more points.",
+            f"log Z rests on {ess:.3g} effective points of {len(w):,}: its standard error {se / mean:.2g} is itself "
+            "uncertain. Use a reference nearer to the model (un.GaussianMixture()), or more points.",
             UnnormWarning,
             stacklevel=2,
         )
-    return LogZ(top + float(np.log(mean)), se / mean, ess, n)
+    return LogZ(top + float(np.log(mean)), se / mean, ess, len(w))
+
+
+@runtime_checkable
+class Fitted(Protocol):
+    """What `log_z` reads of a `Fit`."""
+
+    @property
+    def model(self) -> Any: ...
+
+    @property
+    def estimate(self) -> np.ndarray: ...
+
+
+def _at(model: Model | Fitted, theta: Any) -> tuple[Model, Any]:
+    """The model and its θ."""
+    if isinstance(model, Fitted):
+        if model.model is None:
+            raise InputError("log_z needs the function f, which a saved fit does not hold: un.load(path, model=...).")
+        return model.model, model.estimate if theta is None else theta
+    if theta is None:
+        raise InputError("log_z needs theta= (or a Fit, which brings its own).")
+    return model, theta
+
+
+def _even_sets(
+    bound: BoundReference,
+    nothing: Observations,
+    points: PointScheme,
+    n: int,
+    randomisations: int,
+    rng: np.random.Generator,
+) -> list[np.ndarray]:
+    """Independent randomisations of evenly spread points, about n in all."""
+    size, d = n // randomisations, bound.cube_dim
+    if d is None or size < 1:
+        raise CombinationError(
+            "These points need a map from the unit cube and more points than randomisations; use IID()."
+        )
+    sets = []
+    for _ in range(randomisations):
+        u = np.clip(points.unit(None, size, d, bound.periodic, rng).reshape(size, d), 2.0**-53, 1 - 2.0**-53)
+        sets.append(bound.from_unit(u, nothing, np.zeros(size, dtype=np.intp)))
+    return sets
 
 
 def _weights(
-    model: Any, theta: np.ndarray, bound: BoundReference, nothing: Observations, y: np.ndarray
+    model: Model, theta: np.ndarray, bound: BoundReference, nothing: Observations, y: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """exp f/q up to the factor e^top."""
     log_w = model.log_f(theta, y, ()) - bound.log_density(y, nothing, np.zeros(len(y), dtype=np.intp))

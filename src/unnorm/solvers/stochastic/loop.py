@@ -86,24 +86,16 @@ class Trace:
     averaged: int  # steps in the average
 
 
-# long: compiled by JAX: everything it reads is an argument
-def block(
-    step: Step,
-    optimiser: Any,
-    precondition: bool,
-    phi: Any,
-    state: Any,
-    P: Any,
-    data: Any,
-    constants: Any,
-    key: Any,
-    xs: Any,
-    numbers: Any,
-) -> Any:
-    """(φ, optimiser state, BlockResult) after the steps of one block; `compiled(block, (0, 1, 2))` runs it."""
+def block(step: Step, optimiser: Any, precondition: bool, phi: Any, state: Any, fixed: Any, scanned: Any) -> Any:
+    """(φ, optimiser state, BlockResult) after the steps of one block; `compiled(block, (0, 1, 2))` runs it.
+
+    `fixed` is (P, data, constants, key), and `scanned` the draws of the steps with the steps' numbers.
+    """
     import jax
     import jax.numpy as jnp
     import optax
+
+    P, data, constants, key = fixed
 
     def loss(phi: Any, batch: Any) -> Any:
         value, health = step.objective(phi, data, batch)
@@ -133,8 +125,8 @@ def block(
     zero = jnp.zeros((), dtype=phi.dtype)
     sums = (jnp.zeros_like(phi), jnp.zeros_like(phi), jnp.zeros_like(phi), zero, zero, zero)
     nothing = (jnp.int32(-1), jnp.int32(0))
-    (phi, state, (bad, why), sums), _ = jax.lax.scan(one, (phi, state, nothing, sums), (xs, numbers))
-    mean = [total / len(numbers) for total in sums]
+    (phi, state, (bad, why), sums), _ = jax.lax.scan(one, (phi, state, nothing, sums), scanned)
+    mean = [total / len(scanned[1]) for total in sums]
     spread = jnp.maximum(mean[2] - mean[1] ** 2, 0.0)
     return phi, state, BlockResult(mean[0], mean[1], spread, mean[3], mean[4], mean[5], bad, why)
 
@@ -182,11 +174,11 @@ def _blocks(e: Estimator, s: Settings, seed: int, state: State, few: bool, bar: 
                 if _renew(state, s.block):
                     e = _renewed(e, s, state, seed)
                 count = min(s.block, s.steps - state.step)
-                xs = e.source.block(seed, state.step, count)
                 numbers = np.arange(state.step, state.step + count, dtype=np.int32)
+                scanned = (e.source.block(seed, state.step, count), numbers)
                 P = np.zeros((1, 1)) if state.P is None else state.P
                 fixed = (P.astype(e.dtype), e.device_data, e.device_constants, key)
-                phi, opt_state, result = run(e.step, s.optimiser, s.precondition, phi, opt_state, *fixed, xs, numbers)
+                phi, opt_state, result = run(e.step, s.optimiser, s.precondition, phi, opt_state, fixed, scanned)
                 result = jax.device_get(result)
                 if result.bad >= 0:
                     raise _diverged(s, whole[1], int(result.bad), int(result.why))
@@ -290,7 +282,7 @@ def _stop(e: Estimator, s: Settings, state: State, seed: int) -> str:
     noise = np.sqrt(spread * (1 / LOOKS + 1 / averaged))
     near = np.all(np.abs(moves.mean(axis=0)) < 4 * noise + 0.5 * s.tolerance * se)
     if near and np.all(np.sqrt(spread / averaged) < 0.5 * s.tolerance * se):
-        return f"Monte Carlo error below {0.5 * s.tolerance:g} standard errors"
+        return f"its Monte Carlo error is below {0.5 * s.tolerance:g} standard errors"
     return ""
 
 

@@ -10,6 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
+from ..._base.extras import extra
 from ..._base.numerics import Rng, generator
 from ...data.observations import Observations
 from ...domains.base import whole
@@ -22,7 +23,7 @@ from ...references.points import PointScheme
 from ...references.uniform import Uniform
 from ..base import Solution, Solver
 from .checkpoint import Settings
-from .estimator import Estimator, estimator
+from .estimator import Estimator, StepDesign, estimator
 from .finish import solution
 from .loop import DivergenceError, Trace, climb
 from .renewal import MOST_DENSE
@@ -117,7 +118,7 @@ class SGD(Solver):
         random = generator(rng)
         e = self.estimator(problem.model.flat(), problem.obs, problem.objective, problem.normaliser)
         trace = self.climb(e, random)
-        end = solution(trace, int(random.integers(2**31)), self.to_dict())
+        end = solution(trace, int(random.integers(2**31)), self.to_dict(), self.optimiser is not None)
         ess = float(np.mean(trace.history["ess"][-max(1, len(trace.history["ess"]) // 4) :]))
         if ess < FAR:
             note = (
@@ -137,22 +138,13 @@ class SGD(Solver):
         if references is None:
             total = objective.total
             references = objective.per_point or (max(1, round(total / obs.n)) if total else 10)
-        return estimator(
-            model,
-            obs,
-            reference,
-            normaliser,
-            loss=objective.loss,
-            batch=None if self.batch is not None and self.batch >= obs.n else self.batch,
-            references=references,
-            points=points,
-            sampling=self.sampling,
-            prior=self.prior,
-            dtype=self.dtype,
-        )
+        batch = None if self.batch is not None and self.batch >= obs.n else self.batch
+        design = StepDesign(batch, references, points, self.sampling, dtype=self.dtype)
+        return estimator(model, obs, reference, normaliser, design, objective.loss, self.prior)
 
     def climb(self, e: Estimator, random: np.random.Generator) -> Trace:
         """Run the loop from the starting values."""
+        extra("optax", "stochastic", "un.SGD")
         seed = int(random.integers(2**31))
         theta = None if self.start is None else e.model.flatten(self.start)
         return climb(e, self.settings(e), seed, e.start(random, theta))

@@ -35,7 +35,7 @@ class Batch(NamedTuple):
     scale: Any  # (b,)
     y: Any  # (r, k, d)
     log_q: Any  # (r, k)
-    log_back: Any = ()  # (r, k) log q(y_i | y): the density of the step back, for kernels around the outcome
+    log_back: Any = None  # (r, k) log q(y_i | y): the density of the step back, for kernels around the outcome
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class HostSource(Source):
     def block(self, seed: int, first: int, count: int) -> Any:
         parts = [self._one(np.random.default_rng([seed, step])) for step in range(first, first + count)]
         fields = [[part[j] for part in parts] for j in range(len(Batch._fields))]
-        return Batch(*(np.stack(values) if isinstance(values[0], np.ndarray) else () for values in fields))
+        return Batch(*(None if values[0] is None else np.stack(values) for values in fields))
 
     def _one(self, rng: np.random.Generator) -> Batch:
         p = self.plan
@@ -282,7 +282,7 @@ class HostSource(Source):
             scale.astype(self.dtype),
             table(y),
             table(self.reference.log_density(y, self.obs, at)),
-            table(self.reference.log_density_back(y, self.obs, at)) if self.back else (),
+            table(self.reference.log_density_back(y, self.obs, at)) if self.back else None,
         )
 
 

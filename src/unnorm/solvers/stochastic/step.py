@@ -139,7 +139,7 @@ class Step:
 
     def _log_back(self, data: Any, batch: Batch) -> Any:
         """log q(y|y') of the step back; that of the data themselves where q does not look at the outcome."""
-        return data["log_q"][batch.index][:, None] if isinstance(batch.log_back, tuple) else batch.log_back
+        return data["log_q"][batch.index][:, None] if batch.log_back is None else batch.log_back
 
     def likelihood(self, phi: Any, data: Any, batch: Batch) -> tuple[Any, dict[str, Any]]:
         """The estimate of the objective, without the prior, and what the diagnostics need."""

@@ -12,7 +12,7 @@ from ..errors import DataError, TermError
 from .arrange import arrange, first_rows, number
 from .design import Design, Placement
 from .forms import Forms, Part
-from .penalties import Group, Penalties, Piece
+from .penalties import Group, Penalties, PenaltyPiece
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def build(
 def _penalties(terms: Sequence[BuiltTerm], parts: Sequence[Part], starts: np.ndarray) -> tuple[Penalties, np.ndarray]:
     """The penalties in rotated coordinates, and the terms' own fixed smoothing parameters."""
     labels: list[str] = []
-    pieces: list[tuple[Piece, ...]] = []
+    pieces: list[tuple[PenaltyPiece, ...]] = []
     groups: list[Group] = []
     fixed: list[float] = []
     free = np.ones(int(starts[-1]), bool)
@@ -219,7 +219,7 @@ def _penalties(terms: Sequence[BuiltTerm], parts: Sequence[Part], starts: np.nda
             own = term.fixed_sp[j]
             labels.append(penalty.label)
             fixed.append(np.nan if own is None else float(own))
-            pieces.append(tuple(Piece(part.level, part.at, _padded(part.roots[j], part.size)) for part in mine))
+            pieces.append(tuple(PenaltyPiece(part.level, part.at, _padded(part.roots[j], part.size)) for part in mine))
         for part in mine:
             if term.penalties:
                 groups.append(Group(numbers, tuple(E.T @ E for E in part.roots), part.roots))

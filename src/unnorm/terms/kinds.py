@@ -1,0 +1,69 @@
+"""What `bs=` names: a kind of basis, which turns a request (covariates, k, knots, data) into functions and penalties.
+
+A new one is a file with a `Basis` and a `BasisKind`, and a line in `registry.py`; CONTRIBUTING.md has an example that
+the tests run.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..errors import TermError, listing
+from .basis import Setup
+from .sample import Sample
+
+Orders = int | tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Request:
+    """One smooth, or one margin of a tensor product, to be set up on data."""
+
+    label: str  # for messages
+    names: tuple[str, ...]  # the covariates
+    k: int | None
+    m: Orders
+    sample: Sample  # the covariates' rows, summarised
+    given_knots: Callable[[str], np.ndarray | None]  # covariate → knots that the user gave
+    period_ends: Callable[[str], np.ndarray | None]  # covariate → (low, high) of its declared period
+    quantile_knots: Callable[[int, tuple[float, float] | None], np.ndarray]  # k knots at quantiles, between given ends
+    knot_rows: Callable[[int], tuple[np.ndarray, np.ndarray]]  # k → rows to be knots, and their shares
+
+    @property
+    def name(self) -> str:
+        """The covariate, where there is one."""
+        (name,) = self.names
+        return name
+
+
+class BasisKind(ABC):
+    """A kind of basis for s() and, where `margin`, for te() and ti()."""
+
+    name: ClassVar[str]  # what `bs=` says
+    covariates: ClassVar[tuple[int, int]] = (1, 1)  # fewest and most
+    takes_m: ClassVar[bool] = False
+    margin: ClassVar[bool] = True
+
+    @abstractmethod
+    def setup(self, request: Request) -> Setup:
+        """The basis on these data, with the roots of its penalties, their ranks and the null space's dimension."""
+
+    @abstractmethod
+    def examples(self) -> tuple[str, ...]:
+        """Terms of this kind on the columns x, z, w (numbers) and angle (period 2π), for the tests that all kinds pass:
+        columns finite and centred, penalties semidefinite with the declared ranks, saved and read back the same."""
+
+
+def increasing(knots: np.ndarray, k: int, name: str, what: str, other: str = "") -> np.ndarray:
+    """k different knots in order, or an error."""
+    knots = np.sort(knots)
+    if knots.size != k:
+        raise TermError(f"{what}: {name!r} takes {other}{k} knots; got {knots.size}.")
+    if (np.diff(knots) <= 0).any():
+        raise TermError(f"{what}: the knots of {name!r} must all differ; got {listing(knots.tolist())}.")
+    return knots
