@@ -181,6 +181,23 @@ def test_a_difference_of_estimates_stays_a_variance() -> None:
     assert not _parts(replace(flat, data=np.diag([0.06, 0.5, 0.06])), names=("a", "b", "c")).notes
 
 
+def test_errors_do_not_depend_on_the_units_of_the_statistics() -> None:
+    """Statistics a thousand times larger: errors a thousand times smaller, though Σ1 has a negative direction."""
+    vectors = np.linalg.qr(np.random.default_rng(10).normal(size=(P, P)))[0]
+    sigma = 20 * vectors @ np.diag([-1.0, 3.0, 5.0]) @ vectors.T
+    D = np.diag([1e3, 1.0, 1e-2])
+    plain = replace(GIVEN, data=sigma, empirical=sigma)
+    scaled = replace(
+        plain, **{name: D @ getattr(plain, name) @ D for name in ("information", "data", "points", "empirical")}
+    )
+    a, b = _parts(plain), _parts(scaled)
+    np.testing.assert_allclose(D @ b.total @ D, a.total, rtol=1e-8)
+    assert a.robust is not None
+    assert b.robust is not None
+    np.testing.assert_allclose(D @ b.robust.covariance @ D, a.robust.covariance, rtol=1e-8)
+    assert np.linalg.eigvalsh(a.sampling)[0] > -1e-12
+
+
 def test_fewer_units_than_parameters() -> None:
     """An empirical Σ1 needs more units than parameters; so do robust errors, with the edf of a penalised fit."""
     for units, some in ((3, False), (4, True)):

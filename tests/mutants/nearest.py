@@ -19,7 +19,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "objectives/row_problem.py": ("tests/objectives/test_row_scores.py",),
     "objectives/rows.py": ("tests/objectives/test_row_scores.py",),
     "objectives/scores.py": ("tests/objectives/test_scores.py",),
-    "results/fit.py": ("tests/results/test_errors_shown.py",),
+    "results/fit.py": ("tests/results/test_errors_shown.py", "tests/inference/test_referee.py"),
     "results/held_out.py": ("tests/results/test_errors_shown.py",),
     "results/making.py": ("tests/results/test_errors_shown.py",),
     "results/smooths.py": ("tests/results/test_errors_shown.py",),

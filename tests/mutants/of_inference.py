@@ -23,6 +23,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "Σ1 with negative variances",
         ),
         ("np.maximum(values, 0.0)) @ vectors.T", "np.abs(values)) @ vectors.T", "negative variances turned positive"),
+        (
+            "scale[: len(information)] = np.sqrt(np.maximum(np.diag(information), 1e-300))",
+            "scale[:] = 1.0",
+            "the nearest covariance depends on the units of the statistics",
+        ),
         ("FLOOR = 0.05", "FLOOR = 0.0", "certainty from a difference of estimates"),
         ("FLOOR = 0.05", "FLOOR = 0.9", "a floor that all errors hit"),
         ("FLOOR * np.diag(V) - np.diag(sampling), 0.0", "FLOOR * np.diag(V), 0.0", "the floor added, not reached"),
@@ -111,6 +116,13 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "results/making.py": [
         (
+            "        return with_robust(errors)",
+            "        return errors, errors.notes",
+            "relative weights taken for counts",
+        ),
+        ("if relative and labels is None:", "if False:", "relative weights: Σ w g gᵀ for Σ w² g gᵀ"),
+        ("sampling=V - errors.reference", "sampling=V", "relative weights: parts that do not add up"),
+        (
             "np.sqrt(np.diag(errors.total)[p:])",
             "np.sqrt(np.diag(errors.sampling)[p:])",
             "ν_se without the reference points",
@@ -130,6 +142,15 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("error_parts(scores, labels,", "error_parts(scores, None,", "clusters ignored"),
     ],
     "results/fit.py": [
+        (
+            'if self.settings["objective"].get("cluster") is not None:',
+            "if False:",
+            "likelihood ratios of clustered data",
+        ),
+        ("        if ours != theirs:", "        if False:", "likelihood ratios over smooth terms"),
+        ("not _same_data(both[0], both[1])", "False", "tests between fits to other data"),
+        ("    if domains[0] != domains[1]:", "    if False:", "tests between fits on other domains"),
+        ("names = list(dict.fromkeys(names))", "names = list(names)", "a parameter tested twice"),
         ("float(sum(self.smooths.edf.values())) + len(self.names)", "len(self.names)", "AIC without the smooths' edf"),
         (
             "float(sum(self.smooths.edf.values())) + len(self.names)",

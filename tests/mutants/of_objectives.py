@@ -78,6 +78,17 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("rows.slopes(c)[1] * np.where(rows.data, 1.0, c)", "rows.slopes(c)[1]", "−H at c: reference rows count once"),
         ("(copies @ w**2) / copies.sum())", "(copies @ w**2))", "effective number for the effective share"),
         ('np.searchsorted(low, high, side="right")', 'np.searchsorted(low, high, side="left")', "AUC: ties lose"),
+        ("np.cumsum(weight[~data][order])", "np.cumsum(np.ones(len(order)))", "AUC: points unweighted"),
+        (
+            "weight[data] @ below / (2 * mass[-1] * weight[data].sum())",
+            "np.mean(below) / (2 * mass[-1])",
+            "AUC: observations unweighted",
+        ),
+        (
+            "(copies @ w) ** 2 / (copies @ w**2) / copies.sum()",
+            "w.sum() ** 2 / (w @ w) / len(w)",
+            "effective share unweighted",
+        ),
         ("epsilon[points, j] -= mean[label[points]]", "epsilon[points, j] -= 0.0", "ε not about its context's mean"),
         ("rows.design.total(r * epsilon[:, j])", "rows.design.total(-r * epsilon[:, j])", "sign of Cov(δ, ε)"),
         ("[crossed.T, epsilon.T @ epsilon]", "[crossed.T, 0.0 * epsilon.T @ epsilon]", "Var(ε) left out"),
@@ -137,6 +148,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "sum_by(g, label[at], count)",
             "clusters of unweighted scores",
         ),
+        ("if k < self.problem.least:", "if k == 1:", "the jackknife of too few points"),
+        ("n += float(c.weight.sum())", "n += len(c.d)", "overlap over rows and not what they stand for"),
         ("0.5 * (c.d[:, :1] == c.d[:, 1:])", "1.0 * (c.d[:, :1] == c.d[:, 1:])", "AUC: ties win"),
         ("return False  # the k pairs", "return True  # the k pairs", "conditional NCE taken for a likelihood"),
         (
@@ -188,6 +201,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("value + float(self.obs.weights.sum())", "value + self.obs.n", "𝓛 = 𝓜 + rows"),
     ],
     "objectives/base.py": [
+        ("np.bincount(label, obs.weights) > 0", "np.bincount(label, obs.weights) >= 0", "clusters that weigh nothing"),
         (
             "np.unique(np.stack(labels, axis=1), axis=0",
             "np.unique(np.stack(labels[:1], axis=1), axis=0",

@@ -66,16 +66,16 @@ def test_points_of_conditional_nce_are_iid_terms_of_a_sum(power) -> None:
     np.testing.assert_allclose(scores.points_spread(power), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("objective", [un.Ranking, un.ConditionalNCE])
+@pytest.mark.parametrize(("objective", "k"), [(un.Ranking, 1), (un.Ranking, 4), (un.ConditionalNCE, 1)])
 @pytest.mark.parametrize("power", [1, 2])
-def test_one_point_each_is_drawn_again(objective, power) -> None:
-    """k = 1: the sample variance over redraws of each observation's score."""
-    scores, _ = _bound(objective(un.Uniform(), per_point=1), True)
+def test_too_few_points_are_drawn_again(objective, k, power) -> None:
+    """One point, or fewer than the jackknife can use: the sample variance over redraws of each observation's score."""
+    scores, _ = _bound(objective(un.Uniform(), per_point=k), True)
     score = _ranking if objective is un.Ranking else _conditional
     x = scores.problem.obs.previous()[:, 0]
     each = []
     for again in scores.problem.redraws():
-        y = again.source.whole().y[:, 0].reshape(N, 2)
+        y = again.source.whole().y[:, 0].reshape(N, k + 1)
         s = np.stack([y, -0.5 * (y - x[:, None]) ** 2], axis=-1)
         each.append([score(s[t] @ THETA, s[t]) for t in range(N)])
     expected = sum(w**power * np.cov(np.array(each)[:, t].T) for t, w in enumerate(WEIGHTS))
@@ -113,6 +113,13 @@ def test_pairs_of_one_observation_are_no_likelihood() -> None:
     assert error_parts(conditional.scores(THETA)) is None
     ranking = un.Ranking(un.Uniform(), per_point=40).bind(MODEL, obs, un.PerContext(), 1)
     assert error_parts(ranking.scores(THETA)) is not None
+
+
+def test_overlap_counts_weights_as_copies() -> None:
+    scores, each = _bound(un.Ranking(un.Uniform(), per_point=5), True)
+    ahead = [np.mean(d[0] > d[1:]) for d, _ in each]
+    share = [np.exp(d[1:]).sum() ** 2 / (5 * np.sum(np.exp(2 * d[1:]))) for d, _ in each]
+    assert scores.overlap() == pytest.approx([np.average(one, weights=WEIGHTS) for one in (ahead, share)])
 
 
 def test_overlap_counts_ties_by_half() -> None:

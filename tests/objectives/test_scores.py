@@ -308,6 +308,20 @@ def test_more_points(cumulant) -> None:
     assert there.c == c
 
 
+def test_overlap_counts_weights_as_copies() -> None:
+    units = Units(LOGISTIC, WEIGHTS)
+    w, ratio = units.w[units.at], units.ratio
+    wins = pairs = 0.0
+    for a in np.flatnonzero(units.data):
+        for b in np.flatnonzero(~units.data):
+            wins += w[a] * w[b] * (ratio[a] > ratio[b])
+            pairs += w[a] * w[b]
+    area, effective = units.made().overlap()
+    assert area == pytest.approx(wins / pairs)
+    own, ratios = w[~units.data], np.exp(ratio[~units.data])
+    assert effective == pytest.approx((own @ ratios) ** 2 / (own.sum() * (own @ ratios**2)))
+
+
 def test_overlap() -> None:
     units = Units(LOGISTIC, None)
     area, effective = units.made().overlap()

@@ -92,6 +92,34 @@ def test_clusters_by_several_columns() -> None:
     assert not np.allclose(one.covariance_robust, un.fit(WALK, obs, un.Exact(cluster="who")).covariance_robust)
 
 
+def test_clusters_that_weigh_nothing_do_not_count() -> None:
+    weight = np.where(CHAIN.group["who"] == 2, 0.0, 1.0)
+    fit = un.fit(WALK, dataclasses.replace(CHAIN, weight=weight), un.Exact(cluster="who"))
+    without = un.fit(WALK, CHAIN.take(weight > 0), un.Exact(cluster="who"))
+    assert fit.errors.robust.df == without.errors.robust.df == 4
+    np.testing.assert_allclose(fit.covariance_robust, without.covariance_robust, rtol=1e-8)
+
+
+def test_no_likelihood_ratio_with_clusters() -> None:
+    small = un.ExponentialFamily(lambda y, x: -0.5 * (y - x) ** 2, ("theta2",), OMEGA)
+    larger, smaller = (un.fit(model, CHAIN, un.Exact(cluster="who")) for model in (WALK, small))
+    with pytest.raises(InputError, match="assumes independent observations"):
+        larger.likelihood_ratio(smaller)
+
+
+def test_parts_of_relative_weights_add_up() -> None:
+    """The total is the robust covariance, C/(C − 1) with each observation a cluster; the points' part is as ever."""
+    weight = np.random.default_rng(0).exponential(size=120)
+    obs = dataclasses.replace(CHAIN, weight=weight)
+    objective = un.Ranking(un.Uniform(), per_point=5)
+    fit = un.fit(WALK, obs, objective, weights="relative", rng=1)
+    one = dataclasses.replace(obs, weight=weight / weight.mean(), group={"own": np.arange(120)})
+    robust = un.fit(WALK, one, dataclasses.replace(objective, cluster="own"), rng=1)
+    np.testing.assert_allclose(fit.covariance, robust.covariance_robust, rtol=1e-8)
+    np.testing.assert_allclose(fit.errors.reference, robust.errors.reference, rtol=1e-8)
+    np.testing.assert_allclose(fit.errors.sampling + fit.errors.reference, fit.covariance, rtol=1e-8)
+
+
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
