@@ -26,7 +26,7 @@ Variant = Literal["plain", "weighted", "clustered", "few clusters"]
 CLUSTER = "cluster"  # the group column of clustered data
 MEMBERS = 3  # observations in a cluster, and animals in a herd
 STEPS = 2  # that a herd is observed for
-MANY, FEW = 100, 12  # clusters
+FEW = 12  # clusters, where they are few
 RHO = 0.8  # correlation of the normal scores within a cluster
 
 Statistics = Callable[..., tuple[Any, ...]]
@@ -83,12 +83,19 @@ class Law(ABC):
     def kind(self) -> str: ...
 
     @property
+    def clusters(self) -> int:
+        """Clusters of the clustered variant: enough for intervals by their sandwich to cover what they say."""
+        return 150
+
+    @property
     def cluster_size(self) -> int:
         return MEMBERS
 
     def size(self, variant: Variant) -> int:
         """Observations in a data set; of weighted ones, the sum of the weights."""
-        return {"clustered": MANY * self.cluster_size, "few clusters": FEW * self.cluster_size}.get(variant, self.n)
+        return {"clustered": self.clusters * self.cluster_size, "few clusters": FEW * self.cluster_size}.get(
+            variant, self.n
+        )
 
     @abstractmethod
     def columns(self, n: int, size: int, rng: np.random.Generator, clustered: bool) -> Columns: ...
@@ -197,6 +204,10 @@ class Chain(Law):
     @property
     def kind(self) -> str:
         return "transitions"
+
+    @property
+    def clusters(self) -> int:
+        return 100
 
     @property
     def cluster_size(self) -> int:
