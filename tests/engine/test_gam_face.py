@@ -131,7 +131,7 @@ def test_covariances_are_ordered_and_agree_with_predict(fit):
 
 def test_terms_and_strings_are_the_same_model(fit):
     terms = un.s("x", k=8) + un.s("angle", bs="cc", k=7) + un.linear("v") + un.factor("g")
-    same = un.gam(terms, DATA, response="y", periods={"angle": (-np.pi, np.pi)})
+    same = un.gam(terms, DATA, response="y", knots={"angle": (-np.pi, np.pi)})
     np.testing.assert_allclose(same.linear_predictor, fit.linear_predictor, atol=1e-8)
     assert list(same.coefficients)[:2] == ["(Intercept)", "s(x).1"]
     assert {"v", "gb", "gc", "s(angle).5"} <= set(same.coefficients)

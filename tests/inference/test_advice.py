@@ -154,7 +154,7 @@ def test_auc_is_the_rank_sum() -> None:
     score, data = rng.normal(size=300).round(1), rng.random(300) < 0.3
     score[data] += 0.5
     expected = mannwhitneyu(score[data], score[~data]).statistic / (data.sum() * (~data).sum())
-    assert auc(score, data) == pytest.approx(expected, abs=1e-12)
+    assert auc(score, data, np.ones(len(score))) == pytest.approx(expected, abs=1e-12)
 
 
 def test_exact_fits_used_no_reference_points(chain: un.Observations) -> None:

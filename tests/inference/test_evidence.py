@@ -12,17 +12,16 @@ from unnorm.inference.evidence import LIMIT, MULTIPLES, evidence, parameters, te
 from unnorm.inference.sandwich import ErrorParts
 from unnorm.objectives.scores import Drawn, Reselection, Scores
 
-WEIGHT = 3.0  # of each unit, so that Σ_t w² = WEIGHT Σ_t w
-
 
 def _data(c: float, counts: bool) -> np.ndarray:
     """Σ1 with c times as many points."""
     return np.array([30.0, 20.0]) * (c / (1 + c) if counts else 1.0)
 
 
-def _points(c: float, counts: bool) -> np.ndarray:
-    """Σ_t w Var of a unit's points, likewise."""
-    return np.array([2.0, 5.0]) * (c / (1 + c) ** 2 if counts else 1 / c)
+def _points(c: float, counts: bool, power: int) -> np.ndarray:
+    """Σ_t w^power Var of a unit's points, likewise: some units of weight 1, others of weight 5."""
+    light, heavy = (c / (1 + c) ** 2, c / (1 + 3 * c) ** 2) if counts else (1 / c, 1 / c)
+    return np.array([2.0, 3.0]) * light + 5.0**power * np.array([0.2, 0.6]) * heavy
 
 
 @dataclass(frozen=True)
@@ -47,10 +46,10 @@ class Costly(Scores):
 
     @property
     def information(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return np.diag(_data(self.c, self.counts_points) + (_points(self.c, True) if self.counts_points else 0.0))
+        return np.diag(_data(self.c, self.counts_points) + (_points(self.c, True, 1) if self.counts_points else 0.0))
 
     def points_spread(self, power: int) -> np.ndarray:
-        return np.diag(WEIGHT ** (power - 1) * _points(self.c, self.counts_points))
+        return np.diag(_points(self.c, self.counts_points, power))
 
     def data_spread(self) -> np.ndarray:
         return np.diag(_data(self.c, self.counts_points))
@@ -65,7 +64,7 @@ class Costly(Scores):
         self.asked.append(times)
         if self.measured is None:
             return None
-        return self.measured * np.diag(WEIGHT * _points(times, self.counts_points)) / times**2
+        return self.measured * np.diag(_points(times, self.counts_points, 2)) / times**2
 
     def more(self, c: float) -> Scores | None:
         if self.fixed:
@@ -86,8 +85,8 @@ def _found(scores: Costly, least: float = 1e-9, **settings: Any) -> dict[str, An
 
 def _variances(c: float, counts: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """Sampling and reference variance with c times as many IID points."""
-    V = 1 / (_data(c, counts) + (_points(c, True) if counts else 0.0))
-    return V**2 * _data(c, counts), V**2 * WEIGHT * _points(c, counts)
+    V = 1 / (_data(c, counts) + (_points(c, True, 1) if counts else 0.0))
+    return V**2 * _data(c, counts), V**2 * _points(c, counts, 2)
 
 
 @pytest.mark.parametrize("counts", [True, False], ids=["logistic", "poisson"])
@@ -136,8 +135,9 @@ def test_even_points_gain_as_much_with_more_and_are_measured_with_fewer() -> Non
 
 def test_ncic() -> None:
     found = _found(Costly())
-    data, points = _data(1.0, True), _points(1.0, True)
-    assert found["penalty"] == pytest.approx(np.sum((1.1 * data + WEIGHT * points) / (data + points)))
+    data = _data(1.0, True)
+    meat, V = 1.1 * data + _points(1.0, True, 2), 1 / (data + _points(1.0, True, 1))
+    assert found["penalty"] == pytest.approx(np.sum(meat * V))
     assert found["ncic"] == pytest.approx(140.0 + 2 * found["penalty"])
     without = _found(Costly(), criterion=False)
     assert without["penalty"] is None

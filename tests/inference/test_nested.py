@@ -25,8 +25,19 @@ def test_wald() -> None:
     assert test.p_value == pytest.approx(stats.chi2.sf(statistic, 2))
     few = wald(b, V, 7.0)
     assert few.statistic == pytest.approx(statistic)
-    assert few.p_value == pytest.approx(stats.f.sf(statistic / 2, 2, 7))
-    assert few.residual_df == 7.0
+    assert few.p_value == pytest.approx(stats.f.sf(statistic * 6 / (7 * 2), 2, 6))
+    assert few.residual_df == 6.0
+    one = wald(b[:1], V[:1, :1], 7.0)
+    assert one.p_value == pytest.approx(2 * stats.t.sf(b[0] / V[0, 0] ** 0.5, 7))
+
+
+def test_wald_of_few_clusters_is_hotellings() -> None:
+    """The mean of C normal vectors against V from those vectors: the size is exact for any number of parameters."""
+    rng = np.random.default_rng(1)
+    for C, q in ((5, 3), (8, 2)):
+        g = rng.normal(size=(4000, C, q))
+        p = [wald(x.mean(axis=0), np.cov(x.T) / C, C - 1.0).p_value for x in g]
+        assert np.mean(np.array(p) < 0.05) == pytest.approx(0.05, abs=3 * (0.05 * 0.95 / 4000) ** 0.5)
 
 
 def test_quantiles() -> None:

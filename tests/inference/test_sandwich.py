@@ -165,7 +165,9 @@ def test_a_difference_of_estimates_stays_a_variance() -> None:
     vectors = np.linalg.qr(np.random.default_rng(10).normal(size=(P, P)))[0]
     sigma = vectors @ np.diag([-2.0, 3.0, 5.0]) @ vectors.T
     V = np.linalg.inv(GIVEN.information)
-    nearest = vectors @ np.diag([0.0, 3.0, 5.0]) @ vectors.T
+    units = np.sqrt(np.abs(np.diag(sigma)))  # nearest in units in which the diagonal is one
+    values, turned = np.linalg.eigh(sigma / np.outer(units, units))
+    nearest = turned @ np.diag(np.maximum(values, 0.0)) @ turned.T * np.outer(units, units)
     np.testing.assert_allclose(sandwich.nearest_psd(sigma), nearest, atol=1e-12)
     parts = _parts(replace(GIVEN, data=sigma))
     assert np.all(np.diag(V @ nearest @ V) > 0.05 * np.diag(V))  # the floor is not in play

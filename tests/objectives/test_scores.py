@@ -315,7 +315,7 @@ def test_overlap() -> None:
     assert area == pytest.approx(np.mean([[a > b for b in low] for a in high]))
     w = np.exp(low)
     assert effective == pytest.approx(w.sum() ** 2 / (len(low) * np.sum(w**2)))
-    assert auc(np.array([1.0, 1.0, 0.0, 2.0]), np.array([True, False, False, False])) == pytest.approx(0.5)
+    assert auc(np.array([1.0, 1.0, 0.0, 2.0]), np.array([True, False, False, False]), np.ones(4)) == pytest.approx(0.5)
 
 
 def test_n_over_n_less_one() -> None:

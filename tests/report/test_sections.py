@@ -220,7 +220,7 @@ def test_reprs_are_short(analyses: dict[str, Analysis]) -> None:
 
 def test_contributing_shows_how_to_add_one(analyses: dict[str, Analysis], monkeypatch: pytest.MonkeyPatch) -> None:
     text = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"## Adding a report section\n.*?```python\n(.*?)```", text, re.S)
+    (block,) = re.findall(r"### A report section\n.*?```python\n(.*?)```", text, re.S)
     assert len(block.strip().splitlines()) <= 12
     monkeypatch.setattr("unnorm.report.sections.SECTIONS", {})
     exec(compile(block, "CONTRIBUTING.md", "exec"), {})

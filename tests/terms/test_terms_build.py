@@ -348,3 +348,20 @@ def test_plus_collects():
     assert terms.columns == ("x", "y", "g")
     with pytest.raises(TermError, match="collects"):
         s("x") + "s(y)"  # type: ignore[operator]
+
+
+def test_cyclic_knots_do_not_depend_on_the_rows():
+    """The same functions whichever rows stand beside the data: reference points, quadrature points, none."""
+    rng = np.random.default_rng(0)
+    data = rng.vonmises(0.5, 3.0, 300)
+    at = {"angle": np.linspace(-3, 3, 50)}
+    spans = []
+    for more in ([], rng.uniform(-np.pi, np.pi, 3000), np.linspace(-np.pi, np.pi, 64)):
+        (term,) = build(
+            "s(angle, bs='cc', k=10)", {"angle": np.concatenate([data, more])}, periods={"angle": (-np.pi, np.pi)}
+        )
+        np.testing.assert_allclose(term.breaks, np.linspace(-np.pi, np.pi, 10))
+        spans.append(np.column_stack([np.ones(50), term.design(at)]))
+    for other in spans[1:]:  # centring moves the constant only
+        fitted = spans[0] @ np.linalg.lstsq(spans[0], other, rcond=None)[0]
+        np.testing.assert_allclose(fitted, other, atol=1e-10)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import importlib.util
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
@@ -50,6 +50,8 @@ class Column:
     data: np.ndarray  # (n,)
     missing: np.ndarray | None = None  # (n,) booleans; None when nothing is missing
     levels: np.ndarray | None = None  # the distinct labels of a text column
+    declared: bool = False  # the order of `levels` is the user's: a pandas category, a polars Enum
+    ordered: bool = False  # and is one of size: an ordered pandas category, a polars Enum
 
     @property
     def kind(self) -> str:
@@ -337,7 +339,9 @@ def _from_series(name: str, series: Any) -> Column:
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum) and importlib.util.find_spec("pyarrow") is not None:
         column = _from_dictionary(name, series.to_arrow())
         if column is not None:
-            return column
+            enum = isinstance(dtype, nw.Enum)
+            declared = enum or (isinstance(dtype, nw.Categorical) and series.implementation.is_pandas_like())
+            return replace(column, declared=declared, ordered=declared and nw.is_ordered_categorical(series))
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
         return _from_objects(name, series.to_list())
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool) if series.null_count() else None

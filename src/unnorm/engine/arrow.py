@@ -24,6 +24,9 @@ _OWN = (
 )
 
 
+_STACK = 8  # levels from which algebra goes over all of them at once
+
+
 class Singular(Exception):
     """A pivot that is not positive; `block` (−1: shared) and `direction` say where, `own` what it is in each level."""
 
@@ -55,6 +58,12 @@ class Arrow:
         """Where each block starts in a flat vector: shared, own_1, …, and the total size."""
         return np.cumsum([0, len(self.shared), *(len(block) for block in self.own)])
 
+    @cached_property
+    def stacked(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """own (L, k, k) and cross (L, k, s) where every level has as many columns: then algebra goes over all levels
+        at once."""
+        return _stack(self.own, self.cross)
+
     def plus(self, other: Sequence[np.ndarray]) -> Arrow:
         """With matrices added on the diagonal blocks: shared, then each level's."""
         return Arrow(self.shared + other[0], tuple(a + b for a, b in zip(self.own, other[1:])), self.cross)
@@ -64,6 +73,14 @@ class Arrow:
         at = self.starts
         out = np.empty(v.shape)
         top = self.shared @ v[: at[1]]
+        if self.stacked is not None:
+            own, cross = self.stacked
+            here = v[at[1] :].reshape(len(own), own.shape[1], -1)
+            below = np.matmul(own, here).reshape(v[at[1] :].shape)
+            flat = cross.reshape(-1, at[1])
+            out[at[1] :] = below + flat @ v[: at[1]]
+            out[: at[1]] = top + flat.T @ v[at[1] :]
+            return out
         for k, (own, cross) in enumerate(zip(self.own, self.cross)):
             here = v[at[k + 1] : at[k + 2]]
             out[at[k + 1] : at[k + 2]] = own @ here + cross @ v[: at[1]]
@@ -99,6 +116,8 @@ class Arrow:
 
     def invert(self) -> ArrowInverse:
         """H⁻¹ by blocks, and log|H|; raises `Singular`."""
+        if self.stacked is not None:
+            return self._invert_stacked(*self.stacked)
         schur = self.shared.copy()
         logdet = 0.0
         inverses, slopes = [], []
@@ -114,6 +133,35 @@ class Arrow:
         except Singular as singular:
             raise Singular(-1, singular.direction, [-slope @ singular.direction for slope in slopes]) from None
         return ArrowInverse(sigma, tuple(inverses), tuple(slopes), logdet + part)
+
+    def _invert_stacked(self, own: np.ndarray, cross: np.ndarray) -> ArrowInverse:
+        """The same for levels of equal size, all at once."""
+        diagonal = np.diagonal(own, axis1=1, axis2=2)
+        scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.nan))
+        unit = own * scale[:, :, None] * scale[:, None, :]
+        try:
+            pivots = np.diagonal(np.linalg.cholesky(unit), axis1=1, axis2=2)
+        except np.linalg.LinAlgError:
+            pivots = np.zeros(diagonal.shape)
+        if not np.all(pivots >= 1e-7):  # say which level, as the plain way does
+            for k, block in enumerate(own):
+                _inverse(block, k)
+        inverse = np.linalg.inv(unit) * scale[:, :, None] * scale[:, None, :]
+        logdet = 2.0 * float(np.sum(np.log(pivots)) - np.sum(np.log(scale)))
+        slope = np.matmul(inverse, cross)
+        flat = slope.reshape(-1, cross.shape[2])
+        schur = self.shared - cross.reshape(flat.shape).T @ flat
+        try:
+            sigma, part = _inverse((schur + schur.T) / 2, -1, np.diag(self.shared))
+        except Singular as singular:
+            raise Singular(-1, singular.direction, list(-slope @ singular.direction)) from None
+        return ArrowInverse(sigma, tuple(inverse), tuple(slope), logdet + part)
+
+
+def _stack(own: Sequence[np.ndarray], cross: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+    if len(own) < _STACK or len({block.shape for block in own}) > 1 or own[0].size == 0:
+        return None
+    return np.stack(own), np.stack(cross)
 
 
 def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None) -> tuple[np.ndarray, float]:
@@ -164,10 +212,22 @@ class ArrowInverse:
         """As `Arrow.starts`."""
         return np.cumsum([0, len(self.sigma), *(len(block) for block in self.own)])
 
+    @cached_property
+    def stacked(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """own (L, k, k) and slopes (L, k, s), as `Arrow.stacked`."""
+        return _stack(self.own, self.slopes)
+
     def dot(self, v: np.ndarray) -> np.ndarray:
         """H⁻¹ v."""
         at = self.starts
         out = np.empty(v.shape)
+        if self.stacked is not None:
+            own, slope = self.stacked
+            flat, below = slope.reshape(-1, at[1]), v[at[1] :]
+            top = self.sigma @ (v[: at[1]] - flat.T @ below)
+            out[: at[1]] = top
+            out[at[1] :] = np.matmul(own, below.reshape(len(own), own.shape[1], -1)).reshape(below.shape) - flat @ top
+            return out
         top = v[: at[1]].copy()
         for k, slope in enumerate(self.slopes):
             top -= slope.T @ v[at[k + 1] : at[k + 2]]
@@ -201,6 +261,11 @@ class ArrowInverse:
     def diagonal(self) -> np.ndarray:
         """The diagonal, flat."""
         parts = [np.diag(self.sigma)]
+        if self.stacked is not None:
+            stack, slope = self.stacked
+            flat = slope.reshape(-1, len(self.sigma))
+            parts.append(np.diagonal(stack, axis1=1, axis2=2).ravel() + np.einsum("ij,ij->i", flat @ self.sigma, flat))
+            return np.concatenate(parts)
         for own, slope in zip(self.own, self.slopes):
             parts.append(np.diag(own) + np.einsum("ij,ij->i", slope @ self.sigma, slope))
         return np.concatenate(parts)

@@ -56,6 +56,7 @@ def build_design(
         return build(terms, columns, intercept, context, rows, cores() if threads is None else threads)
 
 
+# long: the engine's entry point
 def smooth_fit(
     design: Design,
     y: np.ndarray,
@@ -88,6 +89,7 @@ def smooth_fit(
         )
 
 
+# long: the entry point's arguments, passed on
 def _smooth_fit(
     design: Design, y: np.ndarray, family: str, weights: np.ndarray | None, offset: np.ndarray | None, method: str,
     sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,
@@ -251,30 +253,37 @@ def _result(
 
 
 def _degrees(design: Design, penalties: Penalties, inverse: Any, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """diag F and diag(2F − FF) in the terms' coordinates: F = I − PS, 2F − FF = I − PSPS."""
-    from .kernels import product
+    """diag F and diag(2F − FF) in the terms' coordinates: F = I − PS, 2F − FF = I − PSPS.
 
+    By blocks a of the arrow, P_ab = A_a Σ A_bᵀ + δ_ab H_aa⁻¹ (A_0 = −I, no H_00⁻¹), so that with K = Σ_b A_bᵀS_bA_b
+
+        (PSP)_aa = A_a ΣKΣ A_aᵀ + P_aa S_a P_aa − T_a S_a T_a,   T_a = A_a Σ A_aᵀ,
+
+    and no block is met with any other.
+    """
     edf, edf1 = np.empty(design.size), np.empty(design.size)
-    at = penalties.starts
-    blocks = penalties.blocks(lam)
+    at, blocks, sigma = penalties.starts, penalties.blocks(lam), inverse.sigma
+    K = blocks[0] + sum((A.T @ s @ A for A, s in zip(inverse.slopes, blocks[1:])), np.zeros(sigma.shape))
+    middle = sigma @ K @ sigma
+    starts = np.array([place.flat.start for place in design.placements])
+    of_block = np.searchsorted(at, starts, side="right") - 1
     for k, s in enumerate(blocks):
-        here = np.arange(at[k], at[k + 1])
-        if here.size == 0:
+        if len(s) == 0:
             continue
-        rows = inverse.rows(here) if inverse.own else inverse.sigma
-        middle = np.empty(rows.shape)
-        for other, block in enumerate(blocks):
-            middle[:, at[other] : at[other + 1]] = product(
-                np.ascontiguousarray(rows[:, at[other] : at[other + 1]]), block
-            )
-        ps = product(np.ascontiguousarray(rows[:, here]), s)
-        psps = product(product(middle, np.ascontiguousarray(rows.T)), s)
-        for place in design.placements:
-            if at[k] <= place.flat.start < at[k + 1] or (place.flat.start == at[k] and place.flat.stop > at[k]):
-                inside = slice(place.flat.start - at[k], place.flat.stop - at[k])
-                u = place.rotation
-                edf[place.user] = 1.0 - np.sum((u @ ps[inside, inside]) * u, axis=1)
-                edf1[place.user] = 1.0 - np.sum((u @ psps[inside, inside]) * u, axis=1)
+        if k == 0:
+            ps, psps = sigma @ s, middle @ s
+        else:
+            A = inverse.slopes[k - 1]
+            through = A @ sigma @ A.T
+            whole = inverse.own[k - 1] + through
+            ps = whole @ s
+            psps = (A @ middle @ A.T + whole @ ps.T - through @ s @ through) @ s
+        for number in range(*np.searchsorted(of_block, [k, k + 1])):  # placements lie in the order of the blocks
+            place = design.placements[number]
+            inside = slice(place.flat.start - at[k], place.flat.stop - at[k])
+            u = place.rotation
+            edf[place.user] = 1.0 - np.sum((u @ ps[inside, inside]) * u, axis=1)
+            edf1[place.user] = 1.0 - np.sum((u @ psps[inside, inside]) * u, axis=1)
     return edf, edf1
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -112,15 +112,12 @@ class Design:
         own = [np.zeros((b - a, b - a)) for a, b in itertools.pairwise(at[1:])]
         cross = [np.zeros((b - a, at[1])) for a, b in itertools.pairwise(at[1:])]
         total = 0.0
-        for k, segment in enumerate(self.segments):
-            raw_score, raw_cross = None, None
-            for (which, _, _), (part, g, h) in zip(tasks, found):
-                if which == k:
-                    total += part
-                    raw_score = g if raw_score is None else raw_score + g
-                    raw_cross = h if raw_cross is None else raw_cross + h
-            if raw_score is None or raw_cross is None:
-                continue
+        sums: dict[int, tuple[Any, Any]] = {}
+        for (k, _, _), (part, g, h) in zip(tasks, found):
+            total += part
+            sums[k] = (sums[k][0] + g, sums[k][1] + h) if k in sums else (g, h)
+        for k, (raw_score, raw_cross) in sums.items():
+            segment = self.segments[k]
             gradient, matrix = segment.gather(raw_score, raw_cross)
             score[segment.columns] += gradient
             shared += matrix[: at[1], : at[1]]

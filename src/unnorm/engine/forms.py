@@ -21,7 +21,7 @@ from .segment import Block, Segment
 from .splines import LocalBasis, local_basis
 
 if TYPE_CHECKING:
-    from ..terms.base import BuiltTerm
+    from ..terms.base import BuiltTerm, Columns
 
 STORE = 1_500_000_000  # bytes of dense columns kept; beyond, they are evaluated in each pass
 CHUNK = 65_536  # rows evaluated at a time
@@ -43,6 +43,12 @@ class Part:
     @property
     def size(self) -> int:
         return self.pick.size
+
+    def columns(self, term: BuiltTerm, columns: Columns) -> np.ndarray:
+        """The term's columns of this part, on rows that this part is for."""
+        if self.level >= 0 and term.factor_levels is not None and self.size < term.size:
+            return term.level_design(columns, int(self.pick[0]) // self.size)
+        return term.design(columns)[:, self.pick]
 
     @property
     def range(self) -> int:
@@ -102,7 +108,7 @@ class Forms:
                     columns[name] = (
                         np.ones(x.size) if name == term.by else np.full(x.size, level, self.arrays[name].dtype)
                     )
-                return term.design(columns)[:, part.pick]
+                return part.columns(term, columns)
 
             breaks = np.asarray(term.breaks, dtype=np.float64)
             if not term.period:  # beyond its breaks a natural spline is a line: still a spline, on more breaks
@@ -147,11 +153,11 @@ class Forms:
         d = raw - local
         z = self._context(here["context"], self.order.first[run0:run1], block)
 
-        dense = [(self.terms[part.term], part.pick) for _, part, _ in here["dense"]]
+        dense = [(self.terms[part.term], part) for _, part, _ in here["dense"]]
 
         def evaluate(a: int, b: int) -> np.ndarray:
             rows = self.order.pick(lo + a, lo + b)
-            columns = [t.design({name: self.arrays[name][rows] for name in t.covariates})[:, pick] for t, pick in dense]
+            columns = [p.columns(t, {name: self.arrays[name][rows] for name in t.covariates}) for t, p in dense]
             return np.ascontiguousarray(np.concatenate(columns, axis=1))
 
         stored = self.rows * d * 8 <= STORE
@@ -230,16 +236,17 @@ class Forms:
             block(np.eye(1), slice(0, 1))
             k = 1
 
-        def fill(term: BuiltTerm, pick: np.ndarray, k: int, a: int, b: int) -> None:
+        def fill(part: Part, k: int, a: int, b: int) -> None:
+            term = self.terms[part.term]
             columns = {name: self.arrays[name][first[a:b]] for name in term.covariates}
-            z[a:b, k : k + pick.size] = term.design(columns)[:, pick]
+            z[a:b, k : k + part.size] = part.columns(term, columns)
 
         tasks = []
         for _, part, at in here:
             block(part.rotation, at)
             chunk = min(CHUNK, max(256, -(-first.size // self.threads)))
             cuts = range(0, first.size, chunk)
-            tasks += [(self.terms[part.term], part.pick, k, a, min(a + chunk, first.size)) for a in cuts]
+            tasks += [(part, k, a, min(a + chunk, first.size)) for a in cuts]
             k += part.size
         run_tasks(fill, tasks, self.threads)
         return z

@@ -33,8 +33,8 @@ def is_random(term: BuiltTerm) -> bool:
     """A random effect proper: exchangeable coefficients, an identity penalty."""
     if term.parametric or len(term.penalties) != 1 or term.null_dim:
         return False
-    S = term.penalties[0].matrix
-    return bool(np.array_equal(S, S[0, 0] * np.eye(term.size)))
+    S = term.penalties[0].block
+    return bool(np.array_equal(S, S[0, 0] * np.eye(len(S))))
 
 
 def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:

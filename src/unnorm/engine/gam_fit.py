@@ -102,7 +102,7 @@ def gam(
             UnnormWarning,
             stacklevel=2,
         )
-    built = terms.build(rows.columns, knots=knots, periods=periods, max_knots=max_knots)
+    built = terms.build(rows.columns, knots=knots, periods=periods, max_knots=max_knots, categories=rows.categories)
     if not built and not terms.intercept:
         raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
     design = build_design(built, rows.columns, intercept=terms.intercept, rows=rows.y.size)

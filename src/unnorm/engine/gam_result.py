@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from .._base import numerics
+from .._base.blas import single_threaded
 from .._base.frames import table as as_table
 from .._base.frames import to_native
 from ..errors import CombinationError, InputError, unknown
@@ -34,6 +35,7 @@ class Prediction(NamedTuple):
     se: Any
 
 
+# long: one object answers what summary, plot, predict, anova and gam.check do for mgcv's users
 @dataclass(frozen=True)
 class Gam:
     """A fitted additive model, η = β₀ + Σ_j f_j + offset.
@@ -483,7 +485,8 @@ class Gam:
 
     @cached_property
     def _unconditional(self) -> inference.Unconditional | None:
-        return gam_matrices.unconditional(self)
+        with single_threaded():
+            return gam_matrices.unconditional(self)
 
     def _required_unconditional(self) -> inference.Unconditional:
         if self._unconditional is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .._base.frames import Column, Table
 from ..errors import DataError, InputError, unknown
+from ..terms.levels import Category
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,16 @@ class Rows:
     offset: np.ndarray | None
     groups: np.ndarray | None
     notes: tuple[str, ...]
+    categories: Mapping[str, Category] = field(default_factory=dict)  # columns whose levels have an order of their own
+
+
+def categories(columns: Mapping[str, Column]) -> dict[str, Category]:
+    """The declared levels of those columns that have any."""
+    return {
+        name: Category(tuple(column.levels.tolist()), column.ordered)
+        for name, column in columns.items()
+        if column.levels is not None and column.declared
+    }
 
 
 def covariates(table: Table, names: Iterable[str], role: str) -> dict[str, Column]:
@@ -100,6 +111,7 @@ def read(
         None if o is None else np.asarray(o.take(keep), dtype=np.float64),
         None if g is None else g.codes()[0][keep],
         notes,
+        categories(read_),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr
 
 from .._base import numerics
+from .._base.blas import single_threaded
 from .._base.frames import to_native
 from ..errors import CombinationError
 from . import checks, gam_effects, inference
@@ -26,6 +27,11 @@ WIDE = 78
 
 def tests(fit: Gam) -> dict[str, inference.Test]:
     """Each term against zero, by the test that suits it; see `Gam.tests`."""
+    with single_threaded():
+        return _tests(fit)
+
+
+def _tests(fit: Gam) -> dict[str, inference.Test]:
     df = None if fit.smoothed.scale_known else fit.residual_df
     random = {term.label: fit.index(term.label) for term in fit.smooths if gam_effects.is_random(term)}
     out = {}

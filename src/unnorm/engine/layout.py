@@ -75,10 +75,13 @@ class _Rotations:
     def of(
         self, penalties: Sequence[Penalty], pick: np.ndarray, null_dim: int
     ) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-        roots = [penalty.square_root for penalty in penalties]
-        self._kept.append(roots)
+        if penalties and penalties[0].copies > 1 and len(penalties[0].block) == pick.size:
+            roots, pick = [penalty.block_root for penalty in penalties], np.arange(pick.size)  # one of equal blocks
+        else:
+            roots = [penalty.square_root for penalty in penalties]
         key = (tuple(map(id, roots)), pick.tobytes(), null_dim)
         if key not in self._done:
+            self._kept.append(roots)
             self._done[key] = self._turn([_touched(E[:, pick]) for E in roots], pick.size, null_dim)
         return self._done[key]
 
@@ -103,39 +106,18 @@ def _touched(E: np.ndarray) -> np.ndarray:
     return E[np.abs(E).max(axis=1, initial=0.0) > 0]
 
 
-def _split_levels(
-    term: BuiltTerm, columns: Columns, levels: int, representative: np.ndarray
-) -> list[np.ndarray] | None:
-    """The columns that only rows of each level touch, or None where the term does not fall apart by level."""
-    rows = {name: np.asarray(columns[name])[representative] for name in term.covariates}
-    alone = set(term.covariates) == {term.factor_levels[0]} if term.factor_levels else False
-    if alone:
-        touched = term.design(rows) != 0
-        if np.any(touched.sum(axis=0) > 1):
-            return None
-        picks = [np.flatnonzero(row) for row in touched]
-    else:  # one equal block a level, in the order of the term's levels
-        block = term.size // levels
-        if term.size != block * levels:
-            return None
-        touched = np.abs(term.design(rows)).reshape(levels, levels, block).max(axis=2) > 0
-        if np.any(touched.sum(axis=1) > 1):
-            return None
-        where = touched.argmax(axis=1)
-        picks = [np.arange(w * block, (w + 1) * block) for w in where]
-    inside = np.zeros((term.size, term.size), bool)
-    for pick in picks:
-        inside[np.ix_(pick, pick)] = True
-    if any(
-        np.any(np.abs(penalty.matrix[~inside]) > 1e-12 * np.abs(penalty.matrix).max()) for penalty in term.penalties
-    ):
-        return None
-    return picks
+def _split_levels(term: BuiltTerm, values: Sequence[object]) -> list[np.ndarray]:
+    """The columns that only rows of each of the levels `values` touch: one equal block a level, as the term declares
+    (none for a level that it codes by zeros)."""
+    assert term.factor_levels is not None
+    own = term.factor_levels[1]
+    number = {level: i for i, level in enumerate(own)}
+    block = term.size // len(own)
+    at = [number.get(value, -1) for value in values]
+    return [np.arange(i * block, (i + 1) * block) if i >= 0 else np.arange(0) for i in at]
 
 
-def _parts(
-    terms: Sequence[BuiltTerm], partition: _Partition, arrays: dict[str, np.ndarray], intercept: bool
-) -> tuple[list[Part], np.ndarray]:
+def _parts(terms: Sequence[BuiltTerm], partition: _Partition, intercept: bool) -> tuple[list[Part], np.ndarray]:
     """Which columns of which term live in which block of the arrow, in order; and where the blocks start."""
     levels = len(partition.values)
     found: list[tuple[int, int, np.ndarray, int]] = []
@@ -148,23 +130,24 @@ def _parts(
                 raise TermError(f"{term.label}: no row has {name} = {value!r}. Drop the level, or the term.")
             here = [(partition.values.index(term.level[1]), np.arange(term.size))]
         elif partition.name is not None and term.factor_levels is not None and term.factor_levels[0] == partition.name:
-            assert partition.first is not None
-            picks = _split_levels(term, arrays, levels, partition.first)
-            if picks is not None and sum(pick.size for pick in picks) == term.size:
+            picks = _split_levels(term, partition.values)
+            if sum(pick.size for pick in picks) == term.size:
                 here = [(level, pick) for level, pick in enumerate(picks) if pick.size]
         found += [(k, level, pick, at) for level, pick in here]
         at += term.size
     parts: list[Part] = []
     rotations = _Rotations()
     starts = [0]
+    by_level: list[list[tuple[int, np.ndarray, int]]] = [[] for _ in range(levels + 1)]
+    for k, where, pick, begin in found:
+        by_level[where + 1].append((k, pick, begin))
     for level in range(-1, levels):
         place = int(intercept) if level < 0 else 0
-        for k, where, pick, begin in found:
-            if where == level:
-                null_dim = terms[k].null_dim * pick.size // terms[k].size  # of equal blocks, each has its share
-                rotation, roots = rotations.of(terms[k].penalties, pick, null_dim)
-                parts.append(Part(k, level, begin + pick, pick, rotation, roots, slice(place, place + pick.size)))
-                place += pick.size
+        for k, pick, begin in by_level[level + 1]:
+            null_dim = terms[k].null_dim * pick.size // terms[k].size  # of equal blocks, each has its share
+            rotation, roots = rotations.of(terms[k].penalties, pick, null_dim)
+            parts.append(Part(k, level, begin + pick, pick, rotation, roots, slice(place, place + pick.size)))
+            place += pick.size
         starts.append(starts[-1] + place)
     return parts, np.array(starts)
 
@@ -194,7 +177,7 @@ def build(
     levels = len(partition.values)
     runs_by = _contexts(terms, arrays, partition.name, n) if context is None else number([np.asarray(context)])[0]
     order = arrange(n, partition.codes, levels, runs_by)
-    parts, starts = _parts(terms, partition, arrays, intercept)
+    parts, starts = _parts(terms, partition, intercept)
     placements = [Placement(-1, np.zeros(1, np.int64), slice(0, 1), np.eye(1))] if intercept else []
     for part in parts:
         begin = int(starts[part.level + 1])

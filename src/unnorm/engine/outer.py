@@ -93,6 +93,7 @@ def _tail(here: Value, step: np.ndarray) -> np.ndarray:
     return (slope < 0.1) & (np.abs(curve - slope) < 0.3 * slope) & (np.abs(np.abs(step) - 1.0) < 0.3)
 
 
+# long: the pieces of one criterion, named at the call
 def minimise(
     criterion: Criterion, working: Working, penalties: Penalties, here: Value, free: np.ndarray,
     bounds: tuple[np.ndarray, np.ndarray], reach: float, tolerance: float, steps: int,

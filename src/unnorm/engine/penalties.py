@@ -10,6 +10,8 @@ import numpy as np
 
 from .arrow import ArrowInverse
 
+_PAIRS = 200_000  # levels × penalties up to which they are held at once
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -167,7 +169,35 @@ class Penalties:
                 pairs[j, k] = pairs[k, j] = np.sum(turned[at] * other[piece.at].T)
         return first, pairs
 
+    def _stacked_traces(
+        self, inverse: ArrowInverse, diagonals: np.ndarray, own: np.ndarray, slope: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """As `_arrow_traces`, over all levels at once: diagonal penalties, levels of equal size."""
+        m, s = self.count, len(inverse.sigma)
+        levels, k = own.shape[:2]
+        top, below = diagonals[:s], diagonals[s:].reshape(levels, k, m)
+        through = np.matmul(slope @ inverse.sigma, slope.transpose(0, 2, 1))
+        whole = own + through
+        first = np.diag(inverse.sigma) @ top + np.einsum("lkk,lkm->m", whole, below)
+        pairs = np.einsum("lim,lim->m", below, below)  # which penalties have a part in the levels
+        active = np.flatnonzero(pairs > 0)
+        pairs = np.zeros((m, m))
+        weights = below[:, :, active]
+        mixed = np.matmul(whole * whole - through * through, weights)
+        pairs[np.ix_(active, active)] = np.einsum("lia,lib->ab", weights, mixed)
+        shared = np.zeros((m, s, s))
+        for j in range(m):
+            shared[j][np.diag_indices(s)] = top[:, j]
+        flat = slope.reshape(-1, s)
+        for column, j in enumerate(active):
+            shared[j] += (flat.T * weights[:, :, column].ravel()) @ flat
+        shared = inverse.sigma @ shared
+        pairs += shared.reshape(m, -1) @ shared.transpose(0, 2, 1).reshape(m, -1).T
+        return first, 0.5 * (pairs + pairs.T)
+
     def _arrow_traces(self, inverse: ArrowInverse) -> tuple[np.ndarray, np.ndarray]:
+        if inverse.stacked is not None and self.diagonals is not None and self.count * len(inverse.own) <= _PAIRS:
+            return self._stacked_traces(inverse, self.diagonals, *inverse.stacked)
         m, s = self.count, len(inverse.sigma)
         first, pairs = np.zeros(m), np.zeros((m, m))
         shared = np.zeros((m, s, s))  # K_j, then Σ K_j

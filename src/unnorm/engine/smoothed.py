@@ -95,13 +95,16 @@ class Smoothed:
         """The rows of Vp of term `a` and the columns of term `b` (default: `a` again), without the dense matrix."""
         first, second = self._places(a), self._places(a if b is None else b)
         out = np.zeros((_size(self.slices[a]), _size(self.slices[a if b is None else b])))
+        rows = self.inverse.rows(np.concatenate([np.arange(place.flat.start, place.flat.stop) for place in first]))
+        turned = np.empty((len(rows), out.shape[1]))
+        for other in second:
+            turned[:, other.user - self.slices[a if b is None else b].start] = rows[:, other.flat] @ other.rotation.T
+        begin = 0
         for place in first:
-            rows = self.inverse.rows(np.arange(place.flat.start, place.flat.stop))
-            for other in second:
-                block = place.rotation @ rows[:, other.flat] @ other.rotation.T
-                at = np.ix_(place.user - self.slices[a].start, other.user - self.slices[a if b is None else b].start)
-                out[at] = self.scale * block
-        return out
+            size = place.flat.stop - place.flat.start
+            out[place.user - self.slices[a].start] = place.rotation @ turned[begin : begin + size]
+            begin += size
+        return self.scale * out
 
     def linear_predictor(self) -> np.ndarray:
         """η = Xβ̂ + offset at the fitted rows, in the caller's order."""

@@ -206,6 +206,7 @@ def common_rows(gams: Mapping[str, Gam], names: Sequence[str], most: int = 300_0
     return {name: np.concatenate(columns) for name, columns in parts.items()}
 
 
+# long: one penalty layout, built term by term in the order of its blocks
 def penalties_of(
     members: Sequence[Member], terms: Sequence[BuiltTerm], count: int, by: str
 ) -> tuple[Penalties, np.ndarray]:

@@ -19,7 +19,7 @@ from ..engine.arrow import Arrow, ArrowInverse
 from ..engine.families import FAMILIES
 from ..engine.segment import Rows as EngineRows
 from ..objectives.likelihood import RowLikelihood
-from ..objectives.scores import Drawn, ScoreRows, Scores, auc
+from ..objectives.scores import Drawn, ScoreRows, Scores, auc, effective_share
 from .joint import Joint, Member, influence
 
 GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX
@@ -179,5 +179,7 @@ class GroupScores(Scores):
             return None, None
         ratio = np.concatenate([np.asarray(level.rows.log_ratio) for level in self.levels])
         data = np.concatenate([level.rows.data for level in self.levels])
+        parts = [np.broadcast_to(np.asarray(level.rows.root) ** 2, level.rows.data.shape) for level in self.levels]
+        weight = np.concatenate(parts)
         w = np.exp(ratio[~data] - ratio[~data].max())
-        return auc(ratio, data), float(w.sum() ** 2 / (w @ w) / len(w))
+        return auc(ratio, data, weight), effective_share(w, weight[~data])

@@ -174,6 +174,11 @@ def information_penalty(scores: Scores) -> float | None:
 
 
 def nearest_psd(matrix: np.ndarray) -> np.ndarray:
-    """The nearest positive semi-definite matrix: a difference of estimates may stray below zero."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T
+    """The nearest positive semi-definite matrix: a difference of estimates may stray below zero.
+
+    Nearest on the scale of its diagonal, so that the units of the statistics do not matter.
+    """
+    scale = np.sqrt(np.abs(np.diag(matrix)))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / (2 * np.outer(scale, scale)))
+    return (vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(scale, scale)

@@ -33,11 +33,15 @@ def likelihood_ratio(larger: float, smaller: float, df: int) -> NestedTest:
 
 
 def wald(estimate: np.ndarray, covariance: np.ndarray, clusters_df: float | None = None) -> NestedTest:
-    """W = θ̂ᵀ V⁻¹ θ̂ ~ χ²_df for "these parameters are zero"; with C clusters, W/df ~ F on (df, C − 1)."""
+    """W = θ̂ᵀ V⁻¹ θ̂ ~ χ²_df for "these parameters are zero"; with C clusters Hotelling's T², whose
+    (C − df)/(C − 1) W/df ~ F on (df, C − df): with W/df on (df, C − 1) three parameters and five clusters would reject
+    a true null 24 times in 100."""
     from scipy.special import chdtrc, fdtrc
 
     df = estimate.size
     statistic = float(estimate @ np.linalg.solve(covariance, estimate))
     if clusters_df is None:
         return NestedTest("Wald", statistic, df, float(chdtrc(df, statistic)))
-    return NestedTest("Wald", statistic, df, float(fdtrc(df, clusters_df, statistic / df)), clusters_df)
+    residual = clusters_df + 1.0 - df
+    f = statistic * residual / (clusters_df * df)
+    return NestedTest("Wald", statistic, df, float(fdtrc(df, residual, f)), residual)

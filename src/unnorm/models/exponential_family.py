@@ -92,6 +92,7 @@ class ExponentialFamily(Model):
 
         return jax.jit(lambda y, arguments: jax.vmap(self._one)(y, *arguments))
 
+    # long: closures that JAX compiles together
     def _build_kernels(self) -> Kernels:
         """log Z, and (log Z, E s, Σ a E ssᵀ): Appendix A with ∂f = s and ∂²f = 0.
 

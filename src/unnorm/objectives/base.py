@@ -98,7 +98,10 @@ class ParametricProblem(ABC):
 
 
 def cluster_labels(cluster: Cluster, obs: Observations) -> np.ndarray | None:
-    """(n,) the cluster of each observation, 0 … C − 1, from group columns; None where none are named."""
+    """(n,) the cluster of each observation, 0 … C − 1, from group columns; None where none are named.
+
+    A cluster of which nothing weighs is none: its observations, whose scores are zero, are put with the first.
+    """
     if cluster is None:
         return None
     names = (cluster,) if isinstance(cluster, str) else tuple(cluster)
@@ -108,7 +111,9 @@ def cluster_labels(cluster: Cluster, obs: Observations) -> np.ndarray | None:
             f"cluster must name group columns ({', '.join(obs.group) or 'there are none'}); got {missing}."
         )
     labels = [np.unique(obs.group[name], return_inverse=True)[1] for name in names]
-    return np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True)[1].ravel()
+    label = np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True)[1].ravel()
+    live = np.bincount(label, obs.weights) > 0
+    return np.where(live, np.cumsum(live) - 1, 0)[label]
 
 
 class Objective(ABC):

@@ -123,6 +123,7 @@ def _per_context(f_data: Any, f_reference: Any) -> None:
         )
 
 
+# long: a public entry point
 @_either
 def ncd(
     f_data: Any,

@@ -338,15 +338,16 @@ class RowScores(Scores):
         return replace(self, information=information, c=c)
 
     def overlap(self) -> tuple[float | None, float | None]:
-        ratios, data = [], []
+        ratios, data, weights = [], [], []
         for rows in self.blocks():
             if rows.log_ratio is None:
                 return None, None
             ratios.append(rows.log_ratio)
             data.append(rows.data)
-        ratio, real = np.concatenate(ratios), np.concatenate(data)
+            weights.append(np.ones(len(rows.data)) if rows.weight is None else rows.weight)
+        ratio, real, weight = (np.concatenate(parts) for parts in (ratios, data, weights))
         w = np.exp(ratio[~real] - ratio[~real].max())
-        return auc(ratio, real), float(w.sum() ** 2 / (w @ w) / len(w))
+        return auc(ratio, real, weight), effective_share(w, weight[~real])
 
 
 def _by_unit(weight: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
@@ -356,8 +357,16 @@ def _by_unit(weight: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
     return out
 
 
-def auc(score: np.ndarray, data: np.ndarray) -> float:
-    """P(score of an observation > score of a reference point), ties half: the rank-sum statistic."""
-    low, high = np.sort(score[~data]), score[data]
-    below = np.searchsorted(low, high, side="left") + np.searchsorted(low, high, side="right")
-    return float(np.mean(below) / (2 * len(low)))
+def auc(score: np.ndarray, data: np.ndarray, weight: np.ndarray) -> float:
+    """P(score of an observation > score of a reference point), ties half: the rank-sum statistic of rows that stand
+    for `weight` copies each."""
+    order = np.argsort(score[~data])
+    low, high = score[~data][order], score[data]
+    mass = np.concatenate([[0.0], np.cumsum(weight[~data][order])])
+    below = mass[np.searchsorted(low, high, side="left")] + mass[np.searchsorted(low, high, side="right")]
+    return float(weight[data] @ below / (2 * mass[-1] * weight[data].sum()))
+
+
+def effective_share(w: np.ndarray, copies: np.ndarray) -> float:
+    """(Σ w)²/(m Σ w²) over m points, each as often as its observation has copies."""
+    return float((copies @ w) ** 2 / (copies @ w**2) / copies.sum())

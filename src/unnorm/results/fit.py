@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -312,6 +313,12 @@ class Fit:
                 "Use fit.wald(smaller), whose covariance includes the reference points'."
             )
         extra = _extra(self, smaller)
+        ours, theirs = (set() if fit.smooths is None else set(fit.edf) for fit in (self, smaller))
+        if ours != theirs:
+            raise InputError(
+                f"The fits differ in their smooth terms ({listing(sorted(ours ^ theirs))}), whose number of parameters "
+                "is not fixed: compare by fit.aic, or see the p-values of smooth terms in fit.summary()."
+            )
         return tests.likelihood_ratio(self.loglik, smaller.loglik, len(extra))
 
     def wald(self, which: Fit | str | Sequence[str], robust: bool = False) -> NestedTest:
@@ -322,6 +329,7 @@ class Fit:
             robust: V from the scores themselves; by cluster with cluster= on the objective, then an F test.
         """
         names = _extra(self, which) if isinstance(which, Fit) else [which] if isinstance(which, str) else list(which)
+        names = list(dict.fromkeys(names))
         missing = [name for name in names if name not in self.names]
         if missing or not names:
             raise InputError(unknown("which", missing[0] if missing else "nothing", self.names))
@@ -349,7 +357,18 @@ def _extra(larger: Fit, smaller: Fit) -> list[str]:
         )
     if smaller.n != larger.n:
         raise InputError(f"The fits must be to the same observations; they have {larger.n} and {smaller.n}.")
+    both = (larger.obs, smaller.obs)
+    if both[0] is not None and both[1] is not None and not _same_data(both[0], both[1]):
+        raise InputError("The fits must be to the same observations; their outcomes or weights differ.")
+    domains = [json.dumps(fit.settings["model"]["domain"]) for fit in (larger, smaller)]  # tuples load as lists
+    if domains[0] != domains[1]:
+        raise InputError(f"Nested models have the same domain; these have {domains[0]} and {domains[1]}.")
     return extra
+
+
+def _same_data(a: Observations, b: Observations) -> bool:
+    """Whether two sets of as many observations have the same outcomes and weights."""
+    return np.array_equal(a.outcome, b.outcome) and np.array_equal(a.weights, b.weights)
 
 
 def smooth_terms(fit: Fit) -> SmoothPart:

@@ -136,12 +136,12 @@ def wrapped(domain: Domain, obs: Observations) -> Observations:
 
 
 def weighted(obs: Observations, weights: Weights) -> Observations:
-    """The observations with their weights as they are, or scaled to a mean of one."""
+    """The observations with their weights as they are, or scaled to a mean of one over those that weigh anything."""
     if weights not in ("frequencies", "relative"):
         raise InputError(unknown("weights", weights, ("frequencies", "relative")))
     if weights == "frequencies" or obs.weight is None:
         return obs
-    return replace(obs, weight=obs.weight * (obs.n / obs.weight.sum()))
+    return replace(obs, weight=obs.weight * (np.count_nonzero(obs.weight) / obs.weight.sum()))
 
 
 def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Observations, tuple[str, ...]]:

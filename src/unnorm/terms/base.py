@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,15 +27,26 @@ class Penalty:
     made from one: its singular values have twice the digits of S's eigenvalues.
     """
 
-    matrix: np.ndarray
-    rank: int
+    block: np.ndarray  # S itself, or what is repeated on its diagonal
+    rank: int  # of S
     label: str
-    root: np.ndarray | None = None  # E (r, p), r ≥ rank
+    root: np.ndarray | None = None  # E (r, p) of the block, r ≥ its rank
+    copies: int = 1  # S = I ⊗ block: one equal block for each level of a factor
+
+    @cached_property
+    def matrix(self) -> np.ndarray:
+        """S (p, p), dense."""
+        return self.block if self.copies == 1 else np.kron(np.eye(self.copies), self.block)
+
+    @cached_property
+    def block_root(self) -> np.ndarray:
+        """E with EᵀE = block: the given one, or that of the largest eigenvalues."""
+        return self.root if self.root is not None else spectral_root(self.block, self.rank // self.copies)
 
     @property
     def square_root(self) -> np.ndarray:
-        """E (r, p) with EᵀE = S: the given one, or that of the `rank` largest eigenvalues."""
-        return self.root if self.root is not None else spectral_root(self.matrix, self.rank)
+        """E with EᵀE = S."""
+        return self.block_root if self.copies == 1 else np.kron(np.eye(self.copies), self.block_root)
 
 
 def spectral_root(matrix: np.ndarray, rank: int) -> np.ndarray:
@@ -85,6 +97,12 @@ class BuiltTerm(ABC):
         """(p, c): coefficients for which the term does not depend on its smooth covariates, but for a factor or a
         `by` alone. A likelihood that compares points of one context may not see them (`engine.seen`)."""
         return np.zeros((self.size, 0))
+
+    def level_design(self, columns: Columns, at: int) -> np.ndarray:
+        """The block of columns of level number `at` of `factor_levels`, on rows that all have that level."""
+        assert self.factor_levels is not None
+        block = self.size // len(self.factor_levels[1])
+        return self.design(columns)[:, at * block : (at + 1) * block]
 
     @abstractmethod
     def design(self, columns: Columns) -> np.ndarray:

@@ -15,7 +15,7 @@ from .basis import Setup, householder, natural, scale_roots
 from .bsplines import cyclic_p_spline, even_knots, p_spline
 from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothTerm
 from .cubic import cubic_regression, cyclic_cubic
-from .levels import is_category, level_name, levels_of
+from .levels import Category, is_category, level_name, levels_of
 from .sample import Sample, check_finite, drawn, gathered, numeric, quantile_knots, summarise
 from .side import side
 from .specs import Factor, Linear, Orders, Smooth, Tensor, Term, Terms
@@ -46,7 +46,9 @@ class _Builder:
         periods: Mapping[str, Any],
         intercept: bool,
         max_knots: int | None,
+        categories: Mapping[str, Category],
     ) -> None:
+        self.categories = categories
         self.columns = columns
         self.knots = knots
         self.periods = periods
@@ -58,6 +60,9 @@ class _Builder:
         if names not in self._samples:
             self._samples[names] = summarise(self.columns, names, what)
         return self._samples[names]
+
+    def levels(self, name: str, what: str) -> tuple[Any, ...]:
+        return levels_of(self.columns, name, what, self.categories.get(name))
 
     # ---- knots ----
 
@@ -75,8 +80,12 @@ class _Builder:
     ) -> np.ndarray | None:
         """Knots as given, else the two ends that the covariate's declared period implies."""
         knots = self.given_knots(name, own, what)
-        if knots is not None or self.periods.get(name) is None:
-            return knots
+        return knots if knots is not None else self.period_ends(name, sample, what)
+
+    def period_ends(self, name: str, sample: Sample, what: str) -> np.ndarray | None:
+        """(low, high) of the covariate's declared period; None where it has none."""
+        if self.periods.get(name) is None:
+            return None
         period = np.asarray(self.periods[name], dtype=np.float64)
         if period.shape == (2,) and np.isfinite(period).all() and period[1] > period[0]:
             return period
@@ -89,7 +98,7 @@ class _Builder:
         for start in (-length / 2, 0.0):  # (−π, π) and (0, 2π) before anything else
             if start - slack <= low and high <= start + length + slack:
                 return np.array([start, start + length])
-        return np.array([low, low + length])
+        return np.array([0.0, length])  # rows beyond wrap round: the ends must not depend on them
 
     def knot_rows(self, names: tuple[str, ...], sample: Sample, k: int) -> tuple[np.ndarray, np.ndarray]:
         """Thin-plate knots and their shares. In small tables, and where `max_knots` asks for it, mgcv's: every distinct
@@ -164,10 +173,13 @@ class _Builder:
         sample = self.sample(names, what)
         if k < 4:
             raise TermError(f"{what}: k={k} is too small for bs='cc'; it is at least 4.")
-        knots = self.given_ends(name, own, sample, what)
-        if knots is None:
+        knots = self.given_knots(name, own, what)
+        ends = self.period_ends(name, sample, what) if knots is None else None
+        if ends is not None:  # even steps round a declared period: reference and quadrature rows do not move them
+            knots = np.linspace(ends[0], ends[1], k)
+        elif knots is None:
             knots = quantile_knots(self.columns, name, what, k)
-        elif knots.size == 2:  # the ends of the period; the rest at quantiles, as mgcv
+        elif knots.size == 2:  # two end knots; the rest at quantiles, as mgcv
             low, high = float(min(knots)), float(max(knots))
             columns = self.columns
             if sample.lower[0] < low or sample.upper[0] > high:
@@ -264,9 +276,12 @@ class _Builder:
             setup.null_dim,
         )
         levels: tuple[Any, ...] | None = None
+        known: tuple[Any, ...] = ()
         if by is not None:
             if by in spec.factors or is_category(self.columns, by, what):
-                levels = levels_of(self.columns, by, what)
+                known = self.levels(by, what)
+                ordered = by in self.categories and self.categories[by].ordered
+                levels = known[1:] if ordered else known
             else:
                 column = numeric(self.columns, by, what)
                 low, high = column.min(), column.max()
@@ -301,6 +316,7 @@ class _Builder:
                     basis=basis,
                     lower=edges[0],
                     upper=edges[1],
+                    by_levels=known,
                 )
             )
         return out
@@ -330,16 +346,17 @@ class _Builder:
                 "Write factor(name) for a numeric column of labels."
             )
         names = tuple(n for n in spec.covariates if n != factors[0])
-        levels = levels_of(self.columns, factors[0], what)
+        levels = self.levels(factors[0], what)
         setup = self._tp(names, spec.k, spec.m, spec.knots, what)
         sample = self.sample(names, what)
         P, rank = natural(setup, sample)
         basis, columns, k = setup.basis.times(P), setup.columns @ P, len(P)
         size = np.abs(columns).sum(axis=1).max() ** 2  # scale_roots of 0/1 diagonals
         groups = [np.arange(rank)] + [np.array([j]) for j in range(rank, k)]
-        matrices = tuple(np.kron(np.eye(len(levels)), np.diag(size * np.isin(np.arange(k), group))) for group in groups)
+        matrices = tuple(np.diag(size * np.isin(np.arange(k), group)) for group in groups)
         ranks = tuple(len(group) * len(levels) for group in groups)
-        penalties = () if spec.fx else _penalties(what, matrices, ranks, tuple(np.sqrt(S) for S in matrices))
+        roots = tuple(np.sqrt(S) for S in matrices)
+        penalties = () if spec.fx else _penalties(what, matrices, ranks, roots, len(levels))
         edges = self.edges(names, basis)
         return FactorSmoothTerm(
             label=what,
@@ -368,7 +385,7 @@ class _Builder:
                 f"{what}: bs='re' with a factor in by: put the factor among the covariates, "
                 f"s({', '.join((*spec.covariates, spec.by))}, bs='re')."
             )
-        coded = tuple((name, levels_of(self.columns, name, what)) for name in factors)
+        coded = tuple((name, self.levels(name, what)) for name in factors)
         size = int(np.prod([len(levels) for _, levels in coded]))
         product = np.ones(1)
         for name in slopes:
@@ -376,8 +393,8 @@ class _Builder:
             check_finite(column.min(), column.max(), column, name, what)
             product = product * column
         label = what if spec.by is None else f"{what}:{spec.by}"
-        matrices = (np.eye(size) * np.abs(product).max() ** 2,)
-        penalties = () if spec.fx else _penalties(label, matrices, (size,), (np.eye(size) * np.abs(product).max(),))
+        scale = np.abs(product).max()
+        penalties = () if spec.fx else _penalties(label, (np.full((1, 1), scale**2),), (size,), None, size)
         multipliers = (*slopes, *((spec.by,) if spec.by else ()))
         blocks = len(coded) == 1 and len(multipliers) <= 1
         return [
@@ -406,7 +423,7 @@ class _Builder:
 
     def factor(self, spec: Factor) -> list[BuiltTerm]:
         what = f"factor({spec.name})"
-        levels = levels_of(self.columns, spec.name, what)
+        levels = self.levels(spec.name, what)
         if len(levels) < 2:
             raise TermError(
                 f"{what}: the column has one level only ({listing(levels)}), so nothing can be estimated. "
@@ -435,6 +452,7 @@ def build(
     periods: Mapping[str, Any],
     intercept: bool,
     max_knots: int | None,
+    categories: Mapping[str, Category],
 ) -> list[BuiltTerm]:
     """See `Terms.build`."""
     if strange := [name for name in knots if name not in terms.columns]:
@@ -444,7 +462,7 @@ def build(
     sizes = {name: len(columns[name]) for name in terms.columns if name in columns}
     if len(set(sizes.values())) > 1:
         raise DataError(f"The columns must have one value a row each; got lengths {sizes}.")
-    builder = _Builder(columns, knots, periods, intercept, max_knots)
+    builder = _Builder(columns, knots, periods, intercept, max_knots, categories)
     makers: dict[type[Term], Any] = {
         Smooth: builder.smooth,
         Tensor: builder.tensor,
@@ -497,11 +515,15 @@ def _degree_and_order(m: Orders, what: str) -> tuple[int, int]:
 
 
 def _penalties(
-    label: str, matrices: tuple[np.ndarray, ...], ranks: tuple[int, ...], roots: tuple[np.ndarray, ...] | None = None
+    label: str,
+    matrices: tuple[np.ndarray, ...],
+    ranks: tuple[int, ...],
+    roots: tuple[np.ndarray, ...] | None = None,
+    copies: int = 1,
 ) -> tuple[Penalty, ...]:
     names = [label] if len(matrices) == 1 else [f"{label}{i + 1}" for i in range(len(matrices))]
     known = roots if roots is not None else (None,) * len(matrices)
-    return tuple(Penalty(S, rank, name, E) for S, rank, name, E in zip(matrices, ranks, names, known))
+    return tuple(Penalty(S, rank, name, E, copies) for S, rank, name, E in zip(matrices, ranks, names, known))
 
 
 def _fixed(spec: Smooth | Tensor, count: int) -> tuple[float | None, ...]:

@@ -45,7 +45,9 @@ class _Saved(BuiltTerm):
             elif isinstance(value, Basis):
                 value = value.to_dict()
             elif item.name == "penalties":
-                value = [{"matrix": p.matrix.tolist(), "rank": p.rank, "label": p.label} for p in value]
+                value = [
+                    {"matrix": p.block.tolist(), "rank": p.rank, "label": p.label, "copies": p.copies} for p in value
+                ]
             out[item.name] = _lists(value)
         return out
 
@@ -77,7 +79,12 @@ def from_dict(saved: dict[str, Any]) -> BuiltTerm:
         if name == "penalties":
             size = int(saved["size"])
             value = tuple(
-                Penalty(np.array(p["matrix"], dtype=np.float64).reshape(size, size), int(p["rank"]), p["label"])
+                Penalty(
+                    np.array(p["matrix"], dtype=np.float64).reshape((size // int(p.get("copies", 1)),) * 2),
+                    int(p["rank"]),
+                    p["label"],
+                    copies=int(p.get("copies", 1)),
+                )
                 for p in value
             )
         elif name == "basis":
@@ -145,6 +152,7 @@ class SmoothTerm(_Saved):
     basis: Basis = None  # type: ignore[assignment]
     lower: np.ndarray = None  # type: ignore[assignment]
     upper: np.ndarray = None  # type: ignore[assignment]
+    by_levels: tuple[Level, ...] = ()  # of a factor `by`: all that the data had
 
     @property
     def smooth_covariates(self) -> tuple[str, ...]:
@@ -161,7 +169,11 @@ class SmoothTerm(_Saved):
         points = _points(columns, self.smooth_covariates, self.label)
         if self.level is not None:
             name, level = self.level
-            here = np.flatnonzero(codes(columns, name, (level,), self.label) == 0)  # type: ignore[arg-type]
+            if self.by_levels:
+                at = _known_codes(columns, name, self.by_levels, self.label)
+                here = np.flatnonzero(at == self.by_levels.index(level))  # type: ignore[arg-type]
+            else:
+                here = np.flatnonzero(codes(columns, name, (level,), self.label) == 0)  # type: ignore[arg-type]
             _warn_if_far(points[here], self.lower, self.upper, self.smooth_covariates, self.label)
             out = np.zeros((len(points), self.size))
             out[here] = _evaluate(self.basis, points[here])
@@ -213,6 +225,10 @@ class FactorSmoothTerm(_Saved):
         out[np.arange(len(points)), at] = _evaluate(self.basis, points)
         return out.reshape(len(points), -1)
 
+    def level_design(self, columns: Columns, at: int) -> np.ndarray:
+        points = _points(columns, self.smooth_covariates, self.label)
+        return _evaluate(self.basis, points)
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -254,6 +270,14 @@ class RandomTerm(_Saved):
         rows = np.flatnonzero(known)
         out[rows, at[rows]] = np.broadcast_to(slope, n)[rows]
         return out
+
+    def level_design(self, columns: Columns, at: int) -> np.ndarray:
+        assert self.factor_levels is not None
+        n = len(columns[self.factor_levels[0]])
+        slope = np.ones(n)
+        for name in (*self.slopes, *((self.by,) if self.by is not None and self.by not in self.slopes else ())):
+            slope = slope * _points(columns, (name,), self.label)[:, 0]
+        return slope[:, None]
 
 
 @final

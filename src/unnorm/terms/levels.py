@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,14 @@ from .base import Columns
 from .sample import column_of
 
 Level = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Category:
+    """The levels of a categorical column in the order that its owner gave them, and whether they are ordered."""
+
+    levels: tuple[Level, ...]
+    ordered: bool = False
 
 
 def is_category(columns: Columns, name: str, what: str) -> bool:
@@ -33,8 +42,8 @@ def _runs(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(new), np.cumsum(new) - 1
 
 
-def levels_of(columns: Columns, name: str, what: str) -> tuple[Level, ...]:
-    """The distinct values in sorted order (R's order for numbers; code points for text)."""
+def levels_of(columns: Columns, name: str, what: str, category: Category | None = None) -> tuple[Level, ...]:
+    """The distinct values: in the category's own order, else sorted (numbers by size, text by code points)."""
     column = column_of(columns, name, what)
     if column.size == 0:
         raise DataError(f"{what}: the data have no rows.")
@@ -46,6 +55,8 @@ def levels_of(columns: Columns, name: str, what: str) -> tuple[Level, ...]:
             f"{what}: column {name!r} has {missing} missing of {column.size} values. Drop those rows first."
         )
     plain = {_plain(value) for value in found}
+    if category is not None and plain <= set(category.levels):
+        return tuple(level for level in category.levels if level in plain)
     try:
         return tuple(sorted(plain))  # type: ignore[type-var]
     except TypeError:

@@ -15,6 +15,7 @@ from ..errors import TermError, listing, unknown
 
 if TYPE_CHECKING:
     from .base import BuiltTerm, Columns
+    from .levels import Category
 
 BASES = ("tp", "cr", "cc", "ps", "cp", "re", "fs")
 MARGINS = ("tp", "cr", "cc", "ps", "cp")
@@ -198,6 +199,7 @@ class Terms:
         periods: Mapping[str, Any] | None = None,
         intercept: bool | None = None,
         max_knots: int | None = None,
+        categories: Mapping[str, Category] | None = None,
     ) -> list[BuiltTerm]:
         """The terms on these data, one for each smooth (each level of a `by` factor); the intercept is not among them.
 
@@ -211,6 +213,8 @@ class Terms:
         max_knots: thin-plate knots as mgcv places them: every distinct row, or so many of them drawn at random (always
             the same ones) where there are more. By default every one of up to 2,000 in tables of up to 5,000 rows, and
             means of groups of rows in larger ones (`terms/sample.py`, `gathered`).
+        categories: column → its levels in the user's order, and whether they are ordered. An ordered `by` gives a
+            smooth for every level but the first: differences from it, beside a smooth without `by`.
 
         >>> import numpy as np
         >>> x = np.linspace(0, 1, 50)
@@ -220,9 +224,8 @@ class Terms:
         """
         from .build import build
 
-        return build(
-            self, columns, knots or {}, periods or {}, self.intercept if intercept is None else intercept, max_knots
-        )
+        intercept = self.intercept if intercept is None else intercept
+        return build(self, columns, knots or {}, periods or {}, intercept, max_knots, categories or {})
 
 
 # ---- the functions users call ----
@@ -340,6 +343,7 @@ def factor(name: str) -> Factor:
     return Factor(_names("factor", (name,))[0][0])
 
 
+# long: the arguments of te and ti, passed on
 def _tensor(
     function: str, covariates: Sequence[str], k: Any, bs: Any, d: Any, by: Any, m: Any, sp: Any, fx: Any, knots: Any
 ) -> Tensor:

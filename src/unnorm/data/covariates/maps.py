@@ -126,6 +126,7 @@ class Map(Covariate):
         self._missing = sum(int(np.isnan(grid.z).sum()) for grid in grids.values())
         self._used = {k: grid.filled() for k, grid in grids.items()} if outside == "nearest" else grids
 
+    # long: a public entry point
     @classmethod
     def from_table(
         cls,

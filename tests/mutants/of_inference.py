@@ -1,0 +1,171 @@
+"""Faults in what is made of scores: covariances, tests, criteria, advice, and how results show them."""
+
+MUTANTS: dict[str, list[tuple[str, str, str]]] = {
+    "inference/sandwich.py": [
+        (
+            "ErrorParts(sampling + reference, sampling,",
+            "ErrorParts(sampling, sampling,",
+            "total without the reference points",
+        ),
+        ("return V @ nearest_psd(sigma2) @ V", "return 0.0 * V", "no reference error"),
+        ("    if again is None:", "    if True:", "reference error with λ held"),
+        ("    if whole is None:", "    if True:", "reference error without the criterion's noise"),
+        ("[moves, -again.J @ again.V_rho]", "[moves, again.J @ again.V_rho]", "sign of ε"),
+        (
+            "scores.information if scores.penalty is None else scores.information + scores.penalty",
+            "scores.information",
+            "bread without S_λ",
+        ),
+        ("(sigma1 if scores.penalty is None else sigma1 + scores.penalty)", "sigma1", "no smoothing bias"),
+        ("sigma1 = nearest_psd(scores.data_spread())", "sigma1 = scores.data_spread()", "Σ1 with negative variances"),
+        ("np.maximum(values, 0.0)) @ vectors.T", "np.abs(values)) @ vectors.T", "negative variances turned positive"),
+        ("FLOOR = 0.05", "FLOOR = 0.0", "certainty from a difference of estimates"),
+        ("FLOOR = 0.05", "FLOOR = 0.9", "a floor that all errors hit"),
+        ("FLOOR * np.diag(V) - np.diag(sampling), 0.0", "FLOOR * np.diag(V), 0.0", "the floor added, not reached"),
+        ("sampling = sampling + scores.smoothing", "sampling = sampling + 0.0", "λ taken as known"),
+        ("sampling = scores.widened * sampling", "sampling = 1.0 * sampling", "few levels as good as many"),
+        ("return own + sigma2 if scores.shared else own", "return own", "clusters without the shared points' Σ2"),
+        ("return own + sigma2 if scores.shared else own", "return own + sigma2", "private points counted twice"),
+        (
+            "return nearest_psd(scores.empirical_spread()) + sigma2",
+            "return nearest_psd(scores.empirical_spread())",
+            "robust without Σ2",
+        ),
+        ("own = g.T @ g * (count / max(count - 1, 1))", "own = g.T @ g", "no C/(C − 1)"),
+        ("M = meat() if scores.penalty is None else meat() + scores.penalty", "M = meat()", "robust without S_λ"),
+        ("scores.units <= scores.size", "scores.units < scores.size", "as many units as parameters"),
+        (
+            "if refusal is None and units <= free:",
+            "if refusal is None and units < free:",
+            "as many clusters as parameters",
+        ),
+        ("int(np.ceil(np.trace(V @ scores.information)))", "int(np.trace(V @ scores.information))", "edf rounded down"),
+        ("else float(units - 1), refusal)", "else float(units), refusal)", "t on C degrees of freedom"),
+        (
+            "Robust(lambda: self.covariance[at], self.df, self.refusal)",
+            "Robust(lambda: self.covariance[at], None, self.refusal)",
+            "df lost",
+        ),
+        ("scores.empirical_spread() + reference_spread(scores)[0]", "scores.empirical_spread()", "NCIC without Σ2"),
+        ("if scores.units <= 1 or", "if scores.units < 1 or", "NCIC of one observation"),
+        ("if scores.drawn is not Drawn.EVENLY:", "if scores.drawn is not Drawn.NONE:", "even points: Σ2 of IID ones"),
+    ],
+    "inference/evidence.py": [
+        ("-2 * value + 2 * penalty", "-2 * value + penalty", "NCIC: 1 for 2"),
+        ("-2 * value + 2 * penalty", "2 * value + 2 * penalty", "NCIC: sign of the value"),
+        ("-2 * value + 2 * penalty", "-2 * value - 2 * penalty", "NCIC: sign of the penalty"),
+        (
+            "wanted.variances(V @ there.points_spread(2) @ V)",
+            "wanted.variances(V @ there.points_spread(1) @ V)",
+            "Σ2 ∝ w",
+        ),
+        ("np.maximum(full - wanted.variances(V @ there.points_spread(1) @ V), 1e-3 * full)", "full", "Σ1 = −H"),
+        ("return scores.widened * np.maximum(", "return 1.0 * np.maximum(", "few levels as good as many"),
+        ("        if not there.counts_points:", "        if False:", "Poisson rows taken for logistic ones"),
+        (
+            "gain = reference / np.maximum(cost(1.0)[1], 1e-300)",
+            "gain = np.ones_like(reference)",
+            "even points cost as IID ones",
+        ),
+        (
+            "return total - reference, reference / c",
+            "return total - reference, reference",
+            "the cost does not fall with c",
+        ),
+        (
+            "other / np.maximum(sampling + other, 1e-300)",
+            "other / np.maximum(sampling, 1e-300)",
+            "share of the other part",
+        ),
+        (
+            "(reference / np.maximum(total, 1e-300)).tolist()",
+            "np.sqrt(reference / np.maximum(total, 1e-300)).tolist()",
+            "share of the se",
+        ),
+        (
+            "np.sqrt(np.maximum((sampling + other) / limit, 1.0))",
+            "np.maximum((sampling + other) / limit, 1.0)",
+            "of the variance",
+        ),
+        ("quadratic_forms(C, V[at, at]).mean()", "quadratic_forms(C, V[at, at]).max()", "the worst point for the mean"),
+        ("scores.measured_spread(c)", "scores.measured_spread()", "fewer even points measured at the present number"),
+        ("at(max(c, least))", "at(c)", "less than one point"),
+    ],
+    "inference/tests.py": [
+        ("statistic = 2 * (larger - smaller)", "statistic = larger - smaller", "likelihood ratio without 2"),
+        ("fdtrc(df, clusters_df, statistic / df)", "fdtrc(df, clusters_df, statistic)", "F without 1/df"),
+        ("fdtrc(df, clusters_df, statistic / df)", "fdtrc(df, clusters_df + 1, statistic / df)", "F on (df, C)"),
+        ("    if clusters_df is None:", "    if True:", "χ² where few clusters estimate V"),
+        ("np.linalg.solve(covariance, estimate)", "(estimate / np.diag(covariance))", "Wald without covariances"),
+    ],
+    "inference/advice.py": [
+        ("(np.log(TARGET) - y[0])", "(np.log(TARGET) - y[1])", "number of points off by a multiple"),
+    ],
+    "_base/intervals.py": [
+        ("stdtrit(df, 0.5 + level / 2)", "stdtrit(df + 1, 0.5 + level / 2)", "t on one degree of freedom more"),
+        ("stdtrit(df, 0.5 + level / 2)", "stdtrit(df, level)", "one-sided quantile"),
+    ],
+    "results/making.py": [
+        (
+            "np.sqrt(np.diag(errors.total)[p:])",
+            "np.sqrt(np.diag(errors.sampling)[p:])",
+            "ν_se without the reference points",
+        ),
+        (
+            "np.sqrt(quadratic_forms(constants.slope, errors.total))",
+            "quadratic_forms(constants.slope, errors.total)",
+            "ν_se²",
+        ),
+        ('figures["sets"] / (figures["k"]', '1.0 / (figures["k"]', "fewer points than independent sets"),
+        ("free = not problem.objective.cancels and _constant", "free = _constant", "no NCIC where constants cancel"),
+        (
+            "free = not problem.objective.cancels and _constant_for_each(problem)",
+            "free = False",
+            "NCIC with a constant for each",
+        ),
+        ("error_parts(scores, labels,", "error_parts(scores, None,", "clusters ignored"),
+    ],
+    "results/fit.py": [
+        ("float(sum(self.smooths.edf.values())) + len(self.names)", "len(self.names)", "AIC without the smooths' edf"),
+        (
+            "float(sum(self.smooths.edf.values())) + len(self.names)",
+            "float(sum(self.smooths.edf.values()))",
+            "AIC without the parameters",
+        ),
+        ("return -2 * self.loglik + 2 * edf", "return -2 * self.loglik + edf", "AIC: 1 for 2"),
+        (
+            "if not (self.is_likelihood and smaller.is_likelihood):",
+            "if not (self.is_likelihood or smaller.is_likelihood):",
+            "S3",
+        ),
+        (
+            "np.sqrt(np.diag(V)), quantile(level, df)",
+            "np.sqrt(np.diag(V)), quantile(level)",
+            "normal intervals with few clusters",
+        ),
+        ("V[np.ix_(index, index)], df)", "V[np.ix_(index, index)], None)", "χ² with few clusters"),
+    ],
+    "results/smooths.py": [
+        ("z = quantile(level, df)", "z = quantile(level)", "normal bands with few clusters"),
+        ("Robust(lambda: matrix, None if np.isnan(df) else df)", "Robust(lambda: matrix, None)", "df lost on loading"),
+        (
+            "for V in (total, self.errors.sampling, self.errors.reference)",
+            "for V in (total, total, self.errors.reference)",
+            "parts",
+        ),
+    ],
+    "results/held_out.py": [
+        (
+            "bits = float(w @ (log_p - log_q)) / (w.sum() * np.log(2))",
+            "bits = float(np.mean(log_p - log_q)) / np.log(2)",
+            "bits unweighted",
+        ),
+        (
+            "uniform = float(w @ (log_p + domain.log_volume)) / (w.sum() * np.log(2))",
+            "uniform = float(np.mean(log_p + domain.log_volume)) / np.log(2)",
+            "bits against the uniform law unweighted",
+        ),
+        ("HeldOut(float(w @ log_p),", "HeldOut(float(log_p.sum()),", "log-likelihood unweighted"),
+        ("w.std(axis=1) / mean / np.sqrt(m)", "w.std(axis=1) / mean", "sd for the standard error of log Ẑ"),
+    ],
+}

@@ -1,0 +1,112 @@
+"""Faults in the scores that the additive engine, penalised Newton and the joint fit of levels hand on."""
+
+MUTANTS: dict[str, list[tuple[str, str, str]]] = {
+    "solvers/engine_rows.py": [
+        ("penalty=np.array(smoothed.penalty),", "penalty=None,", "additive fit without S_λ"),
+        ("smoothing=smoothing_uncertainty(self.gam),", "smoothing=None,", "λ taken as known"),
+        (
+            "centred=problem.normaliser.terms is None,",
+            "centred=False,",
+            "one χ for all: points not about their context's mean",
+        ),
+        (
+            "drawn=problem.drawn if reference_error",
+            "drawn=Drawn.NONE if reference_error",
+            "reference error of a smooth χ zero",
+        ),
+        (
+            "reselection=reselection(self.gam) if reference_error else None",
+            "reselection=None",
+            "reference error with λ held",
+        ),
+        ("J = inner.dbeta_drho[:, free]", "J = -inner.dbeta_drho[:, free]", "sign of dβ̂/dρ"),
+        ("-0.5 * (w * variance)[:, None]", "0.5 * (w * variance)[:, None]", "sign of ε"),
+        ("-0.5 * (w * variance)[:, None]", "-1.0 * (w * variance)[:, None]", "ε without ½"),
+        ("-0.5 * (w * variance)[:, None]", "-0.5 * variance[:, None]", "ε without the weights"),
+        ("lever = V @ design.penalties.blocks(lam)[0] @ V", "lever = V", "ε with the hat matrix for its change with λ"),
+    ],
+    "solvers/redraw_scores.py": [
+        (
+            "v = np.where(rows.data, 0.0, rows.likelihood",
+            "v = 0.0 * np.where(rows.data, 0.0, rows.likelihood",
+            "no reference error",
+        ),
+        ("eta += (Z @ beta)[rows.context]", "eta += 0.0 * (Z @ beta)[rows.context]", "fresh points without χ"),
+        ("np.bincount(i, v - far, CELLS + 1)", "np.bincount(i, v, CELLS + 1)", "scores counted at both ends of a cell"),
+    ],
+    "solvers/penalised.py": [
+        ("smoothing=J @ V_rho @ J.T)", "smoothing=None)", "λ taken as known"),
+        ("reselection=again, smoothing", "reselection=None, smoothing", "reference error with λ held"),
+        ("-end.lam[j] * end.V[:, span]", "-end.V[:, span]", "dβ̂/dλ for dβ̂/dρ"),
+        ("return replace(scores, penalty=end.penalty)  #", "return replace(scores)  #", "fixed λ: no S_λ"),
+        ("np.diag(2 * F - F @ F)", "np.diag(F)", "edf for edf₁"),
+        ("0.5 * crossed - float(end.beta @", "0.5 * crossed + float(end.beta @", "sign in the criterion's Hessian"),
+        (
+            "np.sum(end.V * A) - np.sum(inverse * A))",
+            "np.sum(end.V * A))",
+            "log|S|₊ missing in the criterion's Hessian",
+        ),
+    ],
+    "solvers/stochastic/finish.py": [
+        ("sigma2=curvature.noise / curvature.steps", "sigma2=curvature.noise", "one step's noise for the run's"),
+        (
+            "curvature.information if model_based else",
+            "curvature.information if True else",
+            "Σ1 = −H without a likelihood",
+        ),
+        ("one.T @ (w * other)", "one.T @ (w**2 * other)", "empirical Σ1 ∝ w²"),
+        ("scale *= frequency(part.W)", "scale *= 1.0", "no N/(N − 1)"),
+        (
+            "s - np.average(s, axis=0, weights=w[:, 0])",
+            "s - np.average(s, axis=0)",
+            "scores about their unweighted mean",
+        ),
+        ("np.mean(g[1::2], axis=0)", "np.mean(g[::2], axis=0)", "the points' variance in Σ1"),
+        ("scale = e.W / part.W", "scale = 1.0", "Σ1 of some of the observations for all"),
+    ],
+    "solvers/stochastic/ending.py": [
+        ("rowvar=False)), M + known)", "rowvar=False)), M)", "the run's own steps left out of its Monte Carlo error"),
+        ("known = run if trace.P is not None else 0.0", "known = run", "steps of any optimiser counted as independent"),
+    ],
+    "groups/scores.py": [
+        (
+            "return self.information - self.points_spread(1) if",
+            "return self.information if",
+            "group covariance without −iid",
+        ),
+        ("r = r / level.rows.root if power == 1 else r", "r = r", "Σ_t w² where Σ_t w is wanted"),
+        ("weighted(level.member, self.c * r**2)", "weighted(level.member, r**2)", "c times as many points count once"),
+        ("moved.T @ moved / (len(sums) - 1)", "moved.T @ moved / len(sums)", "variance over redraws /R"),
+        (
+            "level.slopes(c)[1] * np.where(level.rows.data, 1.0, c)",
+            "level.slopes(c)[1]",
+            "−H at c: reference rows count once",
+        ),
+        ("KNOWN = 1e30", "KNOWN = 1.0", "the level, which the constants absorb, with an error"),
+    ],
+    "groups/population.py": [
+        ("return (count - 1) / (count - 3) if count > 3 else 3.0", "return 1.0", "few levels as good as many"),
+        ("return (count - 1) / (count - 3) if", "return (count - 1) / (count - 2) if", "few levels: a wrong df"),
+        ("widened=few_levels(len(gams))", "widened=1.0", "few levels as good as many"),
+        ("smoothing=joint.smoothing", "smoothing=None", "λ taken as known"),
+    ],
+    "groups/joint.py": [
+        (
+            "return shared - inverse.sigma @ inverse.slopes[s].T",
+            "return shared",
+            "influence without the level's own curves",
+        ),
+        ("float(2 * np.trace(F[span, span]) -", "float(np.trace(F[span, span]) -", "edf₁ of the group"),
+        ("1 / 50)\n    return half", "10.0)\n    return half", "a strong prior on log λ"),
+    ],
+    "engine/inference.py": [
+        ("0.5 * nu * (1.0 - nu)", "nu * (1.0 - nu)", "smooth_test: ½ missing in the fractional pseudo-inverse"),
+        ("p = 0.5 * (_tail(T, ", "p = 1.0 * (_tail(T, ", "smooth_test: the sum of two p-values for their mean"),
+        ("first = 0.5 * (rho +", "first = 0.5 * (1.0 +", "smooth_test: weights of the null law"),
+        (
+            "np.array([[1.0, b], [b, nu]])",
+            "np.array([[1.0, b], [b, 1.0]])",
+            "smooth_test: whole rank for a fractional one",
+        ),
+    ],
+}

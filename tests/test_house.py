@@ -1,0 +1,72 @@
+"""The house stays in order: sizes of files, functions, signatures and classes, unless a reason stands at the line."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import unnorm as un
+
+SOURCE = Path(un.__file__).parent
+MOST_LINES = 500  # in a file, about
+MOST_BODY = 60  # lines of a function, its docstring not counted
+MOST_PARAMETERS = 8
+MOST_METHODS = 25
+REASON = "# long: "  # at the line of the definition, or the one above
+
+
+def _definitions() -> Iterator[tuple[Path, list[str], ast.AST]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)):
+            yield path, text.split("\n"), node
+
+
+def _excused(lines: list[str], node: ast.FunctionDef | ast.ClassDef) -> bool:
+    first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+    return any(REASON in line for line in lines[first - 2 : node.body[0].lineno])
+
+
+def _body(node: ast.FunctionDef) -> int:
+    begin = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+    assert node.end_lineno is not None
+    return node.end_lineno - begin.lineno + 1
+
+
+def _public() -> set[str]:
+    return set(un.__all__)
+
+
+def test_files_are_short() -> None:
+    long = {
+        str(p.relative_to(SOURCE)): n
+        for p in SOURCE.rglob("*.py")
+        if (n := p.read_text().count("\n")) > 1.1 * MOST_LINES
+    }
+    assert not long
+
+
+def test_functions_and_signatures_are_short() -> None:
+    found = []
+    for path, lines, node in _definitions():
+        if not isinstance(node, ast.FunctionDef) or _excused(lines, node) or path.name == "kernels.py":  # compiled
+            continue
+        where = f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}"
+        names = [a.arg for a in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+        count = len([name for name in names if name not in ("self", "cls")])
+        if _body(node) > MOST_BODY:
+            found.append(f"{where}: {_body(node)} lines")
+        if count > MOST_PARAMETERS and node.name not in _public() and path.parent.name != "cli":
+            found.append(f"{where}: {count} parameters")
+    assert not found
+
+
+def test_classes_have_few_methods() -> None:
+    found = []
+    for path, lines, node in _definitions():
+        if isinstance(node, ast.ClassDef) and not _excused(lines, node):
+            methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
+            if len(methods) > MOST_METHODS:
+                found.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}: {len(methods)} methods")
+    assert not found
