@@ -177,8 +177,8 @@ def test_the_review_s_ising_model() -> None:
     d, n = 50, 2000
     rng = np.random.default_rng(1)
     rows, columns = np.triu_indices(d, 1)
-    h, J = rng.normal(-2.5, 0.3, d), np.zeros((d, d))
-    J[rows, columns] = rng.normal(0, 0.2, len(rows))
+    h, J = rng.normal(-2.0, 0.3, d), np.zeros((d, d))
+    J[rows, columns] = rng.normal(0, 0.1, len(rows))
     J += J.T
     y = np.zeros((n, d))
     for _ in range(60):
