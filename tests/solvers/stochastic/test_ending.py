@@ -4,7 +4,6 @@ import re
 import warnings
 from dataclasses import replace
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
@@ -16,9 +15,8 @@ from unnorm.references import IID, Lattice, Uniform
 from unnorm.solvers.stochastic import SGD, Features, ending
 from unnorm.solvers.stochastic.ending import conjugate_gradients
 from unnorm.solvers.stochastic.estimator import Estimator, StepDesign, estimator
-from unnorm.solvers.stochastic.finish import score_covariance, scores
+from unnorm.solvers.stochastic.finish import score_covariance
 from unnorm.solvers.stochastic.loop import Trace
-from unnorm.solvers.stochastic.step import compiled, precision
 
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
 CHI = Features(lambda x: (1.0, x, x**2, x**3, x**4, x**5))
@@ -139,6 +137,9 @@ def test_the_gain_that_is_left_is_that_of_the_quadratic(
     assert at_best.obstacle == ""
     assert at_best.curvature is None
     assert "limit is 0" in at_best.note
+    # noise adds nothing on average: as often below zero (shown as 0) as above
+    zeros = sum(ending.ending(_trace(e, best), seed).left == 0.0 for seed in range(12))
+    assert 2 <= zeros <= 10
     for shift in (1.0, 3.0):
         beside = best.copy()
         beside[0] += shift * ml.se[0]
@@ -179,8 +180,8 @@ def test_the_review_s_ising_model() -> None:
     d, n = 50, 2000
     rng = np.random.default_rng(1)
     rows, columns = np.triu_indices(d, 1)
-    h, J = rng.normal(-2.5, 0.3, d), np.zeros((d, d))
-    J[rows, columns] = rng.normal(0, 0.2, len(rows))
+    h, J = rng.normal(-2.0, 0.3, d), np.zeros((d, d))
+    J[rows, columns] = rng.normal(0, 0.1, len(rows))
     J += J.T
     y = np.zeros((n, d))
     for _ in range(60):
@@ -263,24 +264,3 @@ def test_weights_are_frequencies(points: un.Observations, chain: un.Observations
             for data in (replace(some, weight=w.astype(float)), some.take(np.repeat(np.arange(some.n), w)))
         ]
         np.testing.assert_allclose(both[0], both[1], rtol=0.02, atol=0.02 * np.abs(both[1]).max())
-
-
-@pytest.mark.slow
-def test_the_data_s_part_holds_none_of_the_points_variance(chain: un.Observations) -> None:
-    """Few points or many, Σ1 is that of the points' expectation: with one point a step their variance would show."""
-    phi = np.array([0.5, 5.0, -0.2, 0.0, 0.0, 0.0, 0.0, 0.0])
-    e = [estimator(TOY, chain, Uniform(), CHI, StepDesign(references=k, points=IID()), "ncd") for k in (1, 1)]
-    many = np.mean([np.diag(_plain(e[0], phi, seed)) for seed in range(4)], axis=0)
-    few = np.mean([np.diag(score_covariance(e[1], phi, seed)) for seed in range(40)], axis=0)
-    np.testing.assert_allclose(few, many, rtol=0.03)
-
-
-def _plain(e: Estimator, phi: np.ndarray, seed: int) -> np.ndarray:
-    """Σ g gᵀ with g the mean of many redraws."""
-    with precision("float64"):
-        fixed = (phi, e.device_data, e.device_constants, jax.random.key(0))
-        g = 0.0
-        for first in range(400):
-            x = jax.tree.map(lambda leaf: leaf[0], e.source.block(seed, first, 1))
-            g = g + np.asarray(compiled(scores)(e.step, *fixed, x)) / 400
-    return g.T @ g

@@ -1,4 +1,4 @@
-"""What a run needs to go on: its settings, its state, and the folder that holds the state between two blocks."""
+"""What a run needs to continue: its settings, its state, and the folder that holds the state between two blocks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class State:
 
 
 def _fingerprint(e: Estimator, s: Settings) -> dict[str, Any]:
-    """What must be the same for a run to go on: the problem and the settings that change its numbers."""
+    """What must be the same for a run to continue: the problem and the settings that change its numbers."""
     return {
         "size": e.size,
         "n": e.obs.n,
@@ -90,7 +90,7 @@ def save(e: Estimator, s: Settings, state: State, seed: int) -> None:
 
 
 def _rescue(path: Path) -> None:
-    """A run killed between the two renames of a save has left the earlier checkpoint beside the path: take it back."""
+    """A run killed between the two renames of a save leaves the earlier checkpoint beside the path: restore it."""
     if path.exists():
         return
     left = sorted(path.parent.glob(f".{path.name}-old-*/{path.name}"), key=lambda folder: folder.stat().st_mtime)
@@ -115,16 +115,15 @@ def resume(e: Estimator, s: Settings, seed: int, fresh: State) -> tuple[State, E
     if differ or about["seed"] != seed:
         what = ", ".join(differ) or "seed"
         raise InputError(
-            f"The checkpoint {s.checkpoint} is of another run: {what} differ(s). Use the same data, settings "
-            f"and rng to go on with "
-            "it, or choose another path."
+            f"The checkpoint {s.checkpoint} belongs to another run: {what} differ(s). Use the same data, settings and "
+            "rng to continue it, or choose another path."
         )
     leaves, treedef = jax.tree.flatten(fresh.opt_state)
     saved = [arrays[name] for name in sorted((n for n in arrays if n.startswith("opt")), key=lambda n: int(n[3:]))]
     if [np.shape(leaf) for leaf in leaves] != [array.shape for array in saved]:
         raise InputError(
-            f"The checkpoint {s.checkpoint} is of another optimiser: its state has another form. Use the same kind of "
-            "optimiser (its learning rate may differ), or choose another path."
+            f"The checkpoint {s.checkpoint} belongs to another optimiser: its state has another form. Use the same "
+            "kind of optimiser (its learning rate may differ), or choose another path."
         )
     opt_state = jax.tree.unflatten(treedef, saved)
     state = State(

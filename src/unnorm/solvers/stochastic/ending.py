@@ -27,7 +27,9 @@ from .estimator import Estimator
 from .loop import Trace
 from .renewal import MOST_DENSE, information
 
-DRAWS = 16  # fresh steps for the curvature
+DRAWS = 16  # fresh steps for the curvature, at least
+MOST_DRAWS = 256
+ROWS = 40  # rows for each parameter of the curvature: fewer would overstate its inverse
 STEPS = 64  # fresh gradients
 MOST_LINEAR = 2000  # parameters for which a matrix is formed, where f and χ are linear
 MOST_NONLINEAR = 100  # … where f is not: beyond it, weights are not identified one by one
@@ -90,8 +92,8 @@ def ending(trace: Trace, seed: int) -> Ending:
             note += " A network's weights are not identified one by one; for smaller models use the draws of un.sample."
         return _by_products(e, trace, seed, note)
     S = e.prior_hessian(trace.phi)
-    draws = DRAWS if e.size <= MOST_DENSE else DRAWS // 2
-    H = information(e, trace.phi, seed, 0, draws)
+    draws = np.clip(-(-ROWS * e.size // (e.plan.rows * e.plan.k)), DRAWS, MOST_DRAWS)
+    H = information(e, trace.phi, seed, 0, int(draws))
     total = H - S
     trouble = _indefinite(total)
     if trouble:

@@ -65,7 +65,7 @@ def solution(trace: Trace, seed: int, solver: dict[str, Any], own_optimiser: boo
 
 
 def _remedy(trace: Trace, own_optimiser: bool) -> str:
-    """What to write, so that the run goes on for longer."""
+    """How to let the run take more steps."""
     if trace.stopped:
         return f"it stopped because {trace.stopped}: use a larger patience= or a smaller tolerance="
     more = f"use more steps, say steps={MORE * trace.steps}"

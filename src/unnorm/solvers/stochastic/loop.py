@@ -1,6 +1,6 @@
-"""The climb itself: blocks of steps compiled as one scan, with nothing read back until a block ends.
+"""The main loop: blocks of steps compiled as one scan, with nothing read back until a block ends.
 
-Between blocks the host looks at the diagnostics, stops a run that diverges, re-estimates the curvature, refreshes the
+Between blocks the host reads the diagnostics, stops a run that diverges, re-estimates the curvature, refreshes the
 reference, and writes the checkpoint. Step s draws from the seed and s alone, so that a resumed run gives the numbers
 of an unbroken one.
 """
@@ -29,7 +29,7 @@ from .step import Step, compiled, precision
 
 LOOKS = 64  # fresh gradients, to see whether to stop
 MASS_LIMIT = 1e8  # ∫ exp(f + ν) beyond this: ν has exploded
-# What can go wrong in a step, in the order in which it is looked for, and what helps.
+# What can go wrong in a step, in the order in which it is checked, and the remedy.
 CAUSES = (
     (
         "∫ exp(f + ν) had exploded, ν no longer normalises f",
@@ -50,7 +50,7 @@ CAUSES = (
 
 
 class DivergenceError(ConvergenceError):
-    """A run that left the numbers; `last_good` holds the parameters before the block in which it did."""
+    """A run whose numbers became infinite or undefined; `last_good` holds the parameters before that block."""
 
     def __init__(self, message: str, step: int, last_good: np.ndarray) -> None:
         super().__init__(message)
@@ -204,7 +204,7 @@ def _no_history() -> dict[str, list[float]]:
 
 
 def _note(e: Estimator, s: Settings, state: State, r: BlockResult, count: int, few: bool) -> None:
-    """What the block said, and its part of the average."""
+    """Record a block: its diagnostics, and its part of the average."""
     noise = np.asarray(r.g_var, dtype=np.float64) / max(count - 1, 1)
     signal = np.asarray(r.g_mean, dtype=np.float64) ** 2
     for name, value in (
@@ -248,7 +248,7 @@ def _renew(state: State, block: int) -> bool:
 
 
 def _renewed(e: Estimator, s: Settings, state: State, seed: int) -> Estimator:
-    """The curvature once more, and from it the preconditioner and the smoothing parameters of a penalised χ."""
+    """The curvature estimated again, and from it the preconditioner and the smoothing parameters of a penalised χ."""
     smoothing = bool(e.chi.penalties) and state.step <= s.average * s.steps  # fixed while iterates are averaged
     if not (smoothing or s.precondition):
         return e
@@ -265,7 +265,7 @@ def _renewed(e: Estimator, s: Settings, state: State, seed: int) -> Estimator:
 
 
 def _stop(e: Estimator, s: Settings, state: State, seed: int) -> str:
-    """Why to stop now, or nothing."""
+    """The reason to stop now; empty where there is none."""
     blocks = len(state.history["value"])
     if s.patience is not None and blocks > 2 * s.patience:
         values = np.array(state.history["value"])
@@ -290,7 +290,7 @@ def _diverged(s: Settings, state: State, bad: int, why: int) -> DivergenceError:
     what, remedy = CAUSES[why]
     where = ""
     if s.checkpoint is not None:
-        where = f", and {s.checkpoint} holds them: the same call with a smaller learning rate goes on from there"
+        where = f", and {s.checkpoint} holds them: the same call with a smaller learning rate continues from there"
     message = (
         f"The run diverged at step {bad}: {what}. The last good parameters are those after step {state.step}{where}. "
         f"Remedies: {remedy}."

@@ -36,7 +36,11 @@ FAR = 0.02  # effective share of the reference points below which the reference 
 @final
 @dataclass(frozen=True, eq=False)
 class SGD(Solver):
-    """Stochastic gradient ascent with averaged iterates (Polyak & Juditsky 1992).
+    """Stochastic gradient ascent with averaged iterates (Polyak & Juditsky 1992), ended by one Newton step.
+
+    Fresh gradients at the averaged iterate, with the curvature there, predict how far the maximum still is. Where that
+    is near, and the parameters are few enough for a curvature matrix, one Newton step goes there; where it is not, the
+    fit warns that it has not converged.
 
     Args:
         optimiser: any optax optimiser, on the loss divided by Σ w. Default: for small models (200 parameters, 50 of a
@@ -55,12 +59,13 @@ class SGD(Solver):
             parameters).
         average: share of the run after which iterates are averaged.
         block: steps compiled as one loop; diagnostics, stopping and checkpoints happen between blocks.
-        tolerance: stop when the Monte Carlo error of the averaged θ is below half of this many standard errors.
+        tolerance: stop when the Monte Carlo error of the averaged θ is below half of this many standard errors, and
+            fresh gradients predict no larger move.
         patience: stop when the objective has not risen for so many blocks.
         refresh: refit an adaptive reference (un.GaussianMixture) to the model every so many steps.
         start: starting values of θ, as the model knows them; default the model's own.
         checkpoint: folder to write every `checkpoint_every` blocks, and when the run is interrupted or diverges. If it
-            is there already, the run goes on from it, to the same numbers as an unbroken run.
+            exists already, the run continues from it, to the same numbers as an unbroken run.
         dtype: "float64", or "float32": half the memory and many times the speed on a GPU. Rounding then moves estimates
             by less than 1e-4 standard errors where the model is small (docs/stochastic.md).
         progress: a progress bar.
@@ -114,7 +119,7 @@ class SGD(Solver):
     # --- the hook of un.fit ------------------------------------------------------------------------------------------
 
     def solve(self, problem: Problem, rng: Rng) -> Solution:
-        """The maximum, as `un.fit` wants it."""
+        """The maximum."""
         random = generator(rng)
         e = self.estimator(problem.model.flat(), problem.obs, problem.objective, problem.normaliser)
         trace = self.climb(e, random)
@@ -122,9 +127,9 @@ class SGD(Solver):
         ess = float(np.mean(trace.history["ess"][-max(1, len(trace.history["ess"]) // 4) :]))
         if ess < FAR:
             note = (
-                f"The reference is far from the fitted model: its points are worth {100 * ess:.2g} % of their "
-                f"number. Use one nearer "
-                "to the data (un.GaussianMixture(), un.Gaussian(...), un.Empirical()), or refresh= an adaptive one."
+                f"The reference is far from the fitted model: its points are worth {100 * ess:.2g} % of their number. "
+                "Use one nearer to the data (un.GaussianMixture(), un.Gaussian(...), un.Empirical()), or refresh= an "
+                "adaptive one."
             )
             warnings.warn(note, UnnormWarning, stacklevel=3)
             end = _with_note(end, note)

@@ -2,7 +2,7 @@
 
 Between blocks the curvature H of −𝓜 is known at the present β̂. To second order the unpenalised score at β̂ is S_λ β̂,
 so that the penalised estimate at another λ' is (H + S_λ')⁻¹ (H + S_λ) β̂: λ is iterated to its fixed point on that
-quadratic, and the run goes on with it. `solvers.penalised` does the same with exact derivatives.
+quadratic, and the run continues with it. `solvers.penalised` does the same with exact derivatives.
 """
 
 from __future__ import annotations

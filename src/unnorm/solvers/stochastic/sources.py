@@ -25,7 +25,7 @@ from ...references.tracing import FreshPoints, JaxLaw, JaxPoints, Traceable
 Sampling = Literal["stratified", "iid"]
 
 
-HOST_UNIFORMS = 2**15  # numbers a step; beyond it they are drawn inside the loop
+HOST_UNIFORMS = 2**15  # numbers per step; beyond it they are drawn inside the loop
 
 
 class Batch(NamedTuple):
@@ -178,7 +178,7 @@ class DeviceSource(Source):
     units: FreshPoints
     reference: Traceable
     dtype: Any
-    y: np.ndarray | None  # the outcomes, where the way back is needed
+    y: np.ndarray | None  # the outcomes, where the density of the step back is needed
 
     @property
     def draw(self) -> DeviceDraw:  # pyright: ignore[reportIncompatibleVariableOverride]
