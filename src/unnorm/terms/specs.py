@@ -202,6 +202,7 @@ class Terms:
         intercept: bool | None = None,
         max_knots: int | None = None,
         categories: Mapping[str, Category] | None = None,
+        select: bool = False,
     ) -> list[BuiltTerm]:
         """The terms on these data, one for each smooth (each level of a `by` factor); the intercept is not among them.
 
@@ -217,6 +218,7 @@ class Terms:
             means of groups of rows in larger ones (`terms/sample.py`, `gathered`).
         categories: column → its levels in the user's order, and whether they are ordered. An ordered `by` gives a
             smooth for every level but the first: differences from it, beside a smooth without `by`.
+        select: a second penalty on each smooth's null space, so that the data can remove the whole term.
 
         >>> import numpy as np
         >>> x = np.linspace(0, 1, 50)
@@ -227,7 +229,12 @@ class Terms:
         from .build import build
 
         intercept = self.intercept if intercept is None else intercept
-        return build(self, columns, knots or {}, periods or {}, intercept, max_knots, categories or {})
+        made = build(self, columns, knots or {}, periods or {}, intercept, max_knots, categories or {})
+        if not select:
+            return made
+        from .shrinkage import selectable
+
+        return [selectable(term) for term in made]
 
 
 # ---- the functions users call ----
@@ -245,8 +252,8 @@ def s(
 ) -> Smooth:
     """A smooth function of one or more covariates.
 
-    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), re (random effects), fs (a curve for each
-    level of a factor).
+    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), re
+    (random effects), fs (a curve for each level of a factor).
     k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
     m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).
     by: a column that multiplies the function, or a factor: one function a level. Write factor("subject") where numbers
