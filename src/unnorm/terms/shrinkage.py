@@ -56,7 +56,7 @@ class ShrunkThinPlates(BasisKind):
 
 @final
 class ShrunkCubic(BasisKind):
-    """`cs`: `cr` that can vanish. mgcv leaves to rounding which of line and constant it shrinks more; here the constant."""
+    """`cs`: `cr` that can vanish. mgcv leaves to rounding whether line or constant is shrunk more; here constant."""
 
     name = "cs"
 
