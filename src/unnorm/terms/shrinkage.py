@@ -76,4 +76,4 @@ def selectable(term: BuiltTerm) -> BuiltTerm:
     labels = [f"{term.label}{i + 1}" for i in range(len(term.penalties) + 1)]
     own = [replace(penalty, label=label) for penalty, label in zip(term.penalties, labels)]
     extra = Penalty(null.T @ null, term.null_dim, labels[-1], null)
-    return replace(term, penalties=(*own, extra), fixed_sp=(*term.fixed_sp, None), null_dim=0)
+    return replace(term, penalties=(*own, extra), fixed_sp=(*term.fixed_sp, None), null_dim=0, spectrum=None)
