@@ -3,7 +3,7 @@
 Four cases on ../shared/bench (or simulated chains where that is absent): (1) one subject, (2) all subjects pooled,
 (3) each subject by itself, (4) by=subject on every term. R and unnorm take turns in one process each; what is printed
 are medians and their ratio. `--cold` times whole processes, from the shell's start to the written result. `--scale`
-goes to 10⁷ rows and reports memory.
+goes to 10⁷ rows and reports memory; `--regimes` to many smooths, wide smooths and many levels.
 """
 
 from __future__ import annotations
@@ -237,6 +237,59 @@ def _process(command: list[str], environment: dict[str, str] | None = None) -> f
     return time.perf_counter() - since
 
 
+# ---- other regimes: many smooths, wide smooths, many levels ----
+
+SMOOTHS = " + ".join(f"s(x{i})" for i in range(15))
+REGIMES = {  # name → (rows, right-hand side, levels of g)
+    "15 smooths": (100_000, SMOOTHS, 2),
+    "s(x,z,k=200)": (50_000, "s(x0, x1, k=200)", 2),
+    "te 7x7x7": (50_000, "te(x0, x1, x2, k=7)", 2),
+    "re 400 levels": (20_000, "s(x0) + s(g, bs='re')", 400),
+    "re 5,000 levels": (50_000, "s(x0) + s(g, bs='re')", 5_000),
+    "fs 200 levels": (50_000, "s(x0, g, bs='fs', k=5)", 200),
+}
+
+
+def regime_table(rows: int, levels: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(5)
+    table = {f"x{i}": rng.random(rows) for i in range(15)}
+    g = rng.integers(0, levels, rows)
+    eta = np.sin(6 * table["x0"]) + np.cos(4 * table["x1"]) * table["x2"] + 0.5 * rng.normal(size=levels)[g]
+    return {**table, "g": g.astype(float), "y": (rng.random(rows) < 1 / (1 + np.exp(-eta))).astype(float)}
+
+
+def regimes(quick: bool, reps: int) -> None:
+    """Each regime once against bam (`--quick`: unnorm alone), and `summary()` with 400 levels."""
+    import unnorm as un
+
+    for name, (rows, formula, levels) in REGIMES.items():
+        table = regime_table(rows, levels)
+        labelled = {**table, "g": np.char.add("l", table["g"].astype(int).astype(str))}
+        un.gam(f"y ~ {formula}", {key: v[:2_000] for key, v in labelled.items()}, family="binomial")
+        ours, fit = [], None
+        for _ in range(min(reps, 3)):
+            since = time.perf_counter()
+            fit = un.gam(f"y ~ {formula}", labelled, family="binomial")
+            ours.append(time.perf_counter() - since)
+        assert fit is not None
+        theirs = [np.nan] if quick else [_bam(table, formula, "fit")]
+        compare(f"{name} ({rows} rows)", theirs, ours)
+        if name == "re 400 levels":
+            since = time.perf_counter()
+            fit.summary()
+            took = time.perf_counter() - since
+            compare("   its summary()", [np.nan] if quick else [_bam(table, formula, "summary")], [took])
+
+
+def _bam(table: dict[str, np.ndarray], formula: str, what: str) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.bin"
+        np.stack(list(table.values())).tofile(path)
+        right = formula.replace("'", '"')
+        command = ["Rscript", str(HERE / "engine.R"), str(path), ",".join(table), what, "y ~ " + right]
+        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
 def scale() -> None:
     """Seconds and peak bytes per row at 10⁶ and 10⁷ rows, each in its own process."""
     for rows in (1_000_000, 10_000_000):
@@ -298,6 +351,7 @@ def main() -> None:
     options.add_argument("--reps", type=int, default=5)
     options.add_argument("--cold", action="store_true")
     options.add_argument("--scale", action="store_true")
+    options.add_argument("--regimes", action="store_true", help="many smooths, wide smooths, many levels")
     options.add_argument("--one", nargs=3, metavar=("CASE", "TABLE", "RESULT"), help=argparse.SUPPRESS)
     options.add_argument("--rows", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
@@ -308,6 +362,8 @@ def main() -> None:
         one_scale(chosen.rows)
     elif chosen.scale:
         scale()
+    elif chosen.regimes:
+        regimes(chosen.quick, chosen.reps)
     elif chosen.cold:
         cold(chosen.quick, min(chosen.reps, 3))
     else:

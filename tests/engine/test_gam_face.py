@@ -384,10 +384,10 @@ def test_check_is_repeatable_and_finds_a_small_k():
 
 
 def test_predict_in_chunks_is_predict_at_once(fit, monkeypatch):
-    from unnorm.engine import gam_result
+    from unnorm.engine import gam_predict
 
     whole = fit.predict(), fit.predict(kind="terms").se["s(x)"], fit.gram()
-    monkeypatch.setattr(gam_result, "CHUNK", 37)
+    monkeypatch.setattr(gam_predict, "CHUNK", 37)
     pieces = fit.predict(), fit.predict(kind="terms").se["s(x)"], fit.gram()
     np.testing.assert_allclose(pieces[0].se, whole[0].se)
     np.testing.assert_allclose(pieces[1], whole[1])

@@ -127,3 +127,20 @@ def test_tensor_log_determinant_at_extreme_ratios():
         up, down = penalties.logdet(move), penalties.logdet(-move)
         np.testing.assert_allclose((up[0] - down[0]) / (2 * step), penalties.logdet(np.zeros(2))[1][j], rtol=1e-6)
         np.testing.assert_allclose((up[1] - down[1]) / (2 * step), penalties.logdet(np.zeros(2))[2][j], atol=1e-6)
+
+
+def test_spectrum_of_a_tensor_product_is_its_determinant():
+    """The sum over the spectrum and the QR of the roots agree at every ρ, with the constraint and without."""
+    rng = np.random.default_rng(0)
+    columns = {"x": rng.random(300), "z": np.exp(rng.normal(size=300)), "a": rng.uniform(-3, 3, 300)}
+    for text in ("te(x, z, k=(5, 6))", "ti(x, z, k=5)", "te(x, z, a, bs=('cr', 'ps', 'cc'), k=(4, 5, 5))"):
+        from unnorm.terms.parser import parse
+
+        terms = parse(text).build(columns)
+        (group,) = build_design(terms, columns).penalties.groups
+        if terms[0].spectrum is None:
+            continue
+        for rho in rng.normal(scale=4.0, size=(5, len(group.which))):
+            for ours, theirs in zip(group.logdet(rho), group._by_roots(rho)):
+                np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    assert parse("te(x, z, k=(5, 6))").build(columns)[0].spectrum is not None

@@ -222,7 +222,8 @@ def _penalties(terms: Sequence[BuiltTerm], parts: Sequence[Part], starts: np.nda
             pieces.append(tuple(PenaltyPiece(part.level, part.at, _padded(part.roots[j], part.size)) for part in mine))
         for part in mine:
             if term.penalties:
-                groups.append(Group(numbers, tuple(E.T @ E for E in part.roots), part.roots))
+                spectrum = term.spectrum if len(part.roots) > 1 and part.size == term.size else None
+                groups.append(Group(numbers, tuple(E.T @ E for E in part.roots), part.roots, spectrum))
                 begin = int(starts[part.level + 1]) + part.at.start
                 free[begin : begin + part.range] = False
     return Penalties(tuple(labels), tuple(pieces), tuple(groups), starts, free), np.array(fixed)

@@ -34,6 +34,7 @@ def gam(
     knots: Mapping[str, Any] | None = None,
     periods: Mapping[str, Any] | None = None,
     max_knots: int | None = None,
+    select: bool = False,
     missing: Literal["error", "drop"] = "error",
     groups: Any = None,
     folds: int = 10,
@@ -61,6 +62,8 @@ def gam(
         max_knots: thin-plate knots as mgcv places them: every distinct row, or so many drawn at random (the same ones
             each time). By default every one of up to 2,000 in tables of up to 5,000 rows; larger tables get means of
             groups of rows, which are quicker and, for curves, within .02 standard errors of every row.
+        select: a second penalty on what each smooth's own penalty leaves alone (straight lines), so that terms that the
+            data do not need vanish.
         missing: "error" refuses rows with missing values, "drop" leaves them out and says so in `notes`.
         groups, folds, rng: for method="CV".
         threads: at most so many; by default all cores.
@@ -102,7 +105,9 @@ def gam(
             UnnormWarning,
             stacklevel=2,
         )
-    built = terms.build(rows.columns, knots=knots, periods=periods, max_knots=max_knots, categories=rows.categories)
+    built = terms.build(
+        rows.columns, knots=knots, periods=periods, max_knots=max_knots, categories=rows.categories, select=select
+    )
     if not built and not terms.intercept:
         raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
     design = build_design(built, rows.columns, intercept=terms.intercept, rows=rows.y.size)

@@ -5,34 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from .._base import numerics
 from .._base.blas import single_threaded
-from .._base.frames import table as as_table
 from .._base.frames import to_native
 from ..errors import CombinationError, InputError, unknown
-from . import gam_effects, gam_matrices, gam_rows, gam_summary, inference
+from . import gam_effects, gam_matrices, gam_posterior, gam_predict, gam_summary, inference
 from .response import Response
 from .response import response as response_of
 from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
-    from .._base.frames import Table
     from ..terms.base import BuiltTerm, Columns
     from .checks import Check
     from .gam_summary import ModelComparison
-
-CHUNK = 65_536  # rows of the dense design held at once: 58 MB at p = 110
-
-
-class Prediction(NamedTuple):
-    """`estimate` and its standard error `se`, row by row (for kind="terms", a table of each: one column a term)."""
-
-    estimate: Any
-    se: Any
 
 
 # long: one object answers what summary, plot, predict, anova and gam.check do for mgcv's users
@@ -135,7 +124,7 @@ class Gam:
             n, D = self.n, self.deviance
             return -0.5 * (n * (np.log(2.0 * np.pi * D / n) + 1.0) - float(np.sum(np.log(w))))
         total = 0.0
-        for rows in _chunks(self.y.size):
+        for rows in gam_predict.chunks(self.y.size):
             mu = self.distribution.mean(self.linear_predictor[rows])
             w = np.ones(mu.size) if self.weights is None else self.weights[rows]
             total += self.distribution.loglik(self.y[rows], mu, w)
@@ -233,20 +222,25 @@ class Gam:
         self,
         data: Any = None,
         se: bool = True,
-        kind: Literal["link", "response", "terms"] = "link",
+        kind: Literal["link", "response", "terms", "matrix"] = "link",
         unconditional: bool = False,
         offset: Any = None,
+        terms: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
     ) -> Any:
         """Predictions at new rows, or at the fitted ones.
 
         Args:
             data: a table with the formula's covariates; None for the fitted rows.
             se: True gives `Prediction(estimate, se)`, False the estimates alone.
-            kind: the scale of η ("link"), of μ ("response", se by the delta method), or each term by itself ("terms",
-                tables of the data's kind, one column a term; row sums plus the intercept and the offset are η).
+            kind: the scale of η ("link"), of μ ("response", se by the delta method), each term by itself ("terms",
+                tables of the data's kind, one column a term; row sums plus the intercept and the offset are η), or the
+                matrix X (rows, p) with Xβ̂ + offset = η, columns in the order of `coefficients` ("matrix", no se).
             unconditional: include the smoothing parameters' uncertainty in se.
             offset: the known part of η at new rows: a number, an array or a column's name. By default the column that
                 the fit's offset came from.
+            terms, exclude: labels of terms to count alone, or to leave out (they are zero then, and their covariates
+                need not be in `data`); "(Intercept)" is one of them.
 
         >>> import numpy as np, unnorm as un
         >>> x = np.linspace(0.0, 1.0, 200)
@@ -255,72 +249,32 @@ class Gam:
         >>> bool(abs(at_half.estimate[0] - np.sin(3.0)) < 0.01)
         True
         """
-        if kind not in ("link", "response", "terms"):
-            raise InputError(unknown("kind", kind, ("link", "response", "terms")))
-        if data is None:
-            columns, rows, known, backend = self.columns, self.y.size, self.offset, self.backend
-        else:
-            table = as_table(data)
-            read = gam_rows.covariates(table, self._covariates, "data")
-            gam_rows.complete(read, "predict")
-            columns, rows, backend = gam_rows.values(read), table.n, table.backend
-            known = self._new_offset(table, offset)
-        V = None if not se else self.vcov(unconditional=unconditional)
-        if kind == "terms":
-            return self._predict_terms(columns, rows, V, backend)
-        eta = np.zeros(rows) if data is not None else np.array(self.linear_predictor)
-        error = np.empty(rows if se else 0)
-        if data is not None or se:
-            for here in _chunks(rows):
-                X = self._design({name: column[here] for name, column in columns.items()}, here.stop - here.start)
-                if data is not None:
-                    eta[here] = X @ self.smoothed.beta
-                if V is not None:
-                    error[here] = inference.standard_errors(X, V)
-        if data is not None and known is not None:
-            eta += known
-        if kind == "response":
-            mu = self.distribution.mean(eta)
-            error = error * self.distribution.variance(mu) if se else error
-            eta = mu
-        return Prediction(eta, error) if se else eta
+        return gam_predict.predict(self, data, se, kind, unconditional, offset, terms, exclude)
 
-    def _predict_terms(self, columns: Columns, rows: int, V: np.ndarray | None, backend: Any) -> Any:
-        estimate = {term.label: np.empty(rows) for term in self.terms}
-        error = {term.label: np.empty(rows) for term in self.terms}
-        for term in self.terms:
-            span = self.smoothed.slices[term.label]
-            for here in _chunks(rows):
-                C = term.design({name: columns[name][here] for name in term.covariates})
-                estimate[term.label][here] = C @ self.smoothed.beta[span]
-                if V is not None:
-                    error[term.label][here] = inference.standard_errors(C, V[span, span])
-        made = to_native(estimate, backend)
-        return made if V is None else Prediction(made, to_native(error, backend))
+    def draws(
+        self,
+        n: int = 1000,
+        data: Any = None,
+        kind: Literal["coefficients", "link", "response"] = "coefficients",
+        offset: Any = None,
+        unconditional: bool = True,
+        rng: Any = 0,
+    ) -> np.ndarray:
+        """Draws from the (Gaussian) posterior: (n, p) of the coefficients, or (n, rows) of η or μ at rows.
 
-    def _new_offset(self, table: Table, offset: Any) -> np.ndarray | None:
-        if offset is None and self.offset is None:
-            return None
-        if offset is None and self.offset_name is None:
-            raise InputError(
-                "This model was fitted with an offset given as an array, so its values at new rows are not known. "
-                "Pass offset= (an array, a column's name, or 0.0 for η without it)."
-            )
-        column = gam_rows.numbers(table, self.offset_name if offset is None else offset, "offset")
-        gam_rows.complete({column.name: column}, "predict")
-        return np.asarray(column.data, dtype=np.float64)
+        >>> import numpy as np, unnorm as un
+        >>> x = np.linspace(0.0, 1.0, 200)
+        >>> fit = un.gam("y ~ s(x)", {"x": x, "y": np.sin(6 * x) + 0.1 * np.cos(99 * x)})
+        >>> fit.draws(500, {"x": [0.2, 0.8]}, kind="response", rng=1).shape
+        (500, 2)
+        """
+        unconditional = unconditional and self.method in ("REML", "ML")
+        return gam_posterior.draws(self, n, data, kind, offset, unconditional, rng)
 
     @cached_property
-    def _covariates(self) -> tuple[str, ...]:
+    def covariates(self) -> tuple[str, ...]:
+        """Every column that some term reads."""
         return tuple(dict.fromkeys(name for term in self.terms for name in term.covariates))
-
-    def _design(self, columns: Columns, rows: int) -> np.ndarray:
-        X = np.empty((rows, self.smoothed.size))
-        if INTERCEPT in self.smoothed.slices:
-            X[:, self.smoothed.slices[INTERCEPT]] = 1.0
-        for term in self.terms:
-            X[:, self.smoothed.slices[term.label]] = term.design({name: columns[name] for name in term.covariates})
-        return X
 
     # --- terms ----------------------------------------------------------------------------------------------------
 
@@ -365,12 +319,38 @@ class Gam:
             V = self.smoothed.covariance_block(term.label)
         return gam_effects.effect(term, points, self.smoothed.beta[span], V, level, simultaneous, rng)
 
+    def derivative(
+        self, label: str, at: Any = None, of: str | None = None, order: int = 1, level: float = 0.95,
+        simultaneous: bool = False, unconditional: bool = False, rng: Any = 0,
+    ) -> Any:  # fmt: skip
+        """The derivative of a smooth in one of its covariates, a table as `effect` gives: estimate, se, lower, upper.
+
+        of: the covariate, where there are several. order: 1 or 2.
+
+        >>> import numpy as np, unnorm as un
+        >>> x = np.linspace(0.0, 1.0, 200)
+        >>> fit = un.gam("y ~ s(x)", {"x": x, "y": x**2 + 0.01 * np.sin(99 * x)})
+        >>> bool(abs(fit.derivative("s(x)", at=[0.5])["estimate"][0] - 1.0) < 0.05)
+        True
+        """
+        made = gam_posterior.derivative(self, label, at, of, order, level, simultaneous, unconditional, rng)
+        return to_native(made, self.backend)
+
+    def difference(
+        self, first: str, second: str, at: Any = None, level: float = 0.95, simultaneous: bool = False,
+        unconditional: bool = False, rng: Any = 0,
+    ) -> Any:  # fmt: skip
+        """One smooth minus another of the same covariates, with pointwise or simultaneous bands: difference("s(x):ga",
+        "s(x):gb") for two levels. Parametric levels are not part of it."""
+        made = gam_posterior.difference(self, first, second, at, level, simultaneous, unconditional, rng)
+        return to_native(made, self.backend)
+
     def term_values(self, label: str) -> np.ndarray:
         """One term's contribution to η at the fitted rows."""
         term = self.term(label)
         beta = self.smoothed.beta[self.smoothed.slices[term.label]]
         out = np.empty(self.y.size)
-        for here in _chunks(out.size):
+        for here in gam_predict.chunks(out.size):
             out[here] = term.design({name: self.columns[name][here] for name in term.covariates}) @ beta
         return out
 
@@ -455,9 +435,12 @@ class Gam:
 
     def design_chunks(self, step: int = 1) -> Iterator[tuple[slice, np.ndarray]]:
         """The dense design at every `step`-th fitted row, some rows at a time."""
-        for first in range(0, self.y.size, CHUNK * step):
-            here = slice(first, min(self.y.size, first + CHUNK * step), step)
-            yield here, self._design({name: column[here] for name, column in self.columns.items()}, self.y[here].size)
+        for first in range(0, self.y.size, gam_predict.CHUNK * step):
+            here = slice(first, min(self.y.size, first + gam_predict.CHUNK * step), step)
+            yield (
+                here,
+                gam_predict.design(self, {k: column[here] for k, column in self.columns.items()}, self.y[here].size),
+            )
 
     @cached_property
     def blocks(self) -> list[inference.Block]:
@@ -495,8 +478,3 @@ class Gam:
                 "Refit with method='REML'."
             )
         return self._unconditional
-
-
-def _chunks(rows: int) -> Iterator[slice]:
-    for first in range(0, rows, CHUNK):
-        yield slice(first, min(rows, first + CHUNK))

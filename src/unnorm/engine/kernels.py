@@ -168,6 +168,8 @@ def leverages(
     width = size + d + c
     together = max(1, min(64, _BLOCK // max(1, c * width)))
     along = np.empty((together, width))  # P z for each run
+    turned = np.empty((256 if d > 0 else 0, d))  # x P for a block of rows
+    block_from = block_to = ptr[first]
     for run0 in range(first, last, together):
         run1 = min(run0 + together, last)
         np.dot(z[run0:run1], p_context, along[: run1 - run0])
@@ -219,11 +221,11 @@ def leverages(
                     h += quadratic4(p_local, index[a] * size + index[a], size, value, 4 * a, 4 * a)
                 for j in range(n_factor):
                     h += p_local[f[r, j], f[r, j]]
+                if d > 0 and r >= block_to:
+                    block_from, block_to = r, min(r + 256, ptr[last])
+                    np.dot(x[block_from:block_to], p_xx, turned[: block_to - block_from])
                 for k in range(d):
-                    s = 0.0
-                    for e in range(d):
-                        s += p_xx[k, e] * x[r, e]
-                    h += s * x[r, k]
+                    h += turned[r - block_from, k] * x[r, k]
                 if keep:
                     out[r] = h
                 h *= dw

@@ -32,12 +32,29 @@ class Group:
     which: tuple[int, ...]
     matrices: tuple[np.ndarray, ...]  # (r, r) each
     roots: tuple[np.ndarray, ...] = ()  # (r_j, r) each
+    spectrum: np.ndarray | None = None  # (r, penalties): eigenvalues in common eigenvectors, where they commute
 
     @cached_property
     def _roots(self) -> tuple[np.ndarray, ...]:
         return self.roots or tuple(_root(matrix) for matrix in self.matrices)
 
     def logdet(self, rho: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        """log|Σ λ_j S_j| on the joint range, with its gradient and Hessian in this group's ρ."""
+        if self.spectrum is None:
+            return self._by_roots(rho)
+        weighted = self.spectrum * np.exp(rho)
+        total = weighted.sum(axis=1)
+        share = weighted / total[:, None]
+        gradient = share.sum(axis=0)
+        return float(np.log(total).sum()) + self._shift, gradient, np.diag(gradient) - share.T @ share
+
+    @cached_property
+    def _shift(self) -> float:
+        """What the constraint adds to the sum over the spectrum, the same for every ρ."""
+        assert self.spectrum is not None
+        return self._by_roots(np.zeros(len(self.which)))[0] - float(np.log(self.spectrum.sum(axis=1)).sum())
+
+    def _by_roots(self, rho: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """log|Σ λ_j S_j| on the joint range, with its gradient and Hessian in this group's ρ.
 
         With E the roots √λ_j E_j one below the other and E = QR, it is 2 Σ log|R_ii|, and Q_j being the rows of Q

@@ -68,6 +68,9 @@ class BuiltTerm(ABC):
     parametric: bool  # un.linear, un.factor: reported with z-tests, not as a smooth
     level: tuple[str, object] | None  # (factor column, level): the term is zero on rows of other levels
     by: str | None  # numeric multiplier column
+    # Where the penalties commute (tensor products): eigenvalues (r, M) in common eigenvectors, less the null space.
+    # log|Σλ_jS_j|₊ is then Σ log(Σ_j λ_j d_j) and a constant, whatever constraint was absorbed. None otherwise.
+    spectrum: np.ndarray | None
     factor_levels: tuple[str, tuple[object, ...]] | None  # `re`/`fs`/factor: (column, levels), one equal block a level
 
     # Where the columns are cubic splines of ONE covariate, C² (periodic if `period`), with these break points

@@ -112,6 +112,7 @@ class Setup:
     roots: tuple[np.ndarray, ...]  # E (r, p), one per penalty
     ranks: tuple[int, ...]
     null_dim: int
+    spectrum: np.ndarray | None = None  # (r, M) eigenvalues of penalties that commute, in common eigenvectors
     by_value: bool = False  # already parametrised by function values: tensor products do not reparametrise it
 
 

@@ -194,6 +194,10 @@ class _Builder:
         ranks = tuple(min(rank, size) for rank in ranks)
         edges = self.edges(spec.covariates, basis)
         matrices = tuple(E.T @ E for E in roots)
+        spectrum = None
+        if setup.spectrum is not None:  # scaled as the penalties were
+            first = [np.linalg.norm(E, 2) ** 2 for E in scale_roots(setup.roots, setup.columns)]
+            spectrum = setup.spectrum * (np.array(first) / setup.spectrum.max(axis=0))
         out: list[BuiltTerm] = []
         for level in (None,) if levels is None else levels:
             label = what if by is None else f"{what}:{by}" + ("" if level is None else level_name(level))
@@ -214,6 +218,7 @@ class _Builder:
                     lower=edges[0],
                     upper=edges[1],
                     by_levels=known,
+                    spectrum=None if spec.fx else spectrum,
                 )
             )
         return out

@@ -34,6 +34,7 @@ class _Saved(BuiltTerm):
     factor_levels: tuple[str, tuple[object, ...]] | None = None
     breaks: np.ndarray | None = None
     period: float | None = None
+    spectrum: np.ndarray | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: floats go through repr and come back exactly; `from_dict` rebuilds the term without the data."""
@@ -89,6 +90,8 @@ def from_dict(saved: dict[str, Any]) -> BuiltTerm:
             )
         elif name == "basis":
             value = basis_from_dict(value)
+        elif name == "spectrum":
+            value = None if value is None else np.array(value, dtype=np.float64)
         elif name in ("breaks", "lower", "upper") and value is not None:
             value = np.array([np.nan if v is None else v for v in value], dtype=np.float64)
             value = np.where(np.isnan(value), -np.inf if name == "lower" else np.inf, value)

@@ -6,6 +6,7 @@ from ..errors import TermError, unknown
 from .bsplines import CyclicPSplines, PSplines
 from .cubic import CubicRegression, CyclicCubic
 from .kinds import BasisKind
+from .shrinkage import ShrunkCubic, ShrunkThinPlates
 from .thin_plate import ThinPlates
 
 KINDS: dict[str, BasisKind] = {
@@ -16,6 +17,8 @@ KINDS: dict[str, BasisKind] = {
         CyclicCubic(),
         PSplines(),
         CyclicPSplines(),
+        ShrunkThinPlates(),
+        ShrunkCubic(),
     )
 }
 FACTOR_KINDS = ("re", "fs")  # made of factors as well: `build` knows them

@@ -82,5 +82,6 @@ def _without(term: SmoothTerm, drop: np.ndarray) -> BuiltTerm:
         size=keep.size,
         basis=term.basis.times(pick),
         penalties=penalties,
+        spectrum=None,
         null_dim=keep.size - int(np.linalg.matrix_rank(joint)),
     )

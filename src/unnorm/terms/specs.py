@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ..errors import TermError, listing, unknown
+from ..errors import TermError, unknown
+from .arguments import checked_knots, count_range, fixed_sp, flag, integer, not_too_many, per_margin, sequence
 from .kinds import Orders
 from .registry import FACTOR_KINDS, KINDS
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 BASES = (*KINDS, *FACTOR_KINDS)
 MARGINS = tuple(name for name, kind in KINDS.items() if kind.margin)
 _COVARIATES = {"re": (1, 8), "fs": (2, 4)} | {name: kind.covariates for name, kind in KINDS.items()}
-MOST_COEFFICIENTS = 5000  # of one term: its penalties are then 200 MB each
 MOST_ORDER = 20  # m: the derivatives in a penalty
 
 
@@ -202,6 +202,7 @@ class Terms:
         intercept: bool | None = None,
         max_knots: int | None = None,
         categories: Mapping[str, Category] | None = None,
+        select: bool = False,
     ) -> list[BuiltTerm]:
         """The terms on these data, one for each smooth (each level of a `by` factor); the intercept is not among them.
 
@@ -217,6 +218,7 @@ class Terms:
             means of groups of rows in larger ones (`terms/sample.py`, `gathered`).
         categories: column → its levels in the user's order, and whether they are ordered. An ordered `by` gives a
             smooth for every level but the first: differences from it, beside a smooth without `by`.
+        select: a second penalty on each smooth's null space, so that the data can remove the whole term.
 
         >>> import numpy as np
         >>> x = np.linspace(0, 1, 50)
@@ -227,7 +229,12 @@ class Terms:
         from .build import build
 
         intercept = self.intercept if intercept is None else intercept
-        return build(self, columns, knots or {}, periods or {}, intercept, max_knots, categories or {})
+        made = build(self, columns, knots or {}, periods or {}, intercept, max_knots, categories or {})
+        if not select:
+            return made
+        from .shrinkage import selectable
+
+        return [selectable(term) for term in made]
 
 
 # ---- the functions users call ----
@@ -245,8 +252,8 @@ def s(
 ) -> Smooth:
     """A smooth function of one or more covariates.
 
-    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), re (random effects), fs (a curve for each
-    level of a factor).
+    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), re
+    (random effects), fs (a curve for each level of a factor).
     k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
     m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).
     by: a column that multiplies the function, or a factor: one function a level. Write factor("subject") where numbers
@@ -264,13 +271,13 @@ def s(
         raise TermError(unknown("bs", bs, BASES))
     label = f"s({','.join(names)})"
     if k is not None:
-        k = _integer(label, "k", k, 1)
-        _not_too_many(label, f"k={k}", k)
+        k = integer(label, "k", k, 1)
+        not_too_many(label, f"k={k}", k)
     if m is not None:
         m = (
-            tuple(_integer(label, "m", i, 0, MOST_ORDER) for i in m)
+            tuple(integer(label, "m", i, 0, MOST_ORDER) for i in m)
             if isinstance(m, Sequence | np.ndarray)
-            else _integer(label, "m", m, 0, MOST_ORDER)
+            else integer(label, "m", m, 0, MOST_ORDER)
         )
         if bs == "re" or (bs in KINDS and not KINDS[bs].takes_m):
             raise TermError(
@@ -280,10 +287,12 @@ def s(
     dims = _COVARIATES[bs]
     if not dims[0] <= len(names) <= dims[1]:
         raise TermError(
-            f"{label}: bs={bs!r} takes {_range(dims)} covariate(s); got {len(names)}. "
+            f"{label}: bs={bs!r} takes {count_range(dims)} covariate(s); got {len(names)}. "
             + ("Use te() for smooths of several covariates." if dims == (1, 1) else "")
         )
-    return Smooth(names, k, bs, by, m, _fixed(label, sp), _flag(label, fx), _knots(label, names, knots), factors)
+    return Smooth(
+        names, k, bs, by, m, fixed_sp(label, sp), flag(label, fx), checked_knots(label, names, knots), factors
+    )
 
 
 def te(
@@ -356,11 +365,11 @@ def _tensor(
         raise TermError(f"{label}: margins are numeric; for categories use by=factor(…), or s(…, bs='re') or 'fs'.")
     if function == "te" and len(names) < 2:
         raise TermError(f"{label}: te() takes two or more covariates; use s({','.join(names)}).")
-    sizes = (1,) * len(names) if d is None else tuple(_integer(label, "d", i, 1) for i in _sequence(d))
+    sizes = (1,) * len(names) if d is None else tuple(integer(label, "d", i, 1) for i in sequence(d))
     if sum(sizes) != len(names):
         raise TermError(f"{label}: d={sizes} adds up to {sum(sizes)} covariates; {len(names)} were given.")
     margins = len(sizes)
-    bases = _each(label, "bs", bs, margins)
+    bases = per_margin(label, "bs", bs, margins)
     for b, size in zip(bases, sizes):
         if b not in MARGINS:
             raise TermError(f"{label}: " + unknown("a margin's bs", b, MARGINS))
@@ -369,19 +378,19 @@ def _tensor(
             raise TermError(
                 f"{label}: a margin of {size} covariates must be {' or '.join(map(repr, wide))}; got {b!r}."
             )
-    ks = None if k is None else tuple(_integer(label, "k", i, 1) for i in _each(label, "k", k, margins))
+    ks = None if k is None else tuple(integer(label, "k", i, 1) for i in per_margin(label, "k", k, margins))
     count = math.prod(ks) if ks is not None else math.prod(5**size for size in sizes)
-    _not_too_many(label, f"k={ks if ks is not None else 5}", count)
+    not_too_many(label, f"k={ks if ks is not None else 5}", count)
     ms: tuple[Orders, ...] | None = None
     if m is not None:
-        each = _each(label, "m", m, margins) if not isinstance(m, int | np.integer) else [m] * margins
+        orders = per_margin(label, "m", m, margins) if not isinstance(m, int | np.integer) else [m] * margins
         ms = tuple(
             None
             if i is None
-            else tuple(_integer(label, "m", j, 0, MOST_ORDER) for j in i)
+            else tuple(integer(label, "m", j, 0, MOST_ORDER) for j in i)
             if isinstance(i, Sequence)
-            else _integer(label, "m", i, 0, MOST_ORDER)
-            for i in each
+            else integer(label, "m", i, 0, MOST_ORDER)
+            for i in orders
         )
     return Tensor(
         names,
@@ -390,9 +399,9 @@ def _tensor(
         sizes,
         by,
         ms,
-        _fixed(label, sp),
-        _flag(label, fx),
-        _knots(label, names, knots),
+        fixed_sp(label, sp),
+        flag(label, fx),
+        checked_knots(label, names, knots),
         function == "ti",
         factors,
     )
@@ -428,86 +437,6 @@ def _by_name(
             f"{function}({', '.join(names)}): by={name} is one of its own covariates; by= multiplies another."
         )
     return name, factors | more
-
-
-def _not_too_many(label: str, k: str, count: int) -> None:
-    if count > MOST_COEFFICIENTS:
-        raise TermError(
-            f"{label}: {k} makes {count:,} coefficients, more than the limit of {MOST_COEFFICIENTS:,} for one term. "
-            "Lower k."
-        )
-
-
-def _integer(label: str, what: str, value: Any, least: int, most: int | None = None) -> int:
-    whole = (
-        isinstance(value, int | float | np.number)
-        and not isinstance(value, bool)
-        and np.isfinite(value)
-        and value == int(value)
-    )
-    if not whole or value < least or (most is not None and value > most):
-        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise TermError(f"{label}: {what} must be a whole number {bounds}; got {value!r}.")
-    return int(value)
-
-
-def _flag(label: str, fx: Any) -> bool:
-    if not isinstance(fx, bool | np.bool_):
-        raise TermError(f"{label}: fx must be True or False; got {fx!r}.")
-    return bool(fx)
-
-
-def _sequence(value: Any) -> Sequence[Any]:
-    return tuple(value) if isinstance(value, list | tuple | np.ndarray) else (value,)
-
-
-def _each(label: str, what: str, value: Any, margins: int) -> tuple[Any, ...]:
-    values = tuple(_sequence(value))
-    if len(values) == 1:
-        values *= margins
-    if len(values) != margins:
-        raise TermError(f"{label}: {what} takes one value or one for each of the {margins} margins; got {len(values)}.")
-    return values
-
-
-def _fixed(label: str, sp: Any) -> tuple[float | None, ...] | None:
-    if sp is None:
-        return None
-    out: list[float | None] = []
-    for value in _sequence(sp):
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | float | np.number) or np.isnan(value)
-        ):
-            raise TermError(f"{label}: sp takes numbers, or None where it is to be estimated; got {value!r}.")
-        out.append(None if value is None or value < 0 else float(value))
-    return tuple(out)
-
-
-def _knots(label: str, names: tuple[str, ...], knots: Any) -> dict[str, tuple[float, ...]]:
-    if knots is None:
-        return {}
-    if not isinstance(knots, Mapping):
-        if len(names) == 1:
-            knots = {names[0]: knots}
-        elif isinstance(knots, Sequence | np.ndarray) and len(knots) == len(names):
-            knots = dict(zip(names, knots))
-        else:
-            raise TermError(
-                f"{label}: knots takes one sequence of values for each of {listing(names)}, or a mapping from names."
-            )
-    if strange := [name for name in knots if name not in names]:
-        raise TermError(f"{label}: " + unknown("knots' names", strange[0], names))
-    out = {}
-    for name, values in knots.items():
-        array = np.asarray(values)
-        if array.ndim != 1 or array.dtype.kind not in "iuf" or not np.isfinite(array).all():
-            raise TermError(f"{label}: knots of {name!r} must be a list of finite numbers; got {values!r}.")
-        out[name] = tuple(float(v) for v in array)
-    return out
-
-
-def _range(dims: tuple[int, int]) -> str:
-    return str(dims[0]) if dims[0] == dims[1] else f"{dims[0]} to {dims[1]}"
 
 
 # ---- how a term is written ----

@@ -85,4 +85,21 @@ def tensor_product(margins: Sequence[Setup], sample: Sample) -> Setup:
         roots.append(np.kron(np.kron(np.eye(before), margin.roots[0]), np.eye(after)))
         ranks.append(before * margin.ranks[0] * after)
     null_dim = int(np.prod([margin.null_dim for margin in margins]))
-    return Setup(basis, basis.evaluate(sample.points), tuple(roots), tuple(ranks), null_dim)
+    return Setup(
+        basis, basis.evaluate(sample.points), tuple(roots), tuple(ranks), null_dim, _spectrum(margins, null_dim)
+    )
+
+
+def _spectrum(margins: Sequence[Setup], null_dim: int) -> np.ndarray | None:
+    """(r, M): the eigenvalues of each S_i in the products of the margins' eigenvectors, the joint null space left out;
+    None where there is none, and a constraint would cut into what is penalised."""
+    if null_dim == 0:
+        return None
+    values = []
+    for margin in margins:
+        d = np.zeros(margin.basis.size)
+        rank = margin.ranks[0]
+        d[:rank] = np.linalg.svd(margin.roots[0], compute_uv=False)[:rank] ** 2
+        values.append(d)
+    joint = np.stack([grid.ravel() for grid in np.meshgrid(*values, indexing="ij")], axis=1)
+    return joint[joint.any(axis=1)]

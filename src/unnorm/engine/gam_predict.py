@@ -1,0 +1,150 @@
+"""Predictions of a `Gam` at rows: η, μ, each term by itself, or the matrix that makes them of the coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .._base.frames import table as as_table
+from .._base.frames import to_native
+from ..errors import InputError, unknown
+from . import gam_rows, inference
+from .smoothed import INTERCEPT
+
+if TYPE_CHECKING:
+    from .._base.frames import Table
+    from ..terms.base import Columns
+    from .gam_result import Gam
+
+CHUNK = 65_536  # rows of the dense design held at once: 58 MB at p = 110
+KINDS = ("link", "response", "terms", "matrix")
+
+
+class Prediction(NamedTuple):
+    """`estimate` and its standard error `se`, row by row (for kind="terms", a table of each: one column a term)."""
+
+    estimate: Any
+    se: Any
+
+
+def chunks(rows: int) -> Iterator[slice]:
+    for first in range(0, rows, CHUNK):
+        yield slice(first, min(rows, first + CHUNK))
+
+
+@dataclass(frozen=True)
+class PredictionRows:
+    """Rows to predict at: the covariates, how many, the known part of η, and the kind of table to give back."""
+
+    columns: Columns
+    n: int
+    offset: np.ndarray | None
+    backend: Any
+    fitted: bool  # the rows of the fit itself
+
+
+def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str]) -> PredictionRows:
+    """The fitted rows (data=None), or a table with the columns `names`."""
+    if data is None:
+        return PredictionRows(fit.columns, fit.y.size, fit.offset, fit.backend, True)
+    table = as_table(data)
+    read = gam_rows.covariates(table, names, "data")
+    gam_rows.complete(read, "predict")
+    return PredictionRows(gam_rows.values(read), table.n, _new_offset(fit, table, offset), table.backend, False)
+
+
+def _new_offset(fit: Gam, table: Table, offset: Any) -> np.ndarray | None:
+    if offset is None and fit.offset is None:
+        return None
+    if offset is None and fit.offset_name is None:
+        raise InputError(
+            "This model was fitted with an offset given as an array, so its values at new rows are not known. "
+            "Pass offset= (an array, a column's name, or 0.0 for η without it)."
+        )
+    column = gam_rows.numbers(table, fit.offset_name if offset is None else offset, "offset")
+    gam_rows.complete({column.name: column}, "predict")
+    return np.asarray(column.data, dtype=np.float64)
+
+
+def chosen(fit: Gam, terms: str | Iterable[str] | None, exclude: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Labels of the terms that count, the intercept among them."""
+    known = tuple(fit.smoothed.slices)
+
+    def listed(given: str | Iterable[str], what: str) -> set[str]:
+        labels = [given] if isinstance(given, str) else list(given)
+        plain = {label.replace(" ", ""): label for label in known}
+        for label in labels:
+            if not isinstance(label, str) or label.replace(" ", "") not in plain:
+                raise InputError(unknown(what, label, known))
+        return {plain[label.replace(" ", "")] for label in labels}
+
+    keep = set(known) if terms is None else listed(terms, "terms=")
+    keep -= set() if exclude is None else listed(exclude, "exclude=")
+    return tuple(label for label in known if label in keep)
+
+
+def design(fit: Gam, columns: Columns, rows: int, labels: Sequence[str] | None = None) -> np.ndarray:
+    """X (rows, p); columns of terms that are not among the labels are zero, and their covariates are not read."""
+    every = labels is None
+    X = np.empty((rows, fit.smoothed.size)) if every else np.zeros((rows, fit.smoothed.size))
+    wanted = set(fit.smoothed.slices if labels is None else labels)
+    if INTERCEPT in wanted:
+        X[:, fit.smoothed.slices[INTERCEPT]] = 1.0
+    for term in fit.terms:
+        if term.label in wanted:
+            X[:, fit.smoothed.slices[term.label]] = term.design({name: columns[name] for name in term.covariates})
+    return X
+
+
+def predict(
+    fit: Gam, data: Any, se: bool, kind: str, unconditional: bool, offset: Any,
+    terms: str | Iterable[str] | None, exclude: str | Iterable[str] | None,
+) -> Any:  # fmt: skip
+    """See `Gam.predict`."""
+    if kind not in KINDS:
+        raise InputError(unknown("kind", kind, KINDS))
+    labels = chosen(fit, terms, exclude)
+    whole = terms is None and exclude is None
+    needed = [name for term in fit.terms if term.label in labels for name in term.covariates]
+    at = rows_of(fit, data, offset, tuple(dict.fromkeys(needed)))
+    if kind == "matrix":
+        return design(fit, at.columns, at.n, labels)
+    V = None if not se else fit.vcov(unconditional=unconditional)
+    if kind == "terms":
+        return _terms(fit, at, V, labels)
+    plain = at.fitted and whole
+    eta = np.array(fit.linear_predictor) if plain else np.zeros(at.n)
+    error = np.empty(at.n if se else 0)
+    if se or not plain:
+        for here in chunks(at.n):
+            part = {name: at.columns[name][here] for name in at.columns}
+            X = design(fit, part, here.stop - here.start, labels)
+            if not plain:
+                eta[here] = X @ fit.smoothed.beta
+            if V is not None:
+                error[here] = inference.standard_errors(X, V)
+    if not plain and at.offset is not None:
+        eta += at.offset
+    if kind == "response":
+        mu = fit.distribution.mean(eta)
+        error = error * fit.distribution.variance(mu) if se else error
+        eta = mu
+    return Prediction(eta, error) if se else eta
+
+
+def _terms(fit: Gam, at: PredictionRows, V: np.ndarray | None, labels: Sequence[str]) -> Any:
+    mine = [term for term in fit.terms if term.label in labels]
+    estimate = {term.label: np.empty(at.n) for term in mine}
+    error = {term.label: np.empty(at.n) for term in mine}
+    for term in mine:
+        span = fit.smoothed.slices[term.label]
+        for here in chunks(at.n):
+            C = term.design({name: at.columns[name][here] for name in term.covariates})
+            estimate[term.label][here] = C @ fit.smoothed.beta[span]
+            if V is not None:
+                error[term.label][here] = inference.standard_errors(C, V[span, span])
+    made = to_native(estimate, at.backend)
+    return made if V is None else Prediction(made, to_native(error, at.backend))

@@ -1,0 +1,47 @@
+"""Smooths that can vanish, `ts`, `cs` and select=True, against mgcv (tests/oracles/mgcv/shrinkage.R)."""
+
+import csv
+import json
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unnorm as un
+
+HERE = Path(__file__).parents[1] / "oracles" / "mgcv"
+FITS = json.loads((HERE / "shrinkage.json").read_text())["fits"]
+
+
+@cache
+def rows():
+    with (HERE / "fits_rows.csv").open() as file:
+        read = list(csv.DictReader(file))
+    return {key: np.array([float(row[key]) for row in read]) for key in read[0] if key != "g"}
+
+
+@pytest.mark.parametrize("f", FITS, ids=lambda f: f"{f['formula']} {f['select']}")
+def test_as_mgcv(f):
+    fit = un.gam(f["formula"], rows(), family=f["family"], select=f["select"])
+    eta, se = fit.predict()
+    away = np.sqrt(np.mean(((eta - f["eta"]) / f["se"]) ** 2))
+    if "cs" in f["formula"]:  # which of line and constant mgcv shrinks more is rounding
+        assert away < 0.2
+        return
+    assert fit.score == pytest.approx(f["score"], abs=1e-3)
+    assert fit.edf_total == pytest.approx(f["edf_total"], rel=2e-3)
+    assert away < 0.005
+    np.testing.assert_allclose(se, f["se"], rtol=0.02)
+
+
+@pytest.mark.parametrize("formula", ["y ~ s(x) + s(noise, bs='ts')", "y ~ s(x) + s(noise, bs='cs')"])
+def test_a_term_without_effect_vanishes(formula):
+    rng = np.random.default_rng(3)
+    data = {"x": rng.random(400), "noise": rng.random(400)}
+    data["y"] = np.sin(6 * data["x"]) + 0.3 * rng.normal(size=400)
+    assert un.gam(formula, data).edf["s(noise)"] < 0.9
+    plain = un.gam("y ~ s(x) + s(noise)", data)
+    chosen = un.gam("y ~ s(x) + s(noise)", data, select=True)
+    assert plain.edf["s(noise)"] >= 1.0 > chosen.edf["s(noise)"]
+    assert list(chosen.sp) == ["s(x)1", "s(x)2", "s(noise)1", "s(noise)2"]
