@@ -159,7 +159,7 @@ def test_a_random_effect_without_others_is_tested_on_its_own_posterior():
     S[2:, 2:] = 30.0 * np.eye(5)
     H_inv = linalg.inv(A + S)
     index, none = np.arange(2, 7), np.empty(0, dtype=int)
-    got = inference.random_test(index, beta, A, S, H_inv, phi, none, None)
+    got = inference.random_test(index, beta, inference.Curvature(A, S, H_inv, phi), none, None)
     M = linalg.inv(H_inv[2:, 2:])
     assert got.statistic == pytest.approx(beta[2:] @ M @ beta[2:] / phi)
     weights = np.linalg.eigvals(M @ (H_inv @ A @ H_inv)[2:, 2:]).real

@@ -43,9 +43,8 @@ def _tests(fit: Gam) -> dict[str, inference.Test]:
         elif term.penalties and term.null_dim == 0:
             rest = [i for label, i in random.items() if label != term.label]
             others = np.concatenate(rest) if rest else np.empty(0, dtype=np.int64)
-            out[term.label] = inference.random_test(
-                index, fit.smoothed.beta, fit.A, fit.S, fit.H_inv, fit.scale, others, df
-            )
+            curvature = inference.Curvature(fit.A, fit.S, fit.H_inv, fit.scale)
+            out[term.label] = inference.random_test(index, fit.smoothed.beta, curvature, others, df)
         else:
             edf1 = float(fit.smoothed.edf1[index].sum())
             out[term.label] = inference.smooth_test(beta, fit.A[np.ix_(index, index)], V, edf1, df)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import final
 
 import numpy as np
 from scipy import linalg
@@ -133,10 +134,24 @@ def smooth_test(beta: np.ndarray, A: np.ndarray, V: np.ndarray, edf1: float, res
     return Test(float(T), float(rank), min(1.0, p))
 
 
+@final
+@dataclass(frozen=True)
+class Curvature:
+    """What tests of penalised coefficients read: A = XᵀWX, the penalty S, H⁻¹ = (A + S)⁻¹ and the scale φ.
+
+    `V_e` is the covariance of β̂ over repetitions divided by φ: H⁻¹AH⁻¹ unless given.
+    """
+
+    A: np.ndarray
+    S: np.ndarray
+    H_inv: np.ndarray
+    phi: float = 1.0
+    V_e: np.ndarray | None = None
+
+
 def random_test(
-    index: np.ndarray, beta: np.ndarray, A: np.ndarray, S: np.ndarray, H_inv: np.ndarray, phi: float,
-    others: np.ndarray, residual_df: float | None,
-) -> Test:  # fmt: skip
+    index: np.ndarray, beta: np.ndarray, curvature: Curvature, others: np.ndarray, residual_df: float | None
+) -> Test:
     """Is a term without an unpenalised part (random effect, cyclic) zero? Wood (2013, Biometrika 100: 1005–1010).
 
     `index` are the term's coefficients; `others` those of the other random effects, which are integrated out rather
@@ -146,17 +161,19 @@ def random_test(
 
     and T is Σ λ_i χ²₁ with λ the eigenvalues of M V_e / φ on the term's block.
     """
+    A, S, H_inv, phi = curvature.A, curvature.S, curvature.H_inv, curvature.phi
+    here = np.ix_(index, index)
+    V_e = H_inv[index] @ A @ H_inv[:, index] if curvature.V_e is None else curvature.V_e[here]
     if others.size == 0:
-        block = H_inv[np.ix_(index, index)]
-        V_e = H_inv[index] @ A @ H_inv[:, index]
+        block = H_inv[here]
     else:
         value, vector = np.linalg.eigh(S[np.ix_(others, others)])
         keep = value > value[-1] * np.finfo(float).eps ** 0.8
         Z = A[:, others] @ (vector[:, keep] / np.sqrt(value[keep]))  # C = A + ZZᵀ
         first = np.setdiff1d(np.arange(beta.size), others)
-        here = np.searchsorted(first, index)
-        block = np.linalg.inv((A + S + Z @ Z.T)[np.ix_(first, first)])[np.ix_(here, here)]
-        V_e = H_inv[index] @ A @ H_inv[:, index] + (H_inv[index] @ Z) @ (H_inv[index] @ Z).T
+        own = np.searchsorted(first, index)
+        block = np.linalg.inv((A + S + Z @ Z.T)[np.ix_(first, first)])[np.ix_(own, own)]
+        V_e = V_e + (H_inv[index] @ Z) @ (H_inv[index] @ Z).T
     root = linalg.solve_triangular(linalg.cholesky(block, lower=True), np.eye(index.size), lower=True)  # M = rootᵀ root
     T = float(np.sum((root @ beta[index]) ** 2)) / phi
     weights = np.maximum(np.linalg.eigvalsh(root @ V_e @ root.T), 0.0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._base.threads import run_tasks
 from ..data.observations import Observations
-from ..engine import gam_effects, inference
+from ..engine import gam_effects
 from ..engine.gam_result import Gam
 from ..engine.smoothed import INTERCEPT
 from ..errors import CombinationError, InputError
@@ -192,12 +192,6 @@ def _solution(
 def _fitted(joint: Joint, columns: dict[str, np.ndarray], method: str) -> FittedTerms:
     slices = {INTERCEPT: slice(0, 1)} | {label: slice(s.start + 1, s.stop + 1) for label, s in joint.slices.items()}
     smooth = [term for term in joint.terms if not term.parametric]
-    V = joint.sigma + joint.smoothing[1:, 1:]
-    tests = []
-    for term in smooth:
-        span = joint.slices[term.label]
-        A, edf1 = joint.information[span, span], joint.edf1[term.label]
-        tests.append(inference.smooth_test(joint.beta[1:][span], A, V[span, span], edf1, None))
     return FittedTerms(
         terms=joint.terms,
         model_labels=tuple(term.label for term in joint.terms),
@@ -206,14 +200,8 @@ def _fitted(joint: Joint, columns: dict[str, np.ndarray], method: str) -> Fitted
         beta=joint.beta,
         grids={term.label: gam_effects.grid(term, columns) for term in joint.terms},
         edf={term.label: joint.edf[term.label] for term in smooth},
+        edf1={term.label: joint.edf1[term.label] for term in smooth},
         sp=joint.sp,
-        table={
-            "term": np.array([term.label for term in smooth], dtype=np.str_),
-            "edf": np.array([joint.edf[term.label] for term in smooth]),
-            "ref_df": np.array([test.df for test in tests]),
-            "statistic": np.array([test.statistic for test in tests]),
-            "p": np.array([test.p for test in tests]),
-        },
         score=joint.score,
         method=method,
     )

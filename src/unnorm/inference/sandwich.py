@@ -50,14 +50,15 @@ class ErrorParts:
     points: bool = True  # whether reference points were drawn, so that the parts differ
     robust: Robust | None = None
     notes: tuple[str, ...] = field(default=(), compare=False)
+    smoothing: np.ndarray | None = None  # what not knowing λ adds to `total`
 
     def picked(self, index: np.ndarray) -> ErrorParts:
         """The coordinates in `index`."""
         at = np.ix_(index, index)
         robust = None if self.robust is None else self.robust.picked(at)
-        return replace(
-            self, total=self.total[at], sampling=self.sampling[at], reference=self.reference[at], robust=robust
-        )
+        smoothing = None if self.smoothing is None else self.smoothing[at]
+        parts = {name: getattr(self, name)[at] for name in ("total", "sampling", "reference")}
+        return replace(self, **parts, robust=robust, smoothing=smoothing)
 
 
 @final
@@ -115,14 +116,16 @@ def error_parts(scores: Scores, cluster: np.ndarray | None = None, names: tuple[
         sampling = sampling + np.diag(np.where(short, FLOOR * np.diag(V) - np.diag(sampling), 0.0))
         which = [name for name, low in zip(names, short) if low]
         notes = (*notes, EXCESS.format(names=", ".join(which[:5]))) if which else notes
-    if scores.smoothing is not None:
-        sampling = sampling + scores.smoothing
+    smoothing = None if scores.smoothing is None else scores.widened * scores.smoothing
     sampling = scores.widened * sampling
+    if smoothing is not None:
+        sampling = sampling + smoothing
     reference = _reference(scores, V, sigma2)
     robust = _robust(scores, V, sigma2, cluster)
     if cluster is not None and robust.refusal is None:
         _ = robust.covariance  # asked for by name: computed with the fit, and saved with it
-    return ErrorParts(sampling + reference, sampling, reference, scores.drawn is not Drawn.NONE, robust, notes)
+    points = scores.drawn is not Drawn.NONE
+    return ErrorParts(sampling + reference, sampling, reference, points, robust, notes, smoothing)
 
 
 def _reference(scores: Scores, V: np.ndarray, sigma2: np.ndarray) -> np.ndarray:

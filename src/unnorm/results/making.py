@@ -14,11 +14,12 @@ from ..engine import gam_effects
 from ..errors import UnnormWarning
 from ..inference.evidence import Evidence, Quantities, evidence, parameters, terms
 from ..inference.sandwich import TOO_FEW, ErrorParts, error_parts
+from ..inference.smooth_tests import smooth_tests
 from ..objectives.base import Problem, cluster_labels
 from ..objectives.scores import Drawn, Scores
 from ..solvers.base import FittedTerms, Solution
 from .fit import Fit
-from .smooths import robust_covariance, smooth_part
+from .smooths import SmoothPart, robust_covariance, smooth_part
 
 RELATIVE = "Weights are relative: standard errors are robust, from the scores of single observations (or clusters)."
 REMEDY = (
@@ -71,7 +72,7 @@ def make_fit(
         obs=obs,
         backend=obs.backend,
         errors=own,
-        smooths=None if solution.terms is None or errors is None else smooth_part(solution.terms, errors),
+        smooths=_smooths(solution, errors),
         evidence=_evidence(problem, solution, errors),
         solution=solution,
     )
@@ -102,7 +103,14 @@ def _errors(problem: Problem, solution: Solution, relative: bool) -> tuple[Error
 def with_robust(errors: ErrorParts) -> tuple[ErrorParts, tuple[str, ...]]:
     """The same with the robust covariance in place of the one that counts weights as copies."""
     V = robust_covariance(errors)[0]
-    return replace(errors, total=V, sampling=V - errors.reference), (*errors.notes, RELATIVE)
+    return replace(errors, total=V, sampling=V - errors.reference, smoothing=None), (*errors.notes, RELATIVE)
+
+
+def _smooths(solution: Solution, errors: ErrorParts | None) -> SmoothPart | None:
+    fitted, scores = solution.terms, solution.scores
+    if fitted is None or scores is None or errors is None:
+        return None
+    return smooth_part(fitted, errors, smooth_tests(fitted, scores, errors))
 
 
 def _nu_se(solution: Solution, errors: ErrorParts | None) -> np.ndarray | None:

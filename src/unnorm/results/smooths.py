@@ -147,9 +147,10 @@ class SmoothPart:
         )
 
 
-def smooth_part(fitted: FittedTerms, errors: ErrorParts) -> SmoothPart:
-    """The terms that a solver fitted, with their errors."""
-    return SmoothPart(**{name: getattr(fitted, name) for name in FittedTerms.__dataclass_fields__}, errors=errors)
+def smooth_part(fitted: FittedTerms, errors: ErrorParts, table: Mapping[str, np.ndarray]) -> SmoothPart:
+    """The terms that a solver fitted, with their errors and tests."""
+    given = {name: getattr(fitted, name) for name in FittedTerms.__dataclass_fields__ if name != "edf1"}
+    return SmoothPart(**given, errors=errors, table=table)
 
 
 def robust_covariance(errors: ErrorParts | None) -> tuple[np.ndarray, float | None]:

@@ -30,8 +30,8 @@ class FittedTerms:
     beta: np.ndarray
     grids: Mapping[str, Mapping[str, np.ndarray]]  # label → where to look at the effect
     edf: Mapping[str, float]
+    edf1: Mapping[str, float]  # by smooth term, like edf: tr(2F − FF), the rank of its test (Wood 2013)
     sp: Mapping[str, float]
-    table: Mapping[str, np.ndarray]  # term, edf, ref_df, statistic, p
     score: float
     method: str
     gam: Gam | None = None  # the additive fit itself, where the engine made it

@@ -15,13 +15,11 @@ import numpy as np
 from .._base.numerics import Rng
 from ..data.observations import Observations
 from ..engine import gam_effects
-from ..engine.inference import smooth_test
 from ..errors import CombinationError, InputError, unknown
 from ..models.base import Unnormalised
 from ..models.built_additive import BuiltAdditive
 from ..objectives.base import Constants, Derivatives, ParametricProblem, Problem
 from ..objectives.scores import Reselection, Scores
-from ..terms.base import BuiltTerm
 from .base import FittedTerms, Solution
 from .engine_rows import PRIOR
 from .fellner_schall import (
@@ -220,13 +218,14 @@ def _reml_hessian(end: _End, pieces: Sequence[PlacedPenalty], free: Sequence[int
 def _fitted(
     model: BuiltAdditive, columns: Mapping[str, np.ndarray], pieces: Sequence[PlacedPenalty], end: _End
 ) -> FittedTerms:
-    """The terms with their tests; there is no smooth χ."""
+    """The terms; there is no smooth χ."""
     slices, begin = {}, 0
     for term in model.built:
         slices[term.label] = slice(begin, begin + term.size)
         begin += term.size
     F = end.V @ end.information
     edf, edf1 = np.diag(F), np.diag(2 * F - F @ F)
+    smooths = [term for term in model.built if not term.parametric]
     return FittedTerms(
         terms=model.built,
         model_labels=tuple(slices),
@@ -234,9 +233,9 @@ def _fitted(
         slices=slices,
         beta=end.beta,
         grids={term.label: gam_effects.grid(term, columns) for term in model.built},
-        edf={t.label: float(edf[slices[t.label]].sum()) for t in model.built if not t.parametric},
+        edf={t.label: float(edf[slices[t.label]].sum()) for t in smooths},
+        edf1={t.label: float(edf1[slices[t.label]].sum()) for t in smooths},
         sp=dict(zip((piece.label for piece in pieces), end.lam.tolist())),
-        table=_tests(model.built, end.beta, end.information, end.V, edf, edf1),
         score=end.score,
         method="REML",
     )
@@ -250,18 +249,3 @@ def _reml(value: float, beta: np.ndarray, S: np.ndarray, H: np.ndarray) -> float
     penalised = value - 0.5 * float(beta @ S @ beta)
     logdet = float(np.linalg.slogdet(H + S)[1])
     return -(penalised + 0.5 * float(np.log(positive).sum()) - 0.5 * logdet + 0.5 * null * np.log(2 * np.pi))
-
-
-def _tests(
-    terms: tuple[BuiltTerm, ...], beta: np.ndarray, H: np.ndarray, V: np.ndarray, edf: np.ndarray, edf1: np.ndarray
-) -> dict[str, np.ndarray]:
-    rows, begin = [], 0
-    for term in terms:
-        span = slice(begin, begin + term.size)
-        begin = span.stop
-        if term.parametric:
-            continue
-        test = smooth_test(beta[span], H[span, span], V[span, span], float(edf1[span].sum()), None)
-        rows.append((term.label, float(edf[span].sum()), test.df, test.statistic, test.p))
-    names = ("term", "edf", "ref_df", "statistic", "p")
-    return {name: np.array([row[i] for row in rows]) for i, name in enumerate(names)}

@@ -179,8 +179,6 @@ def _bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 def _fitted(problem: AdditiveProblem, gam: Gam) -> FittedTerms:
     """The terms of a fitted additive model, f's and χ's apart."""
-    from ..engine import gam_summary
-
     chi = set() if problem.normaliser.terms is None else {t.label for t in problem.normaliser.terms}
     return FittedTerms(
         terms=gam.terms,
@@ -190,8 +188,8 @@ def _fitted(problem: AdditiveProblem, gam: Gam) -> FittedTerms:
         beta=gam.smoothed.beta,
         grids={term.label: gam_effects.grid(term, gam.columns) for term in gam.terms},
         edf=gam.edf,
+        edf1={t.label: float(gam.smoothed.edf1[gam.index(t.label)].sum()) for t in gam.smooths},
         sp=gam.sp,
-        table={name: np.asarray(values) for name, values in gam_summary.smooth(gam).items()},
         score=gam.score,
         method=gam.method,
         gam=gam,
