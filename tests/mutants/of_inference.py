@@ -1,6 +1,11 @@
 """Faults in what is made of scores: covariances, tests, criteria, advice, and how results show them."""
 
 MUTANTS: dict[str, list[tuple[str, str, str]]] = {
+    "inference/smooth_tests.py": [
+        ("errors.total - errors.smoothing", "V", "p-values of smooth terms as if A were the score's variance"),
+        ("else errors.total - errors.smoothing", "else errors.total", "λ counted twice in tests of smooth terms"),
+        ("V_e=total - scores.widened * (V @ S @ V)", "V_e=total", "random terms tested by the Bayesian covariance"),
+    ],
     "inference/sandwich.py": [
         (
             "ErrorParts(sampling + reference, sampling,",
@@ -31,7 +36,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("FLOOR = 0.05", "FLOOR = 0.0", "certainty from a difference of estimates"),
         ("FLOOR = 0.05", "FLOOR = 0.9", "a floor that all errors hit"),
         ("FLOOR * np.diag(V) - np.diag(sampling), 0.0", "FLOOR * np.diag(V), 0.0", "the floor added, not reached"),
-        ("sampling = sampling + scores.smoothing", "sampling = sampling + 0.0", "λ taken as known"),
+        ("sampling = sampling + smoothing", "sampling = sampling + 0.0", "λ taken as known"),
         ("sampling = scores.widened * sampling", "sampling = 1.0 * sampling", "few levels as good as many"),
         ("return own + sigma2 if scores.shared else own", "return own", "clusters without the shared points' Σ2"),
         ("return own + sigma2 if scores.shared else own", "return own + sigma2", "private points counted twice"),
