@@ -22,7 +22,7 @@ _NAMES = {
     "terms": ("s", "te", "ti", "linear", "factor"),
     "engine": ("gam", "Gam"),
     "models": ("ExponentialFamily", "Energy", "Additive"),
-    "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth"),
+    "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
     "models.priors": ("Flat", "Normal"),
     "solvers": ("Newton", "Smoothing"),
     "solvers.stochastic": ("unbiased_gradient", "SGD", "Network", "Features", "log_z"),
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from .groups import FitGroup, fit_each
     from .groups.loading import load
     from .models import Additive, Energy, ExponentialFamily
-    from .models.normalisers import Constant, Fixed, PerContext, Smooth
+    from .models.normalisers import Anchored, Constant, Fixed, PerContext, Smooth
     from .models.priors import Flat, Normal
     from .objectives import losses
     from .objectives.registry import *

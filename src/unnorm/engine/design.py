@@ -165,6 +165,21 @@ class Design:
         run_tasks(work, self._tasks(threads), threads)
         return out
 
+    def less(self, mean: np.ndarray, context: np.ndarray) -> Design:
+        """The design with columns less a mean for each context, X_r − M_{x(r)}, which costs a row for each context.
+
+        Args:
+            mean: (contexts, p) in the terms' coordinates.
+            context: (n,) the row of `mean` that each row takes; constant along the runs of this design.
+        """
+        ids = self.sort(np.asarray(context))
+        flat = self.to_flat(np.ascontiguousarray(mean.T)).T
+        segments = []
+        for segment in self.segments:
+            first = ids[segment.lo + segment.ptr[:-1]]
+            segments.append(segment.less(flat[np.ix_(first, segment.columns)]))
+        return replace(self, segments=tuple(segments))
+
     def take(self, runs: Callable[[int, Segment], np.ndarray]) -> tuple[Design, np.ndarray]:
         """The design on some runs only (`runs(k, segment)` gives their numbers); and its rows' places in this
         design's order."""

@@ -7,7 +7,7 @@ functions into coefficients. Cross-products are formed for R and turned by C at 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,7 @@ class Block:
     raw: slice
     at: slice
     matrix: np.ndarray  # C
+    adds: bool = False  # whether an earlier block has the same coefficients, so that its columns are added to theirs
 
     @cached_property
     def transposed(self) -> np.ndarray:
@@ -154,10 +155,17 @@ class Segment:
         half = np.empty((size, len(cross)))
         out, gradient = np.empty((size, size)), np.empty(size)
         for block in self.blocks:
-            np.matmul(block.transposed, cross[block.raw], out=half[block.at])
-            gradient[block.at] = block.transposed @ score[block.raw]
+            if block.adds:
+                half[block.at] += block.transposed @ cross[block.raw]
+                gradient[block.at] += block.transposed @ score[block.raw]
+            else:
+                np.matmul(block.transposed, cross[block.raw], out=half[block.at])
+                gradient[block.at] = block.transposed @ score[block.raw]
         for block in self.blocks:
-            np.matmul(half[:, block.raw], block.matrix, out=out[:, block.at])
+            if block.adds:
+                out[:, block.at] += half[:, block.raw] @ block.matrix
+            else:
+                np.matmul(half[:, block.raw], block.matrix, out=out[:, block.at])
         return gradient, 0.5 * (out + out.T)
 
     def leverage(
@@ -203,7 +211,8 @@ class Segment:
         """Cᵀ of a raw score."""
         out = np.empty(self.columns.size)
         for block in self.blocks:
-            out[block.at] = block.matrix.T @ score[block.raw]
+            own = block.matrix.T @ score[block.raw]
+            out[block.at] = out[block.at] + own if block.adds else own
         return out
 
     def predict(self, beta: np.ndarray, out: np.ndarray, first: int, last: int) -> None:
@@ -215,6 +224,16 @@ class Segment:
         coefficients = self.raw_coefficients(beta)
         for a, b, x, shift in self._pieces(first, last):
             predictor(*self._arguments(a, b, x, shift, None), *coefficients, out[shift:])
+
+    def less(self, mean: np.ndarray) -> Segment:
+        """The segment with `mean` (runs, p) subtracted from its columns, run by run: X = R C − M, M one row a run."""
+        live = np.flatnonzero(np.any(mean != 0.0, axis=0))
+        raw = sum(self.sizes)
+        matrix = np.zeros((live.size, self.columns.size))
+        matrix[np.arange(live.size), live] = -1.0
+        block = Block(slice(raw, raw + live.size), slice(0, self.columns.size), matrix, adds=True)
+        z = np.ascontiguousarray(np.concatenate([self.z, mean[:, live]], axis=1))
+        return replace(self, blocks=(*self.blocks, block), z=z)
 
     def take(self, runs: np.ndarray, lo: int) -> tuple[Segment, np.ndarray]:
         """The segment of these runs only, starting at row `lo` of a new design; and the rows taken (from this lo)."""

@@ -50,6 +50,7 @@ class Normaliser(ABC):
         """Covariate → knots, for smooth ones."""
         return {}
 
+    anchored: bool = False  # whether −log ∫ exp f_θ(y|x) dy is part of χ, which then follows θ
     of_context: bool = False  # whether χ is a function of the context; else there are constants, and a `layout` of them
 
     def traced(self, obs: Observations, scalar: bool) -> Any | None:
@@ -180,3 +181,59 @@ class Smooth(Normaliser):
     def to_dict(self) -> dict[str, Any]:
         knots = {name: np.asarray(values).tolist() for name, values in self._knots.items()}
         return {"normaliser": "Smooth", "terms": str(self._terms), "knots": knots}
+
+
+@final
+class Anchored(Normaliser):
+    """χ(x) = −log ∫ exp f_θ(y|x) dy + δ(x): the constants follow θ, and δ, a constant or a small smooth, what is left.
+
+    The contrast is then the likelihood of the normalised model, and θ̂ is not biased by constants that are smoothed too
+    much or cannot see what f reads. Needs a domain that has a rule or can be enumerated.
+
+    Args:
+        terms: of δ, e.g. "s(x_prev, y_prev, k=10)"; default a constant.
+        knots: covariate → knots, for δ.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.Anchored(), un.Anchored("s(y_prev, k=6)")
+        (Anchored(), Anchored('s(y_prev, k=6)'))
+    """
+
+    anchored = True
+    of_context = True
+
+    def __init__(self, terms: str | Term | Terms | None = None, *, knots: Mapping[str, Any] | None = None) -> None:
+        parsed = None if terms is None else parse(terms)
+        if parsed is not None and (parsed.response is not None or not parsed.terms):
+            raise InputError(f"Anchored takes terms of the context, e.g. un.Anchored('s(y_prev)'); got {terms!r}.")
+        self._terms = parsed
+        self._knots = dict(knots or {})
+
+    def __repr__(self) -> str:
+        return "Anchored()" if self._terms is None else f"Anchored({str(self._terms)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Anchored) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(str(self._terms))
+
+    @property
+    def terms(self) -> Terms | None:
+        return self._terms
+
+    @property
+    def knots(self) -> Mapping[str, Any]:
+        return self._knots
+
+    def layout(self, obs: Observations) -> Layout:
+        """δ, one number."""
+        if self._terms is not None:
+            raise CombinationError(f"{self!r} has a smooth δ, which un.Logistic and un.Importance estimate.")
+        return Layout(np.zeros(obs.n, dtype=np.intp), 1)
+
+    def to_dict(self) -> dict[str, Any]:
+        knots = {name: np.asarray(values).tolist() for name, values in self._knots.items()}
+        about = {} if self._terms is None else {"terms": str(self._terms), "knots": knots}
+        return {"normaliser": "Anchored", **about}

@@ -90,6 +90,14 @@ class AdditiveProblem:
         return context_columns(self.model, self.normaliser, self.obs if obs is None else obs, at)
 
     @cached_property
+    def delta_labels(self) -> frozenset[str]:
+        """The labels of the normaliser's own terms among those built."""
+        chi = self.normaliser.terms
+        own = set() if chi is None else {term.label for term in chi}
+        built = self.linear[0]
+        return frozenset(t.label for t in built if t.label in own or any(t.label.startswith(f"{o}:") for o in own))
+
+    @cached_property
     def linear(self) -> tuple[tuple[BuiltTerm, ...], LinearPart, Design]:
         """The terms built on these rows, their columns, and the design; for an energy, linearised at its start."""
         terms, part = self.predictor(self.rows)

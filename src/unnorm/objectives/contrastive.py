@@ -23,6 +23,7 @@ from ..references.base import BoundReference, Reference
 from ..references.contrast import Contrast, contrast
 from ..references.points import PointScheme
 from .additive import AdditiveProblem
+from .anchor import model_anchor
 from .base import Cluster, Objective
 from .row_problem import RowProblem
 from .rows import RowSource, importance_rows, logistic_rows
@@ -198,6 +199,7 @@ class RowContrastive(Contrastive):
             figures=figures(drawn, self.even_points),
             notes=notes,
             redraws=self._redraws(drawn, rng.integers(2**63, size=REDRAWS)),
+            anchor=model_anchor(model, obs) if normaliser.anchored else None,
         )
 
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:

@@ -6,7 +6,7 @@ The ν block is diagonal (each row has one ν), so it is profiled out whatever i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -15,6 +15,7 @@ import numpy as np
 from ..data.observations import Observations
 from ..models.base import Model
 from ..models.normalisers import Layout
+from .anchor import ENOUGH, Anchor, Integrated, anchor_report
 from .base import Constants, Derivatives, ParametricProblem
 from .likelihood import RowLikelihood
 from .rows import Rows, RowSource
@@ -56,6 +57,7 @@ class RowProblem(ParametricProblem):
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
     redraws: Callable[[float], list[RowSource]] | None = None  # fresh points, c times as many
+    anchor: Anchor | None = None  # −log Z_θ(x) as part of the constants: f is then normalised, and ν is δ
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,7 +69,7 @@ class RowProblem(ParametricProblem):
 
     @property
     def concave(self) -> bool:
-        return self.model.linear
+        return self.model.linear and self.anchor is None
 
     # --- f on blocks -------------------------------------------------------------------------------------------------
 
@@ -82,7 +84,23 @@ class RowProblem(ParametricProblem):
         return self.model.jacobian(theta, rows.y, self.model.arguments(self.obs, rows.context))
 
     def _evaluated(self, theta: np.ndarray, source: RowSource | None = None) -> Iterator[Base]:
-        """f + offset and ∂f/∂θ, block by block."""
+        """f + offset and ∂f/∂θ, block by block; of the normalised f where the constants are anchored."""
+        if self.anchor is None:
+            yield from self._unnormalised(theta, source)
+            return
+        log_z, mean = self._integrated(theta)
+        for rows, eta, J in self._unnormalised(theta, source):
+            yield Base(rows, eta - log_z[rows.context], J - mean[rows.context])
+
+    def _integrated(self, theta: np.ndarray) -> Integrated:
+        """log Z and E_θ(∂f), kept for the last θ."""
+        assert self.anchor is not None
+        key = theta.tobytes()
+        if self._near.get("theta") != key:
+            self._near.update(theta=key, integrated=self.anchor.at(theta))
+        return self._near["integrated"]
+
+    def _unnormalised(self, theta: np.ndarray, source: RowSource | None = None) -> Iterator[Base]:
         if source is None and self._kept is not None:
             for rows, J in self._kept:
                 yield Base(rows, J @ theta + rows.offset, J)
@@ -104,8 +122,8 @@ class RowProblem(ParametricProblem):
     # --- ν -----------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _near(self) -> dict[str, np.ndarray]:
-        """The last ν*: the next θ is near, so that two or three steps from here do, where zero needs eight."""
+    def _near(self) -> dict[str, Any]:
+        """The last ν*: the next θ is near, so that two or three steps from here are enough, where zero needs eight."""
         return {}
 
     def _of(self, rows: Rows) -> np.ndarray:
@@ -161,7 +179,7 @@ class RowProblem(ParametricProblem):
             value += rows.likelihood.value(eta)
             gradient += slope @ J
             A += J.T @ WJ
-            if not self.model.linear:
+            if not self.model.linear and self.anchor is None:  # an anchored f has the scoring curvature, Σ w v̂ v̂ᵀ
                 A -= self.model.curvature(theta, rows.y, self.model.arguments(self.obs, rows.context), slope)
             scale += np.einsum("np,np->p", J, WJ)
             if q:
@@ -197,10 +215,35 @@ class RowProblem(ParametricProblem):
     def constants(self, theta: np.ndarray) -> Constants:
         if self.layout.fixed is not None:
             return Constants(np.array([self.layout.fixed]), known=True)
-        return Constants(self.nu_at(theta), own=self.layout.size == 1)
+        nu = self.nu_at(theta)
+        if self.anchor is None:
+            return Constants(nu, own=self.layout.size == 1)
+        log_z, mean = self._integrated(theta)
+        return Constants(nu[0] - log_z, np.column_stack([mean, np.full(len(mean), -1.0)]))
 
     def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
-        return self.notes, dict(self.figures)
+        if self.anchor is None:
+            return self.notes, dict(self.figures)
+        shift = self.anchor.shift(theta, self._weight(theta))
+        notes, about = anchor_report(self.anchor, shift)
+        return (*self.notes, *notes), {**self.figures, **about}
+
+    def _weight(self, theta: np.ndarray) -> float:
+        """Σ_r w_r, the curvature of δ."""
+        bases = self._bases(theta)
+        return float(self._sums(theta, self.nu_star(bases), bases).d.sum())
+
+    def finer(self) -> RowProblem | None:
+        return self._finer(self.start)
+
+    def refined(self, theta: np.ndarray) -> RowProblem | None:
+        if self.anchor is None or self.anchor.shift(theta, self._weight(theta)) <= ENOUGH:
+            return None
+        return self._finer(theta)
+
+    def _finer(self, theta: np.ndarray) -> RowProblem | None:
+        finer = None if self.anchor is None else self.anchor.finer(theta)
+        return None if finer is None else replace(self, anchor=finer)
 
     def scores(self, theta: np.ndarray, c: float = 1.0) -> RowScores:
         """In (θ, ν) jointly for one ν; in θ for a fixed one; in θ after profiling for many, where a row's score becomes

@@ -15,6 +15,7 @@ from ..engine.gam_result import Gam
 from ..engine.segment import Rows as EngineRows
 from ..engine.smoothed import INTERCEPT
 from ..objectives.additive import AdditiveProblem
+from ..objectives.anchor import Integrated
 from ..objectives.likelihood import LOGISTIC, POISSON
 from ..objectives.scores import Drawn, Reselection, RowDesign, RowScores, ScoreRows
 from .redraw_scores import RedrawScores
@@ -44,6 +45,8 @@ class EngineDesign(RowDesign):
     """The design of a fitted additive model; rows are made dense a chunk at a time, where sums by label need them."""
 
     gam: Gam
+    mean: np.ndarray | None = None  # (n, p) what anchored constants take off the columns of each context
+    context: np.ndarray | None = None  # (N,) the row of `mean`
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -79,7 +82,7 @@ class EngineDesign(RowDesign):
             first = np.flatnonzero(new)
             values = term.design({name: column[first] for name, column in columns.items()})
             X[:, gam.smoothed.slices[term.label]] = values[np.cumsum(new) - 1] if len(first) < end - begin else values
-        return X
+        return X if self.mean is None or self.context is None else X - self.mean[self.context[begin:end]]
 
 
 @final
@@ -90,6 +93,7 @@ class EngineScores:
     problem: AdditiveProblem
     gam: Gam
     theta: np.ndarray | None  # where an energy was linearised last
+    integrated: Integrated | None = None  # of anchored constants, at the estimate
 
     @cached_property
     def eta(self) -> np.ndarray:
@@ -100,7 +104,8 @@ class EngineScores:
         rows = self.problem.rows
         ratio = None if rows.log_q is None else self.eta - rows.offset - rows.log_q
         sets = rows.randomisation if self.problem.sets > 1 else None
-        design = EngineDesign(self.gam)
+        mean = None if self.integrated is None else self.integrated.mean
+        design = EngineDesign(self.gam, mean, rows.context)
         yield ScoreRows(design, rows.likelihood, self.eta, rows.data, rows.at, rows.weight, sets, ratio)
 
     def redraws(self, times: float) -> np.ndarray | None:
@@ -108,7 +113,7 @@ class EngineScores:
         if self.problem.redraws is None:
             return None
         inner = self.gam.smoothed
-        score = RedrawScores(self.problem, self.gam.terms, inner.slices, inner.beta, self.gam.columns)
+        score = RedrawScores(self.problem, self.gam.terms, inner.slices, inner.beta, self.gam.columns, self.integrated)
         return np.array([score(source.whole(), self.theta) for source in self.problem.redraws(times)])
 
     def scores(self, reference_error: bool = True) -> RowScores:

@@ -16,6 +16,7 @@ import numpy as np
 from ..engine.smoothed import INTERCEPT
 from ..errors import UnnormWarning
 from ..objectives.additive import AdditiveProblem
+from ..objectives.anchor import Integrated
 from ..objectives.rows import Rows
 from ..terms.base import BuiltTerm, Columns
 
@@ -32,6 +33,7 @@ class RedrawScores:
     slices: Mapping[str, slice]
     beta: np.ndarray
     fitted: Columns  # the fitted rows, for the range of the tables
+    integrated: Integrated | None = None  # of anchored constants, at β
     _tables: dict[str, tuple[float, float, np.ndarray]] = field(default_factory=dict)
     _contexts: dict[str, np.ndarray] = field(default_factory=dict)
 
@@ -49,12 +51,16 @@ class RedrawScores:
         for term in self.terms:
             at, score = self._term(term, part.columns, rows, eta)
             back.append((at, score))
+        if self.integrated is not None:
+            eta -= self.integrated.log_z[rows.context]
         v = np.where(rows.data, 0.0, rows.likelihood.slopes(eta)[0])
         out = np.zeros(self.beta.size)
         if INTERCEPT in self.slices:
             out[self.slices[INTERCEPT]] = v.sum()
         for at, score in back:
             out[at] = score(v)
+        if self.integrated is not None:
+            out -= np.bincount(rows.context, v, self.problem.obs.n) @ self.integrated.mean
         return out
 
     def _term(

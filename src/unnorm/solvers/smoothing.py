@@ -11,12 +11,16 @@ import numpy as np
 from .._base.blas import single_threaded
 from .._base.numerics import Rng
 from ..engine import gam_effects
+from ..engine.design import Design
 from ..engine.gam_result import Gam
-from ..engine.smoothed import INTERCEPT
+from ..engine.smoothed import INTERCEPT, Smoothed
 from ..errors import InputError, unknown
 from ..models.base import LinearPart
 from ..objectives.additive import AdditiveProblem
+from ..objectives.anchor import Integrated, anchor_report
 from ..objectives.base import Constants, Problem
+from ..terms.base import BuiltTerm
+from .anchored import fit_anchored
 from .base import FittedTerms, Solution, Solver
 from .engine_rows import EngineScores
 from .penalised import solve_penalised
@@ -63,6 +67,8 @@ class Smoothing(Solver):
 
     def solve_rows(self, problem: AdditiveProblem) -> Solution:
         """An energy is linearised again and again until its parameters converge (Gauss–Newton)."""
+        if problem.normaliser.anchored:
+            return self._solve_anchored(problem)
         theta: np.ndarray | None = None
         gam, part = self._once(problem, theta)
         rounds, settled = 1, True
@@ -79,6 +85,25 @@ class Smoothing(Solver):
             else:
                 settled = False
         reason = gam.smoothed.reason if settled else f"the energy still moved after {rounds} linearisations"
+        return self._solution(problem, EngineScores(problem, gam, theta), rounds, settled, reason)
+
+    def _solve_anchored(self, problem: AdditiveProblem) -> Solution:
+        """Constants that follow θ: linearised again until f's coefficients converge."""
+
+        def once(built: tuple[BuiltTerm, ...], part: LinearPart, design: Design, start: Gam | None) -> Gam:
+            return self._fit(problem, built, part, design, None if start is None else start.smoothed)
+
+        found = fit_anchored(problem, once)
+        reason = f"{found.gam.smoothed.reason}; {found.rounds} linearisations of the constants"
+        scores = EngineScores(problem, found.gam, found.theta, found.integrated)
+        solution = self._solution(problem, scores, found.rounds, found.settled, reason)
+        notes, figures = anchor_report(found.anchor, found.shift)
+        return replace(solution, notes=(*solution.notes, *notes), figures={**solution.figures, **figures})
+
+    def _solution(
+        self, problem: AdditiveProblem, scores: EngineScores, rounds: int, settled: bool, reason: str
+    ) -> Solution:
+        gam = scores.gam
         terms = _fitted(problem, gam)
         parametric = [term for term in gam.terms if term.parametric and term.label in terms.model_labels]
         spans = [terms.slices[term.label] for term in parametric]
@@ -89,26 +114,26 @@ class Smoothing(Solver):
             names=tuple(coefficients[i] for i in index),
             estimate=terms.beta[index],
             index=index,
-            constants=Constants(self._constants(problem, terms)),
+            constants=Constants(self._constants(problem, terms, scores.integrated)),
             value=problem.value(eta),
             loglik=problem.loglik(eta),
             converged=gam.smoothed.converged and settled,
             reason=reason,
             iterations=rounds if rounds > 1 else int(gam.smoothed.iterations.get("outer", 0)),
             solver=self.to_dict(),
-            scores=EngineScores(problem, gam, theta).scores(self.reference_error),
+            scores=scores.scores(self.reference_error),
             terms=terms,
             notes=(*problem.notes, *problem.model.covariates(problem.obs).notes(problem.obs)),
             figures={**problem.figures, "rows": problem.source.size},
         )
 
-    def _constants(self, problem: AdditiveProblem, terms: FittedTerms) -> np.ndarray:
-        """χ̂ at the observations' contexts; one number where the normaliser has no terms."""
+    def _constants(self, problem: AdditiveProblem, terms: FittedTerms, integrated: Integrated | None) -> np.ndarray:
+        """χ̂ at the observations' contexts; one number where the normaliser has no terms and follows nothing."""
         level = float(terms.beta[terms.slices[INTERCEPT]][0])
-        if problem.normaliser.terms is None:
+        if problem.normaliser.terms is None and integrated is None:
             return np.array([level])
         columns = problem.normaliser_columns(np.arange(problem.obs.n))
-        chi = np.full(problem.obs.n, level)
+        chi = np.full(problem.obs.n, level) - (0.0 if integrated is None else integrated.log_z)
         for term in terms.terms:
             if term.label in terms.normaliser_labels:
                 own = {name: columns[name] for name in term.covariates}
@@ -118,15 +143,25 @@ class Smoothing(Solver):
     def _once(
         self, problem: AdditiveProblem, theta: np.ndarray | None, start: Gam | None = None
     ) -> tuple[Gam, LinearPart]:
-        from ..engine.core import smooth_fit
-
-        rows = problem.rows
         if theta is None:
             built, part, design = problem.linear
         else:
-            terms, part = problem.predictor(rows, theta)
+            terms, part = problem.predictor(problem.rows, theta)
             built = tuple(start.terms) if start is not None else problem.build(terms, part)
             design = problem.design(built, part)
+        return self._fit(problem, built, part, design), part
+
+    def _fit(
+        self,
+        problem: AdditiveProblem,
+        built: tuple[BuiltTerm, ...],
+        part: LinearPart,
+        design: Design,
+        start: Smoothed | None = None,
+    ) -> Gam:
+        """One penalised fit, its smoothing parameters chosen."""
+        from ..engine.core import smooth_fit
+
         offset = _from_here(part)
         smoothed = smooth_fit(
             design,
@@ -136,14 +171,15 @@ class Smoothing(Solver):
             offset=offset,
             method={"ubre": "GCV"}.get(self.method, self.method.upper()),
             sp=self.sp,
-            groups=rows.context if self.method == "cv" else None,
+            groups=problem.rows.context if self.method == "cv" else None,
+            start=start,
             threads=self.threads,
         )
         if part.theta is not None and part.offset is not None:
             beta = smoothed.beta.copy()
             beta[smoothed.slices[built[0].label].start :][: part.theta.size] += part.theta
             smoothed = replace(smoothed, beta=beta, offset=part.offset)
-        gam = Gam(
+        return Gam(
             formula=str(part.terms),
             family=problem.family,
             method=self.method.upper(),
@@ -157,7 +193,6 @@ class Smoothing(Solver):
             offset_name=None,
             backend=problem.obs.backend,
         )
-        return gam, part
 
 
 def _from_here(part: LinearPart) -> np.ndarray | None:
@@ -179,11 +214,11 @@ def _bounded(old: np.ndarray, new: np.ndarray) -> np.ndarray:
 
 def _fitted(problem: AdditiveProblem, gam: Gam) -> FittedTerms:
     """The terms of a fitted additive model, f's and χ's apart."""
-    chi = set() if problem.normaliser.terms is None else {t.label for t in problem.normaliser.terms}
+    chi = problem.delta_labels
     return FittedTerms(
         terms=gam.terms,
-        model_labels=tuple(t.label for t in gam.terms if not _belongs(t.label, chi)),
-        normaliser_labels=tuple(t.label for t in gam.terms if _belongs(t.label, chi)),
+        model_labels=tuple(t.label for t in gam.terms if t.label not in chi),
+        normaliser_labels=tuple(t.label for t in gam.terms if t.label in chi),
         slices=dict(gam.smoothed.slices),
         beta=gam.smoothed.beta,
         grids={term.label: gam_effects.grid(term, gam.columns) for term in gam.terms},
@@ -194,7 +229,3 @@ def _fitted(problem: AdditiveProblem, gam: Gam) -> FittedTerms:
         method=gam.method,
         gam=gam,
     )
-
-
-def _belongs(label: str, labels: set[str]) -> bool:
-    return label in labels or any(label.startswith(f"{one}:") for one in labels)

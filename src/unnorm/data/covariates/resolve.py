@@ -110,6 +110,21 @@ class CovariateSet:
         self._find(name)
         return self._context_only[name]
 
+    def reads(self, names: Iterable[str]) -> tuple[str, ...]:
+        """The context and group columns, under their own names, that these covariates read."""
+        found: dict[str, None] = {}
+
+        def visit(name: str) -> None:
+            one = self._by_name[name]
+            if one.column is not None and one.column[0] == "context":
+                found[str(one.column[1])] = None
+            for need in one.needs:
+                visit(need)
+
+        for name in names:
+            visit(self._find(name).name)
+        return tuple(found)
+
     def _find(self, name: str) -> Covariate:
         if name not in self._by_name or self._by_name[name].internal:
             raise TermError(f"There is no covariate {name!r}. Known names: {listing(self.names, most=60)}.")

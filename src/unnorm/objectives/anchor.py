@@ -1,0 +1,348 @@
+"""Anchored constants: log Z_θ(x) and E_θ(∂f|x) at the contexts, as fine as they must be and no finer.
+
+χ(x) = −log Z_θ(x) + δ(x) makes of the contrast the logistic likelihood of the normalised model: its score is
+Σ (z − p) v̂ with v̂ = [∂f − E_θ(∂f|x); ∂δ], and its scoring curvature Σ w v̂ v̂ᵀ. An error of log Z moves θ̂; one of
+E_θ(∂f|x) only costs efficiency. By Cauchy and Schwarz, errors e_t move no estimate by more than √(Σ_r w_r e²) standard
+errors, their mean aside, which δ takes up: this is how fine the integrals must be.
+"""
+
+from __future__ import annotations
+
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..errors import CombinationError, InputError, UnnormWarning
+from ..models.base import Context, Model, Unnormalised
+from ..models.built_additive import BuiltAdditive
+from .integrals import Integrals
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    from ..terms.base import BuiltTerm
+
+ENOUGH = 0.05  # standard errors by which the integrals may move an estimate
+CHECKED = 40  # contexts at which their error is measured
+MOST_REFINEMENTS = 6
+KEPT_BYTES = 2**29  # of basis functions at the nodes, kept between iterations
+ROWS = 200_000  # nodes evaluated at a time
+COARSEST = {1: 17, 2: 9}  # points on each axis of the grid of contexts, by its dimension
+ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω
+
+NO_RULE = (
+    "un.Anchored() needs ∫ exp f(y|x) dy over {domain!r}, which has no quadrature rule and cannot be enumerated. Use "
+    "objective=un.Ranking(…) or un.ConditionalNCE(…), in which the constants cancel, or normaliser=un.Smooth('s(…)')."
+)
+
+
+class Integrated(NamedTuple):
+    """At every observation's context."""
+
+    log_z: np.ndarray  # (n,) log Z_θ(x_t), offsets of f included
+    mean: np.ndarray  # (n, p) E_θ(∂f|x_t)
+
+
+class Anchor(ABC):
+    """log Z_θ and E_θ(∂f) at the contexts of the observations, for one representation of f."""
+
+    refinements: int = 0
+
+    @abstractmethod
+    def at(self, theta: np.ndarray) -> Integrated: ...
+
+    @abstractmethod
+    def errors(self, theta: np.ndarray) -> np.ndarray:
+        """Errors of log Z at some contexts spread over the data, against a rule of twice the order."""
+
+    @abstractmethod
+    def finer(self, theta: np.ndarray) -> Anchor | None:
+        """The same with more nodes, or a finer grid of contexts, whichever errs more; None where there are no more."""
+
+    @abstractmethod
+    def figures(self) -> dict[str, Any]:
+        """For the record."""
+
+    def error(self, theta: np.ndarray) -> float:
+        """rms of the errors of log Z about their mean."""
+        return float(np.std(self.errors(theta)))
+
+    def shift(self, theta: np.ndarray, weight: float) -> float:
+        """The most, in standard errors, by which the integrals' errors can move an estimate; `weight` = Σ_r w_r."""
+        return float(np.sqrt(weight)) * self.error(theta)
+
+
+@final
+@dataclass(frozen=True)
+class ModelAnchor(Anchor):
+    """For parametric models: the domain's own rule, once for each distinct context."""
+
+    integrals: Integrals
+    offset: np.ndarray  # (n,)
+    refinements: int = 0
+
+    def at(self, theta: np.ndarray) -> Integrated:
+        log_z, mean = self.integrals.means(theta)
+        of = self.integrals.context.of
+        return Integrated(log_z[of] + self.offset, mean[of])
+
+    @cached_property
+    def _some(self) -> Integrals:
+        context = self.integrals.context
+        some = spread(context.size)
+        return replace(self.integrals, context=Context(context.at(some), np.arange(len(some)), len(some)))
+
+    def errors(self, theta: np.ndarray) -> np.ndarray:
+        if self.integrals.rule.exact:
+            return np.zeros(1)
+        return self._some.log_z(theta) - self._some.finest().log_z(theta)
+
+    def finer(self, theta: np.ndarray) -> Anchor | None:
+        if self.integrals.rule.exact or self.refinements >= MOST_REFINEMENTS:
+            return None
+        try:
+            return replace(self, integrals=self.integrals.finer(), refinements=self.refinements + 1)
+        except InputError:  # the domain refuses so many nodes
+            return None
+
+    def figures(self) -> dict[str, Any]:
+        about = self.integrals
+        return {"quadrature": about.rule.rule, "nodes": len(about.rule.points), "contexts": about.context.size}
+
+
+def _require_rule(model: Unnormalised) -> None:
+    if model.domain.rule is None:
+        raise CombinationError(NO_RULE.format(domain=model.domain))
+
+
+def model_anchor(model: Model, obs: Observations) -> ModelAnchor:
+    """The anchor of a parametric model."""
+    _require_rule(model)
+    default = model.domain.default_order
+    order = None if default is None else max(8, default // 4)
+    return ModelAnchor(Integrals(model, model.contexts(obs), model.domain.quadrature(order), order), obs.offsets)
+
+
+class _Block(NamedTuple):
+    """Some representatives' nodes."""
+
+    first: int
+    last: int
+    starts: np.ndarray  # where each one's nodes begin
+    X: np.ndarray  # (M, p)
+    log_w: np.ndarray  # (M,)
+
+
+@final
+@dataclass(frozen=True)
+class TermsAnchor(Anchor):
+    """For additive models: rules centred at the previous point for chains, at representatives of the contexts.
+
+    Where f reads at most two numeric columns of the context, the representatives are a grid over their range and
+    log Z and E are interpolated (local cubics); else they are the distinct contexts.
+    """
+
+    model: BuiltAdditive  # of f's terms, with the observations
+    order: int | None
+    grid: int | None  # points on each axis; None: the distinct contexts
+    refinements: int = 0
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def _places(self) -> tuple[Observations, Any]:
+        """The representatives, and the matrix (or index) that takes their values to the observations."""
+        return representatives(self.model.source, self.model.obs, self.model.columns, self.grid)
+
+    def at(self, theta: np.ndarray) -> Integrated:
+        obs, of = self._places
+        log_z, mean = self._integrate("all", obs, self.order, theta)
+        if isinstance(of, np.ndarray):
+            log_z, mean = log_z[of], mean[of]
+        else:
+            log_z, mean = of @ log_z, of @ mean
+        return Integrated(log_z + self.model.obs.offsets, mean)
+
+    def _integrate(
+        self, key: str, obs: Observations, order: int | None, theta: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        log_z, mean = np.empty(obs.n), np.empty((obs.n, len(theta)))
+        for block in self._blocks(key, obs, order):
+            f = block.X @ theta + block.log_w
+            counts = np.diff(np.append(block.starts, len(f)))
+            top = np.maximum.reduceat(f, block.starts)
+            e = np.exp(f - np.repeat(top, counts))
+            z = np.add.reduceat(e, block.starts)
+            here = slice(block.first, block.last)
+            log_z[here] = top + np.log(z)
+            if counts[0] * len(counts) == len(f) and np.all(counts == counts[0]):
+                table = block.X.reshape(len(counts), counts[0], -1)
+                mean[here] = (e.reshape(len(counts), 1, -1) @ table)[:, 0] / z[:, None]
+            else:
+                from scipy import sparse
+
+                ptr = np.append(block.starts, len(f))
+                mean[here] = sparse.csr_array((e, np.arange(len(f)), ptr)) @ block.X / z[:, None]
+        return log_z, mean
+
+    def _blocks(self, key: str, obs: Observations, order: int | None) -> Iterator[_Block]:
+        if key in self._kept:
+            yield from self._kept[key]
+            return
+        kept: list[_Block] | None = []
+        size = 0
+        for block in self._evaluated(obs, order):
+            size += block.X.nbytes
+            if kept is not None:
+                kept.append(block)
+                kept = kept if size <= KEPT_BYTES else None
+            yield block
+        if kept is not None:
+            self._kept[key] = kept
+
+    def _evaluated(self, obs: Observations, order: int | None) -> Iterator[_Block]:
+        domain = self.model.domain
+        model = replace(self.model, obs=obs)
+        chain = obs.kind == "transitions" and domain.centred(obs.previous()[:1], order) is not None
+        rule = None if chain else domain.quadrature(order)
+        each = max(1, ROWS // (len(rule.points) if rule is not None else (order or 40) ** domain.dim))
+        for begin in range(0, obs.n, each):
+            end = min(begin + each, obs.n)
+            if rule is None:
+                centred = domain.centred(obs.previous()[begin:end], order)
+                assert centred is not None
+                y, w, of = centred
+            else:
+                count = end - begin
+                y, w = np.tile(rule.points, (count, 1)), np.tile(rule.weights, count)
+                of = np.repeat(np.arange(count), len(rule.points))
+            X = model.jacobian(model.start, y, (begin + of,))
+            yield _Block(begin, end, np.searchsorted(of, np.arange(end - begin)), X, np.log(w))
+
+    @cached_property
+    def _some(self) -> Observations:
+        return self.model.obs.take(spread(self.model.obs.n))
+
+    def _parts_of_error(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of the interpolation over contexts, and of the rule."""
+        some = spread(self.model.obs.n)
+        used = (self.at(theta).log_z - self.model.obs.offsets)[some]
+        if self.order is None:
+            return np.zeros(1), np.zeros(1)
+        same = self._integrate("same", self._some, self.order, theta)[0] if self.grid is not None else used
+        fine = self._integrate("fine", self._some, 2 * self.order, theta)[0]
+        return used - same, same - fine
+
+    def errors(self, theta: np.ndarray) -> np.ndarray:
+        between, rule = self._parts_of_error(theta)
+        return between + rule
+
+    def finer(self, theta: np.ndarray) -> Anchor | None:
+        if self.order is None or self.refinements >= MOST_REFINEMENTS:
+            return None
+        between, rule = self._parts_of_error(theta)
+        more = {"refinements": self.refinements + 1, "_kept": {}}
+        if self.grid is not None and np.std(between) > np.std(rule):
+            return replace(self, grid=2 * self.grid - 1, **more)
+        return replace(self, order=-(-3 * self.order // 2), **more)
+
+    def figures(self) -> dict[str, Any]:
+        return {"order": self.order, "contexts": self._places[0].n, "grid": self.grid}
+
+
+def terms_anchor(model: BuiltAdditive) -> TermsAnchor:
+    """The anchor of an additive model whose terms have met the data."""
+    domain = model.domain
+    _require_rule(model)
+    order = None if domain.default_order is None else min(ORDER.get(domain.dim, 8), domain.default_order)
+    names = model.source.covariates(model.obs).reads(model.columns)
+    numeric = all(name in model.obs.context and model.obs.context[name].dtype.kind == "f" for name in names)
+    grid = COARSEST[len(names)] if numeric and 1 <= len(names) <= 2 else None
+    if grid is not None and len(np.unique(_read(model.obs, names), axis=0)) <= grid ** len(names):
+        grid = None
+    return TermsAnchor(model, order, grid)
+
+
+def anchor_of(model: Unnormalised, obs: Observations, terms: tuple[BuiltTerm, ...]) -> Anchor:
+    """The anchor of any model; `terms` are those of an additive f, built."""
+    return terms_anchor(BuiltAdditive(model, obs, terms)) if model.additive else model_anchor(model.flat(), obs)
+
+
+def anchor_report(anchor: Anchor, shift: float) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Notes and figures on how well the constants are known at the estimate."""
+    about = {**anchor.figures(), "anchor_shift": shift}
+    if shift <= ENOUGH:
+        return (), about
+    note = (
+        f"The normalising integrals may be too coarse: their errors can move an estimate by up to {shift:.2g} standard "
+        "errors. Ω may be too large for the detail of f: use objective=un.Ranking(…), in which the constants cancel."
+    )
+    warnings.warn(note, UnnormWarning, stacklevel=2)
+    return (note,), about
+
+
+def spread(size: int, most: int = CHECKED) -> np.ndarray:
+    """At most `most` positions, spread evenly."""
+    return np.unique(np.linspace(0, size - 1, min(most, size)).astype(int))
+
+
+def _read(obs: Observations, names: tuple[str, ...]) -> np.ndarray:
+    every = {**obs.group, **obs.context}
+    return np.column_stack([np.unique(every[name], return_inverse=True)[1] for name in names] or [np.zeros(obs.n)])
+
+
+def representatives(
+    source: Unnormalised, obs: Observations, columns: tuple[str, ...], grid: int | None
+) -> tuple[Observations, np.ndarray | sparse.csr_array]:
+    """Contexts at which integrals are computed, and how their values are taken to the observations' own."""
+    names = source.covariates(obs).reads(columns)
+    if grid is None:
+        codes = _read(obs, names)
+        _, first, of = np.unique(codes, axis=0, return_index=True, return_inverse=True)
+        return obs.take(first), of.ravel()
+    axes, weights = [], []
+    for name in names:
+        x = obs.context[name]
+        axes.append(np.linspace(x.min(), x.max(), grid))
+        weights.append(cubic_weights(x, axes[-1]))
+    mesh = np.meshgrid(*axes, indexing="ij")
+    places = obs.take(np.zeros(mesh[0].size, dtype=int))
+    context = {**places.context, **{name: values.ravel() for name, values in zip(names, mesh)}}
+    return replace(places, context=context), _tensor(weights, grid)
+
+
+def cubic_weights(x: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """First of four neighbouring grid points (n,) and the weights (n, 4) of the cubic through them."""
+    h = axis[1] - axis[0] if axis[-1] > axis[0] else 1.0
+    u = (x - axis[0]) / h
+    first = np.clip(np.floor(u).astype(int) - 1, 0, len(axis) - 4)
+    t = (u - first)[:, None] - np.arange(4)
+    w = np.stack(
+        [
+            t[:, 1] * t[:, 2] * t[:, 3] / -6.0,
+            t[:, 0] * t[:, 2] * t[:, 3] / 2.0,
+            t[:, 0] * t[:, 1] * t[:, 3] / -2.0,
+            t[:, 0] * t[:, 1] * t[:, 2] / 6.0,
+        ],
+        axis=1,
+    )
+    return first, w
+
+
+def _tensor(weights: list[tuple[np.ndarray, np.ndarray]], grid: int) -> sparse.csr_array:
+    """(n, grid^d) interpolation from the products of the axes' weights."""
+    from scipy import sparse
+
+    columns, values = np.zeros((len(weights[0][0]), 1), dtype=int), np.ones((len(weights[0][0]), 1))
+    for first, w in weights:
+        here = first[:, None] + np.arange(4)
+        columns = (columns[:, :, None] * grid + here[:, None, :]).reshape(len(here), -1)
+        values = (values[:, :, None] * w[:, None, :]).reshape(len(here), -1)
+    n, each = columns.shape
+    shape = (n, grid ** len(weights))
+    return sparse.csr_array((values.ravel(), columns.ravel(), np.arange(0, n * each + 1, each)), shape=shape)

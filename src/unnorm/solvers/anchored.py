@@ -1,0 +1,146 @@
+"""Anchored constants in the additive engine: f − log Z_θ(x) + δ(x), linearised again until θ converges.
+
+At β₀ the normalised f is f − log Z₀ − E₀ᵀ(β − β₀) to first order, so that an ordinary penalised fit of the columns
+s − E₀ with a context's offset E₀ᵀβ₀ − log Z₀ is one scoring step with its smoothing chosen. The design is the one of f,
+less a row for each context (`Design.less`); log Z₀ and E₀ are all that changes between rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+
+from ..engine.design import Design
+from ..engine.gam_result import Gam
+from ..models.base import LinearPart
+from ..objectives.additive import AdditiveProblem
+from ..objectives.anchor import ENOUGH, Anchor, Integrated, anchor_of
+from ..terms.base import BuiltTerm
+
+MOST_ROUNDS = 40
+MOST_HALVINGS = 8
+SETTLED = 1e-3  # standard errors that a coefficient may still move
+
+Once = Callable[[tuple[BuiltTerm, ...], LinearPart, Design, Gam | None], Gam]  # one penalised fit
+
+
+@final
+@dataclass(frozen=True)
+class AnchoredFit:
+    """An additive fit whose constants follow θ."""
+
+    gam: Gam  # on the columns s − E, its offset with the context's part
+    anchor: Anchor
+    integrated: Integrated  # at the estimate; mean in the coordinates of all coefficients
+    theta: np.ndarray | None  # where an energy was linearised last
+    rounds: int
+    settled: bool
+    shift: float  # standard errors by which the integrals can move an estimate
+
+
+@final
+@dataclass(frozen=True)
+class _Rounds:
+    """What stays between rounds."""
+
+    problem: AdditiveProblem
+    once: Once
+    index: np.ndarray  # f's coefficients among all
+
+    def padded(self, mean: np.ndarray, size: int) -> np.ndarray:
+        out = np.zeros((len(mean), size))
+        out[:, self.index] = mean
+        return out
+
+    def linear(self, beta: np.ndarray, built: tuple[BuiltTerm, ...]) -> tuple[LinearPart, Design]:
+        """f's own columns: once for all where f is linear, else at β."""
+        _, part, design = self.problem.linear
+        if part.theta is None:
+            return part, design
+        _, part = self.problem.predictor(self.problem.rows, beta)
+        return part, self.problem.design(built, part)
+
+    def fit(self, built: tuple[BuiltTerm, ...], beta: np.ndarray, here: Integrated, start: Gam | None) -> Gam:
+        part, design = self.linear(beta, built)
+        context = self.problem.rows.context
+        mean = self.padded(here.mean, design.size)
+        anchored = (here.mean @ beta - here.log_z)[context]
+        offset = anchored if part.offset is None else part.offset + anchored
+        return self.once(built, replace(part, offset=offset, theta=None), design.less(mean, context), start)
+
+    def value(self, gam: Gam, beta: np.ndarray, moved: Integrated, at: Integrated, old: np.ndarray) -> float:
+        """The penalised likelihood at f's coefficients β, all else and λ as in `gam`, which was linearised at `old`."""
+        context = self.problem.rows.context
+        fitted = gam.smoothed.beta[self.index]
+        eta = np.asarray(gam.linear_predictor)  # X β̂ − log Z₀ − E₀ (β̂ − β₀) + δ
+        curved = (at.log_z + at.mean @ (fitted - old))[context]
+        change = self._change(gam, beta - fitted)
+        eta = eta + curved - moved.log_z[context] + change
+        penalised = gam.smoothed.beta.copy()
+        penalised[self.index] = beta
+        return self.problem.value(eta) - 0.5 * float(penalised @ gam.smoothed.penalty @ penalised)
+
+    def _change(self, gam: Gam, move: np.ndarray) -> np.ndarray | float:
+        """X (β − β̂) for f's own columns."""
+        if not np.any(move):
+            return 0.0
+        design = self.problem.linear[2]
+        full = np.zeros(design.size)
+        full[self.index] = move
+        return design.unsort(design.predict(design.to_flat(full)))
+
+
+def fit_anchored(problem: AdditiveProblem, once: Once) -> AnchoredFit:
+    """Rounds of `once` until f's coefficients settle, the integrals refined where they are too coarse."""
+    built, part, _ = problem.linear
+    chi = problem.delta_labels
+    f = tuple(term for term in built if term.label not in chi)
+    size = sum(term.size for term in f)
+    rounds = _Rounds(problem, once, 1 + np.arange(size))  # the intercept, δ's level, comes first
+    anchor = anchor_of(problem.model, problem.obs, f)
+    beta = np.zeros(size) if part.theta is None else part.theta
+    here = anchor.at(beta)
+    gam, settled, shift, number = None, False, np.inf, 0
+    for number in range(1, MOST_ROUNDS + 1):  # noqa: B007
+        gam = rounds.fit(built, beta, here, gam)
+        new = gam.smoothed.beta[rounds.index]
+        there = anchor.at(new)
+        if part.theta is None:
+            new, there = _held_back(rounds, gam, anchor, (beta, here), (new, there))
+        se = np.sqrt(np.maximum(np.diag(gam.smoothed.Vp)[rounds.index], 1e-300))
+        move = float(np.max(np.abs(new - beta) / se))
+        beta, here = new, there
+        if move > 1.0:
+            continue
+        finer = None
+        if not np.isfinite(shift) or move <= SETTLED:
+            weight = float(problem.likelihood.slopes(np.asarray(gam.linear_predictor))[1].sum())
+            shift = anchor.shift(beta, weight)
+            finer = anchor.finer(beta) if shift > ENOUGH else None
+        if finer is not None:
+            anchor, here, shift = finer, finer.at(beta), np.inf
+        elif move <= SETTLED:
+            settled = True
+            break
+    assert gam is not None
+    gam = rounds.fit(built, beta, here, gam) if not settled else gam
+    theta = None if part.theta is None else beta
+    mean = rounds.padded(here.mean, gam.smoothed.size)
+    return AnchoredFit(gam, anchor, Integrated(here.log_z, mean), theta, number, settled, shift)
+
+
+def _held_back(
+    rounds: _Rounds, gam: Gam, anchor: Anchor, old: tuple[np.ndarray, Integrated], new: tuple[np.ndarray, Integrated]
+) -> tuple[np.ndarray, Integrated]:
+    """A step that does not lower the likelihood itself: halved until it does not."""
+    (beta, here), (ahead, there) = old, new
+    before = rounds.value(gam, beta, here, here, beta)
+    for _ in range(MOST_HALVINGS):
+        if rounds.value(gam, ahead, there, here, beta) >= before - 1e-8 * (1 + abs(before)):
+            break
+        ahead = 0.5 * (ahead + beta)
+        there = anchor.at(ahead)
+    return ahead, there
