@@ -165,6 +165,25 @@ class Design:
         run_tasks(work, self._tasks(threads), threads)
         return out
 
+    def integrals(self, beta: np.ndarray, log_w: np.ndarray, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
+        """For each run, in the design's order: log Σ_r w_r exp x_rᵀβ, and the mean of its columns with these weights.
+
+        β (p,), log w (n,) and the means (runs, p) are the caller's: the terms' coordinates, the caller's row order.
+        """
+        flat, log_w = self.to_flat(beta), np.ascontiguousarray(self.sort(log_w))
+        tasks = self._tasks(threads)
+
+        def work(k: int, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+            segment = self.segments[k]
+            log_z, own = segment.integrals(flat[segment.columns], log_w, first, last)
+            mean = np.zeros((len(log_z), self.size))
+            mean[:, segment.columns] = own
+            return log_z, mean
+
+        found = run_tasks(work, tasks, threads)
+        means = np.concatenate([mean for _, mean in found])
+        return np.concatenate([log_z for log_z, _ in found]), self.to_user(means.T).T
+
     def less(self, mean: np.ndarray, context: np.ndarray) -> Design:
         """The design with columns less a mean for each context, X_r − M_{x(r)}, which costs a row for each context.
 

@@ -263,6 +263,40 @@ def predictor(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, del
             out[r] = eta
 
 
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def integrals(
+    ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, delta, zeta, log_w, eta, log_z, totals
+):  # fmt: skip
+    """For each run: log_z[run] = log Σ_r w_r e^{η_r}, and totals[run] = Σ_r w_r e^{η_r} R_r / Σ_r w_r e^{η_r} of its
+    local, factor and dense functions; `eta` (rows) receives η + log w."""
+    predictor(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, delta, zeta, eta)
+    value = np.empty(4)
+    q = gamma.shape[0]
+    for run in range(first, last):
+        top = -np.inf
+        for r in range(ptr[run], ptr[run + 1]):
+            eta[r] += log_w[r]
+            top = max(top, eta[r])
+        total = 0.0
+        for r in range(ptr[run], ptr[run + 1]):
+            e = math.exp(eta[r] - top)
+            total += e
+            for b in range(u.shape[1]):
+                at = u[r, b]
+                cell = int(at)
+                s = mult[r, m[b]] if m[b] >= 0 else 1.0
+                cubic4(poly, (cell0[b] + cell) * 16, at - cell, s * e, value, 0)
+                for j in range(4):
+                    totals[run, i0[b] + cell + j] += value[j]
+            for j in range(f.shape[1]):
+                totals[run, f[r, j]] += e
+            for k in range(x.shape[1]):
+                totals[run, q + k] += e * x[r, k]
+        log_z[run] = top + math.log(total)
+        for k in range(totals.shape[1]):
+            totals[run, k] /= total
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
 def locate(x, order, breaks, period, out, column):
     """out[i, column] = cell + t of x[order[i]] among the breaks (wrapped by `period` if positive); the rows that lie

@@ -225,6 +225,24 @@ class Segment:
         for a, b, x, shift in self._pieces(first, last):
             predictor(*self._arguments(a, b, x, shift, None), *coefficients, out[shift:])
 
+    def integrals(self, beta: np.ndarray, log_w: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """log Σ w e^η (runs,) and the weighted means of the columns (runs, p), over runs first…last−1."""
+        from . import kernels
+
+        compiled: Any = kernels.integrals
+        q, d, c = self.sizes
+        gamma, delta, zeta = self.raw_coefficients(beta)
+        log_z, raw = np.empty(self.runs), np.zeros((self.runs, q + d))
+        for a, b, x, shift in self._pieces(first, last):
+            eta, weights = np.empty(self.hi - self.lo - shift), log_w[self.lo + shift : self.hi]
+            compiled(*self._arguments(a, b, x, shift, None), gamma, delta, zeta, weights, eta, log_z, raw)
+        mean = np.zeros((last - first, self.columns.size))
+        for block in self.blocks:
+            at, stop = block.raw.start, block.raw.stop
+            own = raw[first:last, at:stop] if stop <= q + d else self.z[first:last, at - q - d : stop - q - d]
+            mean[:, block.at] += own @ block.matrix
+        return log_z[first:last], mean
+
     def less(self, mean: np.ndarray) -> Segment:
         """The segment with `mean` (runs, p) subtracted from its columns, run by run: X = R C − M, M one row a run."""
         live = np.flatnonzero(np.any(mean != 0.0, axis=0))

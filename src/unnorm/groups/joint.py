@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, final
 
 import numpy as np
 
@@ -135,6 +136,7 @@ class Joint:
     design: JointDesign
     inverse: ArrowInverse
     flat: np.ndarray
+    rho: np.ndarray  # log λ
 
     @property
     def slices(self) -> dict[str, slice]:
@@ -174,15 +176,21 @@ def rotation(design: Design, terms: Sequence[BuiltTerm]) -> np.ndarray:
     return out
 
 
-def members_of(gams: Mapping[str, Gam], terms: Sequence[BuiltTerm], threads: int) -> tuple[Member, ...]:
-    """Each level's rows, as its separate fit saw them, in the common basis."""
+def members_of(
+    gams: Mapping[str, Gam],
+    terms: Sequence[BuiltTerm],
+    threads: int,
+    offsets: Mapping[str, np.ndarray | None] | None = None,
+) -> tuple[Member, ...]:
+    """Each level's rows, as its separate fit saw them, in the common basis; `offsets` in place of the fits' own."""
 
     def one(level: str, gam: Gam) -> Member:
         old = gam.smoothed.design
         runs = np.concatenate([np.diff(segment.ptr) for segment in old.segments])
         context = old.unsort(np.repeat(np.arange(runs.size), runs)) if old.run_ids is not None else None
         design = build_design(terms, gam.columns, intercept=True, context=context)
-        given = families.checked(gam.family, gam.y, gam.weights, gam.offset, design.rows)
+        offset = gam.offset if offsets is None else offsets[level]
+        given = families.checked(gam.family, gam.y, gam.weights, offset, design.rows)
         parts = (given.y, given.weights, given.offset)
         rows = Rows(*(np.require(design.sort(part) if part.size else part, requirements=("C", "W")) for part in parts))
         return Member(level, design, rows, rows.y > 0)
@@ -288,34 +296,65 @@ def _within(matrix: np.ndarray, begin: int, end: int) -> np.ndarray:
     return out
 
 
-def fit_joint(
-    gams: Mapping[str, Gam], terms: Sequence[BuiltTerm], count: int, by: str, reml: bool, threads: int
-) -> Joint:
-    """The joint fit of the levels' rows; `terms`: f's (the first `count`), then χ's, built on `common_rows`."""
-    members = members_of(gams, terms, threads)
-    penalties, fixed = penalties_of(members, terms, count, by)
-    q = sum(term.size for term in terms[:count])
-    design = JointDesign(members, penalties, q, tuple(terms))
-    family = next(iter(gams.values())).family
+@final
+@dataclass(frozen=True)
+class Levels:
+    """What a joint fit is made of: the levels' rows in the common basis, f's terms (the first `count`), then χ's."""
+
+    gams: Mapping[str, Gam]
+    terms: tuple[BuiltTerm, ...]
+    count: int
+    by: str
+    reml: bool
+    threads: int
+    members: tuple[Member, ...]
+
+    @cached_property
+    def penalties(self) -> tuple[Penalties, np.ndarray]:
+        return penalties_of(self.members, self.terms, self.count, self.by)
+
+    @property
+    def q(self) -> int:
+        return sum(term.size for term in self.terms[: self.count])
+
+    def design(self, members: tuple[Member, ...]) -> JointDesign:
+        return JointDesign(members, self.penalties[0], self.q, self.terms)
+
+    def user(self, beta: np.ndarray, s: int) -> np.ndarray:
+        """f's coefficients as level s sees them, in the terms' own coordinates, from a joint vector."""
+        return self.members[s].design.to_user(self.design(self.members).coefficients(beta, s))[1 : 1 + self.q]
+
+    def start(self, log_z: Sequence[np.ndarray] | None = None) -> np.ndarray:
+        """The separate fits in the common basis; `log_z` by row is added to their η where it was taken off."""
+        return _start(self.design(self.members), self.gams, self.threads, log_z)
+
+
+def fit_joint(levels: Levels, members: tuple[Member, ...], beta: np.ndarray, rho: np.ndarray | None = None) -> Joint:
+    """The joint fit of the levels' rows, from `beta` (and log λ) on."""
+    design = levels.design(members)
+    penalties, fixed = levels.penalties
+    reml, threads, terms, count = levels.reml, levels.threads, levels.terms, levels.count
+    family = next(iter(levels.gams.values())).family
     free = np.isnan(fixed)
     nothing = np.empty(0)
     rows = Rows(nothing, nothing, nothing)  # each member has its own
     stands: Any = design  # for an engine design
     problem = Problem(stands, rows, family, families.FAMILIES[family], 0.0, design.rows, free, threads, Clock())
-    beta = _start(design, gams, threads)
-    rho = None
-    if not free.all():
+    if rho is None and not free.all():
         cross = design.sweep(problem.rows, problem.code, beta, threads)[2]
         rho = np.where(free, starting_rho(cross, penalties), np.log(np.maximum(fixed, 1e-12)))
     found = smooth(problem, Laplace(reml), beta, rho, TOLERANCE, MOST)
     return _report(design, found, terms[:count], problem)
 
 
-def _start(design: JointDesign, gams: Mapping[str, Gam], threads: int) -> np.ndarray:
+def _start(
+    design: JointDesign, gams: Mapping[str, Gam], threads: int, log_z: Sequence[np.ndarray] | None = None
+) -> np.ndarray:
     """Each level's separate fit in the common basis, by weighted least squares; the main effects are their mean."""
 
     def one(s: int, member: Member, gam: Gam) -> np.ndarray:
-        eta = member.design.sort(np.asarray(gam.linear_predictor))
+        taken = 0.0 if log_z is None else log_z[s]
+        eta = member.design.sort(np.asarray(gam.linear_predictor) + taken)
         eta = eta - member.rows.offset if member.rows.offset.size else eta
         mean = 1 / (1 + np.exp(-np.asarray(gam.linear_predictor)))
         weight = (
@@ -390,4 +429,5 @@ def _report(design: JointDesign, found: Found, terms: Sequence[BuiltTerm], probl
         design=design,
         inverse=state.inverse,
         flat=state.beta,
+        rho=state.rho,
     )

@@ -16,15 +16,18 @@ from ..engine.smoothed import INTERCEPT
 from ..errors import CombinationError, InputError
 from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
+from ..objectives.anchor import Integrated, anchor_of
 from ..objectives.base import Constants, Objective, Problem
 from ..objectives.scores import Drawn
 from ..results.fit import Fit
 from ..results.making import make_fit
-from ..solvers.base import FittedTerms, Solution
+from ..solvers.base import AnchoredRows, FittedTerms, Solution
 from ..solvers.redraw_scores import RedrawScores
 from ..solvers.smoothing import Smoothing
+from ..terms.base import BuiltTerm
 from ..terms.specs import Terms
-from .joint import Joint, common_rows, fit_joint
+from .anchored import MOST_ROUNDS, SETTLED, LevelAnchor, anchored_member
+from .joint import Joint, Levels, common_rows, fit_joint, members_of
 from .scores import GroupScores, member_rows
 
 KEPT = ("reference", "points", "iid_points", "even_points", "sets", "k", "law")  # what the group's record takes over
@@ -68,17 +71,61 @@ def population(by: str, fits: Mapping[str, Fit], parts: Parts, threads: int) -> 
     mine = [term for term in built if term.label in set(part.model_labels)]
     if len(mine) != len(part.model_labels) or [t.label for t in built[: len(mine)]] != [t.label for t in mine]:
         raise CombinationError("the terms of f differ between the levels, so that they have no common curve.")
-    joint = fit_joint(gams, built, len(mine), by, smoothing.method != "ml", threads)
+    joint, integrated = _joint(by, fits, gams, built, len(mine), smoothing.method != "ml", threads)
     assert objective is not None  # fits without rows were turned away above
     normaliser = objective.default_normaliser(obs) if parts.normaliser is None else parts.normaliser
     problem = Problem(model, obs, objective, normaliser)
-    scores = _scores(problem, joint, gams, fits, parts.seed, threads)
+    scores = _scores(problem, joint, fits, integrated, parts.seed, threads)
     solution = _solution(by, joint, scores, first, columns, smoothing)
     points = [int(one.diagnostics["m"]) for one in fits.values() if "m" in one.diagnostics]
     if points:
         solution = replace(solution, figures={**solution.figures, "m": sum(points)})
     extra = {"observations": first.settings["observations"], "group": {"by": by, "levels": len(gams)}}
     return make_fit(problem, solution, settings=extra, seed=parts.seed)
+
+
+def _joint(
+    by: str,
+    fits: Mapping[str, Fit],
+    gams: Mapping[str, Gam],
+    built: tuple[BuiltTerm, ...],
+    count: int,
+    reml: bool,
+    threads: int,
+) -> tuple[Joint, list[Integrated] | None]:
+    """The joint fit; where constants follow f, linearised again until every level's f settles."""
+    rows = {level: _anchored_rows(one) for level, one in fits.items()}
+    first = next(iter(rows.values()))
+    offsets = None if first is None else {level: one.offset for level, one in rows.items() if one is not None}
+    levels = Levels(gams, built, count, by, reml, threads, members_of(gams, built, threads, offsets))
+    if offsets is None:
+        return fit_joint(levels, levels.members, levels.start()), None
+    anchors = [_level_anchor(one, built[:count]) for one in fits.values()]
+    flat = levels.start([given.log_z[given.context] for given in anchors])
+    rho, joint, members = None, None, []
+    for _ in range(MOST_ROUNDS):
+        old = [levels.user(flat, s) for s in range(len(anchors))]
+        tasks = list(zip(levels.members, anchors, old))
+        members = run_tasks(anchored_member, tasks, threads)
+        joint = fit_joint(levels, tuple(one.member for one in members), flat, rho)
+        flat, rho = joint.flat, joint.rho
+        if all(one.moved(levels.user(flat, s) - was) < SETTLED for s, (one, was) in enumerate(zip(members, old))):
+            break
+    assert joint is not None
+    return joint, [one.integrated for one in members]
+
+
+def _anchored_rows(one: Fit) -> AnchoredRows | None:
+    fitted = None if one.solution is None else one.solution.terms
+    return None if fitted is None else fitted.anchored
+
+
+def _level_anchor(one: Fit, terms: tuple[BuiltTerm, ...]) -> LevelAnchor:
+    rows = _anchored_rows(one)
+    assert rows is not None
+    assert one.model is not None
+    assert one.obs is not None
+    return LevelAnchor(anchor_of(one.model, one.obs, terms), rows.context, rows.integrated.log_z)
 
 
 def _terms(model: Unnormalised, first: Fit, by: str) -> Terms:
@@ -106,14 +153,14 @@ def _normaliser_knots(fit: Fit) -> dict[str, Any]:
 def _scores(
     problem: Problem,
     joint: Joint,
-    gams: Mapping[str, Gam],
     fits: Mapping[str, Fit],
+    integrated: list[Integrated] | None,
     seed: int,
     threads: int,
 ) -> GroupScores:
     """The levels' rows at the joint estimate; their reference points' error is measured on fresh ones."""
     levels, drawn, counts = [], Drawn.NONE, True
-    for s, level in enumerate(gams):
+    for s, level in enumerate(fits):
         solution = fits[level].solution
         assert solution is not None
         assert solution.scores is not None
@@ -128,7 +175,10 @@ def _scores(
         fresh = [np.random.default_rng([seed, s, r]) for r in range(REDRAWS)]
         problems = [problem.objective.additive(own.model, own.obs, problem.normaliser, rng) for rng in fresh]
         beta = inner.to_user(joint.design.coefficients(joint.flat, s))
-        score = RedrawScores(problems[0], joint.design.terms, inner.slices, beta, gams[level].columns)
+        assert own.smooths is not None
+        assert own.smooths.gam is not None
+        here = None if integrated is None else integrated[s]
+        score = RedrawScores(problems[0], joint.design.terms, inner.slices, beta, own.smooths.gam.columns, here)
         return np.array([inner.to_flat(score(again.rows)) for again in problems])
 
     return GroupScores(
@@ -138,8 +188,8 @@ def _scores(
         drawn=drawn,
         counts_points=counts,
         smoothing=joint.smoothing,
-        redraws=lambda: run_tasks(one, list(enumerate(gams)), threads),
-        widened=few_levels(len(gams)),
+        redraws=lambda: run_tasks(one, list(enumerate(fits)), threads),
+        widened=few_levels(len(fits)),
         threads=threads,
     )
 

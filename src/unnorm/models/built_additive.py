@@ -77,7 +77,11 @@ class BuiltAdditive(Model):
 
     def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
         values = self.covariate_set.values(self.columns, self.obs, y, np.asarray(arguments[0]))
-        return np.column_stack([t.design({name: values[name] for name in t.covariates}) for t in self.built])
+        out, begin = np.empty((len(y), self.size)), 0
+        for term in self.built:
+            out[:, begin : begin + term.size] = term.design({name: values[name] for name in term.covariates})
+            begin += term.size
+        return out
 
     def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
         return np.zeros((self.size, self.size))

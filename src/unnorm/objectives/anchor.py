@@ -26,13 +26,14 @@ from .integrals import Integrals
 if TYPE_CHECKING:
     from scipy import sparse
 
+    from ..engine.design import Design
     from ..terms.base import BuiltTerm
 
 ENOUGH = 0.05  # standard errors by which the integrals may move an estimate
 CHECKED = 40  # contexts at which their error is measured
 MOST_REFINEMENTS = 6
-KEPT_BYTES = 2**29  # of basis functions at the nodes, kept between iterations
-ROWS = 200_000  # nodes evaluated at a time
+KEPT_BYTES = 2**30  # of nodes in the engine's form, kept between iterations
+ROWS = 1_000_000  # nodes evaluated at a time
 COARSEST = {1: 17, 2: 9}  # points on each axis of the grid of contexts, by its dimension
 ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω
 
@@ -62,8 +63,11 @@ class Anchor(ABC):
         """Errors of log Z at some contexts spread over the data, against a rule of twice the order."""
 
     @abstractmethod
-    def finer(self, theta: np.ndarray) -> Anchor | None:
-        """The same with more nodes, or a finer grid of contexts, whichever errs more; None where there are no more."""
+    def finer(self, theta: np.ndarray, excess: float) -> Anchor | None:
+        """The same with more nodes, on a finer grid of contexts, or both; None where there are no more.
+
+        `excess`: how many times too large the error is at θ.
+        """
 
     @abstractmethod
     def figures(self) -> dict[str, Any]:
@@ -103,7 +107,7 @@ class ModelAnchor(Anchor):
             return np.zeros(1)
         return self._some.log_z(theta) - self._some.finest().log_z(theta)
 
-    def finer(self, theta: np.ndarray) -> Anchor | None:
+    def finer(self, theta: np.ndarray, excess: float) -> Anchor | None:
         if self.integrals.rule.exact or self.refinements >= MOST_REFINEMENTS:
             return None
         try:
@@ -129,13 +133,12 @@ def model_anchor(model: Model, obs: Observations) -> ModelAnchor:
     return ModelAnchor(Integrals(model, model.contexts(obs), model.domain.quadrature(order), order), obs.offsets)
 
 
-class _Block(NamedTuple):
-    """Some representatives' nodes."""
+class _Nodes(NamedTuple):
+    """The nodes of some representatives, in the engine's compact form."""
 
     first: int
     last: int
-    starts: np.ndarray  # where each one's nodes begin
-    X: np.ndarray  # (M, p)
+    design: Design
     log_w: np.ndarray  # (M,)
 
 
@@ -151,6 +154,7 @@ class TermsAnchor(Anchor):
     model: BuiltAdditive  # of f's terms, with the observations
     order: int | None
     grid: int | None  # points on each axis; None: the distinct contexts
+    threads: int = 1
     refinements: int = 0
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
@@ -160,6 +164,11 @@ class TermsAnchor(Anchor):
         return representatives(self.model.source, self.model.obs, self.model.columns, self.grid)
 
     def at(self, theta: np.ndarray) -> Integrated:
+        if self._kept.get("theta") != theta.tobytes():
+            self._kept.update(theta=theta.tobytes(), at=self._at(theta))
+        return self._kept["at"]
+
+    def _at(self, theta: np.ndarray) -> Integrated:
         obs, of = self._places
         log_z, mean = self._integrate("all", obs, self.order, theta)
         if isinstance(of, np.ndarray):
@@ -171,58 +180,49 @@ class TermsAnchor(Anchor):
     def _integrate(
         self, key: str, obs: Observations, order: int | None, theta: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
+        """log Z (n,) and E (n, p) at the contexts of `obs`; nodes are kept under `key` where they are few enough."""
         log_z, mean = np.empty(obs.n), np.empty((obs.n, len(theta)))
-        for block in self._blocks(key, obs, order):
-            f = block.X @ theta + block.log_w
-            counts = np.diff(np.append(block.starts, len(f)))
-            top = np.maximum.reduceat(f, block.starts)
-            e = np.exp(f - np.repeat(top, counts))
-            z = np.add.reduceat(e, block.starts)
-            here = slice(block.first, block.last)
-            log_z[here] = top + np.log(z)
-            if counts[0] * len(counts) == len(f) and np.all(counts == counts[0]):
-                table = block.X.reshape(len(counts), counts[0], -1)
-                mean[here] = (e.reshape(len(counts), 1, -1) @ table)[:, 0] / z[:, None]
-            else:
-                from scipy import sparse
-
-                ptr = np.append(block.starts, len(f))
-                mean[here] = sparse.csr_array((e, np.arange(len(f)), ptr)) @ block.X / z[:, None]
+        for nodes in self._nodes(key, obs, order):
+            here = slice(nodes.first, nodes.last)
+            log_z[here], mean[here] = nodes.design.integrals(theta, nodes.log_w, self.threads)
         return log_z, mean
 
-    def _blocks(self, key: str, obs: Observations, order: int | None) -> Iterator[_Block]:
+    def _nodes(self, key: str, obs: Observations, order: int | None) -> Iterator[_Nodes]:
         if key in self._kept:
             yield from self._kept[key]
             return
-        kept: list[_Block] | None = []
+        kept: list[_Nodes] | None = []
         size = 0
-        for block in self._evaluated(obs, order):
-            size += block.X.nbytes
+        for nodes in self._evaluated(obs, order):
+            size += nodes.design.bytes + nodes.log_w.nbytes
             if kept is not None:
-                kept.append(block)
+                kept.append(nodes)
                 kept = kept if size <= KEPT_BYTES else None
-            yield block
+            yield nodes
         if kept is not None:
             self._kept[key] = kept
 
-    def _evaluated(self, obs: Observations, order: int | None) -> Iterator[_Block]:
-        domain = self.model.domain
-        model = replace(self.model, obs=obs)
+    def _evaluated(self, obs: Observations, order: int | None) -> Iterator[_Nodes]:
+        from ..engine.core import build_design
+
+        domain, known = self.model.domain, self.model.covariate_set
         chain = obs.kind == "transitions" and domain.centred(obs.previous()[:1], order) is not None
         rule = None if chain else domain.quadrature(order)
         each = max(1, ROWS // (len(rule.points) if rule is not None else (order or 40) ** domain.dim))
         for begin in range(0, obs.n, each):
-            end = min(begin + each, obs.n)
+            count = min(each, obs.n - begin)
             if rule is None:
-                centred = domain.centred(obs.previous()[begin:end], order)
+                centred = domain.centred(obs.previous()[begin : begin + count], order)
                 assert centred is not None
                 y, w, of = centred
             else:
-                count = end - begin
                 y, w = np.tile(rule.points, (count, 1)), np.tile(rule.weights, count)
                 of = np.repeat(np.arange(count), len(rule.points))
-            X = model.jacobian(model.start, y, (begin + of,))
-            yield _Block(begin, end, np.searchsorted(of, np.arange(end - begin)), X, np.log(w))
+            with warnings.catch_warnings():  # Ω reaches beyond the fitted rows, and f is extrapolated there anyway
+                warnings.simplefilter("ignore", UnnormWarning)
+                columns = known.values(self.model.columns, obs, y, begin + of)
+                design = build_design(self.model.built, columns, intercept=False, context=of, threads=self.threads)
+            yield _Nodes(begin, begin + count, design, np.log(w))
 
     @cached_property
     def _some(self) -> Observations:
@@ -242,20 +242,25 @@ class TermsAnchor(Anchor):
         between, rule = self._parts_of_error(theta)
         return between + rule
 
-    def finer(self, theta: np.ndarray) -> Anchor | None:
+    def finer(self, theta: np.ndarray, excess: float) -> Anchor | None:
         if self.order is None or self.refinements >= MOST_REFINEMENTS:
             return None
-        between, rule = self._parts_of_error(theta)
+        between, rule = (float(np.std(part)) for part in self._parts_of_error(theta))
+        target = np.hypot(between, rule) / (2 * excess)  # for either: both fall as the fourth power of the spacing
+        grid = self.grid if self.grid is None else _more(self.grid, between / target)
         more = {"refinements": self.refinements + 1, "_kept": {}}
-        if self.grid is not None and np.std(between) > np.std(rule):
-            return replace(self, grid=2 * self.grid - 1, **more)
-        return replace(self, order=-(-3 * self.order // 2), **more)
+        return replace(self, grid=grid, order=_more(self.order, rule / target), **more)
 
     def figures(self) -> dict[str, Any]:
         return {"order": self.order, "contexts": self._places[0].n, "grid": self.grid}
 
 
-def terms_anchor(model: BuiltAdditive) -> TermsAnchor:
+def _more(count: int, times: float) -> int:
+    """As many more points as a fourth power needs to fall so many times."""
+    return count if times <= 1 else int(np.ceil(count * np.clip(1.05 * times**0.25, 1.2, 3.0)))
+
+
+def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
     """The anchor of an additive model whose terms have met the data."""
     domain = model.domain
     _require_rule(model)
@@ -265,12 +270,14 @@ def terms_anchor(model: BuiltAdditive) -> TermsAnchor:
     grid = COARSEST[len(names)] if numeric and 1 <= len(names) <= 2 else None
     if grid is not None and len(np.unique(_read(model.obs, names), axis=0)) <= grid ** len(names):
         grid = None
-    return TermsAnchor(model, order, grid)
+    return TermsAnchor(model, order, grid, threads)
 
 
-def anchor_of(model: Unnormalised, obs: Observations, terms: tuple[BuiltTerm, ...]) -> Anchor:
+def anchor_of(model: Unnormalised, obs: Observations, terms: tuple[BuiltTerm, ...], threads: int = 1) -> Anchor:
     """The anchor of any model; `terms` are those of an additive f, built."""
-    return terms_anchor(BuiltAdditive(model, obs, terms)) if model.additive else model_anchor(model.flat(), obs)
+    if not model.additive:
+        return model_anchor(model.flat(), obs)
+    return terms_anchor(BuiltAdditive(model, obs, terms), threads)
 
 
 def anchor_report(anchor: Anchor, shift: float) -> tuple[tuple[str, ...], dict[str, Any]]:

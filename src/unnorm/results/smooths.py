@@ -149,7 +149,9 @@ class SmoothPart:
 
 def smooth_part(fitted: FittedTerms, errors: ErrorParts, table: Mapping[str, np.ndarray]) -> SmoothPart:
     """The terms that a solver fitted, with their errors and tests."""
-    given = {name: getattr(fitted, name) for name in FittedTerms.__dataclass_fields__ if name != "edf1"}
+    given = {
+        name: getattr(fitted, name) for name in FittedTerms.__dataclass_fields__ if name not in ("edf1", "anchored")
+    }
     return SmoothPart(**given, errors=errors, table=table)
 
 

@@ -22,7 +22,7 @@ from ..terms.base import BuiltTerm
 
 MOST_ROUNDS = 40
 MOST_HALVINGS = 8
-SETTLED = 1e-3  # standard errors that a coefficient may still move
+SETTLED = 1e-2  # standard errors that a coefficient may still move
 
 Once = Callable[[tuple[BuiltTerm, ...], LinearPart, Design, Gam | None], Gam]  # one penalised fit
 
@@ -93,14 +93,14 @@ class _Rounds:
         return design.unsort(design.predict(design.to_flat(full)))
 
 
-def fit_anchored(problem: AdditiveProblem, once: Once) -> AnchoredFit:
+def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> AnchoredFit:
     """Rounds of `once` until f's coefficients settle, the integrals refined where they are too coarse."""
     built, part, _ = problem.linear
     chi = problem.delta_labels
     f = tuple(term for term in built if term.label not in chi)
     size = sum(term.size for term in f)
     rounds = _Rounds(problem, once, 1 + np.arange(size))  # the intercept, δ's level, comes first
-    anchor = anchor_of(problem.model, problem.obs, f)
+    anchor = anchor_of(problem.model, problem.obs, f, threads)
     beta = np.zeros(size) if part.theta is None else part.theta
     here = anchor.at(beta)
     gam, settled, shift, number = None, False, np.inf, 0
@@ -119,7 +119,7 @@ def fit_anchored(problem: AdditiveProblem, once: Once) -> AnchoredFit:
         if not np.isfinite(shift) or move <= SETTLED:
             weight = float(problem.likelihood.slopes(np.asarray(gam.linear_predictor))[1].sum())
             shift = anchor.shift(beta, weight)
-            finer = anchor.finer(beta) if shift > ENOUGH else None
+            finer = anchor.finer(beta, shift / ENOUGH) if shift > ENOUGH else None
         if finer is not None:
             anchor, here, shift = finer, finer.at(beta), np.inf
         elif move <= SETTLED:

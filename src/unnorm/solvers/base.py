@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from .._base.numerics import Rng
+from ..objectives.anchor import Integrated
 from ..objectives.base import Constants, Problem
 from ..objectives.scores import Scores
 
@@ -35,6 +36,17 @@ class FittedTerms:
     score: float
     method: str
     gam: Gam | None = None  # the additive fit itself, where the engine made it
+    anchored: AnchoredRows | None = None  # where the constants follow f
+
+
+@final
+@dataclass(frozen=True)
+class AnchoredRows:
+    """The engine's rows before their context's mean was taken off, and the integrals at the estimate."""
+
+    context: np.ndarray  # (N,)
+    offset: np.ndarray | None  # (N,) without the context's part
+    integrated: Integrated  # mean in the coordinates of all coefficients
 
 
 @final

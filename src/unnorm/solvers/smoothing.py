@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.numerics import Rng
+from .._base.threads import cores
 from ..engine import gam_effects
 from ..engine.design import Design
 from ..engine.gam_result import Gam
@@ -21,7 +22,7 @@ from ..objectives.anchor import Integrated, anchor_report
 from ..objectives.base import Constants, Problem
 from ..terms.base import BuiltTerm
 from .anchored import fit_anchored
-from .base import FittedTerms, Solution, Solver
+from .base import AnchoredRows, FittedTerms, Solution, Solver
 from .engine_rows import EngineScores
 from .penalised import solve_penalised
 
@@ -93,12 +94,15 @@ class Smoothing(Solver):
         def once(built: tuple[BuiltTerm, ...], part: LinearPart, design: Design, start: Gam | None) -> Gam:
             return self._fit(problem, built, part, design, None if start is None else start.smoothed)
 
-        found = fit_anchored(problem, once)
+        found = fit_anchored(problem, once, cores() if self.threads is None else self.threads)
         reason = f"{found.gam.smoothed.reason}; {found.rounds} linearisations of the constants"
         scores = EngineScores(problem, found.gam, found.theta, found.integrated)
         solution = self._solution(problem, scores, found.rounds, found.settled, reason)
         notes, figures = anchor_report(found.anchor, found.shift)
-        return replace(solution, notes=(*solution.notes, *notes), figures={**solution.figures, **figures})
+        assert solution.terms is not None
+        rows = AnchoredRows(problem.rows.context, problem.linear[1].offset, found.integrated)
+        terms = replace(solution.terms, anchored=rows)
+        return replace(solution, terms=terms, notes=(*solution.notes, *notes), figures={**solution.figures, **figures})
 
     def _solution(
         self, problem: AdditiveProblem, scores: EngineScores, rounds: int, settled: bool, reason: str
