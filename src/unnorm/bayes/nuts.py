@@ -118,7 +118,7 @@ class NUTS(Sampler):
     def _mode(self, model: Model, obs: Observations) -> tuple[np.ndarray, Quadrature]:
         """The MLE and the quadrature rule that is accurate there."""
         exact = Exact(self.order)
-        problem = exact.bind(model, obs, exact.default_normaliser(obs))
+        problem = exact.bind(model, obs, exact.default_normaliser(model, obs))
         try:
             end, path = Newton().climb(problem)
             problem, theta = cast(ExactProblem, end), path.theta

@@ -230,7 +230,7 @@ class Segment:
         from . import kernels
 
         compiled: Any = kernels.integrals
-        q, d, c = self.sizes
+        q, d, _ = self.sizes
         gamma, delta, zeta = self.raw_coefficients(beta)
         log_z, raw = np.empty(self.runs), np.zeros((self.runs, q + d))
         for a, b, x, shift in self._pieces(first, last):

@@ -73,7 +73,7 @@ def population(by: str, fits: Mapping[str, Fit], parts: Parts, threads: int) -> 
         raise CombinationError("the terms of f differ between the levels, so that they have no common curve.")
     joint, integrated = _joint(by, fits, gams, built, len(mine), smoothing.method != "ml", threads)
     assert objective is not None  # fits without rows were turned away above
-    normaliser = objective.default_normaliser(obs) if parts.normaliser is None else parts.normaliser
+    normaliser = objective.default_normaliser(model, obs) if parts.normaliser is None else parts.normaliser
     problem = Problem(model, obs, objective, normaliser)
     scores = _scores(problem, joint, fits, integrated, parts.seed, threads)
     solution = _solution(by, joint, scores, first, columns, smoothing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -136,9 +136,14 @@ class Fixed(Normaliser):
 class Smooth(Normaliser):
     """χ(x): the constants as a smooth function of the context (Corollary 3), estimated with θ.
 
+    The right choice where Ω has no rule for `Anchored`, or where there are very many contexts. Its terms must be able
+    to follow −log ∫ exp f(y|x) dy: they read what f reads of the context.
+
     Args:
         terms: "s(x_prev, y_prev, k=40)", or terms; they may name context columns only.
         knots: covariate → knots.
+        smoothing: None for no penalty, since a χ that is shrunk towards a constant biases θ; "reml" for one whose
+            weight is chosen with that of f's terms, as in the paper. A term's own sp= holds in either case.
 
     Example:
         >>> import unnorm as un
@@ -148,15 +153,28 @@ class Smooth(Normaliser):
 
     of_context = True
 
-    def __init__(self, terms: str | Term | Terms, *, knots: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        terms: str | Term | Terms,
+        *,
+        knots: Mapping[str, Any] | None = None,
+        smoothing: Literal["reml"] | None = None,
+    ) -> None:
         parsed = parse(terms)
         if parsed.response is not None or not parsed.terms:
             raise InputError(f"Smooth takes terms of the context, e.g. un.Smooth('s(y_prev, k=10)'); got {terms!r}.")
-        self._terms = parsed
+        if smoothing not in (None, "reml"):
+            raise InputError(
+                f"smoothing of un.Smooth must be None (no penalty) or 'reml' (chosen with f's); got {smoothing!r}."
+            )
+        self._written = parsed
+        self._terms = parsed if smoothing == "reml" else parsed.unpenalised()
         self._knots = dict(knots or {})
+        self._smoothing = smoothing
 
     def __repr__(self) -> str:
-        return f"Smooth({str(self._terms)!r})"
+        more = "" if self._smoothing is None else f", smoothing={self._smoothing!r}"
+        return f"Smooth({str(self._written)!r}{more})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Smooth) and self.to_dict() == other.to_dict()
@@ -180,7 +198,8 @@ class Smooth(Normaliser):
 
     def to_dict(self) -> dict[str, Any]:
         knots = {name: np.asarray(values).tolist() for name, values in self._knots.items()}
-        return {"normaliser": "Smooth", "terms": str(self._terms), "knots": knots}
+        about = {"normaliser": "Smooth", "terms": str(self._terms), "knots": knots}
+        return about if self._smoothing is None else {**about, "smoothing": self._smoothing}
 
 
 @final

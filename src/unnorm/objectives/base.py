@@ -170,7 +170,8 @@ class Objective(ABC):
         return (cls(),)
 
     @abstractmethod
-    def default_normaliser(self, obs: Observations) -> Normaliser: ...
+    def default_normaliser(self, model: Unnormalised, obs: Observations, anchored: bool = True) -> Normaliser:
+        """Where the user names none; `anchored`: whether the solver can take constants that follow θ."""
 
     @abstractmethod
     def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng) -> ParametricProblem:

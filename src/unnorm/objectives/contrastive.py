@@ -17,7 +17,7 @@ from .._base.numerics import Rng, generator
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError, listing
 from ..models.base import Model, Unnormalised
-from ..models.normalisers import Constant, Layout, Normaliser, PerContext, Smooth
+from ..models.normalisers import Anchored, Constant, Layout, Normaliser, PerContext, Smooth
 from ..references import IID, SCHEMES, Lattice, Uniform, from_dict
 from ..references.base import BoundReference, Reference
 from ..references.contrast import Contrast, contrast
@@ -62,22 +62,25 @@ class Contrastive(Objective):
         if self.points is not None and not isinstance(self.points, PointScheme):
             raise InputError(f"points must be a point scheme such as un.Lattice(); got {self.points!r}.")
 
-    def default_normaliser(self, obs: Observations) -> Normaliser:
-        """One constant for IID data; for chains and regressions an unpenalised smooth of one or two context columns."""
+    def default_normaliser(self, model: Unnormalised, obs: Observations, anchored: bool = True) -> Normaliser:
+        """One constant for IID data; for chains and regressions constants that follow θ where Ω has a rule, else an
+        unpenalised smooth of one or two context columns."""
         if not obs.has_context:
             return Constant()
+        if anchored and model.domain.rule is not None:
+            return Anchored()
         names = tuple(name for name, values in obs.context.items() if values.dtype.kind in "fiu")
         if not 1 <= len(names) <= 2 or len(names) < len(obs.context):
             raise InputError(
                 f"With the context columns {listing(list(obs.context))}, {self.name} needs normaliser=…: "
-                "un.Smooth('s(…)') of those that f reads, un.PerContext(), or un.Constant() to see what ignoring the "
-                "constants does."
+                "un.Smooth('s(…)') of those that f reads, or un.PerContext(). In un.Ranking(…) and "
+                "un.ConditionalNCE(…) the constants cancel."
             )
         distinct = len(np.unique(np.column_stack([obs.context[name] for name in names]), axis=0))
         k = min(10 if len(names) == 1 else 30, distinct - 1)
         if k < 4:
             return PerContext()
-        return Smooth(f"s({', '.join(names)}, k={k}, fx=True)")
+        return Smooth(f"s({', '.join(names)}, k={k})")
 
     def draw(self, model: Unnormalised, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Contrast:
         """The labelled rows."""

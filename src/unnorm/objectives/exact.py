@@ -294,6 +294,11 @@ def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...],
     return notes, about
 
 
+def _own(obs: Observations) -> Normaliser:
+    """One constant for IID data, else one for each context: what 𝓛 integrates out, and 𝓜 needs to equal it."""
+    return PerContext() if obs.has_context else Constant()
+
+
 def _finer(integrals: Integrals) -> Integrals | None:
     """The rule of twice the order, where the user left the order open and the domain has one."""
     if integrals.rule.exact or not integrals.open or integrals.doublings >= MOST_DOUBLINGS:
@@ -362,14 +367,14 @@ class Exact(Objective):
     def is_likelihood(self, obs: Observations, normaliser: Normaliser) -> bool:
         return True
 
-    def default_normaliser(self, obs: Observations) -> Normaliser:
-        return PerContext() if obs.has_context else Constant()
+    def default_normaliser(self, model: Unnormalised, obs: Observations, anchored: bool = True) -> Normaliser:
+        return _own(obs)
 
     def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> ExactProblem:
         layout = normaliser.layout(obs)
-        if layout.size != self.default_normaliser(obs).layout(obs).size:
+        if layout.size != _own(obs).layout(obs).size:
             raise CombinationError(
-                f"Exact() integrates the constants out, so its normaliser can only be {self.default_normaliser(obs)!r} "
+                f"Exact() integrates the constants out, so its normaliser can only be {_own(obs)!r} "
                 f"here; got {normaliser!r}. Leave normaliser out, or use objective=un.Poisson()."
             )
         return ExactProblem(*_parts(model, obs, self.order, layout))
@@ -397,10 +402,10 @@ class Poisson(Objective):
         """𝓜's maximum is 𝓛's where each constant is free (Theorems 1 and 2); a χ that is not leaves 𝓜 below 𝓛 − n."""
         if normaliser.of_context:
             return False
-        return normaliser.layout(obs).size == self.default_normaliser(obs).layout(obs).size
+        return normaliser.layout(obs).size == _own(obs).layout(obs).size
 
-    def default_normaliser(self, obs: Observations) -> Normaliser:
-        return PerContext() if obs.has_context else Constant()
+    def default_normaliser(self, model: Unnormalised, obs: Observations, anchored: bool = True) -> Normaliser:
+        return _own(obs)
 
     def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> PoissonProblem:
         layout = normaliser.layout(obs)

@@ -300,7 +300,7 @@ class Choice(Contrastive):
 
     cancels = True
 
-    def default_normaliser(self, obs: Observations) -> Normaliser:
+    def default_normaliser(self, model: Unnormalised, obs: Observations, anchored: bool = True) -> Normaliser:
         return PerContext()
 
     @abstractmethod

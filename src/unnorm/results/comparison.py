@@ -152,7 +152,7 @@ class SharedPoints:
         self, name: str, objective: Objective, model: Unnormalised, obs: Observations, normaliser: Normaliser | None
     ) -> Objective:
         """The objective with its points: those drawn for an equal spec before, or new ones."""
-        chosen = objective.default_normaliser(obs) if normaliser is None else normaliser
+        chosen = objective.default_normaliser(model, obs) if normaliser is None else normaliser
         key = objective.sharing(model, obs, chosen)
         if key is None:
             return objective

@@ -73,8 +73,13 @@ def fit(
     obs, notes = keep_inside(model.domain, wrapped(model.domain, obs), outside)
     obs = weighted(obs, weights)
     if normaliser is None:
-        normaliser = objective.default_normaliser(obs)
-    _require(normaliser, Normaliser, "normaliser", "un.Constant(), un.PerContext(), un.Smooth(...) or un.Fixed(0.0)")
+        normaliser = objective.default_normaliser(model, obs, solver is None or solver.anchors)
+    _require(
+        normaliser,
+        Normaliser,
+        "normaliser",
+        "un.Anchored(), un.Constant(), un.PerContext(), un.Smooth(...) or un.Fixed(0.0)",
+    )
     if model.additive and normaliser.known:
         raise CombinationError(
             f"{normaliser!r} leaves f to find its own level, and the terms of an additive model have none: they sum to "

@@ -75,6 +75,7 @@ class Solver(ABC):
 
     smooth_terms: bool = False  # whether it fits smooth terms of f
     smooth_normaliser: bool = False  # whether it fits a smooth χ
+    anchors: bool = True  # whether it takes constants that follow θ (un.Anchored)
 
     @abstractmethod
     def solve(self, problem: Problem, rng: Rng) -> Solution:

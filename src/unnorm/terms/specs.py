@@ -42,6 +42,10 @@ class Term(ABC):
     def columns(self) -> tuple[str, ...]:
         """Every column that the term reads."""
 
+    def unpenalised(self) -> Term:
+        """The term without a penalty to be chosen; one with its own sp=, and a random effect, stay as they are."""
+        return self
+
 
 @final
 @dataclass(frozen=True)
@@ -57,6 +61,9 @@ class Smooth(Term):
     fx: bool = False
     knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     factors: frozenset[str] = frozenset()  # columns to read as categories whatever they hold
+
+    def unpenalised(self) -> Smooth:
+        return self if self.sp is not None or self.bs in FACTOR_KINDS else replace(self, fx=True)
 
     @property
     def label(self) -> str:
@@ -94,6 +101,9 @@ class Tensor(Term):
     knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     interaction: bool = False  # ti
     factors: frozenset[str] = frozenset()
+
+    def unpenalised(self) -> Tensor:
+        return self if self.sp is not None else replace(self, fx=True)
 
     @property
     def label(self) -> str:
@@ -192,6 +202,10 @@ class Terms:
 
     def without_intercept(self) -> Terms:
         return replace(self, intercept=False)
+
+    def unpenalised(self) -> Terms:
+        """Every term without a penalty to be chosen."""
+        return replace(self, terms=tuple(term.unpenalised() for term in self.terms))
 
     def build(
         self,

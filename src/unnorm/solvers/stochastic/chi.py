@@ -262,6 +262,11 @@ def chi_of(normaliser: Normaliser, obs: Observations, model: Model) -> Chi:
     own = normaliser.traced(obs, model.domain.scalar)
     if own is not None:
         return own
+    if normaliser.anchored:
+        raise CombinationError(
+            f"{normaliser!r} needs an integral for each context and step, which a stochastic run is there to avoid. "
+            "Leave solver out, or use normaliser=un.Smooth('s(…)') or un.Network(…)."
+        )
     if normaliser.terms is not None:
         columns = context_columns(model, normaliser, obs, np.arange(obs.n))
         known = model.covariates(obs)

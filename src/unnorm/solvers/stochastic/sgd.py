@@ -115,6 +115,7 @@ class SGD(Solver):
             raise InputError(f"optimiser must be an optax optimiser such as optax.adam(1e-2); got {self.optimiser!r}.")
 
     smooth_normaliser = True
+    anchors = False
 
     # --- the hook of un.fit ------------------------------------------------------------------------------------------
 
