@@ -22,7 +22,7 @@ import numpy as np
 from .._base.numerics import Rng, generator
 from ..data.observations import Observations
 from ..errors import CombinationError
-from ..models.base import Model
+from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser, PerContext
 from ..references import Uniform
 from ..references.contrast import Contrast
