@@ -159,6 +159,7 @@ def build(
     context: np.ndarray | None,
     rows: int | None,
     threads: int,
+    whole_contexts: bool = False,
 ) -> Design:
     """See `core.build_design`."""
     arrays = {name: np.asarray(columns[name]) for name in {name for term in terms for name in term.covariates}}
@@ -174,6 +175,10 @@ def build(
         raise TermError(f"Every term needs its own label; {twice} came more than once. Drop the repetition.")
 
     partition = _partition(terms, arrays)
+    if whole_contexts and context is not None and partition.codes is not None:
+        own, count = number([np.asarray(context)])
+        if np.any(partition.codes != partition.codes[first_rows(own, count)][own]):
+            partition = _Partition()
     levels = len(partition.values)
     runs_by = _contexts(terms, arrays, partition.name, n) if context is None else number([np.asarray(context)])[0]
     order = arrange(n, partition.codes, levels, runs_by)

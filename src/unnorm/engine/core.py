@@ -44,16 +44,19 @@ def build_design(
     context: np.ndarray | None = None,
     rows: int | None = None,
     threads: int | None = None,
+    whole_contexts: bool = False,
 ) -> Design:
     """Rows in compact form. `context` (n,): rows of one context share the covariates of context-level terms.
 
     Without it, contexts are found where a term of several covariates takes at most n/4 distinct combinations of them.
-    `rows` = n is needed only where there are no terms.
+    `rows` = n is needed only where there are no terms. `whole_contexts`: a factor that varies within a context does not
+    split its rows, so that there is a run for each context.
     """
     from .build import build
 
     with single_threaded():
-        return build(terms, columns, intercept, context, rows, cores() if threads is None else threads)
+        threads = cores() if threads is None else threads
+        return build(terms, columns, intercept, context, rows, threads, whole_contexts)
 
 
 # long: the engine's entry point

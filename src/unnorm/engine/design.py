@@ -196,6 +196,7 @@ class Design:
         segments = []
         for segment in self.segments:
             first = ids[segment.lo + segment.ptr[:-1]]
+            assert segment.level is None or not np.delete(flat[first], segment.columns, axis=1).any()
             segments.append(segment.less(flat[np.ix_(first, segment.columns)]))
         return replace(self, segments=tuple(segments))
 

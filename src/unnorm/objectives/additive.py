@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
-from ..errors import CombinationError, InputError, TermError, listing
+from ..errors import CombinationError, InputError, NotIdentifiedError, TermError, listing
 from ..models.base import LinearPart, Unnormalised
 from ..models.normalisers import Normaliser
 from ..terms import Terms
@@ -101,8 +101,23 @@ class AdditiveProblem:
     def linear(self) -> tuple[tuple[BuiltTerm, ...], LinearPart, Design]:
         """The terms built on these rows, their columns, and the design; for an energy, linearised at its start."""
         terms, part = self.predictor(self.rows)
+        self._refuse_context_terms()
         built = self.build(terms, part)
         return built, part, self.design(built, part)
+
+    def _refuse_context_terms(self) -> None:
+        """A term of f that does not read y is part of the normalising constant, and cannot be told from it."""
+        f = self.model.terms
+        if f is None or not self.obs.has_context:
+            return
+        known = self.model.covariates(self.obs)
+        same = [term.label for term in f if term.columns and all(known.context_only(name) for name in term.columns)]
+        if same:
+            verb = "depends" if len(same) == 1 else "depend"
+            raise NotIdentifiedError(
+                f"{listing(same)} {verb} on the context only, and the normalising constants absorb what does not vary "
+                "with y. Remove it, or let it change the effect of something that does (by=, te(…), an expression)."
+            )
 
     def build(self, terms: Terms, part: LinearPart) -> tuple[BuiltTerm, ...]:
         """The terms on the rows' columns, with the knots and periods that model and normaliser declare."""
@@ -116,7 +131,8 @@ class AdditiveProblem:
         from ..engine.core import build_design
 
         context = self.rows.context if self.obs.has_context else None
-        return build_design(built, part.columns, intercept=True, context=context)
+        whole = self.normaliser.anchored
+        return build_design(built, part.columns, intercept=True, context=context, whole_contexts=whole)
 
     def predictor(self, rows: Rows, theta: np.ndarray | None = None) -> tuple[Terms, LinearPart]:
         """Terms of f and χ together, with the columns and the offset on these rows."""

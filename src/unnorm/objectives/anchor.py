@@ -136,8 +136,7 @@ def model_anchor(model: Model, obs: Observations) -> ModelAnchor:
 class _Nodes(NamedTuple):
     """The nodes of some representatives, in the engine's compact form."""
 
-    first: int
-    last: int
+    runs: np.ndarray  # the representative of each run of the design
     design: Design
     log_w: np.ndarray  # (M,)
 
@@ -183,8 +182,7 @@ class TermsAnchor(Anchor):
         """log Z (n,) and E (n, p) at the contexts of `obs`; nodes are kept under `key` where they are few enough."""
         log_z, mean = np.empty(obs.n), np.empty((obs.n, len(theta)))
         for nodes in self._nodes(key, obs, order):
-            here = slice(nodes.first, nodes.last)
-            log_z[here], mean[here] = nodes.design.integrals(theta, nodes.log_w, self.threads)
+            log_z[nodes.runs], mean[nodes.runs] = nodes.design.integrals(theta, nodes.log_w, self.threads)
         return log_z, mean
 
     def _nodes(self, key: str, obs: Observations, order: int | None) -> Iterator[_Nodes]:
@@ -221,8 +219,11 @@ class TermsAnchor(Anchor):
             with warnings.catch_warnings():  # Ω reaches beyond the fitted rows, and f is extrapolated there anyway
                 warnings.simplefilter("ignore", UnnormWarning)
                 columns = known.values(self.model.columns, obs, y, begin + of)
-                design = build_design(self.model.built, columns, intercept=False, context=of, threads=self.threads)
-            yield _Nodes(begin, begin + count, design, np.log(w))
+                design = build_design(
+                    self.model.built, columns, intercept=False, context=of, threads=self.threads, whole_contexts=True
+                )
+            first = np.concatenate([segment.lo + segment.ptr[:-1] for segment in design.segments])
+            yield _Nodes(begin + design.sort(of)[first], design, np.log(w))
 
     @cached_property
     def _some(self) -> Observations:
