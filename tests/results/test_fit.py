@@ -111,7 +111,7 @@ def test_energy_parameters_come_back_as_their_own_tree() -> None:
     tree = {"kappa": jnp.ones(1), "place": {"mu": 0.1}}
     model = un.Energy(lambda th, y: th["kappa"][0] * jnp.cos(y - th["place"]["mu"]), tree, un.Circle())
     fit = un.fit(model, un.iid(y))
-    assert fit.tidy()["term"].tolist() == ["['kappa'][0]", "['place']['mu']"]
+    assert fit.tidy()["term"].tolist() == ["kappa[0]", "place.mu"]
     kappa, mu, _ = stats.vonmises.fit(y, fscale=1)
     assert fit.theta["kappa"][0] == pytest.approx(kappa, rel=1e-3)
     assert fit.theta["place"]["mu"] == pytest.approx(mu, rel=1e-3)
