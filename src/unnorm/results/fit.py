@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from .._base.counts import counted
+from .._base.counts import counted, number
 from .._base.intervals import quantile
 from .._base.numerics import Rng
 from ..data.observations import Kind, Observations
@@ -70,7 +70,7 @@ class Fit:
 
     def __repr__(self) -> str:
         parts = (self.settings[part][part] for part in ("model", "objective", "normaliser"))
-        n = f"n={self.n:g}" + ("" if self.n == self.rows else f" in {self.rows} rows")
+        n = f"n={number(self.n)}" + ("" if self.n == self.rows else f" in {self.rows:,} rows")
         return f"Fit({', '.join(parts)}; {n}{'' if self.converged else ', NOT CONVERGED'}; see .summary())"
 
     def __str__(self) -> str:
