@@ -137,6 +137,13 @@ def test_nested_fits_have_the_same_weights(tmp_path: Path) -> None:
         un.fit(WALK, CHAIN).wald(smaller)
 
 
+def test_nested_fits_have_the_same_outcomes() -> None:
+    small = un.ExponentialFamily(lambda y, x: -0.5 * (y - x) ** 2, ("theta2",), OMEGA)
+    for other in (CHAIN.take(np.arange(120)[::-1]), dataclasses.replace(CHAIN, weight=np.repeat([0.5, 1.5], 60))):
+        with pytest.raises(InputError, match="outcomes or weights differ"):
+            un.fit(WALK, CHAIN).wald(un.fit(small, other))
+
+
 def test_too_few_rows_say_how_much_they_weigh() -> None:
     for weight, text in ((20.0, "2 independent rows (20 observations by weight)"), (2.0, "2 independent observations")):
         scores: Any = SimpleNamespace(units=2, weight=weight, size=3)
