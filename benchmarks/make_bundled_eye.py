@@ -1,4 +1,4 @@
-"""Writes src/unnorm/bundled/eye.csv.gz: the scanpaths of `un.datasets.eye()`, from the law stated in unnorm.eye."""
+"""Writes the bundled eye.csv.gz: the scanpaths of `un.datasets.eye()`, from the law stated in unnorm.studies.eye."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def main() -> None:
     rng = np.random.default_rng(SEED)
     curves = draw_subjects(14, rng)
     table = simulate_eye(rng, curves=curves)
-    target = Path(__file__).parent.parent / "src" / "unnorm" / "bundled" / "eye.csv.gz"
+    target = Path(__file__).parent.parent / "src" / "unnorm" / "studies" / "bundled" / "eye.csv.gz"
     target.parent.mkdir(exist_ok=True)
     lines = ["subject,image,fix,x,y"]
     lines += [

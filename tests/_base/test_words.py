@@ -6,6 +6,7 @@ import doctest
 import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,12 @@ import pytest
 
 import unnorm as un
 from unnorm._base import words
-from unnorm._base.words import OPTIONS, SCHEMES, either, in_shell, option
+from unnorm._base.words import OPTIONS, by_word, either, in_shell, option
+from unnorm.cli.config import checked_job
 from unnorm.cli.options import Options
-from unnorm.errors import UnnormError
+from unnorm.errors import InputError, UnnormError
 from unnorm.inference.advice import advise
+from unnorm.references import SCHEMES, PointScheme
 from unnorm.results.normaliser_check import NormaliserCheck
 
 
@@ -31,10 +34,23 @@ def test_every_option_is_an_argument_in_python_and_an_option_in_the_shell() -> N
     for name, one in OPTIONS.items():
         assert name in arguments, name
         assert one.shell in typed, one.shell
-    for value, python in SCHEMES.items():
-        scheme = getattr(un, python.removeprefix("un.").removesuffix("()"))()
-        un.Logistic(un.Uniform(), per_point=1, points=scheme)
-        assert type(scheme).__name__.lower() == value
+
+
+def test_a_new_scheme_has_its_words_from_the_registry() -> None:
+    @dataclass(frozen=True)
+    class Halton(un.Lattice):  # type: ignore[misc]
+        """Only its name matters here."""
+
+    with SCHEMES.including(Halton):
+        assert list(by_word(SCHEMES)) == [name.lower() for name in SCHEMES]
+        for word, scheme in by_word(SCHEMES).items():
+            assert isinstance(scheme(), PointScheme)
+            assert option("points", word) == f"points=un.{scheme.__name__}()"
+            assert checked_job({"data": "a.csv", "window": (0, 1, 0, 1), "points": word}).points == word
+            with in_shell():
+                assert option("points", word) == f"--points {word}"
+    with pytest.raises(InputError, match=r"--points must be one of .*got 'halton'"):
+        checked_job({"data": "a.csv", "window": (0, 1, 0, 1), "points": "halton"})
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
+
 import matplotlib
 import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm._base.atomic import take_place
 from unnorm.engine.core import build_design, smooth_fit
 from unnorm.errors import InputError
 from unnorm.groups import FitGroup, fit_each, load_group
@@ -47,7 +51,7 @@ def test_a_level_does_not_depend_on_the_others(obs, each):
         two.effect("s(angle)", "4", at)["estimate"], each.effect("s(angle)", "4", at)["estimate"], atol=1e-6
     )
     assert two.group is None
-    with pytest.raises(InputError, match="no group fit"):
+    with pytest.raises(InputError, match=r"no group curve: .*group=False"):
         two.effect("s(angle)")
 
 
@@ -184,7 +188,69 @@ def test_it_is_saved_and_read(each, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["eye", "other"]
 
 
-def test_saving_computes_nothing_and_keeps_what_was_asked(obs, tmp_path):
+def test_a_loaded_group_knows_its_robust_errors_and_their_refusal(each, tmp_path):
+    """The group has none, and sends to the levels, which have them: also when loaded."""
+    each.save(tmp_path / "eye")
+    for one in (each, load_group(tmp_path / "eye")):
+        with pytest.raises(InputError, match=r"fits\[level\]\.effect\(label, robust=True\)"):
+            one["group"].effect("s(angle)", robust=True)
+    own, back = (one.fits["3"].effect("s(angle)", robust=True) for one in (each, load_group(tmp_path / "eye")))
+    np.testing.assert_allclose(back["se"], own["se"])
+    assert not np.allclose(own["se"], each.fits["3"].effect("s(angle)")["se"])
+
+
+@pytest.mark.parametrize("fails", ["write", "rename"])
+def test_a_group_that_cannot_be_saved_leaves_the_old_one(each, tmp_path, monkeypatch, fails):
+    each.save(tmp_path / "eye")
+    before = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
+    place = "unnorm.groups.result.take_place" if fails == "rename" else "unnorm.groups.result.Fit.save"
+
+    def broken(*args):
+        if fails == "rename":  # the new folder vanishes on the way: the old one has stepped aside, and comes back
+            shutil.rmtree(args[0])
+            return take_place(*args)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(place, broken)
+    with pytest.raises(InputError, match="Cannot write to"):
+        each.save(tmp_path / "eye")
+    assert {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+
+
+def test_why_there_is_no_group_curve_is_saved(obs, tmp_path):
+    one = fit_each(MODEL, obs.take(obs.group["subject"] == 2), "subject", LOGISTIC, CHI, rng=1)
+    assert one.no_group in one.notes
+    one.save(tmp_path / "one")
+    for each in (one, load_group(tmp_path / "one")):
+        with pytest.raises(InputError, match="There is no group curve: a population needs at least two levels"):
+            _ = each["group"]
+
+
+def test_relative_weights_of_levels_have_robust_errors(obs):
+    """Each level as `un.fit` with relative weights; the scale of the weights does not matter, and n counts rows."""
+    few = obs.take(obs.group["subject"] <= 2)
+    w = np.random.default_rng(0).exponential(size=few.n)
+    ms, s = (
+        fit_each(MODEL, replace(few, weight=c * w), "subject", LOGISTIC, CHI, rng=1, group=c == 1.0, weights="relative")
+        for c in (250.0, 1.0)
+    )
+    own = un.fit(MODEL, ms.fits["1"].obs, LOGISTIC, CHI, rng=ms.fits["1"].seed, weights="relative")
+    at = {"angle": np.linspace(-3, 3, 5)}
+    for each in (ms, s):
+        np.testing.assert_allclose(
+            each.fits["1"].effect("s(angle)", at)["se"], own.effect("s(angle)", at)["se"], rtol=1e-4
+        )
+        assert not each.fits["1"].assumes_model
+        assert each.fits["1"].n == each.fits["1"].rows
+    counted = un.fit(MODEL, ms.fits["1"].obs, LOGISTIC, CHI, rng=ms.fits["1"].seed)
+    assert not np.allclose(counted.effect("s(angle)", at)["se"], own.effect("s(angle)", at)["se"], rtol=0.02)
+    assert any("Weights are relative" in note for note in s["group"].notes)
+    scores = s["group"].solution.scores
+    assert scores.units == few.n
+    assert scores.weight == pytest.approx(few.n)
+
+
+def test_saving_computes_no_advice_and_keeps_what_was_asked(obs, tmp_path):
     two = fit_each(MODEL, obs.take(obs.group["subject"] <= 2), "subject", LOGISTIC, CHI, rng=1)
     two.fits["2"].advise()
     two.save(tmp_path / "two")
@@ -196,7 +262,7 @@ def test_saving_computes_nothing_and_keeps_what_was_asked(obs, tmp_path):
         text = back[which].advise()
         assert "not computed before this fit was saved" in str(text)
         assert text.share == pytest.approx(two[which].advise().share)
-    with pytest.raises(InputError, match=r"ask fit\.ncic first, then fit\.save"):
+    with pytest.raises(InputError, match=r"fit again and ask fit\.ncic before fit\.save"):
         _ = back.fits["1"].ncic
     two.save(tmp_path / "two")
     back.save(tmp_path / "again")  # a loaded fit saved again loses nothing

@@ -20,10 +20,23 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "objectives/row_problem.py": ("tests/objectives/test_row_scores.py",),
     "objectives/rows.py": ("tests/objectives/test_row_scores.py",),
     "objectives/scores.py": ("tests/objectives/test_scores.py",),
-    "results/fit.py": ("tests/results/test_errors_shown.py", "tests/inference/test_referee.py"),
-    "results/held_out.py": ("tests/results/test_errors_shown.py",),
-    "results/making.py": ("tests/results/test_errors_shown.py",),
-    "results/smooths.py": ("tests/results/test_errors_shown.py",),
+    "results/fit.py": (
+        "tests/results/test_saved_errors.py",
+        "tests/results/test_errors_shown.py",
+        "tests/inference/test_referee.py",
+    ),
+    "results/held_out.py": (
+        "tests/results/test_saved_errors.py",
+        "tests/results/test_errors_shown.py",
+    ),
+    "results/making.py": (
+        "tests/results/test_saved_errors.py",
+        "tests/results/test_errors_shown.py",
+    ),
+    "results/smooths.py": (
+        "tests/results/test_saved_errors.py",
+        "tests/results/test_errors_shown.py",
+    ),
     "solvers/engine_rows.py": ("tests/solvers/test_engine_rows.py",),
     "solvers/penalised.py": ("tests/solvers/test_penalised_scores.py",),
     "solvers/redraw_scores.py": ("tests/solvers/test_redraw_scores.py",),

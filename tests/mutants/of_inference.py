@@ -121,10 +121,12 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "results/making.py": [
         (
-            "        return with_robust(errors)",
-            "        return errors, errors.notes",
+            "return with_robust(errors), (*errors.notes, RELATIVE), None",
+            "return errors, errors.notes, None",
             "relative weights taken for counts",
         ),
+        ("n=total(obs.weights)", "n=obs.n", "rows counted for observations"),
+        ("no_errors=refusal", "no_errors=None", "the reason for no errors lost"),
         ("if relative and labels is None:", "if False:", "relative weights: Σ w g gᵀ for Σ w² g gᵀ"),
         ("sampling=V - errors.reference", "sampling=V", "relative weights: parts that do not add up"),
         (
@@ -153,9 +155,9 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "likelihood ratios of clustered data",
         ),
         ("        if ours != theirs:", "        if False:", "likelihood ratios over smooth terms"),
-        ("not _same_data(both[0], both[1])", "False", "tests between fits to other data"),
+        ("not _same_data(larger.obs, smaller.obs)", "False", "tests between fits to other data"),
         ("    if domains[0] != domains[1]:", "    if False:", "tests between fits on other domains"),
-        ("names = list(dict.fromkeys(names))", "names = list(names)", "a parameter tested twice"),
+        ("if names.count(name) > 1]", "if names.count(name) > 2]", "a parameter tested twice"),
         ("float(sum(self.smooths.edf.values())) + len(self.names)", "len(self.names)", "AIC without the smooths' edf"),
         (
             "float(sum(self.smooths.edf.values())) + len(self.names)",
@@ -177,12 +179,22 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "results/smooths.py": [
         ("z = quantile(level, df)", "z = quantile(level)", "normal bands with few clusters"),
-        ("Robust(lambda: matrix, None if np.isnan(df) else df)", "Robust(lambda: matrix, None)", "df lost on loading"),
         (
-            "for V in (total, self.errors.sampling, self.errors.reference)",
-            "for V in (total, total, self.errors.reference)",
+            'Robust(lambda: matrix, about["df"], about["refusal"])',
+            'Robust(lambda: matrix, None, about["refusal"])',
+            "df lost on loading",
+        ),
+        (
+            'Robust(lambda: matrix, about["df"], about["refusal"])',
+            'Robust(lambda: matrix, about["df"])',
+            "refusal lost on loading",
+        ),
+        (
+            '{"se_sampling": self.errors.sampling, "se_reference"',
+            '{"se_sampling": total, "se_reference"',
             "parts",
         ),
+        ("parts = {} if robust else", "parts = {} if False else", "parts of the model beside robust errors"),
     ],
     "results/held_out.py": [
         (
@@ -195,7 +207,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "uniform = float(np.mean(log_p + domain.log_volume)) / np.log(2)",
             "bits against the uniform law unweighted",
         ),
-        ("HeldOut(float(w @ log_p),", "HeldOut(float(log_p.sum()),", "log-likelihood unweighted"),
+        ("loglik=float(w @ log_p)", "loglik=float(log_p.sum())", "log-likelihood unweighted"),
+        ("n=total(w)", "n=obs.n", "rows counted for observations"),
         ("w.std(axis=1) / mean / np.sqrt(m)", "w.std(axis=1) / mean", "sd for the standard error of log Ẑ"),
     ],
 }

@@ -15,14 +15,14 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "reference error of a smooth χ zero",
         ),
         (
-            "reselection=reselection(self.gam) if reference_error else None",
+            "reselection=reselection(self.gam, problem.likelihood.cumulant) if reference_error else None",
             "reselection=None",
             "reference error with λ held",
         ),
         ("J = inner.dbeta_drho[:, free]", "J = -inner.dbeta_drho[:, free]", "sign of dβ̂/dρ"),
-        ("-0.5 * (w * variance)[:, None]", "0.5 * (w * variance)[:, None]", "sign of ε"),
-        ("-0.5 * (w * variance)[:, None]", "-1.0 * (w * variance)[:, None]", "ε without ½"),
-        ("-0.5 * (w * variance)[:, None]", "-0.5 * variance[:, None]", "ε without the weights"),
+        ("-0.5 * (w * cumulant.variance(eta))[:, None]", "0.5 * (w * cumulant.variance(eta))[:, None]", "sign of ε"),
+        ("-0.5 * (w * cumulant.variance(eta))[:, None]", "-1.0 * (w * cumulant.variance(eta))[:, None]", "ε without ½"),
+        ("-0.5 * (w * cumulant.variance(eta))[:, None]", "-0.5 * variance[:, None]", "ε without the weights"),
         ("lever = V @ design.penalties.blocks(lam)[0] @ V", "lever = V", "ε with the hat matrix for its change with λ"),
     ],
     "solvers/redraw_scores.py": [

@@ -1,8 +1,8 @@
 """Bands over repeated data sets: the population's from the joint fit, the subjects' own, and the plain mean's.
 
-Each data set: 14 subjects from the random-effects law of unnorm.eye, 600 to 2,000 fixations each, the paper's model.
-Coverage is the share of observed covariate values at which the 95 % band holds the true curve (Marra & Wood 2012), each
-curve centred as the fit centres it: to mean zero over the fitted rows.
+Each data set: 14 subjects from the random-effects law of unnorm.studies.eye, 600 to 2,000 fixations each, the paper's
+model. Coverage is the share of observed covariate values at which the 95 % band holds the true curve (Marra & Wood
+2012), each curve centred as the fit centres it: to mean zero over the fitted rows.
 
 Run by hand, `python tests/slow/test_group_coverage.py 200` prints the table; progress goes to stderr.
 """

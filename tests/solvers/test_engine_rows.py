@@ -82,7 +82,7 @@ def test_pieces_of_choosing_lambda_again(objective, obs) -> None:
     """J = dβ̂/dρ by refitting at other λ; ε and −½ C the derivatives of ½ tr(V λ_k S_k) in log w_r and in β."""
     problem = objective.additive(CURVE, obs, CHI, 1)
     gam = _solved(problem).terms.gam
-    again = reselection(gam)
+    again = reselection(gam, problem.likelihood.cumulant)
     assert again is not None
     assert again.C is not None
     assert again.epsilon is not None

@@ -10,7 +10,8 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +30,29 @@ def write_folder(
 ) -> Path:
     """Write `description` and `arrays` as the folder `path`; an earlier saved fit there is replaced in one step."""
     target = Path(path)
+    check_target(target)
+    with writing_to(target), scratch_folder(target) as scratch:
+        np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
+        body = _json({"format": FORMAT, **description})
+        text = f'{body}{_MARK}{_digest(body, scratch / ARRAYS_NAME)}"\n}}\n'
+        (scratch / JSON_NAME).write_text(text, encoding="utf-8")
+        take_place(scratch, target)
+    return target
+
+
+def check_target(target: Path) -> None:
+    """Refuse to replace what is no saved result."""
     if target.exists() and not (target / JSON_NAME).is_file():
         raise InputError(f"{target} exists and is not a saved fit; choose another path or remove it.")
+
+
+@contextmanager
+def writing_to(target: Path) -> Iterator[None]:
+    """Within, an error of the file system is one of the path that was given."""
     try:
-        with scratch_folder(target) as scratch:
-            np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
-            body = _json({"format": FORMAT, **description})
-            text = f'{body}{_MARK}{_digest(body, scratch / ARRAYS_NAME)}"\n}}\n'
-            (scratch / JSON_NAME).write_text(text, encoding="utf-8")
-            take_place(scratch, target)
+        yield
     except OSError as error:
         raise InputError(f"Cannot write to {target.parent}: {error.strerror or error}.") from error
-    return target
 
 
 def _json(description: Mapping[str, Any]) -> str:

@@ -14,21 +14,23 @@ Notes are saved with a fit and may be read in the other place: they name setting
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, final
-
-SCHEMES = {"iid": "un.IID()", "lattice": "un.Lattice()", "sobol": "un.Sobol()", "stratified": "un.Stratified()"}
 
 
 @final
 @dataclass(frozen=True)
 class Option:
-    """One setting: what it is called in the shell, and how its value is written in Python."""
+    """One setting: what it is called in the shell, and the registered parts that it chooses from, where it does."""
 
     shell: str
-    in_python: Callable[[Any], str] = repr
+    parts: Mapping[str, type] | None = None
+
+    def in_python(self, value: Any) -> str:
+        """The value as Python writes it; a part, `un.Lattice()`, from its word in the shell."""
+        return repr(value) if self.parts is None else f"un.{by_word(self.parts)[value].__name__}()"
 
 
 # The settings that `unnorm fit` has too, by the name of the argument in Python. Others are named as in Python anywhere.
@@ -42,8 +44,19 @@ OPTIONS = {
     "outside": Option("--outside"),
     "centre": Option("--centre"),
     "per_point": Option("--references"),
-    "points": Option("--points", SCHEMES.__getitem__),
+    "points": Option("--points"),
 }
+
+
+def chooses_from(name: str, parts: Mapping[str, type]) -> None:
+    """Let a setting choose from a registry, which says so when it is filled."""
+    OPTIONS[name] = Option(OPTIONS[name].shell, parts)
+
+
+def by_word(parts: Mapping[str, type]) -> dict[str, type]:
+    """Registered parts by their word in the shell: `lattice` for `Lattice`."""
+    return {name.lower(): part for name, part in parts.items()}
+
 
 # Of the process, not of a context: levels are fitted on a lasting pool of threads, and fail there in the same words.
 _shell = False
@@ -70,12 +83,13 @@ def option(name: str, value: Any = None) -> str:
 
     Args:
         name: the argument's name in Python; one that is not in `OPTIONS` is named as in Python.
-        value: a number, a text, a tuple of them, or a key of `SCHEMES` for `points`.
+        value: a number, a text, a tuple of them, or the word of a part (`by_word`) for `points`.
     """
     known = OPTIONS.get(name)
     if known is None or not _shell:
-        write = repr if known is None else known.in_python
-        return f"{name}=" if value is None else f"{name}={write(value)}"
+        if value is None:
+            return f"{name}="
+        return f"{name}={repr(value) if known is None else known.in_python(value)}"
     if value is None:
         return known.shell
     return f"{known.shell} {','.join(str(part) for part in value) if isinstance(value, tuple) else value}"

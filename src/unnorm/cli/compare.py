@@ -187,8 +187,9 @@ def _fold_bits(plan: Plan, model: Additive, out: np.ndarray, seed: int) -> float
             by = plan.prepared.job.by
             raise InputError(f"{by} {level} has no sequences left when one fold is taken out; ask for more folds.")
         some = plan.obs.take(test[evenly(test.size, most)])
-        total += test.size * fits[level].held_out(some, order=ORDER).bits_uniform
-        count += test.size
+        weight = float(plan.obs.weights[test].sum())
+        total += weight * fits[level].held_out(some, order=ORDER).bits_uniform
+        count += weight
     return total / count
 
 

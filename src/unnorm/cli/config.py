@@ -17,7 +17,6 @@ NORMALISER = "s(x_prev, y_prev, k=40)"
 REFERENCES = 20
 BUNDLED = "bundled:eye"  # names the data set that comes with unnorm, in place of a file
 OBJECTIVES = ("logistic", "ranking", "poisson")
-POINTS = ("lattice", "iid", "stratified", "sobol")
 SMOOTHING = ("reml", "ml", "gcv", "ubre", "cv")
 MOST_REFERENCES = 10_000
 LARGEST_CONFIG = 1_000_000  # bytes
@@ -89,7 +88,6 @@ _TEXTS = ("data", "order", "by", "terms", "normaliser", "objective", "points", "
 _WHOLE = {"references": (1, MOST_REFERENCES), "seed": (0, LARGEST_SEED), "lags": (1, 10)}
 _CHOICES = {
     "objective": OBJECTIVES,
-    "points": POINTS,
     "smoothing": SMOOTHING,
     "outside": ("error", "drop"),
     "missing": ("error", "drop"),
@@ -125,13 +123,22 @@ def checked_job(given: Mapping[str, Any], source: str = "the command line") -> J
     return job
 
 
+def _schemes() -> tuple[str, ...]:
+    """The registered point schemes, as the shell names them; imported when asked for, as the shell starts without."""
+    from .._base.words import by_word
+    from ..references import SCHEMES
+
+    return tuple(by_word(SCHEMES))
+
+
 def _checked(name: str, value: Any, source: str) -> Any:
     what = f"{name!r} in {source}" if source.endswith(".toml") else f"--{name.replace('_', '-')}"
     if name in _WHOLE:
         return whole(what, value, *_WHOLE[name])
-    if name in _CHOICES:
-        if value not in _CHOICES[name]:
-            raise InputError(unknown(what, value, _CHOICES[name]))
+    if name in _CHOICES or name == "points":
+        choices = _CHOICES[name] if name in _CHOICES else _schemes()
+        if value not in choices:
+            raise InputError(unknown(what, value, choices))
         return value
     if name == "level":
         level = _number(what, value)

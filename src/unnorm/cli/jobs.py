@@ -10,6 +10,7 @@ from typing import Any, cast, final
 import numpy as np
 
 from .._base import frames
+from .._base.words import by_word
 from ..data.chains import order_key
 from ..data.covariates import Covariate, Expression
 from ..data.observations import Observations, transitions
@@ -20,7 +21,7 @@ from ..models import Additive
 from ..models.normalisers import Normaliser, Smooth
 from ..objectives import Logistic, Poisson, Ranking
 from ..objectives.base import Objective
-from ..references import IID, Lattice, Sobol, Stratified, Uniform
+from ..references import IID, SCHEMES, Uniform
 from ..report.analysis import GROUP
 from ..results.fit import Fit
 from ..results.fitting import fit, keep_inside
@@ -30,7 +31,6 @@ from .config import BUNDLED, Job
 from .maps import read_map
 
 LARGEST_POLYGON = 20_000_000  # bytes
-_POINTS = {"lattice": Lattice, "iid": IID, "stratified": Stratified, "sobol": Sobol}
 
 
 @final
@@ -191,7 +191,7 @@ def _objective(job: Job) -> tuple[Objective, Normaliser | None]:
         return Poisson(), Smooth(job.normaliser)
     if job.objective == "ranking":
         return Ranking(Uniform(), per_point=job.references, points=IID()), None  # the constants cancel
-    scheme = _POINTS[job.points or "lattice"]()
+    scheme = by_word(SCHEMES)[job.points or "lattice"]()
     return Logistic(Uniform(), per_point=job.references, points=scheme), Smooth(job.normaliser)
 
 

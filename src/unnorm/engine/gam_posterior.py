@@ -59,6 +59,7 @@ def derivative_columns(term: BuiltTerm, points: Columns, name: str, order: int, 
     return (shifted(h) - 2 * gam_effects.design(term, points) + shifted(-h)) / h**2
 
 
+# long: the arguments of the public method
 def derivative(
     fit: Gam, label: str, at: Any, of: str | None, order: int, level: float, simultaneous: bool, unconditional: bool,
     rng: Any,

@@ -83,12 +83,12 @@ def fit_each(
 
         objective = Logistic(Uniform(), per_point=REFERENCES)
     chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
-    parts = Parts(model, obs, objective, normaliser, chosen, _seed(rng))
+    parts = Parts(model, obs, objective, normaliser, chosen, _seed(rng), weights)
     with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # each fit keeps its own as notes; those that matter are below
         fits, failures = _fit_levels(parts, by)
         separate = time.perf_counter() - began
-        joint, reason = None, ""
+        joint, reason = None, None
         if group:
             try:
                 joint = population(by, fits, parts, min(cores(), len(fits)))
@@ -106,10 +106,14 @@ def fit_each(
         grids=grids,
         settings={**first.settings, "by": by, "levels": [*fits, *failures]},
         notes=(*obs.notes, *notes, *_notes(by, fits, failures, reason)),
+        no_group=reason,
         seed=parts.seed,
         model=model,
         backend=obs.backend,
-        diagnostics={"seconds": seconds, "rows": sum(int(one.diagnostics.get("rows", one.n)) for one in fits.values())},
+        diagnostics={
+            "seconds": seconds,
+            "rows": sum(int(one.diagnostics.get("rows", one.rows)) for one in fits.values()),
+        },
     )
 
 
@@ -128,7 +132,15 @@ def _fit_levels(parts: Parts, by: str) -> tuple[dict[str, Fit], dict[str, str]]:
     def one(name: str, value: Any) -> Fit | str:
         own, seed = parts.obs.take(column == value), level_seed(parts.seed, name)
         try:
-            return fit(parts.model, own, parts.objective, parts.normaliser, smoothing=alone, rng=seed)
+            return fit(
+                parts.model,
+                own,
+                parts.objective,
+                parts.normaliser,
+                smoothing=alone,
+                rng=seed,
+                weights=parts.weights,  # relative ones: their mean in each level is one
+            )
         except UnnormError as error:
             return f"{type(error).__name__}: {error}"
 
@@ -141,7 +153,7 @@ def _fit_levels(parts: Parts, by: str) -> tuple[dict[str, Fit], dict[str, str]]:
     return fits, failures
 
 
-def _notes(by: str, fits: Mapping[str, Fit], failures: Mapping[str, str], reason: str) -> tuple[str, ...]:
+def _notes(by: str, fits: Mapping[str, Fit], failures: Mapping[str, str], reason: str | None) -> tuple[str, ...]:
     """What there is to say about the whole."""
     notes = []
     if failures:

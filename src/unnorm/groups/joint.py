@@ -33,10 +33,12 @@ from ..engine.gam_result import Gam
 from ..engine.outer import Clock, Found, Problem, smooth, starting_rho
 from ..engine.penalties import Group, Penalties, Piece
 from ..engine.segment import Rows
+from ..objectives.likelihood import LOGISTIC, POISSON
 from ..terms.base import BuiltTerm
 
 TOLERANCE = 1e-3  # nats, as the engine's but for many more columns
 MOST = 60  # iterations
+CUMULANTS = {one.family: one for one in (LOGISTIC, POISSON)}  # by the engine's name for the likelihood
 LEAD = 2  # of a deviation's smoothest directions have a variance of their own: levels mostly differ in a few of them
 
 
@@ -356,13 +358,8 @@ def _start(
         taken = 0.0 if log_z is None else log_z[s]
         eta = member.design.sort(np.asarray(gam.linear_predictor) + taken)
         eta = eta - member.rows.offset if member.rows.offset.size else eta
-        mean = 1 / (1 + np.exp(-np.asarray(gam.linear_predictor)))
-        weight = (
-            np.maximum(mean * (1 - mean), 1e-6)
-            if gam.family == "binomial"
-            else np.exp(np.minimum(gam.linear_predictor, 30.0))
-        )
-        weight = member.design.sort(weight)
+        variance = CUMULANTS[gam.family].variance(np.minimum(gam.linear_predictor, 30.0))
+        weight = member.design.sort(np.maximum(variance, 1e-6 * variance.max()))
         weight = weight * member.rows.weights if member.rows.weights.size else weight
         rows = Rows(np.ascontiguousarray(eta), np.ascontiguousarray(weight), np.empty(0))
         _, score, arrow = member.design.sweep(rows, families.FAMILIES["gaussian"], np.zeros(member.design.size))

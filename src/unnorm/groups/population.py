@@ -20,6 +20,7 @@ from ..objectives.anchor import Integrated, anchor_of
 from ..objectives.base import Constants, Objective, Problem
 from ..objectives.scores import Drawn
 from ..results.fit import Fit
+from ..results.fitting import Weights
 from ..results.making import make_fit
 from ..solvers.base import AnchoredRows, FittedTerms, Solution
 from ..solvers.redraw_scores import RedrawScores
@@ -31,6 +32,10 @@ from .joint import Joint, Levels, common_rows, fit_joint, members_of
 from .scores import GroupScores, member_rows
 
 KEPT = ("reference", "points", "iid_points", "even_points", "sets", "k", "law")  # what the group's record takes over
+RELATIVE = (
+    "Weights are relative: the population's bands take them for frequencies with a mean of one, so that the error "
+    "within levels is approximate; the spread between levels is estimated as ever."
+)
 REDRAWS = 2  # of every level's reference points, to see how much they move the main effects
 
 
@@ -45,6 +50,7 @@ class Parts:
     normaliser: Normaliser | None
     smoothing: Smoothing
     seed: int
+    weights: Weights = "frequencies"
 
 
 def population(by: str, fits: Mapping[str, Fit], parts: Parts, threads: int) -> Fit:
@@ -80,8 +86,9 @@ def population(by: str, fits: Mapping[str, Fit], parts: Parts, threads: int) -> 
     points = [int(one.diagnostics["m"]) for one in fits.values() if "m" in one.diagnostics]
     if points:
         solution = replace(solution, figures={**solution.figures, "m": sum(points)})
+    notes = (RELATIVE,) if parts.weights == "relative" and obs.weight is not None else ()
     extra = {"observations": first.settings["observations"], "group": {"by": by, "levels": len(gams)}}
-    return make_fit(problem, solution, settings=extra, seed=parts.seed)
+    return make_fit(problem, solution, settings=extra, notes=notes, seed=parts.seed)
 
 
 def _joint(

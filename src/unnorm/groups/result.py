@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,6 +12,8 @@ from typing import Any, final
 import numpy as np
 
 from .._base import storage
+from .._base.atomic import scratch_folder, take_place
+from .._base.counts import counted
 from .._base.frames import to_native
 from .._base.intervals import normal_quantile
 from .._base.numerics import Rng
@@ -25,6 +25,7 @@ from ..results.saving import load
 from ..results.smooths import SmoothPart
 
 GROUP, MEAN = "group", "mean"
+NOT_ASKED = "There is no group curve: fit_each was called with group=False. Call it again with group=True."
 
 
 @final
@@ -44,6 +45,7 @@ class FitGroup:
     grids: Mapping[str, Mapping[str, np.ndarray]]  # label → covariate → values: one grid for all levels
     settings: Mapping[str, Any]
     notes: tuple[str, ...] = ()  # about the whole; each fit has its own besides
+    no_group: str | None = None  # why there is no group curve, where one was asked for and could not be fitted
     seed: int | None = None
     model: Unnormalised | None = None
     backend: Any = None
@@ -65,8 +67,7 @@ class FitGroup:
             return self.fits[which]
         if which == GROUP:
             if self.group is None:
-                why = next((note for note in self.notes if note.startswith("There is no group curve")), "")
-                raise InputError(f"There is no group fit. {why}".strip())
+                raise InputError(self.no_group or NOT_ASKED)
             return self.group
         if which in self.failures:
             raise InputError(f"Level {which!r} of {self.by!r} could not be fitted: {self.failures[which]}")
@@ -161,11 +162,11 @@ class FitGroup:
 
     def summary(self) -> str:
         """The fits as a text for people."""
-        total = sum(fit.n for fit in self.fits.values())
+        n, rows = (sum(getattr(fit, name) for fit in self.fits.values()) for name in ("n", "rows"))
         first = next(iter(self.fits.values()))
         model, objective, normaliser = (first.settings[part][part] for part in ("model", "objective", "normaliser"))
         lines = [
-            f"{model} fitted to {len(self.fits)} levels of {self.by!r}, {total} observations",
+            f"{model} fitted to {len(self.fits)} levels of {self.by!r}, {counted(n, rows)}",
             f"objective {objective}, normaliser {normaliser}, seed {self.seed}",
             "",
         ]
@@ -182,6 +183,9 @@ class FitGroup:
             middle = f"{np.median([one[0] for one in own]):.2f}" if own else "—"
             sd = f"{spread[label]:.3f}" if label in spread else "—"
             lines.append(f"{label:<{wide}} {edf:>10} {p:>9} {small:>13} {middle:>11} {sd:>11}")
+        lines.append(
+            "p-values and standard errors assume the model; robust ones: fits[level].effect(label, robust=True)"
+        )
         lines += [f"not fitted: {level}: {why}" for level, why in self.failures.items()]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
@@ -208,41 +212,34 @@ class FitGroup:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder with a folder for each fit, whole or not at all; `un.load(path)` reads it."""
         target = Path(path)
-        if target.exists() and not (target / storage.JSON_NAME).is_file():
-            raise InputError(f"{target} exists and is not a saved fit; choose another path or remove it.")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-        try:
-            inside = scratch / "new"
-            about = {
-                "unnorm": __version__,
-                "class": "FitGroup",
-                "by": self.by,
-                "levels": list(self.fits),
-                "group": self.group is not None,
-                "failures": dict(self.failures),
-                "labels": list(self.labels),
-                "grids": {label: list(grid) for label, grid in self.grids.items()},
-                "settings": self.settings,
-                "notes": list(self.notes),
-                "seed": self.seed,
-                "diagnostics": dict(self.diagnostics),
-            }
-            arrays = {
-                f"grid.{i}.{j}": np.asarray(values)
-                for i, grid in enumerate(self.grids.values())
-                for j, values in enumerate(grid.values())
-            }
-            storage.write_folder(inside, about, arrays)
+        storage.check_target(target)
+        about = {
+            "unnorm": __version__,
+            "class": "FitGroup",
+            "by": self.by,
+            "levels": list(self.fits),
+            "group": self.group is not None,
+            "failures": dict(self.failures),
+            "labels": list(self.labels),
+            "grids": {label: list(grid) for label, grid in self.grids.items()},
+            "settings": self.settings,
+            "notes": list(self.notes),
+            "no_group": self.no_group,
+            "seed": self.seed,
+            "diagnostics": dict(self.diagnostics),
+        }
+        arrays = {
+            f"grid.{i}.{j}": np.asarray(values)
+            for i, grid in enumerate(self.grids.values())
+            for j, values in enumerate(grid.values())
+        }
+        with storage.writing_to(target), scratch_folder(target) as scratch:
+            inside = storage.write_folder(scratch / "new", about, arrays)
             for i, fit in enumerate(self.fits.values()):
                 fit.save(inside / f"level-{i}")
             if self.group is not None:
                 self.group.save(inside / GROUP)
-            if target.exists():
-                os.replace(target, scratch / "old")
-            os.replace(inside, target)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
+            take_place(inside, target)
 
 
 _NUMBERS = ("estimate", "se", "se_sampling", "se_reference", "lower", "upper")
@@ -295,6 +292,7 @@ def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) 
             grids=grids,
             settings=about["settings"],
             notes=tuple(about["notes"]),
+            no_group=about["no_group"],
             seed=about["seed"],
             model=model,
             diagnostics=about["diagnostics"],

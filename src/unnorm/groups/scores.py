@@ -26,7 +26,7 @@ GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX
 KNOWN = 1e30  # information on the level, which the constants absorb: it has no error of its own
 NO_ROBUST = (
     "A group's curves have no robust errors: their bands come from the joint model, in which levels differ by random "
-    "curves. The levels' own fits have them: group.fits[level].effect(label, robust=True)."
+    "curves. The levels' own fits have them: fits[level].effect(label, robust=True)."
 )
 
 
@@ -100,11 +100,17 @@ class GroupScores(Scores):
 
     @property
     def weight(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return float(self.units)
+        return float(sum(np.sum(w) for w in self._weights))
 
     @property
     def units(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return int(sum(np.sum(level.rows.data) for level in self.levels))
+        return int(sum(np.sum(w > 0) for w in self._weights))
+
+    @cached_property
+    def _weights(self) -> list[np.ndarray]:
+        """Level by level, the weights of its observations."""
+        given = [(level.rows.weight, level.rows.data) for level in self.levels]
+        return [np.ones(int(np.sum(data))) if weight is None else weight[data] for weight, data in given]
 
     @cached_property
     def penalty(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]

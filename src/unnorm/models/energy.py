@@ -31,7 +31,7 @@ class Energy(Model):
         >>> import jax.numpy as jnp
         >>> vm = un.Energy(lambda th, y: th["kappa"] * jnp.cos(y - th["mu"]), {"kappa": 1.0, "mu": 0.0}, un.Circle())
         >>> vm.names
-        ("['kappa']", "['mu']")
+        ('kappa', 'mu')
     """
 
     f: Callable[..., Any]
@@ -48,23 +48,22 @@ class Energy(Model):
 
     @cached_property
     def _flat(self) -> tuple[np.ndarray, Callable[[Any], Any], tuple[str, ...]]:
-        """Flat start, the way back to the tree, and a key path for each entry. Only inexact arrays are parameters."""
+        """Flat start, the way back to the tree, and a name for each entry. Only inexact arrays are parameters."""
         import jax
         import jax.numpy as jnp
 
         with x64():
             leaves, treedef = jax.tree_util.tree_flatten_with_path(self.theta0)
-            names: list[str] = []
             spots: list[tuple[int, tuple[int, ...]]] = []
-            for position, (path, leaf) in enumerate(leaves):
+            for position, (_, leaf) in enumerate(leaves):
                 if not _is_parameter(leaf):
                     continue
-                shape = np.shape(leaf)
-                spots.append((position, shape))
-                key = jax.tree_util.keystr(path) or "theta"
-                names += [key] if shape == () else [f"{key}[{','.join(map(str, at))}]" for at in np.ndindex(*shape)]
+                spots.append((position, np.shape(leaf)))
             if not spots:
                 raise InputError("theta0 holds no floating-point numbers; give starting values such as {'a': 0.0}.")
+            names = _names([(_name(leaves[position][0]), shape) for position, shape in spots])
+            if len(set(names)) < len(names):  # {"a.b": …, "a": {"b": …}}: only the paths themselves tell them apart
+                names = _names([(jax.tree_util.keystr(leaves[position][0]), shape) for position, shape in spots])
             start = np.concatenate([np.asarray(leaves[position][1], dtype=np.float64).ravel() for position, _ in spots])
 
             def unravel(theta: Any) -> Any:
@@ -199,6 +198,26 @@ class Energy(Model):
 
     def to_dict(self) -> dict[str, Any]:
         return {"model": "Energy", "names": list(self.names), "domain": self.domain.to_dict()}
+
+
+def _name(path: tuple[Any, ...]) -> str:
+    """A leaf's place in its tree as a user would write it: `a`, `a.b`, `a[0]`; `theta` is the tree itself."""
+    from jax.tree_util import SequenceKey, keystr
+
+    out = ""
+    for key in path:
+        text = keystr((key,), simple=True)
+        out += f"[{text}]" if isinstance(key, SequenceKey) else f".{text}" if out else text
+    return f"theta{out}" if not out or out.startswith("[") else out
+
+
+def _names(leaves: list[tuple[str, tuple[int, ...]]]) -> list[str]:
+    """A name for each entry of leaves of these names and shapes: `a` for a number, `a[0,1]` for an array's."""
+    return [
+        key + (f"[{','.join(map(str, at))}]" if shape else "")
+        for key, shape in leaves
+        for at in np.ndindex(*shape)  # once, (), for a number
+    ]
 
 
 def _is_parameter(leaf: Any) -> bool:

@@ -1,5 +1,6 @@
 """Every reference and every point scheme, one line each: importing it here registers it."""
 
+from .._base.words import chooses_from as _chooses_from
 from .base import REGISTRY as _REGISTRY
 from .custom import Custom as Custom
 from .directional import VonMises as VonMises
@@ -21,3 +22,4 @@ from .uniform import Uniform as Uniform
 
 _REGISTRY.fill(vars())
 _SCHEMES.fill(vars())
+_chooses_from("points", _SCHEMES)

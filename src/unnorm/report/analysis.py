@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from .._base.counts import counted, total
 from ..data.observations import Observations
 from ..errors import UnnormWarning
 from ..models import Additive
@@ -43,7 +44,7 @@ class Analysis:
 
     def __repr__(self) -> str:
         levels = f", {len(self.fits)} levels of {self.by!r}" if self.fits else ""
-        return f"Analysis({self.model.terms}; {self.obs.n:,} transitions{levels})"
+        return f"Analysis({self.model.terms}; {counted(total(self.obs.weights), self.obs.n, 'transitions')}{levels})"
 
     @property
     def all_fits(self) -> dict[str, Fit]:

@@ -41,7 +41,10 @@ def ncic(fit: Fit) -> float:
     """NCIC, or a sentence why there is none."""
     value = found(fit).get("ncic")
     if value is None and saved_without(fit):
-        raise InputError("NCIC was not asked for before this fit was saved: ask fit.ncic first, then fit.save.")
+        raise InputError(
+            "NCIC was not asked for before this fit was saved, and a loaded fit has no rows to compute it from: fit "
+            "again and ask fit.ncic before fit.save, or compare by fit.held_out(obs)."
+        )
     if value is None:
         remedy = "compare by fit.aic" if fit.is_likelihood else "compare by fit.held_out(obs)"
         raise InputError(

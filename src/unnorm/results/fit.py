@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from .._base.counts import counted, number
 from .._base.intervals import quantile
 from .._base.numerics import Rng
 from ..data.observations import Kind, Observations
@@ -50,7 +51,8 @@ class Fit:
     converged: bool
     reason: str
     iterations: int
-    n: int  # observations
+    n: float  # observations: Σ w, weights being frequencies; an int where it is whole
+    rows: int  # of data
     kind: Kind
     settings: Mapping[str, Any]  # model, objective, normaliser and solver, in words
     notes: tuple[str, ...] = ()
@@ -60,41 +62,47 @@ class Fit:
     obs: Observations | None = field(default=None, repr=False)  # what was fitted; not saved
     backend: Any = None
     errors: ErrorParts | None = None  # covariances of θ̂, sampling and reference error apart; None where unknown
+    no_errors: str | None = None  # why they are unknown
+    assumes_model: bool = True  # whether `covariance` does; else it comes from the scores themselves
     smooths: SmoothPart | None = None  # smooth terms of f and χ
     evidence: Evidence | None = field(default=None, repr=False)  # what `advise` reads, computed when asked for
     solution: Solution | None = field(default=None, repr=False)  # what the solver found; not saved
 
     def __repr__(self) -> str:
         parts = (self.settings[part][part] for part in ("model", "objective", "normaliser"))
-        return f"Fit({', '.join(parts)}; n={self.n}{'' if self.converged else ', NOT CONVERGED'}; see .summary())"
+        n = f"n={number(self.n)}" + ("" if self.n == self.rows else f" in {self.rows:,} rows")
+        return f"Fit({', '.join(parts)}; {n}{'' if self.converged else ', NOT CONVERGED'}; see .summary())"
 
     def __str__(self) -> str:
         return self.summary()
 
     @property
     def theta(self) -> Any:
-        """The parameters: names → values, or the energy's own tree (key paths → values without the model)."""
+        """The parameters: names → values, or the energy's own tree (names → values without the model)."""
         if self.model is not None:
             return self.model.named(self.names, self.estimate)
         return dict(zip(self.names, (float(value) for value in self.estimate)))
 
     @property
     def has_covariance(self) -> bool:
-        """Whether `covariance`, and with it every standard error, is known; a note says why where it is not."""
+        """Whether `covariance`, and with it every standard error, is known; `no_errors` says why where it is not."""
         return self.errors is not None
 
     @property
     def covariance(self) -> np.ndarray:
         """Covariance of θ̂, in the order of `names`."""
+        return self._known_errors.total
+
+    @property
+    def _known_errors(self) -> ErrorParts:
         if self.errors is None:
-            why = next((note for note in self.notes if note.startswith("No standard errors")), "")
-            raise InputError(why or f"The covariance of {len(self.names)} parameters was not computed.")
-        return self.errors.total
+            raise InputError(self.no_errors or f"The covariance of {len(self.names)} parameters was not computed.")
+        return self.errors
 
     @property
     def covariance_robust(self) -> np.ndarray:
         """Covariance of θ̂ from the scores themselves, valid where the model is wrong; by cluster with cluster=."""
-        return robust_covariance(self.errors)[0]
+        return robust_covariance(self._known_errors)[0]
 
     @property
     def se(self) -> np.ndarray:
@@ -116,15 +124,16 @@ class Fit:
     def tidy(self, level: float = 0.95, robust: bool = False) -> Any:
         """A table: term, estimate, se, lower, upper; in the kind of frame that the data came in.
 
-        With reference points se_sampling and se_reference too. `robust=True` takes se from `covariance_robust`; with
-        clusters, intervals from Student's t on C − 1 degrees of freedom.
+        With reference points also the parts of se, se_sampling and se_reference. These assume the model: `robust=True`,
+        which takes se from `covariance_robust`, leaves them out; with clusters its intervals are from Student's t on
+        C − 1 degrees of freedom.
         """
         from .._base.frames import to_native
 
-        V, df = robust_covariance(self.errors) if robust else (self.covariance, None)
+        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, None)
         se, z = np.sqrt(np.diag(V)), quantile(level, df)
         parts = {}
-        if self.errors is not None and self.errors.points:
+        if self.errors is not None and self.errors.points and not robust:
             both = (("se_sampling", self.errors.sampling), ("se_reference", self.errors.reference))
             parts = {name: np.sqrt(np.maximum(np.diag(V), 0.0)) for name, V in both}
         table = {
@@ -179,6 +188,7 @@ class Fit:
     ) -> Any:
         """One term's effect as a table: its covariates, estimate, se, se_sampling, se_reference, lower, upper.
 
+        The parts of se, se_sampling and se_reference, assume the model: `robust=True` leaves them out.
         An effect is known up to a constant, which the normaliser absorbs; `centre` fixes it, and the band with it.
 
         Args:
@@ -333,19 +343,15 @@ class Fit:
             which: their names, or a smaller fit, in which they are missing.
             robust: V from the scores themselves; by cluster with cluster= on the objective, then an F test.
         """
-        names = _extra(self, which) if isinstance(which, Fit) else [which] if isinstance(which, str) else list(which)
-        names = list(dict.fromkeys(names))
-        missing = [name for name in names if name not in self.names]
-        if missing or not names:
-            raise InputError(unknown("which", missing[0] if missing else "nothing", self.names))
-        V, df = robust_covariance(self.errors) if robust else (self.covariance, None)
+        names = _extra(self, which) if isinstance(which, Fit) else _tested(self, which)
+        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, None)
         index = np.array([self.names.index(name) for name in names])
         return tests.wald(self.estimate[index], V[np.ix_(index, index)], df)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fit as a folder of JSON and npz (no code); `un.load(path, model=…)` reads it.
 
-        Saving computes nothing: `advise`, `ncic` and `covariance_robust` are saved if they were asked for.
+        `covariance_robust` is computed if it was not yet; `advise` and `ncic` are saved if they were asked for.
         """
         from .saving import save
 
@@ -360,20 +366,43 @@ def _extra(larger: Fit, smaller: Fit) -> list[str]:
             "A nested test needs a smaller model whose parameters are all in this one; "
             f"this one has {listing(larger.names)}, the other {listing(smaller.names)}."
         )
-    if smaller.n != larger.n:
-        raise InputError(f"The fits must be to the same observations; they have {larger.n} and {smaller.n}.")
-    both = (larger.obs, smaller.obs)
-    if both[0] is not None and both[1] is not None and not _same_data(both[0], both[1]):
-        raise InputError("The fits must be to the same observations; their outcomes or weights differ.")
+    have = f"they have {' and '.join(counted(fit.n, fit.rows) for fit in (larger, smaller))}"
+    if smaller.rows != larger.rows:
+        raise InputError(f"The fits must be to the same observations; {have}.")
+    if smaller.n != larger.n or not _same_data(larger.obs, smaller.obs):
+        raise InputError(f"The fits must be to the same observations; their outcomes or weights differ: {have}.")
     domains = [json.dumps(fit.settings["model"]["domain"]) for fit in (larger, smaller)]  # tuples load as lists
     if domains[0] != domains[1]:
         raise InputError(f"Nested models have the same domain; these have {domains[0]} and {domains[1]}.")
     return extra
 
 
-def _same_data(a: Observations, b: Observations) -> bool:
-    """Whether two sets of as many observations have the same outcomes and weights."""
-    return np.array_equal(a.outcome, b.outcome) and np.array_equal(a.weights, b.weights)
+def _tested(fit: Fit, which: Any) -> list[str]:
+    """The names of the parameters to be tested, or a sentence."""
+    what = "which must be a parameter's name, several names, or a smaller fit"
+    names = [which] if isinstance(which, str) else list(which) if isinstance(which, Iterable) else [which]
+    if not fit.names:
+        raise InputError("This fit has no parameters to test; the p-values of its smooth terms are in fit.summary().")
+    if not names:
+        raise InputError(f"{what}; got none. The parameters are {listing(fit.names)}.")
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{what}; got {_short(which)}. The parameters are {listing(fit.names)}.")
+        if name not in fit.names:
+            raise InputError(unknown("which", str(name), fit.names))
+    if twice := [str(name) for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise InputError(f"which must name each parameter once; got {listing(twice)} more than once.")
+    return names
+
+
+def _short(value: Any) -> str:
+    """A value in a message: of an array, its shape."""
+    return f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
+
+
+def _same_data(a: Observations | None, b: Observations | None) -> bool:
+    """Whether two sets of as many observations have the same outcomes and weights, as far as loaded fits can tell."""
+    return a is None or b is None or (np.array_equal(a.outcome, b.outcome) and np.array_equal(a.weights, b.weights))
 
 
 def smooth_terms(fit: Fit) -> SmoothPart:

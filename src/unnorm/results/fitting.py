@@ -147,7 +147,7 @@ def weighted(obs: Observations, weights: Weights) -> Observations:
     """The observations with their weights as they are, or scaled to a mean of one over those that weigh anything."""
     if weights not in ("frequencies", "relative"):
         raise InputError(unknown("weights", weights, ("frequencies", "relative")))
-    if weights == "frequencies" or obs.weight is None:
+    if weights == "frequencies" or obs.weight is None or not obs.weight.any():
         return obs
     return replace(obs, weight=obs.weight * (np.count_nonzero(obs.weight) / obs.weight.sum()))
 

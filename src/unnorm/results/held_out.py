@@ -8,6 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
+from .._base.counts import counted, total
 from .._base.numerics import Rng, generator, read_only
 from ..data.observations import Observations
 from ..errors import InputError, OutsideError, UnnormWarning
@@ -28,16 +29,17 @@ class HeldOut:
     """
 
     loglik: float
-    n: int
+    n: float  # Σ w, weights being frequencies
+    rows: int
     bits: float  # for each observation, against the reference
     bits_uniform: float  # against the uniform law on Ω
     reference: str  # what `bits` is against
     quadrature_error: float  # of log Z: against a finer rule at a few contexts; its standard error where sampled
-    log_density: np.ndarray = field(repr=False)  # (n,) log p̂(y_t|x_t)
+    log_density: np.ndarray = field(repr=False)  # (rows,) log p̂(y_t|x_t)
 
     def __str__(self) -> str:
         return (
-            f"log-likelihood {self.loglik:.6g} over {self.n:,} observations; {self.bits:.4g} bits each against "
+            f"log-likelihood {self.loglik:.6g} over {counted(self.n, self.rows)}; {self.bits:.4g} bits each against "
             f"{self.reference}"
             + (f", {self.bits_uniform:.4g} against the uniform law" if self.reference != UNIFORM else "")
         )
@@ -90,7 +92,16 @@ def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int |
             bits = float(w @ (log_p - log_q)) / (w.sum() * np.log(2))
             flat = np.allclose(log_q, -domain.log_volume, rtol=0.0, atol=1e-12)
             name = UNIFORM if flat else q.describe()
-    return HeldOut(float(w @ log_p), obs.n, bits, uniform, name, found.error, read_only(log_p))
+    return HeldOut(
+        loglik=float(w @ log_p),
+        n=total(w),
+        rows=obs.n,
+        bits=bits,
+        bits_uniform=uniform,
+        reference=name,
+        quadrature_error=found.error,
+        log_density=read_only(log_p),
+    )
 
 
 @final

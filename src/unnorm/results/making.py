@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from .._base.counts import number, total
 from .._base.numerics import quadratic_forms
 from ..engine import gam_effects
-from ..errors import UnnormWarning
+from ..errors import InputError, UnnormWarning
 from ..inference.evidence import Evidence, Quantities, evidence, parameters, terms
 from ..inference.sandwich import TOO_FEW, ErrorParts, error_parts
 from ..inference.smooth_tests import smooth_tests
@@ -25,6 +26,10 @@ RELATIVE = "Weights are relative: standard errors are robust, from the scores of
 REMEDY = (
     "This objective has no errors that assume the model: gather more observations, or use objective=un.Exact() where "
     "the domain can be enumerated or integrated."
+)
+REMEDY_RELATIVE = (
+    "Relative weights have no errors that assume the model: gather more observations, or, where the weights are "
+    "counts, leave weights='relative' out."
 )
 
 
@@ -42,7 +47,8 @@ def make_fit(
     `relative`: weights are no counts, so that only robust errors, from Σ w² g gᵀ, are right.
     """
     obs = problem.obs
-    errors, more = _errors(problem, solution, relative)
+    clusters = cluster_labels(problem.objective.cluster, obs)
+    errors, more, refusal = _errors(problem, solution, clusters, relative)
     own = None if errors is None else errors.picked(solution.index)
     settings = {
         "model": problem.model.to_dict(),
@@ -62,48 +68,69 @@ def make_fit(
         converged=solution.converged,
         reason=solution.reason,
         iterations=solution.iterations,
-        n=obs.n,
+        n=total(obs.weights),
+        rows=obs.n,
         kind=obs.kind,
         settings=settings,
         notes=(*obs.notes, *notes, *solution.notes, *more, *_not_converged(solution)),
-        diagnostics=dict(solution.figures),
+        diagnostics={**solution.figures, **({} if clusters is None else {"clusters": int(clusters.max()) + 1})},
         seed=seed,
         model=problem.model,
         obs=obs,
         backend=obs.backend,
         errors=own,
+        no_errors=refusal,
+        assumes_model=solution.scores is not None and solution.scores.model_based and not relative,
         smooths=_smooths(solution, errors),
         evidence=_evidence(problem, solution, errors),
         solution=solution,
     )
 
 
-def _errors(problem: Problem, solution: Solution, relative: bool) -> tuple[ErrorParts | None, tuple[str, ...]]:
-    """The errors of all coordinates, and what there is to say about them."""
+def _errors(
+    problem: Problem, solution: Solution, clusters: np.ndarray | None, relative: bool
+) -> tuple[ErrorParts | None, tuple[str, ...], str | None]:
+    """The errors of all coordinates, what there is to say about them, and why there are none."""
     scores = solution.scores
     if scores is None:
-        return None, ()
-    labels = cluster_labels(problem.objective.cluster, problem.obs)
+        return None, (), None
+    labels = clusters
     if relative and labels is None:
         live = problem.obs.weights > 0  # each observation by itself, its score with its weight
         labels = np.where(live, np.cumsum(live) - 1, 0)
     errors = error_parts(scores, labels, solution.names if solution.terms is None else ())
-    if errors is not None and relative:
-        return with_robust(errors)
-    if errors is not None:
+    if errors is None:
+        refusal = _too_few(scores, REMEDY)
+    elif not relative:
         for note in errors.notes:
             warnings.warn(note, UnnormWarning, stacklevel=4)
-        return errors, errors.notes
-    what = "observation" if scores.units == 1 else "observations"
-    note = TOO_FEW.format(units=scores.units, what=what, p=scores.size, remedy=REMEDY)
-    warnings.warn(note, UnnormWarning, stacklevel=4)
-    return None, (note,)
+        return errors, errors.notes, None
+    elif errors.robust is not None and errors.robust.refusal is None:
+        return with_robust(errors), (*errors.notes, RELATIVE), None
+    elif scores.robust_refusal is not None:
+        refusal = f"No standard errors, as relative weights need robust ones. {scores.robust_refusal}"
+    else:
+        refusal = _too_few(scores, REMEDY_RELATIVE, clusters)
+    if solution.terms is not None:  # whose effects have no meaning without a band
+        raise InputError(refusal)
+    warnings.warn(refusal, UnnormWarning, stacklevel=4)
+    return None, (refusal,), refusal
 
 
-def with_robust(errors: ErrorParts) -> tuple[ErrorParts, tuple[str, ...]]:
+def _too_few(scores: Scores, remedy: str, clusters: np.ndarray | None = None) -> str:
+    """The sentence: how many independent scores there are, and of what."""
+    units, what = scores.units, "observation" if scores.units == 1 else "observations"
+    if clusters is not None:
+        units, what = int(clusters.max()) + 1, "clusters"
+    elif scores.weight != units:
+        what = f"rows ({number(total(np.array([scores.weight])))} observations by weight)"
+    return TOO_FEW.format(units=units, what=what, p=scores.size, remedy=remedy)
+
+
+def with_robust(errors: ErrorParts) -> ErrorParts:
     """The same with the robust covariance in place of the one that counts weights as copies."""
     V = robust_covariance(errors)[0]
-    return replace(errors, total=V, sampling=V - errors.reference, smoothing=None), (*errors.notes, RELATIVE)
+    return replace(errors, total=V, sampling=V - errors.reference, smoothing=None)
 
 
 def _smooths(solution: Solution, errors: ErrorParts | None) -> SmoothPart | None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
-
-import numpy as np
 
 from .._base import storage
 from .._version import __version__
 from ..errors import InputError
-from ..inference.sandwich import ErrorParts
 from ..models.base import Unnormalised
 from .fit import Fit
 from .smooths import SmoothPart, loaded_errors, saved_errors
 
-FIELDS = ("loglik", "value", "is_likelihood", "converged", "reason", "iterations", "n", "kind", "seed")
+FIELDS = (
+    *("loglik", "value", "is_likelihood", "converged", "reason", "iterations", "n", "rows", "kind", "seed"),
+    *("no_errors", "assumes_model"),
+)
 
 
 def save(fit: Fit, path: str | os.PathLike[str]) -> None:
@@ -37,8 +36,8 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     if fit.nu_se is not None:
         arrays["nu_se"] = fit.nu_se
     if fit.errors is not None:
-        about["points"] = fit.errors.points
-        arrays |= saved_errors(fit.errors, "errors.")
+        about["errors"], more = saved_errors(fit.errors, "errors.")
+        arrays |= more
     if fit.smooths is not None:
         about["smooths"], more = fit.smooths.save()
         arrays |= more
@@ -67,13 +66,16 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
             converged=bool(about["converged"]),
             reason=str(about["reason"]),
             iterations=int(about["iterations"]),
-            n=int(about["n"]),
+            n=about["n"],
+            rows=int(about["rows"]),
             kind=about["kind"],
             settings=about["settings"],
             notes=tuple(about["notes"]),
             diagnostics=about["diagnostics"],
             seed=about["seed"],
-            errors=_errors(about, arrays),
+            errors=loaded_errors(about["errors"], arrays, "errors.") if "errors" in about else None,
+            no_errors=about["no_errors"],
+            assumes_model=bool(about["assumes_model"]),
             smooths=SmoothPart.load(about["smooths"], arrays) if "smooths" in about else None,
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -85,7 +87,3 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
         which = "; ".join(f"{key}: saved {saved.get(key)!r}, given {given.get(key)!r}" for key in differ)
         raise InputError(f"The model given does not match the saved fit: {which}.")
     return replace(fit, model=model)
-
-
-def _errors(about: Mapping[str, object], arrays: Mapping[str, np.ndarray]) -> ErrorParts | None:
-    return loaded_errors(arrays, "errors.", bool(about["points"])) if "errors.total" in arrays else None

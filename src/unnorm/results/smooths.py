@@ -20,10 +20,7 @@ from ..terms import from_dict as term_from_dict
 from ..terms.base import BuiltTerm, Columns
 
 CHUNK = 65_536
-NO_ROBUST = (
-    "There are no robust errors: they were not asked for before this fit was saved, or the solver (un.SGD, a joint fit "
-    "of levels) has no scores by observation. Ask fit.covariance_robust first, then fit.save."
-)
+NO_ROBUST = "Robust errors were not computed with these errors: fit again with un.fit, which computes them when asked."
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,7 @@ class SmoothPart:
         """Columns: the covariates, estimate, se, se_sampling, se_reference, lower, upper.
 
         `zero`: rows over which the effect averages to zero; default those fitted, data and reference points alike.
-        `robust`: se and band from the cluster-robust covariance.
+        `robust`: se and band from the robust covariance, without the parts of se, which assume the model.
         """
         total, df = robust_covariance(self.errors) if robust else (self.errors.total, None)
         term = self.term(label)
@@ -71,12 +68,13 @@ class SmoothPart:
         span = self.slices[term.label]
         z = quantile(level, df)
         estimate = C @ self.beta[span]
-        se, sampling, reference = (
-            np.sqrt(np.maximum(quadratic_forms(C, V[span, span]), 0.0))
-            for V in (total, self.errors.sampling, self.errors.reference)
-        )
-        bands = {"lower": estimate - z * se, "upper": estimate + z * se}
-        return {**points, "estimate": estimate, "se": se, "se_sampling": sampling, "se_reference": reference, **bands}
+        parts = {} if robust else {"se_sampling": self.errors.sampling, "se_reference": self.errors.reference}
+        shown = {
+            name: np.sqrt(np.maximum(quadratic_forms(C, V[span, span]), 0.0))
+            for name, V in {"se": total, **parts}.items()
+        }
+        se = shown["se"]
+        return {**points, "estimate": estimate, **shown, "lower": estimate - z * se, "upper": estimate + z * se}
 
     def f(self, columns: Columns) -> np.ndarray:
         """Σ of the model's terms at rows."""
@@ -112,9 +110,10 @@ class SmoothPart:
             "columns": list(self.table),
             "grids": {label: list(grid) for label, grid in self.grids.items()},
         }
+        about["errors"], errors = saved_errors(self.errors, "smooth.")
         arrays = {
             "smooth.beta": self.beta,
-            **saved_errors(self.errors, "smooth."),
+            **errors,
             **{f"smooth.table.{name}": np.asarray(values) for name, values in self.table.items()},
             **{
                 f"smooth.grid.{i}.{j}": np.asarray(values)
@@ -137,7 +136,7 @@ class SmoothPart:
             normaliser_labels=tuple(about["normaliser_labels"]),
             slices={label: slice(*ends) for label, ends in about["slices"].items()},
             beta=arrays["smooth.beta"],
-            errors=loaded_errors(arrays, "smooth."),
+            errors=loaded_errors(about["errors"], arrays, "smooth."),
             grids=grids,
             edf=about["edf"],
             sp=about["sp"],
@@ -155,30 +154,29 @@ def smooth_part(fitted: FittedTerms, errors: ErrorParts, table: Mapping[str, np.
     return SmoothPart(**given, errors=errors, table=table)
 
 
-def robust_covariance(errors: ErrorParts | None) -> tuple[np.ndarray, float | None]:
+def robust_covariance(errors: ErrorParts) -> tuple[np.ndarray, float | None]:
     """The robust covariance and the degrees of freedom of its intervals; a sentence where there is none."""
-    if errors is None or errors.robust is None:
+    if errors.robust is None:
         raise InputError(NO_ROBUST)
     if errors.robust.refusal is not None:
         raise InputError(errors.robust.refusal)
     return errors.robust.covariance, errors.robust.df
 
 
-def saved_errors(errors: ErrorParts, prefix: str) -> dict[str, np.ndarray]:
-    """The covariances as arrays to store; the robust one if it was asked for."""
-    out = {f"{prefix}{name}": getattr(errors, name) for name in ("total", "sampling", "reference")}
-    robust = errors.robust
-    if robust is not None and robust.computed is not None:
-        out[f"{prefix}robust"] = robust.computed
-        out[f"{prefix}robust_df"] = np.array(np.nan if robust.df is None else robust.df)
-    return out
+def saved_errors(errors: ErrorParts, prefix: str) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What to store: a description, and the covariances as arrays, the robust one or the sentence why there is none."""
+    arrays = {f"{prefix}{name}": getattr(errors, name) for name in ("total", "sampling", "reference")}
+    about: dict[str, Any] = {"points": errors.points, "robust": False, "df": None, "refusal": NO_ROBUST}
+    if (robust := errors.robust) is not None:
+        about |= {"robust": robust.refusal is None, "df": robust.df, "refusal": robust.refusal}
+        if robust.refusal is None:
+            arrays[f"{prefix}robust"] = robust.covariance
+    return about, arrays
 
 
-def loaded_errors(arrays: Mapping[str, np.ndarray], prefix: str, points: bool = True) -> ErrorParts:
+def loaded_errors(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], prefix: str) -> ErrorParts:
     """What `saved_errors` stored."""
-    robust = None
-    if f"{prefix}robust" in arrays:
-        df, matrix = float(arrays[f"{prefix}robust_df"]), arrays[f"{prefix}robust"]
-        robust = Robust(lambda: matrix, None if np.isnan(df) else df)
+    matrix = arrays[f"{prefix}robust"] if about["robust"] else np.empty((0, 0))
+    robust = Robust(lambda: matrix, about["df"], about["refusal"])
     parts = (arrays[f"{prefix}{name}"] for name in ("total", "sampling", "reference"))
-    return ErrorParts(*parts, points=points, robust=robust)
+    return ErrorParts(*parts, points=bool(about["points"]), robust=robust)

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.counts import counted
 from .._base.intervals import normal_quantile
 
 if TYPE_CHECKING:
+    from ..inference.sandwich import ErrorParts
     from .fit import Fit
 
 
@@ -17,7 +19,9 @@ def fit_summary(fit: Fit, level: float = 0.95) -> str:
     s = fit.settings
     unit = "transitions" if fit.kind == "transitions" else "observations"
     lines = [
-        f"{s['model']['model']} on {s['model']['domain'].get('domain', '?')}, {fit.n:,} {unit}",
+        f"{s['model']['model']} on {s['model']['domain'].get('domain', '?')}, "
+        + counted(fit.n, fit.rows, unit)
+        + (f", independent by cluster: {fit.diagnostics['clusters']:,}" if "clusters" in fit.diagnostics else ""),
         f"objective {s['objective']['objective']}, normaliser {s['normaliser']['normaliser']}"
         + (f" {s['normaliser']['terms']}" if "terms" in s["normaliser"] else ""),
         f"{'converged' if fit.converged else 'NOT CONVERGED'} after {fit.iterations} steps: {fit.reason}",
@@ -26,6 +30,8 @@ def fit_summary(fit: Fit, level: float = 0.95) -> str:
         lines += ["", *_parameters(fit, level)]
     if fit.smooths is not None and len(fit.smooths.table["term"]):
         lines += ["", *_smooth_terms(fit)]
+    if fit.errors is not None:
+        lines.append(_kind_of_errors(fit, fit.errors))
     lines += ["", *_constants(fit)]
     what = "log-likelihood" if fit.is_likelihood else "log-likelihood of the contrast"
     lines.append(f"{what} {fit.loglik:.6g}" + (f", AIC {fit.aic:.6g}" if fit.is_likelihood else ""))
@@ -34,6 +40,17 @@ def fit_summary(fit: Fit, level: float = 0.95) -> str:
         m = fit.diagnostics.get("m")  # None where points are drawn afresh at every step
         lines.append(f"reference: {reference}" + ("" if m is None else f"; {m:,} points, {fit.diagnostics['points']}"))
     return "\n".join([*lines, *[f"note: {note}" for note in fit.notes]])
+
+
+def _kind_of_errors(fit: Fit, errors: ErrorParts) -> str:
+    """What the standard errors above rest on, and where the other kind is."""
+    by_cluster = fit.settings["objective"].get("cluster") is not None
+    scores = "clusters" if by_cluster else "single observations"
+    if not fit.assumes_model:
+        return f"Standard errors are robust: from the scores of {scores}."
+    more = errors.robust is not None and errors.robust.refusal is None
+    kind = "Standard errors assume the model" + (" and independent observations" if by_cluster else "")
+    return kind + (f"; robust ones, from the scores of {scores}: tidy(robust=True)." if more else ".")
 
 
 def _parameters(fit: Fit, level: float) -> list[str]:

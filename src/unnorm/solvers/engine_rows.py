@@ -16,7 +16,7 @@ from ..engine.segment import Rows as EngineRows
 from ..engine.smoothed import INTERCEPT
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import Integrated
-from ..objectives.likelihood import LOGISTIC, POISSON
+from ..objectives.likelihood import Cumulant
 from ..objectives.scores import Drawn, Reselection, RowDesign, RowScores, ScoreRows
 from .redraw_scores import RedrawScores
 
@@ -129,7 +129,7 @@ class EngineScores:
             information=cross(smoothed.design, problem.likelihood.slopes(self.eta)[1]),
             counts_points=problem.likelihood.cumulant.counts_points,
             penalty=np.array(smoothed.penalty),
-            reselection=reselection(self.gam) if reference_error else None,
+            reselection=reselection(self.gam, problem.likelihood.cumulant) if reference_error else None,
             smoothing=smoothing_uncertainty(self.gam),
             redraws=self.redraws,
             sets=problem.sets,
@@ -150,7 +150,7 @@ def smoothing_uncertainty(gam: Gam) -> np.ndarray | None:
     return gam.vcov(unconditional=True) - np.array(gam.smoothed.Vp) if _chosen(gam) else None
 
 
-def reselection(gam: Gam, threads: int = 1) -> Reselection | None:
+def reselection(gam: Gam, cumulant: Cumulant, threads: int = 1) -> Reselection | None:
     """How the estimate moves when λ is chosen again: from the engine's own dβ̂/dρ and Hessian of the criterion."""
     inner = gam.smoothed
     free = np.flatnonzero(np.asarray(inner.estimated) & ~np.asarray(inner.flat))
@@ -167,9 +167,10 @@ def reselection(gam: Gam, threads: int = 1) -> Reselection | None:
     def epsilon() -> np.ndarray:
         eta = np.asarray(gam.linear_predictor)
         w = np.ones(len(eta)) if gam.weights is None else np.asarray(gam.weights)
-        variance = (LOGISTIC if gam.family == "binomial" else POISSON).variance(eta)
         data = np.asarray(gam.y) > 0
-        return np.where(data[:, None], 0.0, -0.5 * (w * variance)[:, None] * np.stack([h for _, h in hats], axis=1))
+        return np.where(
+            data[:, None], 0.0, -0.5 * (w * cumulant.variance(eta))[:, None] * np.stack([h for _, h in hats], axis=1)
+        )
 
     return Reselection(J, V_rho, C, epsilon)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..._base import counts
 from ...errors import UnnormError
 from ..analysis import Analysis
 from ..held_out import HOW, held_out_bits
@@ -20,7 +21,7 @@ def section(analysis: Analysis) -> Section:
     for which, fit in analysis.all_fits.items():
         own = analysis.smooths(which)
         tests = dict(zip(np.asarray(own.table["term"]).tolist(), np.asarray(own.table["p"], dtype=float).tolist()))
-        cells = [Cell(which), Cell(f"{fit.n:,}", float(fit.n))]
+        cells = [Cell(which), Cell(counts.number(fit.n), float(fit.n))]
         if bits:
             cells.append(number(bits.get(which, np.nan), 3))
         for label in smooth:
