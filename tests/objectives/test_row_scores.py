@@ -111,7 +111,7 @@ def test_even_points_are_measured(points) -> None:
         every = [problem.source.rows]
         labels = [every[0].randomisation == r for r in (1, 2)]
     else:
-        every = [source.whole() for source in problem.redraws(1.0)]
+        every = [problem.redraw(i, 1.0).whole() for i in range(4)]
         labels = [~rows.data for rows in every]
     for rows, keep in zip(every * 2 if points.sets == 2 else every, labels):
         y, x = rows.y[keep, 0], CHAIN.previous()[rows.at[keep], 0]

@@ -19,7 +19,7 @@ from ..engine.arrow import Arrow, ArrowInverse
 from ..engine.families import FAMILIES
 from ..engine.segment import Rows as EngineRows
 from ..objectives.likelihood import RowLikelihood
-from ..objectives.scores import Drawn, ScoreRows, Scores, auc, effective_share
+from ..objectives.scores import Drawn, Enough, ScoreRows, Scores, auc, effective_share
 from .joint import Joint, Member, influence
 
 GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX
@@ -147,7 +147,7 @@ class GroupScores(Scores):
     def data_spread(self) -> np.ndarray:
         return self.information - self.points_spread(1) if self.counts_points else self.information
 
-    def measured_spread(self, times: float = 1.0) -> np.ndarray | None:
+    def measured_spread(self, times: float = 1.0, enough: Enough | None = None) -> np.ndarray | None:
         """Two fresh sets for each level: one degree of freedom a level, as many as there are levels in the sum."""
         if self.redraws is None or times != 1.0:
             return None

@@ -316,6 +316,9 @@ class IntegratedScores(Scores):
     def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
         return sum_by(self.problem.weight[:, None] * self.problem.by_observation(self.theta), label, count)
 
+    def cluster_weights(self, label: np.ndarray, count: int) -> np.ndarray:
+        return np.bincount(label, self.problem.weight, count)
+
 
 def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Notes and figures on how well the integrals are known at the estimate."""
