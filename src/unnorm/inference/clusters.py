@@ -82,7 +82,7 @@ def degrees_of_freedom(share: np.ndarray, inflation: float) -> float:
     low = S * a**2 - 2 * a * z  # the diagonal of what has rank two
     aa, az, zz = a @ a, a @ z, z @ z
     squares = D @ D + 2 * D @ low + 2 * (az**2 + aa * zz) + (S * aa) ** 2 - 4 * S * aa * az
-    return float((D + low).sum() ** 2 / squares)
+    return round(float((D + low).sum() ** 2 / squares), 9)  # C − 1 exactly where all are of one size
 
 
 def nearest_psd(matrix: np.ndarray, information: np.ndarray) -> np.ndarray:
