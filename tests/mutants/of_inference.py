@@ -74,8 +74,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "np.full(count, np.sqrt(count / (count - 1)))",
             "CR1 with unequal clusters",
         ),
-        ("is Drawn.EVENLY and not scores.shared else None", "is Drawn.EVENLY else None", "shared points by cluster"),
-        ("    return ClusterMeat(M, df * kept**2, notes)", "    return ClusterMeat(M, df, notes)", "own - points: df of own"),
+        (
+            "    return ClusterMeat(M, df * kept**2, notes)",
+            "    return ClusterMeat(M, df, notes)",
+            "own - points: df of own",
+        ),
         ("max(inflation - 1.0, 0.0)", "0.0", "dependent observations as if independent"),
         ("max(inflation - 1.0, 0.0)", "(inflation - 1.0)", "negative correlation within clusters"),
         ("low = S * a**2 - 2 * a * z", "low = -2 * a * z", "df: Σ e taken as known"),

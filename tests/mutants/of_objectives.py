@@ -33,7 +33,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("self._points_about_zero() - self._crossed()", "self.points_spread(1)", "the same, points centred"),
         ("if self.profiled or not self.centred:", "if not self.centred:", "a_t a_tᵀ of profiled constants"),
         ("        return (out + out.T) / 2", "        return out + out.T", "a_t a_tᵀ twice"),
-        ("np.where(rows.data, 0.0, self.c * slope)", "np.where(rows.data, 0.0, slope)", "a_t of c times as many points"),
+        (
+            "np.where(rows.data, 0.0, self.c * slope)",
+            "np.where(rows.data, 0.0, slope)",
+            "a_t of c times as many points",
+        ),
         (
             "out += rows.design.cross((np.where(rows.data, 0.0, rows.slopes(self.c)[0]) / rows.root) ** 2)",
             "out += rows.design.cross(np.where(rows.data, 0.0, rows.slopes(self.c)[0]) ** 2)",
@@ -160,7 +164,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("out += k / (k - 1) * r.T @ r", "out += r.T @ r", "no k/(k − 1)"),
         ("((r - r.mean(axis=1, keepdims=True))", "((r)", "points not taken about their mean"),
         ("(c.weight ** (power / 2))[:, None, None]", "(c.weight**power)[:, None, None]", "w² for w, w⁴ for w²"),
-        ("gap = (one - other) * (c.weight ** (power / 2))", "gap = (one - other) * (c.weight**power)", "the same, k = 1"),
+        (
+            "gap = (one - other) * (c.weight ** (power / 2))",
+            "gap = (one - other) * (c.weight**power)",
+            "the same, k = 1",
+        ),
         ("return out / (2 * pairs)", "return out / pairs", "½ of squared gaps missing"),
         (
             "np.bincount(label, self.problem.obs.weights, count)",

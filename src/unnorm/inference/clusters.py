@@ -1,7 +1,7 @@
 """The robust meat by cluster, and how much C clusters of unequal size know of a variance.
 
 Cluster c holds a share π_c of the observations. Leaving it out moves the estimate by −(−H + H_c)⁻¹ g_c, H_c its own
-share of the Hessian: with H_c = π_c H by V g_c/(1 − π_c). The jackknife's variance (CR3 of Bell & McCaffrey 2002) is then
+share of the Hessian: with H_c = π_c H by V g_c/(1 − π_c). The jackknife's variance (CR3; Bell & McCaffrey 2002) is
 
     V M V,      M = (C − 1)/C Σ_c g_c g_cᵀ/(1 − π_c)²,
 
@@ -28,8 +28,8 @@ FEW = 10.0  # effective clusters, below which unequal ones are warned of
 UNEQUAL = 0.8  # of the number of clusters: at least so many are effective where their sizes do not matter
 NOTE = (
     "{count:,} clusters of unequal size know as much of their variance as {effective:.1f} equal ones: robust intervals "
-    "are wide (Student's t on {df:.1f} degrees of freedom) and approximate. Use more or smaller clusters, or the errors "
-    "that assume the model (robust=False)."
+    "are wide (Student's t on {df:.1f} degrees of freedom) and approximate. Use more or smaller clusters, or the "
+    "errors that assume the model (robust=False)."
 )
 
 
@@ -52,10 +52,9 @@ def cluster_meat(
     g = g - share[:, None] * g.sum(axis=0) if scores.shared else g
     factor = np.sqrt((count - 1) / count) / np.maximum(1.0 - share, 1e-12)
     own = (factor[:, None] * g).T @ (factor[:, None] * g)
-    points = scores.cluster_points(cluster, factor) if scores.drawn is Drawn.EVENLY and not scores.shared else None
     if scores.shared:
         M, expected = own + sigma2, sigma1
-    elif points is None:
+    elif scores.drawn is not Drawn.EVENLY or (points := scores.cluster_points(cluster, factor)) is None:
         M, expected = own, sigma1 + sigma2
     else:
         M, expected = nearest_psd(own - points, scores.information) + sigma2, sigma1 + points

@@ -47,8 +47,8 @@ def wald(estimate: np.ndarray, covariance: np.ndarray, clusters_df: float | None
     residual = clusters_df + 1.0 - df
     if residual <= 0:
         raise InputError(
-            f"A robust test of {df} parameters at once needs more than {df} clusters; these, of unequal size, are worth "
-            f"{clusters_df + 1.0:.1f}. Test fewer parameters at a time, or use robust=False."
+            f"A robust test of {df} parameters at once needs more than {df} clusters; these, of unequal size, are "
+            f"worth {clusters_df + 1.0:.1f}. Test fewer parameters at a time, or use robust=False."
         )
     f = statistic * residual / (clusters_df * df)
     return NestedTest("Wald", statistic, df, float(fdtrc(df, residual, f)), residual)

@@ -174,7 +174,7 @@ class RowContrastive(Contrastive):
         layout.check(drawn.obs)
 
     def _redraw(self, drawn: Contrast, seed: int) -> Callable[[int, float], RowSource] | None:
-        """Rows on the i-th set of fresh reference points, c times as many; None for IID points, whose error is known."""
+        """Rows on the i-th set of fresh points, c times as many; None for IID points, whose error is known."""
         if drawn.scheme.iid:
             return None
         return lambda i, times: self.rows(drawn.redraw(np.random.default_rng([seed, i]), times))
