@@ -80,7 +80,12 @@ def test_s1_one_weight_for_all(name: str, w: float) -> None:
     _, sampling_w, reference_w = _parts(many)
     exact = 1e-5 if name != "conditional nce" else 2e-3  # whose errors are empirical, with N/(N − 1) for N = Σ w
     np.testing.assert_allclose(sampling_w * np.sqrt(w), sampling, rtol=exact)
-    np.testing.assert_allclose(reference_w, reference, rtol=1e-5)
+    once_measured, measured = (fit.solution.scores.measured_spread() for fit in (first, many))
+    if once_measured is None:
+        np.testing.assert_allclose(reference_w, reference, rtol=1e-5)
+    else:  # from more redraws where the points are more of the variance: on the same ones
+        np.testing.assert_allclose(measured, w**2 * once_measured, rtol=1e-5, atol=1e-7 * np.abs(measured).max())
+        np.testing.assert_allclose(reference_w, reference, rtol=0.5)
 
 
 POINTS = [un.IID(), un.Stratified(), un.Lattice(), un.Sobol()]

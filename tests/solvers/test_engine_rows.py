@@ -167,7 +167,7 @@ def test_a_smooth_fit_has_a_reference_error(points) -> None:
         moves = np.concatenate([moves, -again.J @ again.V_rho], axis=1)
         spread = G.T @ G
     else:
-        spread = np.cov(scores.redraws(1.0).T)
+        spread = np.cov(np.concatenate([scores.redraw(i) for i in range(4)]).T)
     reference = moves @ spread @ moves.T
     _near(errors.reference, reference)
     assert np.all(np.diag(errors.reference) > 0)

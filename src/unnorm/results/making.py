@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.counts import number, total
+from .._base.counts import total
 from .._base.numerics import quadratic_forms
 from ..engine import gam_effects
 from ..errors import InputError, UnnormWarning
@@ -119,11 +119,9 @@ def _errors(
 
 def _too_few(scores: Scores, remedy: str, clusters: np.ndarray | None = None) -> str:
     """The sentence: how many independent scores there are, and of what."""
-    units, what = scores.units, "observation" if scores.units == 1 else "observations"
+    units, what = total(np.array([scores.weight])), "observation" if scores.weight == 1 else "observations"
     if clusters is not None:
         units, what = int(clusters.max()) + 1, "clusters"
-    elif scores.weight != units:
-        what = f"rows ({number(total(np.array([scores.weight])))} observations by weight)"
     return TOO_FEW.format(units=units, what=what, p=scores.size, remedy=remedy)
 
 
