@@ -21,7 +21,7 @@ from unnorm.terms.built import FactorSmoothTerm
 matplotlib.use("agg")
 BOX = un.Box((0, 800), (0, 600))
 MODEL = un.Additive("s(step, k=6) + s(dcenter, k=6) + s(angle, bs='cc', k=8)", BOX, y_down=True)
-CHI = un.Smooth("s(x_prev, y_prev, k=12)")
+CHI = un.Smooth("s(x_prev, y_prev, k=12)", smoothing="reml")
 LOGISTIC = un.Logistic(un.Uniform(), per_point=6)
 
 

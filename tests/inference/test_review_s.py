@@ -272,7 +272,7 @@ def test_s7_reference_error_of_a_penalised_curve_is_its_spread(points: Any) -> N
     """Over 25 redraws for each of two data sets, whose spread is known to a tenth; the slow suite has more."""
     curve = un.Additive("s(gap, k=10)", un.Interval(-1, 1), covariates=[un.Expression("gap", "abs(y - y_prev)")])
     at, objective = {"gap": np.linspace(0.05, 1.2, 12)}, un.Logistic(U, per_point=5, points=points)
-    how = {"normaliser": un.Smooth("s(y_prev, k=8)"), "smoothing": un.Smoothing("reml", threads=1)}
+    how = {"normaliser": un.Smooth("s(y_prev, k=8)", smoothing="reml"), "smoothing": un.Smoothing("reml", threads=1)}
     spread, claimed = [], []
     for seed in (1, 2):
         fits = [un.fit(curve, _chain(240, seed), objective, rng=r, **how) for r in range(25)]

@@ -225,7 +225,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("np.bincount(label, self.problem.weight, count)", "np.bincount(label, None, count)", "shares of rows"),
         (
-            "return normaliser.layout(obs).size == self.default_normaliser(obs).layout(obs).size",
+            "return normaliser.layout(obs).size == _own(obs).layout(obs).size",
             "return True",
             "S6: 𝓜 with one constant for many contexts a likelihood",
         ),

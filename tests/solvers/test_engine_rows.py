@@ -19,7 +19,7 @@ CHAIN = un.transitions(un.datasets.toy_chain(200, 0.5, 5.0, rng=1))
 HEAVY = dataclasses.replace(CHAIN, weight=np.random.default_rng(0).integers(1, 5, 200).astype(float))
 GAP = [un.Expression("gap", "abs(y - y_prev)")]
 CURVE = un.Additive("y + s(gap, k=6)", OMEGA, covariates=GAP)
-CHI = un.Smooth("s(y_prev, k=6)")
+CHI = un.Smooth("s(y_prev, k=6)", smoothing="reml")
 LOGISTIC = un.Logistic(un.Uniform(), per_point=5, points=un.IID())
 IMPORTANCE = un.Importance(un.Uniform(), per_point=5, points=un.IID())
 

@@ -15,8 +15,9 @@ V = (−H + S_λ)⁻¹ is the bread; Σ1 and Σ2 are the variances of the data's
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
@@ -106,8 +107,13 @@ def reference_spread(scores: Scores, enough: Enough | None = None) -> tuple[np.n
     return (scores.points_spread(2), (ONE_SET,)) if measured is None else (measured, ())
 
 
-def error_parts(scores: Scores, cluster: np.ndarray | None = None, names: tuple[str, ...] = ()) -> ErrorParts | None:
-    """The errors of an estimate from its scores; None where there are too few units to tell."""
+def error_parts(
+    scores: Scores, cluster: np.ndarray | None = None, names: Mapping[int, str] = MappingProxyType({})
+) -> ErrorParts | None:
+    """The errors of an estimate from its scores; None where there are too few units to tell.
+
+    `names`: those of the coordinates that are parameters, which mean something one by one.
+    """
     if not scores.model_based and scores.weight <= scores.size:
         return None
     V = bread(scores)
@@ -117,24 +123,24 @@ def error_parts(scores: Scores, cluster: np.ndarray | None = None, names: tuple[
     short = np.diag(sampling) < FLOOR * np.diag(V)
     if short.any() and scores.drawn is not Drawn.NONE:
         sampling = sampling + np.diag(np.where(short, FLOOR * np.diag(V) - np.diag(sampling), 0.0))
-        which = [name for name, low in zip(names, short) if low]
+        which = [name for at, name in names.items() if short[at]]
         notes = (*notes, EXCESS.format(names=", ".join(which[:5]))) if which else notes
     smoothing = None if scores.smoothing is None else scores.widened * scores.smoothing
     sampling = scores.widened * sampling
     if smoothing is not None:
         sampling = sampling + smoothing
-    sigma2, guessed = reference_spread(scores, _well_known(scores, V, sampling, len(names)))
+    sigma2, guessed = reference_spread(scores, _well_known(scores, V, sampling, list(names)))
     reference = _reference(scores, V, sigma2)
     robust, few = _robust(scores, V, sigma1, sigma2, cluster)
     notes, points = (*notes, *guessed, *few), scores.drawn is not Drawn.NONE
     return ErrorParts(sampling + reference, sampling, reference, points, robust, notes, smoothing)
 
 
-def _well_known(scores: Scores, V: np.ndarray, sampling: np.ndarray, parameters: int) -> Enough:
+def _well_known(scores: Scores, V: np.ndarray, sampling: np.ndarray, parameters: list[int]) -> Enough:
     """Whether the total has MOST_DF degrees of freedom, ν/s², at a share s that ν redraws do not rule out.
 
-    s is the reference part's share of the variance: the largest of the first `parameters` coordinates, or over all of
-    them together (a curve's coefficients mean nothing one by one).
+    s is the reference part's share of the variance: the largest of the `parameters`, or over all coordinates
+    together (a curve's coefficients mean nothing one by one).
     """
     from scipy.special import chdtri
 
@@ -142,7 +148,7 @@ def _well_known(scores: Scores, V: np.ndarray, sampling: np.ndarray, parameters:
         most = df / float(chdtri(df, DOUBT)) * np.diag(_reference(scores, V, sigma2))
         whole = most + np.diag(sampling)
         if parameters:
-            share = float(np.max(most[:parameters] / np.maximum(whole[:parameters], 1e-300)))
+            share = float(np.max(most[parameters] / np.maximum(whole[parameters], 1e-300)))
         else:
             unit = np.diag(scores.information)
             share = float(unit @ most / max(unit @ whole, 1e-300))

@@ -234,14 +234,14 @@ class RowProblem(ParametricProblem):
         return float(self._sums(theta, self.nu_star(bases), bases).d.sum())
 
     def finer(self) -> RowProblem | None:
-        return self._finer(self.start, 2.0)
+        finer = None if self.anchor is None else self.anchor.finer(self.start, 2.0)
+        return None if finer is None else replace(self, anchor=finer)
 
     def refined(self, theta: np.ndarray) -> RowProblem | None:
         shift = 0.0 if self.anchor is None else self.anchor.shift(theta, self._weight(theta))
-        return self._finer(theta, shift / ENOUGH) if shift > ENOUGH else None
-
-    def _finer(self, theta: np.ndarray, excess: float) -> RowProblem | None:
-        finer = None if self.anchor is None else self.anchor.finer(theta, excess)
+        if self.anchor is None or shift <= ENOUGH:
+            return None
+        finer = self.anchor.finer(theta, shift / ENOUGH)
         return None if finer is None else replace(self, anchor=finer)
 
     def scores(self, theta: np.ndarray, c: float = 1.0) -> RowScores:

@@ -98,7 +98,7 @@ def _errors(
     if relative and labels is None:
         live = problem.obs.weights > 0  # each observation by itself, its score with its weight
         labels = np.where(live, np.cumsum(live) - 1, 0)
-    errors = error_parts(scores, labels, solution.names if solution.terms is None else ())
+    errors = error_parts(scores, labels, dict(zip(solution.index.tolist(), solution.names)))
     if errors is None:
         refusal = _too_few(scores, REMEDY)
     elif not relative:
