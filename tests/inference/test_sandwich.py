@@ -205,10 +205,13 @@ def test_more_points_are_drawn_where_they_are_much_of_the_variance(names) -> Non
     """Until ν ≥ 50 s², s the upper 90 % bound of the reference part's share: of the worst parameter, or of all."""
     from scipy.stats import chi2
 
-    V = np.linalg.inv(GIVEN.information)
-    for scale in (1e-4, 0.2, 1.0, 1e4):
+    scaled = np.diag([1.0, 8.0, 0.2]) @ GIVEN.information @ np.diag([1.0, 8.0, 0.2])
+    V = np.linalg.inv(scaled)
+    for scale in (1e-4, 0.2, 1.0, 5.0, 1e4):
         asked: list[int] = []
-        even = replace(GIVEN, drawn=Drawn.EVENLY, measured=_positive(6, scale), asked=asked)
+        even = replace(
+            GIVEN, information=scaled, drawn=Drawn.EVENLY, measured=scale * np.diag([0.3, 30.0, 3.0]), asked=asked
+        )
         parts = _parts(even, names=names)
         wanted = 1
         for df in range(1, 51):
@@ -217,7 +220,7 @@ def test_more_points_are_drawn_where_they_are_much_of_the_variance(names) -> Non
             if names:
                 share = np.max((reference / total)[:2])
             else:
-                unit = np.diag(GIVEN.information)
+                unit = np.diag(scaled)
                 share = unit @ reference / (unit @ total)
             wanted = df + 1 if df < 50 * share**2 else wanted
         assert asked == [wanted]

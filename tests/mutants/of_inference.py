@@ -102,7 +102,6 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("wanted.variances(V @ sigma1 @ V)", "wanted.variances(V)", "Σ1 = −H"),
         ("return scores.widened * sampling, points", "return sampling, points", "few levels as good as many"),
-        ("        if not there.counts_points:", "        if False:", "Poisson rows taken for logistic ones"),
         (
             "gain = reference / np.maximum(cost(1.0)[1], 1e-300)",
             "gain = np.ones_like(reference)",

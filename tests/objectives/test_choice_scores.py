@@ -105,6 +105,7 @@ def test_information_spread_and_clusters(objective) -> None:
     label = np.array([0, 0, 1, 2, 1, 2, 2, 0, 1])
     sums = [sum(WEIGHTS[t] * g[t] for t in np.flatnonzero(label == c)) for c in range(3)]
     np.testing.assert_allclose(scores.cluster_sums(label, 3), sums, rtol=1e-8)
+    np.testing.assert_allclose(scores.cluster_weights(label, 3), np.bincount(label, WEIGHTS))
     assert scores.weight == total
     zero = dataclasses.replace(_obs(True), weight=np.where(np.arange(N) < 4, 0.0, WEIGHTS))
     assert (

@@ -13,7 +13,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from calibration import COVER, LEVEL, RATIO, REPS, ratio, share
+from calibration import COVER, LEVEL, REPS, ratio, share
 from scipy.special import ndtr
 
 import unnorm as un
@@ -50,12 +50,12 @@ def _judged(fit: Callable[[np.random.Generator], Any], truth: np.ndarray, robust
         checks.append(share(f"{j}: cover", (lower[:, j] <= value) & (value <= upper[:, j]), 1 - LEVEL, cover))
     print("", *checks, sep="\n")
     assert all(check.passed for check in checks)
-    assert RATIO == (0.9, 1.1)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.2, 0.8])
 def test_ten_clusters_of_one_to_a_hundred(rho) -> None:
-    """CR1 with t on C − 1 covers 91 to 94 %; no correction is exact with four to six degrees of freedom."""
+    """CR1 has se / sd .91 to .97 here, and covers .935. No correction is exact with four to six degrees of freedom: the
+    band reaches to 98.5 %."""
     sizes = np.linspace(1, 100, 10).round().astype(int)
     label = np.repeat(np.arange(10), sizes)
 
