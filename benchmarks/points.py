@@ -59,7 +59,7 @@ def toy(
     noise: dict[str, list[np.ndarray]] = {name: [] for name in SCHEMES}
     for theta in thetas:
         obs = un.transitions(un.datasets.toy_chain(500, *theta, rng=rng))
-        case = Redrawn(TOY, obs, un.Smooth("s(y_prev, k=10)"), smoothing, rng)
+        case = Redrawn(TOY, obs, un.Smooth("s(y_prev, k=10)", smoothing="reml"), smoothing, rng)
         for name, scheme in SCHEMES.items():
             fits = [case.fit(scheme, k).estimate for _ in range(redraws)]
             noise[name].append(np.var(fits, axis=0, ddof=1))
@@ -88,7 +88,7 @@ def planar(k: int, redraws: int, smoothing: str, rng: np.random.Generator) -> No
     """sd over redraws of each curve, centred over the observed values: rms there, and as a share of its se."""
     omega, obs = fixations(630, rng)
     model = un.Additive("s(step, k=10) + s(dcenter, k=10) + s(angle, bs='cc', k=15)", omega)
-    case = Redrawn(model, obs, un.Smooth("s(y1_prev, y2_prev, k=40)"), smoothing, rng)
+    case = Redrawn(model, obs, un.Smooth("s(y1_prev, y2_prev, k=40)", smoothing="reml"), smoothing, rng)
     every = np.arange(obs.n)
     known = model.covariates(obs).values(("step", "dcenter", "angle"), obs, obs.outcome, every)
     at = {label: known[label[2:-1]] for label in CURVES.values()}

@@ -1,4 +1,4 @@
-"""With all defaults, estimates are those of exact maximum likelihood: their shift from it, and their rmse beside its."""
+"""With all defaults, estimates are those of maximum likelihood: their shift from it, and their rmse beside its."""
 
 from __future__ import annotations
 

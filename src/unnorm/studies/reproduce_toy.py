@@ -90,7 +90,7 @@ def specifications(k: int, scheme: str, basis: int = 10) -> dict[str, dict[str, 
     from ..solvers import Smoothing
 
     objective = Logistic(Uniform(), per_point=k, points={"iid": IID(), "lattice": Lattice()}[scheme])
-    chi, free = Smooth(f"s(y_prev, k={basis})"), Smooth(f"s(y_prev, k={basis}, fx=True)")
+    chi, free = Smooth(f"s(y_prev, k={basis})", smoothing="reml"), Smooth(f"s(y_prev, k={basis})")
     return {
         "semiparametric UBRE": {"objective": objective, "normaliser": chi, "smoothing": Smoothing("gcv", threads=1)},
         "semiparametric REML": {"objective": objective, "normaliser": chi, "smoothing": Smoothing("reml", threads=1)},

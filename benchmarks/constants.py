@@ -1,0 +1,176 @@
+"""Constants side by side: bias, rmse and time of Anchored, Smooth (unpenalised, REML), Ranking and Exact.
+
+    python benchmarks/constants.py            # two laws, 100 data sets each
+    python benchmarks/constants.py --reps 400
+    python benchmarks/constants.py osie       # one subject, the paper's formula: seconds, and what more nodes move
+
+`osie` reads ../shared/data/eye_osie_fixations.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+import unnorm as un
+
+CIRCLE, REGRESSION = np.array([2.0, 0.7, -0.5]), np.array([-1.0, 1.2, 0.9])
+
+
+def circle(rng: np.random.Generator, n: int = 300) -> un.Observations:
+    """f = 2 cos(y − x) + .7 cos y − .5 cos 2y."""
+    grid = np.linspace(-np.pi, np.pi, 721)
+    own = CIRCLE[1] * np.cos(grid) + CIRCLE[2] * np.cos(2 * grid)
+    y = [0.0]
+    for u in rng.uniform(size=n):
+        p = np.exp(CIRCLE[0] * np.cos(grid - y[-1]) + own)
+        total = np.concatenate([[0.0], np.cumsum((p[1:] + p[:-1]) / 2)])
+        y.append(float(np.interp(u * total[-1], total, grid)))
+    return un.transitions(np.array(y))
+
+
+def regression(rng: np.random.Generator, n: int = 400) -> un.Observations:
+    """f = −y + 1.2 z y + .9 w sin 3y on [0, 2]."""
+    z, w, grid = rng.standard_normal(n), rng.uniform(0, 2, n), np.linspace(0, 2, 1001)
+    f = (REGRESSION[0] + REGRESSION[1] * z)[:, None] * grid + REGRESSION[2] * w[:, None] * np.sin(3 * grid)
+    p = np.exp(f - f.max(axis=1, keepdims=True))
+    total = np.concatenate([np.zeros((n, 1)), np.cumsum((p[:, 1:] + p[:, :-1]) / 2, axis=1)], axis=1)
+    u = rng.uniform(size=n) * total[:, -1]
+    y = np.array([np.interp(a, t, grid) for a, t in zip(u, total)])
+    return un.conditional({"y": y, "z": z, "w": w}, y="y", x=("z", "w"))
+
+
+LAWS: dict[str, tuple[Any, Any, np.ndarray, int, str]] = {
+    "circle": (
+        circle,
+        un.ExponentialFamily(
+            lambda y, x: (jnp.cos(y - x), jnp.cos(y), jnp.cos(2 * y)), ("near", "east", "axis"), un.Circle()
+        ),
+        CIRCLE,
+        5,
+        "s(y_prev, bs='cc', k=12)",
+    ),
+    "regression": (
+        regression,
+        un.ExponentialFamily(
+            lambda y, x: (y, x["z"] * y, x["w"] * jnp.sin(3 * y)), ("t1", "t2", "t3"), un.Interval(0, 2)
+        ),
+        REGRESSION,
+        8,
+        "s(z) + s(w)",
+    ),
+}
+
+
+def ways(k: int, chi: str) -> dict[str, dict[str, Any]]:
+    logistic = un.Logistic(un.Uniform(), per_point=k)
+    iid = un.Logistic(un.Uniform(), per_point=k, points=un.IID())
+    return {
+        "exact": {},
+        "anchored": {"objective": logistic},
+        "anchored, IID points": {"objective": iid},
+        "smooth": {"objective": logistic, "normaliser": un.Smooth(chi)},
+        "smooth, REML": {"objective": logistic, "normaliser": un.Smooth(chi, smoothing="reml")},
+        "ranking": {"objective": un.Ranking(un.Uniform(), per_point=k)},
+    }
+
+
+def compare(name: str, reps: int) -> None:
+    draw, model, truth, k, chi = LAWS[name]
+    how = ways(k, chi)
+    found: dict[str, list[np.ndarray]] = {way: [] for way in how}
+    seconds = dict.fromkeys(how, 0.0)
+    cover = {way: np.zeros(truth.size) for way in how}
+    data = [draw(np.random.default_rng([7, r])) for r in range(reps)]
+    for r, obs in enumerate(data):
+        for way, given in how.items():
+            if r == 0:
+                un.fit(model, obs, rng=1, **given)  # compiles
+            began = time.perf_counter()
+            fit = un.fit(model, obs, rng=np.random.default_rng([11, r]), **given)
+            seconds[way] += time.perf_counter() - began
+            found[way].append(fit.estimate)
+            table = fit.tidy()
+            cover[way] += (np.array(table["lower"]) <= truth) & (truth <= np.array(table["upper"]))
+    exact = np.array(found["exact"])
+    sd = exact.std(axis=0)
+    print(f"\n{name}, k = {k}, {reps} data sets; the worst parameter of each")
+    print(
+        f"{'constants':<24}{'bias / sd':>10}{'shift / sd':>12}{'rmse / ML':>11}{'cover':>8}{'ms':>8}{'Exact/this':>12}"
+    )
+    for way, values in found.items():
+        e = np.array(values)
+        bias, shift = (e.mean(axis=0) - truth) / sd, (e - exact).mean(axis=0) / sd
+        rmse = np.sqrt(np.mean((e - truth) ** 2, axis=0) / np.mean((exact - truth) ** 2, axis=0))
+        worst = cover[way][np.argmax(np.abs(cover[way] / reps - 0.95))] / reps
+        ms = 1e3 * seconds[way] / reps
+        print(f"{way:<24}{bias[np.argmax(abs(bias))]:>10.2f}{shift[np.argmax(abs(shift))]:>12.2f}{rmse.max():>11.3f}"
+              f"{worst:>8.3f}{ms:>8.1f}{seconds['exact'] / seconds[way]:>12.2f}")  # fmt: skip
+
+
+def best(work: Any, reps: int) -> tuple[float, Any]:
+    found = work()
+    times = []
+    for _ in range(reps):
+        began = time.perf_counter()
+        found = work()
+        times.append(time.perf_counter() - began)
+    return min(times), found
+
+
+def osie(reps: int, exact: bool) -> None:
+    from eye import CHI, MODEL, osie_observations
+
+    from unnorm.objectives import anchor
+
+    obs = osie_observations()
+    one = obs.take(obs.group["subject"] == 1)
+    objective = un.Logistic(un.Uniform(), per_point=20)
+
+    def fit(normaliser: Any, given: Any = objective) -> un.Fit:
+        return un.fit(MODEL, one, given, normaliser, rng=1, outside="drop")
+
+    smooth, _ = best(lambda: fit(CHI), reps)
+    anchored, at = best(lambda: fit(un.Anchored()), reps)
+    print(f"one OSIE subject, {one.n:,} transitions, k = 20: Smooth {smooth:.2f} s, Anchored {anchored:.2f} s, "
+          f"ratio {anchored / smooth:.2f}")  # fmt: skip
+    enough = anchor.ENOUGH
+    anchor.ENOUGH = enough / 16  # twice the nodes on each axis, and twice the grid
+    from unnorm.objectives import row_problem
+    from unnorm.solvers import anchored as rounds
+
+    rounds.ENOUGH = row_problem.ENOUGH = enough / 16
+    finer = fit(un.Anchored())
+    nodes = [(f.diagnostics["order"], f.diagnostics["grid"]) for f in (at, finer)]
+    for label in ("s(step)", "s(dcenter)", "s(angle)"):
+        a, b = at.effect(label), finer.effect(label)
+        gap = np.abs(np.array(a["estimate"]) - np.array(b["estimate"])) / np.array(a["se"])
+        print(f"  {label}: order and grid {nodes[0]} → {nodes[1]} move it by at most {gap.max():.3f} se")
+    if exact:
+        began = time.perf_counter()
+        un.fit(MODEL, one, un.Exact(order=40), outside="drop")
+        seconds = time.perf_counter() - began
+        print(f"  Exact (order 40): {seconds:.0f} s, {seconds / anchored:.0f} times Anchored")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", default="laws", choices=("laws", "osie"))
+    parser.add_argument("--reps", type=int, default=None)
+    parser.add_argument("--exact", action="store_true", help="time Exact on the subject too (minutes)")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore", un.errors.UnnormWarning)
+    if given.what == "osie":
+        osie(given.reps or 5, given.exact)
+        return
+    for name in LAWS:
+        compare(name, given.reps or 100)
+
+
+if __name__ == "__main__":
+    main()
