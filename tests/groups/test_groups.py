@@ -97,7 +97,9 @@ def test_the_joint_fit_is_the_engines_on_the_model_written_out(each):
     gams = {level: each.fits[level].smooths.gam for level in ("1", "3", "4")}
     columns = joints.common_rows(gams, ("step", "dcenter", "angle", "x_prev", "y_prev"))
     terms = (MODEL.terms + CHI.terms).build(columns, periods={"angle": 2 * np.pi})
-    found = joints.fit_joint(gams, terms, 3, "subject", True, 1)
+    members = joints.members_of(gams, terms, 1)
+    levels = joints.Levels(gams, tuple(terms), 3, "subject", True, 1, members)
+    found = joints.fit_joint(levels, members, levels.start())
     full = written_out(gams, terms, 3)
     assert found.converged
     assert found.score == pytest.approx(full.score, abs=0.02)  # nats

@@ -421,7 +421,7 @@ def test_scores_and_the_criterions_slope_vary_together(shared) -> None:
     again = Reselection(np.zeros((P, 2)), np.eye(2), epsilon=epsilon.copy)
     scores = units.made(reselection=again, shared=shared)
     whole = list(scores.blocks())
-    assert scores.reselected_spread() is None  # rows in several blocks are not at hand together
+    several = scores.reselected_spread()
     one = ScoreRows(
         DenseDesign(units.x),
         RowLikelihood(LOGISTIC, *(np.concatenate([getattr(b.likelihood, part) for b in whole]) for part in "ab")),
@@ -439,6 +439,7 @@ def test_scores_and_the_criterions_slope_vary_together(shared) -> None:
         own += about.T @ about
     found = scores.reselected_spread()
     assert found is not None
+    np.testing.assert_allclose(several, found, rtol=1e-10)  # one block or several
     np.testing.assert_allclose(found[:P, :P], scores.points_spread(2))
     np.testing.assert_allclose(found[:P, P:], crossed, rtol=1e-10)
     np.testing.assert_allclose(found[P:, P:], own, rtol=1e-10)

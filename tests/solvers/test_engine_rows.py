@@ -56,7 +56,7 @@ def test_scores_are_those_of_the_dense_design(objective) -> None:
     problem = objective.additive(CURVE, HEAVY, CHI, 1)
     solution = _solved(problem)
     scores, gam = solution.scores, solution.terms.gam
-    X, rows = _dense(gam), problem.rows
+    X, rows = _dense(gam), problem.source.whole()
     eta = X @ gam.smoothed.beta + rows.offset
     w = HEAVY.weights[rows.at]
     if objective is LOGISTIC:
@@ -94,7 +94,7 @@ def test_pieces_of_choosing_lambda_again(objective, obs) -> None:
         np.testing.assert_allclose(again.J[:, k], (up - down) / (2 * step), rtol=1e-2, atol=1e-4)
     H = gam.smoothed.hessian
     np.testing.assert_allclose(again.V_rho, np.linalg.inv(H + PRIOR * np.eye(2)), rtol=1e-8)
-    X, S, rows = _dense(gam), _penalties(gam), problem.rows
+    X, S, rows = _dense(gam), _penalties(gam), problem.source.whole()
 
     def half_traces(beta: np.ndarray, b: np.ndarray) -> np.ndarray:
         eta = X @ beta + rows.offset
@@ -119,7 +119,7 @@ def test_the_estimate_moves_as_foretold_when_points_change_their_weight() -> Non
     """δβ̂ = V'δ − J V_ρ ε against refits with λ chosen again; with λ held it would be off by a third."""
     curve = un.Additive("s(gap, k=6)", OMEGA, covariates=GAP)
     problem = LOGISTIC.additive(curve, un.transitions(un.datasets.toy_chain(300, 0.5, 5.0, rng=1)), CHI, 1)
-    rows = problem.rows
+    rows = problem.source.whole()
     d = np.where(rows.data, 0.0, np.random.default_rng(5).normal(size=len(rows)))
 
     def solved(t: float) -> un.solvers.base.Solution:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -199,6 +199,28 @@ class Design:
             assert segment.level is None or not np.delete(flat[first], segment.columns, axis=1).any()
             segments.append(segment.less(flat[np.ix_(first, segment.columns)]))
         return replace(self, segments=tuple(segments))
+
+    def joined(self, designs: Sequence[Design]) -> Design:
+        """The same terms on blocks of rows one after the other, none of them partitioned by a factor."""
+        segments, orders, runs, errors, row, run = [], [], [], {}, 0, 0
+        for design in designs:
+            segments += [replace(one, lo=one.lo + row, hi=one.hi + row) for one in design.segments]
+            orders.append((np.arange(design.rows) if design.order is None else design.order) + row)
+            runs.append(np.arange(sum(one.runs for one in design.segments)) + run)
+            errors |= {label: max(value, errors.get(label, 0.0)) for label, value in design.errors.items()}
+            row, run = row + design.rows, run + len(runs[-1])
+        order = None if all(design.order is None for design in designs) else np.concatenate(orders)
+        run_ids = None if self.run_ids is None else np.concatenate(runs)
+        return replace(self, segments=tuple(segments), order=order, run_ids=run_ids, rows=row, errors=errors)
+
+    def part(self, begin: int, end: int) -> Design:
+        """The design of rows begin … end − 1, one of the blocks that were joined."""
+        inside = [one for one in self.segments if begin <= one.lo and one.hi <= end]
+        assert sum(one.hi - one.lo for one in inside) == end - begin
+        segments = tuple(replace(one, lo=one.lo - begin, hi=one.hi - begin) for one in inside)
+        order = None if self.order is None else self.order[begin:end] - begin
+        run_ids = None if self.run_ids is None else np.arange(sum(one.runs for one in segments))
+        return replace(self, segments=segments, order=order, run_ids=run_ids, rows=end - begin)
 
     def take(self, runs: Callable[[int, Segment], np.ndarray]) -> tuple[Design, np.ndarray]:
         """The design on some runs only (`runs(k, segment)` gives their numbers); and its rows' places in this

@@ -172,7 +172,7 @@ def _scores(
         assert solution is not None
         assert solution.scores is not None
         drawn, counts = solution.scores.drawn, solution.scores.counts_points
-        separate = next(iter(solution.scores.blocks()))  # pyright: ignore[reportAttributeAccessIssue]
+        separate = list(solution.scores.blocks())  # pyright: ignore[reportAttributeAccessIssue]
         levels.append(member_rows(joint, s, separate))
 
     def one(s: int, level: str) -> np.ndarray:
@@ -186,7 +186,8 @@ def _scores(
         assert own.smooths.gam is not None
         here = None if integrated is None else integrated[s]
         score = RedrawScores(problems[0], joint.design.terms, inner.slices, beta, own.smooths.gam.columns, here)
-        return np.array([inner.to_flat(score(again.rows)) for again in problems])
+        sums = [np.sum([score(rows) for rows in again.source.blocks()], axis=0) for again in problems]
+        return np.array([inner.to_flat(one) for one in sums])
 
     return GroupScores(
         joint=joint,

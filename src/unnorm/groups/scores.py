@@ -7,7 +7,7 @@ kept; deviations between levels do not shrink with c.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
@@ -19,7 +19,7 @@ from ..engine.arrow import Arrow, ArrowInverse
 from ..engine.families import FAMILIES
 from ..engine.segment import Rows as EngineRows
 from ..objectives.likelihood import RowLikelihood
-from ..objectives.scores import Drawn, Enough, ScoreRows, Scores, auc, effective_share
+from ..objectives.scores import Drawn, Enough, ScoreRows, Scores, auc, effective_share, joined
 from .joint import Joint, Member, influence
 
 GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX
@@ -53,9 +53,9 @@ class MemberRows:
         return np.where(self.rows.data, 0.0, 1.0)
 
 
-def member_rows(joint: Joint, s: int, separate: ScoreRows) -> MemberRows:
+def member_rows(joint: Joint, s: int, blocks: Sequence[ScoreRows]) -> MemberRows:
     """Level s's rows from its separate fit, with the joint fit's η."""
-    member = joint.design.members[s]
+    member, separate = joint.design.members[s], joined(blocks)
     sort = member.design.sort
     eta = joint.predictor(s)
     likelihood = RowLikelihood(separate.likelihood.cumulant, sort(separate.likelihood.a), sort(separate.likelihood.b))

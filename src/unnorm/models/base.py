@@ -124,7 +124,7 @@ class LinearPart:
     """f on some rows as an additive predictor: terms over named columns, and a known offset."""
 
     terms: Terms
-    columns: dict[str, np.ndarray]
+    columns: Mapping[str, np.ndarray]
     offset: np.ndarray | None  # (N,) or None for zero
     theta: np.ndarray | None = None  # where f was linearised: the coefficients of the first term there; None if linear
 

@@ -6,8 +6,8 @@ rows of a Poisson likelihood have b = 0; they get a weight so small that their e
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..engine.design import Design
     from ..terms.base import BuiltTerm
 
+SAMPLE = 300_000  # rows on which terms are built: knots, and means that make a term sum to zero
 TINY = 1e-10  # weight of a data row in a Poisson likelihood: its e^η then adds less than 1e-10 of itself
 
 
@@ -59,9 +60,10 @@ class AdditiveProblem:
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def rows(self) -> Rows:
-        return self.source.whole()
+        """The rows' numbers, without their outcomes: those are met block by block."""
+        return self.source.vectors()
 
     @property
     def likelihood(self) -> RowLikelihood:
@@ -100,10 +102,52 @@ class AdditiveProblem:
     @cached_property
     def linear(self) -> tuple[tuple[BuiltTerm, ...], LinearPart, Design]:
         """The terms built on these rows, their columns, and the design; for an energy, linearised at its start."""
-        terms, part = self.predictor(self.rows)
         self._refuse_context_terms()
-        built = self.build(terms, part)
-        return built, part, self.design(built, part)
+        built = self.build(*self._sampled())
+        return built, *self.met(built)
+
+    def _sampled(self) -> tuple[Terms, LinearPart]:
+        """Rows that terms are built on: all of one block, else whole contexts spread over all blocks, and the rows
+        where a covariate is least or largest."""
+        every = -(-self.source.size // SAMPLE)
+        parts, terms = [], None
+        for rows in self.source.blocks():
+            terms, part = self.predictor(rows)
+            if every > 1:
+                unit = np.arange(len(rows)) if self.source.shared else rows.at
+                numeric = [column for column in part.columns.values() if column.dtype.kind in "fiu"]
+                ends = [end for column in numeric for end in (int(column.argmin()), int(column.argmax()))]
+                keep = np.unique(np.concatenate([np.flatnonzero(unit % every == 0), np.array(ends, dtype=int)]))
+                part = replace(part, columns={name: column[keep] for name, column in part.columns.items()})
+            parts.append(part)
+        assert terms is not None
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+        return terms, replace(parts[0], columns=columns)
+
+    def met(self, built: tuple[BuiltTerm, ...], theta: np.ndarray | None = None) -> tuple[LinearPart, Design]:
+        """Columns and offset of all rows, f linearised at θ where it is not linear, and the rows in the engine's form.
+
+        Blocks are met one after the other, and what is kept of a row is its compact form. Rows that a factor partitions
+        are arranged as a whole.
+        """
+        from ..engine.core import build_design
+
+        parts, designs, whole = [], [], self.normaliser.anchored
+        for rows in self.source.blocks():
+            _, part = self.predictor(rows, theta)
+            context = rows.context if self.obs.has_context else None
+            designs.append(build_design(built, part.columns, intercept=True, context=context, whole_contexts=whole))
+            parts.append(replace(part, columns={}) if rows.at.size < self.source.size else part)
+        if len(parts) == 1:
+            return parts[0], designs[0]
+        offsets = [part.offset for part in parts]
+        offset = None if offsets[0] is None else np.concatenate([one for one in offsets if one is not None])
+        columns = BlockColumns(self, tuple(dict.fromkeys(n for t in built for n in t.covariates)), theta)
+        part = replace(parts[0], columns=columns, offset=offset)
+        if any(design.levels for design in designs):
+            context = self.rows.context if self.obs.has_context else None
+            return part, build_design(built, dict(columns), intercept=True, context=context, whole_contexts=whole)
+        return part, designs[0].joined(designs)
 
     def _refuse_context_terms(self) -> None:
         """A term of f that does not read y is part of the normalising constant, and cannot be told from it."""
@@ -126,14 +170,6 @@ class AdditiveProblem:
         knots = {**self.model.knots, **self.normaliser.knots}
         return tuple(terms.build(part.columns, knots=knots, periods=periods))
 
-    def design(self, built: tuple[BuiltTerm, ...], part: LinearPart) -> Design:
-        """The rows in the engine's form."""
-        from ..engine.core import build_design
-
-        context = self.rows.context if self.obs.has_context else None
-        whole = self.normaliser.anchored
-        return build_design(built, part.columns, intercept=True, context=context, whole_contexts=whole)
-
     def predictor(self, rows: Rows, theta: np.ndarray | None = None) -> tuple[Terms, LinearPart]:
         """Terms of f and χ together, with the columns and the offset on these rows."""
         f = self.model.linear_part(self.obs, rows.y, rows.context, theta)
@@ -147,6 +183,28 @@ class AdditiveProblem:
         terms = f.terms if self.normaliser.terms is None else f.terms + self.normaliser.terms
         offset = rows.offset if f.offset is None else rows.offset + f.offset
         return terms, LinearPart(terms, {**f.columns, **chi}, offset, f.theta)
+
+
+@final
+@dataclass(frozen=True)
+class BlockColumns(Mapping[str, np.ndarray]):
+    """The covariates of all rows, a column at a time, each made again from the blocks when it is asked for."""
+
+    problem: AdditiveProblem
+    names: tuple[str, ...]
+    theta: np.ndarray | None = None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.names:
+            raise KeyError(name)
+        blocks = self.problem.source.blocks()
+        return np.concatenate([self.problem.predictor(rows, self.theta)[1].columns[name] for rows in blocks])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 def context_columns(

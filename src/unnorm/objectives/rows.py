@@ -8,9 +8,9 @@ workers are further sources.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import final
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 
@@ -42,7 +42,7 @@ class Rows:
         """(N,) an observation whose context f may read: shared points belong to no one, and f reads none there."""
         return np.maximum(self.at, 0)
 
-    def take(self, which: slice) -> Rows:
+    def take(self, which: slice | np.ndarray) -> Rows:
         """Some of the rows."""
         return Rows(
             self.y[which],
@@ -60,14 +60,16 @@ class RowSource(ABC):
     """Rows in blocks of whole contexts, the same blocks each time."""
 
     size: int  # N
+    most: int = BLOCK  # rows that come as one block
     shared: bool  # whether reference points belong to all observations alike (IID data)
 
     @abstractmethod
     def blocks(self) -> Iterator[Rows]: ...
 
-    @abstractmethod
-    def whole(self) -> Rows:
-        """All rows as one block, for those who need them at once."""
+    def vectors(self) -> Rows:
+        """What there is of all rows at once: numbers of each row, and no outcomes (their `y` has no columns)."""
+        blocks = [replace(rows, y=np.empty((len(rows), 0))) for rows in self.blocks()]
+        return blocks[0] if len(blocks) == 1 else joined(blocks)
 
 
 @final
@@ -83,8 +85,16 @@ class ArrayRows(RowSource):
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return len(self.rows)
 
+    @property
+    def most(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.block
+
     def whole(self) -> Rows:
+        """All rows, which are in memory here."""
         return self.rows
+
+    def vectors(self) -> Rows:
+        return replace(self.rows, y=np.empty((len(self.rows), 0)))
 
     def blocks(self) -> Iterator[Rows]:
         if len(self.rows) <= self.block:
@@ -100,6 +110,19 @@ class ArrayRows(RowSource):
                 end = int(starts[last + 1])
             yield self.rows.take(slice(begin, end))
             begin = end
+
+
+def joined(blocks: Sequence[Rows]) -> Rows:
+    """Blocks one after the other."""
+
+    def together(name: str) -> np.ndarray | None:
+        parts = [getattr(rows, name) for rows in blocks]
+        return None if parts[0] is None else np.concatenate(parts)
+
+    a, b = (np.concatenate([getattr(rows.likelihood, name) for rows in blocks]) for name in "ab")
+    names = ("y", "at", "data", "offset", "weight", "log_q", "randomisation")
+    given: dict[str, Any] = {name: together(name) for name in names}
+    return Rows(likelihood=RowLikelihood(blocks[0].likelihood.cumulant, a, b), **given)
 
 
 def logistic_rows(drawn: Contrast) -> ArrayRows:

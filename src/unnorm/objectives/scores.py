@@ -12,10 +12,10 @@ as independent copies add their variances, and shared points their standard devi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
@@ -208,6 +208,21 @@ class ScoreRows:
         return int(self.at.max(initial=-1)) + 1 - self.first
 
 
+def joined(blocks: Sequence[ScoreRows]) -> ScoreRows:
+    """The numbers of all blocks together; the design stays the first one's."""
+    if len(blocks) == 1:
+        return blocks[0]
+
+    def together(name: str) -> np.ndarray | None:
+        parts = [getattr(rows, name) for rows in blocks]
+        return None if parts[0] is None else np.concatenate(parts)
+
+    a, b = (np.concatenate([getattr(rows.likelihood, name) for rows in blocks]) for name in "ab")
+    names = ("eta", "data", "at", "weight", "randomisation", "log_ratio")
+    given: dict[str, Any] = {name: together(name) for name in names}
+    return replace(blocks[0], likelihood=RowLikelihood(blocks[0].likelihood.cumulant, a, b), **given)
+
+
 @final
 @dataclass(frozen=True)
 class RowScores(Scores):
@@ -271,18 +286,24 @@ class RowScores(Scores):
     def reselected_spread(self) -> np.ndarray | None:
         if self.drawn is not Drawn.IID or self.reselection is None or self.reselection.epsilon is None:
             return None
-        blocks = list(self.blocks())
-        if len(blocks) != 1:
-            return None
-        rows, epsilon = blocks[0], self.reselection.epsilon()
-        label = np.zeros(len(rows.data), dtype=np.intp) if self.shared else rows.at
-        points = np.flatnonzero(~rows.data)
-        count = np.maximum(np.bincount(label[points]), 1)
-        for j in range(epsilon.shape[1]):  # about the mean of the context: the points that come replace those that go
-            mean = np.bincount(label[points], epsilon[points, j], len(count)) / count
-            epsilon[points, j] -= mean[label[points]]
-        r = np.where(rows.data, 0.0, rows.slopes()[0])
-        crossed = np.stack([rows.design.total(r * epsilon[:, j]) for j in range(epsilon.shape[1])], axis=1)
+        epsilon, begin, number = self.reselection.epsilon(), 0, 0
+        crossed = np.zeros((self.size, epsilon.shape[1]))
+        if self.shared:  # about the mean of all points
+            number = sum(int(np.sum(~rows.data)) for rows in self.blocks())
+        level = epsilon.sum(axis=0) / max(number, 1)
+        for rows in self.blocks():
+            e = epsilon[begin : begin + len(rows.data)]
+            points = np.flatnonzero(~rows.data)
+            if self.shared:
+                e[points] -= level
+            else:  # about the mean of the context: the points that come replace those that go
+                label = rows.at[points] - rows.first
+                count = np.maximum(np.bincount(label), 1)
+                for j in range(e.shape[1]):
+                    e[points, j] -= (np.bincount(label, e[points, j]) / count)[label]
+            r = np.where(rows.data, 0.0, rows.slopes()[0])
+            crossed += np.stack([rows.design.total(r * e[:, j]) for j in range(e.shape[1])], axis=1)
+            begin += len(rows.data)
         return np.block([[self.points_spread(2), crossed], [crossed.T, epsilon.T @ epsilon]])
 
     def data_spread(self) -> np.ndarray:

@@ -61,8 +61,7 @@ class _Rounds:
         _, part, design = self.problem.linear
         if part.theta is None:
             return part, design
-        _, part = self.problem.predictor(self.problem.rows, beta)
-        return part, self.problem.design(built, part)
+        return self.problem.met(built, beta)
 
     def fit(self, built: tuple[BuiltTerm, ...], beta: np.ndarray, here: Integrated, start: Gam | None) -> Gam:
         part, design = self.linear(beta, built)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import final
 
 import numpy as np
@@ -17,7 +17,9 @@ from ..engine.smoothed import INTERCEPT
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import Integrated
 from ..objectives.likelihood import Cumulant
+from ..objectives.rows import Rows
 from ..objectives.scores import Drawn, Reselection, RowDesign, RowScores, ScoreRows
+from ..terms.base import Columns
 from .redraw_scores import RedrawScores
 
 CHUNK = 65_536
@@ -42,9 +44,12 @@ def total(design: Design, v: np.ndarray) -> np.ndarray:
 @final
 @dataclass(frozen=True)
 class EngineDesign(RowDesign):
-    """The design of a fitted additive model; rows are made dense a chunk at a time, where sums by label need them."""
+    """A block's design in a fitted additive model; rows are made dense a chunk at a time, where sums by label need
+    them."""
 
     gam: Gam
+    design: Design  # of the block
+    columns: Callable[[], Columns]  # the block's covariates, made again
     mean: np.ndarray | None = None  # (n, p) what anchored constants take off the columns of each context
     context: np.ndarray | None = None  # (N,) the row of `mean`
 
@@ -53,30 +58,30 @@ class EngineDesign(RowDesign):
         return self.gam.smoothed.size
 
     def cross(self, d: np.ndarray) -> np.ndarray:
-        return cross(self.gam.smoothed.design, d)
+        return cross(self.design, d)
 
     def total(self, v: np.ndarray) -> np.ndarray:
-        return total(self.gam.smoothed.design, v)
+        return total(self.design, v)
 
     def sums(self, v: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
         from scipy import sparse
 
-        out = np.zeros((count, self.size))
+        out, columns = np.zeros((count, self.size)), self.columns()
         for begin in range(0, len(v), CHUNK):
             end = min(begin + CHUNK, len(v))
             here = np.arange(end - begin)
             pick = sparse.csr_array((v[begin:end], (label[begin:end], here)), shape=(count, end - begin))
-            out += pick @ self.dense(begin, end)
+            out += pick @ self.dense(columns, begin, end)
         return out
 
-    def dense(self, begin: int, end: int) -> np.ndarray:
+    def dense(self, every: Columns, begin: int, end: int) -> np.ndarray:
         """Rows begin … end of X, in the order of the coefficients."""
         gam = self.gam
         X = np.zeros((end - begin, self.size))
         if INTERCEPT in gam.smoothed.slices:
             X[:, gam.smoothed.slices[INTERCEPT]] = 1.0
         for term in gam.terms:
-            columns = {name: gam.columns[name][begin:end] for name in term.covariates}
+            columns = {name: every[name][begin:end] for name in term.covariates}
             new = np.ones(end - begin, dtype=bool)  # rows of one context lie together, and share the covariates of χ
             new[1:] = np.any([column[1:] != column[:-1] for column in columns.values()], axis=0)
             first = np.flatnonzero(new)
@@ -100,13 +105,27 @@ class EngineScores:
         return np.asarray(self.gam.linear_predictor)
 
     def blocks(self) -> Iterator[ScoreRows]:
-        """All rows as one block: the engine holds them in compact form."""
-        rows = self.problem.rows
-        ratio = None if rows.log_q is None else self.eta - rows.offset - rows.log_q
+        """The source's blocks, with the engine's compact rows of each; one, where a factor partitions the rows."""
+        problem, design = self.problem, self.gam.smoothed.design
+        if design.levels or len(problem.rows) <= problem.source.most:
+            yield self._block(problem.rows, self.eta, design, lambda: self.gam.columns)
+            return
+        begin = 0
+        for rows in problem.source.blocks():
+            end = begin + len(rows)
+            again = partial(self._columns, rows)
+            yield self._block(rows, self.eta[begin:end], design.part(begin, end), again)
+            begin = end
+
+    def _columns(self, rows: Rows) -> Columns:
+        return self.problem.predictor(rows, self.theta)[1].columns
+
+    def _block(self, rows: Rows, eta: np.ndarray, design: Design, columns: Callable[[], Columns]) -> ScoreRows:
+        ratio = None if rows.log_q is None else eta - rows.offset - rows.log_q
         sets = rows.randomisation if self.problem.sets > 1 else None
         mean = None if self.integrated is None else self.integrated.mean
-        design = EngineDesign(self.gam, mean, rows.context)
-        yield ScoreRows(design, rows.likelihood, self.eta, rows.data, rows.at, rows.weight, sets, ratio)
+        own = EngineDesign(self.gam, design, columns, mean, rows.context)
+        return ScoreRows(own, rows.likelihood, eta, rows.data, rows.at, rows.weight, sets, ratio)
 
     @cached_property
     def _fresh(self) -> RedrawScores:
@@ -116,10 +135,13 @@ class EngineScores:
     def redraw(self, i: int, times: float = 1.0, label: np.ndarray | None = None, count: int = 1) -> np.ndarray:
         """The reference points' score at the estimate, on the i-th set of fresh points, `times` as many."""
         assert self.problem.redraw is not None
-        rows = self.problem.redraw(i, times).whole()
-        if label is None:
-            return self._fresh(rows, self.theta)[None]
-        return self._fresh.by_label(rows, label[rows.context], count, self.theta)
+        out: np.ndarray | float = 0.0
+        for rows in self.problem.redraw(i, times).blocks():
+            if label is None:
+                out = out + self._fresh(rows, self.theta)[None]
+            else:
+                out = out + self._fresh.by_label(rows, label[rows.context], count, self.theta)
+        return np.asarray(out)
 
     def scores(self, reference_error: bool = True) -> RowScores:
         problem, smoothed = self.problem, self.gam.smoothed

@@ -115,7 +115,7 @@ def solve_penalised(problem: Problem, method: str, sp: Mapping[str, float] | Non
     )
 
 
-def built_additive(model: Unnormalised, obs: Observations) -> tuple[BuiltAdditive, dict[str, np.ndarray]]:
+def built_additive(model: Unnormalised, obs: Observations) -> tuple[BuiltAdditive, Mapping[str, np.ndarray]]:
     """The model's terms built on the data and on points spread evenly over Ω, and the covariates there."""
     some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, 2000)).astype(int))
     evenly = model.domain.uniform(10 * len(some), np.random.default_rng(0))  # only to place knots and centre terms

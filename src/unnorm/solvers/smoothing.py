@@ -150,9 +150,8 @@ class Smoothing(Solver):
         if theta is None:
             built, part, design = problem.linear
         else:
-            terms, part = problem.predictor(problem.rows, theta)
-            built = tuple(start.terms) if start is not None else problem.build(terms, part)
-            design = problem.design(built, part)
+            built = problem.linear[0] if start is None else tuple(start.terms)
+            part, design = problem.met(built, theta)
         return self._fit(problem, built, part, design), part
 
     def _fit(
