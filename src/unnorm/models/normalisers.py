@@ -57,6 +57,10 @@ class Normaliser(ABC):
         """χ as a function that JAX can trace, where that is its only form (networks, a basis of the user's own)."""
         return None
 
+    def bound(self, obs: Observations) -> Normaliser:
+        """The same, with what it left open (its columns) taken from these observations."""
+        return self
+
     @property
     def low_discrepancy(self) -> bool:
         """Whether evenly spread reference points are the default with it."""

@@ -78,8 +78,9 @@ def fit(
         normaliser,
         Normaliser,
         "normaliser",
-        "un.Anchored(), un.Constant(), un.PerContext(), un.Smooth(...) or un.Fixed(0.0)",
+        "un.Anchored(), un.Constant(), un.PerContext(), un.Smooth(...), un.Kernel(...) or un.Fixed(0.0)",
     )
+    normaliser = normaliser.bound(obs)
     if model.additive and normaliser.known:
         raise CombinationError(
             f"{normaliser!r} leaves f to find its own level, and the terms of an additive model have none: they sum to "

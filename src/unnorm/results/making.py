@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.blas import single_threaded
 from .._base.counts import number, total
 from .._base.numerics import quadratic_forms
 from ..engine import gam_effects
@@ -98,7 +99,8 @@ def _errors(
     if relative and labels is None:
         live = problem.obs.weights > 0  # each observation by itself, its score with its weight
         labels = np.where(live, np.cumsum(live) - 1, 0)
-    errors = error_parts(scores, labels, solution.names if solution.terms is None else ())
+    with single_threaded():  # BLAS threads that wait for a busy core cost ten times what they gain (500 coefficients)
+        errors = error_parts(scores, labels, solution.names if solution.terms is None else ())
     if errors is None:
         refusal = _too_few(scores, REMEDY)
     elif not relative:
