@@ -18,7 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
-from .._base.frames import output
+from .._base.frames import to_native
 from .._base.numerics import Rng
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError, UnnormWarning
@@ -54,7 +54,7 @@ class KernelPath:
     def table(self) -> Any:
         """A row for each λ: lam, value, gain, norm and the parameters; of the kind that the data came in."""
         columns: Mapping[str, np.ndarray] = {"lam": self.lam, "value": self.value, "gain": self.gain, "norm": self.norm}
-        return output({**columns, **dict(zip(self.names, self.estimate.T))}, self.fit.backend)
+        return to_native({**columns, **dict(zip(self.names, self.estimate.T))}, self.fit.backend)
 
 
 def kernel_path(
