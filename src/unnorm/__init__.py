@@ -24,6 +24,7 @@ _NAMES = {
     "models": ("ExponentialFamily", "Energy", "Additive"),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
     "models.kernel": ("Kernel",),
+    "models.linear_chi": ("Linear", "minwise"),
     "models.priors": ("Flat", "Normal"),
     "solvers": ("Newton", "Smoothing"),
     "solvers.stochastic": ("unbiased_gradient", "SGD", "Network", "Features", "log_z"),
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from .groups.loading import load
     from .models import Additive, Energy, ExponentialFamily
     from .models.kernel import Kernel
+    from .models.linear_chi import Linear, minwise
     from .models.normalisers import Anchored, Constant, Fixed, PerContext, Smooth
     from .models.priors import Flat, Normal
     from .objectives import losses

@@ -199,7 +199,7 @@ def test_corollary_6_has_no_lambda_0() -> None:
 
 
 def test_the_path_stops_where_it_says() -> None:
-    path = un.kernel_path(MODEL, observations(), un.Kernel(KERNEL), objective=un.Poisson(order=60), tolerance=1e-3)
+    path = un.kernel_path(MODEL, observations(), un.Kernel(KERNEL), objective=un.Poisson(order=60), factor=0.3)
     assert path.converged and len(path.lam) > 3
     assert np.all(path.gain[1:] > 0) and path.gain[-1] < 1e-3 < path.gain[-2]
     short = exact().loglik - N - path.value[-1]

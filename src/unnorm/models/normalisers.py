@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, final
+from typing import TYPE_CHECKING, Any, Literal, final
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from ..data.observations import Observations
 from ..errors import CombinationError, InputError
 from ..terms import Terms, parse
 from ..terms.specs import Term
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 CONSTANT_WITH_CONTEXT = (
     "normaliser=Constant() gives one constant to all contexts, and f_θ(·|x) normalises to a different one in each: "
@@ -52,6 +55,16 @@ class Normaliser(ABC):
 
     anchored: bool = False  # whether −log ∫ exp f_θ(y|x) dy is part of χ, which then follows θ
     of_context: bool = False  # whether χ is a function of the context; else there are constants, and a `layout` of them
+    many: bool = False  # whether χ is linear in very many `features`, with a ridge `lam`
+
+    @property
+    def lam(self) -> float | None:
+        """λ of a ridge on the features, where it was given."""
+        return None
+
+    def features(self, obs: Observations) -> csr_array | None:
+        """(n, q) sparse features of the contexts, where `many`."""
+        return None
 
     def traced(self, obs: Observations, scalar: bool) -> Any | None:
         """χ as a function that JAX can trace, where that is its only form (networks, a basis of the user's own)."""

@@ -18,6 +18,7 @@ from ..models.normalisers import Normaliser
 from ..objectives.base import Objective, Problem
 from ..solvers.base import Solver
 from ..solvers.newton import Newton
+from ..solvers.ridge import Ridge
 from ..solvers.smoothing import Smoothing
 from .fit import Fit
 from .making import make_fit
@@ -103,6 +104,13 @@ def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoo
     """The user's solver where it can take the problem's smooth terms, or the default; else a sentence."""
     allowed = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
     _require(solver, (Solver, type(None)), "solver", allowed)
+    if problem.normaliser.many:
+        if solver is not None or smoothing != "reml":
+            raise CombinationError(
+                f"{problem.normaliser!r} has a solver of its own, with λ by REML or given as lam=: leave solver and "
+                "smoothing out."
+            )
+        return Ridge()
     if not problem.smooth:
         return Newton() if solver is None else solver
     if solver is None:

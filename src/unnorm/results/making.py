@@ -190,7 +190,7 @@ def _evidence(problem: Problem, solution: Solution, errors: ErrorParts | None) -
 
 def _constant_for_each(problem: Problem) -> bool:
     """Whether each observation has a constant of its own, so that their number grows with the data."""
-    return problem.normaliser.terms is None and problem.normaliser.layout(problem.obs).size > 1
+    return not problem.normaliser.of_context and problem.normaliser.layout(problem.obs).size > 1
 
 
 def _not_converged(solution: Solution) -> tuple[str, ...]:
