@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, final
+from collections.abc import Iterable
+from typing import Any, Literal, final
 
 import numpy as np
 
 from ..data.observations import Observations
 from ..errors import CombinationError, DataError, InputError
 from .normalisers import Layout, Normaliser
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 
 
 @final
@@ -26,7 +22,8 @@ class Linear(Normaliser):
     Args:
         features: (rows, q), a NumPy array or anything of scipy.sparse; no column of ones, as b is free. Features of
             similar sizes share λ best: standardise dense columns.
-        lam: λ; default by REML.
+        lam: λ; default the largest (by tenths) that moves θ by less than .05 standard errors. "reml" weighs the
+            coefficients of χ against each other and not the bias of θ, and often makes χ constant: only to compare.
 
     Example:
         >>> import numpy as np, scipy.sparse as sp, unnorm as un
@@ -44,7 +41,7 @@ class Linear(Normaliser):
     of_context = True
     many = True
 
-    def __init__(self, features: Any, *, lam: float | None = None) -> None:
+    def __init__(self, features: Any, *, lam: float | Literal["reml"] | None = None) -> None:
         from scipy.sparse import csr_array, issparse
 
         if not issparse(features):
@@ -54,25 +51,28 @@ class Linear(Normaliser):
                     f"Linear(features) takes a matrix of numbers, a row for each row of the table; got shape "
                     f"{features.shape} of {features.dtype}."
                 )
-        X = csr_array(features, dtype=np.float64)
+        X: Any = csr_array(features, dtype=np.float64)
         if not np.isfinite(X.data).all():
-            raise DataError(f"The features of un.Linear hold {int(np.sum(~np.isfinite(X.data))):,} that are not finite.")
-        if lam is not None and (isinstance(lam, bool) or not 0 < lam < np.inf):
-            raise InputError(f"lam of un.Linear must be a finite number above 0, or None for REML; got {lam!r}.")
+            raise DataError(
+                f"The features of un.Linear hold {int(np.sum(~np.isfinite(X.data))):,} that are not finite."
+            )
+        number = isinstance(lam, int | float | np.number) and not isinstance(lam, bool) and 0 < lam < np.inf
+        if lam not in (None, "reml") and not number:
+            raise InputError(f"lam of un.Linear must be a finite number above 0, 'reml' or None; got {lam!r}.")
         self._features = X
-        self._lam = None if lam is None else float(lam)
+        self._lam: float | Literal["reml"] | None = lam if lam is None or lam == "reml" else float(lam)
 
     @property
-    def lam(self) -> float | None:
-        """λ as given; None where REML is to choose it."""
+    def lam(self) -> float | Literal["reml"] | None:
+        """λ as given; None where the solver is to choose it."""
         return self._lam
 
     def __repr__(self) -> str:
         n, q = self._features.shape
-        return f"Linear({n:,} × {q:,} features{'' if self._lam is None else f', lam={self._lam:g}'})"
+        return f"Linear({n:,} × {q:,} features{'' if self._lam is None else f', lam={self._lam}'})"
 
-    def features(self, obs: Observations) -> csr_array:
-        """(n, q): the rows of these observations."""
+    def features(self, obs: Observations) -> Any:
+        """(n, q): the rows of these observations, as a scipy.sparse.csr_array."""
         if not obs.has_context:
             raise CombinationError(
                 f"{self!r} is a function of the context, and IID data have none. Use un.Constant(), or leave "
@@ -97,7 +97,7 @@ class Linear(Normaliser):
         return {"normaliser": "Linear", "features": self._features.shape[1], "lam": self._lam}
 
 
-def minwise(sets: Iterable[Any], *, hashes: int = 64, bits: int = 4, seed: int = 0) -> csr_array:
+def minwise(sets: Iterable[Any], *, hashes: int = 64, bits: int = 4, seed: int = 0) -> Any:
     """Features of sets by b-bit minwise hashing (Li & König 2010), for `un.Linear`: one of 2^b is on for each hash.
 
     For a random order of all elements, two sets have the same smallest element with probability |A ∩ B|/|A ∪ B|; its
@@ -105,13 +105,14 @@ def minwise(sets: Iterable[Any], *, hashes: int = 64, bits: int = 4, seed: int =
     J + (1 − J) 2^−b: χ linear in them is a function in the space of the Jaccard kernel and a constant.
 
     Args:
-        sets: one for each row of the table: iterables of whole numbers or of text, or text with blanks between elements.
+        sets: one for each row of the table: iterables of whole numbers or of text, or text with blanks in between.
         hashes: how many orders.
         bits: b.
         seed: of the orders.
 
     Returns:
-        (rows, hashes · 2^bits), `hashes` entries of 1/√hashes in each row; an empty set has none.
+        (rows, hashes · 2^bits), a scipy.sparse.csr_array with `hashes` entries of 1/√hashes in each row;
+        an empty set has none.
 
     Example:
         >>> import unnorm as un
@@ -145,7 +146,7 @@ def _numbers(elements: Iterable[Any], row: int) -> np.ndarray:
     """Elements as 64-bit numbers: whole numbers themselves, text by a hash that does not change between runs."""
     from hashlib import blake2b
 
-    array: Sequence[Any] = elements if isinstance(elements, np.ndarray) else list(elements)
+    array: Any = elements if isinstance(elements, np.ndarray) else list(elements)
     if isinstance(array, np.ndarray) and array.dtype.kind in "iu":
         return array.astype(np.int64).view(np.uint64)
     out = np.empty(len(array), dtype=np.uint64)

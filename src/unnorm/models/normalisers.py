@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -13,9 +13,6 @@ from ..data.observations import Observations
 from ..errors import CombinationError, InputError
 from ..terms import Terms, parse
 from ..terms.specs import Term
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 CONSTANT_WITH_CONTEXT = (
     "normaliser=Constant() gives one constant to all contexts, and f_θ(·|x) normalises to a different one in each: "
@@ -58,12 +55,12 @@ class Normaliser(ABC):
     many: bool = False  # whether χ is linear in very many `features`, with a ridge `lam`
 
     @property
-    def lam(self) -> float | None:
-        """λ of a ridge on the features, where it was given."""
+    def lam(self) -> float | Literal["reml"] | None:
+        """λ of a ridge on the features: given, by REML, or the solver's choice."""
         return None
 
-    def features(self, obs: Observations) -> csr_array | None:
-        """(n, q) sparse features of the contexts, where `many`."""
+    def features(self, obs: Observations) -> Any | None:
+        """(n, q) features of the contexts, a scipy.sparse.csr_array, where `many`."""
         return None
 
     def traced(self, obs: Observations, scalar: bool) -> Any | None:

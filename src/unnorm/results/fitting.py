@@ -107,8 +107,7 @@ def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoo
     if problem.normaliser.many:
         if solver is not None or smoothing != "reml":
             raise CombinationError(
-                f"{problem.normaliser!r} has a solver of its own, with λ by REML or given as lam=: leave solver and "
-                "smoothing out."
+                f"{problem.normaliser!r} has a solver of its own, and λ as its lam=: leave solver and smoothing out."
             )
         return Ridge()
     if not problem.smooth:

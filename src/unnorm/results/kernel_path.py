@@ -96,8 +96,8 @@ def kernel_path(
         raise InputError(f"kernel must be un.Kernel(k, …); got {type(kernel).__name__}.")
     if objective.loss != "poisson" or objective.reference is not None:
         raise CombinationError(
-            f"The path to λ → 0 needs 𝓜 with its integrals, objective=un.Poisson(); got {objective.name}, whose χ would "
-            "fit the reference points. There, choose λ by cross-validation: un.fit(…, normaliser=un.Kernel(k), "
+            f"The path to λ → 0 needs 𝓜 with its integrals, objective=un.Poisson(); got {objective.name}, whose χ "
+            "would fit the reference points. There, choose λ by cross-validation: un.fit(…, normaliser=un.Kernel(k), "
             "smoothing='cv')."
         )
     first = float(obs.weights.sum()) if start is None else start

@@ -1,40 +1,44 @@
-"""χ(x) = b + xᵀβ in thousands of sparse features: penalised Newton steps by conjugate gradients, REML by random probes.
+"""χ(x) = b + xᵀβ in thousands of sparse features: penalised Newton steps by conjugate gradients.
 
 The rows of a context share its features x_t, so that with w_r = −ℓ''_r, W_t = Σ_r w_r and C_t = Σ_r w_r [s_r; 1] over
 the rows of context t, a product with the Hessian
 
     J [u; v] = [A u + Cᵀ(Xv);  Xᵀ(C u + W ∘ Xv) + 2λ v],      A = Σ_r w_r [s_r; 1][s_r; 1]ᵀ,
 
-costs the non-zeros of X, however many reference points there are. λ is that of REML by Fellner and Schall's step,
-2λ ← (q − 2λ tr(J⁻¹)_ββ)/βᵀβ, the trace by Hutchinson's ±1 probes (q = 10⁴: four of them know it to 1 %). θ's errors need
-no more than the columns of J⁻¹ that belong to θ: in the coordinates s̃ = s − xᵀ J_ββ⁻¹ J_βθ, to which β is orthogonal,
-they are those of p parametric columns.
+costs the non-zeros of X, however many reference points there are. θ's errors need no more than the columns of J⁻¹ that
+belong to θ: in the coordinates s̃ = s − xᵀB, B = J_ββ⁻¹ J_βθ, to which β is orthogonal, they are those of p parametric
+columns.
+
+λ falls by tenths until a Newton step without it moves θ by less than .05 standard errors. REML is there when asked for
+(Fellner and Schall's step, 2λ ← (q − 2λ tr(J⁻¹)_ββ)/βᵀβ, the trace by Hutchinson's ±1 probes: with q = 10⁴ four know it
+to 1 %), but it is no choice for χ: it weighs q coefficients against what the likelihood gains by them, not against the
+bias of θ (10⁴ contexts × 10³ features: REML makes χ constant, and θ is 12 standard errors off; benchmarks/contexts.py).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from .._base.numerics import Rng
-from ..errors import CombinationError, ConvergenceError
+from ..errors import CombinationError, ConvergenceError, UnnormWarning
 from ..objectives.additive import AdditiveProblem
 from ..objectives.base import Constants, Problem
 from ..objectives.rows import Rows
 from ..objectives.scores import DenseDesign, RowScores, ScoreRows
 from .base import Solution, Solver
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 MOST_STEPS = 60  # of Newton, at one λ
 MOST_UPDATES = 40  # of λ
 MOST_PRODUCTS = 2000  # of one system
 SETTLED = 0.02  # change of log λ
+BIAS = 0.05  # standard errors that the penalty may move θ
+LARGEST, SMALLEST = 1e-1, 1e-9  # 2λ, as a share of the mean curvature of a feature
 RANGE = 1e-8, 1e10  # of 2λ
 
 
@@ -46,11 +50,11 @@ class RidgeRows:
     S: np.ndarray  # (N, p + 1), ones last
     at: np.ndarray  # (N,) the context of each row
     offset: np.ndarray  # (N,)
-    X: csr_array  # (n, q)
+    X: Any  # (n, q), a scipy.sparse.csr_array
     rows: Rows
 
     @cached_property
-    def back(self) -> csr_array:
+    def back(self) -> Any:
         """Xᵀ."""
         return self.X.T.tocsr()
 
@@ -158,10 +162,35 @@ class RidgeFit:
 
     c: np.ndarray
     sp: float
-    edf: float  # of χ's features; nan where λ was given
     curved: Curved
     steps: int
     converged: bool
+    edf: float | None = None  # of χ's features, where REML chose λ
+
+    @cached_property
+    def crossed(self) -> np.ndarray:
+        """(1 + q, p) B = J_zz⁻¹ J_zθ, z = (b, β)."""
+        return self.curved.solve_inner(self._across, 1e-5)
+
+    @cached_property
+    def _across(self) -> np.ndarray:
+        p = self.curved.of.split - 1
+        unit = np.zeros((len(self.c), p))
+        unit[:p] = np.eye(p)
+        return self.curved(unit)[p:]
+
+    @cached_property
+    def bias(self) -> np.ndarray:
+        """(p,) how far θ would move without the penalty (a thousandth of it, for the sake of features that repeat
+        others), in standard errors: one Newton step."""
+        k = self.curved.of.split
+        typical = float(np.mean(self.curved.diagonal)) - self.sp
+        less = 1e-3 * min(self.sp, max(typical, 1e-300))
+        curved = replace(self.curved, sp=less, diagonal=self.curved.diagonal - self.sp + less)
+        gradient = np.concatenate([np.zeros(k), (self.sp - less) * self.c[k:]])
+        step = curved.solve(gradient[:, None], 1e-3)[: k - 1, 0]
+        V = np.linalg.inv(self.curved.A[: k - 1, : k - 1] - self._across.T @ self.crossed)
+        return step / np.sqrt(np.diag(V))
 
 
 @final
@@ -187,9 +216,14 @@ class Ridge(Solver):
         names = tuple(additive.model.flat().names)
         p = len(names)
         chi = found.c[p] + X @ found.c[p + 1 :]
-        note = f"χ is linear in {X.shape[1]:,} features, λ = {found.sp / 2:.3g}" + (
-            "" if np.isnan(found.edf) else f" by REML (effective degrees of freedom {found.edf:.4g})"
+        worst = float(np.abs(found.bias).max())
+        note = (
+            f"χ is linear in {X.shape[1]:,} features with λ = {found.sp / 2:.3g}; without the penalty no parameter "
+            f"would move by more than about {worst:.2g} standard errors."
         )
+        if worst > 2 * BIAS:
+            note += " That is a bias: use a smaller lam=, or leave it out."
+            warnings.warn(note, UnnormWarning, stacklevel=3)
         return Solution(
             names=names,
             estimate=found.c[:p],
@@ -202,23 +236,34 @@ class Ridge(Solver):
             iterations=found.steps,
             solver=self.to_dict(),
             scores=_scores(additive, rows, found, X),
-            notes=(*additive.notes, note + "."),
+            notes=(*additive.notes, note),
             figures={
                 **additive.figures,
                 "rows": len(eta),
                 "features": X.shape[1],
                 "nonzeros": int(X.nnz),
                 "lam": found.sp / 2,
-                "edf": found.edf,
+                "bias": worst,
+                **({} if found.edf is None else {"edf": found.edf}),
             },
         )
 
-    def _climb(self, rows: RidgeRows, lam: float | None, rng: np.random.Generator) -> RidgeFit:
-        """The maximum, at the given λ or with λ by REML."""
+    def _climb(self, rows: RidgeRows, lam: float | str | None, rng: np.random.Generator) -> RidgeFit:
+        """The maximum, at the given λ, with λ by REML, or with the largest λ that leaves θ alone."""
         start = np.zeros(rows.split + rows.X.shape[1])
-        found = self._newton(rows, start, 2.0 if lam is None else 2 * lam)
-        if lam is not None:
-            return found
+        if isinstance(lam, float):
+            return self._newton(rows, start, 2 * lam)
+        found = self._newton(rows, start, 2.0)
+        if lam == "reml":
+            return self._reml(rows, found, rng)
+        share, typical = LARGEST, float(np.mean(found.curved.diagonal)) - found.sp
+        while True:
+            found = self._newton(rows, found.c, share * max(typical, 1e-300))
+            share /= 10
+            if np.abs(found.bias).max() < BIAS or share < SMALLEST:
+                return found
+
+    def _reml(self, rows: RidgeRows, found: RidgeFit, rng: np.random.Generator) -> RidgeFit:
         q = rows.X.shape[1]
         probes = np.zeros((rows.split + q, int(np.clip(40_000 // q, 4, 64))))
         probes[rows.split :] = rng.choice((-1.0, 1.0), (q, probes.shape[1]))
@@ -228,7 +273,7 @@ class Ridge(Solver):
             edf = float(np.clip(q - found.sp * trace, 1e-6 * q, q))
             sp = float(np.clip(edf / max(float(beta @ beta), 1e-300), *RANGE))
             moved = abs(np.log(sp / found.sp))
-            found = replace(self._newton(rows, found.c, sp), edf=edf, steps=found.steps + 1)
+            found = replace(self._newton(rows, found.c, sp), edf=edf)
             if moved < SETTLED or sp in RANGE:
                 return found
         return replace(found, converged=False)
@@ -236,25 +281,25 @@ class Ridge(Solver):
     def _newton(self, rows: RidgeRows, c: np.ndarray, sp: float) -> RidgeFit:
         value = rows.value(c, sp)
         gain, steps = np.inf, 0
-        for steps in range(1, MOST_STEPS + 1):  # noqa: B007
+        for steps in range(1, MOST_STEPS + 1):
             slope, curvature = rows.rows.likelihood.slopes(rows.eta(c))
             gradient = rows.gradient(slope, c, sp)
             curved = rows.curved(curvature, sp)
             step = curved.solve(gradient[:, None], float(np.clip(1e-2 * np.sqrt(gain), 1e-6, 1e-2)))[:, 0]
             gain = 0.5 * float(step @ gradient)
             if gain <= self.tolerance * (1 + 1e-3 * abs(value)):
-                return RidgeFit(c + step, sp, np.nan, curved, steps, True)
+                return RidgeFit(c + step, sp, curved, steps, True)
             length = 1.0
             while not (new := rows.value(c + length * step, sp)) >= value + 1e-4 * length * gain:
                 length /= 2
                 if length < 1e-10:
-                    return RidgeFit(c, sp, np.nan, curved, steps, gain < 1e-6 * (1 + abs(value)))
+                    return RidgeFit(c, sp, curved, steps, gain < 1e-6 * (1 + abs(value)))
             c, value = c + length * step, new
         curved = rows.curved(rows.rows.likelihood.slopes(rows.eta(c))[1], sp)
-        return RidgeFit(c, sp, np.nan, curved, steps, False)
+        return RidgeFit(c, sp, curved, steps, False)
 
 
-def ridge_rows(problem: AdditiveProblem, rows: Rows, X: csr_array) -> RidgeRows:
+def ridge_rows(problem: AdditiveProblem, rows: Rows, X: Any) -> RidgeRows:
     """The rows of an objective, χ's features apart."""
     if problem.model.additive or not problem.model.flat().linear:
         raise CombinationError(
@@ -268,13 +313,10 @@ def ridge_rows(problem: AdditiveProblem, rows: Rows, X: csr_array) -> RidgeRows:
     return RidgeRows(S, rows.context, offset, X, rows)
 
 
-def _scores(problem: AdditiveProblem, rows: RidgeRows, found: RidgeFit, X: csr_array) -> RowScores:
-    """Scores of θ, in coordinates to which b and β are orthogonal: columns s̃ = s − [1; x]ᵀB, B = J_ββ⁻¹ J_βθ."""
-    p, eta = rows.split - 1, rows.eta(found.c)
+def _scores(problem: AdditiveProblem, rows: RidgeRows, found: RidgeFit, X: Any) -> RowScores:
+    """Scores of θ, in coordinates to which b and β are orthogonal: columns s̃ = s − [1; x]ᵀB."""
+    p, eta, B = rows.split - 1, rows.eta(found.c), found.crossed
     curvature = rows.rows.likelihood.slopes(eta)[1]
-    curved = rows.curved(curvature, found.sp)
-    unit = np.concatenate([np.eye(p), np.zeros((1 + X.shape[1], p))])
-    B = curved.solve_inner(curved(unit)[p:], 1e-6)
     shift = B[0] + X @ B[1:]  # (n, p)
     own = rows.S[:, :p] - shift[rows.at]
     inner = rows.rows

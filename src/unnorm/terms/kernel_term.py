@@ -31,7 +31,7 @@ from .specs import Term, names_of, options_of, written
 EXACT = 1500  # distinct contexts up to which all are landmarks
 LANDMARKS = 300  # beyond
 CANDIDATES = 3000  # contexts among which landmarks are chosen
-RELATIVE = 1e-10  # of the largest eigenvalue of K: functions of less than that no λ above 1e-8 n would leave anything of
+RELATIVE = 1e-10  # of K's largest eigenvalue: a λ above 1e-8 n leaves nothing of functions below that
 CELLS = 1 << 22  # values of k computed at a time
 
 
@@ -114,7 +114,8 @@ class KernelTerm(SavedTerm):
     unexplained: float = 0.0  # the share of Σ k(x, x) that the landmarks do not span
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "transform", np.asarray(self.transform, dtype=np.float64).reshape(-1, self.size))
+        whole = np.ascontiguousarray(self.transform, dtype=np.float64).reshape(-1, self.size)
+        object.__setattr__(self, "transform", whole)  # contiguous: products are the same to the last bit when read back
 
     @property
     def smooth_covariates(self) -> tuple[str, ...]:

@@ -81,7 +81,9 @@ class Smooth(Term):
     def __str__(self) -> str:
         bs = None if self.bs == "tp" else self.bs
         sp = self.sp[0] if self.sp is not None and len(self.sp) == 1 else self.sp
-        options = options_of(k=self.k, bs=bs, by=_by(self), m=self.m, sp=sp, fx=self.fx or None, knots=_knots_text(self))
+        options = options_of(
+            k=self.k, bs=bs, by=_by(self), m=self.m, sp=sp, fx=self.fx or None, knots=_knots_text(self)
+        )
         return f"s({', '.join([*(written(n, self.factors) for n in self.covariates), *options])})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from ..base import Columns
 from ..sample import column_of, numeric
 
 
+@dataclass(frozen=True)
 class KernelFunction(ABC):
     """A positive semi-definite function of two contexts; what it was not told (a scale) it takes from the data."""
 
@@ -39,13 +40,13 @@ class KernelFunction(ABC):
 
     def options(self) -> dict[str, Any]:
         """The parameters that were given, as a formula writes them."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
-        plain = {item.name: item.default for item in fields(self)}  # type: ignore[arg-type]
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        plain = {item.name: item.default for item in fields(self)}
         return {name: value for name, value in values.items() if value != plain[name]}
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        values = {item.name: getattr(self, item.name) for item in fields(self)}  # type: ignore[arg-type]
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {"kernel": self.name, **{k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}}
 
     @classmethod
@@ -121,7 +122,7 @@ def named(table: Mapping[str, type[KernelFunction]], name: Any, parameters: Mapp
     if name not in table:
         raise TermError(unknown("k", name, table))
     cls = table[name]
-    known = [item.name for item in fields(cls) if item.init]  # type: ignore[arg-type]
+    known = [item.name for item in fields(cls) if item.init]
     if strange := [key for key in parameters if key not in known]:
         takes = listing(known) if known else "nothing more"
         raise TermError(f"kernel(k={name!r}) takes {takes}; got {listing(strange)}.")

@@ -10,16 +10,13 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
 from ...errors import DataError, TermError
 from ..base import Columns
 from .base import KernelFunction, is_text, numbers, positive, texts
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 
 @final
@@ -66,7 +63,7 @@ class Hamming(KernelFunction):
         return np.exp(out * (-1.0 / (a.shape[1] * self.scale)))
 
 
-def _parts(counts: Sequence[dict[Any, float]], number: dict[Any, int]) -> csr_array:
+def _parts(counts: Sequence[dict[Any, float]], number: dict[Any, int]) -> Any:
     """(n, parts) counts of the parts that have a number."""
     from scipy.sparse import csr_array
 

@@ -18,9 +18,10 @@ Scale = float | tuple[float, ...] | None
 def _spread(columns: Columns, names: Sequence[str], what: str) -> np.ndarray:
     """(d,) standard deviations; a column that does not vary is refused."""
     spread = numbers(columns, names, what).std(axis=0)
-    if (still := [name for name, sd in zip(names, spread) if not sd > 0]) and what:
+    if still := [name for name, sd in zip(names, spread) if not sd > 0]:
         raise TermError(
-            f"{what}: column {still[0]!r} is constant, so nothing can be estimated from it. Leave it out, or give scale=."
+            f"{what}: column {still[0]!r} is constant, so nothing can be estimated from it. "
+            "Leave it out, or give scale=."
         )
     return spread
 
@@ -185,7 +186,8 @@ class Linear(KernelFunction):
         return replace(self, scale=scale, centre=centre)
 
     def read(self, columns: Columns, names: Sequence[str], what: str) -> np.ndarray:
-        assert self.scale is not None and self.centre is not None
+        assert self.scale is not None
+        assert self.centre is not None
         return (numbers(columns, names, what) - np.asarray(self.centre)) / np.asarray(self.scale)
 
     def gram(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:

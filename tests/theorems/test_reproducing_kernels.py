@@ -170,9 +170,11 @@ def test_proposition_4_the_constrained_problem_is_exact_once_rho_reaches_chi_sta
     away = np.abs(found.x[:2] - exact().estimate) / exact().se
     short = exact().loglik - N + found.fun
     if share > 1:
-        assert away.max() < 1e-3 and abs(short) < 1e-6
+        assert away.max() < 1e-3
+        assert abs(short) < 1e-6
     else:
-        assert away.max() > 0.01 and short > 1e-3
+        assert away.max() > 0.01
+        assert short > 1e-3
 
 
 def test_proposition_4_converges_at_rate_lambda_with_a_known_slope() -> None:
@@ -200,10 +202,13 @@ def test_corollary_6_has_no_lambda_0() -> None:
 
 def test_the_path_stops_where_it_says() -> None:
     path = un.kernel_path(MODEL, observations(), un.Kernel(KERNEL), objective=un.Poisson(order=60), factor=0.3)
-    assert path.converged and len(path.lam) > 3
-    assert np.all(path.gain[1:] > 0) and path.gain[-1] < 1e-3 < path.gain[-2]
+    assert path.converged
+    assert len(path.lam) > 3
+    assert np.all(path.gain[1:] > 0)
+    assert path.gain[-1] < 1e-3 < path.gain[-2]
     short = exact().loglik - N - path.value[-1]
     assert short < 1e-3
     away = np.abs(path.fit.estimate - exact().estimate) / exact().se
     assert np.all(away < np.sqrt(2e-3))
-    assert np.all(np.diff(path.norm) > 0) and path.norm[-1] < least()[0]
+    assert np.all(np.diff(path.norm) > 0)
+    assert path.norm[-1] < least()[0]
