@@ -36,7 +36,7 @@ class Kernel(Normaliser):
         >>> chi = un.Kernel(un.kernels.Gaussian(scale=0.5))
         >>> fit = un.fit(toy, chain, objective=un.Logistic(un.Uniform(), per_point=10), normaliser=chi, rng=1)
         >>> ml = un.fit(toy, chain)
-        >>> bool(abs(fit.theta["theta2"] - ml.theta["theta2"]) < ml.se["theta2"])
+        >>> bool(abs(fit.theta["theta2"] - ml.theta["theta2"]) < ml.se[1])
         True
     """
 

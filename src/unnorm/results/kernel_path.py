@@ -88,7 +88,7 @@ def kernel_path(
         >>> chain = un.transitions(un.datasets.toy_chain(200, 0.5, 5.0, rng=1))
         >>> path = un.kernel_path(toy, chain, un.Kernel(un.kernels.Gaussian(0.5)))
         >>> ml = un.fit(toy, chain)
-        >>> path.converged, bool(abs(path.fit.theta["theta2"] - ml.theta["theta2"]) < 0.05 * ml.se["theta2"])
+        >>> path.converged, bool(abs(path.fit.theta["theta2"] - ml.theta["theta2"]) < 0.05 * ml.se[1])
         (True, True)
     """
     objective = Poisson() if objective is None else objective

@@ -118,6 +118,15 @@ class KernelTerm(SavedTerm):
         object.__setattr__(self, "transform", whole)  # contiguous: products are the same to the last bit when read back
 
     @property
+    def remark(self) -> str | None:
+        if not self.unexplained:
+            return None
+        return (
+            f"{self.label} is made of {len(self.landmarks[0]):,} landmarks, which leave {self.unexplained:.1g} of the "
+            "kernel's trace: landmarks= sets their number."
+        )
+
+    @property
     def smooth_covariates(self) -> tuple[str, ...]:
         return self.covariates
 
