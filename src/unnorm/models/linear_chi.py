@@ -118,7 +118,7 @@ def minwise(sets: Iterable[Any], *, hashes: int = 64, bits: int = 4, seed: int =
         >>> import unnorm as un
         >>> X = un.minwise(["red round", "red square big", "round red"], hashes=512, bits=8)
         >>> X.shape, round(float((X[[0]] @ X[[1]].T).toarray()[0, 0]), 1), (X[[0]] != X[[2]]).nnz
-        ((3, 131072), 0.3, 0)
+        ((3, 131072), 0.2, 0)
     """
     from scipy.sparse import csr_array
 
