@@ -10,7 +10,7 @@ import pytest
 
 from unnorm.inference.evidence import LIMIT, MULTIPLES, evidence, parameters, terms
 from unnorm.inference.sandwich import ErrorParts
-from unnorm.objectives.scores import Drawn, Reselection, Scores
+from unnorm.objectives.scores import Drawn, Enough, Reselection, Scores
 
 
 def _data(c: float, counts: bool) -> np.ndarray:
@@ -37,7 +37,6 @@ class Costly(Scores):
     asked: list[float] = field(default_factory=list)
     size: int = 2
     weight: float = 100.0
-    units: int = 30
     shared: bool = False
     penalty: np.ndarray | None = None
     reselection: Reselection | None = None
@@ -60,7 +59,7 @@ class Costly(Scores):
     def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
         raise AssertionError
 
-    def measured_spread(self, times: float = 1.0) -> np.ndarray | None:
+    def measured_spread(self, times: float = 1.0, enough: Enough | None = None) -> np.ndarray | None:
         self.asked.append(times)
         if self.measured is None:
             return None

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from unnorm._base.intervals import quantile
+from unnorm.errors import InputError
 from unnorm.inference.tests import likelihood_ratio, wald
 
 
@@ -43,3 +44,9 @@ def test_wald_of_few_clusters_is_hotellings() -> None:
 def test_quantiles() -> None:
     assert quantile(0.9) == pytest.approx(stats.norm.ppf(0.95))
     assert quantile(0.9, 5.0) == pytest.approx(stats.t.ppf(0.95, 5))
+
+
+def test_unequal_clusters_may_be_too_few_for_a_test_of_several_parameters() -> None:
+    with pytest.raises(InputError, match=r"more than 3 clusters.*worth 2\.5"):
+        wald(np.ones(3), np.eye(3), 1.5)
+    assert wald(np.ones(2), np.eye(2), 1.5).residual_df == 0.5

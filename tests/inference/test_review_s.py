@@ -80,7 +80,12 @@ def test_s1_one_weight_for_all(name: str, w: float) -> None:
     _, sampling_w, reference_w = _parts(many)
     exact = 1e-5 if name != "conditional nce" else 2e-3  # whose errors are empirical, with N/(N − 1) for N = Σ w
     np.testing.assert_allclose(sampling_w * np.sqrt(w), sampling, rtol=exact)
-    np.testing.assert_allclose(reference_w, reference, rtol=1e-5)
+    once_measured, measured = (fit.solution.scores.measured_spread() for fit in (first, many))
+    if once_measured is None:
+        np.testing.assert_allclose(reference_w, reference, rtol=1e-5)
+    else:  # from more redraws where the points are more of the variance: on the same ones
+        np.testing.assert_allclose(measured, w**2 * once_measured, rtol=1e-5, atol=1e-7 * np.abs(measured).max())
+        np.testing.assert_allclose(reference_w, reference, rtol=0.5)
 
 
 POINTS = [un.IID(), un.Stratified(), un.Lattice(), un.Sobol()]
@@ -267,7 +272,7 @@ def test_s7_reference_error_of_a_penalised_curve_is_its_spread(points: Any) -> N
     """Over 25 redraws for each of two data sets, whose spread is known to a tenth; the slow suite has more."""
     curve = un.Additive("s(gap, k=10)", un.Interval(-1, 1), covariates=[un.Expression("gap", "abs(y - y_prev)")])
     at, objective = {"gap": np.linspace(0.05, 1.2, 12)}, un.Logistic(U, per_point=5, points=points)
-    how = {"normaliser": un.Smooth("s(y_prev, k=8)"), "smoothing": un.Smoothing("reml", threads=1)}
+    how = {"normaliser": un.Smooth("s(y_prev, k=8)", smoothing="reml"), "smoothing": un.Smoothing("reml", threads=1)}
     spread, claimed = [], []
     for seed in (1, 2):
         fits = [un.fit(curve, _chain(240, seed), objective, rng=r, **how) for r in range(25)]

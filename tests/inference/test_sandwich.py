@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import pytest
 
 from unnorm.inference import sandwich
 from unnorm.inference.sandwich import error_parts, information_penalty
-from unnorm.objectives.scores import Drawn, Reselection, Scores
+from unnorm.objectives.scores import Drawn, Enough, Reselection, Scores
 
 P = 3
 
@@ -31,7 +31,6 @@ class Given(Scores):
     sums: np.ndarray  # by cluster
     size: int = P
     weight: float = 50.0
-    units: int = 50
     drawn: Drawn = Drawn.IID
     shared: bool = False
     penalty: np.ndarray | None = None
@@ -42,6 +41,8 @@ class Given(Scores):
     robust_refusal: str | None = None
     measured: np.ndarray | None = None
     whole: np.ndarray | None = None
+    by_cluster: np.ndarray | None = None
+    asked: list[int] = field(default_factory=list, compare=False)
 
     def points_spread(self, power: int) -> np.ndarray:
         return self.points if power == 2 else np.full((P, P), np.nan)
@@ -55,7 +56,16 @@ class Given(Scores):
     def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
         return self.sums[:count]
 
-    def measured_spread(self, times: float = 1.0) -> np.ndarray | None:
+    def cluster_weights(self, label: np.ndarray, count: int) -> np.ndarray:
+        return np.bincount(label, minlength=count).astype(float)
+
+    def cluster_points(self, label: np.ndarray, factor: np.ndarray) -> np.ndarray | None:
+        return None if self.by_cluster is None else np.mean(factor**2) * self.by_cluster
+
+    def measured_spread(self, times: float = 1.0, enough: Enough | None = None) -> np.ndarray | None:
+        if enough is not None and self.measured is not None:
+            asked = [df for df in range(1, 52) if not enough(self.measured, df)]
+            self.asked.append(max(asked, default=0) + 1)
         return self.measured
 
     def reselected_spread(self) -> np.ndarray | None:
@@ -69,7 +79,7 @@ GIVEN = Given(
     empirical=_positive(3, 7.0),
     sums=np.random.default_rng(4).normal(size=(12, P)),
 )
-CLUSTER = np.arange(50) % 12
+CLUSTER = np.arange(48) % 12
 S = np.diag([0.0, 5.0, 40.0])
 
 
@@ -115,21 +125,106 @@ def test_robust_errors_by_observation() -> None:
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("penalty", [None, S], ids=["parametric", "penalised"])
 def test_robust_errors_by_cluster(shared, penalty) -> None:
-    """C/(C − 1) Σ g_c g_cᵀ; points that belong to no cluster add Σ2, those within one are in its score already."""
+    """Clusters of one size: C/(C − 1) Σ g_c g_cᵀ, and t on C − 1; points that belong to no cluster add Σ2 (and the
+    data's scores, which do not add to zero, are taken about their mean), those within one are in its score already."""
     extra = 0.0 if penalty is None else penalty
     V = np.linalg.inv(GIVEN.information + extra)
     parts = _parts(replace(GIVEN, shared=shared, penalty=penalty), cluster=CLUSTER)
-    M = 12 / 11 * sum(np.outer(g, g) for g in GIVEN.sums) + (GIVEN.points if shared else 0.0) + extra
+    sums = GIVEN.sums - GIVEN.sums.mean(axis=0) if shared else GIVEN.sums
+    M = 12 / 11 * sum(np.outer(g, g) for g in sums) + (GIVEN.points if shared else 0.0) + extra
     robust = parts.robust
     assert robust is not None
     assert robust.computed is not None  # asked for by name
     np.testing.assert_allclose(robust.covariance, V @ M @ V)
-    assert robust.df == 11
+    kept = np.trace(V @ (M - extra)) / np.trace(V @ (M - extra - (GIVEN.points if shared else 0.0)))
+    assert kept >= 1
+    assert robust.df == pytest.approx(11)
     assert robust.refusal is None
+    assert not parts.notes
     some = parts.picked(np.array([2, 0]))
     assert some.robust is not None
     np.testing.assert_allclose(some.robust.covariance, (V @ M @ V)[np.ix_([2, 0], [2, 0])])
-    assert some.robust.df == 11
+    assert some.robust.df == robust.df
+
+
+def test_clusters_of_unequal_size_are_left_out_one_by_one() -> None:
+    """(C − 1)/C Σ g_c g_cᵀ/(1 − π_c)², and the degrees of freedom of a quadratic form, B written out."""
+    label = np.repeat(np.arange(6), [1, 2, 4, 8, 16, 17])
+    pi = np.bincount(label) / 48
+    V, sums = np.linalg.inv(GIVEN.information), 6.0 * GIVEN.sums[:6]
+    sums = sums - np.outer(pi, sums.sum(axis=0))
+    parts = _parts(replace(GIVEN, sums=sums), cluster=label)
+    M = 5 / 6 * sum(np.outer(g, g) / (1 - share) ** 2 for g, share in zip(sums, pi))
+    robust = parts.robust
+    assert robust is not None
+    np.testing.assert_allclose(robust.covariance, V @ M @ V)
+    inflation = np.trace(V @ M) / np.trace(V @ (GIVEN.data + GIVEN.points))
+    assert inflation > 1
+    s = pi + (inflation - 1) * pi**2 / np.sum(pi**2)
+    A = np.diag(1 / (1 - pi)) @ (np.eye(6) - np.outer(pi, np.ones(6)))
+    B = A @ np.diag(s) @ A.T
+    df = np.trace(B) ** 2 / np.trace(B @ B)
+    assert robust.df == pytest.approx(df)
+    assert df < 3
+    (note,) = parts.notes
+    assert f"6 clusters of unequal size know as much of their variance as {df + 1:.1f}" in note
+    # independent observations: s_c ∝ π_c, and scores of no more than the model's variance count as such
+    B = A @ np.diag(pi) @ A.T
+    df = np.trace(B) ** 2 / np.trace(B @ B)
+    quiet = _parts(replace(GIVEN, sums=sums / 100), cluster=label).robust
+    assert quiet is not None
+    assert quiet.df == pytest.approx(df)
+
+
+def test_even_points_of_clusters_count_as_measured_in_all() -> None:
+    """M = C/(C − 1) Σ g_c g_cᵀ − Σ_c Var(points of c) + Σ2: less of it is empirical, and it has fewer degrees of
+    freedom. Points that all share are in no cluster's score."""
+    V, points, measured = np.linalg.inv(GIVEN.information), _positive(12, 0.3), _positive(6, 0.02)
+    even = replace(GIVEN, drawn=Drawn.EVENLY, measured=measured, by_cluster=points)
+    robust = _parts(even, cluster=CLUSTER).robust
+    assert robust is not None
+    own = 12 / 11 * GIVEN.sums.T @ GIVEN.sums
+    M = own - 12 / 11 * points + measured
+    assert np.linalg.eigvalsh(own - 12 / 11 * points)[0] > 0
+    np.testing.assert_allclose(robust.covariance, V @ M @ V)
+    assert robust.df == pytest.approx(11 * (np.trace(V @ M) / np.trace(V @ own)) ** 2)
+    negative = _parts(replace(even, by_cluster=100 * points), cluster=CLUSTER).robust
+    assert negative is not None
+    assert np.all(np.diag(negative.covariance) > 0)
+    shared = _parts(replace(even, shared=True), cluster=CLUSTER).robust
+    assert shared is not None
+    sums = GIVEN.sums - GIVEN.sums.mean(axis=0)
+    np.testing.assert_allclose(shared.covariance, V @ (12 / 11 * sums.T @ sums + measured) @ V)
+    one = _parts(replace(even, by_cluster=None), cluster=CLUSTER).robust
+    assert one is not None
+    np.testing.assert_allclose(one.covariance, V @ own @ V)
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ()])
+def test_more_points_are_drawn_where_they_are_much_of_the_variance(names) -> None:
+    """Until ν ≥ 50 s², s the upper 90 % bound of the reference part's share: of the worst parameter, or of all."""
+    from scipy.stats import chi2
+
+    scaled = np.diag([1.0, 8.0, 0.2]) @ GIVEN.information @ np.diag([1.0, 8.0, 0.2])
+    V = np.linalg.inv(scaled)
+    for scale in (1e-4, 0.2, 1.0, 5.0, 1e4):
+        asked: list[int] = []
+        even = replace(
+            GIVEN, information=scaled, drawn=Drawn.EVENLY, measured=scale * np.diag([0.3, 30.0, 3.0]), asked=asked
+        )
+        parts = _parts(even, names=names)
+        wanted = 1
+        for df in range(1, 51):
+            reference = df / chi2.ppf(0.1, df) * np.diag(V @ even.measured @ V)
+            total = np.diag(parts.sampling) + reference
+            if names:
+                share = np.max((reference / total)[:2])
+            else:
+                unit = np.diag(scaled)
+                share = unit @ reference / (unit @ total)
+            wanted = df + 1 if df < 50 * share**2 else wanted
+        assert asked == [wanted]
+    assert wanted > 45
 
 
 def test_the_points_error_is_measured_where_they_are_spread_evenly() -> None:
@@ -201,12 +296,12 @@ def test_errors_do_not_depend_on_the_units_of_the_statistics() -> None:
 def test_fewer_units_than_parameters() -> None:
     """An empirical Σ1 needs more units than parameters; so do robust errors, with the edf of a penalised fit."""
     for units, some in ((3, False), (4, True)):
-        empirical = replace(GIVEN, model_based=False, units=units)
+        empirical = replace(GIVEN, model_based=False, weight=float(units))
         assert (error_parts(empirical) is not None) == some
-        robust = _parts(replace(GIVEN, units=units)).robust
+        robust = _parts(replace(GIVEN, weight=float(units))).robust
         assert robust is not None
         assert (robust.refusal is None) == some
-    three, four = np.arange(50) % 3, np.arange(50) % 4
+    three, four = np.arange(48) % 3, np.arange(48) % 4
     for label, some in ((three, False), (four, True)):
         robust = _parts(GIVEN, cluster=label).robust
         assert robust is not None
@@ -215,7 +310,7 @@ def test_fewer_units_than_parameters() -> None:
     # edf 1 + 1/2 + 1/3 = 1.83 of three coefficients
     penalised = replace(GIVEN, information=np.eye(P), penalty=np.diag([0.0, 1.0, 2.0]))
     for clusters, some in ((2, False), (3, True)):
-        robust = _parts(penalised, cluster=np.arange(50) % clusters).robust
+        robust = _parts(penalised, cluster=np.arange(48) % clusters).robust
         assert robust is not None
         assert (robust.refusal is None) == some
     none = _parts(replace(GIVEN, robust_refusal="not here")).robust
@@ -230,6 +325,6 @@ def test_the_penalty_of_ncic() -> None:
     assert found == pytest.approx(np.trace((GIVEN.empirical + GIVEN.points) @ V))
     even = replace(GIVEN, drawn=Drawn.EVENLY, measured=_positive(6, 0.2), penalty=S)
     assert information_penalty(even) == pytest.approx(np.trace((GIVEN.empirical + _positive(6, 0.2)) @ V))
-    assert information_penalty(replace(GIVEN, units=1)) is None
-    assert information_penalty(replace(GIVEN, units=2)) is not None
+    assert information_penalty(replace(GIVEN, weight=1.0)) is None
+    assert information_penalty(replace(GIVEN, weight=2.0)) is not None
     assert information_penalty(replace(GIVEN, robust_refusal="not here")) is None

@@ -8,6 +8,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "groups/population.py": ("tests/groups/test_group_scores.py",),
     "groups/scores.py": ("tests/groups/test_group_scores.py",),
     "inference/advice.py": ("tests/inference/test_advice.py::test_needed_reads_between_the_multiples",),
+    "inference/clusters.py": ("tests/inference/test_sandwich.py",),
     "inference/evidence.py": ("tests/inference/test_evidence.py",),
     "inference/sandwich.py": ("tests/inference/test_sandwich.py",),
     "inference/tests.py": ("tests/inference/test_nested.py",),

@@ -69,16 +69,20 @@ def test_points_of_conditional_nce_are_iid_terms_of_a_sum(power) -> None:
 @pytest.mark.parametrize(("objective", "k"), [(un.Ranking, 1), (un.Ranking, 4), (un.ConditionalNCE, 1)])
 @pytest.mark.parametrize("power", [1, 2])
 def test_too_few_points_are_drawn_again(objective, k, power) -> None:
-    """One point, or fewer than the jackknife can use: the sample variance over redraws of each observation's score."""
+    """One point, or fewer than the jackknife can use: half the squared gap between two redraws, over two pairs."""
     scores, _ = _bound(objective(un.Uniform(), per_point=k), True)
     score = _ranking if objective is un.Ranking else _conditional
     x = scores.problem.obs.previous()[:, 0]
     each = []
-    for again in scores.problem.redraws():
+    for i in range(4):
+        again = scores.problem.redraw(i)
         y = again.source.whole().y[:, 0].reshape(N, k + 1)
         s = np.stack([y, -0.5 * (y - x[:, None]) ** 2], axis=-1)
         each.append([score(s[t] @ THETA, s[t]) for t in range(N)])
-    expected = sum(w**power * np.cov(np.array(each)[:, t].T) for t, w in enumerate(WEIGHTS))
+    g = np.array(each)
+    gaps = np.concatenate([g[0] - g[1], g[2] - g[3]])
+    expected = (np.tile(WEIGHTS, 2) ** power * gaps.T) @ gaps / 4
+    assert np.all(np.diag(expected) > 0)
     np.testing.assert_allclose(scores.points_spread(power), expected, rtol=1e-9)
 
 
@@ -101,9 +105,13 @@ def test_information_spread_and_clusters(objective) -> None:
     label = np.array([0, 0, 1, 2, 1, 2, 2, 0, 1])
     sums = [sum(WEIGHTS[t] * g[t] for t in np.flatnonzero(label == c)) for c in range(3)]
     np.testing.assert_allclose(scores.cluster_sums(label, 3), sums, rtol=1e-8)
-    assert (scores.weight, scores.units) == (total, N)
+    np.testing.assert_allclose(scores.cluster_weights(label, 3), np.bincount(label, WEIGHTS))
+    assert scores.weight == total
     zero = dataclasses.replace(_obs(True), weight=np.where(np.arange(N) < 4, 0.0, WEIGHTS))
-    assert objective(un.Uniform(), per_point=5).bind(MODEL, zero, un.PerContext(), 1).scores(THETA).units == N - 4
+    assert (
+        objective(un.Uniform(), per_point=5).bind(MODEL, zero, un.PerContext(), 1).scores(THETA).weight
+        == WEIGHTS[4:].sum()
+    )
 
 
 def test_pairs_of_one_observation_are_no_likelihood() -> None:

@@ -54,7 +54,11 @@ def test_lattice_has_far_less_reference_error_and_says_so() -> None:
     def fits(points):
         return [
             un.fit(
-                toy, obs, un.Logistic(un.Uniform(), per_point=10, points=points), un.Smooth("s(y_prev, k=10)"), rng=r
+                toy,
+                obs,
+                un.Logistic(un.Uniform(), per_point=10, points=points),
+                un.Smooth("s(y_prev, k=10)", smoothing="reml"),
+                rng=r,
             )
             for r in range(12)
         ]
@@ -123,7 +127,7 @@ def test_robust_errors_of_the_likelihood_are_the_sandwich() -> None:
     expected = 10 / 9 * exact.covariance @ sums.T @ sums @ exact.covariance
     np.testing.assert_allclose(exact.covariance_robust, expected, rtol=1e-6)
     np.testing.assert_allclose(poisson.covariance_robust, expected, rtol=1e-5)
-    smooth = un.fit(toy, obs, un.Poisson(cluster="who"), un.Smooth("s(y_prev, k=10)"))
+    smooth = un.fit(toy, obs, un.Poisson(cluster="who"), un.Smooth("s(y_prev, k=10)", smoothing="reml"))
     assert smooth.tidy(robust=True)["se"] == pytest.approx(np.sqrt(np.diag(expected)), rel=0.1)
 
 
@@ -132,7 +136,7 @@ def test_robust_errors_of_the_likelihood_are_the_sandwich() -> None:
     [
         (un.Exact(cluster="who"), None),
         (un.Ranking(un.Uniform(), per_point=20, cluster="who"), None),
-        (un.Logistic(un.Uniform(), per_point=20, cluster="who"), un.Smooth("s(y_prev, k=6)")),
+        (un.Logistic(un.Uniform(), per_point=20, cluster="who"), un.Smooth("s(y_prev, k=6)", smoothing="reml")),
     ],
     ids=["exact", "ranking", "logistic"],
 )

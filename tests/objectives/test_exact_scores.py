@@ -79,6 +79,7 @@ def test_empirical_spread_and_clusters_count_copies(objective) -> None:
     np.testing.assert_allclose(one.cluster_sums(label, 4), sums, rtol=1e-9)
     np.testing.assert_allclose(two.cluster_sums(label[copies], 4), sums, rtol=1e-9)
     assert one.weight == two.weight == n
+    np.testing.assert_allclose(one.cluster_weights(label, 4), np.bincount(label[copies]))
     assert not np.any(one.points_spread(2))
 
 

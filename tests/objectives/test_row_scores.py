@@ -88,10 +88,9 @@ def test_information_with_more_points(objective, normaliser, c) -> None:
     np.testing.assert_allclose(problem.scores(theta).more(c).information, expected, rtol=1e-8)
 
 
-def test_units_and_weights() -> None:
+def test_weights() -> None:
     half = dataclasses.replace(CHAIN, weight=np.where(np.arange(N) < 10, 0.0, WEIGHTS))
     scores = LOGISTIC.bind(MODEL, half, un.PerContext(), 1).scores(np.array([0.4, 4.0]))
-    assert scores.units == N - 10
     assert scores.weight == WEIGHTS[10:].sum()
 
 
@@ -111,7 +110,7 @@ def test_even_points_are_measured(points) -> None:
         every = [problem.source.rows]
         labels = [every[0].randomisation == r for r in (1, 2)]
     else:
-        every = [source.whole() for source in problem.redraws(1.0)]
+        every = [problem.redraw(i, 1.0).whole() for i in range(4)]
         labels = [~rows.data for rows in every]
     for rows, keep in zip(every * 2 if points.sets == 2 else every, labels):
         y, x = rows.y[keep, 0], CHAIN.previous()[rows.at[keep], 0]

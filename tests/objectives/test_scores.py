@@ -76,7 +76,6 @@ class Units:
         known: dict[str, Any] = {
             "size": P,
             "weight": float(self.w.sum()),
-            "units": len(self.w),
             "drawn": Drawn.IID,
             "shared": False,
             "information": self.information,
@@ -126,7 +125,46 @@ def test_points_spread_of_one_point_each_is_that_of_neighbours() -> None:
 def test_data_spread_of_logistic_rows_leaves_the_points_out_once_for_each_copy(weights) -> None:
     units = Units(LOGISTIC, weights)
     points = sum(w * _variance(units.scores(t, False)) for t, w in enumerate(units.w))
-    np.testing.assert_allclose(units.made().data_spread(), units.information - points, rtol=1e-9)
+    profiled = units.made(profiled=True).data_spread()
+    np.testing.assert_allclose(profiled, units.information - points, rtol=1e-9)
+    squares = np.zeros((P, P))
+    for t, w in enumerate(units.w):
+        r, u = units.scores(t, False), units.scores(t, True)[0]
+        v = -r.sum(axis=0)
+        squares += w * (r.T @ r + (np.outer(u, v) + np.outer(v, u)) / 2)
+    np.testing.assert_allclose(units.made().data_spread(), units.information - squares, rtol=1e-9)
+    about_zero = sum(w * units.scores(t, False).T @ units.scores(t, False) for t, w in enumerate(units.w))
+    np.testing.assert_allclose(units.made(centred=False).data_spread(), units.information - about_zero, rtol=1e-9)
+
+
+@pytest.mark.parametrize("drawn", [Drawn.IID, Drawn.EVENLY])
+@pytest.mark.parametrize("c", [1.0, 2.0])
+def test_data_spread_of_contexts_with_known_constants(drawn, c) -> None:
+    """Σ1 = Σ_t Var_f((1 − p) x): contexts of two kinds, every triple of an observation and two points once for each
+    time it occurs, so that sums are expectations; twice as many points too."""
+    f, x = np.array([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]), np.array([[1.0, 0.0], [2.0, 1.0], [4.0, -1.0]])
+    q = np.array([0.5, 0.25, 0.25])
+    rows, expected, n = [], np.zeros((2, 2)), 0
+    for law in f:
+        triples = np.array(np.meshgrid(range(3), range(3), range(3), indexing="ij")).reshape(3, -1).T
+        times = (64 * law[triples[:, 0]] * q[triples[:, 1]] * q[triples[:, 2]]).round().astype(int)
+        state = np.repeat(triples, times, axis=0)
+        assert len(state) == 64
+        rows.append((state, np.log(law / (2 * q))))
+        u = x / (1 + law / (2 * c * q))[:, None]
+        expected += 64 * np.cov(u.T, aweights=law, ddof=0)
+        n += 64
+    state = np.concatenate([state for state, _ in rows])
+    eta = np.concatenate([log_odds[state] for state, log_odds in rows]).ravel()
+    data, at = np.tile([True, False, False], n), np.repeat(np.arange(n), 3)
+    likelihood = RowLikelihood(LOGISTIC, np.where(data, 1.0, 0.0), np.ones(3 * n))
+    block = ScoreRows(DenseDesign(x[state.ravel()]), likelihood, eta, data, at, None, None, None)
+    information = np.einsum("r,rp,rq->pq", likelihood.slopes(eta)[1], block.design.X, block.design.X)
+    scores = RowScores(
+        lambda: iter([block]), size=2, weight=n, drawn=drawn, shared=False,
+        information=information, counts_points=True,
+    )  # fmt: skip
+    np.testing.assert_allclose(scores.more(c).data_spread(), expected, rtol=1e-9, atol=1e-9)
 
 
 def test_data_spread_of_poisson_rows_is_the_models_covariance() -> None:
@@ -166,7 +204,7 @@ def test_empirical_spread_estimates_the_datas_variance() -> None:
     likelihood = RowLikelihood(LOGISTIC, np.where(data, 1.0, 0.0), np.ones(len(at)))
     rows = ScoreRows(DenseDesign(x[state]), likelihood, eta, data, at, None, None, None)
     scores = RowScores(
-        lambda: iter([rows]), size=1, weight=n, units=n, drawn=Drawn.IID, shared=False,
+        lambda: iter([rows]), size=1, weight=n, drawn=Drawn.IID, shared=False,
         information=np.eye(1), counts_points=True,
     )  # fmt: skip
     u = x[:, 0] / (1 + f / (k / 3))
@@ -216,7 +254,7 @@ class Population:
             np.exp(eta) / (1 + np.exp(eta)) ** 2 if self.cumulant is LOGISTIC else np.exp(eta)
         )  # fmt: skip
         information = np.einsum("r,rp,rq->pq", curvature, self.x[state], self.x[state])
-        known: dict[str, Any] = {"size": P, "weight": self.n, "units": 5, "drawn": Drawn.IID, "shared": True}
+        known: dict[str, Any] = {"size": P, "weight": self.n, "drawn": Drawn.IID, "shared": True}
         known |= {"information": information, "counts_points": self.cumulant is LOGISTIC}
         return RowScores(lambda: iter([rows]), **{**known, **settings})
 
@@ -280,20 +318,45 @@ def test_sets_at_hand_measure_their_sum() -> None:
     sums = np.zeros((2, P))
     for r in np.flatnonzero(~units.data):
         sums[units.sets[r] - 1] += units.w[units.at[r]] * units.slope(r) * units.x[r]
-    fresh = np.random.default_rng(1).normal(size=(5, P))
+    fresh = np.random.default_rng(1).normal(size=(60, P))
     asked = []
 
-    def redraws(times: float) -> np.ndarray:
-        asked.append(times)
-        return fresh
+    def redraw(i: int, times: float = 1.0, label: Any = None, count: int = 1) -> np.ndarray:
+        asked.append((i, times))
+        return fresh[i : i + 1]
 
-    scores = units.made(sets=2, redraws=redraws, drawn=Drawn.EVENLY)
+    scores = units.made(sets=2, redraw=redraw, drawn=Drawn.EVENLY)
     np.testing.assert_allclose(scores.measured_spread(), 2 * np.cov(sums.T), rtol=1e-10)
-    np.testing.assert_allclose(scores.measured_spread(0.25), np.cov(fresh.T), rtol=1e-10)
-    assert asked == [0.25]
-    np.testing.assert_allclose(replace(scores, sets=1).measured_spread(), np.cov(fresh.T), rtol=1e-10)
-    assert replace(scores, sets=1, redraws=lambda times: fresh[:1]).measured_spread() is None
+    np.testing.assert_allclose(scores.measured_spread(0.25), np.cov(fresh[:4].T), rtol=1e-10)
+    assert asked == [(i, 0.25) for i in range(4)]
+    one = replace(scores, sets=1)
+    np.testing.assert_allclose(one.measured_spread(), np.cov(fresh[:4].T), rtol=1e-10)
     assert units.made().measured_spread() is None
+    # more of them, until they are enough or too many; those at hand count
+    np.testing.assert_allclose(one.measured_spread(1.0, lambda _, df: df >= 7), np.cov(fresh[:8].T), rtol=1e-10)
+    np.testing.assert_allclose(one.measured_spread(1.0, lambda *_: False), np.cov(fresh[:51].T), rtol=1e-10)
+    pooled = (2 * np.cov(sums.T) + 3 * np.cov(fresh[:4].T)) / 4
+    np.testing.assert_allclose(scores.measured_spread(1.0, lambda _, df: df >= 4), pooled, rtol=1e-10)
+    np.testing.assert_allclose(scores.measured_spread(1.0, lambda _, df: df >= 1), 2 * np.cov(sums.T), rtol=1e-10)
+
+
+def test_points_of_a_cluster_are_measured() -> None:
+    """Σ_c factor² Var of their sum, over the sets at hand or over four fresh ones."""
+    units, label = Units(LOGISTIC, WEIGHTS), np.array([0, 1, 0, 2, 1, 1])
+    factor = np.array([1.0, 2.0, 0.5])
+    sums = np.zeros((2, 3, P))
+    for r in np.flatnonzero(~units.data):
+        t = units.at[r]
+        sums[units.sets[r] - 1, label[t]] += units.w[t] * units.slope(r) * units.x[r]
+    expected = sum(factor[c] ** 2 * 2 * np.cov(sums[:, c].T) for c in range(3))
+    np.testing.assert_allclose(units.made(sets=2).cluster_points(label, factor), expected, rtol=1e-9)
+    fresh = np.random.default_rng(1).normal(size=(4, 3, P))
+    scores = units.made(redraw=lambda i, times=1.0, label=None, count=1: fresh[i])
+    expected = sum(factor[c] ** 2 * np.cov(fresh[:, c].T) for c in range(3))
+    np.testing.assert_allclose(scores.cluster_points(label, factor), expected, rtol=1e-9)
+    assert units.made().cluster_points(label, factor) is None
+    np.testing.assert_allclose(scores.cluster_weights(label, 3), np.bincount(label, WEIGHTS))
+    np.testing.assert_allclose(Units(LOGISTIC, None).made().cluster_weights(label, 3), [2.0, 3.0, 1.0])
 
 
 @pytest.mark.parametrize("cumulant", [LOGISTIC, POISSON], ids=["logistic", "poisson"])

@@ -27,12 +27,12 @@ SPECIFICATIONS = {
     "ignored": lambda q, k: {"objective": un.Logistic(q, per_point=k, points=IID()), "normaliser": un.Constant()},
     "semiparametric GCV.Cp": lambda q, k: {
         "objective": un.Logistic(q, per_point=k, points=IID()),
-        "normaliser": un.Smooth("s(y_prev, k=10)"),
+        "normaliser": un.Smooth("s(y_prev, k=10)", smoothing="reml"),
         "smoothing": "gcv",
     },
     "semiparametric REML": lambda q, k: {
         "objective": un.Logistic(q, per_point=k, points=IID()),
-        "normaliser": un.Smooth("s(y_prev, k=10)"),
+        "normaliser": un.Smooth("s(y_prev, k=10)", smoothing="reml"),
         "smoothing": "reml",
     },
 }

@@ -24,7 +24,7 @@ def test_the_scale_of_relative_weights_does_not_matter_and_that_of_counts_does()
 
 
 def test_relative_weights_have_the_sandwich_with_squared_weights() -> None:
-    """H⁻¹ Σ w² g² H⁻¹ · n/(n − 1), g = y − E y, by hand; n equal weights give the plain robust error."""
+    """H⁻¹ Σ {w g/(1 − w/W)}² H⁻¹ · (n − 1)/n, g = y − E y, by hand; n equal weights give the plain robust error."""
     rng = np.random.default_rng(1)
     y, w = rng.beta(2, 3, 200), rng.exponential(size=200)
     w *= 200 / w.sum()
@@ -34,7 +34,7 @@ def test_relative_weights_have_the_sandwich_with_squared_weights() -> None:
     p = np.exp(a * grid) / np.exp(a * grid).sum()
     mean = p @ grid
     H = 200 * (p @ grid**2 - mean**2)
-    expected = np.sqrt(200 / 199 * np.sum(w**2 * (y - mean) ** 2)) / H
+    expected = np.sqrt(199 / 200 * np.sum((w * (y - mean) / (1 - w / 200)) ** 2)) / H
     assert fit.se[0] == pytest.approx(expected, rel=1e-4)
 
 

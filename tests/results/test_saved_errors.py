@@ -144,11 +144,11 @@ def test_nested_fits_have_the_same_outcomes() -> None:
             un.fit(WALK, CHAIN).wald(un.fit(small, other))
 
 
-def test_too_few_rows_say_how_much_they_weigh() -> None:
-    for weight, text in ((20.0, "2 independent rows (20 observations by weight)"), (2.0, "2 independent observations")):
-        scores: Any = SimpleNamespace(units=2, weight=weight, size=3)
+def test_too_few_observations_are_counted_by_weight() -> None:
+    for weight, text in ((2.5, "2.5 independent observations"), (2.0, "2 independent observations")):
+        scores: Any = SimpleNamespace(weight=weight, size=3)
         assert text in _too_few(scores, "")
-    by_cluster: Any = SimpleNamespace(units=9, weight=9.0, size=3)
+    by_cluster: Any = SimpleNamespace(weight=9.0, size=3)
     assert "2 independent clusters" in _too_few(by_cluster, "", np.array([0, 0, 0, 1, 1, 1, 1, 1, 1]))
 
 

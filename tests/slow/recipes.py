@@ -1,7 +1,8 @@
 """Ways of fitting a law, by name: objective, points, constants.
 
 The constants are exact (`Exact`, `Poisson`, known), cancel (`Ranking`, `ConditionalNCE`), or are not penalised: one ν
-for IID data, a saturated or spline χ otherwise (`Law.chi`), or one ν_t for each context against many points.
+for IID data, a saturated or spline χ otherwise (`Law.chi`), or one ν_t for each context against many points; or they
+follow θ (`Anchored`, the default).
 """
 
 from __future__ import annotations
@@ -73,6 +74,13 @@ def _choice(objective: Any, k: int | None = None) -> Recipe:
     return lambda law, variant: {"objective": objective(law.reference, **_count(law, variant, k))}
 
 
+def _defaults(k: int, points: Any = None) -> Recipe:
+    """Everything left out that can be: with a context, constants that follow θ."""
+    return lambda law, variant: {
+        "objective": un.Logistic(law.reference, points=points, per_point=k, cluster=_cluster(variant))
+    }
+
+
 def _flips(law: Law, variant: Variant) -> dict[str, Any]:
     """Conditional NCE with a kernel around the outcome: a flipped bit, or a step on the interval."""
     kernel = un.BitFlip() if law.finite else un.Gaussian(mean=0.0, cov=0.04, around="outcome")
@@ -90,7 +98,9 @@ RECIPES: Mapping[str, Recipe] = {
     "logistic lattice ×4": _rows(un.Logistic, un.Lattice(randomisations=4), 8),
     "logistic sobol": _rows(un.Logistic, un.Sobol()),
     "logistic iid k=1": _rows(un.Logistic, un.IID(), 1),
+    "logistic lattice k=1": _rows(un.Logistic, un.Lattice(), 1),
     "logistic lattice k=2": _rows(un.Logistic, un.Lattice(), 2),
+    "logistic stratified k=4": _rows(un.Logistic, un.Stratified(), 4),
     "logistic per context": _per_context(un.Logistic, 40),
     "logistic known": _known(un.Logistic, un.IID()),
     "logistic known lattice": _known(un.Logistic, un.Lattice()),
@@ -103,6 +113,11 @@ RECIPES: Mapping[str, Recipe] = {
     "cnce": _choice(un.ConditionalNCE),
     "cnce k=1": _choice(un.ConditionalNCE, 1),
     "cnce flips": _flips,
+    "anchored": _defaults(20),
+    "anchored iid": _defaults(20, un.IID()),
+    "anchored stratified": _defaults(20, un.Stratified()),
+    "anchored k=2": _defaults(2),
+    "anchored iid k=2": _defaults(2, un.IID()),
 }
 
 

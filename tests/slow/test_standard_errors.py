@@ -38,6 +38,9 @@ CORNERS = [
     Case("walk", "logistic iid k=1"),
     Case("walk", "logistic lattice k=2"),
     Case("circle", "logistic lattice k=2"),
+    Case("walk", "logistic lattice k=1", "clustered"),
+    Case("walk", "logistic lattice k=2", "clustered"),
+    Case("table", "logistic stratified k=4", "weighted"),
     Case("walk", "logistic per context"),
     Case("interval", "logistic known"),
     Case("interval", "logistic known lattice"),
@@ -48,6 +51,18 @@ CORNERS = [
     Case("walk", "ranking k=1"),
     Case("words", "ranking k=1"),
     Case("walk", "cnce k=1"),
+]
+ANCHORED = [
+    Case(law, recipe, variant)
+    for law in ("walk", "steep", "circle", "regression", "box", "words")
+    for recipe in ("anchored", "anchored iid", "anchored k=2", "anchored iid k=2")
+    for variant in ("plain",)
+] + [
+    Case("walk", "anchored stratified"),
+    Case("words", "anchored", "weighted"),
+    Case("grid walk", "anchored iid", "weighted"),
+    Case("walk", "anchored", "clustered"),
+    Case("table", "anchored", "clustered"),
 ]
 WEIGHTED = [
     Case("ising", recipe, "weighted")
@@ -71,7 +86,7 @@ FEW = [
     for law in ("walk", "words")
     for recipe in ("exact", "logistic lattice", "ranking")
 ]
-CASES = [*PLAIN, *CORNERS, *WEIGHTED, *CLUSTERED, *FEW]
+CASES = [*PLAIN, *CORNERS, *ANCHORED, *WEIGHTED, *CLUSTERED, *FEW]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

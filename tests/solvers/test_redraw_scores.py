@@ -18,8 +18,8 @@ def test_they_are_those_of_the_dense_design():
     gam = un.Smoothing(reference_error=False).solve_rows(problem).terms.gam
     inner = gam.smoothed
     score = RedrawScores(problem, gam.terms, inner.slices, inner.beta, gam.columns)
-    for source in problem.redraws(1.0)[:2]:
-        rows = source.whole()
+    for i in range(2):
+        rows = problem.redraw(i, 1.0).whole()
         _, part = problem.predictor(rows)
         X = np.ones((len(rows), inner.size))
         for term in gam.terms:
@@ -28,3 +28,6 @@ def test_they_are_those_of_the_dense_design():
         # in units of the scores' own spread over the rows
         scale = np.sqrt((X**2).T @ v**2)
         assert np.max(np.abs(score(rows) - X.T @ v) / scale) < 2e-3
+        label = rows.at % 3
+        sums = np.stack([X[label == c].T @ v[label == c] for c in range(3)])
+        np.testing.assert_allclose(score.by_label(rows, label, 3), sums, rtol=1e-9, atol=1e-9 * np.abs(sums).max())

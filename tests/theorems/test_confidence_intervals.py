@@ -17,7 +17,7 @@ def test_covariance_from_the_joint_hessian_inverted_whole(family: Family) -> Non
     """The (θ, θ) block of (−H_𝓜)⁻¹, H_𝓜 assembled dense and inverted as a whole, against C_𝓛."""
     exact = un.fit(family.model, family.obs, objective=un.Exact())
     problem = un.Poisson(family.model.domain.default_order).bind(
-        family.model, family.obs, un.Poisson().default_normaliser(family.obs)
+        family.model, family.obs, un.Poisson().default_normaliser(family.model, family.obs)
     )
     nu = problem.nu_star(problem.integrals.log_z(exact.estimate))
     d = problem.joint_derivatives(exact.estimate, nu)
@@ -41,7 +41,7 @@ def test_covariance_against_the_oracles_curvature(family: Family) -> None:
 
 @pytest.mark.parametrize("objective", [un.Exact(), un.Poisson()], ids=["exact", "poisson"])
 def test_closed_forms_equal_autodiff(family: Family, objective) -> None:
-    normaliser = objective.default_normaliser(family.obs)
+    normaliser = objective.default_normaliser(family.model, family.obs)
     closed = objective.bind(family.model, family.obs, normaliser)
     autodiff = objective.bind(family.energy, family.obs, normaliser)
     theta = family.truth * 0.9
@@ -53,7 +53,7 @@ def test_closed_forms_equal_autodiff(family: Family, objective) -> None:
 
 def test_gradient_against_the_oracles_finite_differences(family: Family) -> None:
     problem = un.Exact(family.model.domain.default_order).bind(
-        family.model, family.obs, un.Exact().default_normaliser(family.obs)
+        family.model, family.obs, un.Exact().default_normaliser(family.model, family.obs)
     )
     theta = family.truth * 0.9
     got = problem.derivatives(theta).gradient
@@ -66,7 +66,7 @@ def test_gradient_against_the_oracles_finite_differences(family: Family) -> None
 def test_joint_derivatives_of_the_poisson_transform(family: Family) -> None:
     """Appendix A for 𝓜 away from ν*: gradient and Hessian blocks against finite differences of 𝓜(θ, ν)."""
     problem = un.Poisson(family.model.domain.default_order).bind(
-        family.model, family.obs, un.Poisson().default_normaliser(family.obs)
+        family.model, family.obs, un.Poisson().default_normaliser(family.model, family.obs)
     )
     theta = family.truth * 0.9
     nu = problem.nu_star(problem.integrals.log_z(theta)) + 0.3

@@ -8,10 +8,10 @@ import unnorm as un
 
 def test_hessian_is_negative_definite_everywhere(family: Family) -> None:
     problem = un.Poisson(family.model.domain.default_order).bind(
-        family.model, family.obs, un.Poisson().default_normaliser(family.obs)
+        family.model, family.obs, un.Poisson().default_normaliser(family.model, family.obs)
     )
     exact = un.Exact(family.model.domain.default_order).bind(
-        family.model, family.obs, un.Exact().default_normaliser(family.obs)
+        family.model, family.obs, un.Exact().default_normaliser(family.model, family.obs)
     )
     rng = np.random.default_rng(2)
     for _ in range(4):
@@ -27,7 +27,7 @@ def test_hessian_is_negative_definite_everywhere(family: Family) -> None:
 def test_chords_lie_below_the_function(family: Family) -> None:
     """Concavity from values alone: 𝓜 at a midpoint is at least the mean of the ends, along random joint lines."""
     problem = un.Poisson(family.model.domain.default_order).bind(
-        family.model, family.obs, un.Poisson().default_normaliser(family.obs)
+        family.model, family.obs, un.Poisson().default_normaliser(family.model, family.obs)
     )
     rng = np.random.default_rng(3)
     base = problem.nu_star(problem.integrals.log_z(family.truth))

@@ -98,7 +98,8 @@ def test_the_oracle_is_the_poisson_transform(case: Case) -> None:
     """The sum that the tests below compare with is 𝓜 as unnorm has it by quadrature."""
     theta = case.family.truth * 0.9
     nu = case.some_nu(theta)
-    problem = un.Poisson().bind(case.family.model, case.family.obs, un.Poisson().default_normaliser(case.family.obs))
+    model, obs = case.family.model, case.family.obs
+    problem = un.Poisson().bind(model, obs, un.Poisson().default_normaliser(model, obs))
     assert problem.joint_value(theta, nu) == pytest.approx(case.poisson_transform(theta, nu), rel=1e-9)
 
 

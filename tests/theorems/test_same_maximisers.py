@@ -12,8 +12,8 @@ def _problems(family: Family):
     order = family.model.domain.default_order  # the domain's own rule, not the coarse one that a fit begins with
     exact, poisson = un.Exact(order), un.Poisson(order)
     return (
-        exact.bind(family.model, family.obs, exact.default_normaliser(family.obs)),
-        poisson.bind(family.model, family.obs, poisson.default_normaliser(family.obs)),
+        exact.bind(family.model, family.obs, exact.default_normaliser(family.model, family.obs)),
+        poisson.bind(family.model, family.obs, poisson.default_normaliser(family.model, family.obs)),
     )
 
 

@@ -25,7 +25,9 @@ def observations() -> un.Observations:
 def penalised(lam: float, k: int = N) -> un.Fit:
     """max over (θ, χ) of 𝓜_χ − ½ λ ∫ χ''², by quadrature. With k = n functions χ takes any values at the contexts."""
     smoothing = Smoothing("reml", sp={"s(y_prev)": lam})
-    return un.fit(MODEL, observations(), un.Poisson(), un.Smooth(f"s(y_prev, k={k})"), smoothing=smoothing)
+    return un.fit(
+        MODEL, observations(), un.Poisson(), un.Smooth(f"s(y_prev, k={k})", smoothing="reml"), smoothing=smoothing
+    )
 
 
 @pytest.mark.parametrize("k", [15, N])
@@ -40,7 +42,11 @@ def test_corollary_3_a_rich_smooth_chi_gives_the_mle(k: int) -> None:
 def test_corollary_3_needs_a_chi_that_is_rich_enough() -> None:
     """A straight line for χ is not, and the test above would see it."""
     line = un.fit(
-        MODEL, observations(), un.Poisson(), un.Smooth("s(y_prev, k=40)"), smoothing=Smoothing(sp={"s(y_prev)": 1e9})
+        MODEL,
+        observations(),
+        un.Poisson(),
+        un.Smooth("s(y_prev, k=40)", smoothing="reml"),
+        smoothing=Smoothing(sp={"s(y_prev)": 1e9}),
     )
     exact = un.fit(MODEL, observations())
     assert np.min(np.abs(line.estimate - exact.estimate) / exact.se) > 0.01

@@ -27,7 +27,7 @@ def penalty(fit: Gam) -> np.ndarray:
 
 def criterion_hessian(fit: Gam) -> np.ndarray:
     """∂²V/∂ρ∂ρᵀ. The engine's holds the working weights fixed: exact for Gaussian data, else a few per cent off on
-    hundreds of rows and not visibly on many, so that the exact one is worked out only where it costs less than EXACT.
+    hundreds of rows and not visibly on many, so that the exact one is computed only where it costs less than EXACT.
     """
     inner = fit.smoothed
     cost = float(fit.y.size) * inner.size**2 * (inner.rho.size + 1)

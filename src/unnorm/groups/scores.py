@@ -19,7 +19,7 @@ from ..engine.arrow import Arrow, ArrowInverse
 from ..engine.families import FAMILIES
 from ..engine.segment import Rows as EngineRows
 from ..objectives.likelihood import RowLikelihood
-from ..objectives.scores import Drawn, ScoreRows, Scores, auc, effective_share
+from ..objectives.scores import Drawn, Enough, ScoreRows, Scores, auc, effective_share
 from .joint import Joint, Member, influence
 
 GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX
@@ -100,17 +100,9 @@ class GroupScores(Scores):
 
     @property
     def weight(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return float(sum(np.sum(w) for w in self._weights))
-
-    @property
-    def units(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return int(sum(np.sum(w > 0) for w in self._weights))
-
-    @cached_property
-    def _weights(self) -> list[np.ndarray]:
-        """Level by level, the weights of its observations."""
+        """Σ w over the observations of all levels."""
         given = [(level.rows.weight, level.rows.data) for level in self.levels]
-        return [np.ones(int(np.sum(data))) if weight is None else weight[data] for weight, data in given]
+        return float(sum(np.sum(data) if weight is None else weight[data].sum() for weight, data in given))
 
     @cached_property
     def penalty(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -153,7 +145,7 @@ class GroupScores(Scores):
     def data_spread(self) -> np.ndarray:
         return self.information - self.points_spread(1) if self.counts_points else self.information
 
-    def measured_spread(self, times: float = 1.0) -> np.ndarray | None:
+    def measured_spread(self, times: float = 1.0, enough: Enough | None = None) -> np.ndarray | None:
         """Two fresh sets for each level: one degree of freedom a level, as many as there are levels in the sum."""
         if self.redraws is None or times != 1.0:
             return None

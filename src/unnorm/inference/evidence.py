@@ -105,10 +105,9 @@ def _costs(scores: Scores, errors: ErrorParts, wanted: Quantities, least: float)
             return total - reference, reference / c
         V = bread(there)
         points = wanted.variances(V @ there.points_spread(2) @ V)
-        if not there.counts_points:
-            return total - reference, points
-        full = wanted.variances(V)
-        return scores.widened * np.maximum(full - wanted.variances(V @ there.points_spread(1) @ V), 1e-3 * full), points
+        sigma1 = there.data_spread() if there.penalty is None else there.data_spread() + there.penalty
+        sampling = np.maximum(wanted.variances(V @ sigma1 @ V), 1e-3 * wanted.variances(V))
+        return scores.widened * sampling, points
 
     gain = reference / np.maximum(cost(1.0)[1], 1e-300)  # what evenly spread points have over IID ones
 

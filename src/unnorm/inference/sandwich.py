@@ -7,22 +7,26 @@ V = (−H + S_λ)⁻¹ is the bread; Σ1 and Σ2 are the variances of the data's
 - sampling: V (Σ1 + S_λ) V, with Σ1 from the model (without reference points Σ1 = −H, and this is V itself). S_λ is the
   part of the Bayesian covariance that stands for smoothing bias; what not knowing λ adds comes on top.
 - reference: V' Σ2 V'ᵀ, V' the move of β̂ with the score when λ is chosen again (`Reselection`). Σ2 is that of IID
-  points, or measured over independent randomisations of points that are not.
+  points, or measured over independent randomisations of points that are not: as many as the total needs, which has
+  ν/s² degrees of freedom (Satterthwaite) where Σ2 has ν and is a share s of it.
 - robust: V M V with M from the scores themselves, so that no model need be correct. By observation, M = Σ1 + Σ2 with Σ1
-  empirical; by cluster, M = C/(C − 1) Σ_c g_c g_cᵀ, plus Σ2 where the points belong to no cluster, and intervals take
-  Student's t on C − 1 degrees of freedom (CR1, as Stata and survival's `cluster` with few clusters).
+  empirical; by cluster see clusters.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, final
 
 import numpy as np
 
-from ..objectives.scores import Drawn, Scores
+from .._base.counts import total
+from ..objectives.scores import MOST_DF, Drawn, Enough, Scores
+from .clusters import cluster_meat, nearest_psd
 
+DOUBT = 0.9  # confidence that the reference part's share is no larger than its bound, where redraws end
 FLOOR = 0.05  # of V: a difference of estimates must not claim certainty
 ONE_SET = (
     "One randomisation of the reference points: their error cannot be measured, and that of IID points stands in for "
@@ -95,37 +99,62 @@ def bread(scores: Scores) -> np.ndarray:
     return np.linalg.inv(scores.information if scores.penalty is None else scores.information + scores.penalty)
 
 
-def reference_spread(scores: Scores, times: float = 1.0) -> tuple[np.ndarray, tuple[str, ...]]:
+def reference_spread(scores: Scores, enough: Enough | None = None) -> tuple[np.ndarray, tuple[str, ...]]:
     """Σ2, and a note where it had to be guessed."""
     if scores.drawn is not Drawn.EVENLY:
         return scores.points_spread(2), ()
-    measured = scores.measured_spread(times)
+    measured = scores.measured_spread(1.0, enough)
     return (scores.points_spread(2), (ONE_SET,)) if measured is None else (measured, ())
 
 
-def error_parts(scores: Scores, cluster: np.ndarray | None = None, names: tuple[str, ...] = ()) -> ErrorParts | None:
-    """The errors of an estimate from its scores; None where there are too few units to tell."""
-    if not scores.model_based and scores.units <= scores.size:
+def error_parts(
+    scores: Scores, cluster: np.ndarray | None = None, names: Mapping[int, str] = MappingProxyType({})
+) -> ErrorParts | None:
+    """The errors of an estimate from its scores; None where there are too few units to tell.
+
+    `names`: those of the coordinates that are parameters, which mean something one by one.
+    """
+    if not scores.model_based and scores.weight <= scores.size:
         return None
     V = bread(scores)
-    sigma2, notes = reference_spread(scores)
+    notes: tuple[str, ...] = ()
     sigma1 = nearest_psd(scores.data_spread(), scores.information)
     sampling = V @ (sigma1 if scores.penalty is None else sigma1 + scores.penalty) @ V
     short = np.diag(sampling) < FLOOR * np.diag(V)
     if short.any() and scores.drawn is not Drawn.NONE:
         sampling = sampling + np.diag(np.where(short, FLOOR * np.diag(V) - np.diag(sampling), 0.0))
-        which = [name for name, low in zip(names, short) if low]
+        which = [name for at, name in names.items() if short[at]]
         notes = (*notes, EXCESS.format(names=", ".join(which[:5]))) if which else notes
     smoothing = None if scores.smoothing is None else scores.widened * scores.smoothing
     sampling = scores.widened * sampling
     if smoothing is not None:
         sampling = sampling + smoothing
+    sigma2, guessed = reference_spread(scores, _well_known(scores, V, sampling, list(names)))
     reference = _reference(scores, V, sigma2)
-    robust = _robust(scores, V, sigma2, cluster)
-    if cluster is not None and robust.refusal is None:
-        _ = robust.covariance  # asked for by name: computed with the fit, and saved with it
-    points = scores.drawn is not Drawn.NONE
+    robust, few = _robust(scores, V, sigma1, sigma2, cluster)
+    notes, points = (*notes, *guessed, *few), scores.drawn is not Drawn.NONE
     return ErrorParts(sampling + reference, sampling, reference, points, robust, notes, smoothing)
+
+
+def _well_known(scores: Scores, V: np.ndarray, sampling: np.ndarray, parameters: list[int]) -> Enough:
+    """Whether the total has MOST_DF degrees of freedom, ν/s², at a share s that ν redraws do not rule out.
+
+    s is the reference part's share of the variance: the largest of the `parameters`, or over all coordinates
+    together (a curve's coefficients mean nothing one by one).
+    """
+    from scipy.special import chdtri
+
+    def enough(sigma2: np.ndarray, df: int) -> bool:
+        most = df / float(chdtri(df, DOUBT)) * np.diag(_reference(scores, V, sigma2))
+        whole = most + np.diag(sampling)
+        if parameters:
+            share = float(np.max(most[parameters] / np.maximum(whole[parameters], 1e-300)))
+        else:
+            unit = np.diag(scores.information)
+            share = float(unit @ most / max(unit @ whole, 1e-300))
+        return df >= MOST_DF * share**2
+
+    return enough
 
 
 def _reference(scores: Scores, V: np.ndarray, sigma2: np.ndarray) -> np.ndarray:
@@ -141,20 +170,18 @@ def _reference(scores: Scores, V: np.ndarray, sigma2: np.ndarray) -> np.ndarray:
     return moves @ nearest_psd(whole, scores.information) @ moves.T
 
 
-def _robust(scores: Scores, V: np.ndarray, sigma2: np.ndarray, cluster: np.ndarray | None) -> Robust:
-    def meat() -> np.ndarray:
-        if cluster is None:
-            return nearest_psd(scores.empirical_spread(), scores.information) + sigma2
-        count = int(cluster.max(initial=0)) + 1
-        g = scores.cluster_sums(cluster, count)
-        own = g.T @ g * (count / max(count - 1, 1))
-        return own + sigma2 if scores.shared else own
+def _robust(
+    scores: Scores, V: np.ndarray, sigma1: np.ndarray, sigma2: np.ndarray, cluster: np.ndarray | None
+) -> tuple[Robust, tuple[str, ...]]:
+    """The robust covariance, and what there is to say of it."""
 
-    def covariance() -> np.ndarray:
-        M = meat() if scores.penalty is None else meat() + scores.penalty
-        return V @ M @ V
+    def whole(meat: np.ndarray) -> np.ndarray:
+        return V @ (meat if scores.penalty is None else meat + scores.penalty) @ V
 
-    units = scores.units if cluster is None else int(cluster.max(initial=0)) + 1
+    def by_observation() -> np.ndarray:
+        return whole(nearest_psd(scores.empirical_spread(), scores.information) + sigma2)
+
+    units = total(np.array([scores.weight])) if cluster is None else int(cluster.max(initial=0)) + 1
     refusal = scores.robust_refusal
     free = scores.size if scores.penalty is None else int(np.ceil(np.trace(V @ scores.information)))
     if refusal is None and units <= free:
@@ -166,23 +193,16 @@ def _robust(scores: Scores, V: np.ndarray, sigma2: np.ndarray, cluster: np.ndarr
             if cluster is not None
             else "Use the errors that assume the model (robust=False).",
         )
-    return Robust(covariance, None if cluster is None else float(units - 1), refusal)
+    if cluster is None or refusal is not None:
+        return Robust(by_observation, refusal=refusal), ()
+    found = cluster_meat(scores, cluster, V, sigma1, sigma2)
+    robust = Robust(lambda: whole(found.M), found.df)
+    _ = robust.covariance  # asked for by name: computed with the fit, and saved with it
+    return robust, found.notes
 
 
 def information_penalty(scores: Scores) -> float | None:
     """tr(Î Ĵ⁻¹) of NCIC (Matsuda, Uehara & Hyvärinen 2021), Î = Σ1 + Σ2 from the scores themselves."""
-    if scores.units <= 1 or scores.robust_refusal is not None:
+    if scores.weight <= 1 or scores.robust_refusal is not None:
         return None
     return float(np.sum(bread(scores) * (scores.empirical_spread() + reference_spread(scores)[0])))
-
-
-def nearest_psd(matrix: np.ndarray, information: np.ndarray) -> np.ndarray:
-    """The nearest positive semi-definite matrix: a difference of estimates may stray below zero.
-
-    Nearest in the units of `information`, −H, so that the scale of the statistics does not matter; coordinates beyond
-    its own (of the criterion's slopes) are taken in theirs.
-    """
-    scale = np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
-    scale[: len(information)] = np.sqrt(np.maximum(np.diag(information), 1e-300))
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / (2 * np.outer(scale, scale)))
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(scale, scale)

@@ -7,6 +7,8 @@ from typing import final
 
 import numpy as np
 
+from ..errors import InputError
+
 
 @final
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ def likelihood_ratio(larger: float, smaller: float, df: int) -> NestedTest:
 
 
 def wald(estimate: np.ndarray, covariance: np.ndarray, clusters_df: float | None = None) -> NestedTest:
-    """W = θ̂ᵀ V⁻¹ θ̂ ~ χ²_df for "these parameters are zero"; with C clusters Hotelling's T², whose
-    (C − df)/(C − 1) W/df ~ F on (df, C − df): with W/df on (df, C − 1) three parameters and five clusters would reject
+    """W = θ̂ᵀ V⁻¹ θ̂ ~ χ²_df for "these parameters are zero"; with G effective clusters Hotelling's T², whose
+    (G − df)/(G − 1) W/df ~ F on (df, G − df): with W/df on (df, G − 1) three parameters and five clusters would reject
     a true null 24 times in 100."""
     from scipy.special import chdtrc, fdtrc
 
@@ -43,5 +45,10 @@ def wald(estimate: np.ndarray, covariance: np.ndarray, clusters_df: float | None
     if clusters_df is None:
         return NestedTest("Wald", statistic, df, float(chdtrc(df, statistic)))
     residual = clusters_df + 1.0 - df
+    if residual <= 0:
+        raise InputError(
+            f"A robust test of {df} parameters at once needs more than {df} clusters; these, of unequal size, are "
+            f"worth {clusters_df + 1.0:.1f}. Test fewer parameters at a time, or use robust=False."
+        )
     f = statistic * residual / (clusters_df * df)
     return NestedTest("Wald", statistic, df, float(fdtrc(df, residual, f)), residual)

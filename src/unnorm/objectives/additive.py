@@ -55,7 +55,7 @@ class AdditiveProblem:
     source: RowSource
     drawn: Drawn
     sets: int = 1  # independent sets of reference points
-    redraws: Callable[[float], list[RowSource]] | None = None  # fresh points, c times as many
+    redraw: Callable[[int, float], RowSource] | None = None  # the i-th set of fresh points, c times as many
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
 

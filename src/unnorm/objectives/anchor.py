@@ -34,6 +34,7 @@ CHECKED = 40  # contexts at which their error is measured
 MOST_REFINEMENTS = 6
 KEPT_BYTES = 2**30  # of nodes in the engine's form, kept between iterations
 ROWS = 1_000_000  # nodes evaluated at a time
+FEW_NODES = 200_000  # below which every distinct context has its own
 COARSEST = {1: 17, 2: 9}  # points on each axis of the grid of contexts, by its dimension
 ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω
 
@@ -269,7 +270,8 @@ def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
     names = model.source.covariates(model.obs).reads(model.columns)
     numeric = all(name in model.obs.context and model.obs.context[name].dtype.kind == "f" for name in names)
     grid = COARSEST[len(names)] if numeric and 1 <= len(names) <= 2 else None
-    if grid is not None and len(np.unique(_read(model.obs, names), axis=0)) <= grid ** len(names):
+    distinct = len(np.unique(_read(model.obs, names), axis=0)) if grid is not None else 0
+    if distinct * (order or 1) ** domain.dim <= FEW_NODES:
         grid = None
     return TermsAnchor(model, order, grid, threads)
 

@@ -33,7 +33,6 @@ FREE_CONSTANTS = (
     "Each ν_t is estimated from one observation and its {k} reference points: θ is biased by an amount that falls with "
     "their number and not with n. un.Ranking has no such bias, and un.Smooth(…) far less."
 )
-REDRAWS = 4  # fresh sets of reference points, to measure the error of those that are not IID
 FEW_PRIVATE = 50  # reference points of one context below which a free ν_t makes importance sampling fail (METHODS)
 
 
@@ -178,11 +177,11 @@ class RowContrastive(Contrastive):
         """Refuse what is known to fail."""
         layout.check(drawn.obs)
 
-    def _redraws(self, drawn: Contrast, seeds: np.ndarray) -> Callable[[float], list[RowSource]] | None:
-        """Rows on fresh reference points from independent randomisations; None for IID points, whose error is known."""
+    def _redraw(self, drawn: Contrast, seed: int) -> Callable[[int, float], RowSource] | None:
+        """Rows on the i-th set of fresh points, c times as many; None for IID points, whose error is known."""
         if drawn.scheme.iid:
             return None
-        return lambda times: [self.rows(drawn.redraw(np.random.default_rng(seed), times)) for seed in seeds]
+        return lambda i, times: self.rows(drawn.redraw(np.random.default_rng([seed, i]), times))
 
     def bind(
         self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
@@ -201,7 +200,7 @@ class RowContrastive(Contrastive):
             sets=drawn.randomisations,
             figures=figures(drawn, self.even_points),
             notes=notes,
-            redraws=self._redraws(drawn, rng.integers(2**63, size=REDRAWS)),
+            redraw=self._redraw(drawn, int(rng.integers(2**63))),
             anchor=model_anchor(model, obs) if normaliser.anchored else None,
         )
 
@@ -225,7 +224,7 @@ class RowContrastive(Contrastive):
             source=self.rows(drawn),
             drawn=drawn_as(drawn),
             sets=drawn.randomisations,
-            redraws=self._redraws(drawn, rng.integers(2**63, size=REDRAWS)),
+            redraw=self._redraw(drawn, int(rng.integers(2**63))),
             figures=figures(drawn, self.even_points),
             notes=drawn.notes,
         )

@@ -104,7 +104,7 @@ class IntegratedProblem(ParametricProblem):
 
     def scores(self, theta: np.ndarray) -> IntegratedScores:
         information = self.derivatives(theta).information
-        return IntegratedScores(self, theta, information, float(self.weight.sum()), int(np.sum(self.weight > 0)))
+        return IntegratedScores(self, theta, information, float(self.weight.sum()))
 
     def by_observation(self, theta: np.ndarray) -> np.ndarray:
         """(n, p) the score of one copy of each observation, ν profiled out: g_t = ∂f_t − e_t E_t − (1 − e_t) Ē, where
@@ -251,7 +251,6 @@ class IntegratedScores(Scores):
     theta: np.ndarray
     information: np.ndarray
     weight: float
-    units: int
     penalty: np.ndarray | None = None
     reselection: Reselection | None = None
     smoothing: np.ndarray | None = None
@@ -276,6 +275,9 @@ class IntegratedScores(Scores):
 
     def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
         return sum_by(self.problem.weight[:, None] * self.problem.by_observation(self.theta), label, count)
+
+    def cluster_weights(self, label: np.ndarray, count: int) -> np.ndarray:
+        return np.bincount(label, self.problem.weight, count)
 
 
 def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:

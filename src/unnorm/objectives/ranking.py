@@ -27,10 +27,10 @@ from ..models.normalisers import Normaliser, PerContext
 from ..references import Uniform
 from ..references.contrast import Contrast
 from .base import Constants, Derivatives, ParametricProblem
-from .contrastive import REDRAWS, Contrastive, figures
+from .contrastive import Contrastive, figures
 from .row_problem import KEPT
 from .rows import Rows, RowSource, choice_rows
-from .scores import Drawn, Reselection, Scores, frequency, sum_by
+from .scores import REDRAWS, Drawn, Reselection, Scores, frequency, sum_by
 
 
 class Choices(NamedTuple):
@@ -52,7 +52,7 @@ class ChoiceProblem(ParametricProblem):
     k: int
     figures: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    redraws: Callable[[], list[ChoiceProblem]] | None = None  # on fresh points
+    redraw: Callable[[int], ChoiceProblem] | None = None  # on the i-th set of fresh points
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -76,9 +76,10 @@ class ChoiceProblem(ParametricProblem):
     def _jacobian(self, theta: np.ndarray, rows: Rows) -> np.ndarray:
         return self.model.jacobian(theta, rows.y, self.model.arguments(self.obs, rows.context))
 
-    def choices(self, theta: np.ndarray) -> Iterator[Choices]:
+    def choices(self, theta: np.ndarray, keep: bool = True) -> Iterator[Choices]:
         """The observations with their points, block by block."""
-        for rows, J in self._kept if self._kept is not None else ((rows, None) for rows in self.source.blocks()):
+        kept = self._kept if keep else None
+        for rows, J in ((rows, None) for rows in self.source.blocks()) if kept is None else kept:
             J = self._jacobian(theta, rows) if J is None else J
             if self.model.linear:
                 f = J @ theta
@@ -92,6 +93,11 @@ class ChoiceProblem(ParametricProblem):
     @abstractmethod
     def terms(self, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ over choices for each observation (n,), and its slope in d (n, k + 1), for d = f + shift."""
+
+    def by_observation(self, theta: np.ndarray, keep: bool = True) -> Iterator[tuple[Choices, np.ndarray]]:
+        """(n, p) the score of one copy of each observation, block by block."""
+        for c in self.choices(theta, keep):
+            yield c, np.einsum("tj,tjp->tp", self.terms(c.d)[1], c.J)
 
     @abstractmethod
     def gram(self, d: np.ndarray, J: np.ndarray, weight: np.ndarray) -> np.ndarray:
@@ -150,7 +156,6 @@ class ChoiceProblem(ParametricProblem):
             theta=theta,
             information=self.derivatives(theta).information,
             weight=float(weights.sum()),
-            units=int(np.sum(weights > 0)),
         )
 
 
@@ -163,7 +168,6 @@ class ChoiceScores(Scores):
     theta: np.ndarray
     information: np.ndarray
     weight: float
-    units: int
     penalty: np.ndarray | None = None
     reselection: Reselection | None = None
     smoothing: np.ndarray | None = None
@@ -179,11 +183,6 @@ class ChoiceScores(Scores):
     def model_based(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.problem.information_equality
 
-    def _by_observation(self) -> Iterator[tuple[Choices, np.ndarray]]:
-        """(n, p) the score of one copy of each observation."""
-        for c in self.problem.choices(self.theta):
-            yield c, np.einsum("tj,tjp->tp", self.problem.terms(c.d)[1], c.J)
-
     def points_spread(self, power: int) -> np.ndarray:
         """Σ_t w^power k/(k − 1) Σ_j centred squares of what each point adds; from redraws where they are too few."""
         k, p = self.problem.k, self.size
@@ -197,27 +196,37 @@ class ChoiceScores(Scores):
         return out
 
     def _redrawn(self, power: int) -> np.ndarray:
-        assert self.problem.redraws is not None
-        fresh = [again.scores(self.theta) for again in self.problem.redraws()]
-        each = np.array([np.concatenate([g for _, g in one._by_observation()]) for one in fresh])  # (R, n, p)
-        centred = (each - each.mean(axis=0)) * (self.problem.obs.weights ** (power / 2))[:, None]
-        return np.einsum("rtp,rtq->pq", centred, centred) / (len(each) - 1)
+        """Σ_t w^power ½ (g − g')(g − g')ᵀ, g and g' the scores of one observation on two fresh sets of points.
+
+        Pair after pair and block by block: no more than two sets are held, and no array of all observations' scores.
+        """
+        assert self.problem.redraw is not None
+        out, pairs = np.zeros((self.size, self.size)), REDRAWS // 2
+        for i in range(pairs):
+            two = [self.problem.redraw(2 * i + j).by_observation(self.theta, keep=False) for j in (0, 1)]
+            for (c, one), (_, other) in zip(*two, strict=True):
+                gap = (one - other) * (c.weight ** (power / 2))[:, None]
+                out += gap.T @ gap
+        return out / (2 * pairs)
 
     def data_spread(self) -> np.ndarray:
         return self.information - self.points_spread(1) if self.model_based else self.empirical_spread()
 
     def empirical_spread(self) -> np.ndarray:
         out = np.zeros((self.size, self.size))
-        for c, g in self._by_observation():
+        for c, g in self.problem.by_observation(self.theta):
             out += g.T @ (c.weight[:, None] * g)
         return frequency(self.weight) * out - self.points_spread(1)
 
     def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
         out = np.zeros((count, self.size))
-        for c, g in self._by_observation():
+        for c, g in self.problem.by_observation(self.theta):
             at = c.rows.at.reshape(len(g), -1)[:, 0]
             out += sum_by(c.weight[:, None] * g, label[at], count)
         return out
+
+    def cluster_weights(self, label: np.ndarray, count: int) -> np.ndarray:
+        return np.bincount(label, self.problem.obs.weights, count)
 
     def overlap(self) -> tuple[float | None, float | None]:
         ahead = share = n = 0.0
@@ -325,13 +334,12 @@ class Choice(Contrastive):
                 f"{self.name} compares each observation with reference points of its own, and IID data share theirs. "
                 "Use un.Logistic(…), or a kernel around the outcome such as un.BitFlip() with un.ConditionalNCE."
             )
-        seeds = rng.integers(2**63, size=REDRAWS)
-        points: Contrast = drawn
+        seed, points = int(rng.integers(2**63)), drawn
 
-        def redraws() -> list[ChoiceProblem]:
-            return [self.problem(model, points.redraw(np.random.default_rng(seed))) for seed in seeds]
+        def redraw(i: int) -> ChoiceProblem:
+            return self.problem(model, points.redraw(np.random.default_rng([seed, i])))
 
-        return replace(self.problem(model, drawn), redraws=redraws)
+        return replace(self.problem(model, drawn), redraw=redraw)
 
 
 @final

@@ -19,7 +19,7 @@ from .anchor import ENOUGH, Anchor, Integrated, anchor_report
 from .base import Constants, Derivatives, ParametricProblem
 from .likelihood import RowLikelihood
 from .rows import Rows, RowSource
-from .scores import DenseDesign, Drawn, RowScores, ScoreRows
+from .scores import DenseDesign, Drawn, RowScores, ScoreRows, sum_by
 
 KEPT = 2**27  # numbers that may be kept between iterations (1 GiB); beyond it blocks are evaluated again
 
@@ -56,7 +56,7 @@ class RowProblem(ParametricProblem):
     sets: int = 1  # independent sets of reference points
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
-    redraws: Callable[[float], list[RowSource]] | None = None  # fresh points, c times as many
+    redraw: Callable[[int, float], RowSource] | None = None  # the i-th set of fresh points, c times as many
     anchor: Anchor | None = None  # −log Z_θ(x) as part of the constants: f is then normalised, and ν is δ
 
     @property
@@ -114,7 +114,7 @@ class RowProblem(ParametricProblem):
             yield Base(rows, f + rows.offset, J)
 
     def _bases(self, theta: np.ndarray) -> Iterable[Base]:
-        """The same, to be gone through more than once: kept where they are small, else evaluated again."""
+        """The same, to be iterated over more than once: kept where they are small, else evaluated again."""
         if self._kept is not None or self.source.size * self.model.size <= KEPT:
             return list(self._evaluated(theta))
         return _Again(self, theta)
@@ -234,14 +234,14 @@ class RowProblem(ParametricProblem):
         return float(self._sums(theta, self.nu_star(bases), bases).d.sum())
 
     def finer(self) -> RowProblem | None:
-        return self._finer(self.start, 2.0)
+        finer = None if self.anchor is None else self.anchor.finer(self.start, 2.0)
+        return None if finer is None else replace(self, anchor=finer)
 
     def refined(self, theta: np.ndarray) -> RowProblem | None:
         shift = 0.0 if self.anchor is None else self.anchor.shift(theta, self._weight(theta))
-        return self._finer(theta, shift / ENOUGH) if shift > ENOUGH else None
-
-    def _finer(self, theta: np.ndarray, excess: float) -> RowProblem | None:
-        finer = None if self.anchor is None else self.anchor.finer(theta, excess)
+        if self.anchor is None or shift <= ENOUGH:
+            return None
+        finer = self.anchor.finer(theta, shift / ENOUGH)
         return None if finer is None else replace(self, anchor=finer)
 
     def scores(self, theta: np.ndarray, c: float = 1.0) -> RowScores:
@@ -268,29 +268,28 @@ class RowProblem(ParametricProblem):
                 sets = rows.randomisation if self.sets > 1 else None
                 yield ScoreRows(design, rows.likelihood, eta, rows.data, rows.at, rows.weight, sets, ratio)
 
-        def redraws(times: float) -> np.ndarray:
-            assert self.redraws is not None
-            sums = []
-            for source in self.redraws(times):
-                total: np.ndarray | float = 0.0
-                for base in self._evaluated(theta, source):
-                    r = base.rows.likelihood.slopes(base.eta + self._nu_rows(base.rows, nu))[0]
-                    total = total + np.where(base.rows.data, 0.0, r) @ coordinates(base.rows, base.J)
-                sums.append(total)
-            return np.array(sums)
+        def redraw(i: int, times: float = 1.0, label: np.ndarray | None = None, count: int = 1) -> np.ndarray:
+            assert self.redraw is not None
+            out = np.zeros((count, len(information)))
+            for base in self._evaluated(theta, self.redraw(i, times)):
+                rows = base.rows
+                r = np.where(rows.data, 0.0, rows.likelihood.slopes(base.eta + self._nu_rows(rows, nu))[0])
+                x = coordinates(rows, base.J)
+                out += r @ x if label is None else sum_by(r[:, None] * x, label[rows.context], count)
+            return out
 
         weights = self.obs.weights
         return RowScores(
             blocks=blocks,
             size=len(information),
             weight=float(weights.sum()),
-            units=int(np.sum(weights > 0)),
             drawn=self.drawn,
             shared=self.source.shared,
             information=information,
             counts_points=next(self.source.blocks()).likelihood.cumulant.counts_points,
-            redraws=None if self.redraws is None else redraws,
+            redraw=None if self.redraw is None else redraw,
             sets=self.sets,
+            profiled=many,
             c=c,
             anew=lambda c: self.scores(theta, c),
         )
@@ -298,7 +297,7 @@ class RowProblem(ParametricProblem):
 
 @dataclass(frozen=True)
 class _Again:
-    """Blocks that are evaluated each time they are gone through."""
+    """Blocks that are evaluated each time they are iterated over."""
 
     problem: RowProblem
     theta: np.ndarray

@@ -15,13 +15,23 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
 from .likelihood import RowLikelihood
 
-Redraws = Callable[[float], np.ndarray | None]
+REDRAWS = 4  # fresh sets of points at first, to measure the error of those that are not IID
+MOST_DF = 50  # degrees of freedom of a measured Σ2 above which no more sets are drawn
+Enough = Callable[[np.ndarray, int], bool]  # (Σ2, its degrees of freedom) → whether it is known well enough
+
+
+class Redraw(Protocol):
+    """Score sums of the i-th set of fresh reference points, at the estimate."""
+
+    def __call__(self, i: int, times: float = 1.0, label: np.ndarray | None = None, count: int = 1) -> np.ndarray:
+        """(count, p) by label of the observation, or (1, p) over all; `times` as many points as there are."""
+        ...
 
 
 class Drawn(Enum):
@@ -59,7 +69,6 @@ class Scores(ABC):
 
     size: int  # p
     weight: float  # Σ w: the number of observations that the data stand for
-    units: int  # observations with positive weight
     drawn: Drawn
     shared: bool  # whether the reference points belong to all observations alike (IID data)
     information: np.ndarray  # (p, p) −H, without the penalty
@@ -87,8 +96,19 @@ class Scores(ABC):
     def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
         """(count, p) score sums over clusters of observations; shared reference points are left out."""
 
-    def measured_spread(self, times: float = 1.0) -> np.ndarray | None:
-        """Σ2 from independent randomisations of the points, `times` as many; None where there are not two."""
+    def cluster_weights(self, label: np.ndarray, count: int) -> np.ndarray:
+        """(count,) Σ w over clusters of observations."""
+        raise AssertionError(self.robust_refusal)
+
+    def cluster_points(self, label: np.ndarray, factor: np.ndarray) -> np.ndarray | None:
+        """Σ_c factor_c² Var(the points' part of g_c), measured over randomisations; None where there are not two."""
+        return None
+
+    def measured_spread(self, times: float = 1.0, enough: Enough | None = None) -> np.ndarray | None:
+        """Σ2 from independent randomisations of the points, `times` as many; None where there are not two.
+
+        More of them are drawn until `enough`, or until they have MOST_DF degrees of freedom.
+        """
         return None
 
     def reselected_spread(self) -> np.ndarray | None:
@@ -201,7 +221,6 @@ class RowScores(Scores):
     blocks: Callable[[], Iterator[ScoreRows]]
     size: int
     weight: float
-    units: int
     drawn: Drawn
     shared: bool
     information: np.ndarray
@@ -209,9 +228,10 @@ class RowScores(Scores):
     penalty: np.ndarray | None = None
     reselection: Reselection | None = None
     smoothing: np.ndarray | None = None
-    redraws: Redraws | None = None  # c → (R, p) score sums of fresh points, c times as many
+    redraw: Redraw | None = None  # score sums of fresh points
     sets: int = 1  # independent sets among the points at hand
     centred: bool = True
+    profiled: bool = False  # whether each context has a constant of its own, profiled out of the rows' coordinates
     c: float = 1.0  # times as many points as there are
     anew: Callable[[float], RowScores] | None = None  # makes `more` where the coordinates depend on c themselves
 
@@ -266,8 +286,21 @@ class RowScores(Scores):
         return np.block([[self.points_spread(2), crossed], [crossed.T, epsilon.T @ epsilon]])
 
     def data_spread(self) -> np.ndarray:
+        """Σ1 under the model.
+
+        Logistic rows of contexts, where data have density f_t and the k points k q_t, p = f/(f + k q):
+
+            Var(u_t) = E_f[(1 − p)² x xᵀ] − a_t a_tᵀ,      a_t = E_f[(1 − p) x] = E Σ_j p_j x_j,
+            E_f[(1 − p)² x xᵀ] = −H_t − E Σ_j p_j² x_j x_jᵀ.
+
+        u_t = (1 − p) x at the observation and v_t = Σ_j p_j x_j at its points are independent with mean a_t, so that
+        sym(u_t v_tᵀ) has mean a_t a_tᵀ. Squares and v_t need points that are each drawn from q, IID or not: nothing is
+        divided by k − 1. V a_t has no component in θ where χ is flexible, and a_t = 0 where a ν_t is profiled out.
+        """
         if self.counts_points and not self.shared:
-            return self.information - self.points_spread(1)
+            if self.profiled or not self.centred:
+                return self.information - self.points_spread(1)
+            return self.information - self._points_about_zero() - self._crossed()
         squares, total = self.information.copy(), np.zeros(self.size)
         for rows in self.blocks():
             _, curvature = rows.slopes(self.c)
@@ -285,23 +318,41 @@ class RowScores(Scores):
             elif self.centred:  # Σ_t w {E_t[x xᵀ] − E_t[x] E_t[x]ᵀ}
                 label = rows.at - rows.first
                 G = rows.design.sums(curvature, label, rows.count)
-                w = np.ones(rows.count) if rows.weight is None else _by_unit(rows.weight, label, rows.count)
+                w = np.ones(rows.count) if rows.weight is None else _unit_weights(rows.weight, label, rows.count)
                 squares -= G.T @ (G / np.maximum(w, 1e-300)[:, None])
         return squares - np.outer(total, total) / self.weight
+
+    def _points_about_zero(self) -> np.ndarray:
+        """Σ_t w Σ_j r_tj r_tjᵀ."""
+        out = np.zeros((self.size, self.size))
+        for rows in self.blocks():
+            out += rows.design.cross((np.where(rows.data, 0.0, rows.slopes(self.c)[0]) / rows.root) ** 2)
+        return self.c * out
+
+    def _by_unit(self, rows: ScoreRows) -> tuple[np.ndarray, np.ndarray]:
+        """(units, p) √w u_t and √w v_t, v = −Σ_j r_tj an independent unbiased estimate of E u."""
+        label, slope = rows.at - rows.first, rows.slopes(self.c)[0] / rows.root
+        u = rows.design.sums(np.where(rows.data, slope, 0.0), label, rows.count)
+        return u, -rows.design.sums(np.where(rows.data, 0.0, self.c * slope), label, rows.count)
+
+    def _crossed(self) -> np.ndarray:
+        """Σ_t w sym(u vᵀ)."""
+        out = np.zeros((self.size, self.size))
+        for rows in self.blocks():
+            u, v = self._by_unit(rows)
+            out += u.T @ v
+        return (out + out.T) / 2
 
     def empirical_spread(self) -> np.ndarray:
         """Contexts: Σ_t w [u uᵀ − sym(u vᵀ)], v = −Σ_j r_tj an independent unbiased estimate of E u. IID: centred."""
         out, total = np.zeros((self.size, self.size)), np.zeros(self.size)
         for rows in self.blocks():
-            slope = rows.slopes(self.c)[0]
             if self.shared:
-                u = np.where(rows.data, slope, 0.0)
+                u = np.where(rows.data, rows.slopes(self.c)[0], 0.0)
                 out += rows.design.cross((u / rows.root) ** 2)
                 total += rows.design.total(u)
                 continue
-            label, slope = rows.at - rows.first, slope / rows.root
-            u = rows.design.sums(np.where(rows.data, slope, 0.0), label, rows.count)
-            v = -rows.design.sums(np.where(rows.data, 0.0, slope), label, rows.count)
+            u, v = self._by_unit(rows)
             crossed = u.T @ v
             out += u.T @ u - (crossed + crossed.T) / 2
         return frequency(self.weight) * (out - np.outer(total, total) / self.weight)
@@ -314,20 +365,57 @@ class RowScores(Scores):
             out += rows.design.sums(slope, label[np.maximum(rows.at, 0)], count)
         return out
 
-    def measured_spread(self, times: float = 1.0) -> np.ndarray | None:
-        if self.sets > 1 and times == 1.0:
-            sums = np.zeros((self.sets, self.size))
-            for rows in self.blocks():
-                assert rows.randomisation is not None
-                r = np.where(rows.data, 0.0, rows.slopes()[0])
-                sums += rows.design.sums(r, np.maximum(rows.randomisation.astype(np.intp) - 1, 0), self.sets)
-            centred = sums - sums.mean(axis=0)
-            return self.sets / (self.sets - 1) * centred.T @ centred
-        sums = None if self.redraws is None else self.redraws(times)
-        if sums is None or len(sums) < 2:
+    def cluster_weights(self, label: np.ndarray, count: int) -> np.ndarray:
+        out = np.zeros(count)
+        for rows in self.blocks():
+            w = None if rows.weight is None else rows.weight[rows.data]
+            out += np.bincount(label[rows.at[rows.data]], w, count)
+        return out
+
+    def _sums_by_set(self, label: np.ndarray | None, count: int) -> np.ndarray:
+        """(sets, count, p) score sums of the points at hand, by set and label of the observation."""
+        out = np.zeros((self.sets * count, self.size))
+        for rows in self.blocks():
+            assert rows.randomisation is not None
+            r = np.where(rows.data, 0.0, rows.slopes()[0])
+            of = np.maximum(rows.randomisation.astype(np.intp) - 1, 0)
+            of = of if label is None else of * count + label[rows.at]
+            out += rows.design.sums(r, of, len(out))
+        return out.reshape(self.sets, count, self.size)
+
+    def cluster_points(self, label: np.ndarray, factor: np.ndarray) -> np.ndarray | None:
+        count = len(factor)
+        if self.sets > 1:
+            s = self._sums_by_set(label, count) * factor[:, None]
+            s = (s - s.mean(axis=0)).reshape(-1, self.size)
+            return self.sets / (self.sets - 1) * s.T @ s
+        if self.redraw is None:
             return None
-        centred = sums - sums.mean(axis=0)
-        return centred.T @ centred / (len(sums) - 1)
+        first = self.redraw(0, 1.0, label, count)
+        total, squares = np.zeros_like(first), np.zeros((self.size, self.size))
+        for i in range(1, REDRAWS):  # less the first, so that squares do not cancel
+            s = (self.redraw(i, 1.0, label, count) - first) * factor[:, None]
+            total += s
+            squares += s.T @ s
+        return (squares - total.T @ total / REDRAWS) / (REDRAWS - 1)
+
+    def measured_spread(self, times: float = 1.0, enough: Enough | None = None) -> np.ndarray | None:
+        squares, df = np.zeros((self.size, self.size)), 0
+        if self.sets > 1 and times == 1.0:
+            df = self.sets - 1
+            squares = self.sets * _about_mean(self._sums_by_set(None, 1)[:, 0])
+            if enough is None or self.redraw is None or enough(squares / df, df):
+                return squares / df
+        if self.redraw is None:
+            return None
+        fresh: list[np.ndarray] = []
+        while True:
+            goal = min(max(REDRAWS, 2 * len(fresh)), MOST_DF + 1)
+            fresh += [self.redraw(i, times)[0] for i in range(len(fresh), goal)]
+            more = len(fresh) - 1
+            spread = (squares + _about_mean(np.array(fresh))) / (df + more)
+            if enough is None or df + more >= MOST_DF or enough(spread, df + more):
+                return spread
 
     def more(self, c: float) -> RowScores:
         if self.anew is not None:
@@ -350,7 +438,13 @@ class RowScores(Scores):
         return auc(ratio, real, weight), effective_share(w, weight[~real])
 
 
-def _by_unit(weight: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
+def _about_mean(sums: np.ndarray) -> np.ndarray:
+    """Σ (s − s̄)(s − s̄)ᵀ."""
+    centred = sums - sums.mean(axis=0)
+    return centred.T @ centred
+
+
+def _unit_weights(weight: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
     """A weight for each unit from the weights of its rows."""
     out = np.zeros(count)
     out[label] = weight

@@ -23,6 +23,7 @@ from ..solvers.smoothing import Smoothing
 from .fit import Fit
 from .making import make_fit
 
+SOLVERS = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
 Outside = Literal["error", "drop"]
 Weights = Literal["frequencies", "relative"]
 
@@ -73,6 +74,7 @@ def fit(
     model.check(obs)
     obs, notes = keep_inside(model.domain, wrapped(model.domain, obs), outside)
     obs = weighted(obs, weights)
+    _require(solver, (Solver, type(None)), "solver", SOLVERS)
     if normaliser is None:
         normaliser = objective.default_normaliser(model, obs, solver is None or solver.anchors)
     _require(
@@ -102,8 +104,6 @@ def fit(
 
 def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:
     """The user's solver where it can take the problem's smooth terms, or the default; else a sentence."""
-    allowed = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
-    _require(solver, (Solver, type(None)), "solver", allowed)
     if problem.normaliser.many:
         if solver is not None or smoothing != "reml":
             raise CombinationError(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._base.blas import single_threaded
-from .._base.counts import number, total
+from .._base.counts import total
 from .._base.numerics import quadratic_forms
 from ..engine import gam_effects
 from ..errors import InputError, UnnormWarning
@@ -100,7 +100,7 @@ def _errors(
         live = problem.obs.weights > 0  # each observation by itself, its score with its weight
         labels = np.where(live, np.cumsum(live) - 1, 0)
     with single_threaded():  # BLAS threads that wait for a busy core cost ten times what they gain (500 coefficients)
-        errors = error_parts(scores, labels, solution.names if solution.terms is None else ())
+        errors = error_parts(scores, labels, dict(zip(solution.index.tolist(), solution.names)))
     if errors is None:
         refusal = _too_few(scores, REMEDY)
     elif not relative:
@@ -121,11 +121,9 @@ def _errors(
 
 def _too_few(scores: Scores, remedy: str, clusters: np.ndarray | None = None) -> str:
     """The sentence: how many independent scores there are, and of what."""
-    units, what = scores.units, "observation" if scores.units == 1 else "observations"
+    units, what = total(np.array([scores.weight])), "observation" if scores.weight == 1 else "observations"
     if clusters is not None:
         units, what = int(clusters.max()) + 1, "clusters"
-    elif scores.weight != units:
-        what = f"rows ({number(total(np.array([scores.weight])))} observations by weight)"
     return TOO_FEW.format(units=units, what=what, p=scores.size, remedy=remedy)
 
 

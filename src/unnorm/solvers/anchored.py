@@ -22,7 +22,8 @@ from ..terms.base import BuiltTerm
 
 MOST_ROUNDS = 40
 MOST_HALVINGS = 8
-SETTLED = 1e-2  # standard errors that a coefficient may still move
+SETTLED = 1e-2  # standard errors that a coefficient may still move, where smoothing parameters are chosen
+SETTLED_FIXED = 1e-6  # where there are none to choose, and rounds are cheap
 
 Once = Callable[[tuple[BuiltTerm, ...], LinearPart, Design, Gam | None], Gam]  # one penalised fit
 
@@ -104,6 +105,7 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
     beta = np.zeros(size) if part.theta is None else part.theta
     here = anchor.at(beta)
     gam, settled, shift, number = None, False, np.inf, 0
+    least = SETTLED if any(sp is None for term in built for sp in term.fixed_sp) else SETTLED_FIXED
     for number in range(1, MOST_ROUNDS + 1):  # noqa: B007
         gam = rounds.fit(built, beta, here, gam)
         new = gam.smoothed.beta[rounds.index]
@@ -116,13 +118,13 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
         if move > 1.0:
             continue
         finer = None
-        if not np.isfinite(shift) or move <= SETTLED:
+        if not np.isfinite(shift) or move <= least:
             weight = float(problem.likelihood.slopes(np.asarray(gam.linear_predictor))[1].sum())
             shift = anchor.shift(beta, weight)
             finer = anchor.finer(beta, shift / ENOUGH) if shift > ENOUGH else None
         if finer is not None:
             anchor, here, shift = finer, finer.at(beta), np.inf
-        elif move <= SETTLED:
+        elif move <= least:
             settled = True
             break
     assert gam is not None

@@ -108,13 +108,18 @@ class EngineScores:
         design = EngineDesign(self.gam, mean, rows.context)
         yield ScoreRows(design, rows.likelihood, self.eta, rows.data, rows.at, rows.weight, sets, ratio)
 
-    def redraws(self, times: float) -> np.ndarray | None:
-        """(R, p) the reference points' score at the estimate, on fresh points, `times` as many."""
-        if self.problem.redraws is None:
-            return None
+    @cached_property
+    def _fresh(self) -> RedrawScores:
         inner = self.gam.smoothed
-        score = RedrawScores(self.problem, self.gam.terms, inner.slices, inner.beta, self.gam.columns, self.integrated)
-        return np.array([score(source.whole(), self.theta) for source in self.problem.redraws(times)])
+        return RedrawScores(self.problem, self.gam.terms, inner.slices, inner.beta, self.gam.columns, self.integrated)
+
+    def redraw(self, i: int, times: float = 1.0, label: np.ndarray | None = None, count: int = 1) -> np.ndarray:
+        """The reference points' score at the estimate, on the i-th set of fresh points, `times` as many."""
+        assert self.problem.redraw is not None
+        rows = self.problem.redraw(i, times).whole()
+        if label is None:
+            return self._fresh(rows, self.theta)[None]
+        return self._fresh.by_label(rows, label[rows.context], count, self.theta)
 
     def scores(self, reference_error: bool = True) -> RowScores:
         problem, smoothed = self.problem, self.gam.smoothed
@@ -123,7 +128,6 @@ class EngineScores:
             blocks=self.blocks,
             size=smoothed.size,
             weight=float(weights.sum()),
-            units=int(np.sum(weights > 0)),
             drawn=problem.drawn if reference_error else Drawn.NONE,
             shared=problem.source.shared,
             information=cross(smoothed.design, problem.likelihood.slopes(self.eta)[1]),
@@ -131,9 +135,9 @@ class EngineScores:
             penalty=np.array(smoothed.penalty),
             reselection=reselection(self.gam, problem.likelihood.cumulant) if reference_error else None,
             smoothing=smoothing_uncertainty(self.gam),
-            redraws=self.redraws,
+            redraw=None if problem.redraw is None else self.redraw,
             sets=problem.sets,
-            centred=problem.normaliser.terms is None,
+            centred=problem.normaliser.terms is None or problem.normaliser.anchored,
         )
 
 

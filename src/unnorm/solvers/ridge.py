@@ -30,7 +30,7 @@ from ..errors import CombinationError, ConvergenceError, UnnormWarning
 from ..objectives.additive import AdditiveProblem
 from ..objectives.base import Constants, Problem
 from ..objectives.rows import Rows
-from ..objectives.scores import DenseDesign, RowScores, ScoreRows
+from ..objectives.scores import DenseDesign, RowScores, ScoreRows, sum_by
 from .base import Solution, Solver
 
 MOST_STEPS = 60  # of Newton, at one λ
@@ -326,28 +326,24 @@ def _scores(problem: AdditiveProblem, rows: RidgeRows, found: RidgeFit, X: Any) 
         ratio = None if inner.log_q is None else eta - inner.offset - inner.log_q
         yield ScoreRows(DenseDesign(own), inner.likelihood, eta, inner.data, inner.at, inner.weight, sets, ratio)
 
-    def redraws(times: float) -> np.ndarray | None:
-        if problem.redraws is None:
-            return None
-        out = []
-        for source in problem.redraws(times):
-            fresh = ridge_rows(problem, source.whole(), X)
-            r = np.where(fresh.rows.data, 0.0, fresh.rows.likelihood.slopes(fresh.eta(found.c))[0])
-            out.append(r @ (fresh.S[:, :p] - shift[fresh.at]))
-        return np.array(out)
+    def redraw(i: int, times: float = 1.0, label: np.ndarray | None = None, count: int = 1) -> np.ndarray:
+        assert problem.redraw is not None
+        fresh = ridge_rows(problem, problem.redraw(i, times).whole(), X)
+        r = np.where(fresh.rows.data, 0.0, fresh.rows.likelihood.slopes(fresh.eta(found.c))[0])
+        own = fresh.S[:, :p] - shift[fresh.at]
+        return (r @ own)[None] if label is None else sum_by(r[:, None] * own, label[fresh.at], count)
 
     weights = problem.obs.weights
     return RowScores(
         blocks=blocks,
         size=p,
         weight=float(weights.sum()),
-        units=int(np.sum(weights > 0)),
         drawn=problem.drawn,
         shared=problem.source.shared,
         information=own.T @ (curvature[:, None] * own),
         counts_points=problem.likelihood.cumulant.counts_points,
         penalty=found.sp * (B[1:].T @ B[1:]),
-        redraws=redraws,
+        redraw=None if problem.redraw is None else redraw,
         sets=problem.sets,
         centred=False,
     )

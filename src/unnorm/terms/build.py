@@ -36,7 +36,7 @@ def most_knots(dim: int, k: int, rows: int) -> int:
 
 
 class _Builder:
-    """The data and the options of one `build`; what several terms need is worked out once."""
+    """The data and the options of one `build`; what several terms need is computed once."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ from unnorm.solvers.stochastic import SGD, loop, unbiased_gradient
 from unnorm.solvers.stochastic.estimator import estimator
 
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
-CHI = un.Smooth("s(y_prev, k=10)")
+CHI = un.Smooth("s(y_prev, k=10)", smoothing="reml")
 
 
 @pytest.fixture(scope="module")
@@ -89,12 +89,20 @@ def test_the_gradient_in_the_coefficients_of_a_smooth(obs: un.Observations) -> N
     """Against quadrature and the chain rule through one ν_t for each observation."""
     few = obs.take(np.arange(0, 2000, 50))
     theta = np.array([0.3, 4.0])
-    e = estimator(TOY, few, Uniform(), un.Smooth("s(y_prev, k=5)"))
+    e = estimator(TOY, few, Uniform(), un.Smooth("s(y_prev, k=5)", smoothing="reml"))
     B = e.chi.design[np.argsort(e.position)]
     beta = np.array([-0.5, 0.1, -0.2, 0.3, 0.1])
     d = un.Poisson().bind(TOY, few, un.PerContext()).joint_derivatives(theta, B @ beta)
     g = unbiased_gradient(
-        TOY, few, Uniform(), theta, beta, normaliser=un.Smooth("s(y_prev, k=5)"), batch=10, draws=4000, rng=1
+        TOY,
+        few,
+        Uniform(),
+        theta,
+        beta,
+        normaliser=un.Smooth("s(y_prev, k=5)", smoothing="reml"),
+        batch=10,
+        draws=4000,
+        rng=1,
     )
     assert np.max(np.abs(g.theta - d.gradient_theta) / g.se_theta) < 4
     assert np.max(np.abs(g.nu - B.T @ d.gradient_nu) / (g.se_nu + 1e-12)) < 4
@@ -103,7 +111,7 @@ def test_the_gradient_in_the_coefficients_of_a_smooth(obs: un.Observations) -> N
 @pytest.mark.slow
 def test_langevin_and_nuts_sample_a_penalised_chi() -> None:
     few = un.transitions(un.datasets.toy_chain(300, 0.5, 5.0, rng=1))
-    chi = un.Smooth("s(y_prev, k=8)")
+    chi = un.Smooth("s(y_prev, k=8)", smoothing="reml")
     nuts = sample(TOY, few, NUTS(draws=1000, warmup=300), normaliser=chi, rng=1)
     exact = sample(TOY, few, NUTS(draws=1000, warmup=300), rng=2)  # each ν_t integrated out: the posterior of 𝓛
     assert np.all(np.abs(nuts.mean - exact.mean) < 0.2 * exact.sd)
@@ -124,4 +132,4 @@ def test_what_sgd_cannot_smooth_is_named(obs: un.Observations) -> None:
     with pytest.raises(CombinationError, match="by REML"):
         un.fit(TOY, obs, un.Poisson(), CHI, solver=SGD(), smoothing="gcv", rng=1)
     with pytest.raises(TermError, match="function of the context"):
-        un.fit(TOY, obs, un.Poisson(), un.Smooth("s(y, k=5)"), solver=SGD(), rng=1)
+        un.fit(TOY, obs, un.Poisson(), un.Smooth("s(y, k=5)", smoothing="reml"), solver=SGD(), rng=1)

@@ -82,7 +82,6 @@ class StochasticScores(Scores):
     sigma1: np.ndarray
     sigma2: np.ndarray
     weight: float
-    units: int
     model_based: bool
 
     drawn = Drawn.IID
@@ -119,7 +118,6 @@ def _scores(e: Estimator, phi: np.ndarray, seed: int, curvature: Curvature) -> S
         sigma1=curvature.information if model_based else score_covariance(e, phi, seed),
         sigma2=curvature.noise / curvature.steps,
         weight=e.W,
-        units=int(np.sum(e.obs.weights > 0)),
         model_based=model_based,
     )
 
