@@ -19,15 +19,18 @@ _REGISTRIES = (
 _NAMES = {
     "domains.process": ("PoissonProcess",),
     "data": ("Observations", "iid", "transitions", "conditional"),
-    "terms": ("s", "te", "ti", "linear", "factor"),
+    "terms": ("s", "te", "ti", "kernel", "linear", "factor"),
     "engine": ("gam", "Gam"),
     "models": ("ExponentialFamily", "Energy", "Additive"),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
+    "models.kernel": ("Kernel",),
+    "models.linear_chi": ("Linear", "minwise"),
     "models.priors": ("Flat", "Normal"),
     "solvers": ("Newton", "Smoothing"),
     "solvers.stochastic": ("unbiased_gradient", "SGD", "Network", "Features", "log_z"),
     "results.fit": ("Fit",),
     "results.fitting": ("fit",),
+    "results.kernel_path": ("kernel_path", "KernelPath"),
     "results.comparison": ("Comparison", "compare"),
     "results.simulation": ("simulate",),
     "bayes": ("sample", "Langevin", "NUTS", "Draws"),
@@ -39,6 +42,7 @@ _MODULES = {
     "datasets": "studies.datasets",
     "domains": "domains",
     "errors": "errors",
+    "kernels": "terms.kernels",
     "losses": "objectives.losses",
     "references": "references",
 }
@@ -77,6 +81,8 @@ if TYPE_CHECKING:
     from .groups import FitGroup, fit_each
     from .groups.loading import load
     from .models import Additive, Energy, ExponentialFamily
+    from .models.kernel import Kernel
+    from .models.linear_chi import Linear, minwise
     from .models.normalisers import Anchored, Constant, Fixed, PerContext, Smooth
     from .models.priors import Flat, Normal
     from .objectives import losses
@@ -85,8 +91,9 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison, compare
     from .results.fit import Fit
     from .results.fitting import fit
+    from .results.kernel_path import KernelPath, kernel_path
     from .results.simulation import simulate
     from .solvers import Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient
     from .studies import datasets
-    from .terms import factor, linear, s, te, ti
+    from .terms import factor, kernel, kernels, linear, s, te, ti

@@ -86,6 +86,6 @@ def sample(
     model.check(obs)
     if normaliser is None:
         normaliser = PerContext() if obs.has_context else Constant()
-    target = Target(model, obs, normaliser, Uniform() if reference is None else reference, prior)
+    target = Target(model, obs, normaliser.bound(obs), Uniform() if reference is None else reference, prior)
     draws = sampler.sample(target, generator(rng))
     return replace(draws, seed=int(rng)) if isinstance(rng, int | np.integer) else draws

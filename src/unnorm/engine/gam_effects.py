@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
 
 POINTS = {1: 100, 2: 40, 3: 15}  # grid points a covariate, by the number of numeric covariates
+MOST = 20_000  # points of a grid
+ROWS = 100  # rows of the data in place of a grid that would have more
 
 
 def coordinates(term: BuiltTerm) -> tuple[str, ...]:
@@ -31,14 +34,15 @@ def is_numeric(column: np.ndarray) -> bool:
 
 def is_random(term: BuiltTerm) -> bool:
     """A random effect proper: exchangeable coefficients, an identity penalty."""
-    if term.parametric or len(term.penalties) != 1 or term.null_dim:
+    if term.parametric or len(term.penalties) != 1 or term.null_dim or term.smooth_covariates:
         return False
     S = term.penalties[0].block
     return bool(np.array_equal(S, S[0, 0] * np.eye(len(S))))
 
 
 def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:
-    """Equally spaced points over the range of each numeric covariate, crossed with every level of a factor."""
+    """Equally spaced points over the range of each numeric covariate, crossed with every level of a factor; rows of the
+    data where that would be too many points."""
     factor = None if term.factor_levels is None else term.factor_levels[0]
     names = coordinates(term)
     numeric = [name for name in names if name != factor and is_numeric(columns[name])]
@@ -54,6 +58,10 @@ def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:
             axes.append(np.unique(columns[name]))  # a parametric factor's first level has no coefficient, but an effect
     if len(axes) == 1:
         return {names[0]: axes[0]}
+    if math.prod(axis.size for axis in axes) > MOST:
+        n = len(columns[names[0]])
+        rows = np.unique(np.linspace(0, n - 1, min(n, ROWS)).astype(np.int64))
+        return {name: np.asarray(columns[name])[rows] for name in names}
     index = list(product(*(range(axis.size) for axis in axes)))
     where = np.array(index, dtype=np.int64).reshape(len(index), len(axes))
     return {name: axis[where[:, i]] for i, (name, axis) in enumerate(zip(names, axes))}

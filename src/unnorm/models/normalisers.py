@@ -52,10 +52,24 @@ class Normaliser(ABC):
 
     anchored: bool = False  # whether −log ∫ exp f_θ(y|x) dy is part of χ, which then follows θ
     of_context: bool = False  # whether χ is a function of the context; else there are constants, and a `layout` of them
+    many: bool = False  # whether χ is linear in very many `features`, with a ridge `lam`
+
+    @property
+    def lam(self) -> float | Literal["reml"] | None:
+        """λ of a ridge on the features: given, by REML, or the solver's choice."""
+        return None
+
+    def features(self, obs: Observations) -> Any | None:
+        """(n, q) features of the contexts, a scipy.sparse.csr_array, where `many`."""
+        return None
 
     def traced(self, obs: Observations, scalar: bool) -> Any | None:
         """χ as a function that JAX can trace, where that is its only form (networks, a basis of the user's own)."""
         return None
+
+    def bound(self, obs: Observations) -> Normaliser:
+        """The same, with what it left open (its columns) taken from these observations."""
+        return self
 
     @property
     def low_discrepancy(self) -> bool:

@@ -18,6 +18,7 @@ from ..models.normalisers import Normaliser
 from ..objectives.base import Objective, Problem
 from ..solvers.base import Solver
 from ..solvers.newton import Newton
+from ..solvers.ridge import Ridge
 from ..solvers.smoothing import Smoothing
 from .fit import Fit
 from .making import make_fit
@@ -80,8 +81,9 @@ def fit(
         normaliser,
         Normaliser,
         "normaliser",
-        "un.Anchored(), un.Constant(), un.PerContext(), un.Smooth(...) or un.Fixed(0.0)",
+        "un.Anchored(), un.Constant(), un.PerContext(), un.Smooth(...), un.Kernel(...) or un.Fixed(0.0)",
     )
+    normaliser = normaliser.bound(obs)
     if model.additive and normaliser.known:
         raise CombinationError(
             f"{normaliser!r} leaves f to find its own level, and the terms of an additive model have none: they sum to "
@@ -102,6 +104,12 @@ def fit(
 
 def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:
     """The user's solver where it can take the problem's smooth terms, or the default; else a sentence."""
+    if problem.normaliser.many:
+        if solver is not None or smoothing != "reml":
+            raise CombinationError(
+                f"{problem.normaliser!r} has a solver of its own, and λ as its lam=: leave solver and smoothing out."
+            )
+        return Ridge()
     if not problem.smooth:
         return Newton() if solver is None else solver
     if solver is None:

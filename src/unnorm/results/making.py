@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.blas import single_threaded
 from .._base.counts import total
 from .._base.numerics import quadratic_forms
 from ..engine import gam_effects
@@ -98,7 +99,8 @@ def _errors(
     if relative and labels is None:
         live = problem.obs.weights > 0  # each observation by itself, its score with its weight
         labels = np.where(live, np.cumsum(live) - 1, 0)
-    errors = error_parts(scores, labels, dict(zip(solution.index.tolist(), solution.names)))
+    with single_threaded():  # BLAS threads that wait for a busy core cost ten times what they gain (500 coefficients)
+        errors = error_parts(scores, labels, dict(zip(solution.index.tolist(), solution.names)))
     if errors is None:
         refusal = _too_few(scores, REMEDY)
     elif not relative:
@@ -186,7 +188,7 @@ def _evidence(problem: Problem, solution: Solution, errors: ErrorParts | None) -
 
 def _constant_for_each(problem: Problem) -> bool:
     """Whether each observation has a constant of its own, so that their number grows with the data."""
-    return problem.normaliser.terms is None and problem.normaliser.layout(problem.obs).size > 1
+    return not problem.normaliser.of_context and problem.normaliser.layout(problem.obs).size > 1
 
 
 def _not_converged(solution: Solution) -> tuple[str, ...]:

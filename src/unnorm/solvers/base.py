@@ -1,4 +1,5 @@
-"""The protocol of solvers, `solve(problem, rng) -> Solution`: Newton, the additive engine, penalised Newton and SGD."""
+"""The protocol of solvers, `solve(problem, rng) -> Solution`: Newton, the additive engine, penalised Newton, conjugate
+gradients and SGD."""
 
 from __future__ import annotations
 

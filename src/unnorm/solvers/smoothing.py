@@ -127,7 +127,11 @@ class Smoothing(Solver):
             solver=self.to_dict(),
             scores=scores.scores(self.reference_error),
             terms=terms,
-            notes=(*problem.notes, *problem.model.covariates(problem.obs).notes(problem.obs)),
+            notes=(
+                *problem.notes,
+                *problem.model.covariates(problem.obs).notes(problem.obs),
+                *(term.remark for term in gam.terms if term.remark is not None),
+            ),
             figures={**problem.figures, "rows": problem.source.size},
         )
 

@@ -1,7 +1,8 @@
-"""Terms: what users write (`s`, `te`, `ti`, `linear`, `factor`, or a string), and what it becomes on data."""
+"""Terms: what users write (`s`, `te`, `ti`, `kernel`, `linear`, `factor`, or a string), and what it becomes on data."""
 
 from .base import BuiltTerm, Columns, Penalty
 from .built import from_dict
+from .kernel_term import kernel
 from .parser import parse
 from .specs import Term, Terms, factor, linear, s, te, ti
 
@@ -13,6 +14,7 @@ __all__ = [
     "Terms",
     "factor",
     "from_dict",
+    "kernel",
     "linear",
     "parse",
     "s",

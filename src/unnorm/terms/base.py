@@ -84,6 +84,11 @@ class BuiltTerm(ABC):
         return (self.label,) if self.size == 1 else tuple(f"{self.label}.{j + 1}" for j in range(self.size))
 
     @property
+    def remark(self) -> str | None:
+        """A sentence for the user where the term is not quite what was asked for (an approximation)."""
+        return None
+
+    @property
     def smooth_covariates(self) -> tuple[str, ...]:
         """The covariates that `functions` takes, first among `covariates`; none for parametric and random terms."""
         return ()

@@ -13,6 +13,7 @@ from ..errors import DataError, TermError, listing, unknown
 from .base import BuiltTerm, Columns, Penalty
 from .basis import Setup, householder, natural, scale_roots
 from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothTerm
+from .kernel_term import KernelSmooth, build_kernel
 from .kinds import Orders, Request
 from .levels import Category, is_category, level_name, levels_of
 from .registry import kind_of
@@ -370,6 +371,7 @@ def build(
         Tensor: builder.tensor,
         Linear: builder.linear,
         Factor: builder.factor,
+        KernelSmooth: lambda term: [build_kernel(term, columns, periods)],
     }
     out: list[BuiltTerm] = []
     # factors in turn: the coding of one depends on those before it

@@ -18,7 +18,7 @@ _FAR = 0.1  # of the data's range: beyond it a spline says nothing about the dat
 
 
 @dataclass(frozen=True, eq=False)
-class _Saved(BuiltTerm):
+class SavedTerm(BuiltTerm):
     """What all built terms hold."""
 
     kind: ClassVar[str]
@@ -70,9 +70,12 @@ def from_dict(saved: dict[str, Any]) -> BuiltTerm:
     >>> bool((from_dict(term.to_dict()).design({"x": np.ones(1)}) == term.design({"x": np.ones(1)})).all())
     True
     """
-    if saved.get("kind") not in _TERMS:
-        raise InputError(unknown("A saved term's kind", saved.get("kind"), _TERMS))
-    cls = _TERMS[saved["kind"]]
+    from .kernel_term import KernelTerm  # which is made of this file's parts
+
+    kinds = {**_TERMS, KernelTerm.kind: KernelTerm}
+    if saved.get("kind") not in kinds:
+        raise InputError(unknown("A saved term's kind", saved.get("kind"), kinds))
+    cls = kinds[saved["kind"]]
     known = {item.name for item in fields(cls)}
     values: dict[str, Any] = {}
     for name in known & saved.keys():
@@ -148,7 +151,7 @@ def _warn_if_far(points: np.ndarray, lower: np.ndarray, upper: np.ndarray, names
 
 @final
 @dataclass(frozen=True, eq=False)
-class SmoothTerm(_Saved):
+class SmoothTerm(SavedTerm):
     """A smooth of numeric covariates, times `by`, or on the rows of one level."""
 
     kind: ClassVar[str] = "smooth"
@@ -190,7 +193,7 @@ class SmoothTerm(_Saved):
 
 @final
 @dataclass(frozen=True, eq=False)
-class FactorSmoothTerm(_Saved):
+class FactorSmoothTerm(SavedTerm):
     """`fs`: a curve for each level of a factor, all with the same smoothing parameters; one block of columns a
     level."""
 
@@ -235,7 +238,7 @@ class FactorSmoothTerm(_Saved):
 
 @final
 @dataclass(frozen=True, eq=False)
-class RandomTerm(_Saved):
+class RandomTerm(SavedTerm):
     """`re`: one coefficient for each combination of levels, times the numeric covariates; a ridge penalty. New
     levels get zero."""
 
@@ -285,7 +288,7 @@ class RandomTerm(_Saved):
 
 @final
 @dataclass(frozen=True, eq=False)
-class LinearTerm(_Saved):
+class LinearTerm(SavedTerm):
     """One covariate as it is."""
 
     kind: ClassVar[str] = "linear"
@@ -296,7 +299,7 @@ class LinearTerm(_Saved):
 
 @final
 @dataclass(frozen=True, eq=False)
-class FactorTerm(_Saved):
+class FactorTerm(SavedTerm):
     """A 0/1 column for each level that is not the reference."""
 
     kind: ClassVar[str] = "factor"
@@ -326,6 +329,6 @@ def _known_codes(columns: Columns, name: str, levels: tuple[Any, ...], what: str
     return at
 
 
-_TERMS: dict[str, type[_Saved]] = {
+_TERMS: dict[str, type[SavedTerm]] = {
     cls.kind: cls for cls in (SmoothTerm, FactorSmoothTerm, RandomTerm, LinearTerm, FactorTerm)
 }

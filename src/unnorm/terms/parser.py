@@ -5,18 +5,31 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from ..errors import TermError, listing, unknown
+from .kernel_term import kernel
+from .kernels import KERNELS
 from .specs import Factor, Term, Terms, factor, linear, s, te, ti
 
-_FUNCTIONS: dict[str, Callable[..., Term]] = {"s": s, "te": te, "ti": ti, "linear": linear, "factor": factor}
+_FUNCTIONS: dict[str, Callable[..., Term]] = {
+    "s": s, "te": te, "ti": ti, "linear": linear, "factor": factor, "kernel": kernel,
+}  # fmt: skip
+_KERNEL_PARAMETERS = dict.fromkeys(item.name for cls in KERNELS.values() for item in fields(cls))
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "s": ("k", "bs", "by", "m", "sp", "fx", "knots"),
     "te": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
     "ti": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
     "linear": (),
     "factor": (),
+    "kernel": (
+        "k",
+        "lam",
+        "landmarks",
+        "seed",
+        *dict.fromkeys(f.name for cls in KERNELS.values() for f in fields(cls)),
+    ),
 }
 _WORDS = {"True": True, "False": False, "TRUE": True, "FALSE": False, "None": None, "NULL": None, "pi": math.pi}
 _LONGEST = 20_000  # characters

@@ -81,8 +81,10 @@ class Smooth(Term):
     def __str__(self) -> str:
         bs = None if self.bs == "tp" else self.bs
         sp = self.sp[0] if self.sp is not None and len(self.sp) == 1 else self.sp
-        options = _options(k=self.k, bs=bs, by=_by(self), m=self.m, sp=sp, fx=self.fx or None, knots=_knots_text(self))
-        return f"s({', '.join([*(_name(n, self.factors) for n in self.covariates), *options])})"
+        options = options_of(
+            k=self.k, bs=bs, by=_by(self), m=self.m, sp=sp, fx=self.fx or None, knots=_knots_text(self)
+        )
+        return f"s({', '.join([*(written(n, self.factors) for n in self.covariates), *options])})"
 
 
 @final
@@ -119,10 +121,10 @@ class Tensor(Term):
     def __str__(self) -> str:
         bs = None if set(self.bs) == {"cr"} else self.bs
         d = None if set(self.d) == {1} else self.d
-        options = _options(
+        options = options_of(
             k=self.k, bs=bs, d=d, by=_by(self), m=self.m, sp=self.sp, fx=self.fx or None, knots=_knots_text(self)
         )
-        return f"{self.label.split('(')[0]}({', '.join([*(_name(n) for n in self.covariates), *options])})"
+        return f"{self.label.split('(')[0]}({', '.join([*(written(n) for n in self.covariates), *options])})"
 
 
 @final
@@ -141,7 +143,7 @@ class Linear(Term):
         return self.covariates
 
     def __str__(self) -> str:
-        return f"linear({', '.join(_name(n) for n in self.covariates)})"
+        return f"linear({', '.join(written(n) for n in self.covariates)})"
 
 
 @final
@@ -160,7 +162,7 @@ class Factor(Term):
         return (self.name,)
 
     def __str__(self) -> str:
-        return f"factor({_name(self.name)})"
+        return f"factor({written(self.name)})"
 
 
 @final
@@ -193,7 +195,7 @@ class Terms:
         if not self.intercept:
             parts.insert(0, "0")
         right = " + ".join(parts) or "1"
-        return right if self.response is None else f"{_name(self.response)} ~ {right}"
+        return right if self.response is None else f"{written(self.response)} ~ {right}"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -424,6 +426,14 @@ def _tensor(
 # ---- checks of what was written ----
 
 
+def names_of(function: str, covariates: Sequence[Any]) -> tuple[str, ...]:
+    """Column names, each once, none of them a factor(…)."""
+    names, factors = _names(function, covariates)
+    if factors:
+        raise TermError(f"{function}() takes column names; got factor({min(factors)}).")
+    return names
+
+
 def _names(function: str, covariates: Sequence[Any]) -> tuple[tuple[str, ...], frozenset[str]]:
     names, factors = [], []
     for covariate in covariates:
@@ -456,7 +466,7 @@ def _by_name(
 # ---- how a term is written ----
 
 
-def _name(name: str, factors: frozenset[str] = frozenset()) -> str:
+def written(name: str, factors: frozenset[str] = frozenset()) -> str:
     import keyword
 
     text = name if name.isidentifier() and not keyword.iskeyword(name) else repr(name)
@@ -471,7 +481,7 @@ class _Bare(str):
 
 
 def _by(term: Smooth | Tensor) -> _Bare | None:
-    return None if term.by is None else _Bare(_name(term.by, term.factors))
+    return None if term.by is None else _Bare(written(term.by, term.factors))
 
 
 def _knots_text(term: Smooth | Tensor) -> Any:
@@ -480,5 +490,5 @@ def _knots_text(term: Smooth | Tensor) -> Any:
     return term.knots[term.covariates[0]] if len(term.covariates) == 1 else dict(term.knots)
 
 
-def _options(**options: Any) -> list[str]:
+def options_of(**options: Any) -> list[str]:
     return [f"{name}={value!r}" for name, value in options.items() if value is not None]
