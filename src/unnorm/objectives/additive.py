@@ -6,7 +6,7 @@ rows of a Poisson likelihood have b = 0; they get a weight so small that their e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, final
@@ -110,19 +110,19 @@ class AdditiveProblem:
         """Rows that terms are built on: all of one block, else whole contexts spread over all blocks, and the rows
         where a covariate is least or largest."""
         every = -(-self.source.size // SAMPLE)
-        parts, terms = [], None
+        parts: list[LinearPart] = []
+        edges: list[LinearPart] = []
         for rows in self.source.blocks():
-            terms, part = self.predictor(rows)
-            if every > 1:
-                unit = np.arange(len(rows)) if self.source.shared else rows.at
-                numeric = [column for column in part.columns.values() if column.dtype.kind in "fiu"]
-                ends = [end for column in numeric for end in (int(column.argmin()), int(column.argmax()))]
-                keep = np.unique(np.concatenate([np.flatnonzero(unit % every == 0), np.array(ends, dtype=int)]))
-                part = replace(part, columns={name: column[keep] for name, column in part.columns.items()})
-            parts.append(part)
-        assert terms is not None
-        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-        return terms, replace(parts[0], columns=columns)
+            _, part = self.predictor(rows)
+            unit = np.arange(len(rows)) if self.source.shared else rows.at
+            parts.append(part if every == 1 else _picked(part, np.flatnonzero(unit % every == 0)))
+            edges += [] if every == 1 else [_picked(part, _ends(part.columns))]
+        columns = _together(parts)
+        if edges:
+            ends = _together(edges)
+            ends = {name: column[_ends(ends)] for name, column in ends.items()}
+            columns = {name: np.concatenate([column, ends[name]]) for name, column in columns.items()}
+        return parts[0].terms, replace(parts[0], columns=columns)
 
     def met(self, built: tuple[BuiltTerm, ...], theta: np.ndarray | None = None) -> tuple[LinearPart, Design]:
         """Columns and offset of all rows, f linearised at θ where it is not linear, and the rows in the engine's form.
@@ -183,6 +183,22 @@ class AdditiveProblem:
         terms = f.terms if self.normaliser.terms is None else f.terms + self.normaliser.terms
         offset = rows.offset if f.offset is None else rows.offset + f.offset
         return terms, LinearPart(terms, {**f.columns, **chi}, offset, f.theta)
+
+
+def _ends(columns: Mapping[str, np.ndarray]) -> np.ndarray:
+    """The rows where a numeric column is least or largest."""
+    numeric = [column for column in columns.values() if column.dtype.kind in "fiu"]
+    return np.unique([end for column in numeric for end in (int(column.argmin()), int(column.argmax()))])
+
+
+def _picked(part: LinearPart, keep: np.ndarray) -> LinearPart:
+    return replace(part, columns={name: column[keep] for name, column in part.columns.items()})
+
+
+def _together(parts: Sequence[LinearPart]) -> dict[str, np.ndarray]:
+    if len(parts) == 1:
+        return dict(parts[0].columns)
+    return {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
 
 
 @final

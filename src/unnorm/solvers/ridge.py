@@ -29,7 +29,7 @@ from .._base.numerics import Rng
 from ..errors import CombinationError, ConvergenceError, UnnormWarning
 from ..objectives.additive import AdditiveProblem
 from ..objectives.base import Constants, Problem
-from ..objectives.rows import Rows
+from ..objectives.rows import Rows, RowSource
 from ..objectives.scores import DenseDesign, RowScores, ScoreRows, sum_by
 from .base import Solution, Solver
 
@@ -210,7 +210,7 @@ class Ridge(Solver):
         assert X is not None
         rng = np.random.default_rng(rng)
         additive = problem.additive(rng)
-        rows = ridge_rows(additive, additive.rows, X)
+        rows = ridge_rows(additive, additive.source, X)
         found = self._climb(rows, problem.normaliser.lam, rng)
         eta = rows.eta(found.c)
         names = tuple(additive.model.flat().names)
@@ -299,18 +299,21 @@ class Ridge(Solver):
         return RidgeFit(c, sp, curved, steps, False)
 
 
-def ridge_rows(problem: AdditiveProblem, rows: Rows, X: Any) -> RidgeRows:
+def ridge_rows(problem: AdditiveProblem, source: RowSource, X: Any) -> RidgeRows:
     """The rows of an objective, χ's features apart."""
     if problem.model.additive or not problem.model.flat().linear:
         raise CombinationError(
             f"{problem.normaliser!r} goes with un.ExponentialFamily, whose f is linear in θ. For un.Energy use "
             "solver=un.SGD(…) with un.Network(…); for smooth terms of f, un.Kernel('linear')."
         )
-    _, part = problem.predictor(rows)
     names = problem.model.flat().names
-    S = np.column_stack([*(part.columns[name] for name in names), np.ones(len(rows))])
-    offset = np.zeros(len(rows)) if part.offset is None else part.offset
-    return RidgeRows(S, rows.context, offset, X, rows)
+    statistics, offsets = [], []
+    for rows in source.blocks():
+        _, part = problem.predictor(rows)
+        statistics.append(np.column_stack([*(part.columns[name] for name in names), np.ones(len(rows))]))
+        offsets.append(np.zeros(len(rows)) if part.offset is None else part.offset)
+    every = source.vectors()
+    return RidgeRows(np.concatenate(statistics), every.context, np.concatenate(offsets), X, every)
 
 
 def _scores(problem: AdditiveProblem, rows: RidgeRows, found: RidgeFit, X: Any) -> RowScores:
@@ -328,7 +331,7 @@ def _scores(problem: AdditiveProblem, rows: RidgeRows, found: RidgeFit, X: Any) 
 
     def redraw(i: int, times: float = 1.0, label: np.ndarray | None = None, count: int = 1) -> np.ndarray:
         assert problem.redraw is not None
-        fresh = ridge_rows(problem, problem.redraw(i, times).whole(), X)
+        fresh = ridge_rows(problem, problem.redraw(i, times), X)
         r = np.where(fresh.rows.data, 0.0, fresh.rows.likelihood.slopes(fresh.eta(found.c))[0])
         own = fresh.S[:, :p] - shift[fresh.at]
         return (r @ own)[None] if label is None else sum_by(r[:, None] * own, label[fresh.at], count)
