@@ -200,7 +200,7 @@ def test_even_points_of_clusters_count_as_measured_in_all() -> None:
     np.testing.assert_allclose(one.covariance, V @ own @ V)
 
 
-@pytest.mark.parametrize("names", [("a", "b"), ()])
+@pytest.mark.parametrize("names", [{0: "a", 1: "b"}, {}], ids=["parameters", "curves"])
 def test_more_points_are_drawn_where_they_are_much_of_the_variance(names) -> None:
     """Until ν ≥ 50 s², s the upper 90 % bound of the reference part's share: of the worst parameter, or of all."""
     from scipy.stats import chi2
@@ -268,12 +268,12 @@ def test_a_difference_of_estimates_stays_a_variance() -> None:
     assert np.all(np.diag(V @ nearest @ V) > 0.05 * np.diag(V))  # the floor is not in play
     np.testing.assert_allclose(parts.sampling, V @ nearest @ V, atol=1e-14)
     flat = replace(GIVEN, information=np.eye(P), data=np.diag([0.01, 0.5, 0.0499]))
-    low = _parts(flat, names=("a", "b", "c"))
+    low = _parts(flat, names={0: "a", 1: "b", 2: "c"})
     np.testing.assert_allclose(np.diag(low.sampling), [0.05, 0.5, 0.05])
     np.testing.assert_allclose(np.diag(low.total - GIVEN.points), [0.05, 0.5, 0.05])
     assert len(low.notes) == 1
     assert "(a, c)" in low.notes[0]
-    assert not _parts(replace(flat, data=np.diag([0.06, 0.5, 0.06])), names=("a", "b", "c")).notes
+    assert not _parts(replace(flat, data=np.diag([0.06, 0.5, 0.06])), names={0: "a", 1: "b", 2: "c"}).notes
 
 
 def test_errors_do_not_depend_on_the_units_of_the_statistics() -> None:

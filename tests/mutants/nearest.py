@@ -2,6 +2,8 @@
 
 NEAREST: dict[str, tuple[str, ...]] = {
     "_base/intervals.py": ("tests/inference/test_nested.py",),
+    "objectives/anchor.py": ("tests/objectives/test_anchor.py",),
+    "solvers/anchored.py": ("tests/objectives/test_anchor.py",),
     "inference/smooth_tests.py": ("tests/inference/test_smooth_tests.py",),
     "engine/inference.py": ("tests/engine/test_gam_inference.py",),
     "groups/joint.py": ("tests/groups/test_group_scores.py",),
@@ -38,7 +40,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
         "tests/results/test_saved_errors.py",
         "tests/results/test_errors_shown.py",
     ),
-    "solvers/engine_rows.py": ("tests/solvers/test_engine_rows.py",),
+    "solvers/engine_rows.py": ("tests/solvers/test_engine_rows.py", "tests/objectives/test_anchor.py"),
     "solvers/penalised.py": ("tests/solvers/test_penalised_scores.py",),
     "solvers/redraw_scores.py": ("tests/solvers/test_redraw_scores.py",),
     "solvers/stochastic/ending.py": ("tests/solvers/stochastic/test_scores_of_a_run.py",),

@@ -1,6 +1,29 @@
 """Faults in the scores of each objective: weights, centring, jackknife, constants, redraws."""
 
 MUTANTS: dict[str, list[tuple[str, str, str]]] = {
+    "objectives/anchor.py": [
+        (
+            "return Integrated(log_z[of] + self.offset, mean[of])",
+            "return Integrated(log_z[of], mean[of])",
+            "offsets of a context do not cancel",
+        ),
+        (
+            "return Integrated(log_z + self.model.obs.offsets, mean)",
+            "return Integrated(log_z, mean)",
+            "offsets of a context do not cancel in terms",
+        ),
+        ("t[:, 0] * t[:, 1] * t[:, 3] / -2.0", "t[:, 0] * t[:, 1] * t[:, 3] / 2.0", "sign of a weight of local cubics"),
+        (
+            "return float(np.sqrt(weight)) * self.error(theta)",
+            "return self.error(theta)",
+            "errors of log Z as if they could not add up",
+        ),
+        (
+            "columns = (columns[:, :, None] * grid + here[:, None, :])",
+            "columns = (columns[:, :, None] + grid * here[:, None, :])",
+            "axes of the grid swapped",
+        ),
+    ],
     "objectives/scores.py": [
         ("self.J + 0.5 * V @ self.C", "self.J", "λ's noise through β̂ left out of V'"),
         ("self.J + 0.5 * V @ self.C", "self.J + V @ self.C", "½ missing in V'"),
@@ -124,8 +147,12 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "w.sum() ** 2 / (w @ w) / len(w)",
             "effective share unweighted",
         ),
-        ("epsilon[points, j] -= mean[label[points]]", "epsilon[points, j] -= 0.0", "ε not about its context's mean"),
-        ("rows.design.total(r * epsilon[:, j])", "rows.design.total(-r * epsilon[:, j])", "sign of Cov(δ, ε)"),
+        (
+            "e[points, j] -= (np.bincount(label, e[points, j]) / count)[label]",
+            "epsilon[points, j] -= 0.0",
+            "ε not about its context's mean",
+        ),
+        ("rows.design.total(r * e[:, j])", "rows.design.total(-r * e[:, j])", "sign of Cov(δ, ε)"),
         ("[crossed.T, epsilon.T @ epsilon]", "[crossed.T, 0.0 * epsilon.T @ epsilon]", "Var(ε) left out"),
         ("if self.drawn is not Drawn.IID or", "if self.drawn is Drawn.NONE or", "ε of even points as if they were IID"),
     ],

@@ -131,6 +131,7 @@ def test_a_grid_of_contexts_interpolates_the_integrals() -> None:
     assert np.abs(E - means).max() < 0.02
     finer = dataclasses.replace(coarse, grid=17, _kept={})
     assert np.std(finer.at(beta).log_z - exact) < 0.25 * np.std(z - exact)
+    assert coarse.shift(beta, 400.0) == pytest.approx(20 * coarse.error(beta))  # √Σw: errors may all push one way
     again = coarse.finer(beta, 8.0)
     assert again.grid > 9
     assert again.error(beta) < 0.5 * coarse.error(beta)

@@ -155,7 +155,8 @@ class AdditiveProblem:
         if f is None or not self.obs.has_context:
             return
         known = self.model.covariates(self.obs)
-        same = [term.label for term in f if term.columns and all(known.context_only(name) for name in term.columns)]
+        only = {name for term in f for name in term.columns if name in known and known.context_only(name)}
+        same = [term.label for term in f if term.columns and only.issuperset(term.columns)]
         if same:
             verb = "depends" if len(same) == 1 else "depend"
             raise NotIdentifiedError(
