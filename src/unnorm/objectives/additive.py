@@ -103,7 +103,10 @@ class AdditiveProblem:
     def linear(self) -> tuple[tuple[BuiltTerm, ...], LinearPart, Design]:
         """The terms built on these rows, their columns, and the design; for an energy, linearised at its start."""
         self._refuse_context_terms()
-        built = self.build(*self._sampled())
+        terms, part = self._sampled()
+        built = self.build(terms, part)
+        if self.source.size <= min(self.source.most, SAMPLE):  # one block, and these are its rows
+            return built, part, self._design(built, self.rows, part)
         return built, *self.met(built)
 
     def _sampled(self) -> tuple[Terms, LinearPart]:
@@ -130,13 +133,10 @@ class AdditiveProblem:
         Blocks are met one after the other, and what is kept of a row is its compact form. Rows that a factor partitions
         are arranged as a whole.
         """
-        from ..engine.core import build_design
-
-        parts, designs, whole = [], [], self.normaliser.anchored
+        parts, designs = [], []
         for rows in self.source.blocks():
             _, part = self.predictor(rows, theta)
-            context = rows.context if self.obs.has_context else None
-            designs.append(build_design(built, part.columns, intercept=True, context=context, whole_contexts=whole))
+            designs.append(self._design(built, rows, part))
             parts.append(replace(part, columns={}) if rows.at.size < self.source.size else part)
         if len(parts) == 1:
             return parts[0], designs[0]
@@ -145,9 +145,14 @@ class AdditiveProblem:
         columns = BlockColumns(self, tuple(dict.fromkeys(n for t in built for n in t.covariates)), theta)
         part = replace(parts[0], columns=columns, offset=offset)
         if any(design.levels for design in designs):
-            context = self.rows.context if self.obs.has_context else None
-            return part, build_design(built, dict(columns), intercept=True, context=context, whole_contexts=whole)
+            return part, self._design(built, self.rows, replace(part, columns=dict(columns)))
         return part, designs[0].joined(designs)
+
+    def _design(self, built: tuple[BuiltTerm, ...], rows: Rows, part: LinearPart) -> Design:
+        from ..engine.core import build_design
+
+        context, whole = rows.context if self.obs.has_context else None, self.normaliser.anchored
+        return build_design(built, part.columns, intercept=True, context=context, whole_contexts=whole)
 
     def _refuse_context_terms(self) -> None:
         """A term of f that does not read y is part of the normalising constant, and cannot be told from it."""
