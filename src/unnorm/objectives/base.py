@@ -44,6 +44,7 @@ class Constants:
     slope: np.ndarray | None = None  # (q, p) −dν/dθ, where ν follows from θ
     own: bool = False  # whether ν has coordinates of its own in the scores, after θ's
     known: bool = False  # given and not estimated: its error is zero
+    delta: float | None = None  # of χ = −log Z + δ, where it is one number
 
 
 class ParametricProblem(ABC):

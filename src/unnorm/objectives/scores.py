@@ -234,6 +234,7 @@ class RowScores(Scores):
     profiled: bool = False  # whether each context has a constant of its own, profiled out of the rows' coordinates
     c: float = 1.0  # times as many points as there are
     anew: Callable[[float], RowScores] | None = None  # makes `more` where the coordinates depend on c themselves
+    level: int | None = None  # the coordinate of δ, where it is one number and the constants follow θ
 
     model_based = True
 
