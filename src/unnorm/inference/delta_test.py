@@ -13,7 +13,8 @@ and the points' parts of s_t = e_t − f_t, independent with the same mean, an o
 
 which is Σ s sᵀ for w = 1. Points that are spread evenly over all contexts are not independent between them: the second
 sum is then the variance of Σ_t f_t over R fresh sets of points. Their mean f̄_t at a context, which has a variance of
-S_t/R there, also gives a first sum that is less noisy, Σ_t w [(e − f̄)(e − f̄)ᵀ − S_t/R].
+S_t/R there, also gives a first sum that is less noisy, Σ_t w [(e − f̄)(e − f̄)ᵀ − S_t/R]. W is then Hotelling's T², on
+(R − 1)/share² degrees of freedom (Satterthwaite), the measured part being a share of the variance.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from .sandwich import bread
 DEGREE = 3  # of the polynomial in a column's ranks
 MOST_LEVELS = 10  # of a factor that is tested
 REDRAWS = 12  # fresh sets of points that are not IID
+SOUND = 1e-6  # least eigenvalue of the variance as a correlation
 LEAST = 10  # contexts for each column of the alternative
 
 
 @final
 @dataclass(frozen=True)
 class DeltaTest:
-    """W ~ χ²(df) where δ does not depend on the column."""
+    """W ~ χ²(df), or nearly, where δ does not depend on the column."""
 
     statistic: float
     df: int
@@ -51,12 +53,12 @@ def delta_tests(scores: RowScores, columns: Mapping[str, np.ndarray]) -> dict[st
     if not bases:
         return {}
     B = np.column_stack(list(bases.values()))
-    U, spread = _score(scores, B)
+    U, spread, measured = _score(scores, B)
     found, at = {}, 0
     for name, b in bases.items():
         own = slice(at, at + b.shape[1])
         at = own.stop
-        test = _test(U[own], spread[own, own])
+        test = _test(U[own], spread[own, own], measured[own, own])
         if test is not None:
             found[name] = test
     return found
@@ -79,8 +81,8 @@ def basis(column: np.ndarray) -> np.ndarray:
     return np.sqrt(len(column)) * q[:, 1:][:, sound[1:]]
 
 
-def _score(scores: RowScores, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """U, and the variance of Σ s_t."""
+def _score(scores: RowScores, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U, the variance of Σ s_t, and the part of it that was measured on few sets of points."""
     q = B.shape[1]
     A, U = np.zeros((q, scores.size)), np.zeros(q)
     for rows in scores.blocks():
@@ -90,13 +92,13 @@ def _score(scores: RowScores, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         U += slope @ b
     K = A @ bread(scores)
     if scores.drawn is Drawn.EVENLY and scores.redraw is not None:
-        return U, _measured(scores, B, K)
+        return U, *_measured(scores, B, K)
     spread = np.zeros((q, q))
     for rows in scores.blocks():
         part = _Units.of(scores, rows, B, K)
         crossed = part.e.T @ ((1.0 + part.w)[:, None] * part.f)
         spread += part.e.T @ part.e + part.f.T @ (part.w[:, None] * part.f) - (crossed + crossed.T) / 2
-    return U, spread
+    return U, spread, np.zeros((q, q))
 
 
 @final
@@ -124,8 +126,8 @@ def _adjusted(g: np.ndarray, b: np.ndarray, K: np.ndarray, scores: RowScores) ->
     return g[:, [scores.level]] * b - g @ K.T
 
 
-def _measured(scores: RowScores, B: np.ndarray, K: np.ndarray) -> np.ndarray:
-    """The variance of Σ s_t from fresh sets of points."""
+def _measured(scores: RowScores, B: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The variance of Σ s_t from fresh sets of points, and their own part of it."""
     assert scores.redraw is not None
     of, sums = np.arange(len(B)), []
     total, squares = np.zeros_like(B), np.zeros((B.shape[1], B.shape[1]))
@@ -139,16 +141,23 @@ def _measured(scores: RowScores, B: np.ndarray, K: np.ndarray) -> np.ndarray:
     mean = total / REDRAWS
     within = (squares - REDRAWS * mean.T @ mean) / (REDRAWS - 1)
     e = np.concatenate([one.e for one in units]) - mean
-    return e.T @ e - within / REDRAWS + np.atleast_2d(np.cov(np.array(sums), rowvar=False))
+    points = np.atleast_2d(np.cov(np.array(sums), rowvar=False))
+    return e.T @ e - within / REDRAWS + points, points
 
 
-def _test(U: np.ndarray, spread: np.ndarray) -> DeltaTest | None:
+def _test(U: np.ndarray, spread: np.ndarray, measured: np.ndarray) -> DeltaTest | None:
     """None where the variance is not positive definite: too few contexts, or an alternative that f contains."""
-    from scipy.special import chdtrc
+    from scipy.special import chdtrc, fdtrc
 
-    scale = np.sqrt(np.maximum(np.diag(spread), 1e-300))
+    scale, q = np.sqrt(np.maximum(np.diag(spread), 1e-300)), len(U)
     values, vectors = np.linalg.eigh(spread / np.outer(scale, scale))
-    if not values[0] > 1e-6:
+    if not values[0] > SOUND:
         return None
-    statistic = float(np.sum((vectors.T @ (U / scale)) ** 2 / values))
-    return DeltaTest(statistic, len(U), float(chdtrc(len(U), statistic)))
+    root = (vectors / np.sqrt(values)).T / scale
+    statistic = float(np.sum((root @ U) ** 2))
+    share = float(np.trace(root @ measured @ root.T)) / q
+    df = (REDRAWS - 1) / share**2 if share > 0 else np.inf
+    if not np.isfinite(df):
+        return DeltaTest(statistic, q, float(chdtrc(q, statistic)))
+    rest = max(df - q + 1, 1.0)
+    return DeltaTest(statistic, q, float(fdtrc(q, rest, statistic * rest / (df * q))))

@@ -123,6 +123,10 @@ class Scores(ABC):
         """AUC of the log density ratio between observations and points, and the effective share of the latter."""
         return None, None
 
+    def as_rows(self) -> RowScores | None:
+        """Themselves where they are a sum over rows."""
+        return None
+
 
 def frequency(weight: float) -> float:
     """N/(N − 1) for N independent observations, whose scores have their mean taken off."""
@@ -425,6 +429,9 @@ class RowScores(Scores):
         for rows in self.blocks():
             information += rows.design.cross(rows.slopes(c)[1] * np.where(rows.data, 1.0, c))
         return replace(self, information=information, c=c)
+
+    def as_rows(self) -> RowScores:
+        return self
 
     def overlap(self) -> tuple[float | None, float | None]:
         ratios, data, weights = [], [], []
