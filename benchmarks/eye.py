@@ -24,7 +24,7 @@ from unnorm.groups.each import REFERENCES
 from unnorm.report.findings import findings
 
 TERMS = "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)"
-CHI = un.Smooth("s(x_prev, y_prev, k=40)")
+CHI = un.Smooth("s(x_prev, y_prev, k=40)", smoothing="reml")  # as the paper and bam
 MODEL = un.Additive(TERMS, un.Box((0, 800), (0, 600)), y_down=True)
 OSIE = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "eye_osie_fixations.csv"
 

@@ -123,7 +123,8 @@ class _Units:
 
 def _adjusted(g: np.ndarray, b: np.ndarray, K: np.ndarray, scores: RowScores) -> np.ndarray:
     """(units, q) r b − K g of parts g of the scores."""
-    return g[:, [scores.level]] * b - g @ K.T
+    assert scores.level is not None
+    return g[:, scores.level, None] * b - g @ K.T
 
 
 def _measured(scores: RowScores, B: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

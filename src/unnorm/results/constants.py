@@ -11,7 +11,7 @@ from ..data.observations import Observations
 from ..errors import InputError
 from ..inference.delta_test import DeltaTest, delta_tests
 from .draws import reference_on
-from .fit import Fit, chi_at
+from .fit import Fit, chi_at, rule_order
 from .normaliser_check import NormaliserCheck, check_normaliser
 from .smooths import SmoothPart
 
@@ -23,10 +23,12 @@ def check_constants(fit: Fit, contexts: int, obs: Observations | None, order: in
     if obs is None:
         raise InputError("A loaded fit has no observations: pass obs=, e.g. those that were fitted.")
     part, chi = fit.smooths, fit.nu
-    order = fit.order if order is None else order
+    order = rule_order(fit) if order is None else order
     proposal = reference_on(density.domain, fit.diagnostics.get("law"))
     if fit.anchoring is not None:
-        anchoring = fit.anchoring if fit.anchoring.tests is not None else replace(fit.anchoring, tests=tested(fit))
+        anchoring = (
+            fit.anchoring if fit.anchoring.tests is not None else replace(fit.anchoring, tests=columns_tested(fit))
+        )
         if own:
             return replace(check_normaliser(density, obs, chi, contexts, order), anchoring=anchoring)
         delta = np.full(obs.n, anchoring.delta) if part is None else chi_at(fit, part, obs)
@@ -37,24 +39,36 @@ def check_constants(fit: Fit, contexts: int, obs: Observations | None, order: in
         chi = chi_at(fit, part, obs)
     free = fit.nu.size > 1 and not of_context and not fit.is_likelihood
     check = check_normaliser(density, obs, chi, contexts, order, free, proposal)
-    return replace(check, noise=_noise(fit, part, obs.take(check.rows)) if part is not None and of_context else 0.0)
+    if part is None or not of_context:
+        return replace(check, n=float(fit.n))
+    noise = fit.diagnostics["gap_noise"] if "gap_noise" in fit.diagnostics else gap_noise(fit)
+    return replace(check, noise=noise, edf=chi_edf(part), n=float(fit.n))
 
 
-def _noise(fit: Fit, part: SmoothPart, obs: Observations) -> float:
-    """rms over the contexts of the standard error of χ̂, its mean over them taken off."""
-    assert fit.model is not None
-    C, index = [], []
-    for label in part.normaliser_labels:
-        term = part.term(label)
-        C.append(term.design(fit.model.covariates(obs).values(term.covariates, obs)))
-        index.append(np.arange(part.slices[label].start, part.slices[label].stop))
-    X, at = np.concatenate(C, axis=1), np.concatenate(index)
-    X = X - X.mean(axis=0)
-    squares = np.einsum("ij,jk,ik->i", X, part.errors.total[np.ix_(at, at)], X)
-    return float(np.sqrt(np.mean(np.maximum(squares, 0.0))))
+def gap_noise(fit: Fit) -> float:
+    """The standard error of χ̂ + log Ẑ about its mean, rms over the contexts.
+
+    At the estimate a context's residual r_t moves χ + log Z by r_t/w̄ there, w̄ the mean over contexts of Σ_rows w, and
+    χ keeps edf of n such directions: sd(r)/w̄ √(edf/n).
+    """
+    part, scores = fit.smooths, None if fit.solution is None else fit.solution.scores
+    rows = None if scores is None else scores.as_rows()
+    if rows is None or part is None or not part.normaliser_labels:
+        return 0.0
+    r, w = np.zeros(fit.rows), 0.0
+    for block in rows.blocks():
+        slope, curvature = block.slopes()
+        r += np.bincount(block.at, slope / block.root, fit.rows)
+        w += float(curvature.sum())
+    return float(np.sqrt(np.sum(r**2) / fit.n) / (w / fit.n) * np.sqrt(chi_edf(part) / fit.n))
 
 
-def tested(fit: Fit, most: float = np.inf) -> Mapping[str, DeltaTest] | None:
+def chi_edf(part: SmoothPart) -> float:
+    """Effective degrees of freedom of χ, its level aside."""
+    return sum(part.edf.get(label, part.term(label).size) for label in part.normaliser_labels)
+
+
+def columns_tested(fit: Fit, most: float = np.inf) -> Mapping[str, DeltaTest] | None:
     """The tests that δ is constant, for each context column; None where the fit has no rows, or more than `most`.
 
     `most`: rows times coefficients, to which the cost is proportional.

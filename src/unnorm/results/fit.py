@@ -76,11 +76,6 @@ class Fit:
         """Whether the constants follow θ, χ = −log Z + δ."""
         return self.anchoring is not None
 
-    @property
-    def order(self) -> int | None:
-        """Of the rule that normalises f̂: the fit's own; None for the domain's, where the fit needed less than that."""
-        return None if self.anchored else self.diagnostics.get("order")
-
     def __repr__(self) -> str:
         parts = (self.settings[part][part] for part in ("model", "objective", "normaliser"))
         n = f"n={number(self.n)}" + ("" if self.n == self.rows else f" in {self.rows:,} rows")
@@ -187,7 +182,7 @@ class Fit:
         out = np.full(obs.n, -np.inf)
         if inside.any():
             obs = obs.take(inside)
-            log_z = density.log_z(obs, self.order)
+            log_z = density.log_z(obs, rule_order(self))
             out[inside] = density.log_f(obs, obs.outcome, np.arange(obs.n)) - log_z
         return out
 
@@ -263,7 +258,7 @@ class Fit:
 
         density = self.density
         proposal = reference_on(density.domain, self.diagnostics.get("law"))
-        return held_out(density, obs, proposal, self.order if order is None else order, rng)
+        return held_out(density, obs, proposal, rule_order(self) if order is None else order, rng)
 
     def simulate(
         self,
@@ -408,6 +403,11 @@ def _short(value: Any) -> str:
 def _same_data(a: Observations | None, b: Observations | None) -> bool:
     """Whether two sets of as many observations have the same outcomes and weights, as far as loaded fits can tell."""
     return a is None or b is None or (np.array_equal(a.outcome, b.outcome) and np.array_equal(a.weights, b.weights))
+
+
+def rule_order(fit: Fit) -> int | None:
+    """Of the rule that normalises f̂: the fit's own; None for the domain's, where the fit needed less than that."""
+    return None if fit.anchored else fit.diagnostics.get("order")
 
 
 def smooth_terms(fit: Fit) -> SmoothPart:

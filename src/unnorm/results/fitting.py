@@ -121,7 +121,7 @@ def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
         if problem.objective.reference is None:
             raise
         drawn = problem.objective.draw(problem.model, problem.obs, problem.normaliser, state)
-        how = apart(drawn.y[drawn.z], drawn.y[~drawn.z])
+        how = apart(drawn.outcome[drawn.z], drawn.outcome[~drawn.z])
         if how is None:
             raise
         raise type(error)(FAR.format(how=how)) from error

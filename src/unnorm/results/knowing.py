@@ -21,7 +21,7 @@ from ..engine.gam_result import Gam
 from ..errors import UnnormWarning, listing
 from ..objectives.base import Problem
 from ..objectives.scores import Drawn
-from .constants import check_constants, tested
+from .constants import check_constants, columns_tested, gap_noise
 from .fit import Fit
 from .held_out import evenly
 
@@ -37,8 +37,8 @@ PLACES = 20  # contexts whose Ω is looked at
 SEPARATED = 0.9999  # AUC of the fitted log-odds at which nothing is left to compare
 EFFECTIVE = 1e-4  # share of the reference points
 FAR = (
-    "No reference point resembles the data ({how}): estimates and errors rest on nothing. Take a reference fitted to the "
-    "data (un.Gaussian(), un.StepKernel(), un.Empirical()), mixed with a little un.Uniform(): "
+    "No reference point resembles the data ({how}): estimates and errors rest on nothing. Take a reference fitted to "
+    "the data (un.Gaussian(), un.StepKernel(), un.Empirical()), mixed with a little un.Uniform(): "
     "un.Mixture((0.9, …), (0.1, un.Uniform()))."
 )
 
@@ -58,7 +58,7 @@ def knowing(fit: Fit, problem: Problem, anchors: bool = True) -> Fit:
 def _constants(fit: Fit, problem: Problem, anchors: bool) -> tuple[Fit, list[str]]:
     """The verdict on the constants, and the sentence of a failure."""
     if fit.anchoring is not None:
-        known = replace(fit.anchoring, tests=tested(fit, MOST_TESTED))
+        known = replace(fit.anchoring, tests=columns_tested(fit, MOST_TESTED))
         text = known.sentence()
         fit = replace(fit, anchoring=known, constants=text, constants_failed=bool(known.doubtful))
         return fit, [text] if known.doubtful else []
@@ -66,12 +66,16 @@ def _constants(fit: Fit, problem: Problem, anchors: bool) -> tuple[Fit, list[str
         return fit, []
     default = problem.model.domain.default_order
     order = None if default is None else min(default, ORDER.get(problem.model.domain.dim, default))
-    check = check_constants(fit, CONTEXTS, None, order)
+    fit = replace(fit, diagnostics={**fit.diagnostics, "gap_noise": gap_noise(fit)})
+    with warnings.catch_warnings():  # Ω reaches beyond the rows: `_beyond` says so where it matters
+        warnings.simplefilter("ignore", UnnormWarning)
+        check = check_constants(fit, CONTEXTS, None, order)
     best = problem.objective.default_normaliser(problem.model, problem.obs, anchors)
     use = either(f"normaliser=un.{best!r}", "the default --normaliser")
     check = replace(check, remedy=use)
     fit = replace(fit, constants=check.verdict, constants_failed=check.failed)
-    return fit, [check.verdict] if check.failed else []
+    told = problem.normaliser.warning(problem.obs) is not None  # that it cannot follow, before it was fitted
+    return fit, [check.verdict] if check.failed and not told else []
 
 
 def _checkable(fit: Fit, problem: Problem) -> bool:
