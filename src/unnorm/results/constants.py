@@ -40,7 +40,9 @@ def check_constants(fit: Fit, contexts: int, obs: Observations | None, order: in
     free = fit.nu.size > 1 and not of_context and not fit.is_likelihood
     check = check_normaliser(density, obs, chi, contexts, order, free, proposal)
     if part is None or not of_context:
-        return replace(check, n=float(fit.n))
+        known = fit.nu_se is not None and fit.nu_se.size == 1 and not obs.has_context
+        noise = float(fit.nu_se[0]) if known and fit.nu_se is not None else 0.0
+        return replace(check, noise=noise, n=float(fit.n))
     noise = fit.diagnostics["gap_noise"] if "gap_noise" in fit.diagnostics else gap_noise(fit)
     return replace(check, noise=noise, edf=chi_edf(part), n=float(fit.n))
 

@@ -26,13 +26,13 @@ from .fit import Fit
 from .held_out import evenly
 
 CONTEXTS = 50  # at which a fit checks its constants
-ORDER = {1: 60, 2: 20}  # of the rule for them, by the dimension of Ω
+ORDER = {2: 20}  # of the rule for them, by the dimension of Ω; else the domain's own
 MOST_NODES = 100_000  # of one context, states that are enumerated included
 MOST_TESTED = 300_000  # rows times coefficients above which the tests of δ wait until they are asked for
-AT_K = 0.9  # edf as a share of the columns: as many as there are
+AT_K = 0.93  # edf as a share of the columns: as many as there are
 NEAR_K = 0.8  # the same, where a pattern is left as well
 PATTERN = 0.05  # p-value of the k-index
-BEYOND = 0.1  # of a covariate's range in the rows: how far it may reach beyond
+BEYOND = 0.25  # of a covariate's range in the rows: how far it may reach beyond
 PLACES = 20  # contexts whose Ω is looked at
 SEPARATED = 0.9999  # AUC of the fitted log-odds at which nothing is left to compare
 EFFECTIVE = 1e-4  # share of the reference points
@@ -169,7 +169,7 @@ def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
             yield (
                 f"On Ω {name} goes from {ends[0]:.3g} to {ends[1]:.3g}, and in the data and reference points only from "
                 f"{low:.3g} to {high:.3g}: beyond that its effect is extrapolated, and so is the density. Mix some "
-                f"uniform points in: reference=un.Mixture((0.9, un.{problem.objective.reference!r}), "
+                f"uniform points in: un.Mixture((0.9, un.{type(problem.objective.reference).__name__}(…)), "
                 "(0.1, un.Uniform()))."
             )
 

@@ -158,7 +158,9 @@ class NormaliserCheck:
         """Whether f̂ is not to be trusted: χ̂ does not follow the integrals, or δ is not constant."""
         if self.anchoring is not None:
             return bool(self.anchoring.doubtful)
-        return not (self.free or self.uncertain) and self.bias > (BIASED if self.shape > GOOD else GROSS)
+        if self.free or self.uncertain or not self.clear:
+            return False
+        return self.excess > FAIR or self.bias > (BIASED if self.shape > GOOD else GROSS)
 
     @property
     def grade(self) -> Grade:
@@ -185,11 +187,11 @@ class NormaliserCheck:
                 f"be said.{finer}"
             )
         if self.failed:
+            moved = f", which can move f̂ by up to {self.bias:.2g} standard errors" if self.n else ""
             use = self.remedy or either("normaliser=un.Anchored()", "the default --normaliser")
             return (
                 f"{self.fact}; their sd over the contexts is {self.shape:.2g} where the constants themselves vary by "
-                f"{self.variation:.2g}: χ̂ does not follow them, which can move f̂ by up to {self.bias:.2g} standard "
-                f"errors. Use {use}."
+                f"{self.variation:.2g}: χ̂ does not follow them{moved}. Use {use}."
             )
         percent = f"{100 * np.expm1(max(self.rms, 1e-12)):.2g} %"
         if self.grade == "good":
@@ -199,11 +201,18 @@ class NormaliserCheck:
                 f"{self.fact}. Each ν_t rests on one observation and its own reference points and is noisy by itself: "
                 f"the scatter of {self.shape:.2g} says little; the mean difference is {self.level:.2g}."
             )
+        if len(self.rows) == 1:
+            if self.rms <= 3 * self.noise:
+                return f"{self.fact}, within three of its standard errors ({self.noise:.2g}). Fair."
+            return (
+                f"{self.fact}, more than three of its standard errors ({self.noise:.2g}): the reference points do not "
+                "reach where f̂ has its mass. Take more of them, or a wider reference."
+            )
         if self.shape <= GOOD:
             return f"{self.fact}, nearly all of it a common level ({self.level:.2g}), which moves χ̂ and not f̂. Fair."
         if not self.clear:
             return f"{self.fact}, no more than their standard error ({self.noise:.2g}). Fair."
-        return f"{self.fact}: the constants are known to {percent}. Fair."
+        return f"{self.fact}: the constants are known to {percent}. {self.grade.capitalize()}."
 
     def __str__(self) -> str:
         return self.verdict
