@@ -94,16 +94,16 @@ def test_the_engine_and_newton_agree(data: un.Observations, points: Any) -> None
 
 def test_weights_are_copies_that_share_their_points() -> None:
     """All weights w: U grows by w, the data's part D of its variance by w and the points' P by w²: V_w = w D + w² P."""
-    columns, V = draws(300, 1), {}
+    columns, V, U = draws(300, 1), {}, {}
     B = basis(columns["w"])
     for w in (1.0, 2.0, 4.0):
         obs = un.conditional({**columns, "n": np.full(300, w)}, y="y", x=("z", "w"), weight="n")
-        U, V[w], _ = delta_test._score(scores_of(FULL, obs, un.IID()), B)
-        first = U if w == 1.0 else first
-        np.testing.assert_allclose(U, w * first, rtol=1e-4, atol=1e-4)
+        U[w], V[w], _ = delta_test._score(scores_of(FULL, obs, un.IID()), B)
+        np.testing.assert_allclose(U[w], w * U[1.0], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(V[4.0], 6 * V[2.0] - 8 * V[1.0], rtol=1e-3, atol=0.05)
     points = (V[2.0] - 2 * V[1.0]) / 2
     assert np.all(np.linalg.eigvalsh(points) > 0)
+    assert np.trace(points) < np.trace(V[1.0])  # D is a variance too
 
 
 @pytest.mark.parametrize("points", SCHEMES)

@@ -5,7 +5,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("penalty=np.array(smoothed.penalty),", "penalty=None,", "additive fit without S_λ"),
         ("smoothing=smoothing_uncertainty(self.gam),", "smoothing=None,", "λ taken as known"),
         (
-            "centred=problem.normaliser.terms is None,",
+            "centred=problem.normaliser.terms is None or problem.normaliser.anchored,",
             "centred=False,",
             "one χ for all: points not about their context's mean",
         ),
@@ -87,7 +87,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "groups/population.py": [
         ("return (count - 1) / (count - 3) if count > 3 else 3.0", "return 1.0", "few levels as good as many"),
         ("return (count - 1) / (count - 3) if", "return (count - 1) / (count - 2) if", "few levels: a wrong df"),
-        ("widened=few_levels(len(gams))", "widened=1.0", "few levels as good as many"),
+        ("widened=few_levels(len(fits))", "widened=1.0", "few levels as good as many"),
         ("smoothing=joint.smoothing", "smoothing=None", "λ taken as known"),
     ],
     "groups/joint.py": [

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.errors import NoEstimateError, UnnormWarning
+from unnorm.errors import NoEstimateError
 from unnorm.results.knowing import apart
 
 CIRCLE = un.ExponentialFamily(lambda y, x: (jnp.cos(y - x), jnp.cos(y), jnp.cos(2 * y)), ("a", "b", "c"), un.Circle())
@@ -165,3 +165,31 @@ def test_apart_needs_a_coordinate_without_overlap() -> None:
     a, b = np.array([[0.0, 0.0], [1.0, 1.0]]), np.array([[0.5, 2.0], [0.7, 3.0]])
     assert "between 2 and 3 on axis 2" in str(apart(a, b))
     assert apart(a, a + 0.5) is None
+
+
+def test_the_poisson_rule_is_refined_until_it_sees_the_peak() -> None:
+    """The review's N3: a steep intensity between the nodes of the first rule; Exact is the oracle."""
+    rng = np.random.default_rng(1)
+    x, y = rng.uniform(size=(2, 40_000))
+    bump = np.exp(-((x - 0.37) ** 2 + (y - 0.61) ** 2) / 0.002)
+    keep = np.flatnonzero(rng.random(40_000) < np.exp(3 * bump + x - 4))[:1000]
+    obs = un.iid({"x": x[keep], "y": y[keep]}, y=("x", "y"))
+    steep = un.Expression("g", "exp(-((x - 0.37)**2 + (y - 0.61)**2)/0.002)")
+    model = un.Additive("x + g", un.Box((0, 1), (0, 1)), covariates=[steep])
+    exact, poisson, coarse = (un.fit(model, obs, one) for one in (un.Exact(), un.Poisson(), un.Poisson(order=13)))
+    np.testing.assert_allclose(poisson.estimate, exact.estimate, atol=0.01 * float(exact.se.min()))
+    np.testing.assert_allclose(poisson.se, exact.se, rtol=1e-3)
+    assert poisson.diagnostics["rule_moved"] < 0.05
+    assert coarse.diagnostics["nodes"] == 169  # as asked for
+    assert abs(coarse.theta["g"] - exact.theta["g"]) > 5 * float(exact.se[1])
+
+
+def test_a_rule_that_may_not_grow_says_what_it_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(2)
+    peak = np.concatenate([rng.uniform(size=300), rng.normal(0.317, 0.002, 300)])
+    narrow = un.Expression("g", "exp(-(u - 0.317)**2/0.000008)")
+    model = un.Additive("u + g", un.Interval(0, 1), covariates=[narrow])
+    monkeypatch.setattr("unnorm.objectives.exact.MOST_SHARED", 140)
+    fit, warned = said(model, un.iid({"u": peak}, y="u"), un.Poisson())
+    assert fit.diagnostics["rule_moved"] > 0.05
+    assert any("may be too coarse: f̂ still moved by" in one for one in warned)

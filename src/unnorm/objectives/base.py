@@ -160,6 +160,10 @@ class Objective(ABC):
             f"{self.name} takes no smooth normaliser: use un.Logistic, un.Importance or un.Poisson with it."
         )
 
+    def finer(self, model: Unnormalised, obs: Observations, order: int) -> Objective | None:
+        """The same with twice the order in `additive`, where the user left it open; else None."""
+        return None
+
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Objective:
         """The objective that `to_dict` described."""

@@ -60,9 +60,9 @@ def gap_noise(fit: Fit) -> float:
     r, w = np.zeros(fit.rows), 0.0
     for block in rows.blocks():
         slope, curvature = block.slopes()
-        r += np.bincount(block.at, slope / block.root, fit.rows)
+        r += np.bincount(block.at, slope, fit.rows)
         w += float(curvature.sum())
-    return float(np.sqrt(np.sum(r**2) / fit.n) / (w / fit.n) * np.sqrt(chi_edf(part) / fit.n))
+    return float(np.sqrt(np.mean(r**2)) / (w / fit.rows) * np.sqrt(chi_edf(part) / fit.rows))
 
 
 def chi_edf(part: SmoothPart) -> float:

@@ -31,6 +31,7 @@ from ..solvers.smoothing import Smoothing
 from .fit import Fit
 from .knowing import FAR, apart, knowing
 from .making import make_fit
+from .refining import refined
 
 SOLVERS = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
 Outside = Literal["error", "drop"]
@@ -105,7 +106,7 @@ def fit(
 
     problem = Problem(model, obs, objective, normaliser)
     chosen = chosen_solver(problem, solver, smoothing)
-    solution = solved(problem, chosen, rng)
+    solution = refined(problem, chosen, solved(problem, chosen, rng), rng)
     relative = weights == "relative" and obs.weight is not None
     settings = {"observations": describe(obs)}
     made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
