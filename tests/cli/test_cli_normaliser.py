@@ -1,4 +1,4 @@
-"""`--normaliser`: left out the constants follow the effects; terms are not penalised unless asked; what fails is said."""
+"""`--normaliser`: left out, the constants follow the effects; terms are not penalised unless asked."""
 
 from __future__ import annotations
 
