@@ -228,6 +228,7 @@ def test_why_there_is_no_group_curve_is_saved(obs, tmp_path):
             _ = each["group"]
 
 
+@pytest.mark.filterwarnings("ignore:χ̂ and −log:unnorm.errors.UnnormWarning")  # χ is penalised, or has few terms
 def test_relative_weights_of_levels_have_robust_errors(obs):
     """Each level as `un.fit` with relative weights; the scale of the weights does not matter, and n counts rows."""
     few = obs.take(obs.group["subject"] <= 2)

@@ -90,7 +90,7 @@ def test_fewer_lattice_points_are_measured(chain: un.Observations) -> None:
 
 def test_ranking_is_not_told_to_take_a_lattice(chain: un.Observations) -> None:
     text = str(un.fit(TOY, chain, un.Ranking(un.Uniform(), per_point=3), rng=1).advise())
-    assert "un.Logistic with un.Smooth" in text
+    assert "un.Logistic with points=un.Lattice()" in text
 
 
 def test_the_share_is_that_of_the_errors(chain: un.Observations) -> None:
@@ -129,6 +129,28 @@ def test_evenly_spread_points_are_enough(chain: un.Observations) -> None:
     assert advice.worst < 0.05
     assert "That is enough" in str(advice)
     assert "Lattice" in str(advice.points)
+
+
+@pytest.mark.parametrize("points", [un.IID(), un.Lattice()])
+@pytest.mark.parametrize("k", [1, 2, 8])
+def test_advice_is_consistent_and_can_be_followed(chain: un.Observations, points: Any, k: int) -> None:
+    """One piece of advice; the fit that follows it is told that it has enough, and no lattice is sold twice."""
+    objective = un.Logistic(un.Uniform(), per_point=k, points=points)
+    seen = []
+    for _ in range(3):
+        advice = un.fit(TOY, chain, objective, rng=7).advise()  # not the chain's own seed, whose numbers it was made of
+        text = str(advice)
+        seen.append(text)
+        assert ("That is enough" in text) + ("To bring that" in text) + ("loses information" in text) == 1
+        if not points.iid:
+            assert "un.Lattice()" not in text
+        if "That is enough" in text:
+            assert advice.inflation is not None
+            assert max(advice.inflation.values()) < 1.15
+            return
+        number = int(text.split("per_point=")[2].split()[0].rstrip(".,"))
+        objective = un.Logistic(un.Uniform(), per_point=number, points=points)
+    pytest.fail("\n".join(seen))
 
 
 def test_a_distant_reference_is_called_one() -> None:

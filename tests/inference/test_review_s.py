@@ -61,6 +61,7 @@ WITH_CONTEXT: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:χ̂ and −log:unnorm.errors.UnnormWarning")  # χ is penalised, or has few terms
 @pytest.mark.parametrize("name", WITH_CONTEXT)
 @pytest.mark.parametrize("w", [5.0, 20.0])
 def test_s1_one_weight_for_all(name: str, w: float) -> None:
@@ -267,6 +268,7 @@ def test_s6_ignored_constants_are_no_likelihood() -> None:
 # --- S7: the reference error when the smoothing is chosen again -------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:χ̂ and −log:unnorm.errors.UnnormWarning")  # χ is penalised, or has few terms
 @pytest.mark.parametrize("points", [un.IID(), un.Lattice()], ids=repr)
 def test_s7_reference_error_of_a_penalised_curve_is_its_spread(points: Any) -> None:
     """Over 25 redraws for each of two data sets, whose spread is known to a tenth; the slow suite has more."""

@@ -4,6 +4,8 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "_base/intervals.py": ("tests/inference/test_nested.py",),
     "objectives/anchor.py": ("tests/objectives/test_anchor.py",),
     "solvers/anchored.py": ("tests/objectives/test_anchor.py",),
+    "inference/delta_test.py": ("tests/inference/test_delta_test.py",),
+    "results/normaliser_check.py": ("tests/results/test_normaliser_check.py",),
     "inference/smooth_tests.py": ("tests/inference/test_smooth_tests.py",),
     "engine/inference.py": ("tests/engine/test_gam_inference.py",),
     "groups/joint.py": ("tests/groups/test_group_scores.py",),

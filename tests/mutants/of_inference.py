@@ -1,6 +1,20 @@
 """Faults in what is made of scores: covariances, tests, criteria, advice, and how results show them."""
 
 MUTANTS: dict[str, list[tuple[str, str, str]]] = {
+    "inference/delta_test.py": [
+        ("* b - g @ K.T", "* b", "δ tested as if θ were known"),
+        ("* b - g @ K.T", "* b + g @ K.T", "sign of the adjustment"),
+        ("(1.0 + part.w)[:, None] * part.f", "2.0 * part.f", "copies with points of their own"),
+        (
+            "slope, curvature = rows.slopes(scores.c)\n        b",
+            "curvature, slope = rows.slopes(scores.c)\n        b",
+            "U of w",
+        ),
+    ],
+    "results/normaliser_check.py": [
+        ("self.shape**2 - self.noise**2", "self.shape**2", "noise counted as bias"),
+        ("float(np.sqrt(self.n)) * self.excess", "float(self.n) * self.excess", "bias in n, not √n"),
+    ],
     "inference/smooth_tests.py": [
         ("errors.total - errors.smoothing", "V", "p-values of smooth terms as if A were the score's variance"),
         ("else errors.total - errors.smoothing", "else errors.total", "λ counted twice in tests of smooth terms"),

@@ -46,6 +46,7 @@ def test_total_and_nu_are_the_spread_over_data_and_points(objective, points) -> 
     assert np.mean([fit.nu_se[0] for fit in fits]) == pytest.approx(np.std([f.nu[0] for f in fits]), rel=0.2)
 
 
+@pytest.mark.filterwarnings("ignore:χ̂ and −log:unnorm.errors.UnnormWarning")  # χ is penalised, or has few terms
 def test_lattice_has_far_less_reference_error_and_says_so() -> None:
     toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
     obs = un.transitions(un.datasets.toy_chain(300, 0.5, 5.0, rng=1))
@@ -131,6 +132,7 @@ def test_robust_errors_of_the_likelihood_are_the_sandwich() -> None:
     assert smooth.tidy(robust=True)["se"] == pytest.approx(np.sqrt(np.diag(expected)), rel=0.1)
 
 
+@pytest.mark.filterwarnings("ignore:.* is at its limit:unnorm.errors.UnnormWarning")
 @pytest.mark.parametrize(
     ("objective", "normaliser"),
     [

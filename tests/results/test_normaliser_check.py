@@ -243,8 +243,8 @@ def test_halves_of_one_sequence_and_of_iid_data() -> None:
     [
         (np.full(40, 0.04), "good", "known to 4.1 %. Good."),
         (np.full(40, 0.15), "fair", "nearly all of it a common level (0.15)"),
-        (np.linspace(-0.3, 0.3, 40), "fair", "known to 19 %. Fair; a larger k= in the normaliser may do better."),
-        (np.full(40, 0.5) + np.linspace(-0.3, 0.3, 40), "poor", "too much to trust χ̂ as a normaliser"),
+        (np.linspace(-0.3, 0.3, 40), "fair", "known to 19 %. Fair."),
+        (np.full(40, 0.5) + np.linspace(-0.3, 0.3, 40), "poor", "known to 70 %. Poor."),
         (np.linspace(-3, 3, 40), "poor", "χ̂ does not follow them"),
     ],
 )
@@ -262,3 +262,27 @@ def test_grades_and_verdicts(chi: np.ndarray, grade: str, words: str) -> None:
     assert len(repr(check)) < 100
     unsure = NormaliserCheck(integral + chi, integral, np.arange(40), 10.0)
     assert "nothing can be said. Raise order=." in unsure.verdict
+
+
+def test_what_sampling_explains_is_no_failure() -> None:
+    """√n times the excess bounds the bias: sd 0.17 over the contexts with n = 400 is 3.5 standard errors."""
+    from dataclasses import replace
+
+    from unnorm.results.normaliser_check import NormaliserCheck
+
+    gap = np.linspace(-0.3, 0.3, 40)
+    check = NormaliserCheck(gap, np.zeros(40), np.arange(40), 1e-6, n=400.0)
+    assert check.bias == pytest.approx(20 * gap.std())
+    assert check.failed
+    assert "up to 3.6 standard errors. Use normaliser=un.Anchored()." in check.verdict
+    noisy = replace(check, noise=0.15, edf=9.0)
+    assert noisy.excess == pytest.approx(np.sqrt(gap.var() - 0.15**2))
+    assert not noisy.failed
+    assert "no more than their standard error (0.15). Fair." in noisy.verdict
+    assert replace(check, noise=0.1, edf=9.0).failed
+    small = NormaliserCheck(0.1 * gap, np.zeros(40), np.arange(40), 1e-6, n=10_000.0)
+    assert small.bias == pytest.approx(1.78, abs=0.01)
+    assert not small.failed  # 2 % is followed closely enough for a bound that is far from reached
+    assert replace(small, n=1e6).failed
+    common = NormaliserCheck(np.full(40, 0.5), np.zeros(40), np.arange(40), 1e-6, n=1e6)
+    assert not common.failed

@@ -308,7 +308,7 @@ def test_planar_chains_by_both_ways_agree() -> None:
     data = {"chain": np.repeat(np.arange(15), 40), "x": points[..., 0].ravel(), "y": points[..., 1].ravel()}
     obs = un.transitions(data, y=("x", "y"), group="chain")
     model = un.Additive("s(step, k=6) + s(dcenter, k=5)", box)
-    fit = un.fit(model, obs, un.Logistic(un.Uniform(), per_point=10), un.Smooth("s(x_prev, y_prev, k=12)"), rng=1)
+    fit = un.fit(model, obs, un.Logistic(un.Uniform(), per_point=10), rng=1)
     start = np.tile([2.0, 4.0], (1500, 1))
     fast = fit.simulate(1, x0=start, rng=1)
     slow = fit.simulate(1, x0=start, bound=float(_largest(fit)) + 0.1, rng=2)

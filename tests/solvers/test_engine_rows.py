@@ -137,6 +137,7 @@ def test_the_estimate_moves_as_foretold_when_points_change_their_weight() -> Non
     assert np.max(np.abs(V @ delta - found)) > 0.3 * np.max(np.abs(found))
 
 
+@pytest.mark.filterwarnings("ignore:χ̂ and −log:unnorm.errors.UnnormWarning")  # χ is penalised, or has few terms
 def test_without_points_the_covariance_is_the_engines_own() -> None:
     """𝓜 by quadrature with a smooth χ: V_c, which includes the uncertainty of λ; V_β where λ was given."""
     fit = un.fit(CURVE, CHAIN, un.Poisson(order=30), CHI)
@@ -147,6 +148,7 @@ def test_without_points_the_covariance_is_the_engines_own() -> None:
     assert np.all(np.diag(fit.smooths.errors.total) > np.diag(held.smooths.errors.total))
 
 
+@pytest.mark.filterwarnings("ignore:χ̂ and −log:unnorm.errors.UnnormWarning")  # χ is penalised, or has few terms
 @pytest.mark.parametrize("points", [un.IID(), un.Lattice()], ids=repr)
 def test_a_smooth_fit_has_a_reference_error(points) -> None:
     """V' Σ2 V'ᵀ written out; measured on fresh points where they are spread evenly; the total is the sum of both."""

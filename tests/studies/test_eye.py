@@ -73,6 +73,7 @@ def test_one_step_has_the_moments_of_the_density(start):
     assert np.abs(z).max() < 4.5, z
 
 
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # few terms, on purpose
 def test_chains_from_a_fitted_density_have_its_moments():
     obs = un.transitions(eye(), y=("x", "y"), order="fix", group=("subject", "image"))
     one = obs.take(obs.group["subject"] == 2)
@@ -89,6 +90,7 @@ def test_chains_from_a_fitted_density_have_its_moments():
     assert np.abs(z).max() < 4.5, z
 
 
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # few terms, on purpose
 def test_chains_refuse_starts_outside():
     obs = un.transitions(eye(), y=("x", "y"), order="fix", group=("subject", "image")).take(np.arange(300))
     model = un.Additive("s(step, k=5)", BOX)

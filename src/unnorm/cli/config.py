@@ -13,7 +13,7 @@ from typing import Any, final
 from ..errors import InputError, listing, unknown
 
 TERMS = "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)"  # the paper's, Appendix C
-NORMALISER = "s(x_prev, y_prev, k=40)"
+POISSON_NORMALISER = "s(x_prev, y_prev, k=40)"  # where none is named; elsewhere the constants follow the effects
 REFERENCES = 20
 BUNDLED = "bundled:eye"  # names the data set that comes with unnorm, in place of a file
 OBJECTIVES = ("logistic", "ranking", "poisson")
@@ -35,7 +35,8 @@ class Job:
     by: str | None = None
     window: tuple[float, ...] | str = ()  # x from, to, y from, to; or the path of a polygon
     terms: str = TERMS
-    normaliser: str = NORMALISER
+    normaliser: str | None = None  # None: they follow the effects
+    normaliser_smoothing: str = "none"
     references: int = REFERENCES
     objective: str = "logistic"
     points: str | None = None  # None: as the objective needs
@@ -59,7 +60,7 @@ class Job:
         words = ["unnorm", "fit", self.data]
         for name, default in _DEFAULTS.items():
             value = getattr(self, name)
-            if name == "data" or (value == default and name not in ALWAYS):
+            if name == "data" or value is None or (value == default and name not in ALWAYS):
                 continue
             option = f"--{name.replace('_', '-')}"
             if isinstance(value, bool):
@@ -81,7 +82,7 @@ class Job:
 
 
 _DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(Job)}
-ALWAYS = ("y", "terms", "normaliser", "references", "smoothing", "seed")  # shown even at their defaults
+ALWAYS = ("y", "terms", "references", "smoothing", "seed")  # shown even at their defaults
 REPEATED = ("map", "covariate")
 _LISTS = ("y", "group", "map", "covariate")
 _TEXTS = ("data", "order", "by", "terms", "normaliser", "objective", "points", "smoothing", "outside", "missing")
@@ -89,6 +90,7 @@ _WHOLE = {"references": (1, MOST_REFERENCES), "seed": (0, LARGEST_SEED), "lags":
 _CHOICES = {
     "objective": OBJECTIVES,
     "smoothing": SMOOTHING,
+    "normaliser_smoothing": ("none", "reml"),
     "outside": ("error", "drop"),
     "missing": ("error", "drop"),
 }
@@ -117,6 +119,11 @@ def checked_job(given: Mapping[str, Any], source: str = "the command line") -> J
         raise InputError(
             f"--by must be one of the columns of --group, which tell sequences apart: {listing(job.group) or 'none'}; "
             f"got {job.by!r}."
+        )
+    if job.normaliser is None and job.normaliser_smoothing != "none":
+        raise InputError(
+            "--normaliser-smoothing penalises the terms of --normaliser, and none are given: by default the constants "
+            f"follow the effects. Leave it out, or give terms, as --normaliser '{POISSON_NORMALISER}'."
         )
     if job.objective == "ranking" and job.points not in (None, "iid"):
         raise InputError(f"--objective ranking needs independent reference points, --points iid; got {job.points!r}.")

@@ -27,7 +27,7 @@ from ..results.fit import Fit
 from ..results.fitting import fit, keep_inside
 from ..solvers.smoothing import Smoothing
 from ..terms.levels import level_name
-from .config import BUNDLED, Job
+from .config import BUNDLED, POISSON_NORMALISER, Job
 from .maps import read_map
 
 LARGEST_POLYGON = 20_000_000  # bytes
@@ -188,11 +188,18 @@ def covariates(job: Job, domain: Domain) -> list[Covariate]:
 
 def _objective(job: Job) -> tuple[Objective, Normaliser | None]:
     if job.objective == "poisson":
-        return Poisson(), Smooth(job.normaliser)
+        return Poisson(), _smooth(job, POISSON_NORMALISER)
     if job.objective == "ranking":
         return Ranking(Uniform(), per_point=job.references, points=IID()), None  # the constants cancel
     scheme = by_word(SCHEMES)[job.points or "lattice"]()
-    return Logistic(Uniform(), per_point=job.references, points=scheme), Smooth(job.normaliser)
+    return Logistic(Uniform(), per_point=job.references, points=scheme), _smooth(job)
+
+
+def _smooth(job: Job, default: str | None = None) -> Normaliser | None:
+    """χ with the job's terms; None, for constants that follow the effects, where there are none."""
+    terms = default if job.normaliser is None else job.normaliser
+    smoothing = "reml" if job.normaliser_smoothing == "reml" else None
+    return None if terms is None else Smooth(terms, smoothing=smoothing)
 
 
 def check_names(model: Additive, obs: Observations, normaliser: Normaliser | None) -> None:

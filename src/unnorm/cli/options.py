@@ -30,7 +30,9 @@ class Options:
         group: the columns that tell sequences apart, as subject,image.
         by: one of them: separate functions for each of its levels, and the group's.
         window: x from, to, y from, to, as 0,800,0,600; or a polygon file (.geojson, .wkt).
-        normaliser: the terms of the normalising constants, as "s(x_prev, y_prev, k=40)".
+        normaliser: the terms of the normalising constants, as "s(x_prev, y_prev, k=40)", estimated with the effects; by
+            default the constants are computed from the effects (with --objective poisson they are those terms).
+        normaliser_smoothing: none, or reml to penalise these terms.
         references: reference points for each observed one.
         points: how reference points are drawn: lattice, iid, stratified or sobol.
         smoothing: reml, ml, gcv (ubre) or cv.
@@ -53,6 +55,7 @@ class Options:
     by: Text = None
     window: Text = None
     normaliser: Text = None
+    normaliser_smoothing: Text = None
     references: Text = None
     points: Text = None
     smoothing: Text = None

@@ -89,8 +89,20 @@ def closing(analysis: Analysis, target: Path) -> str:
     levels = f", {len(analysis.fits)} levels of {analysis.by}" if analysis.fits else ""
     lines = [f"{analysis.obs.n:,} transitions{levels}; effects {', '.join(analysis.labels)}"]
     lines += [f"no fit for {analysis.by} {level}: {why}" for level, why in analysis.failures.items()]
+    lines += _failing(analysis)
     lines.append(f"report: {target / 'report.html'}")
     return "\n".join(lines)
+
+
+def _failing(analysis: Analysis) -> list[str]:
+    """The constants that failed their check: how many, and the first of them in full."""
+    own = analysis.fits or {"": analysis.main}
+    failed = [which for which, fit in own.items() if fit.constants_failed]
+    if not failed:
+        return []
+    whose = f" of {analysis.by} {failed[0]}" if analysis.fits else ""
+    more = f" ({len(failed)} of {len(own)} fail)" if analysis.fits else ""
+    return [f"constants{whose} FAIL{more}: {own[failed[0]].constants}"]
 
 
 def provenance(prepared: Prepared, analysis: Analysis) -> Provenance:
@@ -111,8 +123,11 @@ def _facts(prepared: Prepared, analysis: Analysis, name: str) -> list[tuple[str,
     ]
     if analysis.by is not None:
         facts.append(("separately for", f"each {analysis.by}: {len(analysis.fits)} levels"))
-    if prepared.normaliser is not None:
-        facts.append(("normaliser, χ", job.normaliser))
+    if prepared.normaliser is not None and prepared.normaliser.terms is not None:
+        penalised = ", penalised (REML)" if job.normaliser_smoothing == "reml" else ""
+        facts.append(("normaliser, χ", f"{prepared.normaliser.terms}{penalised}"))
+    elif analysis.main.anchored:
+        facts.append(("normaliser, χ", "−log ∫ exp f + δ: computed from the effects, with one number δ to estimate"))
     facts += [(f"covariate {text.partition('=')[0]}", text.partition("=")[2]) for text in (*job.map, *job.covariate)]
     drawn = {"logistic": f" ({job.points or 'lattice'})", "ranking": " (iid)"}.get(job.objective)
     points = "" if drawn is None else f", {job.references} reference points for each{drawn}"

@@ -163,6 +163,11 @@ def _notes(by: str, fits: Mapping[str, Fit], failures: Mapping[str, str], reason
         notes.append(reason)
     if astray := [name for name, one in fits.items() if not one.converged]:
         notes.append(f"These levels did not converge, and should not be trusted: {listing(astray)}.")
+    if failed := [name for name, one in fits.items() if one.constants_failed]:
+        notes.append(
+            f"The constants of {len(failed)} of {len(fits)} levels of {by!r} fail their check ({listing(failed)}); "
+            f"{failed[0]}: {fits[failed[0]].constants}"
+        )
     return tuple(notes)
 
 

@@ -11,6 +11,8 @@ import numpy as np
 from .._base.words import either, option
 
 TARGET = 0.05  # of the variance: the se is then 2.5 % above what infinitely many points would give
+WIDE = 0.1  # of a standard error, above that of infinitely many points
+NEARLY = 1.25  # times as many points as there are: not worth another fit
 SEPARATED = 0.99  # area under the ROC curve at which the classifier tells data from reference points at a glance
 FEW_EFFECTIVE = 0.02  # share of the reference points that carry the integrals
 
@@ -85,8 +87,7 @@ def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]
         + "."
     )
     sentences = [first, _cost(share, inflation)]
-    wider = 0.0 if wanted is None else _wider(evidence["multiples"], evidence["inflations"], wanted / int(count))
-    sentences.append(_number(max(share.values()), wanted, int(count), unit, about, wider))
+    sentences.append(_number(_Cost.of(evidence, wanted, int(count)), int(count), unit, about))
     sentences.append(_distance(auc, effective, too_far))
     if evidence["ncic"] is not None:
         sentences.append(
@@ -123,6 +124,25 @@ def needed(multiples: Any, shares: Any, count: int, least: int) -> int | None:
     return max(least, int(np.ceil(count * at)))
 
 
+@final
+@dataclass(frozen=True)
+class _Cost:
+    """Numbers of points, and how far above their limit the widest standard error is with them."""
+
+    wanted: int | None  # for a share of 5 %
+    narrow: int | None  # for standard errors within WIDE of the limit
+    now: float
+    then: float  # with `wanted`
+
+    @classmethod
+    def of(cls, evidence: Mapping[str, Any], wanted: int | None, count: int) -> _Cost:
+        c, inflations = evidence["multiples"], evidence["inflations"]
+        excess = (np.asarray(inflations, dtype=float) - 1.0) * (TARGET / WIDE)
+        now = max(evidence["inflation"]) - 1.0
+        then = now if wanted is None else _wider(c, inflations, wanted / count)
+        return cls(wanted, needed(c, excess, count, least=1), now, then)
+
+
 def _wider(multiples: Any, inflations: Any, c: float) -> float:
     """How much above its limit the widest standard error is with c times as many points."""
     worst = np.max(np.asarray(inflations, dtype=float), axis=1)
@@ -146,26 +166,39 @@ def _percent(value: float) -> str:
     return "0.01 %" if value < 1e-4 else f"{100 * value:.2g} %"
 
 
-def _number(worst: float, wanted: int | None, count: int, unit: str, about: Mapping[str, Any], wider: float) -> str:
-    iid = bool(about["iid_points"])
-    law = "" if iid else " at most: evenly spread points gain no less from their number than IID ones do"
-    evenly = f"{either('un.Logistic with un.Smooth and', '--objective logistic with')} {option('points', 'lattice')}"
-    if about["even_points"]:
-        evenly = option("points", "lattice")
-    if wanted is None:
-        return "Not even 256 times as many points would bring that below 5 %: " + either(
-            f"take a reference nearer to the data, or {evenly}.", f"try {evenly}."
+def _number(cost: _Cost, count: int, unit: str, about: Mapping[str, Any]) -> str:
+    """Whether the number of points is enough, and if not, what is: one piece of advice, that a fit which follows it
+    does not get again."""
+    if cost.wanted is None:
+        return f"Not even 256 times as many points would bring that below 5 %: {_otherwise(about)}."
+    if cost.wanted > NEARLY * count:
+        law = (
+            "" if about["iid_points"] else " at most: evenly spread points gain no less from their number than IID ones"
         )
-    if worst > TARGET:
-        other = f" {evenly} may be enough with the present number." if iid else ""
-        return f"To bring that below 5 %, take {option(unit, wanted)}{law}.{other}"
-    if wanted <= count / 2:
-        how = "" if iid else " (measured on fresh points)"
+        other = f" {_lattice(about)} may be enough with the present number." if about["iid_points"] else ""
+        return f"To bring that below 5 %, take {option(unit, cost.wanted)}{law}.{other}"
+    if cost.now > WIDE and cost.narrow is not None and cost.narrow > NEARLY * count:
         return (
-            f"That is enough; {option(unit, wanted)} would keep it below 5 %{how}, with standard errors up to "
-            f"{_percent(wider)} above the limit."
+            f"Their noise is small, but a contrast with so few points loses information: {option(unit, cost.narrow)} "
+            f"brings the standard errors within {_percent(WIDE)} of the limit."
         )
+    if cost.wanted <= count / 2 and cost.then <= WIDE:
+        how = "" if about["iid_points"] else " (measured on fresh points)"
+        return f"That is enough, and so would be {option(unit, cost.wanted)}{how}."
     return "That is enough."
+
+
+def _lattice(about: Mapping[str, Any]) -> str:
+    """Evenly spread points, with an objective that takes them."""
+    points = option("points", "lattice")
+    return points if about["even_points"] else f"{either('un.Logistic with', '--objective logistic with')} {points}"
+
+
+def _otherwise(about: Mapping[str, Any]) -> str:
+    """What to do where more points do not help."""
+    nearer = either("take a reference nearer to the data", "")
+    evenly = f"try {_lattice(about)}" if about["iid_points"] else ""
+    return ", or ".join(part for part in (nearer, evenly) if part) or "shorten the window, or leave terms out"
 
 
 def _distance(auc: float | None, effective: float | None, too_far: bool) -> str:

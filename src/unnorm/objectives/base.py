@@ -44,6 +44,7 @@ class Constants:
     slope: np.ndarray | None = None  # (q, p) −dν/dθ, where ν follows from θ
     own: bool = False  # whether ν has coordinates of its own in the scores, after θ's
     known: bool = False  # given and not estimated: its error is zero
+    delta: float | None = None  # of χ = −log Z + δ, where it is one number
 
 
 class ParametricProblem(ABC):
@@ -158,6 +159,10 @@ class Objective(ABC):
         raise CombinationError(
             f"{self.name} takes no smooth normaliser: use un.Logistic, un.Importance or un.Poisson with it."
         )
+
+    def finer(self, model: Unnormalised, obs: Observations, order: int) -> Objective | None:
+        """The same with twice the order in `additive`, where the user left it open; else None."""
+        return None
 
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Objective:

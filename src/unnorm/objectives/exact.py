@@ -24,6 +24,8 @@ from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
 QUADRATURE_TOLERANCE = 1e-9  # of log Z, against the rule of twice the order; far below any standard error
 MOST_DOUBLINGS = 5
+MOST_REFINED = 1_000_000  # rows of contexts and nodes up to which a rule is doubled
+MOST_SHARED = 300_000  # nodes, where all observations share them
 MOST_ROWS = 50_000_000  # of the Poisson likelihood with smooth terms
 
 
@@ -391,7 +393,8 @@ class Poisson(Objective):
     """The Poisson transform 𝓜(θ, ν), its integrals by quadrature or enumeration.
 
     Args:
-        order: size of the quadrature rule; left open, it is doubled until log Z is known to 1e-9.
+        order: size of the quadrature rule; left open, it is doubled until log Z is known to 1e-9, and with smooth terms
+            in f or χ until f̂ moves by less than 0.05 standard errors (a note says so where that takes too many rows).
         cluster: a group column (or columns) whose levels are independent, for robust standard errors.
     """
 
@@ -416,6 +419,17 @@ class Poisson(Objective):
 
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
         return normaliser.terms is not None or normaliser.layout(obs).size == 1
+
+    def finer(self, model: Unnormalised, obs: Observations, order: int) -> Poisson | None:
+        if self.order is not None or model.domain.default_order is None:
+            return None
+        contexts = obs.n if obs.has_context else 1
+        try:
+            nodes = len(model.domain.quadrature(2 * order).points)
+        except InputError:  # the domain refuses so many
+            return None
+        most = MOST_REFINED if obs.has_context else MOST_SHARED
+        return replace(self, order=2 * order) if contexts * nodes <= most else None
 
     def additive(
         self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: Rng = None

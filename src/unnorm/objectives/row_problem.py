@@ -219,7 +219,8 @@ class RowProblem(ParametricProblem):
         if self.anchor is None:
             return Constants(nu, own=self.layout.size == 1)
         log_z, mean = self._integrated(theta)
-        return Constants(nu[0] - log_z, np.column_stack([mean, np.full(len(mean), -1.0)]))
+        slope = np.column_stack([mean, np.full(len(mean), -1.0)])
+        return Constants(nu[0] - log_z, slope, delta=float(nu[0]))
 
     def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
         if self.anchor is None:
@@ -292,6 +293,7 @@ class RowProblem(ParametricProblem):
             profiled=many,
             c=c,
             anew=lambda c: self.scores(theta, c),
+            level=None if self.anchor is None else self.model.size,
         )
 
 

@@ -123,6 +123,10 @@ class Scores(ABC):
         """AUC of the log density ratio between observations and points, and the effective share of the latter."""
         return None, None
 
+    def as_rows(self) -> RowScores | None:
+        """Themselves where they are a sum over rows."""
+        return None
+
 
 def frequency(weight: float) -> float:
     """N/(N − 1) for N independent observations, whose scores have their mean taken off."""
@@ -249,6 +253,7 @@ class RowScores(Scores):
     profiled: bool = False  # whether each context has a constant of its own, profiled out of the rows' coordinates
     c: float = 1.0  # times as many points as there are
     anew: Callable[[float], RowScores] | None = None  # makes `more` where the coordinates depend on c themselves
+    level: int | None = None  # the coordinate of δ, where it is one number and the constants follow θ
 
     model_based = True
 
@@ -445,6 +450,9 @@ class RowScores(Scores):
         for rows in self.blocks():
             information += rows.design.cross(rows.slopes(c)[1] * np.where(rows.data, 1.0, c))
         return replace(self, information=information, c=c)
+
+    def as_rows(self) -> RowScores:
+        return self
 
     def overlap(self) -> tuple[float | None, float | None]:
         ratios, data, weights = [], [], []

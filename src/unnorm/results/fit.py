@@ -27,7 +27,7 @@ from .smooths import SmoothPart, robust_covariance
 if TYPE_CHECKING:
     from ..inference.advice import Advice
     from .held_out import HeldOut
-    from .normaliser_check import NormaliserCheck
+    from .normaliser_check import Anchoring, NormaliserCheck
 
 NO_MODEL = "This needs the function f, which is not stored: load with un.load(path, model=...)."
 
@@ -67,6 +67,14 @@ class Fit:
     smooths: SmoothPart | None = None  # smooth terms of f and χ
     evidence: Evidence | None = field(default=None, repr=False)  # what `advise` reads, computed when asked for
     solution: Solution | None = field(default=None, repr=False)  # what the solver found; not saved
+    anchoring: Anchoring | None = None  # of constants that follow θ; None for others
+    constants: str | None = None  # the verdict on the constants, a sentence; None where they were not checked
+    constants_failed: bool = False  # whether that check failed
+
+    @property
+    def anchored(self) -> bool:
+        """Whether the constants follow θ, χ = −log Z + δ."""
+        return self.anchoring is not None
 
     def __repr__(self) -> str:
         parts = (self.settings[part][part] for part in ("model", "objective", "normaliser"))
@@ -174,7 +182,7 @@ class Fit:
         out = np.full(obs.n, -np.inf)
         if inside.any():
             obs = obs.take(inside)
-            log_z = density.log_z(obs, self.diagnostics.get("order"))
+            log_z = density.log_z(obs, rule_order(self))
             out[inside] = density.log_f(obs, obs.outcome, np.arange(obs.n)) - log_z
         return out
 
@@ -225,25 +233,17 @@ class Fit:
     ) -> NormaliserCheck:
         """χ̂(x) (or ν̂_t) against −log ∫ exp f̂(y|x) dy by quadrature: numbers, a verdict, and `.plot()`.
 
+        Anchored constants follow f̂ by construction: `level` is δ̂, `shape` the error of the rule they were fitted with
+        (at other observations there is none), and the verdict rests on the rule and on tests that δ is constant.
+
         Args:
             contexts: at most so many, spread over the data.
             obs: whose contexts; default those that were fitted (a loaded fit has none).
             order: of the quadrature rule; default the domain's own.
         """
-        from .draws import reference_on
-        from .normaliser_check import check_normaliser
+        from .constants import check_constants
 
-        density, own = self.density, obs is None
-        obs = self.obs if obs is None else obs
-        if obs is None:
-            raise InputError("A loaded fit has no observations: pass obs=, e.g. those that were fitted.")
-        chi = self.nu
-        if self.smooths is not None and self.smooths.normaliser_labels and not own:
-            chi = chi_at(self, self.smooths, obs)
-        free = self.nu.size > 1 and (self.smooths is None or not self.smooths.normaliser_labels)
-        order = self.diagnostics.get("order") if order is None else order
-        proposal = reference_on(density.domain, self.diagnostics.get("law"))
-        return check_normaliser(density, obs, chi, contexts, order, free and not self.is_likelihood, proposal)
+        return check_constants(self, contexts, obs, order)
 
     def held_out(self, obs: Observations, order: int | None = None, rng: Rng = 0) -> HeldOut:
         """Log-likelihood of new observations, normalised by quadrature, and bits for each against the reference.
@@ -258,7 +258,7 @@ class Fit:
 
         density = self.density
         proposal = reference_on(density.domain, self.diagnostics.get("law"))
-        return held_out(density, obs, proposal, self.diagnostics.get("order") if order is None else order, rng)
+        return held_out(density, obs, proposal, rule_order(self) if order is None else order, rng)
 
     def simulate(
         self,
@@ -403,6 +403,11 @@ def _short(value: Any) -> str:
 def _same_data(a: Observations | None, b: Observations | None) -> bool:
     """Whether two sets of as many observations have the same outcomes and weights, as far as loaded fits can tell."""
     return a is None or b is None or (np.array_equal(a.outcome, b.outcome) and np.array_equal(a.weights, b.weights))
+
+
+def rule_order(fit: Fit) -> int | None:
+    """Of the rule that normalises f̂: the fit's own; None for the domain's, where the fit needed less than that."""
+    return None if fit.anchored else fit.diagnostics.get("order")
 
 
 def smooth_terms(fit: Fit) -> SmoothPart:

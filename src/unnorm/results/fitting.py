@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from dataclasses import replace
 from typing import Any, Literal
@@ -12,16 +13,26 @@ from .._base.numerics import Rng
 from .._base.words import option
 from ..data.observations import Observations
 from ..domains.base import Domain
-from ..errors import CombinationError, InputError, OutsideError, UnnormWarning, unknown
+from ..errors import (
+    CombinationError,
+    InputError,
+    NoEstimateError,
+    NotIdentifiedError,
+    OutsideError,
+    UnnormWarning,
+    unknown,
+)
 from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective, Problem
-from ..solvers.base import Solver
+from ..solvers.base import Solution, Solver
 from ..solvers.newton import Newton
 from ..solvers.ridge import Ridge
 from ..solvers.smoothing import Smoothing
 from .fit import Fit
+from .knowing import FAR, apart, knowing
 from .making import make_fit
+from .refining import refined
 
 SOLVERS = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
 Outside = Literal["error", "drop"]
@@ -96,10 +107,27 @@ def fit(
     seed, rng = _seed(rng)
 
     problem = Problem(model, obs, objective, normaliser)
-    solution = chosen_solver(problem, solver, smoothing).solve(problem, rng)
+    chosen = chosen_solver(problem, solver, smoothing)
+    solution = refined(problem, chosen, solved(problem, chosen, rng), rng)
     relative = weights == "relative" and obs.weight is not None
     settings = {"observations": describe(obs)}
-    return make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
+    made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
+    return knowing(made, problem, chosen.anchors)
+
+
+def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
+    """The solution; where there is none because no reference point resembles the data, an error that says so."""
+    state = copy.deepcopy(rng)
+    try:
+        return solver.solve(problem, rng)
+    except (NoEstimateError, NotIdentifiedError) as error:
+        if problem.objective.reference is None:
+            raise
+        drawn = problem.objective.draw(problem.model, problem.obs, problem.normaliser, state)
+        how = apart(drawn.outcome[drawn.z], drawn.outcome[~drawn.z])
+        if how is None:
+            raise
+        raise type(error)(FAR.format(how=how)) from error
 
 
 def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:

@@ -21,6 +21,7 @@ from ..objectives.base import Problem, cluster_labels
 from ..objectives.scores import Drawn, Scores
 from ..solvers.base import FittedTerms, Solution
 from .fit import Fit
+from .normaliser_check import Anchoring
 from .smooths import SmoothPart, robust_covariance, smooth_part
 
 RELATIVE = "Weights are relative: standard errors are robust, from the scores of single observations (or clusters)."
@@ -51,6 +52,7 @@ def make_fit(
     clusters = cluster_labels(problem.objective.cluster, obs)
     errors, more, refusal = _errors(problem, solution, clusters, relative)
     own = None if errors is None else errors.picked(solution.index)
+    smooths = _smooths(solution, errors)
     settings = {
         "model": problem.model.to_dict(),
         "objective": problem.objective.to_dict(),
@@ -82,10 +84,23 @@ def make_fit(
         errors=own,
         no_errors=refusal,
         assumes_model=solution.scores is not None and solution.scores.model_based and not relative,
-        smooths=_smooths(solution, errors),
+        smooths=smooths,
         evidence=_evidence(problem, solution, errors),
         solution=solution,
+        anchoring=_anchoring(solution, errors, smooths) if problem.normaliser.anchored else None,
     )
+
+
+def _anchoring(solution: Solution, errors: ErrorParts | None, smooths: SmoothPart | None) -> Anchoring:
+    """δ̂ with its error, and how well the integrals are known."""
+    rows = None if solution.scores is None else solution.scores.as_rows()
+    at = None if rows is None else rows.level
+    se = None if errors is None or at is None else float(np.sqrt(errors.total[at, at]))
+    delta = solution.constants.delta
+    if delta is None:
+        assert smooths is not None
+        delta = smooths.level
+    return Anchoring(delta, se, solution.figures.get("anchor_shift"))
 
 
 def _errors(

@@ -10,11 +10,12 @@ from .._version import __version__
 from ..errors import InputError
 from ..models.base import Unnormalised
 from .fit import Fit
+from .normaliser_check import Anchoring
 from .smooths import SmoothPart, loaded_errors, saved_errors
 
 FIELDS = (
     *("loglik", "value", "is_likelihood", "converged", "reason", "iterations", "n", "rows", "kind", "seed"),
-    *("no_errors", "assumes_model"),
+    *("no_errors", "assumes_model", "constants", "constants_failed"),
 )
 
 
@@ -31,6 +32,7 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
         "settings": fit.settings,
         "notes": list(fit.notes),
         "diagnostics": diagnostics,
+        "anchoring": None if fit.anchoring is None else fit.anchoring.to_dict(),
     }
     arrays = {"estimate": fit.estimate, "nu": fit.nu}
     if fit.nu_se is not None:
@@ -77,6 +79,9 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
             no_errors=about["no_errors"],
             assumes_model=bool(about["assumes_model"]),
             smooths=SmoothPart.load(about["smooths"], arrays) if "smooths" in about else None,
+            anchoring=None if about["anchoring"] is None else Anchoring.from_dict(about["anchoring"]),
+            constants=about["constants"],
+            constants_failed=bool(about["constants_failed"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"The saved fit {os.fspath(path)} is damaged: {error!r} is missing or malformed.") from error

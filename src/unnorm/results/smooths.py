@@ -80,10 +80,14 @@ class SmoothPart:
         """Σ of the model's terms at rows."""
         return self._sum(self.model_labels, columns)
 
+    @property
+    def level(self) -> float:
+        """β₀."""
+        return float(self.beta[self.slices[INTERCEPT]][0])
+
     def chi(self, columns: Columns, rows: int) -> np.ndarray:
         """χ = β₀ + Σ of the normaliser's terms at rows."""
-        level = float(self.beta[self.slices[INTERCEPT]][0])
-        return level + (self._sum(self.normaliser_labels, columns) if self.normaliser_labels else np.zeros(rows))
+        return self.level + (self._sum(self.normaliser_labels, columns) if self.normaliser_labels else np.zeros(rows))
 
     def _sum(self, labels: tuple[str, ...], columns: Columns) -> np.ndarray:
         rows = len(next(iter(columns.values())))

@@ -33,6 +33,8 @@ def fit_summary(fit: Fit, level: float = 0.95) -> str:
     if fit.errors is not None:
         lines.append(_kind_of_errors(fit, fit.errors))
     lines += ["", *_constants(fit)]
+    if fit.constants is not None:
+        lines.append(f"constants {'FAIL' if fit.constants_failed else 'checked'}: {fit.constants}")
     what = "log-likelihood" if fit.is_likelihood else "log-likelihood of the contrast"
     lines.append(f"{what} {fit.loglik:.6g}" + (f", AIC {fit.aic:.6g}" if fit.is_likelihood else ""))
     reference = fit.diagnostics.get("reference")

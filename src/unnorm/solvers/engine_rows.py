@@ -160,6 +160,7 @@ class EngineScores:
             redraw=None if problem.redraw is None else self.redraw,
             sets=problem.sets,
             centred=problem.normaliser.terms is None or problem.normaliser.anchored,
+            level=0 if self.integrated is not None and problem.normaliser.terms is None else None,  # the intercept
         )
 
 

@@ -61,7 +61,7 @@ def run(table: Mapping[str, np.ndarray], seed: int = 1, k: int = 20, step: Calla
     """Fit everything. `step(name)` is a context for progress, one for each of `STEPS`."""
     obs = observations(table)
     model = Additive(TERMS, Box((0.0, WINDOW[0]), (0.0, WINDOW[1])), y_down=True)
-    chi = Smooth(NORMALISER)
+    chi = Smooth(NORMALISER, smoothing="reml")  # as in the paper
     first, *others = STEPS
     with step(first):
         each = fit_each(model, obs, "subject", Logistic(Uniform(), per_point=k, points=Lattice()), chi, rng=seed)

@@ -25,6 +25,8 @@ WIDTH = 20  # cells across a map: each needs an integral
 
 
 def section(analysis: Analysis) -> Section:
+    if analysis.main.anchored:
+        return _anchored(analysis)
     fits = {which: fit for which, fit in analysis.all_fits.items() if analysis.smooths(which).normaliser_labels}
     if not fits:
         return Section(("The normalising constants cancel or are integrated: none are estimated.",))
@@ -50,6 +52,28 @@ def section(analysis: Analysis) -> Section:
         "looked from are extrapolated)."
     )
     return Section(tuple(text), _maps(analysis, *images), tables)
+
+
+def _anchored(analysis: Analysis) -> Section:
+    """Constants that follow the effects: their rule, δ̂, and whether it is the same at all contexts."""
+    own = analysis.fits or {"": analysis.main}
+    known = {which: fit.anchoring for which, fit in own.items() if fit.anchoring is not None}
+    worst = max(known, key=lambda which: (known[which].shift or 0.0, -known[which].p))
+    check = own[worst].check_normaliser(CONTEXTS, analysis.obs.take(analysis.rows(worst)) if worst else None, ORDER)
+    whose = f" of {analysis.by} {worst}, the worst" if analysis.fits else ""
+    text = (
+        "The constants are computed from the effects: χ̂ = −log ∫ exp f̂ + δ̂.",
+        f"Consistency check{whose}: {check.verdict}",
+    )
+    if not analysis.fits:
+        return Section(text)
+    rows = [
+        (Cell(which), number(one.delta, 3), number(one.se or np.nan, 3), number(one.shift or np.nan, 3))
+        for which, one in known.items()
+    ]
+    head = (str(analysis.by), "δ̂", "se", "the rule's error, standard errors of an estimate")
+    table = Table("What the constants leave to δ, and how well they are integrated", head, tuple(rows))
+    return Section(text, tables=(table,))
 
 
 def _grades(analysis: Analysis, checks: Mapping[str, NormaliserCheck]) -> str:

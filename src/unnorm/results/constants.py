@@ -1,0 +1,82 @@
+"""The constants of a fit, checked: what `Fit.check_normaliser` computes, and `un.fit` at a few contexts by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..errors import InputError
+from ..inference.delta_test import DeltaTest, delta_tests
+from .draws import reference_on
+from .fit import Fit, chi_at, rule_order
+from .normaliser_check import NormaliserCheck, check_normaliser
+from .smooths import SmoothPart
+
+
+def check_constants(fit: Fit, contexts: int, obs: Observations | None, order: int | None) -> NormaliserCheck:
+    """χ̂ against the integrals; of anchored constants the rule's error, δ̂ and the tests that it is constant."""
+    density, own = fit.density, obs is None
+    obs = fit.obs if obs is None else obs
+    if obs is None:
+        raise InputError("A loaded fit has no observations: pass obs=, e.g. those that were fitted.")
+    part, chi = fit.smooths, fit.nu
+    order = rule_order(fit) if order is None else order
+    proposal = reference_on(density.domain, fit.diagnostics.get("law"))
+    if fit.anchoring is not None:
+        anchoring = (
+            fit.anchoring if fit.anchoring.tests is not None else replace(fit.anchoring, tests=columns_tested(fit))
+        )
+        if own:
+            return replace(check_normaliser(density, obs, chi, contexts, order), anchoring=anchoring)
+        delta = np.full(obs.n, anchoring.delta) if part is None else chi_at(fit, part, obs)
+        check = check_normaliser(density, obs, delta - obs.offsets, contexts, order)
+        return replace(check, chi=check.chi + check.integral, anchoring=anchoring)
+    of_context = part is not None and bool(part.normaliser_labels)
+    if part is not None and of_context and not own:
+        chi = chi_at(fit, part, obs)
+    free = fit.nu.size > 1 and not of_context and not fit.is_likelihood
+    check = check_normaliser(density, obs, chi, contexts, order, free, proposal)
+    if part is None or not of_context:
+        known = fit.nu_se is not None and fit.nu_se.size == 1 and not obs.has_context
+        noise = float(fit.nu_se[0]) if known and fit.nu_se is not None else 0.0
+        return replace(check, noise=noise, n=float(fit.n))
+    noise = fit.diagnostics["gap_noise"] if "gap_noise" in fit.diagnostics else gap_noise(fit)
+    return replace(check, noise=noise, edf=chi_edf(part), n=float(fit.n))
+
+
+def gap_noise(fit: Fit) -> float:
+    """The standard error of χ̂ + log Ẑ about its mean, rms over the contexts.
+
+    At the estimate a context's residual r_t moves χ + log Z by r_t/w̄ there, w̄ the mean over contexts of Σ_rows w, and
+    χ keeps edf of n such directions: sd(r)/w̄ √(edf/n).
+    """
+    part, scores = fit.smooths, None if fit.solution is None else fit.solution.scores
+    rows = None if scores is None else scores.as_rows()
+    if rows is None or part is None or not part.normaliser_labels:
+        return 0.0
+    r, w = np.zeros(fit.rows), 0.0
+    for block in rows.blocks():
+        slope, curvature = block.slopes()
+        r += np.bincount(block.at, slope, fit.rows)
+        w += float(curvature.sum())
+    return float(np.sqrt(np.mean(r**2)) / (w / fit.rows) * np.sqrt(chi_edf(part) / fit.rows))
+
+
+def chi_edf(part: SmoothPart) -> float:
+    """Effective degrees of freedom of χ, its level aside."""
+    return sum(part.edf.get(label, part.term(label).size) for label in part.normaliser_labels)
+
+
+def columns_tested(fit: Fit, most: float = np.inf) -> Mapping[str, DeltaTest] | None:
+    """The tests that δ is constant, for each context column; None where the fit has no rows, or more than `most`.
+
+    `most`: rows times coefficients, to which the cost is proportional.
+    """
+    scores = None if fit.solution is None or fit.solution.scores is None else fit.solution.scores.as_rows()
+    if scores is None or scores.level is None or fit.obs is None:
+        return None
+    rows = fit.diagnostics["m"] + fit.rows
+    return delta_tests(scores, fit.obs.context) if rows * scores.size <= most else None

@@ -1,0 +1,198 @@
+"""A fit that knows: what `un.fit` checks by itself, and says in a sentence with a remedy where it fails.
+
+- the constants, at a few contexts (results/constants.py);
+- context columns that f reads and χ does not;
+- smooth terms whose edf is at their k;
+- covariates that reach further on Ω than in the rows that were fitted;
+- reference points that do not resemble the data.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from .._base.words import either
+from ..engine import checks, gam_effects
+from ..engine.gam_result import Gam
+from ..errors import UnnormWarning, listing
+from ..objectives.base import Problem
+from ..objectives.scores import Drawn
+from .constants import check_constants, columns_tested, gap_noise
+from .fit import Fit
+from .held_out import evenly
+
+CONTEXTS = 50  # at which a fit checks its constants
+ORDER = {2: 20}  # of the rule for them, by the dimension of Ω; else the domain's own
+MOST_NODES = 100_000  # of one context, states that are enumerated included
+MOST_TESTED = 300_000  # rows times coefficients above which the tests of δ wait until they are asked for
+AT_K = 0.93  # edf as a share of the columns: as many as there are
+NEAR_K = 0.8  # the same, where a pattern is left as well
+PATTERN = 0.05  # p-value of the k-index
+BEYOND = 0.25  # of a covariate's range in the rows: how far it may reach beyond
+PLACES = 20  # contexts whose Ω is looked at
+SEPARATED = 0.9999  # AUC of the fitted log-odds at which nothing is left to compare
+EFFECTIVE = 1e-4  # share of the reference points
+FAR = (
+    "No reference point resembles the data ({how}): estimates and errors rest on nothing. Take a reference fitted to "
+    "the data (un.Gaussian(), un.StepKernel(), un.Empirical()), mixed with a little un.Uniform(): "
+    "un.Mixture((0.9, …), (0.1, un.Uniform()))."
+)
+
+
+def knowing(fit: Fit, problem: Problem, anchors: bool = True) -> Fit:
+    """The fit with what was found about it: its constants' verdict, and a warning for whatever failed.
+
+    `anchors`: whether the solver takes anchored constants, the remedy for most.
+    """
+    fit, said = _constants(fit, problem, anchors)
+    notes = [*said, *_unseen(problem), *_at_k(fit), *_beyond(fit, problem), *_far(fit)]
+    for note in notes:
+        warnings.warn(note, UnnormWarning, stacklevel=3)
+    return replace(fit, notes=(*fit.notes, *notes)) if notes else fit
+
+
+def _constants(fit: Fit, problem: Problem, anchors: bool) -> tuple[Fit, list[str]]:
+    """The verdict on the constants, and the sentence of a failure."""
+    if fit.anchoring is not None:
+        known = replace(fit.anchoring, tests=columns_tested(fit, MOST_TESTED))
+        text = known.sentence()
+        fit = replace(fit, anchoring=known, constants=text, constants_failed=bool(known.doubtful))
+        return fit, [text] if known.doubtful else []
+    if not _checkable(fit, problem):
+        return fit, []
+    default = problem.model.domain.default_order
+    order = None if default is None else min(default, ORDER.get(problem.model.domain.dim, default))
+    fit = replace(fit, diagnostics={**fit.diagnostics, "gap_noise": gap_noise(fit)})
+    with warnings.catch_warnings():  # Ω reaches beyond the rows: `_beyond` says so where it matters
+        warnings.simplefilter("ignore", UnnormWarning)
+        check = check_constants(fit, CONTEXTS, None, order)
+    best = problem.objective.default_normaliser(problem.model, problem.obs, anchors)
+    use = either(f"normaliser=un.{best!r}", "the default --normaliser")
+    check = replace(check, remedy=use)
+    fit = replace(fit, constants=check.verdict, constants_failed=check.failed)
+    told = problem.normaliser.warning(problem.obs) is not None  # that it cannot follow, before it was fitted
+    return fit, [check.verdict] if check.failed and not told else []
+
+
+def _checkable(fit: Fit, problem: Problem) -> bool:
+    """Whether there is a χ that could fail, and integrals to hold it against."""
+    domain, normaliser = problem.model.domain, problem.normaliser
+    if domain.rule is None or problem.objective.cancels or normaliser.known or not fit.converged:
+        return False
+    if not normaliser.of_context:
+        drawn = fit.solution is not None and "m" in fit.solution.figures
+        if not drawn or normaliser.layout(problem.obs).size != 1:
+            return False
+    states = np.exp(min(domain.log_volume, 50.0)) if domain.rule == "enumeration" else 1.0
+    return bool(states <= MOST_NODES) and (not problem.model.additive or fit.smooths is not None)
+
+
+def _unseen(problem: Problem) -> Iterator[str]:
+    """Context columns that f reads and a smooth χ does not."""
+    chi, f = problem.normaliser.terms, problem.model.terms
+    if chi is None or f is None or problem.normaliser.anchored or not problem.obs.has_context:
+        return
+    known = problem.model.covariates(problem.obs)
+    seen = set(known.reads(chi.columns))
+    unseen = [name for name in known.reads(f.columns) if name not in seen]
+    if unseen:
+        yield (
+            f"f reads {listing(unseen)} of the context, which the normaliser does not: χ cannot follow the constants, "
+            f"and f̂ is biased. Use {either('normaliser=un.Anchored()', 'the default --normaliser')}, or let χ read it."
+        )
+
+
+def at_k(gam: Gam, labels: tuple[str, ...]) -> Iterator[checks.BasisCheck]:
+    """The smooth terms among `labels` whose edf is at its k, with their k-index."""
+    near = [
+        term
+        for term in gam.smooths
+        if term.label in labels
+        and term.penalties
+        and all(sp is None for sp in term.fixed_sp)
+        and gam.edf[term.label] > NEAR_K * term.size
+        and term.factor_levels is None
+        and all(gam_effects.is_numeric(gam.columns[name]) for name in gam_effects.coordinates(term))
+    ]
+    if not near:
+        return
+    draw = np.random.default_rng(1)
+    n = gam.y.size
+    rows = np.sort(draw.choice(n, checks.SUBSAMPLE, replace=False)) if n > checks.SUBSAMPLE else np.arange(n)
+    residuals = gam.residuals("deviance")[rows]
+    for term in near:
+        at = [np.asarray(gam.columns[name], dtype=float)[rows] for name in gam_effects.coordinates(term)]
+        index, p = checks.k_index(residuals, at, draw, repeats=100)
+        edf = gam.edf[term.label]
+        if edf > AT_K * term.size or p < PATTERN:
+            yield checks.BasisCheck(term.label, term.size, edf, index, p)
+
+
+def _at_k(fit: Fit) -> Iterator[str]:
+    if fit.smooths is None or fit.smooths.gam is None:
+        return
+    for one in at_k(fit.smooths.gam, fit.smooths.model_labels):
+        yield (
+            f"{one.label}: edf {one.edf:.1f} is at its limit of {one.size} (k-index {one.k_index:.2f}, p {one.p:.2g}): "
+            f"the curve may be rougher than its basis. Try k={2 * (one.size + 1)}."
+        )
+
+
+def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
+    """Covariates of smooth terms that reach further on Ω than in the rows, where f̂ is extrapolated."""
+    part, domain, obs = fit.smooths, problem.model.domain, problem.obs
+    if part is None or part.gam is None or domain.rule is None or problem.objective.reference is None:
+        return
+    smooth = [part.term(label) for label in part.model_labels if not part.term(label).parametric]
+    columns = part.gam.columns
+    names = dict.fromkeys(
+        name
+        for term in smooth
+        if not term.period and term.factor_levels is None
+        for name in gam_effects.coordinates(term)
+        if gam_effects.is_numeric(columns[name])
+    )
+    if not names or (domain.rule == "enumeration" and domain.log_volume > np.log(MOST_NODES)):
+        return
+    order = None if domain.default_order is None else min(12, domain.default_order)
+    nodes, some = domain.quadrature(order).points, evenly(obs.n, PLACES)
+    at = np.repeat(some, len(nodes))
+    reached = problem.model.covariates(obs).values(names, obs, np.tile(nodes, (len(some), 1)), at)
+    for name in names:
+        low, high = float(np.min(columns[name])), float(np.max(columns[name]))
+        ends = float(np.min(reached[name])), float(np.max(reached[name]))
+        if max(low - ends[0], ends[1] - high) > BEYOND * (high - low):
+            yield (
+                f"On Ω {name} goes from {ends[0]:.3g} to {ends[1]:.3g}, and in the data and reference points only from "
+                f"{low:.3g} to {high:.3g}: beyond that its effect is extrapolated, and so is the density. Mix some "
+                f"uniform points in: un.Mixture((0.9, un.{type(problem.objective.reference).__name__}(…)), "
+                "(0.1, un.Uniform()))."
+            )
+
+
+def _far(fit: Fit) -> Iterator[str]:
+    """Reference points that are nowhere near the data."""
+    scores = None if fit.solution is None else fit.solution.scores
+    if scores is None or scores.drawn is Drawn.NONE:
+        return
+    auc, effective = scores.overlap()
+    if (auc is not None and auc > SEPARATED) or (effective is not None and effective < EFFECTIVE):
+        facts = [] if auc is None else [f"the log-odds tell them apart in {100 * auc:.4g} % of pairs"]
+        facts += [] if effective is None else [f"{100 * effective:.2g} % of the points are effective"]
+        yield FAR.format(how="; ".join(facts))
+
+
+def apart(data: np.ndarray, points: np.ndarray) -> str | None:
+    """How the points miss the data, where a coordinate alone tells them apart; None where it does not."""
+    for j in range(data.shape[1]):
+        y, z = data[:, j], points[:, j]
+        if z.min() > y.max() or z.max() < y.min():
+            return (
+                f"the data lie between {y.min():.3g} and {y.max():.3g}, the points between {z.min():.3g} and "
+                f"{z.max():.3g}" + (f" on axis {j + 1}" if data.shape[1] > 1 else "")
+            )
+    return None

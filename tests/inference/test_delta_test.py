@@ -1,0 +1,124 @@
+"""The score test that δ is constant: against its formula, weights, engine and Newton, and its power."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import unnorm as un
+from unnorm.inference import delta_test
+from unnorm.inference.delta_test import basis, delta_tests
+from unnorm.objectives.scores import Drawn, RowScores
+
+RULE = un.Interval(0, 2)
+FULL = un.ExponentialFamily(lambda y, x: (y, x["z"] * y, x["w"] * jnp.sin(3 * y)), ("a", "b", "c"), RULE)
+MISSING = un.ExponentialFamily(lambda y, x: (y, x["w"] * jnp.sin(3 * y)), ("a", "c"), RULE)
+SCHEMES = [un.IID(), un.Lattice()]
+
+
+def draws(n: int, seed: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    z, w, g = rng.normal(size=n), rng.uniform(0, 2, n), np.linspace(0, 2, 401)
+    mass = np.cumsum(np.exp(-g + 1.2 * z[:, None] * g + 0.9 * w[:, None] * np.sin(3 * g)), axis=1)
+    return {"y": g[(mass < rng.random(n)[:, None] * mass[:, -1:]).sum(axis=1)], "z": z, "w": w}
+
+
+def scores_of(model: Any, obs: un.Observations, points: Any, k: int = 5) -> RowScores:
+    fit = un.fit(model, obs, un.Logistic(un.Uniform(), per_point=k, points=points), rng=77)
+    assert fit.solution is not None
+    assert fit.solution.scores is not None
+    scores = fit.solution.scores.as_rows()
+    assert scores is not None
+    return scores
+
+
+@pytest.fixture(scope="module")
+def data() -> un.Observations:
+    return un.conditional(draws(300, 1), y="y", x=("z", "w"))
+
+
+def test_the_basis_is_orthogonal_to_the_constant_and_needs_only_ranks(data: un.Observations) -> None:
+    z = data.context["z"]
+    B = basis(z)
+    assert B.shape == (300, 3)
+    np.testing.assert_allclose(B.T @ B, 300 * np.eye(3), atol=1e-8)
+    np.testing.assert_allclose(B.sum(axis=0), 0.0, atol=1e-9)
+    np.testing.assert_allclose(basis(np.exp(z)), B, atol=1e-9)
+    assert basis(np.repeat(["a", "b", "c"], 10)).shape == (30, 2)
+    assert basis(np.repeat([0.0, 1.0], 10)).shape == (20, 1)
+    assert basis(np.ones(20)).shape == (20, 0)
+    assert basis(np.arange(50).astype(str)).shape == (50, 0)
+
+
+def test_the_statistic_by_its_formula(data: un.Observations) -> None:
+    """IID points: U and Σ s sᵀ with dense rows, written out."""
+    scores = scores_of(FULL, data, un.IID())
+    (rows,) = scores.blocks()
+    X, slope, curvature = rows.design.X, *rows.slopes()  # type: ignore[attr-defined]
+    B = basis(data.context["w"])
+    g = np.stack([np.bincount(rows.at, slope * X[:, j]) for j in range(X.shape[1])], axis=1)
+    A = (B[rows.at] * curvature[:, None]).T @ X
+    s = g[:, -1:] * B - g @ np.linalg.inv(scores.information) @ A.T
+    U = B.T @ g[:, -1]
+    found = delta_tests(scores, {"w": data.context["w"]})["w"]
+    assert found.df == 3
+    assert found.statistic == pytest.approx(U @ np.linalg.solve(s.T @ s, U), rel=1e-9)
+
+
+def test_a_fit_with_terms_tests_itself() -> None:
+    model = un.Additive("y + ws", RULE, covariates=[un.Expression("ws", "w*sin(3*y)")])
+    objective = un.Logistic(un.Uniform(), per_point=5, points=un.IID())
+    with pytest.warns(un.errors.UnnormWarning, match="δ varies with 'z'"):
+        null = un.fit(model, un.conditional(draws(4000, 3), y="y", x=("z", "w")), objective, rng=5)
+    assert null.anchoring is not None
+    assert null.anchoring.tests is not None
+    assert null.anchoring.tests["z"].p < 1e-4
+    assert null.anchoring.tests["w"].p > 1e-3
+    assert null.constants_failed
+
+
+@pytest.mark.parametrize("points", SCHEMES)
+def test_the_engine_and_newton_agree(data: un.Observations, points: Any) -> None:
+    terms = [un.Expression("zy", "z*y"), un.Expression("ws", "w*sin(3*y)")]
+    engine = scores_of(un.Additive("y + zy + ws", RULE, covariates=terms), data, points)
+    newton = scores_of(FULL, data, points)
+    assert (engine.level, newton.level) == (0, 3)
+    assert engine.drawn is newton.drawn is (Drawn.IID if points.iid else Drawn.EVENLY)
+    ours, theirs = (delta_tests(one, data.context) for one in (engine, newton))
+    for name in ("z", "w"):
+        assert ours[name].statistic == pytest.approx(theirs[name].statistic, rel=1e-3)
+
+
+def test_weights_are_copies_that_share_their_points() -> None:
+    """All weights w: U grows by w, the data's part D of its variance by w and the points' P by w²: V_w = w D + w² P."""
+    columns, V, U = draws(300, 1), {}, {}
+    B = basis(columns["w"])
+    for w in (1.0, 2.0, 4.0):
+        obs = un.conditional({**columns, "n": np.full(300, w)}, y="y", x=("z", "w"), weight="n")
+        U[w], V[w], _ = delta_test._score(scores_of(FULL, obs, un.IID()), B)
+        np.testing.assert_allclose(U[w], w * U[1.0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(V[4.0], 6 * V[2.0] - 8 * V[1.0], rtol=1e-3, atol=0.05)
+    points = (V[2.0] - 2 * V[1.0]) / 2
+    assert np.all(np.linalg.eigvalsh(points) > 0)
+    assert np.trace(points) < np.trace(V[1.0])  # D is a variance too
+
+
+@pytest.mark.parametrize("points", SCHEMES)
+def test_a_missing_effect_of_the_context_is_found(points: Any) -> None:
+    """f without z y, data with it: found where z is, and not where w is; without that error nothing is found."""
+    obs = un.conditional(draws(4000 if points.iid else 800, 11), y="y", x=("z", "w"))
+    with pytest.warns(un.errors.UnnormWarning, match="Let an effect of f change with 'z'"):
+        found = delta_tests(scores_of(MISSING, obs, points), obs.context)
+    assert found["z"].p < 1e-3
+    right = delta_tests(scores_of(FULL, obs, points), obs.context)
+    assert min(one.p for one in right.values()) > 0.01
+
+
+def test_other_constants_have_no_delta(data: un.Observations) -> None:
+    fit = un.fit(FULL, data, un.Logistic(un.Uniform(), per_point=5), un.Smooth("te(z, w, k=5)"), rng=1)
+    assert fit.solution is not None
+    assert fit.solution.scores.as_rows().level is None  # type: ignore[union-attr]
+    assert not fit.anchored
