@@ -53,6 +53,7 @@ def test_a_kind_that_users_make() -> None:
         covariates.from_dict(Ring("near", 0.4).to_dict())
 
 
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # χ does not read what f reads
 def test_a_built_in() -> None:
     obs = covariate_checks.OBS
     with BUILT_INS.including(Rightward):

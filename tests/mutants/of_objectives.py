@@ -196,7 +196,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "gap = (one - other) * (c.weight**power)",
             "the same, k = 1",
         ),
-        ("return out / (2 * pairs)", "return out / pairs", "½ of squared gaps missing"),
+        ("return out / (2 * PAIRS)", "return out / PAIRS", "½ of squared gaps missing"),
         (
             "np.bincount(label, self.problem.obs.weights, count)",
             "np.bincount(label, None, count)",

@@ -69,19 +69,19 @@ def test_points_of_conditional_nce_are_iid_terms_of_a_sum(power) -> None:
 @pytest.mark.parametrize(("objective", "k"), [(un.Ranking, 1), (un.Ranking, 4), (un.ConditionalNCE, 1)])
 @pytest.mark.parametrize("power", [1, 2])
 def test_too_few_points_are_drawn_again(objective, k, power) -> None:
-    """One point, or fewer than the jackknife can use: half the squared gap between two redraws, over two pairs."""
+    """One point, or fewer than the jackknife can use: half the squared gap between two redraws, over eight pairs."""
     scores, _ = _bound(objective(un.Uniform(), per_point=k), True)
     score = _ranking if objective is un.Ranking else _conditional
     x = scores.problem.obs.previous()[:, 0]
     each = []
-    for i in range(4):
+    for i in range(16):
         again = scores.problem.redraw(i)
         y = again.source.whole().y[:, 0].reshape(N, k + 1)
         s = np.stack([y, -0.5 * (y - x[:, None]) ** 2], axis=-1)
         each.append([score(s[t] @ THETA, s[t]) for t in range(N)])
     g = np.array(each)
-    gaps = np.concatenate([g[0] - g[1], g[2] - g[3]])
-    expected = (np.tile(WEIGHTS, 2) ** power * gaps.T) @ gaps / 4
+    gaps = np.concatenate(list(g[::2] - g[1::2]))
+    expected = (np.tile(WEIGHTS, 8) ** power * gaps.T) @ gaps / 16
     assert np.all(np.diag(expected) > 0)
     np.testing.assert_allclose(scores.points_spread(power), expected, rtol=1e-9)
 

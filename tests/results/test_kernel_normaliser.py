@@ -9,6 +9,10 @@ import pytest
 import unnorm as un
 from unnorm.errors import CombinationError, DataError, InputError, UnnormWarning
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::unnorm.errors.UnnormWarning"
+)  # penalised χ, and few functions for a curve
+
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
 CHAIN = un.transitions(un.datasets.toy_chain(150, 0.5, 5.0, rng=1))
 NCD = un.Logistic(un.Uniform(), per_point=10)

@@ -6,6 +6,11 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::unnorm.errors.UnnormWarning"
+)  # penalised χ, and few functions for a curve
 
 
 def test_the_page_runs() -> None:

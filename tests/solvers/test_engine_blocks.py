@@ -11,6 +11,10 @@ import pytest
 import unnorm as un
 from unnorm.objectives import additive, rows
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::unnorm.errors.UnnormWarning"
+)  # penalised χ, and few functions for a curve
+
 RNG = np.random.default_rng(4)
 BOX = un.Box((0, 1), (0, 1))
 WALK = np.clip(0.5 + np.cumsum(0.1 * RNG.standard_normal((160, 2)), axis=0) % 0.5, 0.01, 0.99)

@@ -30,7 +30,9 @@ from .base import Constants, Derivatives, ParametricProblem
 from .contrastive import Contrastive, figures
 from .row_problem import KEPT
 from .rows import Rows, RowSource, choice_rows
-from .scores import REDRAWS, Drawn, Reselection, Scores, frequency, sum_by
+from .scores import Drawn, Reselection, Scores, frequency, sum_by
+
+PAIRS = 8  # of fresh sets, where one reference point each says nothing of its variance: a few would warn in vain
 
 
 class Choices(NamedTuple):
@@ -201,13 +203,13 @@ class ChoiceScores(Scores):
         Pair after pair and block by block: no more than two sets are held, and no array of all observations' scores.
         """
         assert self.problem.redraw is not None
-        out, pairs = np.zeros((self.size, self.size)), REDRAWS // 2
-        for i in range(pairs):
+        out = np.zeros((self.size, self.size))
+        for i in range(PAIRS):
             two = [self.problem.redraw(2 * i + j).by_observation(self.theta, keep=False) for j in (0, 1)]
             for (c, one), (_, other) in zip(*two, strict=True):
                 gap = (one - other) * (c.weight ** (power / 2))[:, None]
                 out += gap.T @ gap
-        return out / (2 * pairs)
+        return out / (2 * PAIRS)
 
     def data_spread(self) -> np.ndarray:
         return self.information - self.points_spread(1) if self.model_based else self.empirical_spread()

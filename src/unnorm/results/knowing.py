@@ -70,8 +70,8 @@ def _constants(fit: Fit, problem: Problem, anchors: bool) -> tuple[Fit, list[str
     with warnings.catch_warnings():  # Ω reaches beyond the rows: `_beyond` says so where it matters
         warnings.simplefilter("ignore", UnnormWarning)
         check = check_constants(fit, CONTEXTS, None, order)
-    best = problem.objective.default_normaliser(problem.model, problem.obs, anchors)
-    use = either(f"normaliser=un.{best!r}", "the default --normaliser")
+    best = problem.objective.default_normaliser(problem.model, problem.obs)
+    use = either(f"normaliser=un.{best!r}" + ("" if anchors else " and leave solver out"), "the default --normaliser")
     check = replace(check, remedy=use)
     fit = replace(fit, constants=check.verdict, constants_failed=check.failed)
     told = problem.normaliser.warning(problem.obs) is not None  # that it cannot follow, before it was fitted
