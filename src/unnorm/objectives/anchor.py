@@ -224,7 +224,8 @@ class TermsAnchor(Anchor):
                     self.model.built, columns, intercept=False, context=of, threads=self.threads, whole_contexts=True
                 )
             first = np.concatenate([segment.lo + segment.ptr[:-1] for segment in design.segments])
-            yield _Nodes(begin + design.sort(of)[first], design, np.log(w))
+            log_w = np.log(np.maximum(w, 1e-300))  # triangles of a previous point at the edge of Ω are empty
+            yield _Nodes(begin + design.sort(of)[first], design, log_w)
 
     @cached_property
     def _some(self) -> Observations:
