@@ -227,6 +227,23 @@ def test_terms_of_the_context_only_are_refused() -> None:
         un.fit(model, un.transitions(CHAIN), _logistic(4), un.Anchored(), rng=1)
 
 
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # few functions for a curve
+@pytest.mark.parametrize("terms", ["s(y, by=z, k=5)", "te(y, z, k=4)", "s(y, k=5) + s(y, by=z, k=5)"])
+def test_functions_of_the_context_alone_are_held_at_zero(terms: str) -> None:
+    """f = 4 z y: what such terms say of z alone cannot be seen, and all else can."""
+    rng = np.random.default_rng(8)
+    z, u = rng.uniform(-1, 1, 400), rng.uniform(size=400)
+    y = np.log1p(u * np.expm1(4 * z)) / (4 * z)
+    obs = un.conditional({"y": y, "z": z}, y="y", x="z")
+    fit = un.fit(un.Additive(terms, un.Interval(0, 1)), obs, _logistic(20), rng=5)
+    assert fit.converged
+    at, edge = np.repeat([-0.8, 0.1, 0.8], 2), np.tile([0.1, 0.9], 3)
+    f = fit.smooths.f({"y": edge, "z": at}).reshape(3, 2)
+    rise = f[:, 1] - f[:, 0]
+    np.testing.assert_allclose(rise, 4 * 0.8 * np.array([-0.8, 0.1, 0.8]), atol=0.8)
+    assert abs(fit.smooths.f({"y": np.linspace(0, 1, 50), "z": np.full(50, 0.8)}).mean()) < 3.0
+
+
 # --- how fine -----------------------------------------------------------------------------------------------------
 
 

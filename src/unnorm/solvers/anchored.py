@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -18,10 +18,12 @@ from ..engine.gam_result import Gam
 from ..models.base import LinearPart
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import ENOUGH, Anchor, Integrated, anchor_of
-from ..terms.base import BuiltTerm
+from ..terms.base import BuiltTerm, Penalty
+from .engine_rows import cross
 
 MOST_ROUNDS = 40
 MOST_HALVINGS = 8
+UNSEEN = 1e-9  # of a term's largest information: what rounding leaves of a column that is zero
 SETTLED = 1e-2  # standard errors that a coefficient may still move, where smoothing parameters are chosen
 SETTLED_FIXED = 1e-6  # where there are none to choose, and rounds are cheap
 
@@ -50,26 +52,26 @@ class _Rounds:
     problem: AdditiveProblem
     once: Once
     index: np.ndarray  # f's coefficients among all
+    built: tuple[BuiltTerm, ...]
+    part: LinearPart
+    design: Design
 
     def padded(self, mean: np.ndarray, size: int) -> np.ndarray:
         out = np.zeros((len(mean), size))
         out[:, self.index] = mean
         return out
 
-    def linear(self, beta: np.ndarray, built: tuple[BuiltTerm, ...]) -> tuple[LinearPart, Design]:
+    def linear(self, beta: np.ndarray) -> tuple[LinearPart, Design]:
         """f's own columns: once for all where f is linear, else at β."""
-        _, part, design = self.problem.linear
-        if part.theta is None:
-            return part, design
-        return self.problem.met(built, beta)
+        return (self.part, self.design) if self.part.theta is None else self.problem.met(self.built, beta)
 
-    def fit(self, built: tuple[BuiltTerm, ...], beta: np.ndarray, here: Integrated, start: Gam | None) -> Gam:
-        part, design = self.linear(beta, built)
+    def fit(self, beta: np.ndarray, here: Integrated, start: Gam | None) -> Gam:
+        part, design = self.linear(beta)
         context = self.problem.rows.context
         mean = self.padded(here.mean, design.size)
         anchored = (here.mean @ beta - here.log_z)[context]
         offset = anchored if part.offset is None else part.offset + anchored
-        return self.once(built, replace(part, offset=offset, theta=None), design.less(mean, context), start)
+        return self.once(self.built, replace(part, offset=offset, theta=None), design.less(mean, context), start)
 
     def value(self, gam: Gam, beta: np.ndarray, moved: Integrated, at: Integrated, old: np.ndarray) -> float:
         """The penalised likelihood at f's coefficients β, all else and λ as in `gam`, which was linearised at `old`."""
@@ -87,7 +89,7 @@ class _Rounds:
         """X (β − β̂) for f's own columns."""
         if not np.any(move):
             return 0.0
-        design = self.problem.linear[2]
+        design = self.design
         full = np.zeros(design.size)
         full[self.index] = move
         return design.unsort(design.predict(design.to_flat(full)))
@@ -95,18 +97,20 @@ class _Rounds:
 
 def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> AnchoredFit:
     """Rounds of `once` until f's coefficients settle, the integrals refined where they are too coarse."""
-    built, part, _ = problem.linear
+    built, part, design = problem.linear
     chi = problem.delta_labels
     f = tuple(term for term in built if term.label not in chi)
     size = sum(term.size for term in f)
-    rounds = _Rounds(problem, once, 1 + np.arange(size))  # the intercept, δ's level, comes first
+    rounds = _Rounds(problem, once, 1 + np.arange(size), built, part, design)  # the intercept, δ's level, comes first
     anchor = anchor_of(problem.model, problem.obs, f, threads)
     beta = np.zeros(size) if part.theta is None else part.theta
     here = anchor.at(beta)
+    rounds = _seen(rounds, here)
+    built = rounds.built
     gam, settled, shift, number = None, False, np.inf, 0
     least = SETTLED if any(sp is None for term in built for sp in term.fixed_sp) else SETTLED_FIXED
     for number in range(1, MOST_ROUNDS + 1):  # noqa: B007
-        gam = rounds.fit(built, beta, here, gam)
+        gam = rounds.fit(beta, here, gam)
         new = gam.smoothed.beta[rounds.index]
         there = anchor.at(new)
         if part.theta is None:
@@ -127,10 +131,43 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
             settled = True
             break
     assert gam is not None
-    gam = rounds.fit(built, beta, here, gam) if not settled else gam
+    gam = rounds.fit(beta, here, gam) if not settled else gam
     theta = None if part.theta is None else beta
     mean = rounds.padded(here.mean, gam.smoothed.size)
     return AnchoredFit(gam, anchor, Integrated(here.log_z, mean), theta, number, settled, shift)
+
+
+def _seen(rounds: _Rounds, here: Integrated) -> _Rounds:
+    """The same with a fixed ridge on what does not vary with y: an anchored likelihood cannot see it.
+
+    `te(y, z)` and `s(y, by=z)` contain functions of z alone, whose columns less their context's mean are zero. They are
+    left at zero, and take no part in the choice of the smoothing.
+    """
+    if rounds.part.theta is not None:
+        return rounds
+    less = rounds.design.less(rounds.padded(here.mean, rounds.design.size), rounds.problem.rows.context)
+    weight = rounds.problem.likelihood.slopes(np.zeros(less.rows))[1]
+    A = cross(less, np.maximum(weight, 1e-12))
+    built = tuple(_with_ridge(term, A[at, at]) for term, at in ((t, less.slices[t.label]) for t in rounds.built))
+    if all(new is old for new, old in zip(built, rounds.built)):
+        return rounds
+    part, design = rounds.problem.met(built)
+    return replace(rounds, built=built, part=part, design=design)
+
+
+def _with_ridge(term: BuiltTerm, information: np.ndarray) -> BuiltTerm:
+    values, vectors = np.linalg.eigh(information)
+    unseen = vectors[:, values <= UNSEEN * max(values[-1], 1e-300)]
+    if term.parametric or unseen.shape[1] == 0 or unseen.shape[1] == term.size:  # nothing to hold, or nothing else
+        return term
+    scale = float(values[-1])
+    S = np.sum([p.matrix / max(np.linalg.norm(p.matrix), 1e-300) for p in term.penalties], axis=0)
+    null = np.linalg.eigh(S)[1][:, : term.null_dim] if term.penalties else np.eye(term.size)
+    left = np.linalg.matrix_rank(null - unseen @ (unseen.T @ null), tol=1e-6) if null.size else 0
+    ridge = Penalty(scale * unseen @ unseen.T, unseen.shape[1], f"{term.label} (context)", np.sqrt(scale) * unseen.T)
+    more = {"penalties": (*term.penalties, ridge), "fixed_sp": (*term.fixed_sp, 1.0), "null_dim": int(left)}
+    held: Any = term  # every built term is a dataclass
+    return replace(held, spectrum=None, **more)
 
 
 def _held_back(
