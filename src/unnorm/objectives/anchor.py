@@ -44,6 +44,14 @@ NO_RULE = (
 )
 
 
+COSTLY = 10  # nodes for each row above which the integrals take about five times as long as a smooth χ
+SLOW = (
+    "Anchored constants need an integral for each context here, {nodes:,} nodes or {times:.0f} for each row, and "
+    "take several times as long as normaliser=un.Smooth(…): f reads more of the context than two numeric columns. The "
+    "rule is only as fine as it must be for an error below .05 standard errors."
+)
+
+
 class Integrated(NamedTuple):
     """At every observation's context."""
 
@@ -69,6 +77,11 @@ class Anchor(ABC):
 
         `excess`: how many times too large the error is at θ.
         """
+
+    @property
+    @abstractmethod
+    def nodes(self) -> int:
+        """At which f is evaluated in each step, over all contexts."""
 
     @abstractmethod
     def figures(self) -> dict[str, Any]:
@@ -115,6 +128,10 @@ class ModelAnchor(Anchor):
             return replace(self, integrals=self.integrals.finer(), refinements=self.refinements + 1)
         except InputError:  # the domain refuses so many nodes
             return None
+
+    @property
+    def nodes(self) -> int:
+        return self.integrals.context.size * len(self.integrals.rule.points)
 
     def figures(self) -> dict[str, Any]:
         about = self.integrals
@@ -254,6 +271,11 @@ class TermsAnchor(Anchor):
         more = {"refinements": self.refinements + 1, "_kept": {}}
         return replace(self, grid=grid, order=_more(self.order, rule / target), **more)
 
+    @property
+    def nodes(self) -> int:
+        states = 1 if self.order is not None else len(self.model.domain.quadrature(None).points)
+        return self._places[0].n * states * (self.order or 1) ** self.model.domain.dim
+
     def figures(self) -> dict[str, Any]:
         return {"order": self.order, "contexts": self._places[0].n, "grid": self.grid}
 
@@ -282,6 +304,13 @@ def anchor_of(model: Unnormalised, obs: Observations, terms: tuple[BuiltTerm, ..
     if not model.additive:
         return model_anchor(model.flat(), obs)
     return terms_anchor(BuiltAdditive(model, obs, terms), threads)
+
+
+def say_if_slow(anchor: Anchor, rows: int) -> None:
+    """Before it starts."""
+    times = anchor.nodes / max(rows, 1)
+    if times > COSTLY and anchor.nodes > FEW_NODES:
+        warnings.warn(SLOW.format(nodes=anchor.nodes, times=times), UnnormWarning, stacklevel=2)
 
 
 def anchor_report(anchor: Anchor, shift: float) -> tuple[tuple[str, ...], dict[str, Any]]:

@@ -17,7 +17,7 @@ from ..engine.design import Design
 from ..engine.gam_result import Gam
 from ..models.base import LinearPart
 from ..objectives.additive import AdditiveProblem
-from ..objectives.anchor import ENOUGH, Anchor, Integrated, anchor_of
+from ..objectives.anchor import ENOUGH, Anchor, Integrated, anchor_of, say_if_slow
 from ..terms.base import BuiltTerm, Penalty
 from .engine_rows import cross
 
@@ -104,6 +104,7 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
     rounds = _Rounds(problem, once, 1 + np.arange(size), built, part, design)  # the intercept, δ's level, comes first
     anchor = anchor_of(problem.model, problem.obs, f, threads)
     beta = np.zeros(size) if part.theta is None else part.theta
+    say_if_slow(anchor, problem.source.size)
     here = anchor.at(beta)
     rounds = _seen(rounds, here)
     built = rounds.built
