@@ -244,6 +244,40 @@ def test_functions_of_the_context_alone_are_held_at_zero(terms: str) -> None:
     assert abs(fit.smooths.f({"y": np.linspace(0, 1, 50), "z": np.full(50, 0.8)}).mean()) < 3.0
 
 
+@pytest.mark.parametrize("extra", [lambda y, x: x, lambda y, x: 0.0 * y + 1.0], ids=["context", "constant"])
+def test_statistics_of_the_context_only_are_refused(extra: Any) -> None:
+    model = un.ExponentialFamily(lambda y, x: (y, extra(y, x)), ("a", "b"), OMEGA)
+    with pytest.raises(un.errors.NotIdentifiedError, match="'b' cannot be estimated"):
+        un.fit(model, un.transitions(CHAIN), _logistic(10), rng=1)
+
+
+def test_rare_levels_of_a_factor() -> None:
+    """Levels that are missing from the contexts at which errors are measured, or from a block of nodes."""
+    rng = np.random.default_rng(2)
+    c = np.where(np.isin(np.arange(300), [5, 77, 130, 201, 255, 297]), "rare", "common")
+    obs = un.conditional({"y": rng.uniform(size=300), "c": c}, y="y", x="c")
+    fit = un.fit(un.Additive("s(y, by=c, k=5)", un.Interval(0, 1)), obs, _logistic(10), rng=1)
+    assert set(fit.smooths.edf) == {"s(y):ccommon", "s(y):crare"}
+
+
+@pytest.mark.parametrize("objective", [un.Exact(), un.Poisson()], ids=repr)
+@pytest.mark.parametrize("model", [TOY, LINEAR], ids=["family", "terms"])
+def test_objectives_that_integrate_themselves_refuse_it(objective: Any, model: Any) -> None:
+    with pytest.raises(CombinationError, match="leave normaliser out"):
+        un.fit(model, un.transitions(CHAIN), objective, un.Anchored())
+
+
+def test_delta_of_a_correct_model_is_all_but_known() -> None:
+    """Its error is its spread over data sets, not 5 % of 1/Σw."""
+    found = []
+    for r in range(60):
+        obs = un.transitions(un.datasets.toy_chain(150, 0.5, 5.0, rng=1000 + r))
+        fit = un.fit(TOY, obs, _logistic(20), rng=r)
+        found.append((fit.anchoring.delta, fit.anchoring.se))
+    delta, se = np.array(found).T
+    assert 0.5 < np.sqrt(np.mean(se**2)) / delta.std() < 4.0
+
+
 # --- how fine -----------------------------------------------------------------------------------------------------
 
 

@@ -47,3 +47,16 @@ def test_relative_weights_know_the_spread_of_their_estimate() -> None:
         fits.append(un.fit(SLOPE, un.iid(y, weight=w), weights="relative"))
     sd = np.std([fit.estimate[0] for fit in fits], ddof=1)
     assert np.mean([fit.se[0] for fit in fits]) / sd == pytest.approx(1.0, abs=0.12)
+
+
+def test_relative_weights_have_no_likelihood_ratio_nor_aic() -> None:
+    small = un.ExponentialFamily(lambda y: (y,), ("a",), un.Interval(0, 1))
+    large = un.ExponentialFamily(lambda y: (y, y**2), ("a", "b"), un.Interval(0, 1))
+    rng = np.random.default_rng(1)
+    obs = un.iid(rng.uniform(size=80), weight=rng.lognormal(size=80))
+    one, two = (un.fit(model, obs, weights="relative") for model in (small, large))
+    with pytest.raises(InputError, match=r"fit\.wald"):
+        two.likelihood_ratio(one)
+    with pytest.raises(InputError, match="held_out"):
+        _ = two.aic
+    assert two.wald(one).df == 1

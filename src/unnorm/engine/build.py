@@ -177,7 +177,9 @@ def build(
     partition = _partition(terms, arrays)
     if whole_contexts and context is not None and partition.codes is not None:
         own, count = number([np.asarray(context)])
-        if np.any(partition.codes != partition.codes[first_rows(own, count)][own]):
+        split = np.any(partition.codes != partition.codes[first_rows(own, count)][own])
+        levels = {term.level[1] for term in terms if term.level is not None and term.level[0] == partition.name}
+        if split or not levels.issubset(partition.values):  # or some of the rows only, without some level
             partition = _Partition()
     levels = len(partition.values)
     runs_by = _contexts(terms, arrays, partition.name, n) if context is None else number([np.asarray(context)])[0]

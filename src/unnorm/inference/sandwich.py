@@ -121,6 +121,7 @@ def error_parts(
     sigma1 = nearest_psd(scores.data_spread(), scores.information)
     sampling = V @ (sigma1 if scores.penalty is None else sigma1 + scores.penalty) @ V
     short = np.diag(sampling) < FLOOR * np.diag(V)
+    short[[] if scores.level is None else [scores.level]] = False  # δ of a correct model is all but known
     if short.any() and scores.drawn is not Drawn.NONE:
         sampling = sampling + np.diag(np.where(short, FLOOR * np.diag(V) - np.diag(sampling), 0.0))
         which = [name for at, name in names.items() if short[at]]

@@ -63,6 +63,11 @@ class ParametricProblem(ABC):
     @abstractmethod
     def concave(self) -> bool: ...
 
+    @property
+    def linear(self) -> bool:
+        """Whether f is linear in θ, so that what is not identified anywhere is not identified at the start."""
+        return self.concave
+
     @abstractmethod
     def value(self, theta: np.ndarray) -> float: ...
 

@@ -298,6 +298,14 @@ def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...],
     return notes, about
 
 
+def _refuse_anchored(objective: Objective, normaliser: Normaliser) -> None:
+    if normaliser.anchored:
+        raise CombinationError(
+            f"{objective.name}() integrates over Ω itself, so that there is nothing to anchor: leave normaliser out (got "
+            f"{normaliser!r}), or use objective=un.Logistic(…)."
+        )
+
+
 def _own(obs: Observations) -> Normaliser:
     """One constant for IID data, else one for each context: what 𝓛 integrates out, and 𝓜 needs to equal it."""
     return PerContext() if obs.has_context else Constant()
@@ -375,6 +383,7 @@ class Exact(Objective):
         return _own(obs)
 
     def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> ExactProblem:
+        _refuse_anchored(self, normaliser)
         layout = normaliser.layout(obs)
         if layout.size != _own(obs).layout(obs).size:
             raise CombinationError(
@@ -413,6 +422,7 @@ class Poisson(Objective):
         return _own(obs)
 
     def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> PoissonProblem:
+        _refuse_anchored(self, normaliser)
         layout = normaliser.layout(obs)
         layout.check(obs)
         return PoissonProblem(*_parts(model, obs, self.order, layout))
@@ -435,6 +445,7 @@ class Poisson(Objective):
         self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: Rng = None
     ) -> AdditiveProblem:
         """𝓜_χ (eq. 2.6) as Poisson rows: each context's observation, then the nodes of the rule with their weights."""
+        _refuse_anchored(self, normaliser)
         default = model.domain.default_order
         order = self.order if self.order is not None or default is None else max(12, default // 3)
         rule = model.domain.quadrature(order)

@@ -71,6 +71,10 @@ class RowProblem(ParametricProblem):
     def concave(self) -> bool:
         return self.model.linear and self.anchor is None
 
+    @property
+    def linear(self) -> bool:
+        return self.model.linear
+
     # --- f on blocks -------------------------------------------------------------------------------------------------
 
     @cached_property
@@ -181,7 +185,10 @@ class RowProblem(ParametricProblem):
             A += J.T @ WJ
             if not self.model.linear and self.anchor is None:  # an anchored f has the scoring curvature, Σ w v̂ v̂ᵀ
                 A -= self.model.curvature(theta, rows.y, self.model.arguments(self.obs, rows.context), slope)
-            scale += np.einsum("np,np->p", J, WJ)
+            if self.anchor is None:
+                scale += np.einsum("np,np->p", J, WJ)
+            else:  # of ∂f itself: ∂f − E is nothing but rounding where ∂f does not vary with y
+                scale += curvature @ (J + self._integrated(theta).mean[rows.context]) ** 2
             if q:
                 of = self._of(rows)
                 d += np.bincount(of, curvature, q)
@@ -225,21 +232,16 @@ class RowProblem(ParametricProblem):
     def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
         if self.anchor is None:
             return self.notes, dict(self.figures)
-        shift = self.anchor.shift(theta, self._weight(theta))
+        shift = self.anchor.shift(theta, _weight(self, theta))
         notes, about = anchor_report(self.anchor, shift)
         return (*self.notes, *notes), {**self.figures, **about}
-
-    def _weight(self, theta: np.ndarray) -> float:
-        """Σ_r w_r, the curvature of δ."""
-        bases = self._bases(theta)
-        return float(self._sums(theta, self.nu_star(bases), bases).d.sum())
 
     def finer(self) -> RowProblem | None:
         finer = None if self.anchor is None else self.anchor.finer(self.start, 2.0)
         return None if finer is None else replace(self, anchor=finer)
 
     def refined(self, theta: np.ndarray) -> RowProblem | None:
-        shift = 0.0 if self.anchor is None else self.anchor.shift(theta, self._weight(theta))
+        shift = 0.0 if self.anchor is None else self.anchor.shift(theta, _weight(self, theta))
         if self.anchor is None or shift <= ENOUGH:
             return None
         finer = self.anchor.finer(theta, shift / ENOUGH)
@@ -295,6 +297,12 @@ class RowProblem(ParametricProblem):
             anew=lambda c: self.scores(theta, c),
             level=None if self.anchor is None else self.model.size,
         )
+
+
+def _weight(problem: RowProblem, theta: np.ndarray) -> float:
+    """Σ_r w_r, the curvature of δ."""
+    bases = problem._bases(theta)
+    return float(problem._sums(theta, problem.nu_star(bases), bases).d.sum())
 
 
 @dataclass(frozen=True)

@@ -79,6 +79,7 @@ class Scores(ABC):
     counts_points: bool = True  # whether, with IID points and a correct model, −H holds the points' variance too
     widened: float = 1.0  # the sampling variance times this: what few levels of a group add
     robust_refusal: str | None = None  # why there are no robust errors, where there are none
+    level: int | None = None  # the coordinate of δ, where it is one number and the constants follow θ
 
     @abstractmethod
     def points_spread(self, power: int) -> np.ndarray:

@@ -126,6 +126,10 @@ class Fit:
                 "reference points, or constants that do not normalise every context): compare by fit.ncic, or by "
                 "fit.held_out(obs)."
             )
+        if not self.assumes_model:
+            raise InputError(
+                "AIC needs weights that are counts, and weights='relative' are not: compare by fit.held_out(obs)."
+            )
         edf = len(self.names) if self.smooths is None else float(sum(self.smooths.edf.values())) + len(self.names)
         return -2 * self.loglik + 2 * edf
 
@@ -321,6 +325,11 @@ class Fit:
                 "A likelihood ratio needs two likelihoods, and with reference points (or constants that do not "
                 "normalise every context) the objective is not a likelihood: twice its gain is not χ². "
                 "Use fit.wald(smaller), whose covariance includes the reference points'."
+            )
+        if not (self.assumes_model and smaller.assumes_model):
+            raise InputError(
+                "A likelihood ratio needs weights that are counts, and weights='relative' are not: use "
+                "fit.wald(smaller), whose covariance is robust."
             )
         if self.settings["objective"].get("cluster") is not None:
             raise InputError(

@@ -73,7 +73,7 @@ class Newton(Solver):
     def climb(self, problem: ParametricProblem, start: np.ndarray | None = None) -> tuple[ParametricProblem, Path]:
         """The maximum of a function of θ, refined (finer quadrature) until its accuracy is enough."""
         origin = problem.start if start is None else start
-        if problem.concave:
+        if problem.linear:
             require_identified(problem.derivatives(origin), problem.names)
         begin = origin
         while True:
