@@ -301,7 +301,7 @@ def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...],
 def _refuse_anchored(objective: Objective, normaliser: Normaliser) -> None:
     if normaliser.anchored:
         raise CombinationError(
-            f"{objective.name}() integrates over Ω itself, so that there is nothing to anchor: leave normaliser out (got "
+            f"{objective.name}() integrates over Ω itself, and there is nothing to anchor: leave normaliser out (got "
             f"{normaliser!r}), or use objective=un.Logistic(…)."
         )
 

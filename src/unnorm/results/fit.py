@@ -126,7 +126,7 @@ class Fit:
                 "reference points, or constants that do not normalise every context): compare by fit.ncic, or by "
                 "fit.held_out(obs)."
             )
-        if not self.assumes_model:
+        if is_relative(self):
             raise InputError(
                 "AIC needs weights that are counts, and weights='relative' are not: compare by fit.held_out(obs)."
             )
@@ -326,7 +326,7 @@ class Fit:
                 "normalise every context) the objective is not a likelihood: twice its gain is not χ². "
                 "Use fit.wald(smaller), whose covariance includes the reference points'."
             )
-        if not (self.assumes_model and smaller.assumes_model):
+        if is_relative(self) or is_relative(smaller):
             raise InputError(
                 "A likelihood ratio needs weights that are counts, and weights='relative' are not: use "
                 "fit.wald(smaller), whose covariance is robust."
@@ -439,6 +439,11 @@ def effect_columns(
         raise InputError("A loaded fit has no observations to centre over: centre='rows', or fit again.")
     names = part.term(label).covariates
     return part.effect(label, at, level, fit.model.covariates(fit.obs).values(names, fit.obs), robust)
+
+
+def is_relative(fit: Fit) -> bool:
+    """Whether the weights were no counts (`weights="relative"`)."""
+    return fit.settings.get("weights") == "relative"
 
 
 def chi_at(fit: Fit, part: SmoothPart, obs: Observations) -> np.ndarray:

@@ -58,6 +58,7 @@ def make_fit(
         "objective": problem.objective.to_dict(),
         "normaliser": problem.normaliser.to_dict(),
         "solver": dict(solution.solver),
+        **({"weights": "relative"} if relative else {}),
         **settings,
     }
     return Fit(
