@@ -36,9 +36,8 @@ def fit_summary(fit: Fit, level: float = 0.95) -> str:
     if fit.constants is not None:
         lines.append(f"constants {'FAIL' if fit.constants_failed else 'checked'}: {fit.constants}")
     what = "log-likelihood" if fit.is_likelihood else "log-likelihood of the contrast"
-    lines.append(
-        f"{what} {fit.loglik:.6g}" + (f", AIC {fit.aic:.6g}" if fit.is_likelihood and not fit.relative else "")
-    )
+    with_aic = fit.is_likelihood and fit.settings.get("weights") != "relative"
+    lines.append(f"{what} {fit.loglik:.6g}" + (f", AIC {fit.aic:.6g}" if with_aic else ""))
     reference = fit.diagnostics.get("reference")
     if reference is not None:
         m = fit.diagnostics.get("m")  # None where points are drawn afresh at every step
