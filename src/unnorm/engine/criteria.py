@@ -77,7 +77,9 @@ class Value:
 class Criterion(ABC):
     """A function of ρ to be minimised."""
 
-    name: str
+    @property
+    @abstractmethod
+    def name(self) -> str: ...
 
     @abstractmethod
     def value(self, working: Working, penalties: Penalties, rho: np.ndarray) -> float:
@@ -111,7 +113,7 @@ class Laplace(Criterion):
     restricted: bool = True  # REML; False: ML
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         return "REML" if self.restricted else "ML"
 
     def _determinant(self, working: Working, penalties: Penalties, state: State) -> ArrowInverse:
@@ -188,7 +190,7 @@ class PredictionError(Criterion):
     saturated: float
 
     @property
-    def name(self) -> str:  # type: ignore[override]
+    def name(self) -> str:
         return "GCV"
 
     def _parts(self, working: Working, penalties: Penalties, rho: np.ndarray):

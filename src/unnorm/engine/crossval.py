@@ -79,7 +79,9 @@ class _Folds:
 class _Held(Criterion):
     """No criterion: ρ is given."""
 
-    name = "fixed"
+    @property
+    def name(self) -> str:
+        return "fixed"
 
     def value(self, working: Working, penalties: Any, rho: np.ndarray) -> float:
         return 0.0
@@ -89,7 +91,7 @@ class _Held(Criterion):
         return Value(0.0, np.zeros(m), np.zeros((m, m)), solve(working, penalties, rho))
 
     def lever(self, working: Working, penalties: Any, state: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError("a ρ that is given has no slope")  # nothing asks where no ρ is free
 
 
 def choose(

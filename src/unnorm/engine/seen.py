@@ -3,6 +3,9 @@
 Under one constant a context (PerContext, Ranking) a change of f that is constant within every context changes nothing:
 an `fs` term's level of each curve, say, has a penalty but no likelihood. Such directions belong neither in log|H + S_λ|
 nor in log|S_λ|₊, and a penalty that acts on nothing else has no smoothing parameter to estimate.
+
+Nothing calls this yet: `solvers/penalised.py` still counts such directions, so that `fs` under Exact and Ranking is
+hardly smoothed. In the additive engine `solvers/anchored.py` holds them at zero instead.
 """
 
 from __future__ import annotations

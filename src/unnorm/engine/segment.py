@@ -272,6 +272,3 @@ class Segment:
             x, self.z[runs], dense, self.local,
         )  # fmt: skip
         return part, rows
-
-
-Rows = ResponseRows  # the name that solvers and groups still import

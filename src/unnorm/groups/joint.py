@@ -32,7 +32,7 @@ from ..engine.design import Design, Placement
 from ..engine.gam_result import Gam
 from ..engine.outer import Clock, Found, Problem, smooth, starting_rho
 from ..engine.penalties import Group, Penalties, Piece
-from ..engine.segment import Rows
+from ..engine.segment import ResponseRows
 from ..objectives.likelihood import LOGISTIC, POISSON
 from ..terms.base import BuiltTerm
 
@@ -48,7 +48,7 @@ class Member:
 
     level: str
     design: Design
-    rows: Rows
+    rows: ResponseRows
     data: np.ndarray  # (N,) bool, design order: an observation?
 
 
@@ -80,7 +80,9 @@ class JointDesign:
         own[1 : 1 + self.q] += beta[: self.q]
         return own
 
-    def sweep(self, rows: Rows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray, Arrow]:
+    def sweep(
+        self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1
+    ) -> tuple[float, np.ndarray, Arrow]:
         def work(s: int, member: Member):
             return member.design.sweep(member.rows, family, self.coefficients(beta, s))
 
@@ -93,7 +95,12 @@ class JointDesign:
         return total, score, Arrow(np.asarray(shared), own, tuple(np.ascontiguousarray(a[:, f]) for a in own))
 
     def leverage(
-        self, rows: Rows, family: int, beta: np.ndarray, lever: Callable[[int | None], np.ndarray], threads: int = 1
+        self,
+        rows: ResponseRows,
+        family: int,
+        beta: np.ndarray,
+        lever: Callable[[int | None], np.ndarray],
+        threads: int = 1,
     ) -> np.ndarray:
         def work(s: int, member: Member):
             matrix = _seen(lever(s), self.q)
@@ -194,7 +201,9 @@ def members_of(
         offset = gam.offset if offsets is None else offsets[level]
         given = families.checked(gam.family, gam.y, gam.weights, offset, design.rows)
         parts = (given.y, given.weights, given.offset)
-        rows = Rows(*(np.require(design.sort(part) if part.size else part, requirements=("C", "W")) for part in parts))
+        rows = ResponseRows(
+            *(np.require(design.sort(part) if part.size else part, requirements=("C", "W")) for part in parts)
+        )
         return Member(level, design, rows, rows.y > 0)
 
     return tuple(run_tasks(one, list(gams.items()), threads))
@@ -339,7 +348,7 @@ def fit_joint(levels: Levels, members: tuple[Member, ...], beta: np.ndarray, rho
     family = next(iter(levels.gams.values())).family
     free = np.isnan(fixed)
     nothing = np.empty(0)
-    rows = Rows(nothing, nothing, nothing)  # each member has its own
+    rows = ResponseRows(nothing, nothing, nothing)  # each member has its own
     stands: Any = design  # for an engine design
     problem = Problem(stands, rows, family, families.FAMILIES[family], 0.0, design.rows, free, threads, Clock())
     if rho is None and not free.all():
@@ -361,7 +370,7 @@ def _start(
         variance = CUMULANTS[gam.family].variance(np.minimum(gam.linear_predictor, 30.0))
         weight = member.design.sort(np.maximum(variance, 1e-6 * variance.max()))
         weight = weight * member.rows.weights if member.rows.weights.size else weight
-        rows = Rows(np.ascontiguousarray(eta), np.ascontiguousarray(weight), np.empty(0))
+        rows = ResponseRows(np.ascontiguousarray(eta), np.ascontiguousarray(weight), np.empty(0))
         _, score, arrow = member.design.sweep(rows, families.FAMILIES["gaussian"], np.zeros(member.design.size))
         matrix = arrow.shared
         ridge = 1e-6 * np.diag(matrix) + 1e-12 * np.trace(matrix)

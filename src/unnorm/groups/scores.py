@@ -17,7 +17,7 @@ import numpy as np
 from .._base.threads import run_tasks
 from ..engine.arrow import Arrow, ArrowInverse
 from ..engine.families import FAMILIES
-from ..engine.segment import Rows as EngineRows
+from ..engine.segment import ResponseRows
 from ..objectives.likelihood import RowLikelihood
 from ..objectives.scores import Drawn, Enough, ScoreRows, Scores, auc, effective_share, joined
 from .joint import Joint, Member, influence
@@ -32,7 +32,7 @@ NO_ROBUST = (
 
 def weighted(member: Member, weights: np.ndarray) -> np.ndarray:
     """XᵀDX of a level's rows."""
-    rows = EngineRows(np.zeros(weights.size), np.ascontiguousarray(weights), np.empty(0))
+    rows = ResponseRows(np.zeros(weights.size), np.ascontiguousarray(weights), np.empty(0))
     return member.design.sweep(rows, GAUSSIAN, np.zeros(member.design.size))[2].shared
 
 

@@ -23,6 +23,7 @@ from ..models.base import Unnormalised
 from ..solvers.base import Solution
 from .density import Density, density_of
 from .smooths import SmoothPart, robust_covariance
+from .summaries import is_relative
 
 if TYPE_CHECKING:
     from ..inference.advice import Advice
@@ -439,11 +440,6 @@ def effect_columns(
         raise InputError("A loaded fit has no observations to centre over: centre='rows', or fit again.")
     names = part.term(label).covariates
     return part.effect(label, at, level, fit.model.covariates(fit.obs).values(names, fit.obs), robust)
-
-
-def is_relative(fit: Fit) -> bool:
-    """Whether the weights were no counts (`weights="relative"`)."""
-    return fit.settings.get("weights") == "relative"
 
 
 def chi_at(fit: Fit, part: SmoothPart, obs: Observations) -> np.ndarray:

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from .fit import Fit
 
 
+def is_relative(fit: Fit) -> bool:
+    """Whether the weights were no counts (`weights="relative"`)."""
+    return fit.settings.get("weights") == "relative"
+
+
 def fit_summary(fit: Fit, level: float = 0.95) -> str:
     """What was fitted, the estimates with their errors, smooth terms with edf and p-values, and the notes."""
     s = fit.settings
@@ -36,7 +41,7 @@ def fit_summary(fit: Fit, level: float = 0.95) -> str:
     if fit.constants is not None:
         lines.append(f"constants {'FAIL' if fit.constants_failed else 'checked'}: {fit.constants}")
     what = "log-likelihood" if fit.is_likelihood else "log-likelihood of the contrast"
-    with_aic = fit.is_likelihood and fit.settings.get("weights") != "relative"
+    with_aic = fit.is_likelihood and not is_relative(fit)
     lines.append(f"{what} {fit.loglik:.6g}" + (f", AIC {fit.aic:.6g}" if with_aic else ""))
     reference = fit.diagnostics.get("reference")
     if reference is not None:

@@ -12,7 +12,7 @@ import numpy as np
 from ..engine.design import Design
 from ..engine.families import FAMILIES
 from ..engine.gam_result import Gam
-from ..engine.segment import Rows as EngineRows
+from ..engine.segment import ResponseRows
 from ..engine.smoothed import INTERCEPT
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import Integrated
@@ -30,14 +30,14 @@ GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX and Xᵀv
 
 def cross(design: Design, d: np.ndarray) -> np.ndarray:
     """XᵀDX, by the engine's own pass with a Gaussian likelihood whose weights are D."""
-    rows = EngineRows(np.zeros(design.rows), np.ascontiguousarray(design.sort(d)), np.empty(0))
+    rows = ResponseRows(np.zeros(design.rows), np.ascontiguousarray(design.sort(d)), np.empty(0))
     _, _, arrow = design.sweep(rows, GAUSSIAN, np.zeros(design.size))
     return design.to_user(design.to_user(arrow.dense()).T).T
 
 
 def total(design: Design, v: np.ndarray) -> np.ndarray:
     """Xᵀv, by the same pass."""
-    rows = EngineRows(np.ascontiguousarray(design.sort(v)), np.empty(0), np.empty(0))
+    rows = ResponseRows(np.ascontiguousarray(design.sort(v)), np.empty(0), np.empty(0))
     return design.to_user(design.sweep(rows, GAUSSIAN, np.zeros(design.size))[1])
 
 
@@ -211,7 +211,7 @@ def _leverages(gam: Gam, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
     lever = V @ design.penalties.blocks(lam)[0] @ V
     parts = (gam.y, gam.weights, gam.offset)
     empty = np.empty(0)
-    rows = EngineRows(*(empty if a is None else np.ascontiguousarray(design.sort(np.asarray(a))) for a in parts))
+    rows = ResponseRows(*(empty if a is None else np.ascontiguousarray(design.sort(np.asarray(a))) for a in parts))
     hats = np.empty(design.rows)
     flat = design.to_flat(inner.beta)
     c = design.leverage(rows, FAMILIES[inner.family], flat, lambda level: lever, threads, hats)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, final
+from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
@@ -150,14 +150,14 @@ def _warn_if_far(points: np.ndarray, lower: np.ndarray, upper: np.ndarray, names
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class SmoothTerm(SavedTerm):
     """A smooth of numeric covariates, times `by`, or on the rows of one level."""
 
     kind: ClassVar[str] = "smooth"
-    basis: Basis = None  # type: ignore[assignment]
-    lower: np.ndarray = None  # type: ignore[assignment]
-    upper: np.ndarray = None  # type: ignore[assignment]
+    basis: Basis
+    lower: np.ndarray
+    upper: np.ndarray
     by_levels: tuple[Level, ...] = ()  # of a factor `by`: all that the data had
 
     @property
@@ -177,9 +177,9 @@ class SmoothTerm(SavedTerm):
             name, level = self.level
             if self.by_levels:
                 at = _known_codes(columns, name, self.by_levels, self.label)
-                here = np.flatnonzero(at == self.by_levels.index(level))  # type: ignore[arg-type]
+                here = np.flatnonzero(at == self.by_levels.index(level))
             else:
-                here = np.flatnonzero(codes(columns, name, (level,), self.label) == 0)  # type: ignore[arg-type]
+                here = np.flatnonzero(codes(columns, name, (cast(Level, level),), self.label) == 0)
             _warn_if_far(points[here], self.lower, self.upper, self.smooth_covariates, self.label)
             out = np.zeros((len(points), self.size))
             out[here] = _evaluate(self.basis, points[here])
@@ -192,15 +192,15 @@ class SmoothTerm(SavedTerm):
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class FactorSmoothTerm(SavedTerm):
     """`fs`: a curve for each level of a factor, all with the same smoothing parameters; one block of columns a
     level."""
 
     kind: ClassVar[str] = "factor-smooth"
-    basis: Basis = None  # type: ignore[assignment]
-    lower: np.ndarray = None  # type: ignore[assignment]
-    upper: np.ndarray = None  # type: ignore[assignment]
+    basis: Basis
+    lower: np.ndarray
+    upper: np.ndarray
 
     @property
     def smooth_covariates(self) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ class FactorSmoothTerm(SavedTerm):
         assert self.factor_levels is not None
         return tuple(
             f"{self.label}.{level_name(v)}.{j + 1}" for v in self.factor_levels[1] for j in range(self.basis.size)
-        )  # type: ignore[arg-type]
+        )
 
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
