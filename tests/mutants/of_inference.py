@@ -22,6 +22,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "inference/sandwich.py": [
         (
+            "short[[] if scores.level is None else [scores.level]] = False",
+            "short[[]] = False",
+            "δ's error no smaller than a floor",
+        ),
+        (
             "ErrorParts(sampling + reference, sampling,",
             "ErrorParts(sampling, sampling,",
             "total without the reference points",

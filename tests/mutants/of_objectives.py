@@ -166,6 +166,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "objectives/row_problem.py": [
         (
+            "scale += curvature @ (J + self._integrated(theta).mean[rows.context]) ** 2",
+            "scale += curvature @ J**2",
+            "a statistic of the context only passes as identified",
+        ),
+        (
             "information = s.A - s.cross.T @ slope if many else information",
             "information = s.A if many else information",
             "ν_t not profiled out of −H",

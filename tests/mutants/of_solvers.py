@@ -1,7 +1,19 @@
 """Faults in the scores that the additive engine, penalised Newton and the joint fit of levels hand on."""
 
 MUTANTS: dict[str, list[tuple[str, str, str]]] = {
+    "engine/build.py": [
+        (
+            "if split or not levels.issubset(partition.values):",
+            "if split:",
+            "a level missing from some rows is an error",
+        ),
+    ],
     "solvers/anchored.py": [
+        (
+            "unseen = vectors[:, values <= UNSEEN * max(values[-1], 1e-300)]",
+            "unseen = vectors[:, values < 0 * values]",
+            "functions of the context alone left free",
+        ),
         (
             "anchored = (here.mean @ beta - here.log_z)[context]",
             "anchored = (-here.mean @ beta - here.log_z)[context]",

@@ -14,7 +14,7 @@ from unnorm.engine.families import FAMILIES
 from unnorm.engine.segment import ResponseRows
 from unnorm.errors import CombinationError
 from unnorm.models.built_additive import BuiltAdditive
-from unnorm.objectives.anchor import ENOUGH, cubic_weights, model_anchor, representatives, terms_anchor
+from unnorm.objectives.anchor import ENOUGH, cubic_weights, model_anchor, representatives, spread, terms_anchor
 from unnorm.solvers import Newton
 from unnorm.terms import parse
 
@@ -254,7 +254,8 @@ def test_statistics_of_the_context_only_are_refused(extra: Any) -> None:
 def test_rare_levels_of_a_factor() -> None:
     """Levels that are missing from the contexts at which errors are measured, or from a block of nodes."""
     rng = np.random.default_rng(2)
-    c = np.where(np.isin(np.arange(300), [5, 77, 130, 201, 255, 297]), "rare", "common")
+    elsewhere = np.setdiff1d(np.arange(300), spread(300))[::40]
+    c = np.where(np.isin(np.arange(300), elsewhere), "rare", "common")
     obs = un.conditional({"y": rng.uniform(size=300), "c": c}, y="y", x="c")
     fit = un.fit(un.Additive("s(y, by=c, k=5)", un.Interval(0, 1)), obs, _logistic(10), rng=1)
     assert set(fit.smooths.edf) == {"s(y):ccommon", "s(y):crare"}
