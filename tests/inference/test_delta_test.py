@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import Any
 
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ import pytest
 import unnorm as un
 from unnorm.inference import delta_test
 from unnorm.inference.delta_test import basis, delta_tests
+from unnorm.objectives.redraws import Redraws
 from unnorm.objectives.scores import Drawn, RowScores
 
 RULE = un.Interval(0, 2)
@@ -98,12 +101,101 @@ def test_weights_are_copies_that_share_their_points() -> None:
     B = basis(columns["w"])
     for w in (1.0, 2.0, 4.0):
         obs = un.conditional({**columns, "n": np.full(300, w)}, y="y", x=("z", "w"), weight="n")
-        U[w], V[w], _ = delta_test._score(scores_of(FULL, obs, un.IID()), B)
+        score = delta_test._score(scores_of(FULL, obs, un.IID()), B)
+        U[w], V[w] = score.U, score.spread
         np.testing.assert_allclose(U[w], w * U[1.0], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(V[4.0], 6 * V[2.0] - 8 * V[1.0], rtol=1e-3, atol=0.05)
     points = (V[2.0] - 2 * V[1.0]) / 2
     assert np.all(np.linalg.eigvalsh(points) > 0)
     assert np.trace(points) < np.trace(V[1.0])  # D is a variance too
+
+
+def test_even_points_weigh_as_copies_do() -> None:
+    """The same for a lattice, the data's part from the model: w D + w² P."""
+    columns, D, P = draws(300, 1), {}, {}
+    B = basis(columns["w"])
+    for w in (1.0, 3.0):
+        obs = un.conditional({**columns, "n": np.full(300, w)}, y="y", x=("z", "w"), weight="n")
+        with warnings.catch_warnings():  # three copies of a data set fit it too well
+            warnings.simplefilter("ignore", un.errors.UnnormWarning)
+            score = delta_test._score(scores_of(FULL, obs, un.Lattice()), B)
+        assert score.units is None
+        D[w], P[w] = score.spread - score.measured, score.measured
+    np.testing.assert_allclose(D[3.0], 3 * D[1.0], rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(P[3.0], 9 * P[1.0], rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("most", [0, 10**9], ids=["four sets", "twelve"])
+def test_the_variance_is_that_of_the_model(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Σ_t Var_f[(1 − p) h], by quadrature at each context, with h = b − K [s − E s; 1] and p = f/(f + kq)."""
+    monkeypatch.setattr(delta_test, "MOST_REDRAWN", most)
+    obs, k = un.conditional(draws(1000, 5), y="y", x=("z", "w")), 5
+    fit = un.fit(FULL, obs, un.Logistic(un.Uniform(), per_point=k), rng=77)
+    scores, B = fit.solution.scores.as_rows(), basis(obs.context["z"])  # type: ignore[union-attr]
+    score = delta_test._score(scores, B)
+    (rows,) = scores.blocks()
+    A = np.stack([rows.design.total(rows.slopes()[1] * B[rows.at, j]) for j in range(B.shape[1])])
+    K, y, step = A @ np.linalg.inv(scores.information), (np.arange(400) + 0.5) / 200, 1 / 200
+    z, w = obs.context["z"][:, None], obs.context["w"][:, None]
+    s = np.stack([np.broadcast_to(y, (1000, 400)), z * y, w * np.sin(3 * y)])
+    f = np.exp(np.tensordot(fit.estimate, s, 1))
+    f /= f.sum(axis=1, keepdims=True) * step
+    assert fit.anchoring is not None
+    p = 1 / (1 + k / 2 / (f * np.exp(fit.anchoring.delta)))
+    x = np.concatenate([s - (s * f * step).sum(axis=2, keepdims=True), np.ones((1, 1000, 400))])
+    e = (1 - p) * (B.T[:, :, None] - np.tensordot(K, x, 1))
+    mean = (e * f * step).sum(axis=2)
+    expected = np.einsum("ity,jty,ty->ij", e, e, f * step) - mean @ mean.T
+    # few sets of even points give more than their share, as n_eff counts them as if they were IID
+    np.testing.assert_allclose(np.diag(score.spread - score.measured), np.diag(expected), rtol=0.08 if most else 0.16)
+    assert score.units is None
+
+
+def test_some_contexts_stand_for_all(data: un.Observations, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, B = scores_of(FULL, data, un.Lattice()), basis(data.context["z"])
+    every = delta_test._score(scores, B)
+    monkeypatch.setattr(delta_test, "MOST_SQUARED", 9 * (len(B) // 2))
+    some = delta_test._score(scores, B)
+    np.testing.assert_array_equal(some.U, every.U)
+    np.testing.assert_allclose(some.measured, every.measured)
+    ratio = np.diag(some.spread) / np.diag(every.spread)
+    np.testing.assert_allclose(ratio, 1.0, atol=0.3)
+    assert not np.any(ratio == 1.0)
+
+
+def test_a_noisy_variance_has_few_degrees_of_freedom() -> None:
+    """Of two units that alone have a variance: Σ z⁴ = ½, and ν = 2/(½ − 1/n); with R sets for all of it, ν = R − 1."""
+    from scipy.stats import f
+
+    units = np.zeros((100, 1))
+    units[:2] = 1.0
+    nothing = np.zeros((1, 1))
+    test = delta_test._Score(np.array([3.0]), np.array([[2.0]]), units, nothing, 0).tested(slice(0, 1))
+    assert test is not None
+    assert test.statistic == pytest.approx(4.5)
+    assert test.p == pytest.approx(f.sf(4.5, 1, 2 / (0.5 - 0.01)))
+    test = delta_test._Score(np.array([3.0]), np.array([[2.0]]), None, np.array([[2.0]]), 5).tested(slice(0, 1))
+    assert test is not None
+    assert test.p == pytest.approx(f.sf(4.5, 1, 4))
+
+
+def test_the_errors_have_the_sets_that_the_test_drew(data: un.Observations, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fresh points cost as much as a fit: the first four sets are drawn once."""
+    monkeypatch.setattr(delta_test, "MOST_REDRAWN", 0)
+    scores, drawn = scores_of(FULL, data, un.Lattice()), []
+    assert scores.redraw is not None
+    inner = scores.redraw.sums
+
+    def counted(i: int, times: float, probe: Any) -> Any:
+        drawn.append(i)
+        return inner(i, times, probe)
+
+    scores = replace(scores, redraw=Redraws(counted, scores.redraw.by_label))
+    delta_tests(scores, data.context)
+    scores.measured_spread()
+    assert drawn == [0, 1, 2, 3]
+    scores.measured_spread(2.0)  # of twice as many points, which were not drawn yet
+    assert drawn == [0, 1, 2, 3, 0, 1, 2, 3]
 
 
 @pytest.mark.parametrize("points", SCHEMES)

@@ -24,6 +24,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "objectives/likelihood.py": ("tests/objectives/test_scores.py", "tests/objectives/test_row_scores.py"),
     "objectives/ranking.py": ("tests/objectives/test_choice_scores.py",),
     "objectives/row_problem.py": ("tests/objectives/test_row_scores.py", "tests/objectives/test_anchor.py"),
+    "objectives/redraws.py": ("tests/inference/test_delta_test.py",),
     "objectives/rows.py": ("tests/objectives/test_row_scores.py",),
     "objectives/scores.py": ("tests/objectives/test_scores.py",),
     "results/fit.py": (
@@ -45,7 +46,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     ),
     "solvers/engine_rows.py": ("tests/solvers/test_engine_rows.py", "tests/objectives/test_anchor.py"),
     "solvers/penalised.py": ("tests/solvers/test_penalised_scores.py",),
-    "solvers/redraw_scores.py": ("tests/solvers/test_redraw_scores.py",),
+    "solvers/redraw_scores.py": ("tests/solvers/test_redraw_scores.py", "tests/inference/test_delta_test.py"),
     "solvers/stochastic/ending.py": ("tests/solvers/stochastic/test_scores_of_a_run.py",),
     "solvers/stochastic/finish.py": ("tests/solvers/stochastic/test_scores_of_a_run.py",),
 }

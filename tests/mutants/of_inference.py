@@ -10,6 +10,19 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "curvature, slope = rows.slopes(scores.c)\n        b",
             "U of w",
         ),
+        ("- mean.T @ (weight[:, None] * mean)", "", "second moment for variance"),
+        ("_Score(U, data + points, None", "_Score(U, data, None", "the points' noise left out"),
+        ("* w[probe.some] *", "*", "the data's part without its weights"),
+        ("doubt += (1.0 - share)", "doubt = 0.0 * (1.0 - share)", "a noisy variance taken as known"),
+    ],
+    "objectives/redraws.py": [
+        (
+            "slope**2 / np.maximum(curvature",
+            "np.abs(slope) * np.maximum(curvature",
+            "points as if they were drawn from f",
+        ),
+        ("self.B.T[:, at] - Kx,", "self.B.T[:, at],", "δ tested as if θ were known"),
+        ("times == 1.0 and i in self._kept", "i in self._kept", "sums of another number of points"),
     ],
     "results/normaliser_check.py": [
         ("self.shape**2 - self.noise**2", "self.shape**2", "noise counted as bias"),

@@ -47,12 +47,9 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("lever = V @ design.penalties.blocks(lam)[0] @ V", "lever = V", "ε with the hat matrix for its change with λ"),
     ],
     "solvers/redraw_scores.py": [
-        (
-            "v = np.where(rows.data, 0.0, rows.likelihood",
-            "v = 0.0 * np.where(rows.data, 0.0, rows.likelihood",
-            "no reference error",
-        ),
-        ("eta += (Z @ beta)[rows.context]", "eta += 0.0 * (Z @ beta)[rows.context]", "fresh points without χ"),
+        ("v, out = slopes[0], np.zeros", "v, out = 0.0 * slopes[0], np.zeros", "no reference error"),
+        ("Cx += (C @ Z.T)[:, rows.context]", "Cx += 0.0 * (C @ Z.T)[:, rows.context]", "fresh points without χ"),
+        ("Kx = Kx - (C[1:]", "Kx = Kx + (C[1:]", "K x for K x̂"),
         ("np.bincount(i, v - far, CELLS + 1)", "np.bincount(i, v, CELLS + 1)", "scores counted at both ends of a cell"),
     ],
     "solvers/penalised.py": [

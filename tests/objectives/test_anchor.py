@@ -85,6 +85,22 @@ def test_integrals_by_run(levels: bool, threads: int) -> None:
     np.testing.assert_allclose(mean, expected[ids], atol=1e-3)
 
 
+@pytest.mark.parametrize("levels", [False, True], ids=["one segment", "a segment for each level"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_sums_by_label(levels: bool, threads: int) -> None:
+    """Labels of contexts, several contexts with one label, weights of either sign and none; or no answer."""
+    design, X, context, rng = _design(levels)
+    v = rng.standard_normal(240) * (rng.random(240) < 0.7)
+    for label in (context, context % 7, np.where(context < 9, 4, 0)):
+        expected = np.stack([np.bincount(label, v * x, context.max() + 1) for x in X.T], axis=1)
+        np.testing.assert_allclose(design.sums(v, label, context.max() + 1, threads), expected, atol=2e-3)
+    mean = rng.standard_normal((context.max() + 1, X.shape[1]))
+    if not levels:
+        expected = np.stack([np.bincount(context, v * x) for x in (X - mean[context]).T], axis=1)
+        np.testing.assert_allclose(design.less(mean, context).sums(v, context, len(mean)), expected, atol=2e-3)
+    assert design.sums(v, np.arange(240), 240) is None
+
+
 # --- contexts -----------------------------------------------------------------------------------------------------
 
 

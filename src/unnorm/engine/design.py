@@ -184,6 +184,36 @@ class Design:
         means = np.concatenate([mean for _, mean in found])
         return np.concatenate([log_z for log_z, _ in found]), self.to_user(means.T).T
 
+    def sums(self, v: np.ndarray, label: np.ndarray, count: int, threads: int = 1) -> np.ndarray | None:
+        """(count, p) Σ_r v_r x_r by label, in the terms' coordinates; None where labels vary along a run.
+
+        v and label (n,) are in the caller's row order.
+        """
+        v, label = np.ascontiguousarray(self.sort(v)), self.sort(label)
+        starts = np.concatenate([segment.lo + segment.ptr[:-1] for segment in self.segments])
+        lengths = np.concatenate([np.diff(segment.ptr) for segment in self.segments])
+        starts = starts[lengths > 0]
+        if np.any(np.maximum.reduceat(label, starts) != np.minimum.reduceat(label, starts)):
+            return None
+        tasks = self._tasks(threads)
+        out = np.zeros((count, self.size))
+
+        def work(k: int, first: int, last: int) -> np.ndarray:
+            segment = self.segments[k]
+            return segment.run_sums(v[segment.lo : segment.hi], first, last)
+
+        for (k, first, last), part in zip(tasks, run_tasks(work, tasks, threads)):
+            segment = self.segments[k]
+            of = label[np.minimum(segment.lo + segment.ptr[first:last], len(label) - 1)]
+            new = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))
+            if len(new) < len(of):
+                part, of = np.add.reduceat(part, new), of[new]
+            if len(np.unique(of)) == len(of):
+                out[np.ix_(of, segment.columns)] += part
+            else:
+                np.add.at(out, (of[:, None], segment.columns[None]), part)
+        return self.to_user(out.T).T
+
     def less(self, mean: np.ndarray, context: np.ndarray) -> Design:
         """The design with columns less a mean for each context, X_r − M_{x(r)}, which costs a row for each context.
 

@@ -264,22 +264,17 @@ def predictor(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, del
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def integrals(
-    ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, delta, zeta, log_w, eta, log_z, totals
-):  # fmt: skip
-    """For each run: log_z[run] = log Σ_r w_r e^{η_r}, and totals[run] = Σ_r w_r e^{η_r} R_r / Σ_r w_r e^{η_r} of its
-    local, factor and dense functions; `eta` (rows) receives η + log w."""
-    predictor(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, delta, zeta, eta)
+def run_sums(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, v, totals):
+    """totals[run − first] += Σ_r v_r R_r over the run's rows: local, factor, dense and context functions."""
     value = np.empty(4)
-    q = gamma.shape[0]
+    d = x.shape[1]
+    q = totals.shape[1] - d - z.shape[1]
     for run in range(first, last):
-        top = -np.inf
-        for r in range(ptr[run], ptr[run + 1]):
-            eta[r] += log_w[r]
-            top = max(top, eta[r])
         total = 0.0
         for r in range(ptr[run], ptr[run + 1]):
-            e = math.exp(eta[r] - top)
+            e = v[r]
+            if e == 0.0:
+                continue
             total += e
             for b in range(u.shape[1]):
                 at = u[r, b]
@@ -287,14 +282,13 @@ def integrals(
                 s = mult[r, m[b]] if m[b] >= 0 else 1.0
                 cubic4(poly, (cell0[b] + cell) * 16, at - cell, s * e, value, 0)
                 for j in range(4):
-                    totals[run, i0[b] + cell + j] += value[j]
+                    totals[run - first, i0[b] + cell + j] += value[j]
             for j in range(f.shape[1]):
-                totals[run, f[r, j]] += e
-            for k in range(x.shape[1]):
-                totals[run, q + k] += e * x[r, k]
-        log_z[run] = top + math.log(total)
-        for k in range(totals.shape[1]):
-            totals[run, k] /= total
+                totals[run - first, f[r, j]] += e
+            for k in range(d):
+                totals[run - first, q + k] += e * x[r, k]
+        for k in range(z.shape[1]):
+            totals[run - first, q + d + k] += total * z[run, k]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 _NONE = np.empty(0)
+_RUNS = 1024  # whose raw sums are held at once
 _CHUNK = 65_536  # rows of dense columns evaluated at a time, where they are not stored
 
 
@@ -225,23 +226,32 @@ class Segment:
         for a, b, x, shift in self._pieces(first, last):
             predictor(*self._arguments(a, b, x, shift, None), *coefficients, out[shift:])
 
-    def integrals(self, beta: np.ndarray, log_w: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
-        """log Σ w e^η (runs,) and the weighted means of the columns (runs, p), over runs first…last−1."""
+    def run_sums(self, v: np.ndarray, first: int, last: int) -> np.ndarray:
+        """(runs, p) Σ_r v_r x_r over runs first…last−1; v (rows of the segment,)."""
         from . import kernels
 
-        compiled: Any = kernels.integrals
-        q, d, _ = self.sizes
-        gamma, delta, zeta = self.raw_coefficients(beta)
-        log_z, raw = np.empty(self.runs), np.zeros((self.runs, q + d))
-        for a, b, x, shift in self._pieces(first, last):
-            eta, weights = np.empty(self.hi - self.lo - shift), log_w[self.lo + shift : self.hi]
-            compiled(*self._arguments(a, b, x, shift, None), gamma, delta, zeta, weights, eta, log_z, raw)
-        mean = np.zeros((last - first, self.columns.size))
-        for block in self.blocks:
-            at, stop = block.raw.start, block.raw.stop
-            own = raw[first:last, at:stop] if stop <= q + d else self.z[first:last, at - q - d : stop - q - d]
-            mean[:, block.at] += own @ block.matrix
-        return log_z[first:last], mean
+        compiled: Any = kernels.run_sums
+        out = np.zeros((last - first, self.columns.size))
+        for begin in range(first, last, _RUNS):
+            end = min(begin + _RUNS, last)
+            raw = np.zeros((end - begin, sum(self.sizes)))
+            for a, b, x, shift in self._pieces(begin, end):
+                compiled(*self._arguments(a, b, x, shift, None), v[shift:], raw[a - begin : b - begin])
+            for block in self.blocks:
+                out[begin - first : end - first, block.at] += raw[:, block.raw] @ block.matrix
+        return out
+
+    def integrals(self, beta: np.ndarray, log_w: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
+        """log Σ w e^η (runs,) and the weighted means of the columns (runs, p), over runs first…last−1."""
+        v = np.zeros(self.hi - self.lo)
+        self.predict(beta, v, first, last)
+        here = slice(int(self.ptr[first]), int(self.ptr[last]))
+        v[here] += log_w[self.lo : self.hi][here]
+        starts, lengths = self.ptr[first:last] - self.ptr[first], np.diff(self.ptr[first : last + 1])
+        v[here] -= np.repeat(top := np.maximum.reduceat(v[here], starts), lengths)
+        np.exp(v[here], out=v[here])
+        v[here] /= np.repeat(total := np.add.reduceat(v[here], starts), lengths)
+        return top + np.log(total), self.run_sums(v, first, last)
 
     def less(self, mean: np.ndarray) -> Segment:
         """The segment with `mean` (runs, p) subtracted from its columns, run by run: X = R C − M, M one row a run."""

@@ -12,9 +12,16 @@ and the points' parts of s_t = e_t − f_t, independent with the same mean, an o
     Var(Σ s_t) = Σ_t w (e eᵀ − sym e fᵀ) + Σ_t w² (f fᵀ − sym e fᵀ),
 
 which is Σ s sᵀ for w = 1. Points that are spread evenly over all contexts are not independent between them: the second
-sum is then the variance of Σ_t f_t over R fresh sets of points. Their mean f̄_t at a context, which has a variance of
-S_t/R there, also gives a first sum that is less noisy, Σ_t w [(e − f̄)(e − f̄)ᵀ − S_t/R]. W is then Hotelling's T², on
-(R − 1)/share² degrees of freedom (Satterthwaite), the measured part being a share of the variance.
+sum is then the variance of Σ_t f_t over R fresh sets of points. The first is known under the null, as e = (1 − p) h,
+h = b − A V x̂ at the observation: the variance of (1 − p) h over a context's fresh points, which have weights
+ω ∝ p/(1 − p) = f/kq, and count for n_eff = (Σ ω)²/Σ ω² of them; some of very many contexts stand for all.
+
+The variance is itself an estimate, on R sets and, for IID points, from residuals with long tails: W is taken as
+Hotelling's T² with the degrees of freedom ν of a variance of that precision (Satterthwaite),
+
+    1/ν = (1 − share)² ½ (Σ_t z⁴ − 1/n) + share²/(R − 1),
+
+z_t the s_t of IID points in coordinates in which Σ z zᵀ = 1, the part measured on R sets being a share of the variance.
 """
 
 from __future__ import annotations
@@ -25,12 +32,15 @@ from typing import final
 
 import numpy as np
 
+from ..objectives.redraws import KEPT, Probe
 from ..objectives.scores import Drawn, RowScores, ScoreRows
 from .sandwich import bread
 
 DEGREE = 3  # of the polynomial in a column's ranks
 MOST_LEVELS = 10  # of a factor that is tested
-REDRAWS = 12  # fresh sets of points that are not IID
+REDRAWS = 12  # fresh sets of points that are not IID, where rows times coefficients are at most …
+MOST_REDRAWN = 300_000  # beyond, the sets that the standard errors need have to do
+MOST_SQUARED = 100_000  # products of two alternatives that are summed by context: of some contexts, if there are more
 SOUND = 1e-6  # least eigenvalue of the variance as a correlation
 LEAST = 10  # contexts for each column of the alternative
 
@@ -52,13 +62,10 @@ def delta_tests(scores: RowScores, columns: Mapping[str, np.ndarray]) -> dict[st
     bases = {name: b for name, b in bases.items() if 0 < b.shape[1] * LEAST <= len(b)}
     if not bases:
         return {}
-    B = np.column_stack(list(bases.values()))
-    U, spread, measured = _score(scores, B)
+    score = _score(scores, np.column_stack(list(bases.values())))
     found, at = {}, 0
     for name, b in bases.items():
-        own = slice(at, at + b.shape[1])
-        at = own.stop
-        test = _test(U[own], spread[own, own], measured[own, own])
+        test = score.tested(slice(at, at := at + b.shape[1]))
         if test is not None:
             found[name] = test
     return found
@@ -81,24 +88,61 @@ def basis(column: np.ndarray) -> np.ndarray:
     return np.sqrt(len(column)) * q[:, 1:][:, sound[1:]]
 
 
-def _score(scores: RowScores, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """U, the variance of Σ s_t, and the part of it that was measured on few sets of points."""
-    q = B.shape[1]
+@final
+@dataclass(frozen=True)
+class _Score:
+    """The score for γ, and what is known of its variance."""
+
+    U: np.ndarray  # (q,)
+    spread: np.ndarray  # (q, q) Var(Σ s_t)
+    units: np.ndarray | None  # (n, q) √w s_t, where it comes from them
+    measured: np.ndarray  # (q, q) the part of it that was measured on some sets of points
+    sets: int  # their number
+
+    def tested(self, own: slice) -> DeltaTest | None:
+        """None where the variance is not positive definite: too few contexts, or an alternative that f contains."""
+        from scipy.special import fdtrc
+
+        U, spread = self.U[own], self.spread[own, own]
+        scale, q = np.sqrt(np.maximum(np.diag(spread), 1e-300)), len(U)
+        values, vectors = np.linalg.eigh(spread / np.outer(scale, scale))
+        if not values[0] > SOUND:
+            return None
+        root = (vectors / np.sqrt(values)).T / scale
+        statistic = float(np.sum((root @ U) ** 2))
+        share = float(np.trace(root @ self.measured[own, own] @ root.T)) / q
+        doubt = share**2 / max(self.sets - 1, 1)
+        if self.units is not None:
+            z = self.units[:, own] @ root.T
+            z = z / np.sqrt(np.maximum(np.sum(z**2, axis=0), 1e-300))
+            doubt += (1.0 - share) ** 2 * 0.5 * max(float(np.mean(np.sum(z**4, axis=0))) - 1.0 / len(z), 0.0)
+        df = 1.0 / max(doubt, 1e-12)
+        rest = max(df - q + 1, 1.0)
+        return DeltaTest(statistic, q, float(fdtrc(q, rest, statistic * rest / (df * q))))
+
+
+def _score(scores: RowScores, B: np.ndarray) -> _Score:
+    q, number = B.shape[1], 0
     A, U = np.zeros((q, scores.size)), np.zeros(q)
     for rows in scores.blocks():
         slope, curvature = rows.slopes(scores.c)
-        b = B[rows.at]
-        A += np.stack([rows.design.total(curvature * b[:, j]) for j in range(q)])
-        U += slope @ b
+        b = B[rows.first : rows.first + rows.count]
+        A += b.T @ rows.design.sums(curvature, rows.at - rows.first, rows.count)
+        U += np.bincount(rows.at - rows.first, slope, rows.count) @ b
+        number += len(slope)
     K = A @ bread(scores)
     if scores.drawn is Drawn.EVENLY and scores.redraw is not None:
-        return U, *_measured(scores, B, K)
-    spread = np.zeros((q, q))
+        sets = REDRAWS if number * scores.size <= MOST_REDRAWN else KEPT
+        most = max(MOST_SQUARED // q**2, LEAST * q)
+        some = np.unique(np.linspace(0, len(B) - 1, min(len(B), most)).astype(np.intp))
+        return _known(scores, U, Probe(B, K, some), sets)
+    spread, units = np.zeros((q, q)), []
     for rows in scores.blocks():
         part = _Units.of(scores, rows, B, K)
         crossed = part.e.T @ ((1.0 + part.w)[:, None] * part.f)
         spread += part.e.T @ part.e + part.f.T @ (part.w[:, None] * part.f) - (crossed + crossed.T) / 2
-    return U, spread, np.zeros((q, q))
+        units.append(part.e - part.f)
+    return _Score(U, spread, np.concatenate(units), np.zeros((q, q)), 0)
 
 
 @final
@@ -112,13 +156,11 @@ class _Units:
 
     @classmethod
     def of(cls, scores: RowScores, rows: ScoreRows, B: np.ndarray, K: np.ndarray) -> _Units:
-        label, slope, root = rows.at - rows.first, rows.slopes(scores.c)[0], rows.root
-        u_v = rows.design.sums(slope / root, np.where(rows.data, label, rows.count + label), 2 * rows.count)
+        u, v = scores.by_unit(rows)
         b = B[rows.first : rows.first + rows.count]
         w = np.zeros(rows.count)
-        w[label] = root**2
-        e, f = (_adjusted(part, b, K, scores) for part in (u_v[: rows.count], -u_v[rows.count :]))
-        return cls(e, f, w)
+        w[rows.at - rows.first] = rows.root**2
+        return cls(_adjusted(u, b, K, scores), _adjusted(v, b, K, scores), w)
 
 
 def _adjusted(g: np.ndarray, b: np.ndarray, K: np.ndarray, scores: RowScores) -> np.ndarray:
@@ -127,38 +169,18 @@ def _adjusted(g: np.ndarray, b: np.ndarray, K: np.ndarray, scores: RowScores) ->
     return g[:, scores.level, None] * b - g @ K.T
 
 
-def _measured(scores: RowScores, B: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The variance of Σ s_t from fresh sets of points, and their own part of it."""
+def _known(scores: RowScores, U: np.ndarray, probe: Probe, sets: int) -> _Score:
+    """With the data's part of the variance from the model, on fresh sets of points."""
     assert scores.redraw is not None
-    of, sums = np.arange(len(B)), []
-    total, squares = np.zeros_like(B), np.zeros((B.shape[1], B.shape[1]))
-    units = [_Units.of(scores, rows, B, K) for rows in scores.blocks()]
-    root = np.sqrt(np.maximum(np.concatenate([one.w for one in units]), 1e-300))[:, None]
-    for i in range(REDRAWS):
-        f = -_adjusted(scores.redraw(i, 1.0, of, len(B)), B, K, scores)
-        sums.append(f.sum(axis=0))
-        total += f / root
-        squares += (f / root).T @ (f / root)
-    mean = total / REDRAWS
-    within = (squares - REDRAWS * mean.T @ mean) / (REDRAWS - 1)
-    e = np.concatenate([one.e for one in units]) - mean
-    points = np.atleast_2d(np.cov(np.array(sums), rowvar=False))
-    return e.T @ e - within / REDRAWS + points, points
-
-
-def _test(U: np.ndarray, spread: np.ndarray, measured: np.ndarray) -> DeltaTest | None:
-    """None where the variance is not positive definite: too few contexts, or an alternative that f contains."""
-    from scipy.special import chdtrc, fdtrc
-
-    scale, q = np.sqrt(np.maximum(np.diag(spread), 1e-300)), len(U)
-    values, vectors = np.linalg.eigh(spread / np.outer(scale, scale))
-    if not values[0] > SOUND:
-        return None
-    root = (vectors / np.sqrt(values)).T / scale
-    statistic = float(np.sum((root @ U) ** 2))
-    share = float(np.trace(root @ measured @ root.T)) / q
-    df = (REDRAWS - 1) / share**2 if share > 0 else np.inf
-    if not np.isfinite(df):
-        return DeltaTest(statistic, q, float(chdtrc(q, statistic)))
-    rest = max(df - q + 1, 1.0)
-    return DeltaTest(statistic, q, float(fdtrc(q, rest, statistic * rest / (df * q))))
+    every = [scores.redraw.probed(i, probe) for i in range(sets)]
+    read = sum(every[1:], every[0])
+    w = np.ones(len(probe.B))
+    for rows in scores.blocks():
+        w[rows.at] = rows.root**2
+    mass = np.maximum(read.mass[:, 0], 1e-300)
+    effective = np.maximum(mass**2 / np.maximum(read.mass[:, 1], 1e-300), 1.5)
+    weight = effective / (effective - 1.0) * w[probe.some] * (w.sum() / max(w[probe.some].sum(), 1e-300))
+    mean = read.by / mass[:, None]
+    data = np.einsum("t,tij->ij", weight / mass, read.squares) - mean.T @ (weight[:, None] * mean)
+    points = np.atleast_2d(np.cov(np.array([one.total for one in every]), rowvar=False))
+    return _Score(U, data + points, None, points, sets)

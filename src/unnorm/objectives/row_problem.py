@@ -18,6 +18,7 @@ from ..models.normalisers import Layout
 from .anchor import ENOUGH, Anchor, Integrated, anchor_report
 from .base import Constants, Derivatives, ParametricProblem
 from .likelihood import RowLikelihood
+from .redraws import Probe, Probed, Redraws, points_only
 from .rows import Rows, RowSource
 from .scores import DenseDesign, Drawn, RowScores, ScoreRows, sum_by
 
@@ -271,14 +272,25 @@ class RowProblem(ParametricProblem):
                 sets = rows.randomisation if self.sets > 1 else None
                 yield ScoreRows(design, rows.likelihood, eta, rows.data, rows.at, rows.weight, sets, ratio)
 
-        def redraw(i: int, times: float = 1.0, label: np.ndarray | None = None, count: int = 1) -> np.ndarray:
+        def fresh(i: int, times: float) -> Iterator[tuple[Rows, tuple[np.ndarray, np.ndarray], np.ndarray]]:
             assert self.redraw is not None
-            out = np.zeros((count, len(information)))
             for base in self._evaluated(theta, self.redraw(i, times)):
-                rows = base.rows
-                r = np.where(rows.data, 0.0, rows.likelihood.slopes(base.eta + self._nu_rows(rows, nu))[0])
-                x = coordinates(rows, base.J)
-                out += r @ x if label is None else sum_by(r[:, None] * x, label[rows.context], count)
+                slopes = base.rows.likelihood.slopes(base.eta + self._nu_rows(base.rows, nu))
+                yield base.rows, points_only(slopes, base.rows.data), coordinates(base.rows, base.J)
+
+        def sums(i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, Probed | None]:
+            total, read = np.zeros(len(information)), None
+            for rows, slopes, x in fresh(i, times):
+                total += slopes[0] @ x
+                if probe is not None:
+                    own = probe.read(slopes, rows.context, probe.K @ x.T)
+                    read = own if read is None else read + own
+            return total, read
+
+        def by_label(i: int, times: float, label: np.ndarray, count: int) -> np.ndarray:
+            out = np.zeros((count, len(information)))
+            for rows, slopes, x in fresh(i, times):
+                out += sum_by(slopes[0][:, None] * x, label[rows.context], count)
             return out
 
         weights = self.obs.weights
@@ -290,7 +302,7 @@ class RowProblem(ParametricProblem):
             shared=self.source.shared,
             information=information,
             counts_points=next(self.source.blocks()).likelihood.cumulant.counts_points,
-            redraw=None if self.redraw is None else redraw,
+            redraw=None if self.redraw is None else Redraws(sums, by_label),
             sets=self.sets,
             profiled=many,
             c=c,

@@ -15,23 +15,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 
 from .likelihood import RowLikelihood
+from .redraws import KEPT, Redraws
 
-REDRAWS = 4  # fresh sets of points at first, to measure the error of those that are not IID
+REDRAWS = KEPT  # fresh sets of points at first, to measure the error of those that are not IID
 MOST_DF = 50  # degrees of freedom of a measured Σ2 above which no more sets are drawn
 Enough = Callable[[np.ndarray, int], bool]  # (Σ2, its degrees of freedom) → whether it is known well enough
-
-
-class Redraw(Protocol):
-    """Score sums of the i-th set of fresh reference points, at the estimate."""
-
-    def __call__(self, i: int, times: float = 1.0, label: np.ndarray | None = None, count: int = 1) -> np.ndarray:
-        """(count, p) by label of the observation, or (1, p) over all; `times` as many points as there are."""
-        ...
 
 
 class Drawn(Enum):
@@ -248,7 +241,7 @@ class RowScores(Scores):
     penalty: np.ndarray | None = None
     reselection: Reselection | None = None
     smoothing: np.ndarray | None = None
-    redraw: Redraw | None = None  # score sums of fresh points
+    redraw: Redraws | None = None  # score sums of fresh points
     sets: int = 1  # independent sets among the points at hand
     centred: bool = True
     profiled: bool = False  # whether each context has a constant of its own, profiled out of the rows' coordinates
@@ -356,7 +349,7 @@ class RowScores(Scores):
             out += rows.design.cross((np.where(rows.data, 0.0, rows.slopes(self.c)[0]) / rows.root) ** 2)
         return self.c * out
 
-    def _by_unit(self, rows: ScoreRows) -> tuple[np.ndarray, np.ndarray]:
+    def by_unit(self, rows: ScoreRows) -> tuple[np.ndarray, np.ndarray]:
         """(units, p) √w u_t and √w v_t, v = −Σ_j r_tj an independent unbiased estimate of E u."""
         label, slope = rows.at - rows.first, rows.slopes(self.c)[0] / rows.root
         u = rows.design.sums(np.where(rows.data, slope, 0.0), label, rows.count)
@@ -366,7 +359,7 @@ class RowScores(Scores):
         """Σ_t w sym(u vᵀ)."""
         out = np.zeros((self.size, self.size))
         for rows in self.blocks():
-            u, v = self._by_unit(rows)
+            u, v = self.by_unit(rows)
             out += u.T @ v
         return (out + out.T) / 2
 
@@ -379,7 +372,7 @@ class RowScores(Scores):
                 out += rows.design.cross((u / rows.root) ** 2)
                 total += rows.design.total(u)
                 continue
-            u, v = self._by_unit(rows)
+            u, v = self.by_unit(rows)
             crossed = u.T @ v
             out += u.T @ u - (crossed + crossed.T) / 2
         return frequency(self.weight) * (out - np.outer(total, total) / self.weight)

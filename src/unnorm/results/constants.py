@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from ..data.observations import Observations
 from ..errors import InputError
-from ..inference.delta_test import DeltaTest, delta_tests
 from .draws import reference_on
 from .fit import Fit, chi_at, rule_order
 from .normaliser_check import NormaliserCheck, check_normaliser
@@ -25,10 +23,7 @@ def check_constants(fit: Fit, contexts: int, obs: Observations | None, order: in
     part, chi = fit.smooths, fit.nu
     order = rule_order(fit) if order is None else order
     proposal = reference_on(density.domain, fit.diagnostics.get("law"))
-    if fit.anchoring is not None:
-        anchoring = (
-            fit.anchoring if fit.anchoring.tests is not None else replace(fit.anchoring, tests=columns_tested(fit))
-        )
+    if (anchoring := fit.anchoring) is not None:
         if own:
             return replace(check_normaliser(density, obs, chi, contexts, order), anchoring=anchoring)
         delta = np.full(obs.n, anchoring.delta) if part is None else chi_at(fit, part, obs)
@@ -68,15 +63,3 @@ def gap_noise(fit: Fit) -> float:
 def chi_edf(part: SmoothPart) -> float:
     """Effective degrees of freedom of χ, its level aside."""
     return sum(part.edf.get(label, part.term(label).size) for label in part.normaliser_labels)
-
-
-def columns_tested(fit: Fit, most: float = np.inf) -> Mapping[str, DeltaTest] | None:
-    """The tests that δ is constant, for each context column; None where the fit has no rows, or more than `most`.
-
-    `most`: rows times coefficients, to which the cost is proportional.
-    """
-    scores = None if fit.solution is None or fit.solution.scores is None else fit.solution.scores.as_rows()
-    if scores is None or scores.level is None or fit.obs is None:
-        return None
-    rows = fit.diagnostics["m"] + fit.rows
-    return delta_tests(scores, fit.obs.context) if rows * scores.size <= most else None

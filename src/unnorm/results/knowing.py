@@ -21,14 +21,13 @@ from ..engine.gam_result import Gam
 from ..errors import UnnormWarning, listing
 from ..objectives.base import Problem
 from ..objectives.scores import Drawn
-from .constants import check_constants, columns_tested, gap_noise
+from .constants import check_constants, gap_noise
 from .fit import Fit
 from .held_out import evenly
 
 CONTEXTS = 50  # at which a fit checks its constants
 ORDER = {2: 20}  # of the rule for them, by the dimension of Ω; else the domain's own
 MOST_NODES = 100_000  # of one context, states that are enumerated included
-MOST_TESTED = 300_000  # rows times coefficients above which the tests of δ wait until they are asked for
 AT_K = 0.93  # edf as a share of the columns: as many as there are
 NEAR_K = 0.8  # the same, where a pattern is left as well
 PATTERN = 0.05  # p-value of the k-index
@@ -58,10 +57,8 @@ def knowing(fit: Fit, problem: Problem, anchors: bool = True) -> Fit:
 def _constants(fit: Fit, problem: Problem, anchors: bool) -> tuple[Fit, list[str]]:
     """The verdict on the constants, and the sentence of a failure."""
     if fit.anchoring is not None:
-        known = replace(fit.anchoring, tests=columns_tested(fit, MOST_TESTED))
-        text = known.sentence()
-        fit = replace(fit, anchoring=known, constants=text, constants_failed=bool(known.doubtful))
-        return fit, [text] if known.doubtful else []
+        text, failed = fit.anchoring.sentence(), bool(fit.anchoring.doubtful)
+        return replace(fit, constants=text, constants_failed=failed), [text] if failed else []
     if not _checkable(fit, problem):
         return fit, []
     default = problem.model.domain.default_order

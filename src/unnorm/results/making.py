@@ -12,8 +12,10 @@ import numpy as np
 from .._base.blas import single_threaded
 from .._base.counts import total
 from .._base.numerics import quadratic_forms
+from ..data.observations import Observations
 from ..engine import gam_effects
 from ..errors import InputError, UnnormWarning
+from ..inference.delta_test import DeltaTest, delta_tests
 from ..inference.evidence import Evidence, Quantities, evidence, parameters, terms
 from ..inference.sandwich import TOO_FEW, ErrorParts, error_parts
 from ..inference.smooth_tests import smooth_tests
@@ -50,6 +52,7 @@ def make_fit(
     """
     obs = problem.obs
     clusters = cluster_labels(problem.objective.cluster, obs)
+    tests = columns_tested(solution, obs)  # before the errors, which then have its fresh sets of points
     errors, more, refusal = _errors(problem, solution, clusters, relative)
     own = None if errors is None else errors.picked(solution.index)
     smooths = _smooths(solution, errors)
@@ -88,12 +91,23 @@ def make_fit(
         smooths=smooths,
         evidence=_evidence(problem, solution, errors),
         solution=solution,
-        anchoring=_anchoring(solution, errors, smooths) if problem.normaliser.anchored else None,
+        anchoring=_anchoring(solution, errors, smooths, tests) if problem.normaliser.anchored else None,
     )
 
 
-def _anchoring(solution: Solution, errors: ErrorParts | None, smooths: SmoothPart | None) -> Anchoring:
-    """δ̂ with its error, and how well the integrals are known."""
+def columns_tested(solution: Solution, obs: Observations) -> Mapping[str, DeltaTest] | None:
+    """The tests that δ is constant, for each context column; None where δ is not one number."""
+    scores = None if solution.scores is None else solution.scores.as_rows()
+    return None if scores is None or scores.level is None else delta_tests(scores, obs.context)
+
+
+def _anchoring(
+    solution: Solution,
+    errors: ErrorParts | None,
+    smooths: SmoothPart | None,
+    tests: Mapping[str, DeltaTest] | None,
+) -> Anchoring:
+    """δ̂ with its error, how well the integrals are known, and the tests that δ is constant."""
     rows = None if solution.scores is None else solution.scores.as_rows()
     at = None if rows is None else rows.level
     se = None if errors is None or at is None else float(np.sqrt(errors.total[at, at]))
@@ -101,7 +115,7 @@ def _anchoring(solution: Solution, errors: ErrorParts | None, smooths: SmoothPar
     if delta is None:
         assert smooths is not None
         delta = smooths.level
-    return Anchoring(delta, se, solution.figures.get("anchor_shift"))
+    return Anchoring(delta, se, solution.figures.get("anchor_shift"), tests)
 
 
 def _errors(

@@ -17,6 +17,7 @@ from ..engine.smoothed import INTERCEPT
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import Integrated
 from ..objectives.likelihood import Cumulant
+from ..objectives.redraws import Probe, Probed, Redraws
 from ..objectives.rows import Rows
 from ..objectives.scores import Drawn, Reselection, RowDesign, RowScores, ScoreRows
 from ..terms.base import Columns
@@ -66,6 +67,9 @@ class EngineDesign(RowDesign):
     def sums(self, v: np.ndarray, label: np.ndarray, count: int) -> np.ndarray:
         from scipy import sparse
 
+        found = self.design.sums(v, label, count)
+        if found is not None:
+            return found
         out, columns = np.zeros((count, self.size)), self.columns()
         for begin in range(0, len(v), CHUNK):
             end = min(begin + CHUNK, len(v))
@@ -132,16 +136,21 @@ class EngineScores:
         inner = self.gam.smoothed
         return RedrawScores(self.problem, self.gam.terms, inner.slices, inner.beta, self.gam.columns, self.integrated)
 
-    def redraw(self, i: int, times: float = 1.0, label: np.ndarray | None = None, count: int = 1) -> np.ndarray:
-        """The reference points' score at the estimate, on the i-th set of fresh points, `times` as many."""
+    def _fresh_sums(self, i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, Probed | None]:
         assert self.problem.redraw is not None
-        out: np.ndarray | float = 0.0
+        total, read = np.zeros(self.gam.smoothed.size), None
         for rows in self.problem.redraw(i, times).blocks():
-            if label is None:
-                out = out + self._fresh(rows, self.theta)[None]
-            else:
-                out = out + self._fresh.by_label(rows, label[rows.context], count, self.theta)
-        return np.asarray(out)
+            g, own = self._fresh.probed(rows, probe, self.theta)
+            total += g
+            read = own if read is None or own is None else read + own
+        return total, read
+
+    def _fresh_by_label(self, i: int, times: float, label: np.ndarray, count: int) -> np.ndarray:
+        assert self.problem.redraw is not None
+        out = np.zeros((count, self.gam.smoothed.size))
+        for rows in self.problem.redraw(i, times).blocks():
+            out += self._fresh.by_label(rows, label[rows.context], count, self.theta)
+        return out
 
     def scores(self, reference_error: bool = True) -> RowScores:
         problem, smoothed = self.problem, self.gam.smoothed
@@ -157,7 +166,7 @@ class EngineScores:
             penalty=np.array(smoothed.penalty),
             reselection=reselection(self.gam, problem.likelihood.cumulant) if reference_error else None,
             smoothing=smoothing_uncertainty(self.gam),
-            redraw=None if problem.redraw is None else self.redraw,
+            redraw=None if problem.redraw is None else Redraws(self._fresh_sums, self._fresh_by_label),
             sets=problem.sets,
             centred=problem.normaliser.terms is None or problem.normaliser.anchored,
             level=0 if self.integrated is not None and problem.normaliser.terms is None else None,  # the intercept

@@ -17,6 +17,7 @@ from ..engine.smoothed import INTERCEPT
 from ..errors import UnnormWarning
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import Integrated
+from ..objectives.redraws import Probe, Probed, points_only
 from ..objectives.rows import Rows
 from ..terms.base import BuiltTerm, Columns
 
@@ -39,9 +40,15 @@ class RedrawScores:
     _contexts: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __call__(self, rows: Rows, theta: np.ndarray | None = None) -> np.ndarray:
+        return self.probed(rows, None, theta)[0]
+
+    def probed(
+        self, rows: Rows, probe: Probe | None, theta: np.ndarray | None = None
+    ) -> tuple[np.ndarray, Probed | None]:
+        """(p,) the score, and what a probe reads of the points."""
         with warnings.catch_warnings():  # fresh points may reach beyond the fitted rows
             warnings.simplefilter("ignore", UnnormWarning)
-            return self._score(rows, theta)
+            return self._score(rows, probe, theta)
 
     def by_label(self, rows: Rows, label: np.ndarray, count: int, theta: np.ndarray | None = None) -> np.ndarray:
         """(count, p) the same by label of the row, from the terms' columns themselves, a chunk of rows at a time."""
@@ -70,33 +77,33 @@ class RedrawScores:
             X[:, self.slices[term.label]] = term.design({name: columns[name] for name in term.covariates})
         return X
 
-    def _score(self, rows: Rows, theta: np.ndarray | None) -> np.ndarray:
+    def _score(self, rows: Rows, probe: Probe | None, theta: np.ndarray | None) -> tuple[np.ndarray, Probed | None]:
         _, part = self.problem.predictor(rows, theta)
-        eta = np.zeros(len(rows)) if part.offset is None else part.offset.copy()
+        C = self.beta[None] if probe is None else np.concatenate([self.beta[None], probe.K])
+        Cx = np.zeros((len(C), len(rows)))  # β's first, then K's
         if INTERCEPT in self.slices:
-            eta += self.beta[self.slices[INTERCEPT]][0]
-        back: list[tuple[slice, Callable[[np.ndarray], np.ndarray]]] = []
-        for term in self.terms:
-            at, score = self._term(term, part.columns, rows, eta)
-            back.append((at, score))
+            Cx += C[:, self.slices[INTERCEPT]]
+        back = [(self.slices[term.label], self._term(term, part.columns, rows, C, Cx)) for term in self.terms]
+        eta = Cx[0] if part.offset is None else Cx[0] + part.offset
         if self.integrated is not None:
-            eta -= self.integrated.log_z[rows.context]
-        v = np.where(rows.data, 0.0, rows.likelihood.slopes(eta)[0])
-        out = np.zeros(self.beta.size)
+            eta = eta - self.integrated.log_z[rows.context]
+        slopes = points_only(rows.likelihood.slopes(eta), rows.data)
+        v, out = slopes[0], np.zeros(self.beta.size)
         if INTERCEPT in self.slices:
             out[self.slices[INTERCEPT]] = v.sum()
         for at, score in back:
             out[at] = score(v)
+        Kx = Cx[1:]
         if self.integrated is not None:
             out -= np.bincount(rows.context, v, self.problem.obs.n) @ self.integrated.mean
-        return out
+            Kx = Kx - (C[1:] @ self.integrated.mean.T)[:, rows.context]
+        return out, None if probe is None else probe.read(slopes, rows.context, Kx)
 
     def _term(
-        self, term: BuiltTerm, columns: Columns, rows: Rows, eta: np.ndarray
-    ) -> tuple[slice, Callable[[np.ndarray], np.ndarray]]:
-        """Adds the term to η; and how its score follows from v."""
-        at = self.slices[term.label]
-        beta = self.beta[at]
+        self, term: BuiltTerm, columns: Columns, rows: Rows, C: np.ndarray, Cx: np.ndarray
+    ) -> Callable[[np.ndarray], np.ndarray]:
+        """Adds the term's part of C x, coefficients (1 + q, p), to Cx; and how its score follows from v."""
+        C = C[:, self.slices[term.label]]
         if term.breaks is not None and len(term.covariates) == 1:
             low, high, D = self._table(term)
             u = columns[term.covariates[0]] - low
@@ -104,21 +111,21 @@ class RedrawScores:
             u = np.clip(u * (CELLS / (high - low)), 0.0, CELLS)
             i = np.minimum(u.astype(np.intp), CELLS - 1)
             w = u - i
-            f = D @ beta
-            eta += f[i] + w * (f[1:] - f[:-1])[i]
+            for f, out in zip(C @ D.T, Cx):
+                out += f[i] + w * (f[1:] - f[:-1])[i]
 
             def binned(v: np.ndarray) -> np.ndarray:
                 far = v * w
                 return D.T @ (np.bincount(i, v - far, CELLS + 1) + np.bincount(i + 1, far, CELLS + 1))
 
-            return at, binned
+            return binned
         if self._of_context(term):
             Z = self._context(term)
-            eta += (Z @ beta)[rows.context]
-            return at, lambda v: Z.T @ np.bincount(rows.context, v, len(Z))
+            Cx += (C @ Z.T)[:, rows.context]
+            return lambda v: Z.T @ np.bincount(rows.context, v, len(Z))
         X = term.design(columns)
-        eta += X @ beta
-        return at, lambda v: X.T @ v
+        Cx += C @ X.T
+        return lambda v: X.T @ v
 
     def _table(self, term: BuiltTerm) -> tuple[float, float, np.ndarray]:
         if term.label not in self._tables:

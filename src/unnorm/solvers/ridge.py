@@ -29,6 +29,7 @@ from .._base.numerics import Rng
 from ..errors import CombinationError, ConvergenceError, UnnormWarning
 from ..objectives.additive import AdditiveProblem
 from ..objectives.base import Constants, Problem
+from ..objectives.redraws import Probe, Probed, Redraws, points_only
 from ..objectives.rows import Rows, RowSource
 from ..objectives.scores import DenseDesign, RowScores, ScoreRows, sum_by
 from .base import Solution, Solver
@@ -329,12 +330,19 @@ def _scores(problem: AdditiveProblem, rows: RidgeRows, found: RidgeFit, X: Any) 
         ratio = None if inner.log_q is None else eta - inner.offset - inner.log_q
         yield ScoreRows(DenseDesign(own), inner.likelihood, eta, inner.data, inner.at, inner.weight, sets, ratio)
 
-    def redraw(i: int, times: float = 1.0, label: np.ndarray | None = None, count: int = 1) -> np.ndarray:
+    def again(i: int, times: float) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, np.ndarray]:
         assert problem.redraw is not None
         fresh = ridge_rows(problem, problem.redraw(i, times), X)
-        r = np.where(fresh.rows.data, 0.0, fresh.rows.likelihood.slopes(fresh.eta(found.c))[0])
-        own = fresh.S[:, :p] - shift[fresh.at]
-        return (r @ own)[None] if label is None else sum_by(r[:, None] * own, label[fresh.at], count)
+        slopes = points_only(fresh.rows.likelihood.slopes(fresh.eta(found.c)), fresh.rows.data)
+        return slopes, fresh.S[:, :p] - shift[fresh.at], fresh.at
+
+    def sums(i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, Probed | None]:
+        slopes, own, at = again(i, times)
+        return slopes[0] @ own, None if probe is None else probe.read(slopes, at, probe.K @ own.T)
+
+    def by_label(i: int, times: float, label: np.ndarray, count: int) -> np.ndarray:
+        slopes, own, at = again(i, times)
+        return sum_by(slopes[0][:, None] * own, label[at], count)
 
     weights = problem.obs.weights
     return RowScores(
@@ -346,7 +354,7 @@ def _scores(problem: AdditiveProblem, rows: RidgeRows, found: RidgeFit, X: Any) 
         information=own.T @ (curvature[:, None] * own),
         counts_points=problem.likelihood.cumulant.counts_points,
         penalty=found.sp * (B[1:].T @ B[1:]),
-        redraw=None if problem.redraw is None else redraw,
+        redraw=None if problem.redraw is None else Redraws(sums, by_label),
         sets=problem.sets,
         centred=False,
     )
