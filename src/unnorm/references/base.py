@@ -46,6 +46,7 @@ class Reference(ABC):
 
     call: ClassVar[str] = ""  # how a user writes it, in messages; "" for the name and ()
     lives_on: ClassVar[str] = "any Ω"  # the spaces it takes, in messages
+    chooses: ClassVar[bool] = False  # whether `bind` takes another reference in its place
     saved: ClassVar[bool] = True  # whether `to_dict` holds all of it; a user's functions are never saved
 
     @classmethod
