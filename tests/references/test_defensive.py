@@ -34,7 +34,7 @@ def test_relative_length_on_the_circle() -> None:
     """Steps that are uniform on the circle have a relative length of one."""
     step = np.random.default_rng(3).uniform(-np.pi, np.pi, 20_000)
     obs = un.transitions(np.cumsum(step) % (2 * np.pi))
-    length = np.abs(un.Circle().wrap((obs.outcome - obs.previous()))[:, 0])
+    length = np.abs(un.Circle().wrap(obs.outcome - obs.previous())[:, 0])
     assert relative_length(un.Circle(), obs, length) == pytest.approx(1.0, rel=0.02)
 
 

@@ -34,10 +34,11 @@ class Defensive(Reference):
 
     >>> import numpy as np
     >>> import unnorm as un
-    >>> walk = un.transitions(np.abs(np.cumsum(0.03 * np.random.default_rng(1).standard_normal(400))) % 1.0)
-    >>> un.Defensive().bind(un.Interval(0, 1), walk).reference.weights
+    >>> rng = np.random.default_rng(1)
+    >>> walk = un.transitions(np.sin(0.1 * np.cumsum(rng.standard_normal(400))))
+    >>> un.Defensive().bind(un.Interval(-1, 1), walk).reference.weights
     (0.5, 0.5)
-    >>> un.Defensive().bind(un.Interval(0, 1), un.transitions(np.random.default_rng(1).random(400))).reference
+    >>> un.Defensive().bind(un.Interval(-1, 1), un.transitions(rng.uniform(-1, 1, 400))).reference
     Uniform(along='places')
     """
 
