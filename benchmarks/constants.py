@@ -191,8 +191,9 @@ def steps(reps: int, k: int = 20) -> None:
             e = np.array([fit.estimate for fit in fits])
             worse = np.sqrt(np.mean((e - SHORT) ** 2, axis=0) / np.mean((ml - SHORT) ** 2, axis=0)).max()
             away = (np.sqrt(np.mean((e - ml) ** 2, axis=0)) / ml.std(axis=0)).max()
-            chosen = sorted({fit.diagnostics["law"]["reference"] for fit in fits})
-            print(f"{s:>5}{length:>8.3f}  {name + ' (' + ', '.join(chosen) + ')':<28}{worse:>10.2f}{away:>14.2f}{ms:>7.0f}",
+            listed = ", ".join(sorted({fit.diagnostics["law"]["reference"] for fit in fits}))
+            label = f"{name} ({listed})"
+            print(f"{s:>5}{length:>8.3f}  {label:<28}{worse:>10.2f}{away:>14.2f}{ms:>7.0f}",
                   flush=True)  # fmt: skip
 
 
