@@ -126,12 +126,13 @@ class Langevin(Sampler):
         """φ̂, and the problem with χ's smoothing parameters as they were chosen there."""
         n = target.obs.n
         batch = None if self.batch is not None and self.batch >= n else self.batch
-        design = StepDesign(batch, self.references, self.points, self.sampling, dtype=self.dtype)
+        design = StepDesign(batch, self.references, self.points, self.sampling, dtype=self.dtype, anchors=True)
         e = estimator(target.model, target.obs, target.reference, target.normaliser, design, prior=target.prior)
         if e.chi.size == e.obs.n > 1:
             raise CombinationError(
                 "One ν_t for each observation is a posterior that Langevin steps mix badly in. Use "
-                "normaliser=un.Features(...) or un.Network(...) for χ(x), or un.NUTS, which integrates the ν_t out."
+                "normaliser=un.Anchored(), constants that follow θ; un.Features(...) or un.Network(...) for χ(x); or "
+                "un.NUTS, which integrates the ν_t out."
             )
         mode = SGD(steps=400, batch=self.batch, references=self.references) if self.mode is None else self.mode
         trace = mode.climb(e, rng)
