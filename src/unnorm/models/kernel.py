@@ -20,12 +20,13 @@ class Kernel(Normaliser):
     By the representer theorem (Remark 5) h = Σ_t α_t k(·, x_t): exactly so up to 1,500 different contexts; beyond, h is
     a combination of k at some of them, the landmarks. As λ → 0 the estimate tends to that of free constants at rate
     O(λ) (`un.kernel_path`); there is no λ > 0 at which they are equal. What λ leaves of −log ∫ exp f(y|x) dy biases θ:
-    where Ω has a rule, `un.Anchored` has no such bias, and takes a kernel for its δ, un.Anchored(un.kernel("x")).
+    where Ω has a rule, `un.Anchored` has no such bias, and takes a kernel for its δ, un.Anchored(un.Kernel()).
 
     Args:
         k: the kernel: one of `un.kernels`, or its name.
         columns: context columns that k reads; default all of them.
-        lam: λ; default chosen by `smoothing` ("reml", or "cv", which the paper suggests for noise contrast).
+        lam: λ; default one that moves θ by less than .05 standard errors: the criterion's (REML), or a smaller one.
+            With smoothing="cv", which the paper suggests for noise contrast, cross-validation's as it is.
         landmarks: how many contexts h is made of.
         seed: of the choice of landmarks.
 
@@ -55,6 +56,7 @@ class Kernel(Normaliser):
         # without columns the term is complete only when it meets the observations; its other parts are checked here
         self._term = kernel(*(("x",) if names is None else names), k=k, lam=lam, landmarks=landmarks, seed=seed)
         self._bound = names is not None
+        self.weakly = lam is None
 
     @property
     def _text(self) -> str:
