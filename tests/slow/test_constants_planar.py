@@ -22,11 +22,13 @@ def one(law: PlanarLaw, i: int) -> dict[str, np.ndarray]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The normalising integrals are off by up to 0.0", un.errors.UnnormWarning)
         exact = un.fit(law.model, obs, un.Exact(order=law.order))
-    fit = un.fit(law.model, obs, un.Logistic(per_point=20), rng=np.random.default_rng([SEED, 2, i]))
+        # the verdict on δ is right in all but a few: its size has a test of its own
+        warnings.filterwarnings("ignore", "The constants follow", un.errors.UnnormWarning)
+        fit = un.fit(law.model, obs, un.Logistic(per_point=20), rng=np.random.default_rng([SEED, 2, i]))
     assert fit.converged
     assert exact.converged
     mixed = fit.diagnostics["law"]["reference"] == "Mixture"
-    return {**compared(fit, exact, law.truth), "mixed": np.array(mixed)}
+    return {**compared(fit, exact, law.truth), "mixed": np.array(mixed), "doubted": np.array(fit.constants_failed)}
 
 
 @pytest.mark.parametrize("name", list(PLANAR))
@@ -35,4 +37,5 @@ def test_planar_defaults_are_maximum_likelihood(name: str) -> None:
     runs = [one(law, i) for i in range(min(REPS, MOST))]
     found = {what: np.array([run[what] for run in runs]) for what in runs[0]}
     assert np.all(found["mixed"] == (name == "short"))  # the reference that is chosen
+    print(f"\n{name}: δ is doubted in {found['doubted'].mean():.3f} of the fits")
     judge(name, law.names, found)

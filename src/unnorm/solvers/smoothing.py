@@ -61,6 +61,11 @@ class Smoothing(Solver):
     smooth_terms = True
     smooth_normaliser = True
 
+    @property
+    def plain(self) -> bool:
+        """Whether the smoothing is chosen as by default: REML, none held."""
+        return self.method == "reml" and self.sp is None
+
     def solve(self, problem: Problem, rng: Rng) -> Solution:
         """Fit f and χ: on rows where the objective is a sum over them, else by penalised Newton on the terms' bases."""
         with single_threaded():  # BLAS, beside the engine's own threads
