@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ def obs() -> un.Observations:
     return un.transitions(un.datasets.toy_chain(300, -1.0, 20.0, rng=3))
 
 
-def fitted(obs: un.Observations, normaliser: un.Normaliser, **more: object) -> un.Fit:
+def fitted(obs: un.Observations, normaliser: un.Normaliser, **more: Any) -> un.Fit:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", un.errors.UnnormWarning)  # that χ is shrunk, which is what is looked at
         return un.fit(TOY, obs, NCD, normaliser, rng=4, **more)

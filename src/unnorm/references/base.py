@@ -49,6 +49,11 @@ class Reference(ABC):
     chooses: ClassVar[bool] = False  # whether `bind` takes another reference in its place
     saved: ClassVar[bool] = True  # whether `to_dict` holds all of it; a user's functions are never saved
 
+    @property
+    def everywhere(self) -> bool:
+        """Whether some of its points are uniform on Ω, so that more of them, not another law, reach further."""
+        return False
+
     @classmethod
     def takes(cls, domain: Domain) -> bool:
         """Whether the reference can live on this Ω."""

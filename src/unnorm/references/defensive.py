@@ -44,6 +44,10 @@ class Defensive(Reference):
 
     chooses: ClassVar[bool] = True
 
+    @property
+    def everywhere(self) -> bool:
+        return True
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         return Example(cls(), Box((0, 8), (0, 6)), 60), Example(cls(), Interval(-1, 1)), Example(cls(), Circle())
