@@ -3,6 +3,7 @@
     python benchmarks/constants.py            # two laws, 100 data sets each
     python benchmarks/constants.py --reps 400
     python benchmarks/constants.py osie       # one subject, the paper's formula: seconds, and what more nodes move
+    python benchmarks/constants.py steps      # chains with shorter and shorter steps: uniform against default reference
 
 `osie` reads ../shared/data/eye_osie_fixations.csv.
 """
@@ -16,10 +17,12 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+from eye import CHI, MODEL, osie_observations  # benchmarks/eye.py
 
 import unnorm as un
 
 CIRCLE, REGRESSION = np.array([2.0, 0.7, -0.5]), np.array([-1.0, 1.2, 0.9])
+SQUARE, SHORT = un.Box((0, 1), (0, 1)), np.array([1.0, 3.0, -2.0])
 
 
 def circle(rng: np.random.Generator, n: int = 300) -> un.Observations:
@@ -123,9 +126,11 @@ def best(work: Any, reps: int) -> tuple[float, Any]:
     return min(times), found
 
 
-def osie(reps: int, exact: bool) -> None:
-    from eye import CHI, MODEL, osie_observations
+FEWEST = 25  # Newton steps of Exact at the first two of several values of λ (10 and 15 with a rule of order 20)
+EXACT_ORDER = 64  # nodes on each axis, about the distance of the knots of s(dcenter, k=40)
 
+
+def osie(reps: int, exact: bool) -> None:
     from unnorm.objectives import anchor
 
     obs = osie_observations()
@@ -152,21 +157,83 @@ def osie(reps: int, exact: bool) -> None:
         gap = np.abs(np.array(a["estimate"]) - np.array(b["estimate"])) / np.array(a["se"])
         print(f"  {label}: order and grid {nodes[0]} → {nodes[1]} move it by at most {gap.max():.3f} se")
     if exact:
-        began = time.perf_counter()
-        un.fit(MODEL, one, un.Exact(order=40), outside="drop")
-        seconds = time.perf_counter() - began
-        print(f"  Exact (order 40): {seconds:.0f} s, {seconds / anchored:.0f} times Anchored")
+        began = time.process_time()
+        fit(un.Anchored())
+        exact_step(one, time.process_time() - began)
+
+
+def exact_step(one: un.Observations, anchored: float) -> None:
+    """Seconds of one Newton step of Exact, and what the first steps of a fit take at the least.
+
+    The rule must resolve the terms: with 40 nodes on each axis, 20 pixels apart, s(dcenter, k=40) rises at the data
+    between the nodes where no integral sees it, and REML's λ falls to zero.
+    """
+    from unnorm.objectives.base import Problem
+    from unnorm.results.fitting import keep_inside
+    from unnorm.solvers.penalised import built_additive
+
+    inside, _ = keep_inside(MODEL.domain, one, "drop")
+    model, _ = built_additive(MODEL, inside)
+    objective = un.Exact(order=EXACT_ORDER)
+    bound = Problem(MODEL, inside, objective, objective.default_normaliser(MODEL, inside)).parametric(None, model)
+    few = np.zeros(len(bound.names))
+    began = time.process_time()
+    bound.derivatives(few)
+    seconds = time.process_time() - began
+    times = seconds / anchored
+    print(f"  Exact (order {EXACT_ORDER}): {seconds:.0f} s of CPU for a step, {times:.0f} times all of Anchored; "
+          f"{FEWEST * times:.0f} times for {FEWEST} steps, the first two values of λ")  # fmt: skip
+
+
+def short_chain(rng: np.random.Generator, s: float, n: int = 300) -> un.Observations:
+    """f = −|y − x|²/2s² + 3 y1 − 2 y2 on the unit square: two truncated normals."""
+    from scipy.special import ndtr, ndtri
+
+    y = [np.array([0.5, 0.5])]
+    for u in rng.random((n, 2)):
+        centre = y[-1] + s**2 * SHORT[1:]
+        low, high = ndtr(-centre / s), ndtr((1.0 - centre) / s)
+        y.append(np.clip(centre + s * ndtri(low + u * (high - low)), 1e-9, 1 - 1e-9))
+    return un.transitions(np.array(y))
+
+
+def steps(reps: int, k: int = 20) -> None:
+    """rmse beside maximum likelihood's, and rms distance from it in its standard deviations, of the worst parameter."""
+    print(f"{'s':>5}{'step':>8}  {'reference':<28}{'rmse / ML':>10}{'from ML / sd':>14}{'ms':>7}   ({reps} data sets)")
+    for s in (0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
+        model = un.ExponentialFamily(
+            lambda y, x, s=s: (-0.5 * jnp.sum((y - x) ** 2) / s**2, y[0], y[1]), ("near", "east", "north"), SQUARE
+        )
+        data = [short_chain(np.random.default_rng([3, r]), s) for r in range(reps)]
+        order = int(np.clip(4 / s, 24, 80))
+        ml = np.array([un.fit(model, obs, un.Exact(order=order)).estimate for obs in data])
+        length = np.mean([np.sqrt(np.mean((obs.outcome - obs.previous()) ** 2 * 2)) for obs in data])
+        mixed = un.Mixture((0.5, un.StepKernel()), (0.5, un.Uniform()))
+        for name, q in {"uniform": un.Uniform(), "half a step kernel": mixed, "default": un.Defensive()}.items():
+            began = time.process_time()
+            fits = [un.fit(model, obs, un.Logistic(q, per_point=k), rng=1000 + r) for r, obs in enumerate(data)]
+            ms = 1e3 * (time.process_time() - began) / reps
+            e = np.array([fit.estimate for fit in fits])
+            worse = np.sqrt(np.mean((e - SHORT) ** 2, axis=0) / np.mean((ml - SHORT) ** 2, axis=0)).max()
+            away = (np.sqrt(np.mean((e - ml) ** 2, axis=0)) / ml.std(axis=0)).max()
+            listed = ", ".join(sorted({fit.diagnostics["law"]["reference"] for fit in fits}))
+            label = f"{name} ({listed})"
+            print(f"{s:>5}{length:>8.3f}  {label:<28}{worse:>10.2f}{away:>14.2f}{ms:>7.0f}",
+                  flush=True)  # fmt: skip
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="laws", choices=("laws", "osie"))
+    parser.add_argument("what", nargs="?", default="laws", choices=("laws", "osie", "steps"))
     parser.add_argument("--reps", type=int, default=None)
-    parser.add_argument("--exact", action="store_true", help="time Exact on the subject too (minutes)")
+    parser.add_argument("--exact", action="store_true", help="time a Newton step of Exact on the subject too (minutes)")
     given = parser.parse_args()
     warnings.simplefilter("ignore", un.errors.UnnormWarning)
     if given.what == "osie":
         osie(given.reps or 5, given.exact)
+        return
+    if given.what == "steps":
+        steps(given.reps or 30)
         return
     for name in LAWS:
         compare(name, given.reps or 100)

@@ -66,7 +66,7 @@ def test_the_same_numbers_as_in_python(by_subject, in_python):
     from unnorm.groups import fit_each
 
     model, obs = in_python
-    objective = un.Logistic(un.Uniform(), per_point=5, points=un.Lattice())
+    objective = un.Logistic(per_point=5, points=un.Lattice())
     each = fit_each(model, obs, "subject", objective, un.Smooth(NORMALISER), rng=5)
     effects = read(by_subject / "effects.csv")
     for which in ("group", "a", "b"):
@@ -176,7 +176,7 @@ def test_refits_are_fits_with_their_own_seed(fixations, in_python):
     light = {"terms": TERMS, "normaliser": NORMALISER, "references": "5"}
     prepared = prepare(checked_job({**given, **light}))
     model, obs = in_python
-    objective = un.Logistic(un.Uniform(), per_point=5, points=un.Lattice())
+    objective = un.Logistic(per_point=5, points=un.Lattice())
     for seed in (1, 2):
         (mine,) = refit(prepared, prepared.model, prepared.inside(), seed).values()
         theirs = un.fit(model, obs, objective, un.Smooth(NORMALISER), rng=seed)
@@ -268,7 +268,7 @@ def test_compare_by_level(unnorm, fixations, usual, tmp_path):
     obs = un.transitions(read_table(fixations), y=("x", "y"), order="fix", group=("subject", "image"))
     box = un.Box((0, 800), (0, 600))
     both = {name: un.Additive(terms, box) for name, terms in (m.split("=", 1) for m in models[1::2])}
-    rest = {"objective": un.Logistic(un.Uniform(), per_point=5), "normaliser": un.Smooth(NORMALISER)}
+    rest = {"objective": un.Logistic(per_point=5), "normaliser": un.Smooth(NORMALISER)}
     ncic = np.zeros(2)
     for level in ("a", "b"):
         own = obs.take(obs.group["subject"] == level)

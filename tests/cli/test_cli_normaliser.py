@@ -32,7 +32,7 @@ def test_what_the_shell_fits_is_what_python_fits(fixations, options, normaliser)
     prepared = prepare(job(fixations, **options))
     assert prepared.normaliser == normaliser
     (mine,) = refit(prepared, prepared.model, prepared.inside(), 3).values()
-    objective = un.Logistic(un.Uniform(), per_point=5, points=un.Lattice())
+    objective = un.Logistic(per_point=5, points=un.Lattice())
     theirs = un.fit(prepared.model, prepared.inside(), objective, normaliser, rng=3)
     assert mine.smooths is not None
     assert theirs.smooths is not None

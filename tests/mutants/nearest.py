@@ -4,6 +4,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "_base/intervals.py": ("tests/inference/test_nested.py",),
     "objectives/anchor.py": ("tests/objectives/test_anchor.py",),
     "solvers/anchored.py": ("tests/objectives/test_anchor.py",),
+    "solvers/weaker.py": ("tests/solvers/test_weaker.py",),
     "inference/delta_test.py": ("tests/inference/test_delta_test.py",),
     "results/normaliser_check.py": ("tests/results/test_normaliser_check.py",),
     "engine/build.py": ("tests/objectives/test_anchor.py",),

@@ -19,7 +19,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "anchored = (-here.mean @ beta - here.log_z)[context]",
             "offset of the linearised constants",
         ),
-        ("design.less(mean, context), start)", "design, start)", "columns without their context's mean"),
+        ("theta=None), design.less(mean, context)", "theta=None), design", "columns without their context's mean"),
+    ],
+    "solvers/weaker.py": [
+        ("if worst < BIAS:", "if True:", "χ's penalty as the criterion has it"),
+        ("right = H @ smoothed.beta", "right = bare @ smoothed.beta", "a right-hand side without the penalty"),
     ],
     "solvers/engine_rows.py": [
         ("X - self.mean[self.context[begin:end]]", "X", "scores of anchored fits in f's own columns"),

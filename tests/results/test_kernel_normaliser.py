@@ -142,7 +142,7 @@ def test_reml_by_probes_is_the_engines() -> None:
     model, obs, X = linear_case(1000, 20, 0.2)
     names = tuple(f"x{j}" for j in range(X.shape[1]))
     by_probes = un.fit(model, obs, un.Poisson(), un.Linear(X, lam="reml"))
-    by_engine = un.fit(model, obs, un.Poisson(), un.Kernel(un.kernels.Linear(scale=1.0), names))
+    by_engine = un.fit(model, obs, un.Poisson(), un.Kernel(un.kernels.Linear(scale=1.0), names, lam="reml"))
     assert by_engine.smooths is not None
     (sp,) = by_engine.smooths.sp.values()
     assert 1e-6 < sp < 1e6

@@ -75,10 +75,8 @@ def _choice(objective: Any, k: int | None = None) -> Recipe:
 
 
 def _defaults(k: int, points: Any = None) -> Recipe:
-    """Everything left out that can be: with a context, constants that follow θ."""
-    return lambda law, variant: {
-        "objective": un.Logistic(law.reference, points=points, per_point=k, cluster=_cluster(variant))
-    }
+    """Everything left out that can be: the reference, and with a context constants that follow θ."""
+    return lambda law, variant: {"objective": un.Logistic(points=points, per_point=k, cluster=_cluster(variant))}
 
 
 def _flips(law: Law, variant: Variant) -> dict[str, Any]:

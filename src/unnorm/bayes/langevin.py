@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
 import numpy as np
@@ -32,6 +32,7 @@ from ..solvers.stochastic.step import Dtype, Step, compiled, precision
 from .draws import Draws
 from .sampling import Sampler, Target
 
+MORE = 8  # times as many points in a step, on the way to the mode, where it diverged
 LEAST_CURVATURE = 1e-3  # of the largest on the diagonal's scale: flatter directions are not stretched further
 
 
@@ -123,19 +124,34 @@ class Langevin(Sampler):
         )
 
     def _mode(self, target: Target, rng: np.random.Generator) -> tuple[np.ndarray, Estimator]:
-        """φ̂, and the problem with χ's smoothing parameters as they were chosen there."""
+        """φ̂, and the problem with χ's smoothing parameters as they were chosen there.
+
+        Where the way there diverges, it is tried again with all observations and more points in each step.
+        """
         n = target.obs.n
         batch = None if self.batch is not None and self.batch >= n else self.batch
-        design = StepDesign(batch, self.references, self.points, self.sampling, dtype=self.dtype)
-        e = estimator(target.model, target.obs, target.reference, target.normaliser, design, prior=target.prior)
+        e = self._estimator(target, batch, self.references)
         if e.chi.size == e.obs.n > 1:
             raise CombinationError(
                 "One ν_t for each observation is a posterior that Langevin steps mix badly in. Use "
-                "normaliser=un.Features(...) or un.Network(...) for χ(x), or un.NUTS, which integrates the ν_t out."
+                "normaliser=un.Anchored(), constants that follow θ; un.Features(...) or un.Network(...) for χ(x); or "
+                "un.NUTS, which integrates the ν_t out."
             )
-        mode = SGD(steps=400, batch=self.batch, references=self.references) if self.mode is None else self.mode
-        trace = mode.climb(e, rng)
-        return trace.phi, trace.estimator
+        way = SGD(steps=400, batch=self.batch, references=self.references) if self.mode is None else self.mode
+        try:
+            trace = way.climb(e, rng)
+            return trace.phi, trace.estimator
+        except DivergenceError:
+            if self.mode is not None:
+                raise
+        wide = self._estimator(target, None, MORE * self.references)
+        trace = SGD(steps=400, references=MORE * self.references).climb(wide, rng)
+        penalty = {name: value for name, value in trace.estimator.data.items() if name == "penalty"}
+        return trace.phi, replace(e, data=e.data | penalty)
+
+    def _estimator(self, target: Target, batch: int | None, references: int) -> Estimator:
+        design = StepDesign(batch, references, self.points, self.sampling, dtype=self.dtype, anchors=True)
+        return estimator(target.model, target.obs, target.reference, target.normaliser, design, prior=target.prior)
 
     def _notes(self, error: float, inflation: float) -> tuple[str, ...]:
         """What the user should know of the gradient at the mode and of the step size."""

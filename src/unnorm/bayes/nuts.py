@@ -19,6 +19,7 @@ from ..data.observations import Observations
 from ..domains.base import Quadrature, whole
 from ..errors import CombinationError, EstimationError
 from ..models.base import Model, context_arguments
+from ..models.normalisers import PerContext
 from ..models.priors import Priors, priors
 from ..objectives.exact import Exact, ExactProblem
 from ..solvers.newton import Newton
@@ -60,7 +61,12 @@ class NUTS(Sampler):
         """Draws from exp(𝓜 + log π)."""
         extra("blackjax", "stochastic", "un.NUTS")
         model, obs, prior = target.model, target.obs, priors(target.prior, target.model)
-        chi = chi_of(target.normaliser, obs, model)
+        chi = chi_of(target.normaliser, obs, model, anchors=True)
+        anchored = target.normaliser.anchored
+        if anchored:  # the posterior of θ is that of free constants, and δ is independent of it
+            if not prior.nu.flat:
+                raise CombinationError("δ of un.Anchored() has a flat prior: give prior={'theta': …} alone.")
+            chi = chi_of(PerContext(), obs, model)
         layout = chi.layout if prior.nu.flat else None  # constants under a flat prior are integrated out
         seed = int(rng.integers(2**31))
         mode, rule = self._mode(model, obs)
@@ -74,7 +80,9 @@ class NUTS(Sampler):
             start, smoothing = _start(posterior, chi, mode, data, obs)
             phi, stats, step_size = self._chains(posterior, start, data, seed)
             nu = phi[:, :, model.size :]
-            if layout is not None and layout.fixed is None and layout.size <= 2000:
+            if anchored:  # Σ_t w_t (δ − e^δ): e^δ ~ Gamma(W)/W
+                nu = np.log(rng.standard_gamma(obs.weights.sum(), (*phi.shape[:2], 1)) / obs.weights.sum())
+            elif layout is not None and layout.fixed is None and layout.size <= 2000:
                 flat = np.asarray(compiled(masses)(posterior, phi[:, :, : model.size].reshape(-1, model.size), data))
                 gamma = rng.standard_gamma(data["counts"], size=flat.shape)
                 nu = (np.log(gamma) - flat).reshape(*phi.shape[:2], layout.size)

@@ -57,8 +57,9 @@ def sample(
         model: f_θ; obs: the observations.
         sampler: `un.Langevin(…)`, or `un.NUTS(…)` where the integrals are cheap.
         prior: `un.Flat()` (default), `un.Normal(scale)`, a function of the parameters' tree, or {"theta": …, "nu": …}.
-        normaliser: default `Constant()` for IID data, `PerContext()` otherwise; `un.Smooth`, `un.Features` or
-            `un.Network` for χ(x).
+        normaliser: default `Constant()` for IID data, `PerContext()` otherwise; `un.Anchored()` for constants that
+            follow θ, with which the θ-marginal is exact too (an integral for each observation of a step);
+            `un.Smooth`, `un.Features` or `un.Network` for χ(x).
         reference: q of the stochastic gradients; default Uniform.
         rng: seed or generator.
 

@@ -21,7 +21,7 @@ from ..models import Additive
 from ..models.normalisers import Normaliser, Smooth
 from ..objectives import Logistic, Poisson, Ranking
 from ..objectives.base import Objective
-from ..references import IID, SCHEMES, Uniform
+from ..references import IID, SCHEMES
 from ..report.analysis import GROUP
 from ..results.fit import Fit
 from ..results.fitting import fit, keep_inside
@@ -190,9 +190,9 @@ def _objective(job: Job) -> tuple[Objective, Normaliser | None]:
     if job.objective == "poisson":
         return Poisson(), _smooth(job, POISSON_NORMALISER)
     if job.objective == "ranking":
-        return Ranking(Uniform(), per_point=job.references, points=IID()), None  # the constants cancel
+        return Ranking(per_point=job.references, points=IID()), None  # the constants cancel
     scheme = by_word(SCHEMES)[job.points or "lattice"]()
-    return Logistic(Uniform(), per_point=job.references, points=scheme), _smooth(job)
+    return Logistic(per_point=job.references, points=scheme), _smooth(job)
 
 
 def _smooth(job: Job, default: str | None = None) -> Normaliser | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,10 +135,21 @@ def _facts(prepared: Prepared, analysis: Analysis, name: str) -> list[tuple[str,
     return [
         *facts,
         ("objective", f"{job.objective}{points}"),
+        *([] if drawn is None else [("reference", _references(analysis))]),
         ("smoothing", job.smoothing.upper()),
         ("angles", "as seen, y down" if job.y_down else "y up"),
         ("seed", str(job.seed)),
     ]
+
+
+def _references(analysis: Analysis) -> str:
+    """The law of the reference points; with levels, how many have which, as each is fitted to its own steps."""
+    own = list(analysis.fits.values()) or [analysis.main]
+    described = [fit.diagnostics["reference"] for fit in own]
+    if len(own) == 1:
+        return described[0]
+    count = Counter(fit.diagnostics["law"]["reference"] for fit in own)
+    return f"{', '.join(f'{name} for {times}' for name, times in count.most_common())}; the first: {described[0]}"
 
 
 def _notes(analysis: Analysis) -> tuple[str, ...]:

@@ -55,7 +55,7 @@ def fit_each(
         model: f on its domain.
         obs: observations with the column `by` among their groups.
         by: the group column, e.g. "subject".
-        objective: default `un.Logistic(un.Uniform(), per_point=20)` where there is a context.
+        objective: default `un.Logistic(per_point=20)` where there is a context.
         normaliser: how the constants are represented, each level having its own; default the objective's.
         smoothing: "reml", "ml", "gcv", "cv" or `un.Smoothing(...)`; the joint fit takes REML or ML.
         rng: seed or generator.
@@ -79,9 +79,8 @@ def fit_each(
     obs = weighted(obs, weights)
     if objective is None and obs.has_context:
         from ..objectives import Logistic
-        from ..references import Uniform
 
-        objective = Logistic(Uniform(), per_point=REFERENCES)
+        objective = Logistic(per_point=REFERENCES)
     chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     parts = Parts(model, obs, objective, normaliser, chosen, _seed(rng), weights)
     with single_threaded(), warnings.catch_warnings():

@@ -74,12 +74,14 @@ def population(by: str, fits: Mapping[str, Fit], parts: Parts, threads: int) -> 
     periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
     knots = {**model.knots, **_normaliser_knots(first)}
     built = tuple(terms.build(columns, knots=knots, periods=periods))
+    if parts.normaliser is not None and parts.normaliser.weakly:
+        built = _held(built, fits, part.normaliser_labels)
     mine = [term for term in built if term.label in set(part.model_labels)]
     if len(mine) != len(part.model_labels) or [t.label for t in built[: len(mine)]] != [t.label for t in mine]:
         raise CombinationError("the terms of f differ between the levels, so that they have no common curve.")
     joint, integrated = _joint(by, fits, gams, built, len(mine), smoothing.method != "ml", threads)
     assert objective is not None  # fits without rows were turned away above
-    normaliser = objective.default_normaliser(model, obs) if parts.normaliser is None else parts.normaliser
+    normaliser = objective.default_normaliser(model, obs) if parts.normaliser is None else parts.normaliser.bound(obs)
     problem = Problem(model, obs, objective, normaliser)
     scores = _scores(problem, joint, fits, integrated, parts.seed, threads)
     solution = _solution(by, joint, scores, first, columns, smoothing)
@@ -151,6 +153,20 @@ def _normaliser_terms(fit: Fit) -> Terms | None:
 
     about = fit.settings["normaliser"]
     return parse(about["terms"]) if "terms" in about else None
+
+
+def _held(built: tuple[BuiltTerm, ...], fits: Mapping[str, Fit], chi: tuple[str, ...]) -> tuple[BuiltTerm, ...]:
+    """χ's terms with the smallest penalty of the levels, which leaves f alone in each of them."""
+    least: dict[str, float] = {}
+    for one in fits.values():
+        for label, sp in ({} if one.smooths is None else one.smooths.sp).items():
+            least[label] = min(sp, least.get(label, np.inf))
+
+    def held(term: BuiltTerm) -> BuiltTerm:
+        changed: Any = term  # every built term is a dataclass
+        return replace(changed, fixed_sp=tuple(least[penalty.label] for penalty in term.penalties))
+
+    return tuple(held(term) if term.label in chi else term for term in built)
 
 
 def _normaliser_knots(fit: Fit) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import Any, Literal, final
 
 from ..data.observations import Observations
 from ..errors import CombinationError
@@ -20,12 +20,14 @@ class Kernel(Normaliser):
     By the representer theorem (Remark 5) h = Σ_t α_t k(·, x_t): exactly so up to 1,500 different contexts; beyond, h is
     a combination of k at some of them, the landmarks. As λ → 0 the estimate tends to that of free constants at rate
     O(λ) (`un.kernel_path`); there is no λ > 0 at which they are equal. What λ leaves of −log ∫ exp f(y|x) dy biases θ:
-    where Ω has a rule, `un.Anchored` has no such bias, and takes a kernel for its δ, un.Anchored(un.kernel("x")).
+    where Ω has a rule, `un.Anchored` has no such bias, and takes a kernel for its δ, un.Anchored(un.Kernel()).
 
     Args:
         k: the kernel: one of `un.kernels`, or its name.
         columns: context columns that k reads; default all of them.
-        lam: λ; default chosen by `smoothing` ("reml", or "cv", which the paper suggests for noise contrast).
+        lam: λ; default one that moves θ by less than .05 standard errors: the criterion's (REML), or a smaller one.
+            With "reml" the criterion's as it is, to compare; with smoothing="cv", which the paper suggests for noise
+            contrast, cross-validation's.
         landmarks: how many contexts h is made of.
         seed: of the choice of landmarks.
 
@@ -47,14 +49,21 @@ class Kernel(Normaliser):
         k: KernelFunction | str = "gaussian",
         columns: str | Sequence[str] | None = None,
         *,
-        lam: float | None = None,
+        lam: float | Literal["reml"] | None = None,
         landmarks: int | None = None,
         seed: int = 0,
     ) -> None:
         names = None if columns is None else (columns,) if isinstance(columns, str) else tuple(columns)
         # without columns the term is complete only when it meets the observations; its other parts are checked here
-        self._term = kernel(*(("x",) if names is None else names), k=k, lam=lam, landmarks=landmarks, seed=seed)
+        self._term = kernel(
+            *(("x",) if names is None else names),
+            k=k,
+            lam=None if lam == "reml" else lam,
+            landmarks=landmarks,
+            seed=seed,
+        )
         self._bound = names is not None
+        self.weakly = lam is None
 
     @property
     def _text(self) -> str:
@@ -65,7 +74,7 @@ class Kernel(Normaliser):
         return f"Kernel({self._text!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Kernel) and self._text == other._text
+        return isinstance(other, Kernel) and (self._text, self.weakly) == (other._text, other.weakly)
 
     def __hash__(self) -> int:
         return hash(self._text)
@@ -75,7 +84,8 @@ class Kernel(Normaliser):
         if self._bound or not obs.has_context:
             return self
         t = self._term
-        return Kernel(t.kernel, tuple(obs.context), lam=t.lam, landmarks=t.landmarks, seed=t.seed)
+        lam = t.lam if self.weakly or t.lam is not None else "reml"
+        return Kernel(t.kernel, tuple(obs.context), lam=lam, landmarks=t.landmarks, seed=t.seed)
 
     def with_lam(self, lam: float | None) -> Kernel:
         """The same with another λ."""

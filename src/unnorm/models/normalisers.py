@@ -52,6 +52,7 @@ class Normaliser(ABC):
 
     anchored: bool = False  # whether −log ∫ exp f_θ(y|x) dy is part of χ, which then follows θ
     of_context: bool = False  # whether χ is a function of the context; else there are constants, and a `layout` of them
+    weakly: bool = False  # whether λ of its terms, left open, is to be so small that θ does not notice it
     many: bool = False  # whether χ is linear in very many `features`, with a ridge `lam`
 
     @property
@@ -224,7 +225,7 @@ class Anchored(Normaliser):
     much or cannot see what f reads. Needs a domain that has a rule or can be enumerated.
 
     Args:
-        terms: of δ, e.g. "s(x_prev, y_prev, k=10)"; default a constant.
+        terms: of δ, e.g. "s(x_prev, y_prev, k=10)", or a kernel, un.Kernel("matern"); default a constant.
         knots: covariate → knots, for δ.
 
     Example:
@@ -236,37 +237,53 @@ class Anchored(Normaliser):
     anchored = True
     of_context = True
 
-    def __init__(self, terms: str | Term | Terms | None = None, *, knots: Mapping[str, Any] | None = None) -> None:
-        parsed = None if terms is None else parse(terms)
-        if parsed is not None and (parsed.response is not None or not parsed.terms):
-            raise InputError(f"Anchored takes terms of the context, e.g. un.Anchored('s(y_prev)'); got {terms!r}.")
-        self._terms = parsed
+    def __init__(
+        self, terms: str | Term | Terms | Normaliser | None = None, *, knots: Mapping[str, Any] | None = None
+    ) -> None:
+        self._delta = terms if isinstance(terms, Normaliser) else None  # χ's own representation, here of δ
+        self._terms = None if terms is None or isinstance(terms, Normaliser) else parse(terms)
         self._knots = dict(knots or {})
+        wrong = self._terms is not None and (self._terms.response is not None or not self._terms.terms)
+        given = self._delta
+        if wrong or (given is not None and (not given.of_context or given.many or given.anchored)):
+            raise InputError(
+                f"Anchored takes terms of the context, e.g. un.Anchored('s(y_prev)'), or un.Kernel(…); got {terms!r}."
+            )
 
     def __repr__(self) -> str:
+        if self._delta is not None:
+            return f"Anchored({self._delta!r})"
         return "Anchored()" if self._terms is None else f"Anchored({str(self._terms)!r})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Anchored) and self.to_dict() == other.to_dict()
+        return isinstance(other, Anchored) and repr(self) == repr(other) and self.knots == other.knots
 
     def __hash__(self) -> int:
-        return hash(str(self._terms))
+        return hash(repr(self))
 
     @property
     def terms(self) -> Terms | None:
-        return self._terms
+        return self._terms if self._delta is None else self._delta.terms
 
     @property
     def knots(self) -> Mapping[str, Any]:
-        return self._knots
+        return self._knots if self._delta is None else self._delta.knots
+
+    def bound(self, obs: Observations) -> Anchored:
+        if self._delta is None:
+            return self
+        delta = self._delta.bound(obs)
+        if delta.terms is None:
+            raise CombinationError(f"δ of un.Anchored is made of terms or a kernel; {delta!r} has neither.")
+        return Anchored(delta)
 
     def layout(self, obs: Observations) -> Layout:
         """δ, one number."""
-        if self._terms is not None:
+        if self._terms is not None or self._delta is not None:
             raise CombinationError(f"{self!r} has a smooth δ, which un.Logistic and un.Importance estimate.")
         return Layout(np.zeros(obs.n, dtype=np.intp), 1)
 
     def to_dict(self) -> dict[str, Any]:
-        knots = {name: np.asarray(values).tolist() for name, values in self._knots.items()}
-        about = {} if self._terms is None else {"terms": str(self._terms), "knots": knots}
+        knots = {name: np.asarray(values).tolist() for name, values in self.knots.items()}
+        about = {} if self.terms is None else {"terms": str(self.terms), "knots": knots}
         return {"normaliser": "Anchored", **about}

@@ -18,7 +18,7 @@ from ..data.observations import Observations
 from ..errors import CombinationError, InputError, listing
 from ..models.base import Model, Unnormalised
 from ..models.normalisers import Anchored, Constant, Layout, Normaliser, PerContext, Smooth
-from ..references import IID, SCHEMES, Lattice, Uniform, from_dict
+from ..references import IID, SCHEMES, Defensive, Lattice, Uniform, from_dict
 from ..references.base import BoundReference, Reference
 from ..references.contrast import Contrast, contrast
 from ..references.points import PointScheme
@@ -41,14 +41,14 @@ class Contrastive(Objective):
     """What the objectives with reference points share: which reference, how many points, how they are drawn.
 
     Args:
-        reference: q, e.g. `un.Uniform()`.
+        reference: q, e.g. `un.Uniform()`; default `un.Defensive()`, uniform unless the steps of a chain are short.
         per_point: reference points for each observation of a chain or a regression.
         total: reference points for IID data.
         points: how they are drawn; the default depends on the objective and the normaliser.
         cluster: a group column (or columns) whose levels are independent, for robust standard errors.
     """
 
-    reference: Reference  # pyright: ignore[reportIncompatibleVariableOverride]
+    reference: Reference = field(default_factory=Defensive)  # pyright: ignore[reportIncompatibleVariableOverride]
     per_point: int | None = None
     total: int | None = None
     points: PointScheme | None = None

@@ -46,7 +46,13 @@ class Reference(ABC):
 
     call: ClassVar[str] = ""  # how a user writes it, in messages; "" for the name and ()
     lives_on: ClassVar[str] = "any Ω"  # the spaces it takes, in messages
+    chooses: ClassVar[bool] = False  # whether `bind` takes another reference in its place
     saved: ClassVar[bool] = True  # whether `to_dict` holds all of it; a user's functions are never saved
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether some of its points are uniform on Ω, so that more of them, not another law, reach further."""
+        return False
 
     @classmethod
     def takes(cls, domain: Domain) -> bool:

@@ -65,6 +65,10 @@ class Mixture(Reference):
     def from_dict(cls, description: Mapping[str, Any]) -> Mixture:
         return cls(*zip(description["weights"], map(REGISTRY.read, description["components"]), strict=True))
 
+    @property
+    def everywhere(self) -> bool:
+        return any(part.everywhere for part in self.components)
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         screen, step = Box((0, 8), (0, 6)), (3, Gaussian(around="context"))

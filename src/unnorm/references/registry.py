@@ -3,6 +3,7 @@
 from .._base.words import chooses_from as _chooses_from
 from .base import REGISTRY as _REGISTRY
 from .custom import Custom as Custom
+from .defensive import Defensive as Defensive
 from .directional import VonMises as VonMises
 from .directional import VonMisesFisher as VonMisesFisher
 from .discrete import BitFlip as BitFlip

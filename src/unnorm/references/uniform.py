@@ -45,6 +45,10 @@ class Uniform(Reference):
         if self.along not in (None, "steps", "places"):
             raise InputError(unknown("along", self.along, ("steps", "places")))
 
+    @property
+    def everywhere(self) -> bool:
+        return True
+
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
         own = tuple(Example(cls(), domain.examples()[0]) for domain in DOMAINS.values() if domain.examples())

@@ -133,7 +133,8 @@ def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
 def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:
     """The user's solver where it can take the problem's smooth terms, or the default; else a sentence."""
     if problem.normaliser.many:
-        if solver is not None or smoothing != "reml":
+        plain = smoothing.plain if isinstance(smoothing, Smoothing) else smoothing == "reml"
+        if solver is not None or not plain:
             raise CombinationError(
                 f"{problem.normaliser!r} has a solver of its own, and λ as its lam=: leave solver and smoothing out."
             )

@@ -142,7 +142,8 @@ def _at_k(fit: Fit) -> Iterator[str]:
 def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
     """Covariates of smooth terms that reach further on Ω than in the rows, where f̂ is extrapolated."""
     part, domain, obs = fit.smooths, problem.model.domain, problem.obs
-    if part is None or part.gam is None or domain.rule is None or problem.objective.reference is None:
+    reference = problem.objective.reference
+    if part is None or part.gam is None or domain.rule is None or reference is None or reference.everywhere:
         return
     smooth = [part.term(label) for label in part.model_labels if not part.term(label).parametric]
     columns = part.gam.columns
@@ -166,7 +167,7 @@ def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
             yield (
                 f"On Ω {name} goes from {ends[0]:.3g} to {ends[1]:.3g}, and in the data and reference points only from "
                 f"{low:.3g} to {high:.3g}: beyond that its effect is extrapolated, and so is the density. Mix some "
-                f"uniform points in: un.Mixture((0.9, un.{type(problem.objective.reference).__name__}(…)), "
+                f"uniform points in: un.Mixture((0.9, un.{type(reference).__name__}(…)), "
                 "(0.1, un.Uniform()))."
             )
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..engine.design import Design
 from ..engine.gam_result import Gam
+from ..errors import NotIdentifiedError
 from ..models.base import LinearPart
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import ENOUGH, Anchor, Integrated, anchor_of, say_if_slow
@@ -71,7 +72,13 @@ class _Rounds:
         mean = self.padded(here.mean, design.size)
         anchored = (here.mean @ beta - here.log_z)[context]
         offset = anchored if part.offset is None else part.offset + anchored
-        return self.once(self.built, replace(part, offset=offset, theta=None), design.less(mean, context), start)
+        part, design = replace(part, offset=offset, theta=None), design.less(mean, context)
+        try:
+            return self.once(self.built, part, design, start)
+        except NotIdentifiedError:
+            if start is None:
+                raise
+            return self.once(self.built, part, design, None)  # far from the start, where all weights vanished
 
     def value(self, gam: Gam, beta: np.ndarray, moved: Integrated, at: Integrated, old: np.ndarray) -> float:
         """The penalised likelihood at f's coefficients β, all else and λ as in `gam`, which was linearised at `old`."""

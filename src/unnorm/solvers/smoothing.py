@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -25,9 +25,11 @@ from .anchored import fit_anchored
 from .base import AnchoredRows, FittedTerms, Solution, Solver
 from .engine_rows import EngineScores
 from .penalised import solve_penalised
+from .weaker import weaker
 
 METHODS = ("reml", "ml", "gcv", "ubre", "cv")
 MOST_LINEARISATIONS = 50
+MOST_WEAKENINGS = 4  # of χ's penalty
 
 
 @final
@@ -58,6 +60,11 @@ class Smoothing(Solver):
 
     smooth_terms = True
     smooth_normaliser = True
+
+    @property
+    def plain(self) -> bool:
+        """Whether the smoothing is chosen as by default: REML, none held."""
+        return self.method == "reml" and self.sp is None
 
     def solve(self, problem: Problem, rng: Rng) -> Solution:
         """Fit f and χ: on rows where the objective is a sum over them, else by penalised Newton on the terms' bases."""
@@ -158,6 +165,22 @@ class Smoothing(Solver):
             part, design = problem.met(built, theta)
         return self._fit(problem, built, part, design), part
 
+    def _weakened(
+        self,
+        smoothed: Smoothed,
+        chi: tuple[BuiltTerm, ...],
+        fitted: Callable[[Mapping[str, float] | None, Smoothed | None], Smoothed],
+    ) -> Smoothed:
+        """The same with χ's penalty so weak that f does not notice it, the others chosen again."""
+        for _ in range(MOST_WEAKENINGS):
+            sp, _ = weaker(smoothed, chi)
+            now = dict(zip(smoothed.sp_labels, np.exp(smoothed.rho)))
+            held = {label: now[label] for label in sp}
+            if all(sp[label] >= held[label] for label in sp):
+                return smoothed
+            smoothed = fitted({**(self.sp or {}), **sp}, None)
+        return smoothed
+
     def _fit(
         self,
         problem: AdditiveProblem,
@@ -170,18 +193,24 @@ class Smoothing(Solver):
         from ..engine.core import smooth_fit
 
         offset = _from_here(part)
-        smoothed = smooth_fit(
-            design,
-            problem.response.y,
-            problem.family,
-            weights=problem.response.weights,
-            offset=offset,
-            method={"ubre": "GCV"}.get(self.method, self.method.upper()),
-            sp=self.sp,
-            groups=problem.rows.context if self.method == "cv" else None,
-            start=start,
-            threads=self.threads,
-        )
+
+        def fitted(sp: Mapping[str, float] | None, start: Smoothed | None) -> Smoothed:
+            return smooth_fit(
+                design,
+                problem.response.y,
+                problem.family,
+                weights=problem.response.weights,
+                offset=offset,
+                method={"ubre": "GCV"}.get(self.method, self.method.upper()),
+                sp=sp,
+                groups=problem.rows.context if self.method == "cv" else None,
+                start=start,
+                threads=self.threads,
+            )
+
+        smoothed = fitted(self.sp, start)
+        if problem.normaliser.weakly and self.method != "cv":
+            smoothed = self._weakened(smoothed, tuple(t for t in built if t.label in problem.delta_labels), fitted)
         if part.theta is not None and part.offset is not None:
             beta = smoothed.beta.copy()
             beta[smoothed.slices[built[0].label].start :][: part.theta.size] += part.theta

@@ -135,6 +135,29 @@ class LayoutChi(Chi):
 
 @final
 @dataclass(frozen=True)
+class DeltaChi(Chi):
+    """δ of χ(x) = −log Z_θ(x) + δ; a step subtracts log Z_θ itself, by quadrature."""
+
+    n: int
+    size = 1
+    curve: Curve = Constants(1, None)
+
+    @property
+    def rows(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return np.zeros(self.n, dtype=np.int32)
+
+    def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return np.zeros(1)
+
+    def take(self, at: np.ndarray) -> Chi:
+        return DeltaChi(len(at))
+
+    def names(self) -> tuple[str, ...]:
+        return ("delta",)
+
+
+@final
+@dataclass(frozen=True)
 class Linear(Curve):
     """χ(x_t) = B_tᵀ β."""
 
@@ -257,11 +280,19 @@ class SmoothChi(Chi):
         return ("nu", *(name for term in self.terms for name in term.coefficient_names))
 
 
-def chi_of(normaliser: Normaliser, obs: Observations, model: Model) -> Chi:
-    """The normaliser as a traceable χ for these observations."""
+def chi_of(normaliser: Normaliser, obs: Observations, model: Model, anchors: bool = False) -> Chi:
+    """The normaliser as a traceable χ for these observations; `anchors`: whether constants may follow θ."""
     own = normaliser.traced(obs, model.domain.scalar)
     if own is not None:
         return own
+    if normaliser.anchored and anchors:
+        if normaliser.terms is not None or not obs.has_context or model.domain.rule is None:
+            raise CombinationError(
+                f"{normaliser!r} is sampled with a constant δ, for data with a context, on a domain that has a rule or "
+                "can be enumerated: use un.Anchored() there, and un.Smooth('s(…)'), un.Features(…) or, for data "
+                "without a context, un.Constant() elsewhere."
+            )
+        return DeltaChi(obs.n)
     if normaliser.anchored:
         raise CombinationError(
             f"{normaliser!r} needs an integral for each context and step, which a stochastic run is there to avoid. "

@@ -240,6 +240,7 @@ class StepDesign:
     sampling: Sampling = "stratified"
     control: bool = True  # whether sums over the data that are known exactly replace those of the batch
     dtype: Dtype = "float64"
+    anchors: bool = False  # whether constants may follow θ, with an integral for each observation of the batch
 
 
 def estimator(
@@ -267,10 +268,13 @@ def estimator(
     bound = reference.bind(model.domain, obs)
     points = _points(bound, loss, design.points)
     cancels = loss in CANCELLING
-    chi = _no_chi(normaliser, obs) if cancels else chi_of(normaliser, obs, model)
+    chi = _no_chi(normaliser, obs) if cancels else chi_of(normaliser, obs, model, design.anchors)
     shared = not obs.has_context and chi.shared and not cancels
     steps = plan(obs, design.batch, design.references, design.sampling, shared)
     data = _arrays(model, obs, chi)
+    if normaliser.anchored:
+        rule = model.domain.quadrature()
+        data |= {"nodes": rule.points, "log_w": np.log(rule.weights)}
     if loss == "poisson":
         data |= _totals(model, obs, chi, data["arguments"]) if design.control else {}
     elif bound.given != "outcome":

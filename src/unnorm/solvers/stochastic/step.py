@@ -93,6 +93,17 @@ class Step:
         arguments = () if self.plan.shared else jax.tree.map(lambda leaf: leaf[index], data["arguments"])
         return jax.vmap(lambda row, *a: jax.vmap(lambda y: self.model.one(theta, y, *a))(row))(y, *arguments)
 
+    def log_z(self, theta: Any, data: Any, index: Any) -> Any:
+        """(b,) log ∫ exp f_θ(y|x_i) dy with the offset, by the domain's rule: what anchored constants follow."""
+        import jax
+
+        def one(*x: Any) -> Any:
+            f = jax.vmap(lambda y: self.model.one(theta, y, *x))(data["nodes"])
+            return jax.scipy.special.logsumexp(f + data["log_w"])
+
+        arguments = jax.tree.map(lambda leaf: leaf[index], data["arguments"])
+        return jax.vmap(one)(*arguments) + data["offset"][index]
+
     def predictors(self, phi: Any, data: Any, batch: Batch) -> Predictors:
         """f and χ at the batch's observations and points, as the loss takes them."""
         import jax
@@ -103,6 +114,8 @@ class Step:
         if self.loss in CANCELLING:
             return Predictors((), self.f_data(theta, data, i), f_reference)
         chi = self.curve(nu, jax.tree.map(lambda leaf: leaf[i], data["chi"]))
+        if "nodes" in data:
+            chi = chi - self.log_z(theta, data, i)
         level = (chi[:1] + data["shared_offset"] if self.plan.shared else chi + data["offset"][i])[:, None]
         reference = f_reference + level - batch.log_q
         if self.loss == "ncd":
