@@ -178,7 +178,7 @@ def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequ
             )
         values = np.where(given >= 0, given, values)
     values = np.where(values < 0, np.nan, values)
-    return np.log(np.maximum(values, 1e-12))
+    return np.log(np.maximum(values, 1e-100))  # zero: no penalty
 
 
 def _mixed_start(problem: PenalisedRows, beta: np.ndarray, fixed: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import EstimationError
 from .arrow import Singular
+from .separation import separating
 
 if TYPE_CHECKING:
     from .criteria import Criterion
@@ -27,6 +28,7 @@ _NARROW = 200  # coefficients up to which the working model is asked at every po
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
 _ROUNDS = 3  # what one parameter does may bring another back from its limit
 _MOST = 4  # restarts of single parameters
+_FURTHER = 12.0  # by which the bounds of ρ are moved out, once, where the criterion still falls towards them
 _SHIFTS = (0.0, -4.0, -7.0)  # ρ − centre of whole restarts: penalty and data in balance, and hardly any penalty
 _GRID = np.linspace(-8.0, 7.0, 6)  # ρ − centre at which the working model is asked
 
@@ -46,7 +48,7 @@ def reconsider(problem: PenalisedRows, criterion: Criterion, found: Found, toler
     towards which the criterion still falls, it is not converged, and says so."""
     from .outer import lower
 
-    best = found
+    best = _further(problem, criterion, found, tolerance, most)
     for _ in range(_ROUNDS):
         at_limit = limits(best, problem.free)
         if not at_limit.any():
@@ -65,6 +67,26 @@ def reconsider(problem: PenalisedRows, criterion: Criterion, found: Found, toler
         if best is before:
             break
     return _judged(problem, best)
+
+
+def _further(problem: PenalisedRows, criterion: Criterion, found: Found, tolerance: float, most: int) -> Found:
+    """The fit with wider bounds, where the criterion still falls towards one of the search's own: λ is measured against
+    the information at the start, which may be e²⁰ times that at the estimate (rows far from the data, means 0 or 1)."""
+    from .outer import lower
+
+    beta, rho = found.at.state.beta, found.at.state.rho
+    if not _at_bound(found, problem.free).any():
+        return found
+    nothing = np.full(rho.shape, -np.inf)
+    if separating(problem.design, problem.rows, problem.family, nothing, [beta]) is not None:
+        return found  # without the penalties there is no maximum: the criterion falls without end
+    low, high = found.bounds
+    wider = replace(found, bounds=(low - _FURTHER, high + _FURTHER))
+    try:
+        other = lower(problem, criterion, wider, rho, tolerance, most, lambda _: False)
+    except EstimationError:
+        return found
+    return other if other.at.value < found.at.value else found
 
 
 def _back(found: Found, at_limit: np.ndarray, start: np.ndarray) -> Callable[[np.ndarray], bool]:
