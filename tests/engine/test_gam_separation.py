@@ -133,7 +133,7 @@ SEPARATED = {
     "a level without failures": ("y ~ factor(g) + s(x)", "binomial", lambda x, g, u: np.where(g == "a", 1, u < 0.5)),
     "a level without events": ("y ~ factor(g) + s(x)", "poisson", lambda x, g, u: np.where(g == "a", 0, 5 * u // 1)),
     "functions without a penalty": ("y ~ s(x, fx=True, k=12)", "binomial", lambda x, g, u: (x > 0.3) & (x < 0.6)),
-    "one curve of three": ("y ~ factor(g) + s(x, by=g)", "binomial", lambda x, g, u: np.where(g == "a", x > 0.5, u < 0.5)),
+    "one curve": ("y ~ factor(g) + s(x, by=g)", "binomial", lambda x, g, u: np.where(g == "a", x > 0.5, u < 0.5)),
     "a plane": ("y ~ te(x, z)", "binomial", lambda x, g, u: x + u > 1),
 }  # fmt: skip
 

@@ -36,7 +36,7 @@ class Group:
 
     @cached_property
     def _roots(self) -> tuple[np.ndarray, ...]:
-        return self.roots or tuple(_root(matrix) for matrix in self.matrices)
+        return self.roots or tuple(square_root(matrix) for matrix in self.matrices)
 
     def logdet(self, rho: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """log|Σ λ_j S_j| on the joint range, with its gradient and Hessian in this group's ρ."""
@@ -80,7 +80,7 @@ class Group:
         return value, gradient, np.diag(gradient) - pairs
 
 
-def _root(matrix: np.ndarray) -> np.ndarray:
+def square_root(matrix: np.ndarray) -> np.ndarray:
     """E with EᵀE = S, for a matrix whose root was not kept."""
     values, vectors = np.linalg.eigh(matrix)
     keep = values > 1e-13 * max(float(values[-1]), 1e-300)
