@@ -63,7 +63,7 @@ def test_predictor_and_standard_errors(name):
     eta, se = fit.predict()
     offset = 0.0 if f["offset"] is None else data(f["data"])[f["offset"]][rows]
     theirs, their_se = np.array(f["eta"]), np.array(f["se"])
-    assert rms((eta[rows] - offset - theirs) / their_se) < 0.02 * times(name)
+    assert rms((eta[rows] - offset - theirs) / their_se) < 0.005 * times(name)
     assert rms(se[rows] / their_se - 1.0) < 0.01
     assert rms((fit.linear_predictor - fit.predict(data(f["data"]), se=False)) / se) < 1e-3
 
@@ -76,7 +76,8 @@ def test_edf_score_and_deviance(name):
     for smooth in f["smooth"]:
         assert fit.edf[smooth["label"]] == pytest.approx(smooth["edf"], rel=0.01, abs=0.005)
     if f["smooth"]:  # mgcv minimises the criterion too: ours may be lower, not higher
-        assert fit.score == pytest.approx(f["score"], abs=0.02 * times(name) if f["method"] != "GCV.Cp" else 1e-4)
+        near = 0.05 if name in LOOSE else 1e-3 if f["method"] != "GCV.Cp" else 1e-5
+        assert fit.score == pytest.approx(f["score"], abs=near)
     assert fit.deviance == pytest.approx(f["deviance"], rel=2e-3)
     assert fit.null_deviance == pytest.approx(f["null_deviance"], rel=1e-6)
     assert fit.deviance_explained == pytest.approx(f["dev_explained"], abs=1e-3)

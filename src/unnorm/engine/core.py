@@ -30,7 +30,7 @@ __all__ = ["INTERCEPT", "Smoothed", "build_design", "fit_many", "smooth_fit"]
 
 
 METHODS = ("REML", "ML", "GCV", "CV")
-_TOLERANCE = 1e-4, 2.5e-3  # nats that the last step gains, with few rows and many; it leaves a 25th or less (measured)
+_TOLERANCE = 1e-5, 2.5e-3  # nats that the last step gains, with few rows and many; it leaves a 25th or less (measured)
 _MANY = 20_000  # rows from which a first fit on some of the contexts pays, and passes cost more than digits
 _FEW = 6_000  # rows of that first fit, at least
 _PER_COLUMN = 60  # and for each column

@@ -115,7 +115,7 @@ class Forms:
                 x = self.arrays[covariate]
                 low, high = float(x.min()), float(x.max())
                 breaks = np.concatenate([[low] if low < breaks[0] else [], breaks, [high] if high > breaks[-1] else []])
-            basis = local_basis(breaks, term.period, design, part.size)
+            basis = local_basis(breaks, term.period, design, part.size, self.arrays[covariate].size)
             self.errors[term.label] = max(basis.error, self.errors.get(term.label, 0.0))
             self.bases[n] = basis if basis.error <= LOCAL_ERROR else None
         return self.bases[n]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _FLAT = 1e-3  # gradient and curvature of the criterion in ρ_j, in nats, below which λ_j is at a limit in effect
 _BETTER = 1e-3  # nats
 _FEW = 4_000  # rows up to which descents from several ρ are tried where means are extreme
+_ASKED = 20_000  # rows up to which the criterion itself is asked at every point of the grid: some ten passes each
 _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which they are
 _NARROW = 200  # coefficients up to which the working model is asked at every point of the grid: p³ each
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
@@ -30,7 +31,7 @@ _ROUNDS = 3  # what one parameter does may bring another back from its limit
 _MOST = 4  # restarts of single parameters
 _FURTHER = 12.0  # by which the bounds of ρ are moved out, once, where the criterion still falls towards them
 _SHIFTS = (0.0, -4.0, -7.0)  # ρ − centre of whole restarts: penalty and data in balance, and hardly any penalty
-_GRID = np.linspace(-8.0, 7.0, 6)  # ρ − centre at which the working model is asked
+_GRID = np.linspace(-8.0, 7.0, 6)  # ρ − centre at which the criterion is asked
 
 
 def limits(found: Found, free: np.ndarray) -> np.ndarray:
@@ -111,6 +112,17 @@ def _starts(problem: PenalisedRows, criterion: Criterion, found: Found, at_limit
     return out
 
 
+def _asked(problem: PenalisedRows, criterion: Criterion, found: Found, rho: np.ndarray) -> float:
+    """The criterion at ρ: itself where rows are few, else on the working model of the fit (exact if Gaussian)."""
+    from .descent import converged_at
+    from .outer import Iteration
+
+    if problem.family == "gaussian" or problem.count > _ASKED:
+        return criterion.value(found.working, problem.design.penalties, rho)
+    run = Iteration(problem, criterion, 1e-3)
+    return converged_at(run, found.working, rho)[1].value
+
+
 def _extreme(problem: PenalisedRows, found: Found) -> bool:
     """Whether some rows' means are so near the edge of their range that the working model is good only at β̂."""
     if problem.family == "gaussian":
@@ -120,14 +132,14 @@ def _extreme(problem: PenalisedRows, found: Found) -> bool:
 
 
 def _valleys(problem: PenalisedRows, criterion: Criterion, found: Found, j: int, centre: float) -> list[np.ndarray]:
-    """ρ with a finite ρ_j at which the criterion on the working model has a minimum that is low enough to try."""
+    """ρ with a finite ρ_j at which the criterion has a minimum that is low enough to try."""
     trials, values = [], []
     for shift in _GRID:
         trial = found.at.state.rho.copy()
         trial[j] = centre + shift
         try:
-            values.append(criterion.value(found.working, problem.design.penalties, trial))
-        except Singular:
+            values.append(_asked(problem, criterion, found, trial))
+        except (Singular, EstimationError):
             values.append(np.inf)
         trials.append(trial)
     padded = np.array([np.inf, *values, found.at.value])
