@@ -18,7 +18,13 @@ OTHER = {
     # mgcv's `cs` leaves it to rounding whether the line or the constant is shrunk more; here it is the constant
     "columb: crime ~ s(income, bs='ts') + s(home_value, bs='cs')",
 }
-SAME = [name for name in FITS if name not in OTHER]
+# Where mgcv stops at a local minimum, .04, .4 and 63 nats above ours:
+LOCAL = {
+    "columb: crime ~ s(income) + s(home_value)",
+    "swiss: Fertility ~ s(Catholic, bs='ps') + linear(Education)",
+    "lynx: r1 ~ s(t, k=50)",
+}
+SAME = [name for name in FITS if name not in OTHER | LOCAL]
 
 
 @cache
@@ -48,11 +54,18 @@ def test_same_fit(name):
     assert np.sqrt(np.mean((se[rows] / f["se"] - 1.0) ** 2)) < 0.005
 
 
-@pytest.mark.parametrize("name", OTHER)
+@pytest.mark.parametrize("name", sorted(LOCAL))
+def test_where_mgcv_is_not_at_the_minimum(name):
+    f = FITS[name]
+    fit, there = fitted(f), fitted(f, sp=f["sp"])
+    assert there.score == pytest.approx(f["score"], abs=1e-3)  # the same criterion
+    assert fit.converged
+    assert fit.score < f["score"] - 0.04
+
+
+@pytest.mark.parametrize("name", sorted(OTHER))
 def test_where_the_criteria_differ_ours_is_at_its_own_minimum(name):
     f = FITS[name]
     fit, there = fitted(f), fitted(f, sp=f["sp"])
     assert abs(there.score - f["score"]) > 0.05  # at the same smoothing parameters: another function
-    assert fit.score < there.score
-    rows = np.array(f["rows"])
-    assert np.sqrt(np.mean(((fit.predict()[0][rows] - f["eta"]) / f["se"]) ** 2)) < 0.1
+    assert fit.score < there.score - 0.03

@@ -205,11 +205,11 @@ class Penalties:
         shared = np.zeros((m, s, s))
         for j in range(m):
             shared[j][np.diag_indices(s)] = top[:, j]
-        flat = slope.reshape(-1, s)
+        flat = slope.reshape(slope.shape[0] * slope.shape[1], s)
         for column, j in enumerate(active):
             shared[j] += (flat.T * weights[:, :, column].ravel()) @ flat
         shared = inverse.sigma @ shared
-        pairs += shared.reshape(m, -1) @ shared.transpose(0, 2, 1).reshape(m, -1).T
+        pairs += shared.reshape(m, s * s) @ shared.transpose(0, 2, 1).reshape(m, s * s).T
         return first, 0.5 * (pairs + pairs.T)
 
     def _arrow_traces(self, inverse: ArrowInverse) -> tuple[np.ndarray, np.ndarray]:
@@ -249,7 +249,7 @@ class Penalties:
                 part = slope[piece.at]
                 shared[j] += part.T @ piece.matrix @ part
         shared = inverse.sigma @ shared
-        pairs += shared.reshape(m, -1) @ shared.transpose(0, 2, 1).reshape(m, -1).T
+        pairs += shared.reshape(m, s * s) @ shared.transpose(0, 2, 1).reshape(m, s * s).T
         return first, 0.5 * (pairs + pairs.T)
 
     @cached_property

@@ -16,7 +16,8 @@ _FROM_VALUES = np.linalg.inv(_TIMES[:, None] ** np.arange(4))  # values at four 
 
 
 # Of a column's largest value, in tables of few rows, where more cells cost nothing, and of many (docs/performance.md).
-# 2e-4 moves no estimate by .001 se, but the criterion by up to .03 nats where counts are large (250 rows, edf 39 of 40).
+# 2e-4 moves no estimate by .001 se, but the criterion by up to .03 nats where counts are large (250 rows, edf 39 of
+# 40).
 _THIN = 1e-5, 2e-4
 _FEW = 5_000
 
