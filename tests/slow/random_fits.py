@@ -59,7 +59,7 @@ def _term(rng: np.random.Generator, n: int, used: set[str]) -> str | None:
 
 def case(number: int) -> Case:
     """Number 0, 1, …: always the same for the same number."""
-    rng = np.random.default_rng([2024, number])
+    rng = np.random.default_rng((2024, number))
     n = int(rng.choice([80, 200, 500, 1500]))
     table = {f"x{i}": _covariate(rng, n) for i in range(1, 6)}
     table["ang"] = np.round(rng.uniform(-np.pi, np.pi, n), 4)
@@ -99,10 +99,10 @@ def fitted(one: Case) -> un.Gam | str:
 
 def restarts(one: Case, fit: un.Gam, count: int = 3) -> list[Smoothed]:
     """The same rows from other smoothing parameters, the estimate there as a start."""
-    rng, out = np.random.default_rng([7, one.number]), []
+    rng, out = np.random.default_rng((7, one.number)), []
     design, y = fit.smoothed.design, np.asarray(one.table["y"], dtype=float)
     for _ in range(count):
-        sp = np.exp(rng.uniform(-7, 7, fit.smoothed.rho.size))
+        sp = np.exp(rng.uniform(-7, 7, fit.smoothed.rho.size)).tolist()
         try:
             start = smooth_fit(design, y, one.family, method=one.method, sp=sp)
             out.append(smooth_fit(design, y, one.family, method=one.method, start=start))
