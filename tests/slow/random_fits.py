@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -22,8 +23,8 @@ class Case:
 
     number: int
     formula: str
-    family: str
-    method: str
+    family: Any  # one of the words that `un.gam` takes
+    method: Any
     table: dict[str, np.ndarray]
 
 

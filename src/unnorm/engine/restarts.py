@@ -28,6 +28,7 @@ _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which t
 _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
 _SMALL = 120  # coefficients up to which it is asked of every λ_j
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
+_HOPELESS = 10.0  # nats above the fit on its working model at which the criterion itself is not asked
 _ROUNDS = 3  # what one parameter does may bring another back from its limit
 _MOST = 4  # restarts at minima along single parameters
 _FURTHER = 12.0  # by which the bounds of ρ are moved out, once, where the criterion still falls towards them
@@ -123,7 +124,29 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
         low = (padded[1:-1] < padded[:-2]) & (padded[1:-1] < padded[2:]) & (padded[1:-1] < found.at.value + _WORTH)
         low[0] &= values[0] < found.at.value - _BETTER  # falling towards zero smoothing is no minimum by itself
         out += [(values[i], trials[i]) for i in np.flatnonzero(low) if trials[i] is not found.at.state.rho]
+    out += _corners(problem, criterion, found, centre) if every else []
     return [rho for _, rho in sorted(out, key=lambda one: one[0])[:_MOST]]
+
+
+def _corners(
+    problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
+) -> list[tuple[float, np.ndarray]]:
+    """Of terms with several penalties: one of them finite, the others infinite, where the working model is low there."""
+    out: list[tuple[float, np.ndarray]] = []
+    for group in {group.which for group in problem.design.penalties.groups if len(group.which) > 1}:
+        for j in group:
+            for shift in _GRID[1:6]:
+                trial = found.at.state.rho.copy()
+                trial[list(group)] = centre[list(group)] + _GRID[-1]
+                trial[j] = centre[j] + shift
+                trial = np.where(problem.free, trial, found.at.state.rho)
+                try:
+                    value = criterion.value(found.working, problem.design.penalties, trial)
+                except Singular:
+                    continue
+                if value < found.at.value + _WORTH:
+                    out.append((value, trial))
+    return sorted(out, key=lambda one: one[0])[:1]
 
 
 def _along(
@@ -142,11 +165,11 @@ def _along(
             trial = here.copy()
             trial[j] = at
             try:
-                if exactly:
-                    working, value = converged_at(run, working, trial)
-                    places.append((at, trial, value.value))
-                else:
-                    places.append((at, trial, criterion.value(found.working, problem.design.penalties, trial)))
+                value = criterion.value(found.working, problem.design.penalties, trial)
+                if exactly and value < found.at.value + _HOPELESS:
+                    working, there = converged_at(run, working, trial)
+                    value = there.value
+                places.append((at, trial, value))
             except (Singular, EstimationError):
                 break
     places.sort(key=lambda place: place[0])
