@@ -131,7 +131,7 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
 def _corners(
     problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
 ) -> list[tuple[float, np.ndarray]]:
-    """Of terms with several penalties: one of them finite, the others infinite, where the working model is low there."""
+    """Of terms with several penalties: one finite, the others infinite, where the working model is low there."""
     out: list[tuple[float, np.ndarray]] = []
     for group in {group.which for group in problem.design.penalties.groups if len(group.which) > 1}:
         for j in group:
