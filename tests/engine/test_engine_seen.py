@@ -1,9 +1,11 @@
-"""Penalties on the directions that a likelihood sees: the criterion is that of the model written without the others."""
+"""Directions that a likelihood cannot see, and penalties on the others."""
 
 import numpy as np
 import pytest
 
-from unnorm.engine.seen import seen_penalties
+import unnorm as un
+from unnorm.engine.seen import unseen
+from unnorm.solvers.fellner_schall import joint_penalty, placed_penalties, seen_penalties
 from unnorm.terms.parser import parse
 
 
@@ -17,68 +19,99 @@ def within(X, context):
 def rows():
     rng = np.random.default_rng(0)
     context = np.repeat(np.arange(40), 8)
-    return context, {"x": rng.random(320), "z": rng.random(320), "g": np.array(list("abcd"))[context % 4]}
+    w = rng.random(40)[context]
+    return context, {"x": rng.random(320), "z": rng.random(320), "w": w, "g": np.array(list("abcd"))[context % 4]}
 
 
-def logdet(matrix):
-    value, sign = np.linalg.slogdet(matrix)[::-1]
-    assert sign == 1
-    return value
+def information(terms, rows, sees_levels=False):
+    context, columns = rows
+    X = np.concatenate([term.design(columns) for term in terms], axis=1)
+    X = X if sees_levels else within(X, context)
+    return X.T @ X
 
 
 def test_levels_of_curves_are_not_seen(rows):
-    context, columns = rows
-    terms = parse("s(z, k=6) + s(x, g, bs='fs', k=5)").build(columns)
-    X = within(np.concatenate([term.design(columns) for term in terms], axis=1), context)
-    H = X.T @ X
-    seen = seen_penalties(terms, H)
-    assert seen.Q.shape == (25, 21)  # four levels of the fs curves
-    assert seen.alive.tolist() == [True, True, True, False]  # s(z); fs: wiggliness, slopes, and levels
-    assert seen.null_dim == 1  # the straight line of s(z)
-    # the same model without the columns of the levels and without their penalty
+    """The criterion is that of the model written without the columns of the levels and without their penalty."""
+    terms = parse("s(z, k=6) + s(x, g, bs='fs', k=5)").build(rows[1])
+    H, pieces = information(terms, rows), placed_penalties(tuple(terms), None)
+    seen, blind = seen_penalties(terms, pieces, H)
+    assert blind.shape == (25, 4)  # four levels of the fs curves
+    assert [piece.label for piece in seen] == ["s(z)", "s(x,g)1", "s(x,g)2"]  # wiggliness and slopes, not levels
+    joint = joint_penalty(seen)
+    assert 25 - 4 - joint.rank == 1  # the straight line of s(z)
     keep = np.concatenate([np.arange(5), *(5 + 5 * level + np.arange(4) for level in range(4))])
-    lam = np.array([0.7, 0.2, 3.0, 50.0])
+    lam = np.array([0.7, 0.2, 3.0])
     S = np.zeros((25, 25))
-    S[:5, :5] = lam[0] * terms[0].penalties[0].matrix
-    for weight, penalty in zip(lam[1:], terms[1].penalties):
-        S[5:, 5:] += weight * penalty.matrix
+    for weight, piece in zip(lam, pieces):
+        S[piece.span, piece.span] += weight * piece.matrix
     kept = np.ix_(keep, keep)
-    eigenvalues = np.linalg.eigvalsh(S[kept])
-    expected = logdet((H + S)[kept]) - np.sum(np.log(eigenvalues[1:]))
-    Q = seen.Q
-    ours = logdet(Q.T @ (H + S) @ Q) - seen.logdet(np.log(lam))[0]
-    assert ours == pytest.approx(expected, abs=1e-8)
-    # the smoothing parameter of the levels is nobody's business
-    moved = seen.logdet(np.log(lam * [1, 1, 1, 100.0]))
-    assert moved[0] == seen.logdet(np.log(lam))[0]
-    assert moved[1][3] == 0.0
+    expected = np.linalg.slogdet((H + S)[kept])[1] - np.sum(np.log(np.linalg.eigvalsh(S[kept])[1:]))
+    S_seen = blind @ blind.T
+    for weight, piece in zip(lam, seen):
+        S_seen[piece.span, piece.span] += weight * piece.matrix
+    ours = np.linalg.slogdet(H + S_seen)[1] - joint.logdet(lam)[0]
+    assert ours == pytest.approx(expected, abs=1e-7)
 
 
-def test_everything_is_seen_where_constants_are(rows):
-    _, columns = rows
-    terms = parse("s(z, k=6) + s(x, g, bs='fs', k=5)").build(columns)
-    X = np.concatenate([term.design(columns) for term in terms], axis=1)
-    seen = seen_penalties(terms, X.T @ X)
-    assert seen.Q.shape == (25, 25)
-    assert seen.alive.all()
+@pytest.mark.parametrize(
+    ("text", "blind"),
+    [("te(x, w, k=4)", 3), ("ti(x, w, k=4)", 0), ("s(x, by=w, k=6)", 1), ("s(x, k=30)", 0), ("s(x, w, k=20)", 1)],
+)
+def test_functions_of_the_context_are_not_seen(rows, text, blind):
+    terms = parse(text).build(rows[1])
+    assert unseen(information(terms, rows)).shape[1] == blind
+    assert unseen(information(terms, rows, sees_levels=True)).shape[1] == 0
 
 
-def test_gradient(rows):
-    context, columns = rows
-    terms = parse("te(x, z, k=4) + s(x, g, bs='fs', k=5)").build(columns)
-    X = within(np.concatenate([term.design(columns) for term in terms], axis=1), context)
-    seen = seen_penalties(terms, X.T @ X)
-    rho = np.array([0.3, -1.0, 0.5, 2.0, 0.0])
-    step = 1e-6
-    numeric = [
-        (seen.logdet(rho + step * unit)[0] - seen.logdet(rho - step * unit)[0]) / (2 * step) for unit in np.eye(5)
-    ]
-    np.testing.assert_allclose(seen.logdet(rho)[1], numeric, atol=1e-5)
+def test_the_joint_determinant_at_ratios_that_s_itself_loses(rows):
+    """log|S_λ|₊ is additive in log λ for the penalties of `fs`, however far apart; and its slope is the rank."""
+    terms = parse("s(x, g, bs='fs', k=5)").build(rows[1])
+    joint = joint_penalty(placed_penalties(tuple(terms), None))
+    near, far = joint.logdet(np.ones(3)), joint.logdet(np.array([1e-12, 1.0, 1e12]))
+    np.testing.assert_allclose(far[1], [12, 4, 4], rtol=1e-9)
+    assert far[0] - near[0] == pytest.approx((4 - 12) * np.log(1e12), rel=1e-9)
 
 
-def test_numeric_by_that_is_constant_within_contexts(rows):
-    context, columns = rows
-    columns = {**columns, "w": np.random.default_rng(1).random(40)[context]}
-    terms = parse("s(x, by=w, k=6)").build(columns)
-    X = within(terms[0].design(columns), context)
-    assert seen_penalties(terms, X.T @ X).Q.shape == (6, 5)
+def test_a_penalty_held_at_zero_is_not_counted(rows):
+    terms = parse("te(x, z, k=4)").build(rows[1])
+    joint = joint_penalty(placed_penalties(tuple(terms), {"te(x,z)1": 0.0}))
+    assert joint.rank == terms[0].penalties[1].rank
+    assert joint.logdet(np.array([0.0, 1.0]))[1][0] == 0.0
+
+
+FORMULAS = ["s(y) + ti(y, z, k=4)", "te(y, z, k=4)", "s(y, g, bs='fs', k=5)", "s(y) + s(y, g, bs='fs', k=4)"]
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    rng = np.random.default_rng(11)
+    n = 300
+    z, g = rng.random(n), np.array(list("abcdef"))[rng.integers(0, 6, n)]
+    shift = dict(zip("abcdef", rng.normal(size=6)))
+    y = 0.5 + 0.1 * (z - 0.5) + 0.05 * np.array([shift[k] for k in g]) + 0.12 * rng.normal(size=n)
+    return un.conditional({"y": np.clip(y, 0.001, 0.999), "z": z, "g": g}, y="y", x=("z", "g"))
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_exact_ranking_and_logistic_smooth_alike(outcomes, formula):
+    model = un.Additive(formula, un.Interval(0, 1))
+    exact = un.fit(model, outcomes, un.Exact(order=40))
+    ranking = un.fit(model, outcomes, un.Ranking(un.Uniform(), per_point=40), rng=3)
+    logistic = un.fit(model, outcomes, un.Logistic(un.Uniform(), per_point=40), rng=3)
+    assert exact.converged
+    assert ranking.converged
+    for fit in (ranking, logistic):
+        for label, edf in exact.edf.items():
+            assert fit.edf[label] == pytest.approx(edf, abs=0.5)
+
+
+@pytest.mark.parametrize("formula", FORMULAS)
+def test_the_smoothing_is_a_minimum_of_the_criterion(outcomes, formula):
+    """The exact Laplace criterion: no λ_j moved by a factor e^±0.7 has a lower one."""
+    model = un.Additive(formula, un.Interval(0, 1))
+    fit = un.fit(model, outcomes, un.Exact(order=40))
+    for label in fit.smooths.sp:
+        for factor in (0.5, 2.0):
+            sp = {**fit.smooths.sp, label: factor * fit.smooths.sp[label]}
+            moved = un.fit(model, outcomes, un.Exact(order=40), smoothing=un.Smoothing(sp=sp))
+            assert moved.smooths.score > fit.smooths.score - 2e-3

@@ -18,12 +18,13 @@ METHOD = {"REML": "REML", "ML": "ML", "GCV.Cp": "GCV"}
 # Where mgcv itself is not the reference:
 # - R's binomial log-likelihood rounds weights to whole trials.
 ROUNDED = {name for name, fit in FITS.items() if fit["family"] == "binomial" and fit["weights"] == "w"}
-# - mgcv stops at a local minimum of the criterion, 0.06 above ours (`test_where_mgcv_is_not_at_the_minimum`).
-LOCAL = "both-binomial-REML"
+# - mgcv stops at a local minimum of the criterion: at a finite λ, where an infinite one is .06 to .3 nats lower (.004
+#   of UBRE), or at another finite one (`test_where_mgcv_is_not_at_the_minimum`).
+LOCAL = {"both-binomial-REML", "multi-binomial-ML", "te-binomial-GCV.Cp", "by_numeric-poisson-ML"}
 # - `fs` penalises each direction of its base's null space by itself, and mgcv's directions within a two-dimensional
 #   null space are what rounding error leaves (eigenvectors of a zero eigenvalue): the model is only nearly the same.
 LOOSE = {"fs-gaussian-REML", "fs-binomial-REML", "fs-poisson-REML"}
-SAME = [name for name in FITS if name != LOCAL]
+SAME = [name for name in FITS if name not in LOCAL]
 
 
 @cache
@@ -63,7 +64,7 @@ def test_predictor_and_standard_errors(name):
     eta, se = fit.predict()
     offset = 0.0 if f["offset"] is None else data(f["data"])[f["offset"]][rows]
     theirs, their_se = np.array(f["eta"]), np.array(f["se"])
-    assert rms((eta[rows] - offset - theirs) / their_se) < 0.02 * times(name)
+    assert rms((eta[rows] - offset - theirs) / their_se) < 0.005 * times(name)
     assert rms(se[rows] / their_se - 1.0) < 0.01
     assert rms((fit.linear_predictor - fit.predict(data(f["data"]), se=False)) / se) < 1e-3
 
@@ -76,7 +77,8 @@ def test_edf_score_and_deviance(name):
     for smooth in f["smooth"]:
         assert fit.edf[smooth["label"]] == pytest.approx(smooth["edf"], rel=0.01, abs=0.005)
     if f["smooth"]:  # mgcv minimises the criterion too: ours may be lower, not higher
-        assert fit.score == pytest.approx(f["score"], abs=0.02 * times(name) if f["method"] != "GCV.Cp" else 1e-4)
+        near = 0.05 if name in LOOSE else 1e-3 if f["method"] != "GCV.Cp" else 1e-5
+        assert fit.score == pytest.approx(f["score"], abs=near)
     assert fit.deviance == pytest.approx(f["deviance"], rel=2e-3)
     assert fit.null_deviance == pytest.approx(f["null_deviance"], rel=1e-6)
     assert fit.deviance_explained == pytest.approx(f["dev_explained"], abs=1e-3)
@@ -84,7 +86,7 @@ def test_edf_score_and_deviance(name):
     assert fit.residual_df == pytest.approx(fit.n - f["edf_total"], rel=1e-3)
 
 
-@pytest.mark.parametrize("name", [name for name in FITS if name not in ROUNDED])
+@pytest.mark.parametrize("name", [name for name in SAME if name not in ROUNDED])
 def test_likelihood_and_aic(name):
     f, fit = FITS[name], fitted(name)
     assert fit.loglik == pytest.approx(f["loglik"], abs=0.05)
@@ -165,11 +167,26 @@ def test_the_criterion_at_other_smoothing_parameters(name):
         assert fit.deviance == pytest.approx(theirs["deviance"], rel=1e-4)
 
 
-def test_where_mgcv_is_not_at_the_minimum():
+@pytest.mark.parametrize("name", sorted(LOCAL - ROUNDED))
+def test_where_mgcv_is_not_at_the_minimum(name):
+    """The criteria are the same function, and ours is lower."""
+    f, fit = FITS[name], fitted(name)
+    knots = {key: np.asarray(value, dtype=float) for key, value in f["knots"].items()} if f["knots"] else None
+    there = un.gam(
+        f["formula"], data(f["data"]), family=f["family"], method=METHOD[f["method"]], knots=knots, sp=f["sp"]
+    )
+    if f["method"] == "ML":  # at fixed λ every method reports its criterion, but for GCV
+        assert there.score == pytest.approx(f["score"], abs=1e-3)
+    assert fit.converged
+    assert fit.score < f["score"] - (0.05 if f["method"] == "ML" else 0.003)
+
+
+def test_where_mgcv_is_not_at_the_minimum_with_weights():
     from gam_dense_reference import Dense
     from gam_dense_reference import fit as dense_fit
 
-    f, fit = FITS[LOCAL], fitted(LOCAL)
+    name = "both-binomial-REML"
+    f, fit = FITS[name], fitted(name)
     assert fit.score < f["score"] - 0.05
     dense = Dense(fit.terms, fit.columns)
     for sp, score in ((f["sp"], f["score"]), (list(fit.sp.values()), fit.score)):

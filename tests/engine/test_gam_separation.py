@@ -113,3 +113,48 @@ def test_a_bound_is_not_an_optimum():
         assert abs(fit.gradient[0]) < 1e-2
     else:
         assert "goes to zero" in fit.reason
+
+
+@pytest.mark.parametrize("k", [6, 10])
+def test_the_bound_moves_where_the_criterion_still_falls(k):
+    """A Gaussian walk's steps against uniform points: λ is e⁻²⁵ of what balances penalty and data at the start."""
+    rng = np.random.default_rng(3)
+    near, far = np.hypot(*rng.normal(scale=12.0, size=(2, 8_000))), 1000 * np.sqrt(rng.random(160_000))
+    rows = {"r": np.concatenate([near, far]), "y": np.repeat([1.0, 0.0], [near.size, far.size])}
+    fit = un.gam(f"y ~ s(r, k={k})", rows, family="binomial")
+    assert fit.converged
+    assert abs(fit.smoothed.gradient[0]) < 0.05
+    for shift in (-1.0, 1.0):
+        moved = un.gam(f"y ~ s(r, k={k})", rows, family="binomial", sp=[float(np.exp(fit.smoothed.rho[0] + shift))])
+        assert moved.score > fit.score - 1e-3
+
+
+SEPARATED = {
+    "a level without failures": ("y ~ factor(g) + s(x)", "binomial", lambda x, g, u: np.where(g == "a", 1, u < 0.5)),
+    "a level without events": ("y ~ factor(g) + s(x)", "poisson", lambda x, g, u: np.where(g == "a", 0, 5 * u // 1)),
+    "functions without a penalty": ("y ~ s(x, fx=True, k=12)", "binomial", lambda x, g, u: (x > 0.3) & (x < 0.6)),
+    "one curve": ("y ~ factor(g) + s(x, by=g)", "binomial", lambda x, g, u: np.where(g == "a", x > 0.5, u < 0.5)),
+    "a plane": ("y ~ te(x, z)", "binomial", lambda x, g, u: x + u > 1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SEPARATED)
+def test_a_maximum_at_infinity_is_refused(case):
+    """Also where rounding stops the iteration: a mean of 1 to the last digit has no score left."""
+    formula, family, response = SEPARATED[case]
+    rng = np.random.default_rng(1)
+    x, g, u = rng.random(300), np.array(list("abc"))[rng.integers(0, 3, 300)], rng.random(300)
+    table = {"x": x, "z": u, "g": g, "y": response(x, g, u).astype(float)}
+    with pytest.raises(NoEstimateError, match="does not exist"):
+        un.gam(formula, table, family=family)
+
+
+def test_a_penalty_however_small_holds_its_directions():
+    rng = np.random.default_rng(1)
+    x = rng.random(300)
+    table = {"x": x, "y": ((x > 0.3) & (x < 0.6)).astype(float)}
+    for sp in (1e-6, 1e-10):
+        fit = un.gam("y ~ s(x, k=20)", table, family="binomial", sp=[sp])
+        assert np.isfinite(fit.score)
+    with pytest.warns(un.errors.UnnormWarning, match="goes to zero"):
+        assert not un.gam("y ~ s(x, k=20)", table, family="binomial").converged

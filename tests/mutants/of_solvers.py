@@ -62,12 +62,9 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("-end.lam[j] * end.V[:, span]", "-end.V[:, span]", "dβ̂/dλ for dβ̂/dρ"),
         ("return replace(scores, penalty=end.penalty)  #", "return replace(scores)  #", "fixed λ: no S_λ"),
         ("np.diag(2 * F - F @ F)", "np.diag(F)", "edf for edf₁"),
-        ("0.5 * crossed - float(end.beta @", "0.5 * crossed + float(end.beta @", "sign in the criterion's Hessian"),
-        (
-            "np.sum(end.V * A) - np.sum(inverse * A))",
-            "np.sum(end.V * A))",
-            "log|S|₊ missing in the criterion's Hessian",
-        ),
+        ("0.5 * crossed + float(end.beta @", "0.5 * crossed - float(end.beta @", "sign in the criterion's Hessian"),
+        ("out = -0.5 * end.joint", "out = 0.0 * end.joint", "log|S|₊ missing in the criterion's Hessian"),
+        ("null = len(V) - joint.rank - len(ridges)", "null = len(V) - joint.rank", "unseen directions counted as null"),
     ],
     "solvers/stochastic/finish.py": [
         ("sigma2=curvature.noise / curvature.steps", "sigma2=curvature.noise", "one step's noise for the run's"),

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.errors import NotIdentifiedError
+from unnorm.errors import NotIdentifiedError, TermError
 from unnorm.terms.parser import parse
 
 ORACLES = Path(__file__).parents[1] / "oracles" / "mgcv"
@@ -50,3 +50,9 @@ def test_functions_of_the_smaller_terms_are_given_up_by_the_larger_whatever_the_
 def test_a_smooth_and_the_same_smooth_by_level_are_named_as_not_identified():
     with pytest.raises(NotIdentifiedError, match=r"'s\(x1\)', 's\(x1\):g"):
         un.gam("y ~ s(x1) + s(x1, by=g)", rows())
+
+
+@pytest.mark.parametrize("formula", ["s(x1) + s(x1, by=u)", "te(x1, x2) + te(x1, x2, by=u)"])
+def test_a_smooth_by_a_factor_of_one_level_is_refused(formula):
+    with pytest.raises(TermError, match=r":uone has no function that the other smooths"):
+        parse(formula).build({**rows(), "u": np.repeat("one", 240)})

@@ -77,7 +77,7 @@ class Arrow:
             own, cross = self.stacked
             here = v[at[1] :].reshape(len(own), own.shape[1], -1)
             below = np.matmul(own, here).reshape(v[at[1] :].shape)
-            flat = cross.reshape(-1, at[1])
+            flat = cross.reshape(cross.shape[0] * cross.shape[1], at[1])
             out[at[1] :] = below + flat @ v[: at[1]]
             out[: at[1]] = top + flat.T @ v[at[1] :]
             return out
@@ -149,7 +149,7 @@ class Arrow:
         inverse = np.linalg.inv(unit) * scale[:, :, None] * scale[:, None, :]
         logdet = 2.0 * float(np.sum(np.log(pivots)) - np.sum(np.log(scale)))
         slope = np.matmul(inverse, cross)
-        flat = slope.reshape(-1, cross.shape[2])
+        flat = slope.reshape(slope.shape[0] * slope.shape[1], cross.shape[2])
         schur = self.shared - cross.reshape(flat.shape).T @ flat
         try:
             sigma, part = _inverse((schur + schur.T) / 2, -1, np.diag(self.shared))
@@ -223,7 +223,7 @@ class ArrowInverse:
         out = np.empty(v.shape)
         if self.stacked is not None:
             own, slope = self.stacked
-            flat, below = slope.reshape(-1, at[1]), v[at[1] :]
+            flat, below = slope.reshape(slope.shape[0] * slope.shape[1], at[1]), v[at[1] :]
             top = self.sigma @ (v[: at[1]] - flat.T @ below)
             out[: at[1]] = top
             out[at[1] :] = np.matmul(own, below.reshape(len(own), own.shape[1], -1)).reshape(below.shape) - flat @ top
@@ -263,7 +263,7 @@ class ArrowInverse:
         parts = [np.diag(self.sigma)]
         if self.stacked is not None:
             stack, slope = self.stacked
-            flat = slope.reshape(-1, len(self.sigma))
+            flat = slope.reshape(slope.shape[0] * slope.shape[1], len(self.sigma))
             parts.append(np.diagonal(stack, axis1=1, axis2=2).ravel() + np.einsum("ij,ij->i", flat @ self.sigma, flat))
             return np.concatenate(parts)
         for own, slope in zip(self.own, self.slopes):

@@ -30,8 +30,9 @@ __all__ = ["INTERCEPT", "Smoothed", "build_design", "fit_many", "smooth_fit"]
 
 
 METHODS = ("REML", "ML", "GCV", "CV")
-_TOLERANCE = 1e-4, 2.5e-3  # nats that the last step gains, with few rows and many; it leaves a 25th or less (measured)
+_TOLERANCE = 1e-5, 2.5e-3  # nats that the last step gains, with few rows and many; it leaves a 25th or less (measured)
 _MANY = 20_000  # rows from which a first fit on some of the contexts pays, and passes cost more than digits
+_SERIAL = 4_000  # rows up to which a thread costs more to wake than it saves
 _FEW = 6_000  # rows of that first fit, at least
 _PER_COLUMN = 60  # and for each column
 
@@ -109,7 +110,7 @@ def _smooth_fit(
     fixed = _fixed(design.penalties, design.fixed, sp)
     free = np.isnan(fixed)
     count = int(np.sum(rows.weights > 0)) if rows.weights.size else design.rows
-    threads = cores() if threads is None else threads
+    threads = 1 if design.rows <= _SERIAL else cores() if threads is None else threads
     constant, saturated = families.constant(family, rows), families.saturated(family, rows)
     null_intercept, null_loglik = families.null_fit(family, rows)
     code = families.FAMILIES[family]
@@ -178,7 +179,7 @@ def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequ
             )
         values = np.where(given >= 0, given, values)
     values = np.where(values < 0, np.nan, values)
-    return np.log(np.maximum(values, 1e-12))
+    return np.log(np.maximum(values, 1e-100))  # zero: no penalty
 
 
 def _mixed_start(problem: PenalisedRows, beta: np.ndarray, fixed: np.ndarray) -> np.ndarray:

@@ -19,15 +19,19 @@ if TYPE_CHECKING:
     from .outer import Iteration
 
 _NEWTON = 60  # steps in β at one ρ
+_CONVERGED = 1e-9  # nats that β may still gain, and of those that are left to gain: log|H| goes with log W
 _LONGEST = 3.0  # step in ρ
+_NOTHING = 1e-2  # nats promised by a step that gains none
 
 
 def converged_at(run: Iteration, working: Working, rho: np.ndarray) -> tuple[Working, Value]:
     """β̂(ρ) by Newton from the working model, and the criterion there with its exact gradient."""
     for _ in range(_NEWTON):
+        left = run.penalised(working, rho)  # of a binomial fit, what β could gain at most
+        near = _CONVERGED * (left if 0.0 < left < 1.0 else 1.0)
         state = solve(working, run.penalties, rho)
         residual = working.score - run.penalties.columns(working.beta) @ np.exp(rho)
-        if 0.5 * float(residual @ state.inverse.dot(residual)) < 1e-9:
+        if 0.5 * float(residual @ state.inverse.dot(residual)) < near:
             break
         working = run.advance(working, state.beta, rho)
     working, here, _ = run.look(working, rho)
@@ -52,8 +56,8 @@ def descend(
             return working, here, True, steps
         step *= min(1.0, _LONGEST / np.abs(step).max())
         found = _search(run, working, here, free, step, (low, high))
-        if found is None:
-            return working, here, True, steps  # no step gains anything: V is flat to rounding
+        if found is None:  # no step gains anything: either V is flat to rounding, or its gradient is not to be trusted
+            return working, here, -0.5 * float(slope @ step) < _NOTHING, steps
         new_working, new = found
         moved, turned = new.state.rho[free] - rho[free], new.gradient[free] - slope
         if moved @ turned > 1e-8 * np.linalg.norm(moved) * np.linalg.norm(turned):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 STORE = 1_500_000_000  # bytes of dense columns kept; beyond, they are evaluated in each pass
 CHUNK = 65_536  # rows evaluated at a time
+FINE = 5_000  # rows up to which more cells cost nothing
 LOCAL_ERROR = 3e-4  # largest relative error of a local form; beyond, the term is dense
 
 
@@ -115,7 +116,8 @@ class Forms:
                 x = self.arrays[covariate]
                 low, high = float(x.min()), float(x.max())
                 breaks = np.concatenate([[low] if low < breaks[0] else [], breaks, [high] if high > breaks[-1] else []])
-            basis = local_basis(breaks, term.period, design, part.size)
+            fine = self.rows <= FINE and len(self.level_values) <= 1  # else cells² is paid for each level
+            basis = local_basis(breaks, term.period, design, part.size, fine)
             self.errors[term.label] = max(basis.error, self.errors.get(term.label, 0.0))
             self.bases[n] = basis if basis.error <= LOCAL_ERROR else None
         return self.bases[n]

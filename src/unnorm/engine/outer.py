@@ -29,6 +29,7 @@ _SETTLING = 40  # Newton steps at a fixed ρ: a maximum with λ = e⁻²⁰ is 2
 _NEAR = 12.0  # times the tolerance: nats in β before the last step, which leaves a hundredth of them or less (measured)
 _STRIDE = 4.0  # steps of one that are taken at once there
 _RISES = 3  # times that the criterion may rise before the joint iteration is given up for `descent`
+_DOUBTFUL = 1e5  # variance of an unpenalised coefficient, against that of its column's information at the start
 _FAR = 20.0  # ρ beyond which a penalty, against its data, is taken as infinite (e^20 = 5·10⁸)
 
 
@@ -177,6 +178,7 @@ class Iteration:
         self.gaussian = problem.family == "gaussian"
         self.tilted = self.gaussian or not problem.free.any()
         self.settled = False
+        self.first: np.ndarray | None = None  # diagonal of XᵀWX at the start
 
     def sweep(self, at: np.ndarray, tilt: np.ndarray) -> Working:
         problem, since = self.problem, time.perf_counter()
@@ -190,6 +192,7 @@ class Iteration:
     def run(self, beta: np.ndarray, rho: np.ndarray | None, most: int, rough: bool) -> Found:
         free, penalties = self.problem.free, self.penalties
         working = self.sweep(beta, np.zeros(self.design.size))
+        self.first = working.cross.diagonal()
         centre = starting_rho(working.cross, penalties)
         rho = centre.copy() if rho is None else rho
         bounds = (centre - _FAR, centre + _FAR)
@@ -222,6 +225,7 @@ class Iteration:
             size = 0.5 * float(step @ (working.score - penalties.columns(working.beta) @ np.exp(at.state.rho)))
             if self.gaussian or (self.tilted and gain < self.tolerance and max(size, decrement) < near):
                 if self.gaussian or self.settled or self.at_rest(step):
+                    self.require_finite(working, at)
                     return Found(working, at, gradient, True, CONVERGED, iteration, bounds)
                 working, rho = self.settle(working, at.state.rho), at.state.rho
                 continue
@@ -238,6 +242,7 @@ class Iteration:
         working, at, reached, steps = descend(self, working, rho, bounds, most)
         reason = CONVERGED if reached else _stopped(most, float(np.abs(at.gradient[self.problem.free]).max()))
         gradient = np.where(self.problem.free, at.gradient, 0.0)
+        self.require_finite(working, at)
         return Found(working, at, gradient, reached, reason, begun + steps, bounds)
 
     def look(self, working: Working, rho: np.ndarray) -> tuple[Working, Value, float]:
@@ -303,6 +308,21 @@ class Iteration:
                 raise NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
         self.settled = True
         return working
+
+    def require_finite(self, working: Working, at: Value) -> None:
+        """Refuse a maximum at infinity that rounding made look like one: once a row's mean is 0 or 1 to the last digit,
+        its score is zero. Then a coefficient that no penalty holds has hardly any information left; its column of H⁻¹
+        is the direction, and is checked on the rows."""
+        free = self.penalties.free
+        if self.gaussian or self.first is None or not free.any():
+            return
+        ratio = np.where(free, at.state.inverse.diagonal() * self.first, 0.0)
+        worst = int(np.argmax(ratio))
+        if ratio[worst] < _DOUBTFUL:
+            return
+        directions = [at.state.inverse.rows(np.array([worst]))[0], working.beta]
+        if (found := self.separating(at.state.rho, directions)) is not None:
+            raise NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
 
     def separating(self, rho: np.ndarray, directions: list[np.ndarray]) -> np.ndarray | None:
         return separating(self.design, self.problem.rows, self.problem.family, rho, directions)

@@ -36,7 +36,7 @@ class Group:
 
     @cached_property
     def _roots(self) -> tuple[np.ndarray, ...]:
-        return self.roots or tuple(_root(matrix) for matrix in self.matrices)
+        return self.roots or tuple(square_root(matrix) for matrix in self.matrices)
 
     def logdet(self, rho: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """log|Σ λ_j S_j| on the joint range, with its gradient and Hessian in this group's ρ."""
@@ -80,7 +80,7 @@ class Group:
         return value, gradient, np.diag(gradient) - pairs
 
 
-def _root(matrix: np.ndarray) -> np.ndarray:
+def square_root(matrix: np.ndarray) -> np.ndarray:
     """E with EᵀE = S, for a matrix whose root was not kept."""
     values, vectors = np.linalg.eigh(matrix)
     keep = values > 1e-13 * max(float(values[-1]), 1e-300)
@@ -205,11 +205,11 @@ class Penalties:
         shared = np.zeros((m, s, s))
         for j in range(m):
             shared[j][np.diag_indices(s)] = top[:, j]
-        flat = slope.reshape(-1, s)
+        flat = slope.reshape(slope.shape[0] * slope.shape[1], s)
         for column, j in enumerate(active):
             shared[j] += (flat.T * weights[:, :, column].ravel()) @ flat
         shared = inverse.sigma @ shared
-        pairs += shared.reshape(m, -1) @ shared.transpose(0, 2, 1).reshape(m, -1).T
+        pairs += shared.reshape(m, s * s) @ shared.transpose(0, 2, 1).reshape(m, s * s).T
         return first, 0.5 * (pairs + pairs.T)
 
     def _arrow_traces(self, inverse: ArrowInverse) -> tuple[np.ndarray, np.ndarray]:
@@ -249,7 +249,7 @@ class Penalties:
                 part = slope[piece.at]
                 shared[j] += part.T @ piece.matrix @ part
         shared = inverse.sigma @ shared
-        pairs += shared.reshape(m, -1) @ shared.transpose(0, 2, 1).reshape(m, -1).T
+        pairs += shared.reshape(m, s * s) @ shared.transpose(0, 2, 1).reshape(m, s * s).T
         return first, 0.5 * (pairs + pairs.T)
 
     @cached_property

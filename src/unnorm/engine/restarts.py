@@ -1,7 +1,8 @@
-"""Smoothing parameters at infinity, or at zero, are compared with finite ones before they are believed.
+"""The criterion may have several minima: finite smoothing parameters are compared with infinite ones, and with others.
 
-Far out the criterion is flat, and an early step that lands there stays there. So each fit that ends with λ_j = ∞ in
-effect is begun again from a finite λ_j, and the lower criterion wins. A bound of the search is never an optimum.
+Far out the criterion is flat, and an early step that lands there stays there; and a finite minimum may lie above the
+limit λ_j → ∞. So the criterion is asked along each ρ_j, a fit is begun again from other minima there, and the lowest
+wins. A bound of the search is never an optimum.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 
 from ..errors import EstimationError
 from .arrow import Singular
+from .separation import separating
 
 if TYPE_CHECKING:
     from .criteria import Criterion
@@ -23,12 +25,15 @@ _FLAT = 1e-3  # gradient and curvature of the criterion in ρ_j, in nats, below 
 _BETTER = 1e-3  # nats
 _FEW = 4_000  # rows up to which descents from several ρ are tried where means are extreme
 _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which they are
-_NARROW = 200  # coefficients up to which the working model is asked at every point of the grid: p³ each
+_NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
+_SMALL = 120  # coefficients up to which it is asked of every λ_j
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
+_HOPELESS = 10.0  # nats above the fit on its working model at which the criterion itself is not asked
 _ROUNDS = 3  # what one parameter does may bring another back from its limit
-_MOST = 4  # restarts of single parameters
+_MOST = 4  # restarts at minima along single parameters
+_FURTHER = 12.0  # by which the bounds of ρ are moved out, once, where the criterion still falls towards them
 _SHIFTS = (0.0, -4.0, -7.0)  # ρ − centre of whole restarts: penalty and data in balance, and hardly any penalty
-_GRID = np.linspace(-8.0, 7.0, 6)  # ρ − centre at which the working model is asked
+_GRID = np.linspace(-8.0, 13.0, 8)  # ρ − centre at which the criterion is asked
 
 
 def limits(found: Found, free: np.ndarray) -> np.ndarray:
@@ -42,16 +47,13 @@ def limits(found: Found, free: np.ndarray) -> np.ndarray:
 
 
 def reconsider(problem: PenalisedRows, criterion: Criterion, found: Found, tolerance: float, most: int) -> Found:
-    """The best of the fit found and those begun from finite smoothing parameters; where what remains ends at a bound
+    """The best of the fit found and those begun from other smoothing parameters; where what remains ends at a bound
     towards which the criterion still falls, it is not converged, and says so."""
     from .outer import lower
 
-    best = found
+    best = _further(problem, criterion, found, tolerance, most)
     for _ in range(_ROUNDS):
-        at_limit = limits(best, problem.free)
-        if not at_limit.any():
-            return best
-        before = best
+        before, at_limit = best, limits(best, problem.free)
         for rho in _starts(problem, criterion, before, at_limit):
             back = _back(before, at_limit, rho)
             try:
@@ -67,6 +69,26 @@ def reconsider(problem: PenalisedRows, criterion: Criterion, found: Found, toler
     return _judged(problem, best)
 
 
+def _further(problem: PenalisedRows, criterion: Criterion, found: Found, tolerance: float, most: int) -> Found:
+    """The fit with wider bounds, where the criterion still falls towards one of the search's own: λ is measured against
+    the information at the start, which may be e²⁰ times that at the estimate (rows far from the data, means 0 or 1)."""
+    from .outer import lower
+
+    beta, rho = found.at.state.beta, found.at.state.rho
+    if not _at_bound(found, problem.free).any():
+        return found
+    nothing = np.full(rho.shape, -np.inf)
+    if separating(problem.design, problem.rows, problem.family, nothing, [beta]) is not None:
+        return found  # without the penalties there is no maximum: the criterion falls without end
+    low, high = found.bounds
+    wider = replace(found, bounds=(low - _FURTHER, high + _FURTHER))
+    try:
+        other = lower(problem, criterion, wider, rho, tolerance, most, lambda _: False)
+    except EstimationError:
+        return found
+    return other if other.at.value < found.at.value else found
+
+
 def _back(found: Found, at_limit: np.ndarray, start: np.ndarray) -> Callable[[np.ndarray], bool]:
     """Whether every ρ_j that was begun again is on its way back to infinity."""
     again = (at_limit > 0) & (start != found.at.state.rho)
@@ -77,16 +99,81 @@ def _back(found: Found, at_limit: np.ndarray, start: np.ndarray) -> Callable[[np
 def _starts(problem: PenalisedRows, criterion: Criterion, found: Found, at_limit: np.ndarray) -> list[np.ndarray]:
     """Other ρ from which a lower criterion may be reached."""
     rho, centre = found.at.state.rho, (found.bounds[0] + found.bounds[1]) / 2
-    which = np.flatnonzero(at_limit)
     out: list[np.ndarray] = []
-    if (at_limit < 0).any() or (problem.count <= _FEW and _extreme(problem, found)):
-        singles = which[:_MOST] if which.size > 1 else []
+    if (at_limit < 0).any() or (at_limit.any() and problem.count <= _FEW and _extreme(problem, found)):
         out += [np.where(at_limit != 0, centre + shift, rho) for shift in _SHIFTS]
-        out += [np.where(np.arange(rho.size) == j, centre + shift, rho) for j in singles for shift in _SHIFTS[:2]]
-    if problem.design.size <= _NARROW:
-        for j in which.tolist():
-            out += _valleys(problem, criterion, found, j, centre[j])
-    return out
+    return out + _dips(problem, criterion, found)
+
+
+def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np.ndarray]:
+    """ρ at which the criterion, along one ρ_j, has another minimum that is low enough to try; the lowest first.
+
+    Asked of every ρ_j: a finite λ_j is compared with infinite ones, and an infinite one with finite. Where rows are
+    many, of the limits alone, and on the working model of the fit, which is exact if the family is Gaussian.
+    """
+    if problem.design.size > _NARROW:
+        return []
+    exactly = problem.family != "gaussian" and problem.count <= _FEW
+    every = problem.count <= _FEW and problem.design.size <= _SMALL
+    which = problem.free if every else limits(found, problem.free) != 0
+    centre = (found.bounds[0] + found.bounds[1]) / 2
+    out: list[tuple[float, np.ndarray]] = []
+    for j in np.flatnonzero(which).tolist():
+        trials, values = _along(problem, criterion, found, j, centre[j], exactly)
+        padded = np.array([np.inf, *values, np.inf])
+        low = (padded[1:-1] < padded[:-2]) & (padded[1:-1] < padded[2:]) & (padded[1:-1] < found.at.value + _WORTH)
+        low[0] &= values[0] < found.at.value - _BETTER  # falling towards zero smoothing is no minimum by itself
+        out += [(values[i], trials[i]) for i in np.flatnonzero(low) if trials[i] is not found.at.state.rho]
+    out += _corners(problem, criterion, found, centre) if every else []
+    return [rho for _, rho in sorted(out, key=lambda one: one[0])[:_MOST]]
+
+
+def _corners(
+    problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
+) -> list[tuple[float, np.ndarray]]:
+    """Of terms with several penalties: one finite, the others infinite, where the working model is low there."""
+    out: list[tuple[float, np.ndarray]] = []
+    for group in {group.which for group in problem.design.penalties.groups if len(group.which) > 1}:
+        for j in group:
+            for shift in _GRID[1:6]:
+                trial = found.at.state.rho.copy()
+                trial[list(group)] = centre[list(group)] + _GRID[-1]
+                trial[j] = centre[j] + shift
+                trial = np.where(problem.free, trial, found.at.state.rho)
+                try:
+                    value = criterion.value(found.working, problem.design.penalties, trial)
+                except Singular:
+                    continue
+                if value < found.at.value + _WORTH:
+                    out.append((value, trial))
+    return sorted(out, key=lambda one: one[0])[:1]
+
+
+def _along(
+    problem: PenalisedRows, criterion: Criterion, found: Found, j: int, centre: float, exactly: bool
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """ρ with ρ_j at the points of the grid and at its own, in order, and the criterion there."""
+    from .descent import converged_at
+    from .outer import Iteration
+
+    here = found.at.state.rho
+    places = [(float(here[j]), here, found.at.value)]
+    grid = centre + _GRID
+    for side in (grid[grid > here[j] + 1.0], grid[grid < here[j] - 1.0][::-1]):
+        run, working = Iteration(problem, criterion, 1e-3), found.working
+        for at in side.tolist():
+            trial = here.copy()
+            trial[j] = at
+            try:
+                value = criterion.value(found.working, problem.design.penalties, trial)
+                if exactly and value < found.at.value + _HOPELESS:
+                    working, there = converged_at(run, working, trial)
+                    value = there.value
+                places.append((at, trial, value))
+            except (Singular, EstimationError):
+                break
+    places.sort(key=lambda place: place[0])
+    return [rho for _, rho, _ in places], np.array([value for *_, value in places])
 
 
 def _extreme(problem: PenalisedRows, found: Found) -> bool:
@@ -95,24 +182,6 @@ def _extreme(problem: PenalisedRows, found: Found) -> bool:
         return False
     eta = problem.design.predict(found.at.state.beta, problem.threads)
     return float(np.abs(eta).max() if problem.family == "binomial" else np.ptp(eta)) > _EDGE
-
-
-def _valleys(problem: PenalisedRows, criterion: Criterion, found: Found, j: int, centre: float) -> list[np.ndarray]:
-    """ρ with a finite ρ_j at which the criterion on the working model has a minimum that is low enough to try."""
-    trials, values = [], []
-    for shift in _GRID:
-        trial = found.at.state.rho.copy()
-        trial[j] = centre + shift
-        try:
-            values.append(criterion.value(found.working, problem.design.penalties, trial))
-        except Singular:
-            values.append(np.inf)
-        trials.append(trial)
-    padded = np.array([np.inf, *values, found.at.value])
-    inner = padded[1:-1]
-    dips = (inner < padded[:-2]) & (inner < padded[2:]) & (inner < found.at.value + _WORTH)
-    dips[0] = False  # falling towards zero smoothing is no minimum
-    return [trials[i] for i in np.flatnonzero(dips)]
 
 
 def _at_bound(found: Found, free: np.ndarray) -> np.ndarray:

@@ -20,10 +20,11 @@ from .arrow import Arrow, Singular
 
 if TYPE_CHECKING:
     from .design import Design
+    from .penalties import Penalties
     from .segment import ResponseRows
 
-_VIOLATION = 1e-3  # of the largest |xᵀd|: what a direction found by iteration may be off
-_OPPOSED = 1e-3  # nats: ½dᵀS_λd for a direction that moves some row's η by 1
+_VIOLATION = 1e-6  # of the largest |xᵀd|: what a direction found by Newton's steps, or an eigenvector, may be off
+_OPPOSED = 1e-10  # dᵀS_jd, of what it is at most for coefficients of that size: rounding. However small λ_j is, no more
 
 
 def separating(
@@ -38,10 +39,16 @@ def separating(
         if not np.isfinite(size) or size == 0.0:
             continue
         d, moved = direction / size, moved / size
-        opposed = 0.5 * float(d @ (design.penalties.columns(d) @ np.exp(rho)))
-        if opposed <= _OPPOSED and (sign := _sign(moved, rows, family)):
+        if not _opposed(design.penalties, d, rho) and (sign := _sign(moved, rows, family)):
             return sign * d
     return None
+
+
+def _opposed(penalties: Penalties, d: np.ndarray, rho: np.ndarray) -> bool:
+    """Whether some penalty with λ_j > 0 acts on d, so that the maximum exists, however far away."""
+    energies = d @ penalties.columns(d)
+    norms = [sum(float(np.linalg.norm(piece.matrix)) for piece in pieces) for pieces in penalties.pieces]
+    return bool(np.any((energies > _OPPOSED * np.array(norms) * float(d @ d)) & np.isfinite(rho)))
 
 
 def _sign(moved: np.ndarray, rows: ResponseRows, family: str) -> int:

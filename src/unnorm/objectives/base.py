@@ -90,6 +90,10 @@ class ParametricProblem(ABC):
         """Notes for the user and figures for the record, at the maximum."""
         return (), {}
 
+    def identifying(self, now: Derivatives) -> Derivatives:
+        """The same with the matrix whose rank tells whether every direction of θ is determined."""
+        return now
+
     def unbounded(self, direction: np.ndarray) -> bool:
         """Whether the objective never falls along `direction`: a certificate that no maximum exists."""
         return False

@@ -74,7 +74,7 @@ class Newton(Solver):
         """The maximum of a function of θ, refined (finer quadrature) until its accuracy is enough."""
         origin = problem.start if start is None else start
         if problem.linear:
-            require_identified(problem.derivatives(origin), problem.names)
+            require_identified(problem.identifying(problem.derivatives(origin)), problem.names)
         begin = origin
         while True:
             try:
@@ -102,10 +102,10 @@ class Newton(Solver):
                 if problem.concave and _lost_curvature(first, now) and _edge(problem, step, theta) is not None:
                     break
                 if small:
-                    require_identified(now, problem.names)
+                    require_identified(problem.identifying(now), problem.names)
                     return Path(theta, True, f"gain of the last step {gain:.1e}", iteration)
                 if gain < 1e-6 * (1 + abs(now.value)):  # as high as rounding allows
-                    require_identified(now, problem.names)
+                    require_identified(problem.identifying(now), problem.names)
                     return Path(theta, True, f"no higher value within rounding; predicted gain {gain:.1e}", iteration)
                 return Path(theta, False, f"no step raised the objective; predicted gain {gain:.1e}", iteration)
         if problem.concave:

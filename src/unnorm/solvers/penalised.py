@@ -1,4 +1,4 @@
-"""Penalised maximum of any objective with smooth terms: Newton inside, extended Fellner–Schall outside.
+"""Penalised maximum of any objective with smooth terms: Newton in β inside, Newton in ρ = log λ outside.
 
 For objectives that are not a sum over rows (𝓛 and 𝓜 with one constant per context, ranking, conditional NCE) the
 engine's row pass does not apply.
@@ -6,6 +6,7 @@ engine's row pass does not apply.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
@@ -20,20 +21,48 @@ from ..models.base import Unnormalised
 from ..models.built_additive import BuiltAdditive
 from ..objectives.base import Constants, Derivatives, ParametricProblem, Problem
 from ..objectives.scores import Reselection, Scores
+from ..terms.base import BuiltTerm
 from .base import FittedTerms, Solution
 from .engine_rows import PRIOR
 from .fellner_schall import (
-    LARGEST,
-    SETTLED,
+    JointPenalty,
     PlacedPenalty,
     placed_penalties,
-    starting_values,
+    seen_penalties,
     total_penalty,
-    updated,
 )
 from .newton import Newton
+from .reml_search import Search
 
-MOST_UPDATES = 200
+MOST_UPDATES = 60
+ENOUGH = 1e-4  # nats that the last step in ρ may promise
+INFINITE = 1e-3  # curvature of the criterion in ρ_j, in nats, below which λ_j is infinite in effect
+HELD = 1e4  # of the largest information: the ridge that holds what is not seen at zero
+
+
+@final
+@dataclass(frozen=True)
+class Balance:
+    """What tells coefficients apart, data and penalties each on their own scale: H̃ + Σ_j S_j/‖S_j‖, whatever λ is."""
+
+    spans: tuple[slice, ...]  # of the terms
+    penalties: np.ndarray  # Σ_j S_j/‖S_j‖ over the penalties that act
+
+    @classmethod
+    def of(cls, spans: Sequence[slice], pieces: Sequence[PlacedPenalty], held: np.ndarray) -> Balance:
+        total = held @ held.T
+        for piece in pieces:
+            if piece.fixed != 0.0:
+                total[piece.span, piece.span] += piece.matrix / max(float(np.linalg.norm(piece.matrix, 2)), 1e-300)
+        return cls(tuple(spans), total)
+
+    def with_data(self, now: Derivatives) -> Derivatives:
+        """The same with the information added, each term's block of it of norm one."""
+        size = np.ones(len(now.gradient))
+        for span in self.spans:
+            size[span] = max(float(np.linalg.norm(now.information[span, span], 2)), 1e-300) ** -0.5
+        H = now.information * np.outer(size, size)
+        return replace(now, information=H + self.penalties, scale=now.scale * size**2 + np.diag(self.penalties))
 
 
 @final
@@ -44,6 +73,7 @@ class PenalisedProblem(ParametricProblem):
     problem: ParametricProblem
     penalty: np.ndarray
     begin: np.ndarray
+    balance: Balance
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -67,17 +97,20 @@ class PenalisedProblem(ParametricProblem):
             d.value - 0.5 * float(theta @ slope), d.gradient - slope, d.information + self.penalty, d.scale
         )
 
+    def identifying(self, now: Derivatives) -> Derivatives:
+        return self.balance.with_data(replace(now, information=now.information - self.penalty))
+
     def unbounded(self, direction: np.ndarray) -> bool:
         free = float(direction @ self.penalty @ direction) <= 1e-12
         return free and self.problem.unbounded(direction)
 
     def finer(self) -> ParametricProblem | None:
         finer = self.problem.finer()
-        return None if finer is None else PenalisedProblem(finer, self.penalty, self.begin)
+        return None if finer is None else replace(self, problem=finer)
 
     def refined(self, theta: np.ndarray) -> ParametricProblem | None:
         finer = self.problem.refined(theta)
-        return None if finer is None else PenalisedProblem(finer, self.penalty, theta)
+        return None if finer is None else replace(self, problem=finer, begin=theta)
 
     def scores(self, theta: np.ndarray) -> Scores:
         return self.problem.scores(theta)
@@ -91,14 +124,18 @@ def solve_penalised(problem: Problem, method: str, sp: Mapping[str, float] | Non
     model, columns = built_additive(problem.model, problem.obs)
     pieces = placed_penalties(model.built, sp)
     _check(pieces, method, sp)
-    end = _alternate(problem.parametric(rng, model), pieces, Newton())
+    parametric = problem.parametric(rng, model)
+    finer = parametric.finer() or parametric  # a rule too coarse for the terms would not see some of their functions
+    information = finer.derivatives(np.zeros(len(parametric.names))).information
+    pieces, held = seen_penalties(model.built, pieces, information)
+    end = _alternate(parametric, pieces, Newton(), _spans(model.built), held)
     terms = _fitted(model, columns, pieces, end)
-    parametric = [term for term in model.built if term.parametric]
-    index = np.concatenate([np.arange(terms.beta.size)[terms.slices[term.label]] for term in parametric] or [[]])
+    plain = [term for term in model.built if term.parametric]
+    index = np.concatenate([np.arange(terms.beta.size)[terms.slices[term.label]] for term in plain] or [[]])
     index = index.astype(int)
     notes, figures = end.problem.report(end.beta)
     return Solution(
-        names=tuple(name for term in parametric for name in term.coefficient_names),
+        names=tuple(name for term in plain for name in term.coefficient_names),
         estimate=end.beta[index],
         index=index,
         constants=end.problem.constants(end.beta),
@@ -154,29 +191,47 @@ class _End:
     reason: str
     updates: int
     score: float  # −REML (Laplace)
+    joint: JointPenalty  # log|S_λ|₊ on what is seen
 
 
-def _alternate(problem: ParametricProblem, pieces: Sequence[PlacedPenalty], newton: Newton) -> _End:
-    """Newton in β and Fellner–Schall in λ, until λ settles."""
+def _spans(terms: Sequence[BuiltTerm]) -> list[slice]:
+    at = np.cumsum([0, *(term.size for term in terms)])
+    return [slice(int(a), int(b)) for a, b in itertools.pairwise(at)]
+
+
+def _alternate(
+    problem: ParametricProblem, pieces: Sequence[PlacedPenalty], newton: Newton, spans: Sequence[slice] = (),
+    held: np.ndarray | None = None,
+) -> _End:  # fmt: skip
+    """Newton in β at fixed λ, then λ on the quadratic at β̂, until the criterion gains nothing. `held` (p, c):
+    orthonormal directions that the likelihood does not see, at zero."""
     free = np.array([piece.fixed is None for piece in pieces], dtype=bool)
     size = len(problem.names)
+    held = np.zeros((size, 0)) if held is None else held
     first = problem.derivatives(np.zeros(size))
-    lam = starting_values(pieces, first.information)
-    beta, end = np.zeros(size), None
+    ridge = HELD * float(np.diag(first.information).max(initial=0.0))
+    fixed = ridge * held @ held.T
+    balance, search = Balance.of(spans, pieces, held), Search.of(pieces, first.information)
+    lam, beta, end = search.start, np.zeros(size), None
     for update in range(1, MOST_UPDATES + 1):
-        S = total_penalty(pieces, lam, size)
-        inner, path = newton.climb(PenalisedProblem(problem, S, beta))
+        S = total_penalty(pieces, lam, size) + fixed
+        inner, path = newton.climb(PenalisedProblem(problem, S, beta, balance))
         assert isinstance(inner, PenalisedProblem)
         problem, beta = inner.problem, path.theta
         d = problem.derivatives(beta)
         V = np.linalg.inv(d.information + S)
-        reml = _reml(d.value, beta, S, d.information)
-        end = _End(problem, beta, lam, d.information, S, V, path.converged, path.reason, update, reml)
+        reml = _reml(d.value - 0.5 * float(beta @ S @ beta), V, search.joint, lam, np.full(held.shape[1], ridge))
+        end = _End(problem, beta, lam, d.information, S, V, path.converged, path.reason, update, reml, search.joint)
         if not free.any():
             return end
-        lam, move = updated(pieces, lam, beta, V)
-        if move < SETTLED:
-            return replace(end, reason=f"smoothing parameters moved by {move:.0e} at the end")
+        step = search.step(problem, beta, d, lam, V, fixed)
+        lam = step.lam
+        if step.gain < ENOUGH:
+            falling = [pieces[j].label for j in step.falling]
+            if falling:
+                reason = f"the criterion still falls as the smoothing parameter of {', '.join(falling)} goes to zero"
+                return replace(end, converged=False, reason=f"{reason}; lower its k")
+            return replace(end, reason=f"the last step in the smoothing parameters would gain {step.gain:.0e}")
     assert end is not None
     return replace(end, converged=False, reason=f"smoothing parameters still moved after {MOST_UPDATES} updates")
 
@@ -184,7 +239,9 @@ def _alternate(problem: ParametricProblem, pieces: Sequence[PlacedPenalty], newt
 def _scores(end: _End, pieces: Sequence[PlacedPenalty]) -> Scores:
     """With the penalty, and what choosing λ again adds: J V_ρ Jᵀ with J = dβ̂/dρ = −V λ_j S_j β̂ (engine_rows.py)."""
     scores = end.problem.scores(end.beta)
-    free = [j for j, piece in enumerate(pieces) if piece.fixed is None and end.lam[j] < LARGEST / 10]
+    chosen = [j for j, piece in enumerate(pieces) if piece.fixed is None]
+    curve = np.diag(_reml_hessian(end, pieces, chosen))
+    free = [j for j, one in zip(chosen, curve) if one > INFINITE]  # an infinite λ stays infinite
     if not free:
         return replace(scores, penalty=end.penalty)  # pyright: ignore[reportArgumentType]
     J = np.zeros((end.beta.size, len(free)))
@@ -205,13 +262,12 @@ def _reml_hessian(end: _End, pieces: Sequence[PlacedPenalty], free: Sequence[int
         one = np.zeros((size, size))
         one[pieces[j].span, pieces[j].span] = end.lam[j] * pieces[j].matrix
         full.append(one)
-    inverse = np.linalg.pinv(end.penalty, rcond=1e-10, hermitian=True)
-    out = np.zeros((len(free), len(free)))
+    out = -0.5 * end.joint.logdet(end.lam)[2][np.ix_(free, free)]
     for a, A in enumerate(full):
-        out[a, a] += 0.5 * float(end.beta @ A @ end.beta + np.sum(end.V * A) - np.sum(inverse * A))
+        out[a, a] += 0.5 * float(end.beta @ A @ end.beta + np.sum(end.V * A))
         for b, B in enumerate(full):
-            crossed = float(np.sum((inverse @ A) * (inverse @ B).T) - np.sum((end.V @ A) * (end.V @ B).T))
-            out[a, b] += 0.5 * crossed - float(end.beta @ A @ end.V @ B @ end.beta)
+            crossed = float(np.sum((end.V @ A) * (end.V @ B).T))
+            out[a, b] -= 0.5 * crossed + float(end.beta @ A @ end.V @ B @ end.beta)
     return (out + out.T) / 2
 
 
@@ -241,11 +297,8 @@ def _fitted(
     )
 
 
-def _reml(value: float, beta: np.ndarray, S: np.ndarray, H: np.ndarray) -> float:
-    """−{ℓ_p + ½ log|S|₊ − ½ log|H + S| + ½ M₀ log 2π} (Wood 2011, eq. 4)."""
-    eigenvalues = np.linalg.eigvalsh(S)
-    positive = eigenvalues[eigenvalues > 1e-10 * max(eigenvalues.max(initial=0.0), 1e-300)]
-    null = len(S) - len(positive)
-    penalised = value - 0.5 * float(beta @ S @ beta)
-    logdet = float(np.linalg.slogdet(H + S)[1])
-    return -(penalised + 0.5 * float(np.log(positive).sum()) - 0.5 * logdet + 0.5 * null * np.log(2 * np.pi))
+def _reml(penalised: float, V: np.ndarray, joint: JointPenalty, lam: np.ndarray, ridges: np.ndarray) -> float:
+    """−{ℓ_p + ½ log|S|₊ − ½ log|H + S| + ½ M₀ log 2π} (Wood 2011, eq. 4) on what is seen; `ridges` hold the rest."""
+    null = len(V) - joint.rank - len(ridges)
+    logdet = -float(np.linalg.slogdet(V)[1] + np.log(ridges).sum())
+    return -(penalised + 0.5 * joint.logdet(lam)[0] - 0.5 * logdet + 0.5 * null * np.log(2 * np.pi))

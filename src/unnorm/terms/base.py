@@ -100,12 +100,6 @@ class BuiltTerm(ABC):
         """
         raise NotImplementedError(f"{self.label} has no smooth covariates.")
 
-    @property
-    def constants(self) -> np.ndarray:
-        """(p, c): coefficients for which the term does not depend on its smooth covariates, but for a factor or a
-        `by` alone. A likelihood that compares points of one context may not see them (`engine.seen`)."""
-        return np.zeros((self.size, 0))
-
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
         """The block of columns of level number `at` of `factor_levels`, on rows that all have that level."""
         assert self.factor_levels is not None

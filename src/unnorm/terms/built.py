@@ -125,15 +125,6 @@ def _evaluate(basis: Basis, points: np.ndarray) -> np.ndarray:
     return basis.evaluate(points[new])[np.cumsum(new) - 1]
 
 
-def _constant(basis: Basis, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """(p, 1) with b(x)ᵀc = 1 everywhere, or (p, 0) where the functions cannot make a constant."""
-    low, high = np.where(np.isfinite(lower), lower, 0.0), np.where(np.isfinite(upper), upper, 1.0)
-    at = low + (high - low) * np.random.default_rng(0).random((4 * basis.size + 20, basis.dim))
-    columns = basis.evaluate(at)
-    c = np.linalg.lstsq(columns, np.ones(len(at)), rcond=None)[0]
-    return c[:, None] if np.abs(columns @ c - 1.0).max() < 1e-6 else np.zeros((basis.size, 0))
-
-
 def _warn_if_far(points: np.ndarray, lower: np.ndarray, upper: np.ndarray, names: tuple[str, ...], what: str) -> None:
     """`lower` and `upper` are the data's box, infinite for periodic covariates."""
     with np.errstate(invalid="ignore"):
@@ -166,10 +157,6 @@ class SmoothTerm(SavedTerm):
 
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
-
-    @property
-    def constants(self) -> np.ndarray:
-        return _constant(self.basis, self.lower, self.upper)
 
     def design(self, columns: Columns) -> np.ndarray:
         points = _points(columns, self.smooth_covariates, self.label)
@@ -215,11 +202,6 @@ class FactorSmoothTerm(SavedTerm):
 
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
-
-    @property
-    def constants(self) -> np.ndarray:
-        assert self.factor_levels is not None
-        return np.kron(np.eye(len(self.factor_levels[1])), _constant(self.basis, self.lower, self.upper))
 
     def design(self, columns: Columns) -> np.ndarray:
         assert self.factor_levels is not None

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import TermError
 from .base import BuiltTerm, Columns, Penalty
 from .built import SmoothTerm
 
@@ -69,6 +70,10 @@ def _without(term: SmoothTerm, drop: np.ndarray) -> BuiltTerm:
     """The term without some of its columns."""
     if drop.size == 0:
         return term
+    if drop.size == term.size:
+        raise TermError(
+            f"{term.label} has no function that the other smooths of its covariates do not have already. Leave it out."
+        )
     keep = np.setdiff1d(np.arange(term.size), drop)
     pick = np.eye(term.size)[:, keep]
     roots = [p.square_root[:, keep] for p in term.penalties]  # to 1e-14 of the largest: 1e-28 of S's eigenvalues

@@ -1,0 +1,40 @@
+"""Five hundred formulas and data sets at random: what is reported as converged is the lowest minimum that is found."""
+
+import warnings
+
+import numpy as np
+import pytest
+from random_fits import case, fitted, restarts
+
+COUNT, BATCH = 500, 50
+
+
+def nats(score: float, method: str, family: str, n: int) -> float:
+    """The criterion on the scale of a log-likelihood."""
+    if method != "GCV":
+        return score
+    return 0.5 * n * (np.log(score) if family == "gaussian" else score)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, COUNT, BATCH))
+def test_no_restart_is_better(first):
+    worse = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for number in range(first, first + BATCH):
+            one = case(number)
+            fit = fitted(one)
+            if isinstance(fit, str) or not fit.converged:  # refused with a reason, or said so
+                continue
+            n = len(one.table["y"])
+            best = min((other.score for other in restarts(one, fit) if other.converged), default=np.inf)
+            gain = nats(fit.score, one.method, one.family, n) - nats(best, one.method, one.family, n)
+            if gain > 0.01:
+                worse.append((number, one.formula, one.family, one.method, gain))
+    assert not worse
+
+
+def test_the_same_number_is_the_same_case():
+    assert case(3).formula == case(3).formula
+    assert case(3).formula != case(4).formula
