@@ -48,11 +48,14 @@ def gam(
 
     Args:
         formula: "y ~ s(x, k=20) + s(angle, bs='cc') + te(a, b) + factor(g)", read against the known names and never
-            evaluated; or terms (`un.s("x") + un.factor("g")`) with `response=`.
+            evaluated; or terms (`un.s("x") + un.factor("g")`) with `response=`. Columns may be computed, `s(log(x))`,
+            `I(x^2)`, `offset(log(days))`, `log(y) ~ …`; `a:b` and `a*b` are products; `cbind(k, n - k)` on the left
+            are successes and failures.
         data: a pandas, polars or pyarrow table, or a mapping of columns.
         family: "binomial" (logit; 0/1, or proportions with weights = trials), "poisson" (log) or "gaussian" (identity).
         response: the response's column, where `formula` does not name it.
-        offset: known part of the linear predictor, an array or a column's name. `predict` reads a named column again.
+        offset: known part of the linear predictor, an array or a column's name, added to the formula's `offset(…)`.
+            `predict` reads named columns again.
         weights: prior weights, an array or a column's name.
         method: "REML" or "ML" (Laplace approximate), "GCV" (the same as "UBRE" where the scale is known), or "CV":
             `folds`-fold cross-validation of the deviance, which keeps rows of one of `groups` together.
@@ -78,6 +81,7 @@ def gam(
     >>> 2.0 < fit.edf["s(x)"] < 6.0
     True
     """
+    from ..terms import arithmetic
     from ..terms.parser import parse
     from .core import build_design, smooth_fit
 
@@ -86,19 +90,23 @@ def gam(
         raise InputError(unknown("method", method, METHODS))
     if method == "UBRE" and not distribution.scale_known:
         raise CombinationError(f"UBRE needs a known scale, and that of {family} data is estimated: use method='GCV'.")
-    terms = parse(formula)
+    terms = parse(formula, table=True)
     if response is not None and terms.response is not None and response != terms.response:
         raise InputError(f"The formula's response is {terms.response!r} and response= says {response!r}: give one.")
     if response is not None:
         terms = replace(terms, response=response)
     if terms.response is None:
         raise InputError(f"The formula {str(terms)!r} names no response. Write 'y ~ {terms}', or pass response='y'.")
+    counted = arithmetic.counts(terms.response) is not None
+    if counted and family != "binomial":
+        raise CombinationError(f"{terms.response} is a binomial response; family= says {family!r}.")
     if terms.response in terms.columns:
         raise InputError(f"The response {terms.response!r} is also a covariate of {str(terms)!r}.")
     table = as_table(data)
-    rows = gam_rows.read(table, terms.response, terms.columns, weights, offset, groups, missing, "formula")
+    known = terms.offsets if offset is None else (*terms.offsets, offset)
+    rows = gam_rows.read(table, terms.response, terms.columns, weights, known or None, groups, missing, "formula")
     distribution.check(rows.y if rows.weights is None else rows.y[rows.weights > 0.0], terms.response)
-    if family == "binomial" and weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):
+    if family == "binomial" and rows.weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):
         warnings.warn(
             f"The response {terms.response!r} has proportions but no weights= were given: each counts as one trial. "
             "Pass the numbers of trials as weights.",
@@ -126,7 +134,7 @@ def gam(
         y=rows.y,
         weights=rows.weights,
         offset=rows.offset,
-        offset_name=offset if isinstance(offset, str) else None,
+        offset_names=known if all(isinstance(one, str) for one in known) else None,
         backend=table.backend,
         notes=rows.notes,
     )

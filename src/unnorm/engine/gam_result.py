@@ -43,7 +43,7 @@ class Gam:
     y: np.ndarray = field(repr=False)
     weights: np.ndarray | None = field(repr=False)  # None: all one
     offset: np.ndarray | None = field(repr=False)  # None: all zero
-    offset_name: str | None = field(repr=False)  # the column it was read from, so that `predict` can read it again
+    offset_names: tuple[str, ...] | None = field(repr=False)  # columns that `predict` reads again
     backend: Any = field(repr=False, default=None)  # the user's kind of table, for those given back
     notes: tuple[str, ...] = ()  # what was dropped, and what a careful reader would want to know
 
@@ -159,11 +159,8 @@ class Gam:
     def _names(self) -> list[str]:
         names = [INTERCEPT] if INTERCEPT in self.smoothed.slices else []
         for term in self.terms:
-            levels = term.factor_levels
-            if term.parametric and levels is not None and term.size <= len(levels[1]):
-                names += [f"{levels[0]}{level}" for level in levels[1][len(levels[1]) - term.size :]]
-            elif term.parametric and term.size == 1:
-                names.append(term.label)
+            if term.parametric:
+                names += term.coefficient_names
             else:
                 names += [f"{term.label}.{i + 1}" for i in range(term.size)]
         return names

@@ -2,6 +2,7 @@
 
 from .base import BuiltTerm, Columns, Penalty
 from .built import from_dict
+from .interaction import interaction
 from .kernel_term import kernel
 from .parser import parse
 from .specs import Term, Terms, factor, linear, s, te, ti
@@ -14,6 +15,7 @@ __all__ = [
     "Terms",
     "factor",
     "from_dict",
+    "interaction",
     "kernel",
     "linear",
     "parse",

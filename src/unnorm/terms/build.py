@@ -13,6 +13,7 @@ from ..errors import DataError, TermError, listing, unknown
 from .base import BuiltTerm, Columns, Penalty
 from .basis import Setup, householder, natural, scale_roots
 from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothTerm
+from .interaction import Interaction, build_interaction
 from .kernel_term import KernelSmooth, build_kernel
 from .kinds import Orders, Request
 from .levels import Category, is_category, level_name, levels_of
@@ -372,11 +373,14 @@ def build(
         Linear: builder.linear,
         Factor: builder.factor,
         KernelSmooth: lambda term: [build_kernel(term, columns, periods)],
+        Interaction: lambda term: [build_interaction(term, columns, builder.levels, parametric, intercept)],
     }
+    written = [_as_factor(term, columns) for term in terms]
+    parametric = [term for term in written if type(term) in (Linear, Factor, Interaction)]
     out: list[BuiltTerm] = []
     # factors in turn: the coding of one depends on those before it
-    alone = {i: makers[type(term)](term) for i, term in enumerate(terms) if type(term) is Factor}
-    rest = [(i, term) for i, term in enumerate(terms) if i not in alone]
+    alone = {i: makers[type(term)](term) for i, term in enumerate(written) if type(term) is Factor}
+    rest = [(i, term) for i, term in enumerate(written) if i not in alone]
     with single_threaded():
         many = max(sizes.values(), default=0) >= _MANY and sum(type(term) in (Smooth, Tensor) for term in terms) > 1
         made = run_tasks(lambda i, term: makers[type(term)](term), rest, cores() if many else 1)
@@ -387,6 +391,14 @@ def build(
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")
     return side(out, columns, intercept)
+
+
+def _as_factor(term: Term, columns: Columns) -> Term:
+    """A column of labels that is named by itself, `y ~ g`, is a factor."""
+    if isinstance(term, Linear) and term.bare and term.covariates[0] in columns:
+        (name,) = term.covariates
+        return Factor(name) if is_category(columns, name, term.label) else term
+    return term
 
 
 def _penalties(

@@ -15,6 +15,7 @@ from ..errors import TermError, unknown
 from .arguments import checked_knots, count_range, fixed_sp, flag, integer, not_too_many, per_margin, sequence
 from .kinds import Orders
 from .registry import FACTOR_KINDS, KINDS
+from .writing import by_text, knots_text, options_of, written
 
 if TYPE_CHECKING:
     from .base import BuiltTerm, Columns
@@ -82,7 +83,7 @@ class Smooth(Term):
         bs = None if self.bs == "tp" else self.bs
         sp = self.sp[0] if self.sp is not None and len(self.sp) == 1 else self.sp
         options = options_of(
-            k=self.k, bs=bs, by=_by(self), m=self.m, sp=sp, fx=self.fx or None, knots=_knots_text(self)
+            k=self.k, bs=bs, by=by_text(self), m=self.m, sp=sp, fx=self.fx or None, knots=knots_text(self)
         )
         return f"s({', '.join([*(written(n, self.factors) for n in self.covariates), *options])})"
 
@@ -122,7 +123,7 @@ class Tensor(Term):
         bs = None if set(self.bs) == {"cr"} else self.bs
         d = None if set(self.d) == {1} else self.d
         options = options_of(
-            k=self.k, bs=bs, d=d, by=_by(self), m=self.m, sp=self.sp, fx=self.fx or None, knots=_knots_text(self)
+            k=self.k, bs=bs, d=d, by=by_text(self), m=self.m, sp=self.sp, fx=self.fx or None, knots=knots_text(self)
         )
         return f"{self.label.split('(')[0]}({', '.join([*(written(n) for n in self.covariates), *options])})"
 
@@ -133,6 +134,7 @@ class Linear(Term):
     """linear(…): each covariate itself, one coefficient each, not penalised."""
 
     covariates: tuple[str, ...]
+    bare: bool = field(default=False, compare=False)  # named by itself: a factor where the column holds labels
 
     @property
     def label(self) -> str:
@@ -143,7 +145,8 @@ class Linear(Term):
         return self.covariates
 
     def __str__(self) -> str:
-        return f"linear({', '.join(written(n) for n in self.covariates)})"
+        names = ", ".join(written(n) for n in self.covariates)
+        return names if self.bare else f"linear({names})"
 
 
 @final
@@ -173,6 +176,7 @@ class Terms:
     terms: tuple[Term, ...] = ()
     intercept: bool = True
     response: str | None = None
+    offsets: tuple[str, ...] = ()  # columns, or arithmetic on them, that are added to η as they are
 
     def __add__(self, other: Term | Terms) -> Terms:
         more = other.terms if isinstance(other, Terms) else (other,)
@@ -182,7 +186,8 @@ class Terms:
             )
         intercept = self.intercept and (other.intercept if isinstance(other, Terms) else True)
         response = self.response or (other.response if isinstance(other, Terms) else None)
-        return Terms(self.terms + more, intercept, response)
+        offsets = self.offsets + (other.offsets if isinstance(other, Terms) else ())
+        return Terms(self.terms + more, intercept, response, offsets)
 
     def __iter__(self) -> Iterator[Term]:
         return iter(self.terms)
@@ -191,7 +196,7 @@ class Terms:
         return len(self.terms)
 
     def __str__(self) -> str:
-        parts = [str(term) for term in self.terms]
+        parts = [str(term) for term in self.terms] + [f"offset({written(name)})" for name in self.offsets]
         if not self.intercept:
             parts.insert(0, "0")
         right = " + ".join(parts) or "1"
@@ -281,7 +286,7 @@ def s(
     >>> str(s("angle", bs="cc", k=20) + s("x", "y"))
     "s(angle, k=20, bs='cc') + s(x, y)"
     """
-    names, factors = _names("s", covariates)
+    names, factors = operands_of("s", covariates)
     by, factors = _by_name("s", names, by, factors)
     if bs not in BASES:
         raise TermError(unknown("bs", bs, BASES))
@@ -358,7 +363,7 @@ def linear(*covariates: str) -> Linear:
     >>> linear("age", "dose").covariates
     ('age', 'dose')
     """
-    return Linear(_names("linear", covariates)[0])
+    return Linear(operands_of("linear", covariates)[0])
 
 
 def factor(name: str) -> Factor:
@@ -367,14 +372,14 @@ def factor(name: str) -> Factor:
     >>> factor("subject").name
     'subject'
     """
-    return Factor(_names("factor", (name,))[0][0])
+    return Factor(operands_of("factor", (name,))[0][0])
 
 
 # long: the arguments of te and ti, passed on
 def _tensor(
     function: str, covariates: Sequence[str], k: Any, bs: Any, d: Any, by: Any, m: Any, sp: Any, fx: Any, knots: Any
 ) -> Tensor:
-    names, factors = _names(function, covariates)
+    names, factors = operands_of(function, covariates)
     by, factors = _by_name(function, names, by, factors)
     label = f"{function}({','.join(names)})"
     if factors - {by}:
@@ -428,13 +433,13 @@ def _tensor(
 
 def names_of(function: str, covariates: Sequence[Any]) -> tuple[str, ...]:
     """Column names, each once, none of them a factor(…)."""
-    names, factors = _names(function, covariates)
+    names, factors = operands_of(function, covariates)
     if factors:
         raise TermError(f"{function}() takes column names; got factor({min(factors)}).")
     return names
 
 
-def _names(function: str, covariates: Sequence[Any]) -> tuple[tuple[str, ...], frozenset[str]]:
+def operands_of(function: str, covariates: Sequence[Any]) -> tuple[tuple[str, ...], frozenset[str]]:
     names, factors = [], []
     for covariate in covariates:
         if isinstance(covariate, Factor):
@@ -455,40 +460,9 @@ def _by_name(
 ) -> tuple[str | None, frozenset[str]]:
     if by is None:
         return None, factors
-    (name,), more = _names(f"{function}(by=)", (by,))
+    (name,), more = operands_of(f"{function}(by=)", (by,))
     if name in names:
         raise TermError(
             f"{function}({', '.join(names)}): by={name} is one of its own covariates; by= multiplies another."
         )
     return name, factors | more
-
-
-# ---- how a term is written ----
-
-
-def written(name: str, factors: frozenset[str] = frozenset()) -> str:
-    import keyword
-
-    text = name if name.isidentifier() and not keyword.iskeyword(name) else repr(name)
-    return f"factor({text})" if name in factors else text
-
-
-class _Bare(str):
-    """Text that is written without quotes."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _by(term: Smooth | Tensor) -> _Bare | None:
-    return None if term.by is None else _Bare(written(term.by, term.factors))
-
-
-def _knots_text(term: Smooth | Tensor) -> Any:
-    if not term.knots:
-        return None
-    return term.knots[term.covariates[0]] if len(term.covariates) == 1 else dict(term.knots)
-
-
-def options_of(**options: Any) -> list[str]:
-    return [f"{name}={value!r}" for name, value in options.items() if value is not None]
