@@ -17,15 +17,19 @@ from .response import response as response_of
 
 if TYPE_CHECKING:
     from ..terms.specs import Term, Terms
+    from .smoothed import Smoothed
 
 METHODS = ("REML", "ML", "GCV", "UBRE", "CV")
 
 
+# long: the entry point
 def gam(
     formula: str | Term | Terms,
     data: Any,
-    family: Literal["binomial", "poisson", "gaussian"] = "gaussian",
+    family: Literal["binomial", "poisson", "gaussian", "nb", "quasipoisson"] = "gaussian",
     *,
+    link: Literal["logit", "probit", "cloglog", "log", "identity"] | None = None,
+    theta: float | None = None,
     response: str | None = None,
     offset: Any = None,
     weights: Any = None,
@@ -52,7 +56,10 @@ def gam(
             `I(x^2)`, `offset(log(days))`, `log(y) ~ …`; `a:b` and `a*b` are products; `cbind(k, n - k)` on the left
             are successes and failures.
         data: a pandas, polars or pyarrow table, or a mapping of columns.
-        family: "binomial" (logit; 0/1, or proportions with weights = trials), "poisson" (log) or "gaussian" (identity).
+        family: "binomial" (0/1, or proportions with weights = trials), "poisson", "gaussian"; for overdispersed counts
+            "nb" (negative binomial, Var y = μ + μ²/θ) or "quasipoisson" (Var y = φμ).
+        link: of a binomial response "logit" (default), "probit" or "cloglog"; the others have one link each.
+        theta: θ of family "nb", where it is known; by default it is estimated, by `method` (REML or ML).
         response: the response's column, where `formula` does not name it.
         offset: known part of the linear predictor, an array or a column's name, added to the formula's `offset(…)`.
             `predict` reads named columns again.
@@ -85,7 +92,8 @@ def gam(
     from ..terms.parser import parse
     from .core import build_design, smooth_fit
 
-    distribution = response_of(family)
+    distribution = response_of(family, link, theta)
+    _check_family(family, method, theta)
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
     if method == "UBRE" and not distribution.scale_known:
@@ -119,10 +127,24 @@ def gam(
     if not built and not terms.intercept:
         raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
     design = build_design(built, rows.columns, intercept=terms.intercept, rows=rows.y.size)
-    smoothed = smooth_fit(
-        design, rows.y, family, weights=rows.weights, offset=rows.offset, method="GCV" if method == "UBRE" else method,
-        sp=sp, groups=rows.groups, folds=folds, rng=rng, threads=threads,
-    )  # fmt: skip
+    own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
+
+    def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
+        return smooth_fit(
+            design, rows.y, family, weights=rows.weights, offset=rows.offset,
+            method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng, start=start,
+            threads=threads, link=own_link, theta=theta,
+        )  # fmt: skip
+
+    notes = rows.notes
+    if family == "nb" and theta is None:
+        from .overdispersion import POISSON, choose
+
+        theta, smoothed = choose(fit_at, rows.y)
+        if theta > POISSON:
+            notes += ("theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",)
+    else:
+        smoothed = fit_at(theta)
     return Gam(
         formula=str(terms),
         family=family,
@@ -136,5 +158,19 @@ def gam(
         offset=rows.offset,
         offset_names=known if all(isinstance(one, str) for one in known) else None,
         backend=table.backend,
-        notes=rows.notes,
+        notes=notes,
+        link=own_link,
+        theta=theta,
     )
+
+
+def _check_family(family: str, method: str, theta: float | None) -> None:
+    if theta is not None:
+        if family != "nb":
+            raise CombinationError(f"theta= is for family='nb'; got family={family!r}.")
+        if isinstance(theta, bool) or not isinstance(theta, int | float | np.number) or not 0 < theta < np.inf:
+            raise InputError(f"theta must be a positive number; got {theta!r}. Leave it out to have it estimated.")
+    elif family == "nb" and method not in ("REML", "ML"):
+        raise CombinationError(f"theta is estimated by REML or ML; with method={method!r} pass theta=.")
+    if family == "quasipoisson" and method == "CV":
+        raise CombinationError("method='CV' needs a likelihood, and quasipoisson has none: use 'REML', or family='nb'.")

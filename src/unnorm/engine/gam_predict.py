@@ -132,9 +132,8 @@ def predict(
     if not plain and at.offset is not None:
         eta += at.offset
     if kind == "response":
-        mu = fit.distribution.mean(eta)
-        error = error * fit.distribution.variance(mu) if se else error
-        eta = mu
+        error = error * fit.distribution.slope(eta) if se else error
+        eta = fit.distribution.mean(eta)
     return Prediction(eta, error) if se else eta
 
 

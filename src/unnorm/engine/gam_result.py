@@ -46,6 +46,8 @@ class Gam:
     offset_names: tuple[str, ...] | None = field(repr=False)  # columns that `predict` reads again
     backend: Any = field(repr=False, default=None)  # the user's kind of table, for those given back
     notes: tuple[str, ...] = ()  # what was dropped, and what a careful reader would want to know
+    link: str | None = None  # None: the family's own
+    theta: float | None = None  # of family "nb": Var y = μ + μ²/θ
 
     # --- estimates ------------------------------------------------------------------------------------------------
 
@@ -56,7 +58,7 @@ class Gam:
 
     @property
     def distribution(self) -> Response:
-        return response_of(self.family)
+        return response_of(self.family, self.link, self.theta)
 
     @cached_property
     def smooths(self) -> tuple[BuiltTerm, ...]:
@@ -118,7 +120,9 @@ class Gam:
 
     @cached_property
     def loglik(self) -> float:
-        """Log-likelihood at β̂ with its constants (Gaussian: at the variance D/n)."""
+        """Log-likelihood at β̂ with its constants (Gaussian: at the variance D/n); nan for a quasi-likelihood."""
+        if not self.distribution.likelihood:
+            return float("nan")
         if not self.smoothed.scale_known:
             w = np.ones(1) if self.weights is None else self.weights[self.weights > 0.0]
             n, D = self.n, self.deviance
@@ -133,7 +137,8 @@ class Gam:
     @cached_property
     def aic(self) -> float:
         """−2 loglik + 2 (edf₂ + 1 if the scale is estimated): conditional AIC corrected for the smoothing parameters'
-        own uncertainty (Wood, Pya & Säfken 2016), as mgcv's `AIC`; with GCV, UBRE or CV the edf stands for edf₂.
+        own uncertainty (Wood, Pya & Säfken 2016), as mgcv's `AIC`; with GCV, UBRE or CV the edf stands for edf₂. A
+        quasi-likelihood has none: nan.
         """
         return -2.0 * self.loglik + 2.0 * self._aic_df
 
@@ -148,7 +153,8 @@ class Gam:
 
     @property
     def _aic_df(self) -> float:
-        return min(self.edf2_total, float(self.smoothed.size)) + (0.0 if self.smoothed.scale_known else 1.0)
+        own = self.distribution.parameters + (0.0 if self.smoothed.scale_known else 1.0)
+        return min(self.edf2_total, float(self.smoothed.size)) + own
 
     @cached_property
     def coefficients(self) -> dict[str, float]:
@@ -209,7 +215,7 @@ class Gam:
         if kind == "response":
             return raw
         if kind == "working":
-            return raw / self.distribution.variance(mu)
+            return raw / self.distribution.slope(self.linear_predictor)
         w = 1.0 if self.weights is None else self.weights
         if kind == "pearson":
             return raw * np.sqrt(w / self.distribution.variance(mu))

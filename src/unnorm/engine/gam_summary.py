@@ -91,8 +91,9 @@ def smooth(fit: Gam) -> dict[str, np.ndarray]:
 
 def summary(fit: Gam) -> str:
     """Text in the order of mgcv's `summary.gam`."""
+    theta = "" if fit.theta is None else f", theta = {fit.theta:.4g}"
     lines = [
-        f"Family: {fit.family} ({fit.distribution.link} link)",
+        f"Family: {fit.family} ({fit.distribution.link} link{theta})",
         f"Formula: {fit.formula}",
     ]
     known = fit.smoothed.scale_known
@@ -113,7 +114,8 @@ def summary(fit: Gam) -> str:
     score = f"{CRITERION.get(fit.method, fit.method)} = {fit.score:.6g}   " if np.isfinite(fit.score) else ""
     lines += [
         "",
-        f"Deviance explained = {100.0 * fit.deviance_explained:.1f} %   AIC = {fit.aic:.2f}",
+        f"Deviance explained = {100.0 * fit.deviance_explained:.1f} %"
+        + (f"   AIC = {fit.aic:.2f}" if fit.distribution.likelihood else ""),
         f"{score}Scale = {fit.scale:.5g}{'' if known else ' (estimated)'}   n = {fit.n}",
     ]
     if not fit.converged:
@@ -187,9 +189,11 @@ class ModelComparison:
 
 def compare(first: Gam, second: Gam) -> ModelComparison:
     """Generalised likelihood ratio test, as mgcv's `anova.gam` for two models."""
-    if first.family != second.family:
+    kinds = [f"{fit.family} ({fit.distribution.link})" for fit in (first, second)]
+    if kinds[0] != kinds[1]:
         raise CombinationError(
-            f"Models of different families ({first.family}, {second.family}) have no likelihood ratio; refit one."
+            f"Models of different families or links, {kinds[0]} and {kinds[1]}, have no likelihood ratio; compare "
+            "their AIC, or refit one."
         )
     if first.y.shape != second.y.shape or not np.array_equal(first.y, second.y) or not _same_weights(first, second):
         raise CombinationError(
@@ -201,7 +205,9 @@ def compare(first: Gam, second: Gam) -> ModelComparison:
     }
     small, large = sorted((first, second), key=lambda fit: -residual[id(fit)])
     df = residual[id(small)] - residual[id(large)]
-    drop = small.deviance - large.deviance
+    # each θ̂ has a saturated model of its own: then −2 loglik takes the deviance's place, as in mgcv
+    deviances = [-2.0 * fit.loglik if fit.theta is not None else fit.deviance for fit in (small, large)]
+    drop = deviances[0] - deviances[1]
     p, statistic, name = np.nan, drop, "chi.sq"
     if first.smoothed.scale_known:
         if df > 0.0 and drop > 0.0:
@@ -213,7 +219,7 @@ def compare(first: Gam, second: Gam) -> ModelComparison:
     columns = {
         "model": np.array([small.formula, large.formula], dtype=np.str_),
         "residual_df": np.array([residual[id(small)], residual[id(large)]]),
-        "deviance": np.array([small.deviance, large.deviance]),
+        "deviance": np.array(deviances),
         "aic": np.array([small.aic, large.aic]),
     }
     rows = [columns["model"].tolist(), *(_fixed(columns[c]) for c in ("residual_df", "deviance", "aic"))]
