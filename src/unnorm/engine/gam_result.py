@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -262,8 +263,12 @@ class Gam:
         offset: Any = None,
         unconditional: bool = True,
         rng: Any = 0,
+        method: Literal["gaussian", "metropolis"] = "gaussian",
     ) -> np.ndarray:
-        """Draws from the (Gaussian) posterior: (n, p) of the coefficients, or (n, rows) of η or μ at rows.
+        """Draws from the posterior: (n, p) of the coefficients, or (n, rows) of η or μ at rows.
+
+        method="gaussian" draws from N(β̂, V), with the smoothing parameters' uncertainty if `unconditional`; "metropolis"
+        from the posterior itself at the estimated smoothing parameters (mgcv's `gam.mh`): for few or extreme rows.
 
         >>> import numpy as np, unnorm as un
         >>> x = np.linspace(0.0, 1.0, 200)
@@ -272,7 +277,7 @@ class Gam:
         (500, 2)
         """
         unconditional = unconditional and self.method in ("REML", "ML")
-        return gam_posterior.draws(self, n, data, kind, offset, unconditional, rng)
+        return gam_posterior.draws(self, n, data, kind, offset, unconditional, rng, method)
 
     @cached_property
     def covariates(self) -> tuple[str, ...]:
@@ -406,6 +411,24 @@ class Gam:
     def check(self, rng: Any = 1) -> Check:
         """Is each k large enough, and are terms concurved? Tables, and sentences that say what to do; see `Check`."""
         return gam_summary.check(self, rng)
+
+    def concurvity(self, pairwise: bool = False) -> Any:
+        """How far each term could be made of the others, 0 to 1, a table: term, worst, observed, estimate (mgcv's
+        `concurvity`). pairwise=True: of each other term by itself, with a column `with`."""
+        return to_native(gam_summary.concurvity(self, pairwise), self.backend)
+
+    def appraise(self, repeats: int = 200, level: float = 0.95, rng: Any = 1) -> Any:
+        """Four pictures of the deviance residuals, `(Figure, axes)`: QQ plot with a band of `repeats` data sets
+        simulated from the fit, against the linear predictor, histogram, and response against fitted values."""
+        from .gam_appraisal import appraise
+
+        return appraise(self, repeats, level, rng)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the fit with its rows as the folder `path`; `un.load(path)` reads it back. No pickles."""
+        from .gam_saving import save
+
+        save(self, path)
 
     def plot(
         self,

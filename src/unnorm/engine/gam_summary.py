@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -245,6 +246,52 @@ def _fixed(values: np.ndarray) -> list[str]:
 # --- checks -------------------------------------------------------------------------------------------------------
 
 
+def _gram(fit: Gam) -> tuple[np.ndarray, np.ndarray, dict[str, slice]]:
+    """XᵀX with the parametric columns first, β in that order, and where each term's columns are."""
+    spans = {term.label: fit.smoothed.slices[term.label] for term in fit.smooths}
+    free = [fit.index(label) for label in fit.smoothed.slices if label not in spans]
+    order = np.concatenate([*free, *(fit.index(label) for label in spans)])
+    blocks, start = {}, sum(index.size for index in free)
+    if start:
+        blocks["parametric"] = slice(0, start)
+    for label in spans:
+        size = fit.index(label).size
+        blocks[label] = slice(start, start + size)
+        start += size
+    return fit.gram(most=checks.GRAM)[np.ix_(order, order)], fit.smoothed.beta[order], blocks
+
+
+def curved_terms(fit: Gam) -> list[checks.Concurvity]:
+    """Each term against all the others."""
+    return checks.concurvity(*_gram(fit))
+
+
+def concurvity_table(curved: Sequence[checks.Concurvity]) -> dict[str, np.ndarray]:
+    names = ("worst", "observed", "estimate")
+    return {
+        "term": np.array([c.label for c in curved], dtype=np.str_),
+        **{name: np.array([getattr(c, name) for c in curved]) for name in names},
+    }
+
+
+def concurvity(fit: Gam, pairwise: bool) -> dict[str, np.ndarray]:
+    """mgcv's `concurvity`, full=TRUE and full=FALSE, as a table."""
+    if not pairwise:
+        return concurvity_table(curved_terms(fit))
+    gram, beta, blocks = _gram(fit)
+    found, others = [], []
+    for label, span in blocks.items():
+        for other, at in blocks.items():
+            if other == label:
+                continue
+            here = np.concatenate([np.arange(gram.shape[0])[span], np.arange(gram.shape[0])[at]])
+            size = span.stop - span.start
+            found += checks.concurvity(gram[np.ix_(here, here)], beta[here], {label: slice(0, size)})
+            others.append(other)
+    table = concurvity_table(found)
+    return {"term": table.pop("term"), "with": np.array(others, dtype=np.str_), **table}
+
+
 def check(fit: Gam, rng: Any) -> checks.Check:
     """k-index of every smooth (on at most 5,000 rows) and concurvity of every term (on at most 100,000)."""
     draw = numerics.generator(rng)
@@ -265,18 +312,7 @@ def check(fit: Gam, rng: Any) -> checks.Check:
                 )
             index, p = checks.k_index(residuals, at, draw)
         basis.append(checks.BasisCheck(term.label, term.size, fit.edf[term.label], index, p))
-    spans = {term.label: fit.smoothed.slices[term.label] for term in fit.smooths}
-    free = [fit.index(label) for label in fit.smoothed.slices if label not in spans]
-    order = np.concatenate([*free, *(fit.index(label) for label in spans)])
-    blocks, start = {}, sum(index.size for index in free)
-    if start:
-        blocks["parametric"] = slice(0, start)
-    for label in spans:
-        size = fit.index(label).size
-        blocks[label] = slice(start, start + size)
-        start += size
-    gram = fit.gram(most=checks.GRAM)[np.ix_(order, order)]
-    curved = checks.concurvity(gram, fit.smoothed.beta[order], blocks)
+    curved = curved_terms(fit)
     said = checks.notes(basis, curved)
     k_table = {
         "term": np.array([b.label for b in basis], dtype=np.str_),
@@ -285,12 +321,7 @@ def check(fit: Gam, rng: Any) -> checks.Check:
         "k_index": np.array([b.k_index for b in basis]),
         "p": np.array([b.p for b in basis]),
     }
-    c_table = {
-        "term": np.array([c.label for c in curved], dtype=np.str_),
-        "worst": np.array([c.worst for c in curved]),
-        "observed": np.array([c.observed for c in curved]),
-        "estimate": np.array([c.estimate for c in curved]),
-    }
+    c_table = concurvity_table(curved)
     text = [f"Basis size (k-index below 1 with a small p: a pattern is left; {rows.size} rows):"]
     if basis:
         numbers = [[f"{v:.3g}" for v in k_table[c].tolist()] for c in ("k", "edf", "k_index", "p")]

@@ -50,6 +50,10 @@ class Response(ABC):
     def loglik(self, y: np.ndarray, mu: np.ndarray, w: np.ndarray) -> float:
         """Σ log p(y; μ) with its constants (Gaussian: at the maximum-likelihood variance D/n, as R's `logLik` does)."""
 
+    def simulate(self, mu: np.ndarray, w: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray | None:
+        """A response drawn from the distribution; None where there is none to draw from."""
+        return None
+
     @abstractmethod
     def check(self, y: np.ndarray, name: str) -> None:
         """Refuse responses that the distribution cannot give."""
@@ -76,6 +80,9 @@ class Gaussian(Response):
         n, D = w.size, float(np.sum(w * e**2))
         return -0.5 * (n * (np.log(2.0 * np.pi * D / n) + 1.0) - float(np.sum(np.log(w))))
 
+    def simulate(self, mu: np.ndarray, w: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:
+        return mu + np.sqrt(scale / w) * rng.standard_normal(mu.size)
+
     def check(self, y: np.ndarray, name: str) -> None:
         if y.size and np.ptp(y) == 0.0:
             raise DataError(f"The response {name!r} is {y[0]:g} in every row: there is nothing to explain.")
@@ -97,6 +104,10 @@ class Binomial(Response):
         k = w * y
         constant = special.gammaln(w + 1.0) - special.gammaln(k + 1.0) - special.gammaln(w - k + 1.0)
         return float(np.sum(constant + special.xlogy(k, mu) + special.xlogy(w - k, 1.0 - mu)))
+
+    def simulate(self, mu: np.ndarray, w: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray | None:
+        trials = np.round(w)
+        return rng.binomial(trials.astype(np.int64), mu) / trials if np.abs(trials - w).max() < 1e-9 else None
 
     def check(self, y: np.ndarray, name: str) -> None:
         if np.any((y < 0.0) | (y > 1.0)):
@@ -214,6 +225,9 @@ class Counts(Response):
 class Poisson(Counts):
     name, scale_known = "poisson", True
 
+    def simulate(self, mu: np.ndarray, w: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:
+        return rng.poisson(mu).astype(np.float64)
+
 
 @final
 class QuasiPoisson(Counts):
@@ -263,6 +277,9 @@ class NegativeBinomial(Response):
         constant = special.gammaln(y + theta) - special.gammaln(theta) - special.gammaln(y + 1.0)
         each = constant + special.xlogy(y, mu / (mu + theta)) + theta * np.log(theta / (mu + theta))
         return float(np.sum(w * each))
+
+    def simulate(self, mu: np.ndarray, w: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:
+        return rng.poisson(mu * rng.gamma(self._theta, 1.0 / self._theta, mu.size)).astype(np.float64)
 
     def check(self, y: np.ndarray, name: str) -> None:
         Poisson().check(y, name)
