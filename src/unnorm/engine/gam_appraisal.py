@@ -1,4 +1,4 @@
-"""Four pictures of the residuals, as gratia's `appraise` and mgcv's `gam.check` draw them: are they what the model says?
+"""Four pictures of the residuals, as gratia's `appraise` and mgcv's `gam.check` have them: is the model right?
 
 The QQ plot's reference quantiles are those of residuals of data simulated from the fit (Augustin, Sauleau & Wood 2012),
 since deviance residuals of counts and 0/1 data are not normal; normal ones where a quasi-likelihood simulates nothing.

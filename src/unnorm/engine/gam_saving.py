@@ -138,4 +138,4 @@ def _backend(name: str | None) -> Any:
         return None
     import narwhals as nw
 
-    return nw.Implementation.from_backend(name)
+    return nw.Implementation.from_backend(name)  # pyright: ignore[reportArgumentType]

@@ -286,9 +286,9 @@ class NegativeBinomial(Response):
 
 
 FAMILIES: dict[str, tuple[str, ...]] = {  # family → its links, the default first
-    "gaussian": ("identity",),
     "binomial": ("logit", "probit", "cloglog"),
     "poisson": ("log",),
+    "gaussian": ("identity",),
     "quasipoisson": ("log",),
     "nb": ("log",),
 }
