@@ -71,8 +71,8 @@ def test_intercept_and_response():
     [
         ("spline(x)", "'s', 'te', 'ti', 'linear', 'factor'"),
         ("s(x, df=5)", "'k', 'bs', 'by'"),
-        ("s(x, bs='xx')", "'tp', 'cr', 'cc', 'ps', 'cp', 'ts', 'cs', 're', 'fs'"),
-        ("te(x, y, bs='re')", "'tp', 'cr', 'cc', 'ps', 'cp'"),
+        ("s(x, bs='xx')", "'tp', 'cr', 'cc', 'ps', 'cp', 'ts', 'cs'"),
+        ("te(x, y, bs='fs')", "'tp', 'cr', 'cc', 'ps', 'cp'"),
         ("s(log(x))", "column names"),
         ("s(x + y)", "column names"),
         ("s(x, k=open('f'))", "literals"),

@@ -268,7 +268,7 @@ class Gam:
         """Draws from the posterior: (n, p) of the coefficients, or (n, rows) of η or μ at rows.
 
         method="gaussian" draws from N(β̂, V), with the smoothing parameters' uncertainty if `unconditional`;
-        "metropolis" from the posterior itself at the estimated smoothing parameters (mgcv's `gam.mh`): for few or extreme rows.
+        "metropolis" from the posterior itself at the estimated smoothing parameters (mgcv's `gam.mh`): for few rows.
 
         >>> import numpy as np, unnorm as un
         >>> x = np.linspace(0.0, 1.0, 200)

@@ -160,20 +160,26 @@ class SmoothTerm(SavedTerm):
     lower: np.ndarray
     upper: np.ndarray
     by_levels: tuple[Level, ...] = ()  # of a factor `by`: all that the data had
+    labels: tuple[Level, ...] = ()  # of a covariate that holds labels: points are positions among them
 
     @property
     def smooth_covariates(self) -> tuple[str, ...]:
-        return self.covariates[: self.basis.dim]
+        return () if self.labels else self.covariates[: self.basis.dim]
 
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 
     @property
     def constants(self) -> np.ndarray:
+        if self.labels:
+            return np.zeros((self.size, 0))
         return _constant(self.basis, self.lower, self.upper)
 
     def design(self, columns: Columns) -> np.ndarray:
-        points = points_of(columns, self.smooth_covariates, self.label)
+        if self.labels:
+            points = known_codes(columns, self.covariates[0], self.labels, self.label).astype(np.float64)[:, None]
+        else:
+            points = points_of(columns, self.smooth_covariates, self.label)
         if self.level is not None:
             name, level = self.level
             if self.by_levels:
@@ -202,6 +208,19 @@ class FactorSmoothTerm(SavedTerm):
     basis: Basis
     lower: np.ndarray
     upper: np.ndarray
+    factors: tuple[
+        tuple[str, tuple[Level, ...]], ...
+    ] = ()  # with several a block for each combination, the last fastest
+
+    @property
+    def coded(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+        """The factors with their levels; fits saved before there could be several have one."""
+        return self.factors or ((self.factor_levels,) if self.factor_levels is not None else ())
+
+    @property
+    def count(self) -> int:
+        """Blocks."""
+        return self.size // self.basis.size
 
     @property
     def smooth_covariates(self) -> tuple[str, ...]:
@@ -209,26 +228,25 @@ class FactorSmoothTerm(SavedTerm):
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:
-        assert self.factor_levels is not None
-        return tuple(
-            f"{self.label}.{level_name(v)}.{j + 1}" for v in self.factor_levels[1] for j in range(self.basis.size)
-        )
+        names = [self.label]
+        for _, levels in self.coded:
+            names = [f"{name}.{level_name(level)}" for name in names for level in levels]
+        return tuple(f"{name}.{j + 1}" for name in names for j in range(self.basis.size))
 
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 
     @property
     def constants(self) -> np.ndarray:
-        assert self.factor_levels is not None
-        return np.kron(np.eye(len(self.factor_levels[1])), _constant(self.basis, self.lower, self.upper))
+        return np.kron(np.eye(self.count), _constant(self.basis, self.lower, self.upper))
 
     def design(self, columns: Columns) -> np.ndarray:
-        assert self.factor_levels is not None
-        name, levels = self.factor_levels
         points = points_of(columns, self.smooth_covariates, self.label)
         _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
-        at = known_codes(columns, name, levels, self.label)
-        out = np.zeros((len(points), len(levels), self.basis.size))
+        at = np.zeros(len(points), dtype=np.int64)
+        for name, levels in self.coded:
+            at = at * len(levels) + known_codes(columns, name, levels, self.label)
+        out = np.zeros((len(points), self.count, self.basis.size))
         out[np.arange(len(points)), at] = _evaluate(self.basis, points)
         return out.reshape(len(points), -1)
 

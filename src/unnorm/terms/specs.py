@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ..errors import TermError, unknown
-from .arguments import checked_knots, count_range, fixed_sp, flag, integer, not_too_many, per_margin, sequence
-from .kinds import Orders
+from .arguments import checked_knots, count_range, fixed_sp, flag, integer, not_too_many, per_margin, plain, sequence
+from .kinds import MOST_ORDER, Orders
 from .registry import FACTOR_KINDS, KINDS
 from .writing import by_text, knots_text, options_of, written
 
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 BASES = (*KINDS, *FACTOR_KINDS)
 MARGINS = tuple(name for name, kind in KINDS.items() if kind.margin)
-_COVARIATES = {"re": (1, 8), "fs": (2, 4)} | {name: kind.covariates for name, kind in KINDS.items()}
-MOST_ORDER = 20  # m: the derivatives in a penalty
+_COVARIATES = {"re": (1, 8), "fs": (2, 6)} | {name: kind.covariates for name, kind in KINDS.items()}
 
 
 class Term(ABC):
@@ -62,6 +61,7 @@ class Smooth(Term):
     fx: bool = False
     knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     factors: frozenset[str] = frozenset()  # columns to read as categories whatever they hold
+    xt: Any = None  # what a basis needs beside: neighbours (mrf), the base of a factor-smooth (fs)
 
     def unpenalised(self) -> Smooth:
         return self if self.sp is not None or self.bs in FACTOR_KINDS else replace(self, fx=True)
@@ -83,7 +83,7 @@ class Smooth(Term):
         bs = None if self.bs == "tp" else self.bs
         sp = self.sp[0] if self.sp is not None and len(self.sp) == 1 else self.sp
         options = options_of(
-            k=self.k, bs=bs, by=by_text(self), m=self.m, sp=sp, fx=self.fx or None, knots=knots_text(self)
+            k=self.k, bs=bs, by=by_text(self), m=self.m, sp=sp, fx=self.fx or None, knots=knots_text(self), xt=self.xt
         )
         return f"s({', '.join([*(written(n, self.factors) for n in self.covariates), *options])})"
 
@@ -125,7 +125,8 @@ class Tensor(Term):
         options = options_of(
             k=self.k, bs=bs, d=d, by=by_text(self), m=self.m, sp=self.sp, fx=self.fx or None, knots=knots_text(self)
         )
-        return f"{self.label.split('(')[0]}({', '.join([*(written(n) for n in self.covariates), *options])})"
+        names = [written(n, self.factors) for n in self.covariates]
+        return f"{self.label.split('(')[0]}({', '.join([*names, *options])})"
 
 
 @final
@@ -270,11 +271,13 @@ def s(
     sp: float | Sequence[float | None] | None = None,
     fx: bool = False,
     knots: Any = None,
+    xt: Any = None,
 ) -> Smooth:
     """A smooth function of one or more covariates.
 
-    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), re
-    (random effects), fs (a curve for each level of a factor).
+    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), gp
+    (Gaussian process), sos (sphere: latitude, longitude), mrf (regions of a map), ad (adaptive), re (random effects),
+    fs (a curve for each level of a factor).
     k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
     m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).
     by: a column that multiplies the function, or a factor: one function a level. Write factor("subject") where numbers
@@ -282,6 +285,8 @@ def s(
     sp: fixed smoothing parameter(s).
     fx: no penalty.
     knots: values, or a mapping from covariate to values.
+    xt: for mrf {"nb": {region: neighbours}}, {"polys": {region: points}} or {"penalty": S, "regions": names}; for fs
+    the basis of its curves, e.g. "cr".
 
     >>> str(s("angle", bs="cc", k=20) + s("x", "y"))
     "s(angle, k=20, bs='cc') + s(x, y)"
@@ -294,17 +299,14 @@ def s(
     if k is not None:
         k = integer(label, "k", k, 1)
         not_too_many(label, f"k={k}", k)
+    orders: Any = None
     if m is not None:
-        m = (
-            tuple(integer(label, "m", i, 0, MOST_ORDER) for i in m)
-            if isinstance(m, Sequence | np.ndarray)
-            else integer(label, "m", m, 0, MOST_ORDER)
-        )
         if bs == "re" or (bs in KINDS and not KINDS[bs].takes_m):
-            raise TermError(
-                f"{label}: bs={bs!r} takes no m; it is for tp, fs (order of the penalty) and ps, "
-                "cp (degree − 1, differences)."
-            )
+            takes = [name for name, kind in KINDS.items() if kind.takes_m]
+            raise TermError(f"{label}: bs={bs!r} takes no m; it is for fs, {', '.join(takes)} (docs/gam.md says what).")
+        orders = KINDS[base_of(label, xt) if bs == "fs" else bs].checked_m(label, m)
+    if xt is not None and not (bs == "fs" or (bs in KINDS and KINDS[bs].takes_xt)):
+        raise TermError(f"{label}: bs={bs!r} takes no xt; it is for 'mrf' (neighbours) and 'fs' (the curves' basis).")
     dims = _COVARIATES[bs]
     if not dims[0] <= len(names) <= dims[1]:
         raise TermError(
@@ -312,8 +314,25 @@ def s(
             + ("Use te() for smooths of several covariates." if dims == (1, 1) else "")
         )
     return Smooth(
-        names, k, bs, by, m, fixed_sp(label, sp), flag(label, fx), checked_knots(label, names, knots), factors
+        names,
+        k,
+        bs,
+        by,
+        orders,
+        fixed_sp(label, sp),
+        flag(label, fx),
+        checked_knots(label, names, knots),
+        factors,
+        plain(xt),
     )
+
+
+def base_of(label: str, xt: Any) -> str:
+    """The basis of a factor-smooth's curves: "tp", or what xt says (a name, or {"bs": name})."""
+    name = "tp" if xt is None else xt.get("bs") if isinstance(xt, Mapping) else xt
+    if name not in KINDS or KINDS[name].categorical:
+        raise TermError(f"{label}: " + unknown("xt of bs='fs', the basis of its curves,", name, MARGINS))
+    return name
 
 
 def te(
@@ -382,8 +401,6 @@ def _tensor(
     names, factors = operands_of(function, covariates)
     by, factors = _by_name(function, names, by, factors)
     label = f"{function}({','.join(names)})"
-    if factors - {by}:
-        raise TermError(f"{label}: margins are numeric; for categories use by=factor(…), or s(…, bs='re') or 'fs'.")
     if function == "te" and len(names) < 2:
         raise TermError(f"{label}: te() takes two or more covariates; use s({','.join(names)}).")
     sizes = (1,) * len(names) if d is None else tuple(integer(label, "d", i, 1) for i in sequence(d))
@@ -391,10 +408,14 @@ def _tensor(
         raise TermError(f"{label}: d={sizes} adds up to {sum(sizes)} covariates; {len(names)} were given.")
     margins = len(sizes)
     bases = per_margin(label, "bs", bs, margins)
+    if factors - {by} and "re" not in bases:
+        raise TermError(
+            f"{label}: margins are numeric; for categories use by=factor(…), bs='re' for that margin, or s(…, bs='fs')."
+        )
     for b, size in zip(bases, sizes):
-        if b not in MARGINS:
-            raise TermError(f"{label}: " + unknown("a margin's bs", b, MARGINS))
-        if size > KINDS[b].covariates[1]:
+        if b not in (*MARGINS, "re"):
+            raise TermError(f"{label}: " + unknown("a margin's bs", b, (*MARGINS, "re")))
+        if b != "re" and size > KINDS[b].covariates[1]:
             wide = [name for name in MARGINS if KINDS[name].covariates[1] >= size]
             raise TermError(
                 f"{label}: a margin of {size} covariates must be {' or '.join(map(repr, wide))}; got {b!r}."
