@@ -29,6 +29,11 @@ APART = ("design", "slices", "inverse", "cross")  # of Smoothed: made again, or 
 
 def save(fit: Gam, path: str | os.PathLike[str]) -> None:
     """Write the folder, whole or not at all."""
+    storage.write_folder(path, *described(fit))
+
+
+def described(fit: Gam) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What a fit is, JSON-ready, and its arrays."""
     about: dict[str, Any] = {
         "unnorm": __version__,
         "class": CLASS,
@@ -58,7 +63,7 @@ def save(fit: Gam, path: str | os.PathLike[str]) -> None:
     for name, parts in _blocks(inner).items():
         arrays[f"{name}.values"] = np.concatenate([part.ravel() for part in parts]) if parts else np.empty(0)
         arrays[f"{name}.shapes"] = np.array([part.shape for part in parts], dtype=np.int64).reshape(-1, 2)
-    storage.write_folder(path, about, arrays)
+    return about, arrays
 
 
 def _blocks(inner: Smoothed) -> dict[str, Sequence[np.ndarray]]:
@@ -76,12 +81,13 @@ def load(path: str | os.PathLike[str]) -> Gam:
     if about.get("class") != CLASS:
         raise InputError(f"{where} holds a {about.get('class', 'result')}, not a Gam; read it with un.load.")
     try:
-        return _read(about, arrays)
+        return restored(about, arrays)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise InputError(f"The saved Gam {where} is damaged: {error!r} is missing or malformed.") from error
 
 
-def _read(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
+def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
+    """The fit that `described` described."""
     from ..terms.built import from_dict
 
     terms = []
