@@ -11,7 +11,8 @@ import unnorm as un
 from unnorm.errors import TermError
 
 HERE = Path(__file__).parents[1] / "oracles" / "mgcv"
-FITS = json.loads((HERE / "factors.json").read_text())["fits"]
+MADE = json.loads((HERE / "factors.json").read_text())
+FITS, TWOS = MADE["fits"], MADE["t2"]
 DATA = pd.read_csv(HERE / "fits_rows.csv")
 DATA["h"] = np.where(DATA["x3"] < 0, "low", "high")
 CIRCLE = (-3.141593, 3.141593)
@@ -59,3 +60,24 @@ def test_errors(formula, says):
     with pytest.raises(TermError) as caught:
         un.gam(formula, DATA)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("one", TWOS, ids=lambda one: one["formula"])
+def test_t2_against_mgcv(one):
+    fit = un.gam(one["formula"], DATA, one["family"], knots={"ang": CIRCLE} if "ang" in one["formula"] else None)
+    eta, se = fit.predict(DATA)
+    at = np.array(one["rows"], int)
+    # cubic margins leave two functions alone, whose scaling in mgcv depends on the rotation that rounding gave them
+    loose = 15.0 if "bs=" not in one["formula"] else 1.0
+    assert np.abs((eta[at] - one["eta"]) / one["se"]).max() < 0.01 * loose
+    np.testing.assert_allclose(se[at], one["se"], rtol=5e-3 * loose)
+    assert fit.edf_total == pytest.approx(one["edf_total"], abs=0.03 * loose)
+
+
+def test_the_parts_of_t2_add_up_and_do_not_overlap():
+    fit = un.gam("y ~ t2(x1, x2, k=(5, 6))", DATA)
+    (term,) = fit.terms
+    assert [p.rank for p in term.penalties] == [12, 8, 6]  # 3 × 4, 2 × 4, 3 × 2 …
+    assert term.null_dim == 3
+    assert str(un.t2("x", "z", bs=("cr", "cc"))) == "t2(x, z, bs=('cr', 'cc'))"
+    assert fit.formula == "y ~ t2(x1, x2, k=(5, 6))"

@@ -1,11 +1,11 @@
-"""Terms: what users write (`s`, `te`, `ti`, `kernel`, `linear`, `factor`, or a string), and what it becomes on data."""
+"""Terms: what users write (`s`, `te`, `ti`, `t2`, `kernel`, `linear`, `factor`, a string), and what it becomes on data."""
 
 from .base import BuiltTerm, Columns, Penalty
 from .built import from_dict
 from .interaction import interaction
 from .kernel_term import kernel
 from .parser import parse
-from .specs import Term, Terms, factor, linear, s, te, ti
+from .specs import Term, Terms, factor, linear, s, t2, te, ti
 
 __all__ = [
     "BuiltTerm",
@@ -20,6 +20,7 @@ __all__ = [
     "linear",
     "parse",
     "s",
+    "t2",
     "te",
     "ti",
 ]

@@ -19,6 +19,7 @@ from .kernel_term import KernelSmooth, build_kernel
 from .kinds import BasisKind, Orders, Request
 from .levels import Category, is_category, level_name, levels_of
 from .registry import kind_of
+from .ridges import ridge_product
 from .sample import Sample, check_finite, drawn, gathered, numeric, quantile_knots, summarise
 from .side import side
 from .specs import Factor, Linear, Smooth, Tensor, Term, Terms, base_of
@@ -166,7 +167,7 @@ class _Builder:
         return self.finish(spec, setup, sample, constrain=True, labels=labels)
 
     def tensor(self, spec: Tensor) -> list[BuiltTerm]:
-        what, start, margins, factors = spec.label, 0, [], []
+        what, start, margins, samples, factors = spec.label, 0, [], [], []
         for i, size in enumerate(spec.d):
             names = spec.covariates[start : start + size]
             start += size
@@ -178,10 +179,13 @@ class _Builder:
             m = None if spec.m is None or not kind.takes_m else spec.m[i]
             own = {name: v for name, v in spec.knots.items() if name in names}
             setup = kind.setup(self.request(names, k, m, own, what))
-            margins.append(margin_setup(setup, self.sample(names, what), spec.interaction))
+            samples.append(self.sample(names, what))
+            margins.append(setup if spec.function == "t2" else margin_setup(setup, samples[-1], spec.interaction))
         if factors:
             return [self.random_tensor(spec, margins, factors)]
         sample = self.sample(spec.covariates, what)
+        if spec.function == "t2":
+            return self.finish(spec, ridge_product(margins, samples, sample), sample, constrain=True)
         setup = margins[0] if len(margins) == 1 else tensor_product(margins, sample)
         return self.finish(spec, setup, sample, constrain=not spec.interaction)
 
@@ -190,7 +194,7 @@ class _Builder:
         constraint, as the ridge sees every function."""
         what = spec.label
         names = tuple(name for name in spec.covariates if name not in factors)
-        if len(factors) != 1 or spec.bs.count("re") != 1 or spec.by is not None or not margins:
+        if spec.function == "t2" or len(factors) != 1 or spec.bs.count("re") != 1 or spec.by is not None or not margins:
             raise TermError(
                 f"{what}: a tensor product takes one margin with bs='re', of one factor, beside numeric margins, and "
                 "then no by=."

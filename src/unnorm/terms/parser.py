@@ -13,16 +13,17 @@ from .arithmetic import COUNTS, computed, counted, is_call
 from .interaction import Interaction, interaction
 from .kernel_term import kernel
 from .kernels import KERNELS
-from .specs import Factor, Linear, Term, Terms, factor, linear, s, te, ti
+from .specs import Factor, Linear, Term, Terms, factor, linear, s, t2, te, ti
 
 _FUNCTIONS: dict[str, Callable[..., Term]] = {
-    "s": s, "te": te, "ti": ti, "linear": linear, "factor": factor, "kernel": kernel,
+    "s": s, "te": te, "ti": ti, "t2": t2, "linear": linear, "factor": factor, "kernel": kernel,
 }  # fmt: skip
 _KERNEL_PARAMETERS = dict.fromkeys(item.name for cls in KERNELS.values() for item in fields(cls))
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "s": ("k", "bs", "by", "m", "sp", "fx", "knots", "xt"),
     "te": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
     "ti": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
+    "t2": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
     "linear": (),
     "factor": (),
     "kernel": (
@@ -282,7 +283,7 @@ def _covariate(function: str, node: ast.expr, table: bool) -> Any:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if (
-        function in ("s", "te", "ti")
+        function in ("s", "te", "ti", "t2")
         and isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "factor"
@@ -291,7 +292,7 @@ def _covariate(function: str, node: ast.expr, table: bool) -> Any:
         assert isinstance(inner, Factor)
         return inner
     arithmetic = isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare) or is_call(node)
-    if table and function in ("s", "te", "ti", "linear", "offset") and arithmetic:
+    if table and function in ("s", "te", "ti", "t2", "linear", "offset") and arithmetic:
         return computed(node)
     raise TermError(
         f"{function}() takes column names before its options; got {_text(node)!r}. "

@@ -91,7 +91,7 @@ class Smooth(Term):
 @final
 @dataclass(frozen=True)
 class Tensor(Term):
-    """te(…) or ti(…): products of marginal bases; ti leaves out what the margins alone can say."""
+    """te(…), ti(…) or t2(…): products of marginal bases; ti is less what the margins alone can say, t2 has ridges."""
 
     covariates: tuple[str, ...]
     k: tuple[int, ...] | None = None
@@ -102,22 +102,26 @@ class Tensor(Term):
     sp: tuple[float | None, ...] | None = None
     fx: bool = False
     knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    interaction: bool = False  # ti
+    function: str = "te"
     factors: frozenset[str] = frozenset()
 
     def unpenalised(self) -> Tensor:
         return self if self.sp is not None else replace(self, fx=True)
 
     @property
+    def interaction(self) -> bool:
+        return self.function == "ti"
+
+    @property
     def label(self) -> str:
-        return f"{'ti' if self.interaction else 'te'}({','.join(self.covariates)})"
+        return f"{self.function}({','.join(self.covariates)})"
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self.covariates + ((self.by,) if self.by else ())
 
     def __hash__(self) -> int:
-        return hash((self.covariates, self.k, self.bs, self.d, self.by, self.m, self.sp, self.fx, self.interaction))
+        return hash((self.covariates, self.k, self.bs, self.d, self.by, self.m, self.sp, self.fx, self.function))
 
     def __str__(self) -> str:
         bs = None if set(self.bs) == {"cr"} else self.bs
@@ -376,6 +380,25 @@ def ti(
     return _tensor("ti", covariates, k, bs, d, by, m, sp, fx, knots)
 
 
+def t2(
+    *covariates: str,
+    k: int | Sequence[int] | None = None,
+    bs: str | Sequence[str] = "cr",
+    d: Sequence[int] | None = None,
+    by: str | Factor | None = None,
+    m: Any = None,
+    sp: float | Sequence[float | None] | None = None,
+    fx: bool = False,
+    knots: Any = None,
+) -> Tensor:
+    """A tensor product with a ridge penalty for each product of the margins' parts (Wood, Scheipl & Faraway 2013).
+
+    >>> str(t2("x", "y", k=4))
+    't2(x, y, k=(4, 4))'
+    """
+    return _tensor("t2", covariates, k, bs, d, by, m, sp, fx, knots)
+
+
 def linear(*covariates: str) -> Linear:
     """Straight lines: each covariate times its own coefficient.
 
@@ -401,8 +424,8 @@ def _tensor(
     names, factors = operands_of(function, covariates)
     by, factors = _by_name(function, names, by, factors)
     label = f"{function}({','.join(names)})"
-    if function == "te" and len(names) < 2:
-        raise TermError(f"{label}: te() takes two or more covariates; use s({','.join(names)}).")
+    if function != "ti" and len(names) < 2:
+        raise TermError(f"{label}: {function}() takes two or more covariates; use s({','.join(names)}).")
     sizes = (1,) * len(names) if d is None else tuple(integer(label, "d", i, 1) for i in sequence(d))
     if sum(sizes) != len(names):
         raise TermError(f"{label}: d={sizes} adds up to {sum(sizes)} covariates; {len(names)} were given.")
@@ -444,7 +467,7 @@ def _tensor(
         fixed_sp(label, sp),
         flag(label, fx),
         checked_knots(label, names, knots),
-        function == "ti",
+        function,
         factors,
     )
 

@@ -1,4 +1,4 @@
-# mgcv::gam with random effects in tensor products, by in tensor products, and factor-smooths of other bases.
+# mgcv::gam with random effects and by in tensor products, factor-smooths of other bases, and t2.
 # Run in this directory after fits.R: Rscript factors.R
 library(mgcv)
 source("json.R")
@@ -23,4 +23,10 @@ out <- list(
   record("y ~ s(ang, g, bs = \"fs\", xt = \"cc\", k = 6)", gaussian()),
   record("count ~ s(x1, g, bs = \"fs\", xt = \"ps\", k = 7, m = c(2, 1))", poisson()),
   record("y ~ s(x1, gh, bs = \"fs\", k = 5, m = 1)", gaussian(), "y ~ s(x1, g, h, bs = \"fs\", k = 5, m = 1)"))
-write_json(list(mgcv = as.character(packageVersion("mgcv")), fits = arr(out)), "factors.json", 9)
+# t2: within a null space of one dimension the model is defined to the last digit; the score has another constant
+twos <- list(
+  record("y ~ t2(x1, x2, bs = c(\"ps\", \"ps\"), m = list(c(2, 1), c(2, 1)), k = 5)", gaussian(), "y ~ t2(x1, x2, bs='ps', m=((2, 1), (2, 1)), k=5)"),
+  record("count ~ t2(x1, ang, bs = c(\"ps\", \"cc\"), m = list(c(2, 1), NA), k = c(6, 6))", poisson(), "count ~ t2(x1, ang, bs=('ps', 'cc'), m=((2, 1), None), k=6)"),
+  record("cls ~ t2(x2, x1, bs = c(\"ps\", \"ps\"), m = list(c(1, 1), c(2, 1)), k = c(5, 6)) + s(x3)", binomial(), "cls ~ t2(x2, x1, bs='ps', m=((1, 1), (2, 1)), k=(5, 6)) + s(x3)"),
+  record("y ~ t2(x1, x2, k = 5)", gaussian()))
+write_json(list(t2 = arr(twos), mgcv = as.character(packageVersion("mgcv")), fits = arr(out)), "factors.json", 9)
