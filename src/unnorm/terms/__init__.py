@@ -1,4 +1,4 @@
-"""Terms: what users write (`s`, `te`, `ti`, `t2`, `kernel`, `linear`, `factor`, a string), and what it becomes on data."""
+"""Terms: what users write (`s`, `te`, `kernel`, `factor`, …, or a string), and what it becomes on data."""
 
 from .base import BuiltTerm, Columns, Penalty
 from .built import from_dict

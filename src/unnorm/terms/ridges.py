@@ -19,8 +19,8 @@ from .tensor import TensorProduct
 
 def split(setup: Setup, sample: Sample) -> tuple[np.ndarray, int]:
     """P (k, k) and r: the first r functions have the identity as penalty, the rest none; both parts of unit mean
-    square, the constant last. (Within a null space of two or more dimensions mgcv's scaling depends on rounding; here each of
-    its functions has the same mean square.)"""
+    square, the constant last. (Within a null space of two or more dimensions mgcv's scaling depends on rounding; here
+    each of its functions has the same mean square.)"""
     (E,), rank, X = setup.roots, setup.ranks[0], setup.columns
     _, d, V = np.linalg.svd(E)
     P = V.T.copy()
