@@ -176,3 +176,19 @@ def test_other_criteria_take_the_families_too():
     assert abs(np.log(ml.theta / reml.theta)) < 0.1
     known = un.gam("over ~ s(x1)", data("rows"), "nb", theta=reml.theta, method="CV")
     assert 2 < known.edf["s(x1)"] < 9
+
+
+@pytest.mark.parametrize(("family", "link", "response"), [
+    ("binomial", "probit", "cls"), ("binomial", "cloglog", "any"), ("nb", None, "over"), ("binomial", "logit", "cls"),
+])  # fmt: skip
+def test_the_criterions_curvature_is_that_of_the_scores(family, link, response):
+    options = {"family": family, "link": link, "theta": 1.4 if family == "nb" else None}
+    fit = un.gam(f"{response} ~ s(x1, k=8)", data("rows").head(80), **options)
+    (sp,) = fit.sp.values()
+    h = 0.05
+    scores = [
+        un.gam(f"{response} ~ s(x1, k=8)", data("rows").head(80), sp=[sp * np.exp(s * h)], **options).score
+        for s in (-1, 0, 1)
+    ]
+    curve = (scores[0] - 2 * scores[1] + scores[2]) / h**2
+    assert fit.criterion_hessian[0, 0] == pytest.approx(curve, rel=2e-3)

@@ -69,7 +69,7 @@ def test_intercept_and_response():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("spline(x)", "'s', 'te', 'ti', 'linear', 'factor'"),
+        ("spline(x)", "'s', 'te', 'ti', 't2', 'linear', 'factor'"),
         ("s(x, df=5)", "'k', 'bs', 'by'"),
         ("s(x, bs='xx')", "'tp', 'cr', 'cc', 'ps', 'cp', 'ts', 'cs'"),
         ("te(x, y, bs='fs')", "'tp', 'cr', 'cc', 'ps', 'cp'"),
