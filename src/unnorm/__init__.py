@@ -19,7 +19,7 @@ _REGISTRIES = (
 _NAMES = {
     "domains.process": ("PoissonProcess",),
     "data": ("Observations", "iid", "transitions", "conditional"),
-    "terms": ("s", "te", "ti", "kernel", "linear", "factor"),
+    "terms": ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction"),
     "engine": ("gam", "Gam"),
     "models": ("ExponentialFamily", "Energy", "Additive"),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
@@ -96,4 +96,4 @@ if TYPE_CHECKING:
     from .solvers import Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient
     from .studies import datasets
-    from .terms import factor, kernel, kernels, linear, s, te, ti
+    from .terms import factor, interaction, kernel, kernels, linear, s, t2, te, ti

@@ -19,8 +19,12 @@ COLUMNS = {
     "z": RNG.normal(size=300),
     "w": np.exp(RNG.normal(size=300)),
     "angle": RNG.uniform(-np.pi, np.pi, 300),
+    "lat": np.degrees(np.arcsin(RNG.uniform(-1, 1, 300))),
+    "lon": RNG.uniform(-180, 180, 300),
+    "region": RNG.choice(list("abcde"), 300),
 }
-NEW = {"x": np.array([0.1, 0.9]), "z": np.array([-1.0, 1.0]), "w": np.array([1.0, 2.0]), "angle": np.array([-3.0, 3.0])}
+NEW = {"x": np.array([0.1, 0.9]), "z": np.array([-1.0, 1.0]), "w": np.array([1.0, 2.0]), "angle": np.array([-3.0, 3.0]),
+       "lat": np.array([-40.0, 80.0]), "lon": np.array([0.0, 170.0]), "region": np.array(["b", "e"])}  # fmt: skip
 EXAMPLES = [text for kind in registered.KINDS.values() for text in kind.examples()]
 
 

@@ -76,26 +76,30 @@ def smooth_fit(
     start: Smoothed | None = None,
     threads: int | None = None,
     max_outer: int = 200,
+    link: str | None = None,
+    theta: float | None = None,
 ) -> Smoothed:
     """Fit one penalised model and choose its smoothing parameters.
 
     y, weights, offset: in the caller's row order, as `columns` were. `sp`: smoothing parameters that the user fixes,
     by penalty label or one per penalty (negative = estimate), on top of the terms' own `fixed_sp`. `groups` (n,),
     `folds`, `rng` serve method="CV" (rows of one group, by default of one context, stay together). `start`: a fit of
-    the same terms to start from.
+    the same terms to start from. `link`: "probit" or "cloglog" for a binomial response; `theta`: of a negative binomial
+    one.
 
     Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns
     UnnormWarning where it stops before convergence (also in `.converged`, `.reason`).
     """
     with single_threaded():
         return _smooth_fit(
-            design, y, family, weights, offset, method, sp, groups, folds, rng, start, threads, max_outer
+            design, y, (family, link, theta), weights, offset, method, sp, groups, folds, rng, start, threads, max_outer
         )
 
 
 # long: the entry point's arguments, passed on
 def _smooth_fit(
-    design: Design, y: np.ndarray, family: str, weights: np.ndarray | None, offset: np.ndarray | None, method: str,
+    design: Design, y: np.ndarray, likelihood: tuple[str, str | None, float | None], weights: np.ndarray | None,
+    offset: np.ndarray | None, method: str,
     sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,
     start: Smoothed | None, threads: int | None, max_outer: int,
 ) -> Smoothed:  # fmt: skip
@@ -103,19 +107,27 @@ def _smooth_fit(
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
     clock = Clock()
+    family, link, theta = likelihood
     given = families.checked(family, y, weights, offset, design.rows)
+    seen = families.working_rows(family, given, theta)
     rows = ResponseRows(
-        *(_writable(design.sort(part) if part.size else part) for part in (given.y, given.weights, given.offset))
+        *(_writable(design.sort(part) if part.size else part) for part in (seen.y, seen.weights, seen.offset))
     )
     fixed = _fixed(design.penalties, design.fixed, sp)
     free = np.isnan(fixed)
     count = int(np.sum(rows.weights > 0)) if rows.weights.size else design.rows
     threads = 1 if design.rows <= _SERIAL else cores() if threads is None else threads
-    constant, saturated = families.constant(family, rows), families.saturated(family, rows)
-    null_intercept, null_loglik = families.null_fit(family, rows)
-    code = families.FAMILIES[family]
-    problem = PenalisedRows(design, rows, family, code, constant, count, free, threads, clock)
-    criterion: Criterion = PredictionError(saturated + constant) if method in ("GCV", "CV") else Laplace(method != "ML")
+    constant, saturated = families.constant(family, given, theta), families.saturated(family, rows)
+    null_intercept, null_loglik = families.null_fit(family, rows, link)
+    code, known = families.code_of(family, link), family not in families.UNKNOWN_SCALE
+    problem = PenalisedRows(
+        design, rows, family, code, constant, count, free, threads, clock, known, 0.0 if known else saturated
+    )
+    criterion: Criterion = (
+        PredictionError(saturated - problem.saturated + constant)
+        if method in ("GCV", "CV")
+        else Laplace(method != "ML")
+    )
 
     beta = np.zeros(design.size)
     if INTERCEPT in design.slices:
@@ -210,8 +222,9 @@ def _from_some(
         rows.offset[taken] if rows.offset.size else rows.offset,
     )
     small = PenalisedRows(
-        part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock()
-    )
+        part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock(),
+        problem.scale_known, 0.0 if problem.scale_known else families.saturated(problem.family, some),
+    )  # fmt: skip
     start = None
     try:
         if not problem.free.all():
@@ -238,14 +251,17 @@ def _result(
     lam = np.exp(state.rho)
     step = state.beta - working.beta
     loglik = working.loglik + float(step @ working.score) - 0.5 * float(step @ working.cross.dot(step))
+    loglik += problem.saturated
     deviance = 2.0 * (saturated - loglik)
     edf, edf1 = _degrees(design, penalties, state.inverse, lam)
-    gaussian = problem.family == "gaussian"
-    scale = deviance / max(problem.count - edf.sum(), 1e-300) if gaussian else 1.0
-    full = loglik + problem.constant
-    if gaussian:
+    scale, full = 1.0, loglik + problem.constant
+    if not problem.scale_known:
         n = problem.count
         full = -0.5 * n * (np.log(2 * np.pi * deviance / n) + 1.0) + problem.constant
+        scale = deviance / max(n - edf.sum(), 1e-300)
+        if problem.family != "gaussian":
+            eta = design.predict(state.beta, problem.threads)
+            scale = families.pearson_scale(problem.rows, eta, n - float(edf.sum()))
     free = problem.free
     hessian = np.where(np.outer(free, free), found.at.hessian, 0.0)
     limit = limits(found, free)
@@ -257,7 +273,7 @@ def _result(
         score=float(criterion.report(working, found.at.value)),
         gradient=np.where(free, found.gradient, 0.0), hessian=hessian, dbeta_drho=design.to_user(state.slopes),
         loglik=full, deviance=deviance, null_deviance=2.0 * (saturated - null_loglik), scale=scale,
-        scale_known=not gaussian,
+        scale_known=problem.scale_known,
         rows=problem.count, edf=edf, edf1=edf1, converged=found.converged, reason=found.reason,
         iterations={"outer": found.iterations, **{what: counts.get(what, 0) for what in ("passes", "leverage passes")}},
         timings=problem.clock.seconds, inverse=state.inverse, cross=working.cross, offset=given.offset,

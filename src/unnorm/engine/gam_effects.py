@@ -73,12 +73,12 @@ def read_at(term: BuiltTerm, at: Any) -> dict[str, np.ndarray]:
     if not hasattr(at, "keys") and not hasattr(at, "columns") and not hasattr(at, "column_names") and len(names) == 1:
         at = {names[0]: np.atleast_1d(np.asarray(at))}
     table = as_table(at)
-    absent = [name for name in names if name not in table.names]
+    absent = [name for name in names if not gam_rows.has(table, name)]
     if absent:
         raise DataError(
             f"at= for {term.label!r} needs the columns {listing(names)}; got {listing(table.names, most=40)}."
         )
-    given = [name for name in term.covariates if name in table.names]
+    given = [name for name in term.covariates if gam_rows.has(table, name)]
     columns = gam_rows.covariates(table, given, "at")
     gam_rows.complete(columns, "at=")
     return gam_rows.values(columns)

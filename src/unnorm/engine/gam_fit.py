@@ -17,15 +17,19 @@ from .response import response as response_of
 
 if TYPE_CHECKING:
     from ..terms.specs import Term, Terms
+    from .smoothed import Smoothed
 
 METHODS = ("REML", "ML", "GCV", "UBRE", "CV")
 
 
+# long: the entry point
 def gam(
     formula: str | Term | Terms,
     data: Any,
-    family: Literal["binomial", "poisson", "gaussian"] = "gaussian",
+    family: Literal["binomial", "poisson", "gaussian", "nb", "quasipoisson"] = "gaussian",
     *,
+    link: Literal["logit", "probit", "cloglog", "log", "identity"] | None = None,
+    theta: float | None = None,
     response: str | None = None,
     offset: Any = None,
     weights: Any = None,
@@ -48,11 +52,17 @@ def gam(
 
     Args:
         formula: "y ~ s(x, k=20) + s(angle, bs='cc') + te(a, b) + factor(g)", read against the known names and never
-            evaluated; or terms (`un.s("x") + un.factor("g")`) with `response=`.
+            evaluated; or terms (`un.s("x") + un.factor("g")`) with `response=`. Columns may be computed, `s(log(x))`,
+            `I(x^2)`, `offset(log(days))`, `log(y) ~ …`; `a:b` and `a*b` are products; `cbind(k, n - k)` on the left
+            are successes and failures.
         data: a pandas, polars or pyarrow table, or a mapping of columns.
-        family: "binomial" (logit; 0/1, or proportions with weights = trials), "poisson" (log) or "gaussian" (identity).
+        family: "binomial" (0/1, or proportions with weights = trials), "poisson", "gaussian"; for overdispersed counts
+            "nb" (negative binomial, Var y = μ + μ²/θ) or "quasipoisson" (Var y = φμ).
+        link: of a binomial response "logit" (default), "probit" or "cloglog"; the others have one link each.
+        theta: θ of family "nb", where it is known; by default it is estimated, by `method` (REML or ML).
         response: the response's column, where `formula` does not name it.
-        offset: known part of the linear predictor, an array or a column's name. `predict` reads a named column again.
+        offset: known part of the linear predictor, an array or a column's name, added to the formula's `offset(…)`.
+            `predict` reads named columns again.
         weights: prior weights, an array or a column's name.
         method: "REML" or "ML" (Laplace approximate), "GCV" (the same as "UBRE" where the scale is known), or "CV":
             `folds`-fold cross-validation of the deviance, which keeps rows of one of `groups` together.
@@ -78,27 +88,33 @@ def gam(
     >>> 2.0 < fit.edf["s(x)"] < 6.0
     True
     """
+    from ..terms import arithmetic
     from ..terms.parser import parse
     from .core import build_design, smooth_fit
 
-    distribution = response_of(family)
+    distribution = response_of(family, link, theta)
+    _check_family(family, method, theta)
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
     if method == "UBRE" and not distribution.scale_known:
         raise CombinationError(f"UBRE needs a known scale, and that of {family} data is estimated: use method='GCV'.")
-    terms = parse(formula)
+    terms = parse(formula, table=True)
     if response is not None and terms.response is not None and response != terms.response:
         raise InputError(f"The formula's response is {terms.response!r} and response= says {response!r}: give one.")
     if response is not None:
         terms = replace(terms, response=response)
     if terms.response is None:
         raise InputError(f"The formula {str(terms)!r} names no response. Write 'y ~ {terms}', or pass response='y'.")
+    counted = arithmetic.counts(terms.response) is not None
+    if counted and family != "binomial":
+        raise CombinationError(f"{terms.response} is a binomial response; family= says {family!r}.")
     if terms.response in terms.columns:
         raise InputError(f"The response {terms.response!r} is also a covariate of {str(terms)!r}.")
     table = as_table(data)
-    rows = gam_rows.read(table, terms.response, terms.columns, weights, offset, groups, missing, "formula")
+    known = terms.offsets if offset is None else (*terms.offsets, offset)
+    rows = gam_rows.read(table, terms.response, terms.columns, weights, known or None, groups, missing, "formula")
     distribution.check(rows.y if rows.weights is None else rows.y[rows.weights > 0.0], terms.response)
-    if family == "binomial" and weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):
+    if family == "binomial" and rows.weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):
         warnings.warn(
             f"The response {terms.response!r} has proportions but no weights= were given: each counts as one trial. "
             "Pass the numbers of trials as weights.",
@@ -111,10 +127,24 @@ def gam(
     if not built and not terms.intercept:
         raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
     design = build_design(built, rows.columns, intercept=terms.intercept, rows=rows.y.size)
-    smoothed = smooth_fit(
-        design, rows.y, family, weights=rows.weights, offset=rows.offset, method="GCV" if method == "UBRE" else method,
-        sp=sp, groups=rows.groups, folds=folds, rng=rng, threads=threads,
-    )  # fmt: skip
+    own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
+
+    def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
+        return smooth_fit(
+            design, rows.y, family, weights=rows.weights, offset=rows.offset,
+            method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng, start=start,
+            threads=threads, link=own_link, theta=theta,
+        )  # fmt: skip
+
+    notes = rows.notes
+    if family == "nb" and theta is None:
+        from .overdispersion import POISSON, choose
+
+        theta, smoothed = choose(fit_at, rows.y)
+        if theta > POISSON:
+            notes += ("theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",)
+    else:
+        smoothed = fit_at(theta)
     return Gam(
         formula=str(terms),
         family=family,
@@ -126,7 +156,21 @@ def gam(
         y=rows.y,
         weights=rows.weights,
         offset=rows.offset,
-        offset_name=offset if isinstance(offset, str) else None,
+        offset_names=known if all(isinstance(one, str) for one in known) else None,
         backend=table.backend,
-        notes=rows.notes,
+        notes=notes,
+        link=own_link,
+        theta=theta,
     )
+
+
+def _check_family(family: str, method: str, theta: float | None) -> None:
+    if theta is not None:
+        if family != "nb":
+            raise CombinationError(f"theta= is for family='nb'; got family={family!r}.")
+        if isinstance(theta, bool) or not isinstance(theta, int | float | np.number) or not 0 < theta < np.inf:
+            raise InputError(f"theta must be a positive number; got {theta!r}. Leave it out to have it estimated.")
+    elif family == "nb" and method not in ("REML", "ML"):
+        raise CombinationError(f"theta is estimated by REML or ML; with method={method!r} pass theta=.")
+    if family == "quasipoisson" and method == "CV":
+        raise CombinationError("method='CV' needs a likelihood, and quasipoisson has none: use 'REML', or family='nb'.")

@@ -45,7 +45,7 @@ def criterion_hessian(fit: Gam) -> np.ndarray:
 def _pieces(fit: Gam) -> Iterator[curvature.RowsWithSlopes]:
     for here, X in fit.design_chunks():
         w = 1.0 if fit.weights is None else fit.weights[here]
-        slope, curve = fit.distribution.variance_slopes(fit.distribution.mean(fit.linear_predictor[here]))
+        slope, curve = fit.distribution.weight_slopes(fit.y[here], fit.linear_predictor[here])
         yield X, w * slope, w * curve
 
 

@@ -6,18 +6,24 @@ coefficients has a posterior by drawing them, and those that are linear in them,
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from .._base import numerics
-from ..errors import CombinationError, InputError
+from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from . import gam_effects, gam_predict, inference
 
 if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
     from .gam_result import Gam
+
+METHODS = ("gaussian", "metropolis")
+DEGREES = 40.0  # of freedom of the proposal's t distribution
+STRIDE = 0.25  # of the random walk, in V's square roots
+BURN_IN = 100
 
 
 def coefficients(fit: Gam, n: int, unconditional: bool, rng: Any) -> np.ndarray:
@@ -29,9 +35,64 @@ def coefficients(fit: Gam, n: int, unconditional: bool, rng: Any) -> np.ndarray:
     return fit.smoothed.beta + numerics.generator(rng).standard_normal((int(n), values.size)) @ root.T
 
 
-def draws(fit: Gam, n: int, data: Any, kind: str, offset: Any, unconditional: bool, rng: Any) -> np.ndarray:
+def metropolis(fit: Gam, n: int, rng: Any) -> np.ndarray:
+    """(n, p) draws of β from p(β | y, λ) ∝ exp{ℓ(β)/φ − ½βᵀS_λβ/φ} itself, without the Gaussian approximation.
+
+    Each draw is two Metropolis–Hastings moves, as in mgcv's `gam.mh`: a proposal from t₄₀(β̂, V) whatever the present
+    state, which crosses the whole posterior, and a random walk of a quarter of V's size, which leaves its tails.
+    """
+    if not isinstance(n, int | np.integer) or n < 1:
+        raise InputError(f"n must be a whole number of draws, at least 1; got {n!r}.")
+    draw, inner, S = numerics.generator(rng), fit.smoothed, fit.S
+    values, vectors = np.linalg.eigh(fit.vcov())
+    live = values > 1e-14 * values[-1]
+    root, size = vectors[:, live] * np.sqrt(values[live]), int(live.sum())
+    back = (vectors[:, live] / np.sqrt(values[live])).T
+    w = 1.0 if fit.weights is None else fit.weights
+    offset = 0.0 if fit.offset is None else fit.offset
+
+    def density(beta: np.ndarray) -> float:
+        eta = inner.design.unsort(inner.design.predict(inner.design.to_flat(beta))) + offset
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            deviance = float(np.sum(w * fit.distribution.unit_deviance(fit.y, fit.distribution.mean(eta))))
+        return -0.5 * (deviance + float(beta @ S @ beta)) / fit.scale if np.isfinite(deviance) else -np.inf
+
+    def proposed(beta: np.ndarray) -> float:
+        z = back @ (beta - inner.beta)
+        return -0.5 * (DEGREES + size) * float(np.log1p(z @ z / DEGREES))
+
+    here, at, crossed = inner.beta, density(inner.beta), 0
+    out = np.empty((int(n), inner.size))
+    for k in range(-BURN_IN, int(n)):
+        z = draw.standard_normal(size) / np.sqrt(draw.chisquare(DEGREES) / DEGREES)
+        there = inner.beta + root @ z
+        value = density(there)
+        if np.log(draw.random()) < value - at + proposed(here) - proposed(there):
+            here, at, crossed = there, value, crossed + (k >= 0)
+        there = here + STRIDE * (root @ draw.standard_normal(size))
+        value = density(there)
+        if np.log(draw.random()) < value - at:
+            here, at = there, value
+        if k >= 0:
+            out[k] = here
+    if crossed < 0.05 * n:
+        warnings.warn(
+            f"Only {crossed} of {n} proposals from the Gaussian approximation were accepted: the draws depend on each "
+            "other. Ask for many more, and thin them.",
+            UnnormWarning,
+            stacklevel=4,
+        )
+    return out
+
+
+# long: the arguments of Gam.draws, passed on
+def draws(
+    fit: Gam, n: int, data: Any, kind: str, offset: Any, unconditional: bool, rng: Any, method: str
+) -> np.ndarray:  # fmt: skip
     """(n, rows) draws of η or μ at rows; (n, p) of β for kind="coefficients"."""
-    beta = coefficients(fit, n, unconditional, rng)
+    if method not in METHODS:
+        raise InputError(unknown("method", method, METHODS))
+    beta = metropolis(fit, n, rng) if method == "metropolis" else coefficients(fit, n, unconditional, rng)
     if kind == "coefficients":
         return beta
     if kind not in ("link", "response"):

@@ -59,14 +59,17 @@ def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str]) -> Predictio
 def _new_offset(fit: Gam, table: Table, offset: Any) -> np.ndarray | None:
     if offset is None and fit.offset is None:
         return None
-    if offset is None and fit.offset_name is None:
+    if offset is None and fit.offset_names is None:
         raise InputError(
             "This model was fitted with an offset given as an array, so its values at new rows are not known. "
             "Pass offset= (an array, a column's name, or 0.0 for η without it)."
         )
-    column = gam_rows.numbers(table, fit.offset_name if offset is None else offset, "offset")
-    gam_rows.complete({column.name: column}, "predict")
-    return np.asarray(column.data, dtype=np.float64)
+    total = np.zeros(table.n)
+    for one in (fit.offset_names or ()) if offset is None else (offset,):
+        column = gam_rows.numbers(table, one, "offset")
+        gam_rows.complete({column.name: column}, "predict")
+        total += column.data
+    return total
 
 
 def chosen(fit: Gam, terms: str | Iterable[str] | None, exclude: str | Iterable[str] | None) -> tuple[str, ...]:
@@ -129,9 +132,8 @@ def predict(
     if not plain and at.offset is not None:
         eta += at.offset
     if kind == "response":
-        mu = fit.distribution.mean(eta)
-        error = error * fit.distribution.variance(mu) if se else error
-        eta = mu
+        error = error * fit.distribution.slope(eta) if se else error
+        eta = fit.distribution.mean(eta)
     return Prediction(eta, error) if se else eta
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -43,9 +44,11 @@ class Gam:
     y: np.ndarray = field(repr=False)
     weights: np.ndarray | None = field(repr=False)  # None: all one
     offset: np.ndarray | None = field(repr=False)  # None: all zero
-    offset_name: str | None = field(repr=False)  # the column it was read from, so that `predict` can read it again
+    offset_names: tuple[str, ...] | None = field(repr=False)  # columns that `predict` reads again
     backend: Any = field(repr=False, default=None)  # the user's kind of table, for those given back
     notes: tuple[str, ...] = ()  # what was dropped, and what a careful reader would want to know
+    link: str | None = None  # None: the family's own
+    theta: float | None = None  # of family "nb": Var y = μ + μ²/θ
 
     # --- estimates ------------------------------------------------------------------------------------------------
 
@@ -56,7 +59,7 @@ class Gam:
 
     @property
     def distribution(self) -> Response:
-        return response_of(self.family)
+        return response_of(self.family, self.link, self.theta)
 
     @cached_property
     def smooths(self) -> tuple[BuiltTerm, ...]:
@@ -118,7 +121,9 @@ class Gam:
 
     @cached_property
     def loglik(self) -> float:
-        """Log-likelihood at β̂ with its constants (Gaussian: at the variance D/n)."""
+        """Log-likelihood at β̂ with its constants (Gaussian: at the variance D/n); nan for a quasi-likelihood."""
+        if not self.distribution.likelihood:
+            return float("nan")
         if not self.smoothed.scale_known:
             w = np.ones(1) if self.weights is None else self.weights[self.weights > 0.0]
             n, D = self.n, self.deviance
@@ -133,7 +138,8 @@ class Gam:
     @cached_property
     def aic(self) -> float:
         """−2 loglik + 2 (edf₂ + 1 if the scale is estimated): conditional AIC corrected for the smoothing parameters'
-        own uncertainty (Wood, Pya & Säfken 2016), as mgcv's `AIC`; with GCV, UBRE or CV the edf stands for edf₂.
+        own uncertainty (Wood, Pya & Säfken 2016), as mgcv's `AIC`; with GCV, UBRE or CV the edf stands for edf₂. A
+        quasi-likelihood has none: nan.
         """
         return -2.0 * self.loglik + 2.0 * self._aic_df
 
@@ -148,7 +154,8 @@ class Gam:
 
     @property
     def _aic_df(self) -> float:
-        return min(self.edf2_total, float(self.smoothed.size)) + (0.0 if self.smoothed.scale_known else 1.0)
+        own = self.distribution.parameters + (0.0 if self.smoothed.scale_known else 1.0)
+        return min(self.edf2_total, float(self.smoothed.size)) + own
 
     @cached_property
     def coefficients(self) -> dict[str, float]:
@@ -159,11 +166,8 @@ class Gam:
     def _names(self) -> list[str]:
         names = [INTERCEPT] if INTERCEPT in self.smoothed.slices else []
         for term in self.terms:
-            levels = term.factor_levels
-            if term.parametric and levels is not None and term.size <= len(levels[1]):
-                names += [f"{levels[0]}{level}" for level in levels[1][len(levels[1]) - term.size :]]
-            elif term.parametric and term.size == 1:
-                names.append(term.label)
+            if term.parametric:
+                names += term.coefficient_names
             else:
                 names += [f"{term.label}.{i + 1}" for i in range(term.size)]
         return names
@@ -212,7 +216,7 @@ class Gam:
         if kind == "response":
             return raw
         if kind == "working":
-            return raw / self.distribution.variance(mu)
+            return raw / self.distribution.slope(self.linear_predictor)
         w = 1.0 if self.weights is None else self.weights
         if kind == "pearson":
             return raw * np.sqrt(w / self.distribution.variance(mu))
@@ -259,8 +263,12 @@ class Gam:
         offset: Any = None,
         unconditional: bool = True,
         rng: Any = 0,
+        method: Literal["gaussian", "metropolis"] = "gaussian",
     ) -> np.ndarray:
-        """Draws from the (Gaussian) posterior: (n, p) of the coefficients, or (n, rows) of η or μ at rows.
+        """Draws from the posterior: (n, p) of the coefficients, or (n, rows) of η or μ at rows.
+
+        method="gaussian" draws from N(β̂, V), with the smoothing parameters' uncertainty if `unconditional`;
+        "metropolis" from the posterior itself at the estimated smoothing parameters (mgcv's `gam.mh`): for few rows.
 
         >>> import numpy as np, unnorm as un
         >>> x = np.linspace(0.0, 1.0, 200)
@@ -269,7 +277,7 @@ class Gam:
         (500, 2)
         """
         unconditional = unconditional and self.method in ("REML", "ML")
-        return gam_posterior.draws(self, n, data, kind, offset, unconditional, rng)
+        return gam_posterior.draws(self, n, data, kind, offset, unconditional, rng, method)
 
     @cached_property
     def covariates(self) -> tuple[str, ...]:
@@ -403,6 +411,24 @@ class Gam:
     def check(self, rng: Any = 1) -> Check:
         """Is each k large enough, and are terms concurved? Tables, and sentences that say what to do; see `Check`."""
         return gam_summary.check(self, rng)
+
+    def concurvity(self, pairwise: bool = False) -> Any:
+        """How far each term could be made of the others, 0 to 1, a table: term, worst, observed, estimate (mgcv's
+        `concurvity`). pairwise=True: of each other term by itself, with a column `with`."""
+        return to_native(gam_summary.concurvity(self, pairwise), self.backend)
+
+    def appraise(self, repeats: int = 200, level: float = 0.95, rng: Any = 1) -> Any:
+        """Four pictures of the deviance residuals, `(Figure, axes)`: QQ plot with a band of `repeats` data sets
+        simulated from the fit, against the linear predictor, histogram, and response against fitted values."""
+        from .gam_appraisal import appraise
+
+        return appraise(self, repeats, level, rng)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Save the fit with its rows as the folder `path`; `un.load(path)` reads it back. No pickles."""
+        from .gam_saving import save
+
+        save(self, path)
 
     def plot(
         self,

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base.frames import Column, Table
 from ..errors import DataError, InputError, unknown
+from ..terms import arithmetic
 from ..terms.levels import Category
 
 
@@ -36,8 +37,31 @@ def categories(columns: Mapping[str, Column]) -> dict[str, Category]:
 
 
 def covariates(table: Table, names: Iterable[str], role: str) -> dict[str, Column]:
-    """The named columns; an unknown one is an error that lists those there are."""
-    return {name: table.column(name, role) for name in names}
+    """The named columns, or those computed from others ("log(x)"); an unknown one is an error that lists those there
+    are."""
+    return {name: column(table, name, role) for name in names}
+
+
+def has(table: Table, name: str) -> bool:
+    """Whether the table has the column, or what it is computed from."""
+    return name in table.names or (
+        arithmetic.is_arithmetic(name) and all(one in table.names for one in arithmetic.needs(name))
+    )
+
+
+def column(table: Table, ref: Any, role: str) -> Column:
+    """A column by name, computed where its name is arithmetic on others; or an array of n values."""
+    if not isinstance(ref, str) or ref in table.names or not arithmetic.is_arithmetic(ref):
+        return table.column(ref, role)
+    read = {name: table.column(name, role) for name in arithmetic.needs(ref)}
+    for name, one in read.items():
+        if not one.numeric:
+            raise DataError(f"{ref}: arithmetic needs numbers, and column {name!r} holds {one.kind}.")
+    masks = [one.missing for one in read.values() if one.missing is not None]
+    missing = np.logical_or.reduce(masks) if masks else None
+    plain = {name: np.asarray(one.data, dtype=np.float64) for name, one in read.items()}
+    made = arithmetic.values(ref, plain, missing)
+    return Column(ref, made if missing is None else np.where(missing, np.nan, made), missing)
 
 
 def values(columns: Mapping[str, Column], keep: np.ndarray | slice = slice(None)) -> dict[str, np.ndarray]:
@@ -66,10 +90,28 @@ def numbers(table: Table, ref: Any, role: str) -> Column:
     """A numeric column by name, or an array of one number a row (a single number is repeated)."""
     if isinstance(ref, int | float | np.number) and not isinstance(ref, bool):
         return Column(role, np.full(table.n, float(ref)))
-    column = table.column(ref, role)
-    if not column.numeric:
-        raise DataError(f"{role} must be numeric; column {column.name!r} holds {column.kind}.")
-    return column
+    found = column(table, ref, role)
+    if not found.numeric:
+        raise DataError(f"{role} must be numeric; column {found.name!r} holds {found.kind}.")
+    return found
+
+
+def proportions(table: Table, response: str) -> tuple[Column, Column] | None:
+    """y = k/(k + f) and the trials k + f of a response "cbind(k, f)"; None for any other."""
+    pair = None if response in table.names else arithmetic.counts(response)
+    if pair is None:
+        return None
+    k, f = (numbers(table, one, "response") for one in pair)
+    masks = [one.missing for one in (k, f) if one.missing is not None]
+    missing = np.logical_or.reduce(masks) if masks else None
+    parts = [np.asarray(one.data, dtype=np.float64) for one in (k, f)]
+    here = slice(None) if missing is None else ~missing
+    for part, name in zip(parts, pair):
+        if np.any(part[here] < 0.0):
+            raise DataError(f"{response}: {name} must not be negative; the smallest is {part[here].min():g}.")
+    trials = parts[0] + parts[1]
+    y = np.divide(parts[0], trials, out=np.zeros_like(trials), where=trials > 0)
+    return Column(response, y, missing), Column("trials", trials, missing)
 
 
 def read(
@@ -80,10 +122,13 @@ def read(
         raise InputError(unknown("missing", missing, ("error", "drop")))
     if table.n == 0:
         raise DataError("The table has no rows.")
-    y = numbers(table, response, "response")
+    pair = proportions(table, response)
+    y = numbers(table, response, "response") if pair is None else pair[0]
     read_ = covariates(table, names, what)
     w = None if weights is None else numbers(table, weights, "weights")
-    o = None if offset is None else numbers(table, offset, "offset")
+    if pair is not None:
+        w = pair[1] if w is None else _times(w, pair[1])
+    o = None if offset is None else _total(table, offset)
     g = None if groups is None else table.column(groups, "groups")
     used = {response: y, **read_, **{c.name: c for c in (w, o, g) if c is not None}}
     gone = {name: _gone(column) for name, column in used.items()}
@@ -113,6 +158,21 @@ def read(
         notes,
         categories(read_),
     )
+
+
+def _times(a: Column, b: Column) -> Column:
+    masks = [one.missing for one in (a, b) if one.missing is not None]
+    return Column(a.name, a.data * b.data, np.logical_or.reduce(masks) if masks else None)
+
+
+def _total(table: Table, offset: Any) -> Column:
+    """The sum of offsets: those of the formula, and the argument's."""
+    parts = [numbers(table, one, "offset") for one in (offset if isinstance(offset, tuple) else (offset,))]
+    if len(parts) == 1:
+        return parts[0]
+    masks = [one.missing for one in parts if one.missing is not None]
+    total = np.sum([np.asarray(one.data, dtype=np.float64) for one in parts], axis=0)
+    return Column("offset", total, np.logical_or.reduce(masks) if masks else None)
 
 
 def _gone(column: Column) -> np.ndarray | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -91,8 +92,9 @@ def smooth(fit: Gam) -> dict[str, np.ndarray]:
 
 def summary(fit: Gam) -> str:
     """Text in the order of mgcv's `summary.gam`."""
+    theta = "" if fit.theta is None else f", theta = {fit.theta:.4g}"
     lines = [
-        f"Family: {fit.family} ({fit.distribution.link} link)",
+        f"Family: {fit.family} ({fit.distribution.link} link{theta})",
         f"Formula: {fit.formula}",
     ]
     known = fit.smoothed.scale_known
@@ -113,7 +115,8 @@ def summary(fit: Gam) -> str:
     score = f"{CRITERION.get(fit.method, fit.method)} = {fit.score:.6g}   " if np.isfinite(fit.score) else ""
     lines += [
         "",
-        f"Deviance explained = {100.0 * fit.deviance_explained:.1f} %   AIC = {fit.aic:.2f}",
+        f"Deviance explained = {100.0 * fit.deviance_explained:.1f} %"
+        + (f"   AIC = {fit.aic:.2f}" if fit.distribution.likelihood else ""),
         f"{score}Scale = {fit.scale:.5g}{'' if known else ' (estimated)'}   n = {fit.n}",
     ]
     if not fit.converged:
@@ -187,9 +190,11 @@ class ModelComparison:
 
 def compare(first: Gam, second: Gam) -> ModelComparison:
     """Generalised likelihood ratio test, as mgcv's `anova.gam` for two models."""
-    if first.family != second.family:
+    kinds = [f"{fit.family} ({fit.distribution.link})" for fit in (first, second)]
+    if kinds[0] != kinds[1]:
         raise CombinationError(
-            f"Models of different families ({first.family}, {second.family}) have no likelihood ratio; refit one."
+            f"Models of different families or links, {kinds[0]} and {kinds[1]}, have no likelihood ratio; compare "
+            "their AIC, or refit one."
         )
     if first.y.shape != second.y.shape or not np.array_equal(first.y, second.y) or not _same_weights(first, second):
         raise CombinationError(
@@ -201,7 +206,9 @@ def compare(first: Gam, second: Gam) -> ModelComparison:
     }
     small, large = sorted((first, second), key=lambda fit: -residual[id(fit)])
     df = residual[id(small)] - residual[id(large)]
-    drop = small.deviance - large.deviance
+    # each θ̂ has a saturated model of its own: then −2 loglik takes the deviance's place, as in mgcv
+    deviances = [-2.0 * fit.loglik if fit.theta is not None else fit.deviance for fit in (small, large)]
+    drop = deviances[0] - deviances[1]
     p, statistic, name = np.nan, drop, "chi.sq"
     if first.smoothed.scale_known:
         if df > 0.0 and drop > 0.0:
@@ -213,7 +220,7 @@ def compare(first: Gam, second: Gam) -> ModelComparison:
     columns = {
         "model": np.array([small.formula, large.formula], dtype=np.str_),
         "residual_df": np.array([residual[id(small)], residual[id(large)]]),
-        "deviance": np.array([small.deviance, large.deviance]),
+        "deviance": np.array(deviances),
         "aic": np.array([small.aic, large.aic]),
     }
     rows = [columns["model"].tolist(), *(_fixed(columns[c]) for c in ("residual_df", "deviance", "aic"))]
@@ -239,6 +246,52 @@ def _fixed(values: np.ndarray) -> list[str]:
 # --- checks -------------------------------------------------------------------------------------------------------
 
 
+def _gram(fit: Gam) -> tuple[np.ndarray, np.ndarray, dict[str, slice]]:
+    """XᵀX with the parametric columns first, β in that order, and where each term's columns are."""
+    spans = {term.label: fit.smoothed.slices[term.label] for term in fit.smooths}
+    free = [fit.index(label) for label in fit.smoothed.slices if label not in spans]
+    order = np.concatenate([*free, *(fit.index(label) for label in spans)])
+    blocks, start = {}, sum(index.size for index in free)
+    if start:
+        blocks["parametric"] = slice(0, start)
+    for label in spans:
+        size = fit.index(label).size
+        blocks[label] = slice(start, start + size)
+        start += size
+    return fit.gram(most=checks.GRAM)[np.ix_(order, order)], fit.smoothed.beta[order], blocks
+
+
+def curved_terms(fit: Gam) -> list[checks.Concurvity]:
+    """Each term against all the others."""
+    return checks.concurvity(*_gram(fit))
+
+
+def concurvity_table(curved: Sequence[checks.Concurvity]) -> dict[str, np.ndarray]:
+    names = ("worst", "observed", "estimate")
+    return {
+        "term": np.array([c.label for c in curved], dtype=np.str_),
+        **{name: np.array([getattr(c, name) for c in curved]) for name in names},
+    }
+
+
+def concurvity(fit: Gam, pairwise: bool) -> dict[str, np.ndarray]:
+    """mgcv's `concurvity`, full=TRUE and full=FALSE, as a table."""
+    if not pairwise:
+        return concurvity_table(curved_terms(fit))
+    gram, beta, blocks = _gram(fit)
+    found, others = [], []
+    for label, span in blocks.items():
+        for other, at in blocks.items():
+            if other == label:
+                continue
+            here = np.concatenate([np.arange(gram.shape[0])[span], np.arange(gram.shape[0])[at]])
+            size = span.stop - span.start
+            found += checks.concurvity(gram[np.ix_(here, here)], beta[here], {label: slice(0, size)})
+            others.append(other)
+    table = concurvity_table(found)
+    return {"term": table.pop("term"), "with": np.array(others, dtype=np.str_), **table}
+
+
 def check(fit: Gam, rng: Any) -> checks.Check:
     """k-index of every smooth (on at most 5,000 rows) and concurvity of every term (on at most 100,000)."""
     draw = numerics.generator(rng)
@@ -259,18 +312,7 @@ def check(fit: Gam, rng: Any) -> checks.Check:
                 )
             index, p = checks.k_index(residuals, at, draw)
         basis.append(checks.BasisCheck(term.label, term.size, fit.edf[term.label], index, p))
-    spans = {term.label: fit.smoothed.slices[term.label] for term in fit.smooths}
-    free = [fit.index(label) for label in fit.smoothed.slices if label not in spans]
-    order = np.concatenate([*free, *(fit.index(label) for label in spans)])
-    blocks, start = {}, sum(index.size for index in free)
-    if start:
-        blocks["parametric"] = slice(0, start)
-    for label in spans:
-        size = fit.index(label).size
-        blocks[label] = slice(start, start + size)
-        start += size
-    gram = fit.gram(most=checks.GRAM)[np.ix_(order, order)]
-    curved = checks.concurvity(gram, fit.smoothed.beta[order], blocks)
+    curved = curved_terms(fit)
     said = checks.notes(basis, curved)
     k_table = {
         "term": np.array([b.label for b in basis], dtype=np.str_),
@@ -279,12 +321,7 @@ def check(fit: Gam, rng: Any) -> checks.Check:
         "k_index": np.array([b.k_index for b in basis]),
         "p": np.array([b.p for b in basis]),
     }
-    c_table = {
-        "term": np.array([c.label for c in curved], dtype=np.str_),
-        "worst": np.array([c.worst for c in curved]),
-        "observed": np.array([c.observed for c in curved]),
-        "estimate": np.array([c.estimate for c in curved]),
-    }
+    c_table = concurvity_table(curved)
     text = [f"Basis size (k-index below 1 with a small p: a pattern is left; {rows.size} rows):"]
     if basis:
         numbers = [[f"{v:.3g}" for v in k_table[c].tolist()] for c in ("k", "edf", "k_index", "p")]

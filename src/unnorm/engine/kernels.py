@@ -20,6 +20,7 @@ import math
 import numpy as np
 from numba import njit
 
+from .links import binary_row
 from .simd import axpy4, cubic4, dot4, outer4, quadratic4
 
 # Helpers that take arrays are written out in the loops: a call, even inlined, counts references (atomically) at every
@@ -31,7 +32,7 @@ _FAST = {"contract", "nsz", "arcp", "reassoc"}
 
 @njit(inline="always")
 def _weight(family, y, eta, wt):
-    """dℓ/dη, w = −d²ℓ/dη², dw/dη of one row, and exp(−|η|) where it was needed."""
+    """dℓ/dη, w = −d²ℓ/dη², dw/dη of one row, and exp(−|η|) (logit) or ℓ (other links)."""
     if family == BINOMIAL:
         e = math.exp(-abs(eta))
         r = 1.0 / (1.0 + e)
@@ -41,7 +42,10 @@ def _weight(family, y, eta, wt):
     if family == POISSON:
         mu = wt * math.exp(min(eta, 500.0))
         return wt * y - mu, mu, mu, 0.0
-    return wt * (y - eta), wt, 0.0, 0.0
+    if family == GAUSSIAN:
+        return wt * (y - eta), wt, 0.0, 0.0
+    value, g, w, dw = binary_row(family, y, eta, wt)
+    return g, w, dw, value
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
@@ -104,8 +108,10 @@ def cross_products(
                             odds = 1.0
                 elif family == POISSON:
                     total += weight * y[r] * eta - w
-                else:
+                elif family == GAUSSIAN:
                     total -= 0.5 * weight * (y[r] - eta) ** 2
+                else:
+                    total += e
                 w_run += w
                 g_run += g
                 for a in range(n_local):

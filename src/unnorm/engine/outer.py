@@ -58,6 +58,8 @@ class PenalisedRows:
     free: np.ndarray  # (M,) bool
     threads: int
     clock: Clock
+    scale_known: bool = True
+    saturated: float = 0.0  # subtracted from the log-likelihood where the scale is not known, so that it is −D/2
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,8 @@ class Iteration:
         problem, since = self.problem, time.perf_counter()
         loglik, score, cross = self.design.sweep(problem.rows, problem.code, at, problem.threads)
         problem.clock.add("passes", since)
-        return Working(at, loglik, score, cross, problem.constant, problem.count, not self.gaussian, tilt)
+        loglik -= problem.saturated
+        return Working(at, loglik, score, cross, problem.constant, problem.count, problem.scale_known, tilt)
 
     def penalised(self, working: Working, rho: np.ndarray) -> float:
         return -working.loglik + 0.5 * float(working.beta @ (self.penalties.columns(working.beta) @ np.exp(rho)))

@@ -10,13 +10,15 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..bayes.draws import Draws
+    from ..engine.gam_result import Gam
     from ..models.base import Unnormalised
     from ..results.fit import Fit
     from . import FitGroup
 
 
-def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit | FitGroup | Draws:
-    """Read a saved `Fit`, `FitGroup` or `Draws`. With `model`, everything works; without it, numbers and tables do.
+def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit | FitGroup | Draws | Gam:
+    """Read a saved `Fit`, `FitGroup`, `Draws` or `Gam`. With `model`, everything works; without it, numbers and tables
+    do (a `Gam` has no model, and all of it works).
 
     Args:
         path: the folder that `save` wrote.
@@ -31,6 +33,12 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
         from ..bayes.draws import Draws
 
         return Draws.load(path)
+    if kind == "Gam":
+        from ..engine.gam_saving import load as load_gam
+
+        if model is not None:
+            raise InputError(f"{os.fspath(path)} holds a Gam, which needs no model: read it with un.load(path).")
+        return load_gam(path)
     if kind == "SGDCheckpoint":
         raise InputError(
             f"{os.fspath(path)} is the checkpoint of a run, not a fit: the call of un.fit that wrote it goes "

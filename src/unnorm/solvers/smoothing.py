@@ -226,7 +226,7 @@ class Smoothing(Solver):
             y=problem.response.y,
             weights=problem.response.weights,
             offset=part.offset,
-            offset_name=None,
+            offset_names=None,
             backend=problem.obs.backend,
         )
 

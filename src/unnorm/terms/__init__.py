@@ -1,10 +1,11 @@
-"""Terms: what users write (`s`, `te`, `ti`, `kernel`, `linear`, `factor`, or a string), and what it becomes on data."""
+"""Terms: what users write (`s`, `te`, `kernel`, `factor`, …, or a string), and what it becomes on data."""
 
 from .base import BuiltTerm, Columns, Penalty
 from .built import from_dict
+from .interaction import interaction
 from .kernel_term import kernel
 from .parser import parse
-from .specs import Term, Terms, factor, linear, s, te, ti
+from .specs import Term, Terms, factor, linear, s, t2, te, ti
 
 __all__ = [
     "BuiltTerm",
@@ -14,10 +15,12 @@ __all__ = [
     "Terms",
     "factor",
     "from_dict",
+    "interaction",
     "kernel",
     "linear",
     "parse",
     "s",
+    "t2",
     "te",
     "ti",
 ]

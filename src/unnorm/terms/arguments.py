@@ -91,3 +91,12 @@ def checked_knots(label: str, names: tuple[str, ...], knots: Any) -> dict[str, t
 
 def count_range(dims: tuple[int, int]) -> str:
     return str(dims[0]) if dims[0] == dims[1] else f"{dims[0]} to {dims[1]}"
+
+
+def plain(value: Any) -> Any:
+    """Arrays and lists within mappings as tuples, so that a term can be compared, printed and read back."""
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    return tuple(plain(one) for one in value) if isinstance(value, list | tuple) else value

@@ -10,16 +10,19 @@ import numpy as np
 from .._base.blas import single_threaded
 from .._base.threads import cores, run_tasks
 from ..errors import DataError, TermError, listing, unknown
+from .arguments import not_too_many
 from .base import BuiltTerm, Columns, Penalty
-from .basis import Setup, householder, natural, scale_roots
-from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothTerm
+from .basis import Basis, Setup, householder, natural, scale_roots
+from .built import FactorSmoothTerm, FactorTerm, LinearTerm, RandomTerm, SmoothTerm, known_codes
+from .interaction import Interaction, build_interaction
 from .kernel_term import KernelSmooth, build_kernel
-from .kinds import Orders, Request
+from .kinds import BasisKind, Orders, Request
 from .levels import Category, is_category, level_name, levels_of
 from .registry import kind_of
+from .ridges import ridge_product
 from .sample import Sample, check_finite, drawn, gathered, numeric, quantile_knots, summarise
 from .side import side
-from .specs import Factor, Linear, Smooth, Tensor, Term, Terms
+from .specs import Factor, Linear, Smooth, Tensor, Term, Terms, base_of
 from .tensor import TensorProduct, margin_setup, tensor_product
 
 _MANY = 5_000  # rows from which setting up terms side by side gains more than waking a thread costs
@@ -106,10 +109,12 @@ class _Builder:
 
     # ---- one basis ----
 
+    # long: what a term says of its basis
     def request(
-        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str
-    ) -> Request:
-        sample = self.sample(names, what)
+        self, names: tuple[str, ...], k: int | None, m: Orders, own: Mapping[str, tuple[float, ...]], what: str,
+        xt: Any = None, sample: Sample | None = None,
+    ) -> Request:  # fmt: skip
+        sample = self.sample(names, what) if sample is None else sample
         return Request(
             what,
             names,
@@ -120,6 +125,8 @@ class _Builder:
             lambda name: self.period_ends(name, sample, what),
             lambda k, ends: self.quantile_knots(names[0], sample, k, ends, what),
             lambda k: self.knot_rows(names, sample, k),
+            xt,
+            1.0 / len(self.columns[names[0]]),
         )
 
     def quantile_knots(
@@ -138,32 +145,70 @@ class _Builder:
             return self.random(spec)
         if spec.bs == "fs":
             return [self.factor_smooth(spec)]
-        what = spec.label
+        what, kind = spec.label, kind_of(spec.bs)
+        if kind.categorical:
+            return self.labelled(spec, kind)
         for name in spec.covariates:
             if name in spec.factors or is_category(self.columns, name, what):
                 raise DataError(
                     f"{what}: column {name!r} holds categories, and bs={spec.bs!r} needs numbers. "
                     f"Use bs='re' or 'fs', or by=factor({name})."
                 )
-        setup = kind_of(spec.bs).setup(self.request(spec.covariates, spec.k, spec.m, spec.knots, what))
+        setup = kind.setup(self.request(spec.covariates, spec.k, spec.m, spec.knots, what, spec.xt))
         return self.finish(spec, setup, self.sample(spec.covariates, what), constrain=True)
 
+    def labelled(self, spec: Smooth, kind: BasisKind) -> list[BuiltTerm]:
+        """A smooth of labels: points are their positions among the kind's levels."""
+        what, (name,) = spec.label, spec.covariates
+        labels = kind.levels(spec.xt, what)
+        at = known_codes(self.columns, name, labels, what).astype(np.float64)
+        sample = summarise({name: at}, (name,), what)
+        setup = kind.setup(self.request(spec.covariates, spec.k, spec.m, spec.knots, what, spec.xt, sample))
+        return self.finish(spec, setup, sample, constrain=True, labels=labels)
+
     def tensor(self, spec: Tensor) -> list[BuiltTerm]:
-        what, start, margins = spec.label, 0, []
+        what, start, margins, samples, factors = spec.label, 0, [], [], []
         for i, size in enumerate(spec.d):
             names = spec.covariates[start : start + size]
             start += size
+            if spec.bs[i] == "re":
+                factors += names
+                continue
             k = spec.k[i] if spec.k is not None else 5**size  # mgcv's default
             kind = kind_of(spec.bs[i])
             m = None if spec.m is None or not kind.takes_m else spec.m[i]
             own = {name: v for name, v in spec.knots.items() if name in names}
             setup = kind.setup(self.request(names, k, m, own, what))
-            margins.append(margin_setup(setup, self.sample(names, what), spec.interaction))
+            samples.append(self.sample(names, what))
+            margins.append(setup if spec.function == "t2" else margin_setup(setup, samples[-1], spec.interaction))
+        if factors:
+            return [self.random_tensor(spec, margins, factors)]
         sample = self.sample(spec.covariates, what)
+        if spec.function == "t2":
+            return self.finish(spec, ridge_product(margins, samples, sample), sample, constrain=True)
         setup = margins[0] if len(margins) == 1 else tensor_product(margins, sample)
         return self.finish(spec, setup, sample, constrain=not spec.interaction)
 
-    def finish(self, spec: Smooth | Tensor, setup: Setup, sample: Sample, constrain: bool) -> list[BuiltTerm]:
+    def random_tensor(self, spec: Tensor, margins: list[Setup], factors: list[str]) -> BuiltTerm:
+        """te(x, g, bs=('cr', 're')): functions of x for each level of g, with the penalty of x and a ridge; no
+        constraint, as the ridge sees every function."""
+        what = spec.label
+        names = tuple(name for name in spec.covariates if name not in factors)
+        if spec.function == "t2" or len(factors) != 1 or spec.bs.count("re") != 1 or spec.by is not None or not margins:
+            raise TermError(
+                f"{what}: a tensor product takes one margin with bs='re', of one factor, beside numeric margins, and "
+                "then no by=."
+            )
+        if not (factors[0] in spec.factors or is_category(self.columns, factors[0], what)):
+            raise TermError(f"{what}: the margin with bs='re' must be a factor; write factor({factors[0]}).")
+        sample = self.sample(names, what)
+        setup = margins[0] if len(margins) == 1 else tensor_product(margins, sample)
+        roots = scale_roots((*setup.roots, np.eye(setup.basis.size)), setup.columns)
+        return self.by_level(spec, names, factors, setup.basis, roots, (*setup.ranks, setup.basis.size))
+
+    def finish(
+        self, spec: Smooth | Tensor, setup: Setup, sample: Sample, constrain: bool, labels: tuple[Any, ...] = ()
+    ) -> list[BuiltTerm]:
         """Scale the penalties, absorb the constraint Σ_i f(x_i) = 0 (not where a numeric `by` varies), and split
         by levels."""
         what, by = spec.label, spec.by
@@ -193,7 +238,7 @@ class _Builder:
             null_dim = max(null_dim - 1, 0)
         size = basis.size
         ranks = tuple(min(rank, size) for rank in ranks)
-        edges = self.edges(spec.covariates, basis)
+        edges = self.edges(spec.covariates, basis) if not labels else (np.full(1, -np.inf), np.full(1, np.inf))
         matrices = tuple(E.T @ E for E in roots)
         spectrum = None
         if setup.spectrum is not None:  # scaled as the penalties were
@@ -219,6 +264,7 @@ class _Builder:
                     lower=edges[0],
                     upper=edges[1],
                     by_levels=known,
+                    labels=labels,
                     spectrum=None if spec.fx else spectrum,
                 )
             )
@@ -243,37 +289,52 @@ class _Builder:
                 f"{what}: bs='fs' takes no by; the factor among its covariates already gives a curve a level."
             )
         factors = [n for n in spec.covariates if n in spec.factors or is_category(self.columns, n, what)]
-        if len(factors) != 1:
+        names = tuple(n for n in spec.covariates if n not in factors)
+        if not factors or not names:
             raise TermError(
-                f"{what}: bs='fs' takes one factor among its covariates; got {listing(factors) or 'none'}. "
-                "Write factor(name) for a numeric column of labels."
+                f"{what}: bs='fs' takes numbers, and one factor or more, among its covariates; got "
+                f"{listing(factors) or 'no factor'}. Write factor(name) for a numeric column of labels."
             )
-        names = tuple(n for n in spec.covariates if n != factors[0])
-        levels = self.levels(factors[0], what)
-        setup = kind_of("tp").setup(self.request(names, spec.k, spec.m, spec.knots, what))
+        setup = kind_of(base_of(what, spec.xt)).setup(self.request(names, spec.k, spec.m, spec.knots, what))
+        if len(setup.roots) != 1:
+            raise TermError(f"{what}: bs='fs' needs a basis with one penalty for its curves; {spec.xt!r} has more.")
         sample = self.sample(names, what)
         P, rank = natural(setup, sample)
         basis, columns, k = setup.basis.times(P), setup.columns @ P, len(P)
         size = np.abs(columns).sum(axis=1).max() ** 2  # scale_roots of 0/1 diagonals
         groups = [np.arange(rank)] + [np.array([j]) for j in range(rank, k)]
         matrices = tuple(np.diag(size * np.isin(np.arange(k), group)) for group in groups)
-        ranks = tuple(len(group) * len(levels) for group in groups)
         roots = tuple(np.sqrt(S) for S in matrices)
-        penalties = () if spec.fx else _penalties(what, matrices, ranks, roots, len(levels))
+        return self.by_level(spec, names, factors, basis, roots, tuple(map(len, groups)))
+
+    # long: the pieces of one term
+    def by_level(
+        self, spec: Smooth | Tensor, names: tuple[str, ...], factors: list[str], basis: Basis,
+        roots: tuple[np.ndarray, ...], ranks: tuple[int, ...],
+    ) -> BuiltTerm:  # fmt: skip
+        """A block of the same functions and penalties for each level, or each combination of levels that has rows."""
+        what, k = spec.label, basis.size
+        coded = tuple((name, self.levels(name, what)) for name in factors)
+        count = len(coded[0][1]) if len(coded) == 1 else int(np.prod([len(levels) for _, levels in coded]))
+        if len(coded) > 1:
+            not_too_many(what, f"k={k} for {count} combinations of levels", k * count)
+        matrices = tuple(E.T @ E for E in roots)
+        penalties = () if spec.fx else _penalties(what, matrices, tuple(rank * count for rank in ranks), roots, count)
         edges = self.edges(names, basis)
         return FactorSmoothTerm(
             label=what,
-            covariates=(*names, factors[0]),
-            size=k * len(levels),
+            covariates=(*names, *factors),
+            size=k * count,
             penalties=penalties,
             fixed_sp=_fixed(spec, len(penalties)),
-            null_dim=k * len(levels) if spec.fx else 0,
-            factor_levels=(factors[0], levels),
-            breaks=basis.breaks,
+            null_dim=k * count if spec.fx else 0,
+            factor_levels=coded[0] if len(coded) == 1 else None,
+            breaks=basis.breaks if len(coded) == 1 else None,
             period=basis.period,
             basis=basis,
             lower=edges[0],
             upper=edges[1],
+            factors=coded,
         )
 
     def random(self, spec: Smooth) -> list[BuiltTerm]:
@@ -372,11 +433,14 @@ def build(
         Linear: builder.linear,
         Factor: builder.factor,
         KernelSmooth: lambda term: [build_kernel(term, columns, periods)],
+        Interaction: lambda term: [build_interaction(term, columns, builder.levels, parametric, intercept)],
     }
+    written = [_as_factor(term, columns) for term in terms]
+    parametric = [term for term in written if type(term) in (Linear, Factor, Interaction)]
     out: list[BuiltTerm] = []
     # factors in turn: the coding of one depends on those before it
-    alone = {i: makers[type(term)](term) for i, term in enumerate(terms) if type(term) is Factor}
-    rest = [(i, term) for i, term in enumerate(terms) if i not in alone]
+    alone = {i: makers[type(term)](term) for i, term in enumerate(written) if type(term) is Factor}
+    rest = [(i, term) for i, term in enumerate(written) if i not in alone]
     with single_threaded():
         many = max(sizes.values(), default=0) >= _MANY and sum(type(term) in (Smooth, Tensor) for term in terms) > 1
         made = run_tasks(lambda i, term: makers[type(term)](term), rest, cores() if many else 1)
@@ -387,6 +451,14 @@ def build(
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")
     return side(out, columns, intercept)
+
+
+def _as_factor(term: Term, columns: Columns) -> Term:
+    """A column of labels that is named by itself, `y ~ g`, is a factor."""
+    if isinstance(term, Linear) and term.bare and term.covariates[0] in columns:
+        (name,) = term.covariates
+        return Factor(name) if is_category(columns, name, term.label) else term
+    return term
 
 
 def _penalties(

@@ -70,9 +70,10 @@ def from_dict(saved: dict[str, Any]) -> BuiltTerm:
     >>> bool((from_dict(term.to_dict()).design({"x": np.ones(1)}) == term.design({"x": np.ones(1)})).all())
     True
     """
-    from .kernel_term import KernelTerm  # which is made of this file's parts
+    from .interaction import InteractionTerm  # made of this file's parts
+    from .kernel_term import KernelTerm
 
-    kinds = {**_TERMS, KernelTerm.kind: KernelTerm}
+    kinds = {**_TERMS, KernelTerm.kind: KernelTerm, InteractionTerm.kind: InteractionTerm}
     if saved.get("kind") not in kinds:
         raise InputError(unknown("A saved term's kind", saved.get("kind"), kinds))
     cls = kinds[saved["kind"]]
@@ -102,7 +103,7 @@ def from_dict(saved: dict[str, Any]) -> BuiltTerm:
     return cls(**values)
 
 
-def _points(columns: Columns, names: tuple[str, ...], what: str) -> np.ndarray:
+def points_of(columns: Columns, names: tuple[str, ...], what: str) -> np.ndarray:
     data = [numeric(columns, name, what) for name in names]
     for x, name in zip(data, names):
         if not np.isfinite(x).all():
@@ -150,20 +151,24 @@ class SmoothTerm(SavedTerm):
     lower: np.ndarray
     upper: np.ndarray
     by_levels: tuple[Level, ...] = ()  # of a factor `by`: all that the data had
+    labels: tuple[Level, ...] = ()  # of a covariate that holds labels: points are positions among them
 
     @property
     def smooth_covariates(self) -> tuple[str, ...]:
-        return self.covariates[: self.basis.dim]
+        return () if self.labels else self.covariates[: self.basis.dim]
 
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 
     def design(self, columns: Columns) -> np.ndarray:
-        points = _points(columns, self.smooth_covariates, self.label)
+        if self.labels:
+            points = known_codes(columns, self.covariates[0], self.labels, self.label).astype(np.float64)[:, None]
+        else:
+            points = points_of(columns, self.smooth_covariates, self.label)
         if self.level is not None:
             name, level = self.level
             if self.by_levels:
-                at = _known_codes(columns, name, self.by_levels, self.label)
+                at = known_codes(columns, name, self.by_levels, self.label)
                 here = np.flatnonzero(at == self.by_levels.index(level))
             else:
                 here = np.flatnonzero(codes(columns, name, (cast(Level, level),), self.label) == 0)
@@ -174,7 +179,7 @@ class SmoothTerm(SavedTerm):
         _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
         out = _evaluate(self.basis, points)
         if self.by is not None:
-            out *= _points(columns, (self.by,), self.label)
+            out *= points_of(columns, (self.by,), self.label)
         return out
 
 
@@ -188,6 +193,19 @@ class FactorSmoothTerm(SavedTerm):
     basis: Basis
     lower: np.ndarray
     upper: np.ndarray
+    factors: tuple[
+        tuple[str, tuple[Level, ...]], ...
+    ] = ()  # with several a block for each combination, the last fastest
+
+    @property
+    def coded(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+        """The factors with their levels; fits saved before there could be several have one."""
+        return self.factors or ((self.factor_levels,) if self.factor_levels is not None else ())
+
+    @property
+    def count(self) -> int:
+        """Blocks."""
+        return self.size // self.basis.size
 
     @property
     def smooth_covariates(self) -> tuple[str, ...]:
@@ -195,26 +213,26 @@ class FactorSmoothTerm(SavedTerm):
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:
-        assert self.factor_levels is not None
-        return tuple(
-            f"{self.label}.{level_name(v)}.{j + 1}" for v in self.factor_levels[1] for j in range(self.basis.size)
-        )
+        names = [self.label]
+        for _, levels in self.coded:
+            names = [f"{name}.{level_name(level)}" for name in names for level in levels]
+        return tuple(f"{name}.{j + 1}" for name in names for j in range(self.basis.size))
 
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 
     def design(self, columns: Columns) -> np.ndarray:
-        assert self.factor_levels is not None
-        name, levels = self.factor_levels
-        points = _points(columns, self.smooth_covariates, self.label)
+        points = points_of(columns, self.smooth_covariates, self.label)
         _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
-        at = _known_codes(columns, name, levels, self.label)
-        out = np.zeros((len(points), len(levels), self.basis.size))
+        at = np.zeros(len(points), dtype=np.int64)
+        for name, levels in self.coded:
+            at = at * len(levels) + known_codes(columns, name, levels, self.label)
+        out = np.zeros((len(points), self.count, self.basis.size))
         out[np.arange(len(points)), at] = _evaluate(self.basis, points)
         return out.reshape(len(points), -1)
 
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
-        points = _points(columns, self.smooth_covariates, self.label)
+        points = points_of(columns, self.smooth_covariates, self.label)
         return _evaluate(self.basis, points)
 
 
@@ -243,7 +261,7 @@ class RandomTerm(SavedTerm):
             at, known = at * len(levels) + here, known & (here >= 0)
         slope = np.ones(1)
         for name in (*self.slopes, *((self.by,) if self.by is not None and self.by not in self.slopes else ())):
-            slope = slope * _points(columns, (name,), self.label)[:, 0]
+            slope = slope * points_of(columns, (name,), self.label)[:, 0]
         n = max(at.size, slope.size)
         if strange:
             warnings.warn(
@@ -264,7 +282,7 @@ class RandomTerm(SavedTerm):
         n = len(columns[self.factor_levels[0]])
         slope = np.ones(n)
         for name in (*self.slopes, *((self.by,) if self.by is not None and self.by not in self.slopes else ())):
-            slope = slope * _points(columns, (name,), self.label)[:, 0]
+            slope = slope * points_of(columns, (name,), self.label)[:, 0]
         return slope[:, None]
 
 
@@ -276,7 +294,7 @@ class LinearTerm(SavedTerm):
     kind: ClassVar[str] = "linear"
 
     def design(self, columns: Columns) -> np.ndarray:
-        return _points(columns, self.covariates, f"linear({self.label})")
+        return points_of(columns, self.covariates, f"linear({self.label})")
 
 
 @final
@@ -293,14 +311,14 @@ class FactorTerm(SavedTerm):
         return tuple(f"{self.label}{level_name(level)}" for level in (self.levels if self.full else self.levels[1:]))
 
     def design(self, columns: Columns) -> np.ndarray:
-        at = _known_codes(columns, self.covariates[0], self.levels, f"factor({self.label})") - (0 if self.full else 1)
+        at = known_codes(columns, self.covariates[0], self.levels, f"factor({self.label})") - (0 if self.full else 1)
         out = np.zeros((at.size, self.size))
         rows = np.flatnonzero(at >= 0)
         out[rows, at[rows]] = 1.0
         return out
 
 
-def _known_codes(columns: Columns, name: str, levels: tuple[Any, ...], what: str) -> np.ndarray:
+def known_codes(columns: Columns, name: str, levels: tuple[Any, ...], what: str) -> np.ndarray:
     at = codes(columns, name, levels, what)
     if (at < 0).any():
         raise DataError(

@@ -26,7 +26,8 @@ from .built import SavedTerm
 from .kernels import KERNELS, KernelFunction
 from .kernels.base import named
 from .sample import column_of
-from .specs import Term, names_of, options_of, written
+from .specs import Term, names_of
+from .writing import options_of, written
 
 EXACT = 1500  # distinct contexts up to which all are landmarks
 LANDMARKS = 300  # beyond

@@ -7,17 +7,19 @@ the tests run.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..errors import TermError, listing
+from .arguments import integer
 from .basis import Setup
 from .sample import Sample
 
 Orders = int | tuple[int, ...] | None
+MOST_ORDER = 20  # m: the derivatives in a penalty
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Request:
     period_ends: Callable[[str], np.ndarray | None]  # covariate → (low, high) of its declared period
     quantile_knots: Callable[[int, tuple[float, float] | None], np.ndarray]  # k knots at quantiles, between given ends
     knot_rows: Callable[[int], tuple[np.ndarray, np.ndarray]]  # k → rows to be knots, and their shares
+    xt: Any = None  # what else the user gave
+    unit: float = 1.0  # the weight of one row
 
     @property
     def name(self) -> str:
@@ -47,7 +51,19 @@ class BasisKind(ABC):
     name: ClassVar[str]  # what `bs=` says
     covariates: ClassVar[tuple[int, int]] = (1, 1)  # fewest and most
     takes_m: ClassVar[bool] = False
+    takes_xt: ClassVar[bool] = False
     margin: ClassVar[bool] = True
+    categorical: ClassVar[bool] = False  # the covariate holds labels, and points are their positions in `levels`
+
+    def checked_m(self, label: str, m: Any) -> Any:
+        """m as the user wrote it, checked."""
+        if isinstance(m, Sequence | np.ndarray):
+            return tuple(integer(label, "m", i, 0, MOST_ORDER) for i in m)
+        return integer(label, "m", m, 0, MOST_ORDER)
+
+    def levels(self, xt: Any, label: str) -> tuple[Any, ...]:
+        """The labels of a categorical covariate, in order."""
+        raise NotImplementedError(f"{self.name} takes numbers.")
 
     @abstractmethod
     def setup(self, request: Request) -> Setup:
@@ -55,8 +71,14 @@ class BasisKind(ABC):
 
     @abstractmethod
     def examples(self) -> tuple[str, ...]:
-        """Terms of this kind on the columns x, z, w (numbers) and angle (period 2π), for the tests that all kinds pass:
-        columns finite and centred, penalties semidefinite with the declared ranks, saved and read back the same."""
+        """Terms of this kind on the columns x, z, w (numbers), angle (period 2π), lat, lon (degrees) and region (a to
+        e), for the tests that all kinds pass: columns finite and centred, penalties semidefinite with the declared
+        ranks, saved and read back the same."""
+
+
+def with_order(request: Request, k: int, m: Orders) -> Request:
+    """The request with another k and m."""
+    return replace(request, k=k, m=m)
 
 
 def increasing(knots: np.ndarray, k: int, name: str, what: str, other: str = "") -> np.ndarray:

@@ -5,22 +5,25 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable
-from dataclasses import fields
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, final
 
 from ..errors import TermError, listing, unknown
+from .arithmetic import COUNTS, computed, counted, is_call
+from .interaction import Interaction, interaction
 from .kernel_term import kernel
 from .kernels import KERNELS
-from .specs import Factor, Term, Terms, factor, linear, s, te, ti
+from .specs import Factor, Linear, Term, Terms, factor, linear, s, t2, te, ti
 
 _FUNCTIONS: dict[str, Callable[..., Term]] = {
-    "s": s, "te": te, "ti": ti, "linear": linear, "factor": factor, "kernel": kernel,
+    "s": s, "te": te, "ti": ti, "t2": t2, "linear": linear, "factor": factor, "kernel": kernel,
 }  # fmt: skip
 _KERNEL_PARAMETERS = dict.fromkeys(item.name for cls in KERNELS.values() for item in fields(cls))
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "s": ("k", "bs", "by", "m", "sp", "fx", "knots"),
+    "s": ("k", "bs", "by", "m", "sp", "fx", "knots", "xt"),
     "te": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
     "ti": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
+    "t2": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
     "linear": (),
     "factor": (),
     "kernel": (
@@ -37,12 +40,16 @@ _MOST = 500  # terms
 _DEEPEST = 30  # levels of brackets within one term
 
 
-def parse(formula: str | Term | Terms) -> Terms:
+def parse(formula: str | Term | Terms, table: bool = False) -> Terms:
     """Terms from a formula such as "cls ~ s(delta, k=10) + s(px, py) + s(angle, bs='cc')".
 
     The response and `~` may be left out. Column names that are no Python identifiers are quoted: s('reaction time').
     A bare name is a straight line, `linear(name)`. `0 +` or `- 1` drops the intercept. Options are literals: numbers,
-    multiples of pi, strings, True, False, None, lists and tuples, or R's c(…), TRUE and FALSE.
+    multiples of pi, strings, True, False, None, lists and tuples, or R's c(…), TRUE and FALSE. `a:b` is the product of
+    two columns (factors by their levels), `a*b` is a + b + a:b.
+
+    table: whether columns may be computed from others, as the rows of a table can: `s(log(x))`, `I(x^2)`,
+    `offset(log(days))`, and `log(y)` or `cbind(successes, failures)` as the response.
 
     >>> str(parse("y ~ s(x, k=5) + factor(g) - 1"))
     'y ~ 0 + s(x, k=5) + factor(g)'
@@ -61,16 +68,52 @@ def parse(formula: str | Term | Terms) -> Terms:
     left, right = _sides(formula)
     if not right.strip():
         raise TermError("The formula has no terms. Write e.g. 'y ~ s(x)', or 'y ~ 1' for an intercept only.")
-    response = None if left is None else _response(left)
+    response = None if left is None else _response(left, table)
+    offsets: list[str] = []
+    terms, intercept = _sum(_tree(right), offsets if table else None)
+    return Terms(tuple(_once(terms)), intercept, response, tuple(offsets))
+
+
+def _tree(text: str) -> ast.expr:
+    """The right side as Python's parser reads it, R's ^ as ** and its : as @ (which Python ranks as *)."""
+    quote, depth, out = "", 0, []
+    for char in text.strip().replace("\n", " "):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in "{[":
+            depth += 1
+        elif char in "}]":
+            depth -= 1
+        elif char == "^":
+            char = "**"
+        elif char == ":" and depth == 0:
+            char = "@"
+        out.append(char)
     try:
-        tree = ast.parse(right.strip().replace("\n", " "), mode="eval").body
+        return ast.parse("".join(out), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise TermError(
-            f"The formula {_short(right)!r} cannot be read ({getattr(error, 'msg', None) or type(error).__name__}). "
+            f"The formula {_short(text)!r} cannot be read ({getattr(error, 'msg', None) or type(error).__name__}). "
             "Write terms joined by +, e.g. s(x, k=10) + te(a, b); quote column names that are not plain words."
         ) from None
-    terms, intercept = _sum(tree)
-    return Terms(tuple(terms), intercept, response)
+
+
+def _once(terms: list[Term | _Expanded]) -> list[Term]:
+    """Each effect of `a*b` once, where another term of the formula has it too; what was written twice stays."""
+    seen: set[frozenset[str]] = set()
+    out: list[Term] = []
+    for one in terms:
+        expanded = isinstance(one, _Expanded)
+        term = one.term if isinstance(one, _Expanded) else one
+        if isinstance(term, Linear | Factor | Interaction):
+            key = frozenset(term.columns)
+            if expanded and key in seen:
+                continue
+            seen.add(key)
+        out.append(term)
+    return out
 
 
 def _sides(formula: str) -> tuple[str | None, str]:
@@ -88,20 +131,26 @@ def _sides(formula: str) -> tuple[str | None, str]:
     return (formula[: cuts[0]], formula[cuts[0] + 1 :]) if cuts else (None, formula)
 
 
-def _response(text: str) -> str | None:
+def _response(text: str, table: bool) -> str | None:
     name = text.strip()
-    if len(name) > 1 and name[0] in "'\"" and name[-1] == name[0]:
+    if len(name) > 1 and name[0] in "'\"" and name[-1] == name[0] and name[0] not in name[1:-1]:
         name = name[1:-1]
     elif name and not name.isidentifier():
+        if table:
+            tree = _tree(name)
+            if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == COUNTS:
+                return counted(tree)
+            return computed(tree)
         raise TermError(
             f"The left side of '~' must be one column name (quoted if it is not a plain word); got {_short(name)!r}."
         )
     return name or None
 
 
-def _sum(tree: ast.expr) -> tuple[list[Term], bool]:
-    """Walk a + b + c from the right end to the left, without recursion."""
-    terms: list[Term] = []
+def _sum(tree: ast.expr, offsets: list[str] | None) -> tuple[list[Term | _Expanded], bool]:
+    """Walk a + b + c from the right end to the left, without recursion. `offsets` receives those of a table's formula;
+    None where there is no table, and no arithmetic."""
+    terms: list[Term | _Expanded] = []
     intercept = True
     node: ast.expr | None = tree
     pending: list[tuple[ast.expr, bool]] = []
@@ -125,23 +174,93 @@ def _sum(tree: ast.expr) -> tuple[list[Term], bool]:
             )
         else:
             nested = isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add | ast.Sub)  # s(a) + (s(b) + s(c))
-            inner, more = _sum(part) if nested else ([_term(part)], None)
+            inner, more = _sum(part, offsets) if nested else (_terms(part, offsets), None)
             terms.extend(inner)
             intercept = intercept if more is None else intercept and more
     return terms, intercept
 
 
-def _term(node: ast.expr) -> Term:
+@final
+@dataclass(frozen=True)
+class _Expanded:
+    """A main effect or product that `a*b` stands for."""
+
+    term: Term
+
+
+def _terms(node: ast.expr, offsets: list[str] | None) -> list[Term | _Expanded]:
+    """The terms of one summand: one, those of a product `a*b`, or none but an offset."""
+    table = offsets is not None
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.MatMult):
+        found = [_product(operands) for operands in _crossed(node, table)]
+        return [_Expanded(term) if len(found) > 1 else term for term in found]
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "offset":
+        if offsets is None:
+            raise TermError("offset() in a formula is for un.gam; here pass the offset of the observations.")
+        if len(node.args) != 1 or node.keywords:
+            raise TermError(f"offset() takes one column or arithmetic on columns; got {_text(node)!r}.")
+        offsets.append(_covariate("offset", node.args[0], True))
+        return []
+    return [_term(node, table)]
+
+
+def _crossed(node: ast.expr, table: bool) -> list[tuple[Term, ...]]:
+    """a*b as R expands it, (a,), (b,), (a, b), and a:b as (a, b); `:` goes before `*`."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.MatMult):
+        parts, signs = [node.right], [node.op]
+        left = node.left
+        while (
+            isinstance(left, ast.BinOp)
+            and isinstance(left.op, ast.Mult | ast.MatMult)
+            and left.col_offset == node.col_offset  # else it stands in brackets of its own
+        ):
+            parts, signs, left = [left.right, *parts], [left.op, *signs], left.left
+        sides = [_crossed(part, table) for part in (left, *parts)]
+        products = [sides[0]]
+        for sign, side in zip(signs, sides[1:]):
+            if isinstance(sign, ast.MatMult):
+                products[-1] = [(*a, *b) for a in products[-1] for b in side]
+            else:
+                products.append(side)
+        out = products[0]
+        for side in products[1:]:
+            out = [*out, *side, *((*a, *b) for a in out for b in side)]
+        if len(out) > _MOST:
+            raise TermError(f"A formula has at most {_MOST} terms; {_text(node)!r} stands for {len(out)}.")
+        return sorted(out, key=len)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return [*_crossed(node.left, table), *_crossed(node.right, table)]
+    term = _term(node, table)
+    if not isinstance(term, Linear | Factor):
+        raise TermError(
+            f"{_text(node)!r} is not a term of a product: `*` and `:` join columns and factor(…). "
+            "For a smooth times a column use by=, e.g. s(x, by=z)."
+        )
+    return [(term,)]
+
+
+def _product(operands: tuple[Term, ...]) -> Term:
+    distinct = tuple(dict.fromkeys(operands))
+    if len(distinct) == 1:
+        return distinct[0]
+    return interaction(*(one if isinstance(one, Factor) else one.columns[0] for one in distinct))
+
+
+def _term(node: ast.expr, table: bool) -> Term:
     if isinstance(node, ast.Name):
-        return linear(node.id)
-    if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return linear(node.value)
+        return Linear((node.id,), bare=True)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value:
+        return Linear((node.value,), bare=True)
+    if table and is_call(node):
+        return Linear((computed(node),), bare=True)
+    if table and isinstance(node, ast.BinOp):
+        raise TermError(f"{_text(node)!r} is not a term. Write I({_text(node)}) for arithmetic on columns.")
     if not isinstance(node, ast.Call):
         raise TermError(f"{_text(node)!r} is not a term. Terms are {_known()}, or a column name.")
     if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS:
         raise TermError(unknown("A term", _text(node.func), [*_FUNCTIONS]))
     name = node.func.id
-    covariates = [_covariate(name, argument) for argument in node.args]
+    covariates = [_covariate(name, argument, table) for argument in node.args]
     options: dict[str, Any] = {}
     for keyword in node.keywords:
         if keyword.arg is None or keyword.arg not in _ARGUMENTS[name]:
@@ -151,27 +270,30 @@ def _term(node: ast.expr) -> Term:
         if keyword.arg in options:
             raise TermError(f"{name}() has {keyword.arg!r} twice.")
         options[keyword.arg] = (
-            _covariate(name, keyword.value) if keyword.arg == "by" else _literal(name, keyword.value, 0)
+            _covariate(name, keyword.value, table) if keyword.arg == "by" else _literal(name, keyword.value, 0)
         )
     if name == "factor" and len(covariates) != 1:
         raise TermError(f"factor() takes one column name; got {len(covariates)}.")
     return _FUNCTIONS[name](*covariates, **options)
 
 
-def _covariate(function: str, node: ast.expr) -> Any:
+def _covariate(function: str, node: ast.expr, table: bool) -> Any:
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if (
-        function in ("s", "te", "ti")
+        function in ("s", "te", "ti", "t2")
         and isinstance(node, ast.Call)
         and isinstance(node.func, ast.Name)
         and node.func.id == "factor"
     ):
-        inner = _term(node)
+        inner = _term(node, table)
         assert isinstance(inner, Factor)
         return inner
+    arithmetic = isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare) or is_call(node)
+    if table and function in ("s", "te", "ti", "t2", "linear", "offset") and arithmetic:
+        return computed(node)
     raise TermError(
         f"{function}() takes column names before its options; got {_text(node)!r}. "
         "Compute new columns first, and write options as name=value."
@@ -221,7 +343,7 @@ def _known() -> str:
 
 def _text(node: ast.AST) -> str:
     try:
-        return _short(ast.unparse(node))
+        return _short(ast.unparse(node).replace(" @ ", ":").replace(" ** ", "^"))
     except (RecursionError, ValueError):
         return type(node).__name__
 

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from ..errors import TermError, unknown
+from .adaptive import Adaptive
 from .bsplines import CyclicPSplines, PSplines
 from .cubic import CubicRegression, CyclicCubic
+from .gaussian_process import GaussianProcesses
 from .kinds import BasisKind
+from .markov import MarkovField
 from .shrinkage import ShrunkCubic, ShrunkThinPlates
+from .sphere import Sphere
 from .thin_plate import ThinPlates
 
 KINDS: dict[str, BasisKind] = {
@@ -19,6 +23,10 @@ KINDS: dict[str, BasisKind] = {
         CyclicPSplines(),
         ShrunkThinPlates(),
         ShrunkCubic(),
+        GaussianProcesses(),
+        Sphere(),
+        MarkovField(),
+        Adaptive(),
     )
 }
 FACTOR_KINDS = ("re", "fs")  # made of factors as well: `build` knows them

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ..errors import TermError, unknown
-from .arguments import checked_knots, count_range, fixed_sp, flag, integer, not_too_many, per_margin, sequence
-from .kinds import Orders
+from .arguments import checked_knots, count_range, fixed_sp, flag, integer, not_too_many, per_margin, plain, sequence
+from .kinds import MOST_ORDER, Orders
 from .registry import FACTOR_KINDS, KINDS
+from .writing import by_text, knots_text, options_of, written
 
 if TYPE_CHECKING:
     from .base import BuiltTerm, Columns
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
 BASES = (*KINDS, *FACTOR_KINDS)
 MARGINS = tuple(name for name, kind in KINDS.items() if kind.margin)
-_COVARIATES = {"re": (1, 8), "fs": (2, 4)} | {name: kind.covariates for name, kind in KINDS.items()}
-MOST_ORDER = 20  # m: the derivatives in a penalty
+_COVARIATES = {"re": (1, 8), "fs": (2, 6)} | {name: kind.covariates for name, kind in KINDS.items()}
 
 
 class Term(ABC):
@@ -61,6 +61,7 @@ class Smooth(Term):
     fx: bool = False
     knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     factors: frozenset[str] = frozenset()  # columns to read as categories whatever they hold
+    xt: Any = None  # what a basis needs beside: neighbours (mrf), the base of a factor-smooth (fs)
 
     def unpenalised(self) -> Smooth:
         return self if self.sp is not None or self.bs in FACTOR_KINDS else replace(self, fx=True)
@@ -82,7 +83,7 @@ class Smooth(Term):
         bs = None if self.bs == "tp" else self.bs
         sp = self.sp[0] if self.sp is not None and len(self.sp) == 1 else self.sp
         options = options_of(
-            k=self.k, bs=bs, by=_by(self), m=self.m, sp=sp, fx=self.fx or None, knots=_knots_text(self)
+            k=self.k, bs=bs, by=by_text(self), m=self.m, sp=sp, fx=self.fx or None, knots=knots_text(self), xt=self.xt
         )
         return f"s({', '.join([*(written(n, self.factors) for n in self.covariates), *options])})"
 
@@ -90,7 +91,7 @@ class Smooth(Term):
 @final
 @dataclass(frozen=True)
 class Tensor(Term):
-    """te(…) or ti(…): products of marginal bases; ti leaves out what the margins alone can say."""
+    """te(…), ti(…) or t2(…): products of marginal bases; ti is less what the margins alone can say, t2 has ridges."""
 
     covariates: tuple[str, ...]
     k: tuple[int, ...] | None = None
@@ -101,30 +102,35 @@ class Tensor(Term):
     sp: tuple[float | None, ...] | None = None
     fx: bool = False
     knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    interaction: bool = False  # ti
+    function: str = "te"
     factors: frozenset[str] = frozenset()
 
     def unpenalised(self) -> Tensor:
         return self if self.sp is not None else replace(self, fx=True)
 
     @property
+    def interaction(self) -> bool:
+        return self.function == "ti"
+
+    @property
     def label(self) -> str:
-        return f"{'ti' if self.interaction else 'te'}({','.join(self.covariates)})"
+        return f"{self.function}({','.join(self.covariates)})"
 
     @property
     def columns(self) -> tuple[str, ...]:
         return self.covariates + ((self.by,) if self.by else ())
 
     def __hash__(self) -> int:
-        return hash((self.covariates, self.k, self.bs, self.d, self.by, self.m, self.sp, self.fx, self.interaction))
+        return hash((self.covariates, self.k, self.bs, self.d, self.by, self.m, self.sp, self.fx, self.function))
 
     def __str__(self) -> str:
         bs = None if set(self.bs) == {"cr"} else self.bs
         d = None if set(self.d) == {1} else self.d
         options = options_of(
-            k=self.k, bs=bs, d=d, by=_by(self), m=self.m, sp=self.sp, fx=self.fx or None, knots=_knots_text(self)
+            k=self.k, bs=bs, d=d, by=by_text(self), m=self.m, sp=self.sp, fx=self.fx or None, knots=knots_text(self)
         )
-        return f"{self.label.split('(')[0]}({', '.join([*(written(n) for n in self.covariates), *options])})"
+        names = [written(n, self.factors) for n in self.covariates]
+        return f"{self.label.split('(')[0]}({', '.join([*names, *options])})"
 
 
 @final
@@ -133,6 +139,7 @@ class Linear(Term):
     """linear(…): each covariate itself, one coefficient each, not penalised."""
 
     covariates: tuple[str, ...]
+    bare: bool = field(default=False, compare=False)  # named by itself: a factor where the column holds labels
 
     @property
     def label(self) -> str:
@@ -143,7 +150,8 @@ class Linear(Term):
         return self.covariates
 
     def __str__(self) -> str:
-        return f"linear({', '.join(written(n) for n in self.covariates)})"
+        names = ", ".join(written(n) for n in self.covariates)
+        return names if self.bare else f"linear({names})"
 
 
 @final
@@ -173,6 +181,7 @@ class Terms:
     terms: tuple[Term, ...] = ()
     intercept: bool = True
     response: str | None = None
+    offsets: tuple[str, ...] = ()  # columns, or arithmetic on them, that are added to η as they are
 
     def __add__(self, other: Term | Terms) -> Terms:
         more = other.terms if isinstance(other, Terms) else (other,)
@@ -182,7 +191,8 @@ class Terms:
             )
         intercept = self.intercept and (other.intercept if isinstance(other, Terms) else True)
         response = self.response or (other.response if isinstance(other, Terms) else None)
-        return Terms(self.terms + more, intercept, response)
+        offsets = self.offsets + (other.offsets if isinstance(other, Terms) else ())
+        return Terms(self.terms + more, intercept, response, offsets)
 
     def __iter__(self) -> Iterator[Term]:
         return iter(self.terms)
@@ -191,7 +201,7 @@ class Terms:
         return len(self.terms)
 
     def __str__(self) -> str:
-        parts = [str(term) for term in self.terms]
+        parts = [str(term) for term in self.terms] + [f"offset({written(name)})" for name in self.offsets]
         if not self.intercept:
             parts.insert(0, "0")
         right = " + ".join(parts) or "1"
@@ -265,11 +275,13 @@ def s(
     sp: float | Sequence[float | None] | None = None,
     fx: bool = False,
     knots: Any = None,
+    xt: Any = None,
 ) -> Smooth:
     """A smooth function of one or more covariates.
 
-    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), re
-    (random effects), fs (a curve for each level of a factor).
+    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), gp
+    (Gaussian process), sos (sphere: latitude, longitude), mrf (regions of a map), ad (adaptive), re (random effects),
+    fs (a curve for each level of a factor).
     k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
     m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).
     by: a column that multiplies the function, or a factor: one function a level. Write factor("subject") where numbers
@@ -277,11 +289,13 @@ def s(
     sp: fixed smoothing parameter(s).
     fx: no penalty.
     knots: values, or a mapping from covariate to values.
+    xt: for mrf {"nb": {region: neighbours}}, {"polys": {region: points}} or {"penalty": S, "regions": names}; for fs
+    the basis of its curves, e.g. "cr".
 
     >>> str(s("angle", bs="cc", k=20) + s("x", "y"))
     "s(angle, k=20, bs='cc') + s(x, y)"
     """
-    names, factors = _names("s", covariates)
+    names, factors = operands_of("s", covariates)
     by, factors = _by_name("s", names, by, factors)
     if bs not in BASES:
         raise TermError(unknown("bs", bs, BASES))
@@ -289,17 +303,14 @@ def s(
     if k is not None:
         k = integer(label, "k", k, 1)
         not_too_many(label, f"k={k}", k)
+    orders: Any = None
     if m is not None:
-        m = (
-            tuple(integer(label, "m", i, 0, MOST_ORDER) for i in m)
-            if isinstance(m, Sequence | np.ndarray)
-            else integer(label, "m", m, 0, MOST_ORDER)
-        )
         if bs == "re" or (bs in KINDS and not KINDS[bs].takes_m):
-            raise TermError(
-                f"{label}: bs={bs!r} takes no m; it is for tp, fs (order of the penalty) and ps, "
-                "cp (degree − 1, differences)."
-            )
+            takes = [name for name, kind in KINDS.items() if kind.takes_m]
+            raise TermError(f"{label}: bs={bs!r} takes no m; it is for fs, {', '.join(takes)} (docs/gam.md says what).")
+        orders = KINDS[base_of(label, xt) if bs == "fs" else bs].checked_m(label, m)
+    if xt is not None and not (bs == "fs" or (bs in KINDS and KINDS[bs].takes_xt)):
+        raise TermError(f"{label}: bs={bs!r} takes no xt; it is for 'mrf' (neighbours) and 'fs' (the curves' basis).")
     dims = _COVARIATES[bs]
     if not dims[0] <= len(names) <= dims[1]:
         raise TermError(
@@ -307,8 +318,25 @@ def s(
             + ("Use te() for smooths of several covariates." if dims == (1, 1) else "")
         )
     return Smooth(
-        names, k, bs, by, m, fixed_sp(label, sp), flag(label, fx), checked_knots(label, names, knots), factors
+        names,
+        k,
+        bs,
+        by,
+        orders,
+        fixed_sp(label, sp),
+        flag(label, fx),
+        checked_knots(label, names, knots),
+        factors,
+        plain(xt),
     )
+
+
+def base_of(label: str, xt: Any) -> str:
+    """The basis of a factor-smooth's curves: "tp", or what xt says (a name, or {"bs": name})."""
+    name = "tp" if xt is None else xt.get("bs") if isinstance(xt, Mapping) else xt
+    if name not in KINDS or KINDS[name].categorical:
+        raise TermError(f"{label}: " + unknown("xt of bs='fs', the basis of its curves,", name, MARGINS))
+    return name
 
 
 def te(
@@ -352,13 +380,32 @@ def ti(
     return _tensor("ti", covariates, k, bs, d, by, m, sp, fx, knots)
 
 
+def t2(
+    *covariates: str,
+    k: int | Sequence[int] | None = None,
+    bs: str | Sequence[str] = "cr",
+    d: Sequence[int] | None = None,
+    by: str | Factor | None = None,
+    m: Any = None,
+    sp: float | Sequence[float | None] | None = None,
+    fx: bool = False,
+    knots: Any = None,
+) -> Tensor:
+    """A tensor product with a ridge penalty for each product of the margins' parts (Wood, Scheipl & Faraway 2013).
+
+    >>> str(t2("x", "y", k=4))
+    't2(x, y, k=(4, 4))'
+    """
+    return _tensor("t2", covariates, k, bs, d, by, m, sp, fx, knots)
+
+
 def linear(*covariates: str) -> Linear:
     """Straight lines: each covariate times its own coefficient.
 
     >>> linear("age", "dose").covariates
     ('age', 'dose')
     """
-    return Linear(_names("linear", covariates)[0])
+    return Linear(operands_of("linear", covariates)[0])
 
 
 def factor(name: str) -> Factor:
@@ -367,29 +414,31 @@ def factor(name: str) -> Factor:
     >>> factor("subject").name
     'subject'
     """
-    return Factor(_names("factor", (name,))[0][0])
+    return Factor(operands_of("factor", (name,))[0][0])
 
 
 # long: the arguments of te and ti, passed on
 def _tensor(
     function: str, covariates: Sequence[str], k: Any, bs: Any, d: Any, by: Any, m: Any, sp: Any, fx: Any, knots: Any
 ) -> Tensor:
-    names, factors = _names(function, covariates)
+    names, factors = operands_of(function, covariates)
     by, factors = _by_name(function, names, by, factors)
     label = f"{function}({','.join(names)})"
-    if factors - {by}:
-        raise TermError(f"{label}: margins are numeric; for categories use by=factor(…), or s(…, bs='re') or 'fs'.")
-    if function == "te" and len(names) < 2:
-        raise TermError(f"{label}: te() takes two or more covariates; use s({','.join(names)}).")
+    if function != "ti" and len(names) < 2:
+        raise TermError(f"{label}: {function}() takes two or more covariates; use s({','.join(names)}).")
     sizes = (1,) * len(names) if d is None else tuple(integer(label, "d", i, 1) for i in sequence(d))
     if sum(sizes) != len(names):
         raise TermError(f"{label}: d={sizes} adds up to {sum(sizes)} covariates; {len(names)} were given.")
     margins = len(sizes)
     bases = per_margin(label, "bs", bs, margins)
+    if factors - {by} and "re" not in bases:
+        raise TermError(
+            f"{label}: margins are numeric; for categories use by=factor(…), bs='re' for that margin, or s(…, bs='fs')."
+        )
     for b, size in zip(bases, sizes):
-        if b not in MARGINS:
-            raise TermError(f"{label}: " + unknown("a margin's bs", b, MARGINS))
-        if size > KINDS[b].covariates[1]:
+        if b not in (*MARGINS, "re"):
+            raise TermError(f"{label}: " + unknown("a margin's bs", b, (*MARGINS, "re")))
+        if b != "re" and size > KINDS[b].covariates[1]:
             wide = [name for name in MARGINS if KINDS[name].covariates[1] >= size]
             raise TermError(
                 f"{label}: a margin of {size} covariates must be {' or '.join(map(repr, wide))}; got {b!r}."
@@ -418,7 +467,7 @@ def _tensor(
         fixed_sp(label, sp),
         flag(label, fx),
         checked_knots(label, names, knots),
-        function == "ti",
+        function,
         factors,
     )
 
@@ -428,13 +477,13 @@ def _tensor(
 
 def names_of(function: str, covariates: Sequence[Any]) -> tuple[str, ...]:
     """Column names, each once, none of them a factor(…)."""
-    names, factors = _names(function, covariates)
+    names, factors = operands_of(function, covariates)
     if factors:
         raise TermError(f"{function}() takes column names; got factor({min(factors)}).")
     return names
 
 
-def _names(function: str, covariates: Sequence[Any]) -> tuple[tuple[str, ...], frozenset[str]]:
+def operands_of(function: str, covariates: Sequence[Any]) -> tuple[tuple[str, ...], frozenset[str]]:
     names, factors = [], []
     for covariate in covariates:
         if isinstance(covariate, Factor):
@@ -455,40 +504,9 @@ def _by_name(
 ) -> tuple[str | None, frozenset[str]]:
     if by is None:
         return None, factors
-    (name,), more = _names(f"{function}(by=)", (by,))
+    (name,), more = operands_of(f"{function}(by=)", (by,))
     if name in names:
         raise TermError(
             f"{function}({', '.join(names)}): by={name} is one of its own covariates; by= multiplies another."
         )
     return name, factors | more
-
-
-# ---- how a term is written ----
-
-
-def written(name: str, factors: frozenset[str] = frozenset()) -> str:
-    import keyword
-
-    text = name if name.isidentifier() and not keyword.iskeyword(name) else repr(name)
-    return f"factor({text})" if name in factors else text
-
-
-class _Bare(str):
-    """Text that is written without quotes."""
-
-    def __repr__(self) -> str:
-        return str(self)
-
-
-def _by(term: Smooth | Tensor) -> _Bare | None:
-    return None if term.by is None else _Bare(written(term.by, term.factors))
-
-
-def _knots_text(term: Smooth | Tensor) -> Any:
-    if not term.knots:
-        return None
-    return term.knots[term.covariates[0]] if len(term.covariates) == 1 else dict(term.knots)
-
-
-def options_of(**options: Any) -> list[str]:
-    return [f"{name}={value!r}" for name, value in options.items() if value is not None]

@@ -1,0 +1,197 @@
+"""`GAM`: `un.gam` behind scikit-learn's interface, a regressor, or a classifier where the family is binomial."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any, final
+
+import numpy as np
+
+from ..engine.gam_fit import gam
+from ..engine.gam_predict import Prediction
+from ..engine.gam_result import Gam
+from ..engine.gam_saving import described, restored
+from ..engine.response import FAMILIES
+from ..errors import InputError, UnnormWarning, unknown
+
+try:
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.multiclass import check_classification_targets, type_of_target
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:  # an extra
+    raise ImportError("unnorm.sklearn needs scikit-learn: pip install 'unnorm[sklearn]'.") from error
+
+RESPONSE = "response"
+FEW = 6  # distinct values up to which a feature is a straight line, with a ridge
+SHARE = 0.8  # of the rows: at most so many functions in all, so that small tables get small bases
+
+
+def _classifies(estimator: GAM) -> bool:
+    if estimator.family != "binomial":
+        raise AttributeError(f"predict_proba is for family='binomial'; this GAM has family={estimator.family!r}.")
+    return True
+
+
+@final
+class GAM(BaseEstimator):
+    """An additive model g(E y) = β₀ + Σ_j f_j(x), the smoothing chosen by REML.
+
+    Parameters
+    ----------
+    terms: the right side of a formula, "s(x0) + te(x1, x2)"; features are x0, x1, …, or the columns' names of a table.
+        None: a cubic spline for each feature that can vanish (`cs`), and a straight line with a ridge for features of
+        few values.
+    family: "gaussian", "poisson", "nb", "quasipoisson": a regressor; "binomial": a classifier of two classes.
+    link: of a binomial family: "logit", "probit" or "cloglog".
+    method: how smoothing is chosen: "REML", "ML" or "GCV".
+    k: functions of each spline that `terms=None` makes, at most.
+
+    Attributes
+    ----------
+    gam_: the fitted `unnorm.Gam`, with everything `un.gam` gives: `summary()`, `plot()`, `p_values`, `check()`.
+    classes_: of a classifier.
+    n_features_in_, feature_names_in_: what was fitted.
+
+    There is no `sample_weight`: a GAM's prior weights are precisions, not repetitions of rows. Use `un.gam(weights=)`.
+
+    >>> import numpy as np
+    >>> from unnorm.sklearn import GAM
+    >>> X = np.random.default_rng(0).random((200, 2))
+    >>> GAM().fit(X, np.sin(6 * X[:, 0])).score(X, np.sin(6 * X[:, 0])) > 0.99
+    True
+    """
+
+    n_features_in_: int
+
+    def __init__(
+        self,
+        terms: str | None = None,
+        family: str = "gaussian",
+        *,
+        link: str | None = None,
+        method: str = "REML",
+        k: int = 10,
+    ) -> None:
+        self.terms = terms
+        self.family = family
+        self.link = link
+        self.method = method
+        self.k = k
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, RegressorTags
+
+        tags: Any = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if self.family == "binomial":
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(multi_class=False)
+        else:
+            tags.estimator_type = "regressor"
+            tags.regressor_tags = RegressorTags()
+            tags.target_tags.positive_only = self.family in ("poisson", "nb", "quasipoisson")
+        return tags
+
+    def fit(self, X: Any, y: Any) -> GAM:
+        """Fit to features X (n, d) and the response y (n,)."""
+        if self.family not in FAMILIES:
+            raise InputError(unknown("family", self.family, FAMILIES))
+        classifies = self.family == "binomial"
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=not classifies)
+        if classifies:
+            y = self._labels(y)
+        names = self._names()
+        columns = {name: X[:, j] for j, name in enumerate(names)}
+        formula = self.terms if self.terms is not None else _default_terms(columns, self.k)
+        table = {**columns, RESPONSE: y}
+        self.gam_ = gam(formula, table, self.family, response=RESPONSE, link=self.link, method=self.method)  # pyright: ignore[reportArgumentType]
+        return self
+
+    def _labels(self, y: np.ndarray) -> np.ndarray:
+        check_classification_targets(y)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        if kind != "binary" or self.classes_.size > 2:
+            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+        if self.classes_.size < 2:
+            raise ValueError(f"GAM can't train when only one class is present; y is {self.classes_[0]!r} in every row.")
+        return codes.astype(np.float64)
+
+    def _names(self) -> list[str]:
+        given = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if given is None else [str(name) for name in given]
+
+    def _columns(self, X: Any) -> Mapping[str, np.ndarray]:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return {name: X[:, j] for j, name in enumerate(self._names())}
+
+    def _predicted(self, X: Any, kind: str, se: bool = False) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnnormWarning)  # rows beyond the data: a straight line there
+            return self.gam_.predict(self._columns(X), se=se, kind=kind)  # pyright: ignore[reportArgumentType]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The mean of the response at each row; of a classifier the more probable class."""
+        check_is_fitted(self)
+        if self.family == "binomial":
+            return self.classes_[(self._predicted(X, "response") > 0.5).astype(np.int64)]
+        return self._predicted(X, "response")
+
+    @available_if(_classifies)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """(n, 2) probabilities of the classes."""
+        check_is_fitted(self)
+        p = self._predicted(X, "response")
+        return np.column_stack([1.0 - p, p])
+
+    @available_if(_classifies)
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far the second class is more probable than not, on the scale of η."""
+        check_is_fitted(self)
+        centre = 0.0 if self.link != "cloglog" else float(np.log(np.log(2.0)))
+        return self._predicted(X, "link") - centre
+
+    def predict_with_errors(self, X: Any) -> Prediction:
+        """The mean at each row and its standard error."""
+        check_is_fitted(self)
+        return self._predicted(X, "response", se=True)
+
+    def score(self, X: Any, y: Any) -> float:
+        """R² of a regressor, accuracy of a classifier."""
+        from sklearn.metrics import accuracy_score, r2_score
+
+        rate = accuracy_score if self.family == "binomial" else r2_score
+        return float(rate(y, self.predict(X)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        base: Any = super()
+        state: dict[str, Any] = dict(base.__getstate__())
+        if isinstance(state.get("gam_"), Gam):
+            state["gam_"] = described(state["gam_"])
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        if isinstance(state.get("gam_"), tuple):
+            state["gam_"] = restored(*state["gam_"])
+        base: Any = super()
+        base.__setstate__(state)
+
+
+def _default_terms(columns: Mapping[str, np.ndarray], k: int) -> str:
+    """A spline for each feature with enough values, a ridge for the rest; nothing for those that are constant."""
+    n = len(next(iter(columns.values())))
+    distinct = {name: np.unique(column).size for name, column in columns.items()}
+    smooth = [name for name, count in distinct.items() if count > FEW]
+    size = min(k, int(SHARE * n / max(len(smooth), 1)))
+    terms = []
+    for name, count in distinct.items():
+        quoted = repr(name)
+        if count > FEW and size >= 4:
+            terms.append(f"s({quoted}, bs='cs', k={min(size, count)})")
+        elif count > 1:
+            terms.append(f"s({quoted}, bs='re')")
+    return " + ".join(terms) or "1"

@@ -1,0 +1,137 @@
+"""Formulas as R's users write them: computed columns, offset(), a:b, a*b, cbind(); figures in tests/oracles/mgcv."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import unnorm as un
+from unnorm.errors import CombinationError, DataError, TermError
+from unnorm.terms import from_dict, parse
+
+HERE = Path(__file__).parents[1] / "oracles" / "mgcv"
+FITS = json.loads((HERE / "formulas.json").read_text())["fits"]
+
+
+def rows():
+    table = pd.read_csv(HERE / "fits_rows.csv")
+    x3 = table["x3"]
+    table["h"] = np.where(x3 < -0.3, "low", np.where(x3 < 0.3, "mid", "high"))
+    table["e"] = np.exp(table["off"])
+    return table
+
+
+DATA = rows()
+
+
+@pytest.mark.parametrize("one", FITS, ids=lambda one: one["formula"])
+def test_formulas_mean_what_they_mean_in_mgcv(one):
+    fit = un.gam(one["formula"], DATA, family=one["family"])
+    eta, se = fit.predict(DATA)
+    at = np.array(one["rows"], int)
+    assert np.abs((eta[at] - one["eta"]) / one["se"]).max() < 0.005
+    np.testing.assert_allclose(se[at], one["se"], rtol=2e-3)
+    assert fit.score == pytest.approx(one["score"], abs=1e-3)
+    assert fit.aic == pytest.approx(one["aic"], abs=0.01)
+    # the same coefficients by the same names, R's order within a product apart
+    theirs = dict(zip(one["names"], one["coefficients"]))
+    ours = {name: value for name, value in fit.coefficients.items() if not name.startswith("s(")}
+    renamed = {frozenset(name.replace("I(x2^2)", "x2 ** 2").split(":")): value for name, value in theirs.items()}
+    assert {frozenset(name.split(":")) for name in ours} == set(renamed)
+    for name, value in ours.items():
+        assert value == pytest.approx(renamed[frozenset(name.split(":"))], abs=5e-3), name
+
+
+def test_a_computed_column_is_the_column_computed_beforehand():
+    table = DATA.assign(lx=np.log(DATA["x1"] + 0.1), squared=DATA["x2"] ** 2)
+    inside = un.gam("y ~ s(log(x1 + .1)) + I(x2^2)", DATA)
+    before = un.gam("y ~ s(lx) + squared", table)
+    np.testing.assert_array_equal(inside.predict(DATA).estimate, before.predict(table).estimate)
+    np.testing.assert_array_equal(
+        inside.effect("s(log(x1 + 0.1))", at=DATA.head(5))["estimate"],
+        before.effect("s(lx)", at=table.head(5))["estimate"],
+    )
+
+
+def test_offsets_of_formula_and_argument_add_up_and_are_read_again():
+    both = un.gam("count_off ~ s(x1) + offset(log(e))", DATA, family="poisson", offset="x3")
+    array = un.gam("count_off ~ s(x1)", DATA, family="poisson", offset=np.log(DATA["e"]) + DATA["x3"])
+    np.testing.assert_allclose(both.linear_predictor, array.linear_predictor, atol=1e-10)
+    new = DATA.head(4).assign(e=2 * DATA["e"].head(4))
+    shift = both.predict(new, se=False) - both.predict(DATA.head(4), se=False)
+    np.testing.assert_allclose(shift, np.log(2.0), atol=1e-12)
+
+
+def test_successes_and_failures_are_proportions_with_trials():
+    counts = un.gam("cbind(successes, trials - successes) ~ s(x1)", DATA, family="binomial")
+    table = DATA.assign(p=DATA["successes"] / DATA["trials"])
+    shares = un.gam("p ~ s(x1)", table, family="binomial", weights="trials")
+    np.testing.assert_array_equal(counts.linear_predictor, shares.linear_predictor)
+    twin = un.gam(un.s("x1"), DATA, family="binomial", response="cbind(successes, trials - successes)")
+    np.testing.assert_array_equal(twin.linear_predictor, shares.linear_predictor)
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("y ~ a*b", "y ~ a + b + a:b"),
+        ("y ~ a*b:c", "y ~ a + b:c + a:b:c"),
+        ("y ~ (a*b):c", "y ~ a:c + b:c + a:b:c"),
+        ("y ~ (a + b)*c + s(x)", "y ~ a + b + c + a:c + b:c + s(x)"),
+        ("y ~ a + a*factor(g)", "y ~ a + factor(g) + a:factor(g)"),
+        ("y ~ a:a", "y ~ a"),
+        ("y ~ s(I(x ^ 2), k=5) + offset(log( e ))", "y ~ s(x**2, k=5) + offset(log(e))"),
+        ("log(y+1) ~ x", "log(y + 1) ~ x"),
+    ],
+)
+def test_products_expand_as_in_R_and_are_read_back(text, same):
+    terms = parse(text, table=True)
+    assert str(terms) == str(parse(same, table=True))
+    assert str(parse(str(terms), table=True)) == str(terms)
+
+
+def test_an_interaction_is_saved_and_read_back():
+    built = parse("y ~ g*lin").build({"g": DATA["g"].to_numpy(), "lin": DATA["lin"].to_numpy()})
+    term = built[-1]
+    assert term.label == "g:lin"
+    columns = {"g": DATA["g"].to_numpy(), "lin": DATA["lin"].to_numpy()}
+    again = from_dict(json.loads(json.dumps(term.to_dict())))
+    np.testing.assert_array_equal(again.design(columns), term.design(columns))
+    assert str(un.interaction("lin", un.factor("g"))) == "lin:factor(g)"
+
+
+@pytest.mark.parametrize(
+    ("formula", "family", "error", "says"),
+    [
+        ("y ~ s(log(x3))", "gaussian", DataError, "not finite in"),
+        ("y ~ x1^2", "gaussian", TermError, "Write I(x1^2)"),
+        ("y ~ s(x1):g", "gaussian", TermError, "use by="),
+        ("y ~ log(g)", "gaussian", DataError, "arithmetic needs numbers"),
+        ("y ~ log(nothing)", "gaussian", DataError, "no column 'nothing'"),
+        ("y ~ s(__import__('os'))", "gaussian", TermError, "column names"),
+        ("y ~ I(__import__('os'))", "gaussian", TermError, "may use"),
+        ("y ~ offset(x1, x2)", "gaussian", TermError, "one column"),
+        ("cbind(successes) ~ s(x1)", "binomial", TermError, "successes and failures"),
+        ("cbind(successes, trials) ~ s(x1)", "poisson", CombinationError, "binomial response"),
+        ("cbind(x3, trials) ~ s(x1)", "binomial", DataError, "must not be negative"),
+    ],
+)
+def test_errors(formula, family, error, says):
+    with pytest.raises(error, match=None) as caught:
+        un.gam(formula, DATA, family=family)
+    assert says in str(caught.value)
+
+
+def test_combinations_without_rows_are_named():
+    table = DATA[~((DATA["g"] == "a") & (DATA["h"] == "low"))]
+    with pytest.raises(TermError, match=r"1 of 18 combinations.*g = 'a', h = 'low'"):
+        un.gam("y ~ g*h", table)
+
+
+def test_models_without_a_table_refuse_arithmetic():
+    with pytest.raises(TermError, match="column names"):
+        un.Additive("s(log(step))", un.Box((0, 1), (0, 1)))
+    with pytest.raises(TermError, match=r"un\.gam"):
+        un.Additive("s(step) + offset(x)", un.Box((0, 1), (0, 1)))

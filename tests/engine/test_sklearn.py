@@ -1,0 +1,95 @@
+"""`unnorm.sklearn.GAM`: scikit-learn's own checks, and that it is `un.gam`."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import unnorm as un
+
+sklearn = pytest.importorskip("sklearn", reason="scikit-learn is not installed")
+from sklearn.base import clone, is_classifier, is_regressor  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+
+from unnorm.errors import DataError, InputError  # noqa: E402
+from unnorm.sklearn import GAM  # noqa: E402
+
+ESTIMATORS = [GAM(), GAM(family="binomial"), GAM(family="poisson"), GAM(family="binomial", link="probit", k=5)]
+
+
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # the checks have separated classes, and few rows
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+def simulated(n=300):
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"a": rng.random(n), "two words": rng.normal(size=n), "flag": rng.integers(0, 2, n)})
+    f = np.sin(6 * X["a"]) + 0.5 * X["flag"]
+    return X, f + 0.2 * rng.normal(size=n), (rng.random(n) < 1 / (1 + np.exp(-3 * f))).astype(int)
+
+
+def test_it_is_un_gam():
+    X, y, _ = simulated()
+    estimator = GAM("s(a, k=8) + flag").fit(X, y)
+    fit = un.gam("y ~ s(a, k=8) + flag", X.assign(y=y))
+    np.testing.assert_allclose(estimator.predict(X), fit.predict(X).estimate, atol=1e-10)
+    np.testing.assert_allclose(estimator.predict_with_errors(X).se, fit.predict(X).se, rtol=1e-8)
+    assert isinstance(estimator.gam_, un.Gam)
+    plain = GAM("s(x0, k=8) + x2").fit(X.to_numpy(), y)
+    np.testing.assert_allclose(plain.predict(X.to_numpy()), estimator.predict(X), atol=1e-10)
+
+
+def test_default_terms_find_the_curve_and_leave_out_the_rest():
+    X, y, z = simulated()
+    estimator = GAM().fit(X, y)
+    assert estimator.gam_.edf["s(a)"] > 3
+    assert estimator.gam_.edf["s(two words)"] < 1
+    assert "s(flag)" in estimator.gam_.edf
+    classifier = GAM(family="binomial").fit(X, np.where(z, "yes", "no"))
+    assert classifier.classes_.tolist() == ["no", "yes"]
+    p = classifier.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    for link in ("logit", "probit", "cloglog"):
+        other = GAM(family="binomial", link=link).fit(X, z)
+        assert ((other.decision_function(X) > 0) == (other.predict_proba(X)[:, 1] > 0.5)).all()
+        assert other.score(X, z) > 0.75
+    assert np.array_equal(classifier.predict(X) == "yes", p[:, 1] > 0.5)
+
+
+def test_tags_and_methods_follow_the_family():
+    assert is_regressor(GAM()) and not hasattr(GAM(), "predict_proba")  # noqa: PT018
+    assert is_classifier(GAM(family="binomial")) and hasattr(GAM(family="binomial"), "predict_proba")  # noqa: PT018
+    assert clone(GAM("s(a)", k=7)).get_params() == {
+        "terms": "s(a)", "family": "gaussian", "link": None, "method": "REML", "k": 7,
+    }  # fmt: skip
+
+
+def test_pickles_hold_numbers_only():
+    X, y, _ = simulated()
+    estimator = GAM("s(a) + s(flag, bs='re')").fit(X, y)
+    again = pickle.loads(pickle.dumps(estimator))
+    np.testing.assert_array_equal(again.predict(X), estimator.predict(X))
+    assert again.gam_.summary() == estimator.gam_.summary()
+
+
+def test_errors():
+    X, y, z = simulated()
+    with pytest.raises(InputError, match="'quasipoisson'"):
+        GAM(family="gamma").fit(X, y)
+    with pytest.raises(ValueError, match="binary"):
+        GAM(family="binomial").fit(X, np.arange(300) % 3)
+    with pytest.raises(ValueError, match="one class"):
+        GAM(family="binomial").fit(X, np.zeros(300, int))
+    with pytest.raises(DataError, match="nothing to explain"):
+        GAM().fit(X, np.ones(300))
+    assert z.size == 300
+
+
+def test_importing_unnorm_does_not_import_sklearn():
+    code = "import sys, unnorm; assert not any(name.split('.')[0] == 'sklearn' for name in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
