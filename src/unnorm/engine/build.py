@@ -160,6 +160,7 @@ def build(
     rows: int | None,
     threads: int,
     whole_contexts: bool = False,
+    all_rows: int | None = None,
 ) -> Design:
     """See `core.build_design`."""
     arrays = {name: np.asarray(columns[name]) for name in {name for term in terms for name in term.covariates}}
@@ -196,7 +197,7 @@ def build(
     constant = {name: order.contexts and order.constant(array) for name, array in arrays.items()}
     if partition.name is not None:
         constant[partition.name] = True
-    forms = Forms(terms, parts, starts, arrays, order, constant, partition.values, intercept, n, threads)
+    forms = Forms(terms, parts, starts, arrays, order, constant, partition.values, intercept, n, threads, all_rows or n)
     bounds = np.searchsorted(order.level, np.arange(max(levels, 1) + 1))
     segments = tuple(
         forms.segment(k if levels else None, int(bounds[k]), int(bounds[k + 1])) for k in range(max(levels, 1))

@@ -46,18 +46,19 @@ def build_design(
     rows: int | None = None,
     threads: int | None = None,
     whole_contexts: bool = False,
+    all_rows: int | None = None,
 ) -> Design:
     """Rows in compact form. `context` (n,): rows of one context share the covariates of context-level terms.
 
     Without it, contexts are found where a term of several covariates takes at most n/4 distinct combinations of them.
     `rows` = n is needed only where there are no terms. `whole_contexts`: a factor that varies within a context does not
-    split its rows, so that there is a run for each context.
+    split its rows, so that there is a run for each context. `all_rows`: of a block, how many rows there are in all.
     """
     from .build import build
 
     with single_threaded():
         threads = cores() if threads is None else threads
-        return build(terms, columns, intercept, context, rows, threads, whole_contexts)
+        return build(terms, columns, intercept, context, rows, threads, whole_contexts, all_rows)
 
 
 # long: the engine's entry point

@@ -71,6 +71,7 @@ class Forms:
     intercept: bool
     rows: int
     threads: int
+    all_rows: int  # where these are a block
     bases: dict[int, LocalBasis | None] = field(default_factory=dict)  # by part number
     errors: dict[str, float] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
@@ -116,7 +117,7 @@ class Forms:
                 x = self.arrays[covariate]
                 low, high = float(x.min()), float(x.max())
                 breaks = np.concatenate([[low] if low < breaks[0] else [], breaks, [high] if high > breaks[-1] else []])
-            fine = self.rows <= FINE and len(self.level_values) <= 1  # else cells² is paid for each level
+            fine = self.all_rows <= FINE and len(self.level_values) <= 1  # else cells² is paid for each level
             basis = local_basis(breaks, term.period, design, part.size, fine)
             self.errors[term.label] = max(basis.error, self.errors.get(term.label, 0.0))
             self.bases[n] = basis if basis.error <= LOCAL_ERROR else None

@@ -124,7 +124,7 @@ def error_parts(
     short[[] if scores.level is None else [scores.level]] = False  # δ of a correct model is all but known
     if short.any() and scores.drawn is not Drawn.NONE:
         sampling = sampling + np.diag(np.where(short, FLOOR * np.diag(V) - np.diag(sampling), 0.0))
-        which = [name for at, name in names.items() if short[at]]
+        which = [name for at, name in names.items() if short[at] and scores.by_chance < FLOOR]
         notes = (*notes, EXCESS.format(names=", ".join(which[:5]))) if which else notes
     smoothing = None if scores.smoothing is None else scores.widened * scores.smoothing
     sampling = scores.widened * sampling

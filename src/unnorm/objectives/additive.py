@@ -152,7 +152,8 @@ class AdditiveProblem:
         from ..engine.core import build_design
 
         context, whole = rows.context if self.obs.has_context else None, self.normaliser.anchored
-        return build_design(built, part.columns, intercept=True, context=context, whole_contexts=whole)
+        size = self.source.size
+        return build_design(built, part.columns, context=context, whole_contexts=whole, all_rows=size)
 
     def _refuse_context_terms(self) -> None:
         """A term of f that does not read y is part of the normalising constant, and cannot be told from it."""

@@ -70,6 +70,7 @@ class Scores(ABC):
     smoothing: np.ndarray | None  # (p, p) what not knowing λ adds to the Bayesian covariance V
     model_based: bool  # whether Σ1 follows from the model; else only from the scores themselves
     counts_points: bool = True  # whether, with IID points and a correct model, −H holds the points' variance too
+    by_chance: float = 0.0  # share of V by which the data's part may come out too small without anything being wrong
     widened: float = 1.0  # the sampling variance times this: what few levels of a group add
     robust_refusal: str | None = None  # why there are no robust errors, where there are none
     level: int | None = None  # the coordinate of δ, where it is one number and the constants follow θ
