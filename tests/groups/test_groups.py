@@ -272,6 +272,7 @@ def test_saving_computes_no_advice_and_keeps_what_was_asked(obs, tmp_path):
     assert load_group(tmp_path / "again").fits["2"].advise() == two.fits["2"].advise()
 
 
+@pytest.mark.filterwarnings("ignore:The constants of:unnorm.errors.UnnormWarning")  # five points are few for χ
 def test_what_more_points_would_bring_the_group(obs):
     """Five IID points and four times as many: the shares foretold are those found, to within a factor of two (four
     levels say little of the variance between them); the present ones are larger."""
@@ -346,3 +347,15 @@ def test_parametric_terms_have_a_population_too(obs):
     between = slopes.std(ddof=1) / 2
     assert each.group.se[0] > 0.5 * np.hypot(between, 0.0)
     assert each.group.se[0] < 3 * np.hypot(between, sampling.mean() / 2)
+
+
+def test_constants_that_fail_are_said_once_for_all_levels(obs):
+    """One constant where there is a context: one warning, with the levels and the worst of them; the notes have it."""
+    stiff = un.Smooth("s(x_prev, k=3)")
+    with pytest.warns(un.errors.UnnormWarning, match=r"4 of 4 levels of 'subject' fail the check") as said:
+        group = fit_each(MODEL, obs, "subject", un.Logistic(un.Uniform(), per_point=20), stiff, group=False, rng=2)
+    (one,) = [str(w.message) for w in said if "fail the check" in str(w.message)]
+    bias = {name: fit.diagnostics["constants_bias"] for name, fit in group.fits.items()}
+    worst = max(bias, key=bias.get)
+    assert f"The worst, {worst}: {group.fits[worst].constants}" in one
+    assert one in group.notes

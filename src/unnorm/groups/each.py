@@ -20,6 +20,7 @@ from ..errors import DataError, InputError, NoEstimateError, UnnormError, Unnorm
 from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective
+from ..results.constants import severity
 from ..results.fit import Fit
 from ..results.fitting import Outside, Weights, fit, keep_inside, weighted
 from ..solvers.smoothing import Smoothing
@@ -93,6 +94,9 @@ def fit_each(
                 joint = population(by, fits, parts, min(cores(), len(fits)))
             except UnnormError as error:  # a bug is not a missing group curve
                 reason = f"There is no group curve: {error}"
+    doubts = _doubts(by, fits)
+    for doubt in doubts:
+        warnings.warn(doubt, UnnormWarning, stacklevel=2)
     labels, grids = _common(fits)
     first = next(iter(fits.values()))
     seconds = {"separate": separate, "joint": time.perf_counter() - began - separate}
@@ -104,7 +108,7 @@ def fit_each(
         labels=labels,
         grids=grids,
         settings={**first.settings, "by": by, "levels": [*fits, *failures]},
-        notes=(*obs.notes, *notes, *_notes(by, fits, failures, reason)),
+        notes=(*obs.notes, *notes, *_notes(by, fits, failures, reason), *doubts),
         no_group=reason,
         seed=parts.seed,
         model=model,
@@ -160,14 +164,23 @@ def _notes(by: str, fits: Mapping[str, Fit], failures: Mapping[str, str], reason
         notes.append(f"{len(failures)} of {count} levels of {by!r} could not be fitted: {listing(list(failures))}.")
     if reason:
         notes.append(reason)
-    if astray := [name for name, one in fits.items() if not one.converged]:
-        notes.append(f"These levels did not converge, and should not be trusted: {listing(astray)}.")
-    if failed := [name for name, one in fits.items() if one.constants_failed]:
-        notes.append(
-            f"The constants of {len(failed)} of {len(fits)} levels of {by!r} fail their check ({listing(failed)}); "
-            f"{failed[0]}: {fits[failed[0]].constants}"
-        )
     return tuple(notes)
+
+
+def _doubts(by: str, fits: Mapping[str, Fit]) -> tuple[str, ...]:
+    """Levels whose numbers are not to be trusted, and what the worst of them says."""
+    doubts = []
+    if astray := [name for name, one in fits.items() if not one.converged]:
+        doubts.append(f"These levels did not converge, and should not be trusted: {listing(astray)}.")
+    if failed := [name for name, one in fits.items() if one.constants_failed]:
+        worst = max(failed, key=lambda name: severity(fits[name]))
+        what = "The model of" if fits[worst].anchored else "The constants of"
+        verb = "fails" if len(failed) == 1 else "fail"
+        doubts.append(
+            f"{what} {len(failed)} of {len(fits)} levels of {by!r} {verb} the check of constants ({listing(failed)}). "
+            f"The worst, {worst}: {fits[worst].constants}"
+        )
+    return tuple(doubts)
 
 
 def level_seed(seed: int, level: str) -> int:

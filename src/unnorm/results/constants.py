@@ -63,3 +63,10 @@ def gap_noise(fit: Fit) -> float:
 def chi_edf(part: SmoothPart) -> float:
     """Effective degrees of freedom of χ, its level aside."""
     return sum(part.edf.get(label, part.term(label).size) for label in part.normaliser_labels)
+
+
+def severity(fit: Fit) -> tuple[bool, float]:
+    """How far the constants are from what they should be, to name the worst of several fits."""
+    if fit.anchoring is None:
+        return fit.constants_failed, float(fit.diagnostics.get("constants_bias", 0.0))
+    return fit.constants_failed, -float(np.log(max(fit.anchoring.p, 1e-300)))

@@ -74,8 +74,6 @@ class Anchoring:
         text = f"The constants follow f̂; {rule}; δ̂ = {self.delta:.2g}{se}"
         if self.shift is not None and self.shift > SHIFT:
             return f"{text}. The integrals are too coarse."
-        if self.tests is None:
-            return f"{text}; fit.check_normaliser() tests that δ is constant."
         if not self.tests:
             return f"{text}."
         listed = ", ".join(f"{name} {one.p:.2g}" for name, one in self.tests.items())

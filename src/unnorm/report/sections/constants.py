@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...results.constants import severity
 from ...results.fit import Fit
 from ...results.normaliser_check import FAIR, GOOD, NormaliserCheck
 from .. import figures
 from ..analysis import Analysis
-from ..page import Cell, Section, Table, number
+from ..page import Cell, Section, Table, number, p_value
 
 CONTEXTS = 100  # at which each fit is checked
 ORDER = 30  # of the rule for each of them, 720 nodes: log Z to about 0.001
@@ -58,7 +59,7 @@ def _anchored(analysis: Analysis) -> Section:
     """Constants that follow the effects: their rule, δ̂, and whether it is the same at all contexts."""
     own = analysis.fits or {"": analysis.main}
     known = {which: fit.anchoring for which, fit in own.items() if fit.anchoring is not None}
-    worst = max(known, key=lambda which: (known[which].shift or 0.0, -known[which].p))
+    worst = max(known, key=lambda which: severity(own[which]))
     check = own[worst].check_normaliser(CONTEXTS, analysis.obs.take(analysis.rows(worst)) if worst else None, ORDER)
     whose = f" of {analysis.by} {worst}, the worst" if analysis.fits else ""
     text = (
@@ -68,10 +69,10 @@ def _anchored(analysis: Analysis) -> Section:
     if not analysis.fits:
         return Section(text)
     rows = [
-        (Cell(which), number(one.delta, 3), number(one.se or np.nan, 3), number(one.shift or np.nan, 3))
+        (Cell(which), number(one.delta, 3), number(one.se or np.nan, 3), p_value(one.p), number(one.shift or np.nan, 3))
         for which, one in known.items()
     ]
-    head = (str(analysis.by), "δ̂", "se", "the rule's error, standard errors of an estimate")
+    head = (str(analysis.by), "δ̂", "se", "p that δ is constant", "the rule's error, standard errors of an estimate")
     table = Table("What the constants leave to δ, and how well they are integrated", head, tuple(rows))
     return Section(text, tables=(table,))
 
