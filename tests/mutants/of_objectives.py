@@ -12,7 +12,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "return Integrated(log_z, mean)",
             "offsets of a context do not cancel in terms",
         ),
-        ("t[:, 0] * t[:, 1] * t[:, 3] / -2.0", "t[:, 0] * t[:, 1] * t[:, 3] / 2.0", "sign of a weight of local cubics"),
+        ("(x - at[:, j]) / (at[:, i] - at[:, j])", "(x - at[:, j]) / (at[:, j] - at[:, i])", "sign of local cubics"),
+        ("+ 0.5 * np.linspace(0.0, 1.0, len(values))", "+ 0.5 * even", "an even axis of contexts"),
         (
             "return float(np.sqrt(weight)) * self.error(theta)",
             "return self.error(theta)",
