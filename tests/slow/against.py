@@ -24,8 +24,8 @@ def compared(fit: un.Fit, exact: un.Fit, truth: np.ndarray) -> dict[str, np.ndar
     }
 
 
-def judge(what: str, names: tuple[str, ...], found: Mapping[str, np.ndarray]) -> None:
-    """Print every figure with its band, and fail where one is outside: with few repetitions, by three of its errors."""
+def judge(what: str, names: tuple[str, ...], found: Mapping[str, np.ndarray]) -> bool:
+    """Print every figure with its band; whether all are inside: with few repetitions, within three of their errors."""
     shift, away, exact, cover = (found[name] for name in ("shift", "away", "exact", "cover"))
     R = len(shift)
     few = R < ENOUGH
@@ -41,6 +41,5 @@ def judge(what: str, names: tuple[str, ...], found: Mapping[str, np.ndarray]) ->
               f"cover {share[j]:.3f} ({COVER[0]}–{COVER[1]}; 3 binomial errors ±{binomial:.3f}), "
               f"{R} data sets")  # fmt: skip
     band = (0.95 - binomial, 0.95 + binomial) if few else COVER
-    assert np.all(np.abs(mean) <= SHIFT + noise * few)
-    assert np.all(worse <= WORSE + worse_noise * few)
-    assert np.all((band[0] <= share) & (share <= band[1]))
+    close = np.all(np.abs(mean) <= SHIFT + noise * few) and np.all(worse <= WORSE + worse_noise * few)
+    return bool(close and np.all((band[0] <= share) & (share <= band[1])))

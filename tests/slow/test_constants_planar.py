@@ -38,4 +38,4 @@ def test_planar_defaults_are_maximum_likelihood(name: str) -> None:
     found = {what: np.array([run[what] for run in runs]) for what in runs[0]}
     assert np.all(found["mixed"] == (name == "short"))  # the reference that is chosen
     print(f"\n{name}: δ is doubted in {found['doubted'].mean():.3f} of the fits")
-    judge(name, law.names, found)
+    assert judge(name, law.names, found)
