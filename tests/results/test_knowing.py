@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import pytest
 
 import unnorm as un
 from unnorm.errors import NoEstimateError
+from unnorm.inference.delta_test import DeltaTest
+from unnorm.results.constants import worst
 from unnorm.results.knowing import apart
+from unnorm.results.normaliser_check import Anchoring
 
 CIRCLE = un.ExponentialFamily(lambda y, x: (jnp.cos(y - x), jnp.cos(y), jnp.cos(2 * y)), ("a", "b", "c"), un.Circle())
 FORMS = [un.Expression("zy", "z*y"), un.Expression("ws", "w*sin(3*y)")]
@@ -193,3 +197,39 @@ def test_a_rule_that_may_not_grow_says_what_it_reached(monkeypatch: pytest.Monke
     fit, warned = said(model, un.iid({"u": peak}, y="u"), un.Poisson())
     assert fit.diagnostics["rule_moved"] > 0.05
     assert any("may be too coarse: f̂ still moved by" in one for one in warned)
+
+
+def test_the_worst_of_many_fits_is_one_that_failed() -> None:
+    """A rule whose error is allowed says nothing, however it compares; of those that failed, the smallest p."""
+    base = un.fit(CIRCLE, circle_chain(60, 1), un.Logistic(un.Uniform(), per_point=5), rng=9)
+
+    def known(shift: float, p: float) -> un.Fit:
+        one = Anchoring(0.0, 0.1, shift, {"y_prev": DeltaTest(9.0, 3, p)})
+        return replace(base, anchoring=one, constants_failed=bool(one.doubtful))
+
+    fits = {
+        "fine": known(0.04, 0.5),
+        "first": known(0.001, 9e-4),
+        "worst": known(0.002, 1e-5),
+        "rough": known(0.049, 1),
+    }
+    assert worst(fits) == "worst"
+    coarse = {"fine": known(0.049, 0.01), "coarse": known(0.2, 0.9)}
+    assert worst(coarse) == "coarse"
+    plain = replace(base, anchoring=None)
+    gaps = {name: replace(plain, diagnostics={"constants_bias": b}) for name, b in (("a", 1.0), ("b", 3.0), ("c", 2.0))}
+    assert worst(gaps) == "b"
+
+
+def test_a_group_names_the_level_whose_constants_are_worst() -> None:
+    """Not the first that fails: the interaction that f misses is the strongest in the second subject."""
+    rng, g = np.random.default_rng(2), np.linspace(0, 2, 401)
+    z, who = rng.normal(size=900), np.repeat(["a", "b", "c"], 300)
+    slope = np.repeat([1.2, 2.5, 0.0], 300)
+    mass = np.cumsum(np.exp(-g + slope[:, None] * z[:, None] * g), axis=1)
+    y = g[(mass < rng.random(900)[:, None] * mass[:, -1:]).sum(axis=1)]
+    obs = un.conditional({"y": y, "z": z, "who": who}, y="y", x="z", group="who")
+    model = un.Additive("y", un.Interval(0, 2))
+    with pytest.warns(un.errors.UnnormWarning, match="2 of 3 levels of 'who' fail .*the worst, b:"):
+        group = un.fit_each(model, obs, "who", objective=un.Logistic(un.Uniform(), per_point=5), rng=3)
+    assert group.fits["b"].anchoring.p < group.fits["a"].anchoring.p < 1e-3 < group.fits["c"].anchoring.p  # type: ignore[union-attr]

@@ -20,6 +20,7 @@ from ..errors import DataError, InputError, NoEstimateError, UnnormError, Unnorm
 from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective
+from ..results.constants import worst
 from ..results.fit import Fit
 from ..results.fitting import Outside, Weights, fit, keep_inside, weighted
 from ..solvers.smoothing import Smoothing
@@ -160,14 +161,18 @@ def _notes(by: str, fits: Mapping[str, Fit], failures: Mapping[str, str], reason
         notes.append(f"{len(failures)} of {count} levels of {by!r} could not be fitted: {listing(list(failures))}.")
     if reason:
         notes.append(reason)
+    doubts = []
     if astray := [name for name, one in fits.items() if not one.converged]:
-        notes.append(f"These levels did not converge, and should not be trusted: {listing(astray)}.")
+        doubts.append(f"These levels did not converge, and should not be trusted: {listing(astray)}.")
     if failed := [name for name, one in fits.items() if one.constants_failed]:
-        notes.append(
+        which = worst(fits)
+        doubts.append(
             f"The constants of {len(failed)} of {len(fits)} levels of {by!r} fail their check ({listing(failed)}); "
-            f"{failed[0]}: {fits[failed[0]].constants}"
+            f"the worst, {which}: {fits[which].constants}"
         )
-    return tuple(notes)
+    for doubt in doubts:  # one for the group, where each level's own warning was held back
+        warnings.warn(doubt, UnnormWarning, stacklevel=3)
+    return (*notes, *doubts)
 
 
 def level_seed(seed: int, level: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -40,6 +41,17 @@ def check_constants(fit: Fit, contexts: int, obs: Observations | None, order: in
         return replace(check, noise=noise, n=float(fit.n))
     noise = fit.diagnostics["gap_noise"] if "gap_noise" in fit.diagnostics else gap_noise(fit)
     return replace(check, noise=noise, edf=chi_edf(part), n=float(fit.n))
+
+
+def worst(fits: Mapping[str, Fit]) -> str:
+    """The name of the fit whose constants are the least to be trusted, one that failed its check where any did."""
+
+    def severity(fit: Fit) -> tuple[bool, float, float]:
+        if fit.anchoring is not None:
+            return fit.constants_failed, *fit.anchoring.severity
+        return fit.constants_failed, float(fit.diagnostics.get("constants_bias", 0.0)), 0.0
+
+    return max(fits, key=lambda name: severity(fits[name]))
 
 
 def gap_noise(fit: Fit) -> float:

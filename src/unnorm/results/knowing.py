@@ -70,7 +70,8 @@ def _constants(fit: Fit, problem: Problem, anchors: bool) -> tuple[Fit, list[str
     best = problem.objective.default_normaliser(problem.model, problem.obs)
     use = either(f"normaliser=un.{best!r}" + ("" if anchors else " and leave solver out"), "the default --normaliser")
     check = replace(check, remedy=use)
-    fit = replace(fit, constants=check.verdict, constants_failed=check.failed)
+    figures = {**fit.diagnostics, "constants_bias": check.bias}
+    fit = replace(fit, constants=check.verdict, constants_failed=check.failed, diagnostics=figures)
     told = problem.normaliser.warning(problem.obs) is not None  # that it cannot follow, before it was fitted
     return fit, [check.verdict] if check.failed and not told else []
 
