@@ -189,7 +189,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("n=total(obs.weights)", "n=obs.n", "rows counted for observations"),
         ("no_errors=refusal", "no_errors=None", "the reason for no errors lost"),
-        ("if relative and clusters is None else clusters", "if False else clusters", "relative weights: Σ w g gᵀ for Σ w² g gᵀ"),
+        (
+            "if relative and clusters is None else clusters",
+            "if False else clusters",
+            "relative weights: Σ w g gᵀ for Σ w² g gᵀ",
+        ),
         ("sampling=V - errors.reference", "sampling=V", "relative weights: parts that do not add up"),
         (
             "np.sqrt(np.diag(errors.total)[p:])",

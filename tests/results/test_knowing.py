@@ -15,7 +15,7 @@ import unnorm as un
 from unnorm.errors import NoEstimateError
 from unnorm.inference.delta_test import DeltaTest
 from unnorm.results.constants import worst
-from unnorm.results.knowing import apart
+from unnorm.results.knowing import _larger, apart
 from unnorm.results.normaliser_check import Anchoring
 
 CIRCLE = un.ExponentialFamily(lambda y, x: (jnp.cos(y - x), jnp.cos(y), jnp.cos(2 * y)), ("a", "b", "c"), un.Circle())
@@ -233,3 +233,34 @@ def test_a_group_names_the_level_whose_constants_are_worst() -> None:
     with pytest.warns(un.errors.UnnormWarning, match="2 of 3 levels of 'who' fail .*the worst, b:"):
         group = un.fit_each(model, obs, "who", objective=un.Logistic(un.Uniform(), per_point=5), rng=3)
     assert group.fits["b"].anchoring.p < group.fits["a"].anchoring.p < 1e-3 < group.fits["c"].anchoring.p  # type: ignore[union-attr]
+
+
+WAVES = (np.arange(1000) + 0.5) / 1000
+
+
+def waves(n: int, seed: int) -> np.ndarray:
+    rng, mass = np.random.default_rng(seed), np.cumsum(np.exp(1.5 * np.sin(40 * WAVES)))
+    return WAVES[np.searchsorted(mass, rng.random(n) * mass[-1])] + rng.uniform(-0.0005, 0.0005, n)
+
+
+@pytest.mark.parametrize("objective", [un.Exact(), un.Poisson(), un.Logistic(un.Uniform(), total=9000)])
+def test_k_is_judged_whatever_the_objective(objective: Any) -> None:
+    _, notes = said(un.Additive("s(y, k=10)", un.Interval(0, 1)), un.iid(waves(3000, 5)), objective)
+    # Poisson's rule is doubled while f̂ moves, knots with it, and ends in a sentence of its own: it once ran for minutes
+    (told,) = [note for note in notes if "is at its limit" in note]
+    assert "is at its limit of 9" in told
+    assert told.endswith("Try k=20.")
+    finer = un.Additive("s(y, k=40)", un.Interval(0, 1))
+    assert not [note for note in said(finer, un.iid(waves(3000, 5)), objective)[1] if "limit" in note]
+
+
+def test_a_tensor_product_has_k_for_each_margin() -> None:
+    """Twice the columns, and not twice the columns along each axis."""
+    obs, box = un.iid(np.stack([waves(300, 6), waves(300, 7)], axis=1)), un.Box((0, 1), (0, 1))
+    model = un.Additive("s(y1, k=6) + s(y2, k=6) + ti(y1, y2, k=5)", box)
+    part = said(model, obs, un.Logistic(un.Uniform(), total=900))[0].smooths
+    assert part is not None
+    assert [(term.size, _larger(term)) for term in part.terms] == [(5, 12), (5, 12), (16, 7)]
+    plane = said(un.Additive("s(y1, y2, k=12)", box), obs, un.Logistic(un.Uniform(), total=900))[0].smooths
+    assert plane is not None
+    assert [(term.size, _larger(term)) for term in plane.terms] == [(11, 24)]
