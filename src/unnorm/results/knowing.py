@@ -137,7 +137,9 @@ def _at_k(fit: Fit) -> Iterator[str]:
         return
     if part.gam is None:  # fits without rows that have residuals: by the edf alone
         full = {
-            label: part.term(label) for label in part.model_labels if part.edf[label] > AT_K * part.term(label).size
+            label: part.term(label)
+            for label in part.model_labels
+            if part.edf.get(label, 0.0) > AT_K * part.term(label).size
         }
         found = [
             (term, part.edf[label], "")
