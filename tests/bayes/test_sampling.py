@@ -135,3 +135,8 @@ def test_refusals(obs: un.Observations) -> None:
 def test_divergence_names_the_step_size(obs: un.Observations) -> None:
     with pytest.raises(DivergenceError, match="smaller step_size"):
         sample(TOY, obs, Langevin(draws=50, warmup=50, batch=50, step_size=50.0), normaliser=CHI, rng=1)
+
+
+def test_draws_show_themselves_in_a_line() -> None:
+    draws = un.Draws(tuple("abcdefgh"), np.zeros((4, 1000, 8)), np.zeros((4, 1000, 0)), {})
+    assert repr(draws) == "Draws(a, b, c, d, e, f, …: 4 chains of 1,000)"

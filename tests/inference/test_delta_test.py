@@ -214,3 +214,69 @@ def test_other_constants_have_no_delta(data: un.Observations) -> None:
     assert fit.solution is not None
     assert fit.solution.scores.as_rows().level is None  # type: ignore[union-attr]
     assert not fit.anchored
+
+
+def test_clusters_are_the_independent_units() -> None:
+    """IID points, weights and clusters of unequal size: U and C/(C − 1) Σ (s_c − π_c Σ s)(…)ᵀ, written out."""
+    n, weight = 300, np.tile([1.0, 2.0, 3.0], 100)
+    obs = un.conditional({**draws(n, 1), "n": weight}, y="y", x=("z", "w"), weight="n")
+    scores, cluster = scores_of(FULL, obs, un.IID()), np.arange(n) ** 2 // 3001
+    (rows,) = scores.blocks()
+    X, slope, curvature = rows.design.X, *rows.slopes()  # type: ignore[attr-defined]
+    B = basis(obs.context["w"])
+    g = np.stack([np.bincount(rows.at, slope * X[:, j]) for j in range(X.shape[1])], axis=1)
+    A = (B[rows.at] * curvature[:, None]).T @ X
+    s = g[:, -1:] * B - g @ np.linalg.inv(scores.information) @ A.T
+    C, share = 30, np.bincount(cluster, weight) / weight.sum()
+    s = np.stack([np.bincount(cluster, s[:, j]) for j in range(3)], axis=1)
+    s = s - share[:, None] * s.sum(axis=0)
+    U = B.T @ g[:, -1]
+    found = delta_tests(scores, {"w": obs.context["w"]}, cluster)["w"]
+    assert cluster.max() + 1 == C
+    assert found.statistic == pytest.approx(U @ np.linalg.solve(C / (C - 1) * s.T @ s, U), rel=1e-9)
+    assert not delta_tests(scores, {"w": obs.context["w"]}, np.arange(n) % 11)  # three columns need twelve clusters
+
+
+def test_with_even_points_each_observation_is_its_own_cluster() -> None:
+    """f being right, Σ (e − E e)(…)ᵀ of single observations is what the model says; the points' part is the same."""
+    columns = draws(3000, 5)
+    obs = un.conditional(columns, y="y", x=("z", "w"))
+    scores, B = scores_of(FULL, obs, un.Lattice()), basis(obs.context["z"])
+    model, single = delta_test._score(scores, B), delta_test._score(scores, B, np.arange(3000))
+    np.testing.assert_allclose(single.measured, model.measured, rtol=1e-9)
+    np.testing.assert_allclose(np.diag(single.spread), np.diag(model.spread), rtol=0.12)
+    heavy = un.conditional({**columns, "n": np.full(3000, 2.0)}, y="y", x=("z", "w"), weight="n")
+    copies = delta_test._score(scores_of(FULL, heavy, un.Lattice()), B, np.arange(3000))
+    np.testing.assert_allclose(copies.spread, 4.0 * single.spread, rtol=1e-3, atol=0.01)
+
+
+def test_subjects_that_differ_are_no_fault_of_the_constants() -> None:
+    """Slopes vary between 20 subjects, and not with their ages: a test that counts fixations finds an effect of age."""
+    rng = np.random.default_rng(3)
+    subject, age, slope = np.repeat(np.arange(20), 60), rng.normal(size=20), 2.0 + 2.0 * rng.normal(size=20)
+    rate = slope[subject]
+    y = np.log1p(rng.random(1200) * np.expm1(rate)) / rate
+    data = {"y": y, "age": age[subject], "subject": subject}
+    obs = un.conditional(data, y="y", x="age", group="subject")
+    model = un.ExponentialFamily(lambda y, x: (y, y * y + 0 * x["age"]), ("a", "b"), un.Interval(0, 1))
+    with pytest.warns(un.errors.UnnormWarning, match="δ varies with 'age'"):
+        un.fit(model, obs, un.Logistic(un.Uniform(), per_point=5), rng=5)
+    fit = un.fit(model, obs, un.Logistic(un.Uniform(), per_point=5, cluster="subject"), rng=5)
+    assert fit.anchoring is not None
+    assert fit.anchoring.tests is not None
+    assert fit.anchoring.tests["age"].p > 0.01
+
+
+def test_relative_weights_are_no_copies() -> None:
+    """Weights that say nothing of y, rescaled to a mean of one: Σ w² s sᵀ, and not Σ w s sᵀ."""
+    rng, columns = np.random.default_rng(9), draws(3000, 4)
+    obs = un.conditional({**columns, "ms": rng.exponential(250.0, 3000)}, y="y", x=("z", "w"), weight="ms")
+    fit = un.fit(FULL, obs, un.Logistic(un.Uniform(), per_point=5), weights="relative", rng=5)
+    assert fit.solution is not None
+    scores = fit.solution.scores.as_rows()  # type: ignore[union-attr]
+    single = delta_tests(scores, obs.context, np.arange(3000))
+    assert fit.anchoring is not None
+    assert fit.anchoring.tests == single
+    B = basis(obs.context["z"])
+    copies, each = delta_test._score(scores, B), delta_test._score(scores, B, np.arange(3000))
+    assert np.trace(each.spread - each.measured) > 1.5 * np.trace(copies.spread - copies.measured)  # Σ w²/Σ w is 2

@@ -2,6 +2,10 @@
 
 MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "inference/delta_test.py": [
+        ("mean = -by / np.maximum(mass", "mean = by / np.maximum(mass", "clusters: sign of the data's mean"),
+        ("root * (part.e - centre), cluster", "part.e - centre, cluster", "clusters: copies counted as one"),
+        ("(summed - share[:, None] * summed.sum(axis=0))", "summed", "clusters about zero"),
+        ("np.sqrt(count / max(count - 1, 1)) * (", "(", "clusters without C/(C − 1)"),
         ("* b - g @ K.T", "* b", "δ tested as if θ were known"),
         ("* b - g @ K.T", "* b + g @ K.T", "sign of the adjustment"),
         ("(1.0 + part.w)[:, None] * part.f", "2.0 * part.f", "copies with points of their own"),
@@ -185,7 +189,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("n=total(obs.weights)", "n=obs.n", "rows counted for observations"),
         ("no_errors=refusal", "no_errors=None", "the reason for no errors lost"),
-        ("if relative and labels is None:", "if False:", "relative weights: Σ w g gᵀ for Σ w² g gᵀ"),
+        (
+            "if relative and clusters is None else clusters",
+            "if False else clusters",
+            "relative weights: Σ w g gᵀ for Σ w² g gᵀ",
+        ),
         ("sampling=V - errors.reference", "sampling=V", "relative weights: parts that do not add up"),
         (
             "np.sqrt(np.diag(errors.total)[p:])",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,10 @@ import pytest
 
 import unnorm as un
 from unnorm.errors import NoEstimateError
-from unnorm.results.knowing import apart
+from unnorm.inference.delta_test import DeltaTest
+from unnorm.results.constants import worst
+from unnorm.results.knowing import _larger, apart
+from unnorm.results.normaliser_check import Anchoring
 
 CIRCLE = un.ExponentialFamily(lambda y, x: (jnp.cos(y - x), jnp.cos(y), jnp.cos(2 * y)), ("a", "b", "c"), un.Circle())
 FORMS = [un.Expression("zy", "z*y"), un.Expression("ws", "w*sin(3*y)")]
@@ -193,3 +197,70 @@ def test_a_rule_that_may_not_grow_says_what_it_reached(monkeypatch: pytest.Monke
     fit, warned = said(model, un.iid({"u": peak}, y="u"), un.Poisson())
     assert fit.diagnostics["rule_moved"] > 0.05
     assert any("may be too coarse: f̂ still moved by" in one for one in warned)
+
+
+def test_the_worst_of_many_fits_is_one_that_failed() -> None:
+    """A rule whose error is allowed says nothing, however it compares; of those that failed, the smallest p."""
+    base = un.fit(CIRCLE, circle_chain(60, 1), un.Logistic(un.Uniform(), per_point=5), rng=9)
+
+    def known(shift: float, p: float) -> un.Fit:
+        one = Anchoring(0.0, 0.1, shift, {"y_prev": DeltaTest(9.0, 3, p)})
+        return replace(base, anchoring=one, constants_failed=bool(one.doubtful))
+
+    fits = {
+        "fine": known(0.04, 0.5),
+        "first": known(0.001, 9e-4),
+        "worst": known(0.002, 1e-5),
+        "rough": known(0.049, 1),
+    }
+    assert worst(fits) == "worst"
+    coarse = {"fine": known(0.049, 0.01), "coarse": known(0.2, 0.9)}
+    assert worst(coarse) == "coarse"
+    plain = replace(base, anchoring=None)
+    gaps = {name: replace(plain, diagnostics={"constants_bias": b}) for name, b in (("a", 1.0), ("b", 3.0), ("c", 2.0))}
+    assert worst(gaps) == "b"
+
+
+def test_a_group_names_the_level_whose_constants_are_worst() -> None:
+    """Not the first that fails: the interaction that f misses is the strongest in the second subject."""
+    rng, g = np.random.default_rng(2), np.linspace(0, 2, 401)
+    z, who = rng.normal(size=900), np.repeat(["a", "b", "c"], 300)
+    slope = np.repeat([1.2, 2.5, 0.0], 300)
+    mass = np.cumsum(np.exp(-g + slope[:, None] * z[:, None] * g), axis=1)
+    y = g[(mass < rng.random(900)[:, None] * mass[:, -1:]).sum(axis=1)]
+    obs = un.conditional({"y": y, "z": z, "who": who}, y="y", x="z", group="who")
+    model = un.Additive("y", un.Interval(0, 2))
+    with pytest.warns(un.errors.UnnormWarning, match="2 of 3 levels of 'who' fail .*the worst, b:"):
+        group = un.fit_each(model, obs, "who", objective=un.Logistic(un.Uniform(), per_point=5), rng=3)
+    assert group.fits["b"].anchoring.p < group.fits["a"].anchoring.p < 1e-3 < group.fits["c"].anchoring.p  # type: ignore[union-attr]
+
+
+WAVES = (np.arange(1000) + 0.5) / 1000
+
+
+def waves(n: int, seed: int) -> np.ndarray:
+    rng, mass = np.random.default_rng(seed), np.cumsum(np.exp(1.5 * np.sin(40 * WAVES)))
+    return WAVES[np.searchsorted(mass, rng.random(n) * mass[-1])] + rng.uniform(-0.0005, 0.0005, n)
+
+
+@pytest.mark.parametrize("objective", [un.Exact(), un.Poisson(), un.Logistic(un.Uniform(), total=9000)])
+def test_k_is_judged_whatever_the_objective(objective: Any) -> None:
+    _, notes = said(un.Additive("s(y, k=10)", un.Interval(0, 1)), un.iid(waves(3000, 5)), objective)
+    # Poisson's rule is doubled while f̂ moves, knots with it, and ends in a sentence of its own: it once ran for minutes
+    (told,) = [note for note in notes if "is at its limit" in note]
+    assert "is at its limit of 9" in told
+    assert told.endswith("Try k=20.")
+    finer = un.Additive("s(y, k=40)", un.Interval(0, 1))
+    assert not [note for note in said(finer, un.iid(waves(3000, 5)), objective)[1] if "limit" in note]
+
+
+def test_a_tensor_product_has_k_for_each_margin() -> None:
+    """Twice the columns, and not twice the columns along each axis."""
+    obs, box = un.iid(np.stack([waves(300, 6), waves(300, 7)], axis=1)), un.Box((0, 1), (0, 1))
+    model = un.Additive("s(y1, k=6) + s(y2, k=6) + ti(y1, y2, k=5)", box)
+    part = said(model, obs, un.Logistic(un.Uniform(), total=900))[0].smooths
+    assert part is not None
+    assert [(term.size, _larger(term)) for term in part.terms] == [(5, 12), (5, 12), (16, 7)]
+    plane = said(un.Additive("s(y1, y2, k=12)", box), obs, un.Logistic(un.Uniform(), total=900))[0].smooths
+    assert plane is not None
+    assert [(term.size, _larger(term)) for term in plane.terms] == [(11, 24)]

@@ -18,6 +18,7 @@ import unnorm as un
 from unnorm.groups import FitGroup, fit_each
 from unnorm.studies.eye import LABELS, EyeCurves, draw_subjects, population_curve, simulate_eye
 
+pytestmark = pytest.mark.filterwarnings("ignore:The constants of:unnorm.errors.UnnormWarning")
 TERMS = "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)"
 SETS = 200
 

@@ -18,7 +18,7 @@ from ..errors import InputError
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Draws:
     """Draws of θ and of the normalising constants: arrays (chains, draws, …).
 
@@ -35,6 +35,11 @@ class Draws:
     seed: int | None = None
     model: Any = None
     stats: Mapping[str, np.ndarray] = field(default_factory=dict)  # (chains, draws) of each, as ArviZ names them
+
+    def __repr__(self) -> str:
+        """A line; `summary()` has the figures."""
+        named = ", ".join(self.names[:6]) + (", …" if len(self.names) > 6 else "")
+        return f"Draws({named}: {self.chains} chains of {self.theta.shape[1]:,})"
 
     @property
     def chains(self) -> int:

@@ -14,6 +14,7 @@ from .._base.blas import single_threaded
 from ..errors import EstimationError, UnnormWarning
 from ..report import SECTIONS, Analysis, Provenance, effects_table, grouped, make_sections, parameters_table, pooled
 from ..report import render as render_page
+from ..results.constants import worst
 from .config import BUNDLED, Job
 from .jobs import Prepared, prepare, refit
 from .output import MARK, csv_text, whole_folder
@@ -96,14 +97,15 @@ def closing(analysis: Analysis, target: Path) -> str:
 
 
 def _failing(analysis: Analysis) -> list[str]:
-    """The constants that failed their check: how many, and the first of them in full."""
+    """The constants that failed their check: how many, and the worst of them in full."""
     own = analysis.fits or {"": analysis.main}
     failed = [which for which, fit in own.items() if fit.constants_failed]
     if not failed:
         return []
-    whose = f" of {analysis.by} {failed[0]}" if analysis.fits else ""
-    more = f" ({len(failed)} of {len(own)} fail)" if analysis.fits else ""
-    return [f"constants{whose} FAIL{more}: {own[failed[0]].constants}"]
+    which = worst(own)
+    whose = f" of {analysis.by} {which}" if analysis.fits else ""
+    more = f" ({len(failed)} of {len(own)} fail, this one worst)" if len(failed) > 1 else ""
+    return [f"constants{whose} FAIL{more}: {own[which].constants}"]
 
 
 def provenance(prepared: Prepared, analysis: Analysis) -> Provenance:

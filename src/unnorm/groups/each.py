@@ -20,7 +20,7 @@ from ..errors import DataError, InputError, NoEstimateError, UnnormError, Unnorm
 from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective
-from ..results.constants import severity
+from ..results.constants import worst
 from ..results.fit import Fit
 from ..results.fitting import Outside, Weights, fit, keep_inside, weighted
 from ..solvers.smoothing import Smoothing
@@ -173,12 +173,12 @@ def _doubts(by: str, fits: Mapping[str, Fit]) -> tuple[str, ...]:
     if astray := [name for name, one in fits.items() if not one.converged]:
         doubts.append(f"These levels did not converge, and should not be trusted: {listing(astray)}.")
     if failed := [name for name, one in fits.items() if one.constants_failed]:
-        worst = max(failed, key=lambda name: severity(fits[name]))
-        what = "The model of" if fits[worst].anchored else "The constants of"
+        which = worst(fits)
+        what = "The model of" if fits[which].anchored else "The constants of"
         verb = "fails" if len(failed) == 1 else "fail"
         doubts.append(
             f"{what} {len(failed)} of {len(fits)} levels of {by!r} {verb} the check of constants ({listing(failed)}). "
-            f"The worst, {worst}: {fits[worst].constants}"
+            f"The worst, {which}: {fits[which].constants}"
         )
     return tuple(doubts)
 

@@ -22,6 +22,11 @@ Hotelling's T² with the degrees of freedom ν of a variance of that precision (
     1/ν = (1 − share)² ½ (Σ_t z⁴ − 1/n) + share²/(R − 1),
 
 z_t the s_t of IID points in coordinates in which Σ z zᵀ = 1, the part measured on R sets being a share of the variance.
+
+Observations of one cluster may depend on each other in ways that f leaves out, which is no fault of the constants.
+Where clusters are named, the s_t are summed by cluster, copies included, each s_c is taken about its share π_c of their
+sum (a few that add to U would hide it), and Var(Σ s) = C/(C − 1) Σ_c s_c s_cᵀ. With even points s_t is e_t less its
+mean under the model, from the fresh points, and the variance of Σ_t f_t is added.
 """
 
 from __future__ import annotations
@@ -33,7 +38,7 @@ from typing import final
 import numpy as np
 
 from ..objectives.redraws import KEPT, Probe
-from ..objectives.scores import Drawn, RowScores, ScoreRows
+from ..objectives.scores import Drawn, RowScores, ScoreRows, sum_by
 from .sandwich import bread
 
 DEGREE = 3  # of the polynomial in a column's ranks
@@ -43,6 +48,7 @@ MOST_REDRAWN = 300_000  # beyond, the sets that the standard errors need have to
 MOST_SQUARED = 100_000  # products of two alternatives that are summed by context: of some contexts, if there are more
 SOUND = 1e-6  # least eigenvalue of the variance as a correlation
 LEAST = 10  # contexts for each column of the alternative
+LEAST_CLUSTERS = 4  # the same, of clusters
 
 
 @final
@@ -55,14 +61,21 @@ class DeltaTest:
     p: float
 
 
-def delta_tests(scores: RowScores, columns: Mapping[str, np.ndarray]) -> dict[str, DeltaTest]:
-    """The test for each column of the context, (n,) by observation; columns that do not vary are left out."""
+def delta_tests(
+    scores: RowScores, columns: Mapping[str, np.ndarray], cluster: np.ndarray | None = None
+) -> dict[str, DeltaTest]:
+    """The test for each column of the context, (n,) by observation; columns that do not vary are left out.
+
+    `cluster`: labels 0 … C − 1 (n,) of observations that may depend on each other.
+    """
     assert scores.level is not None
     bases = {name: basis(values) for name, values in columns.items()}
     bases = {name: b for name, b in bases.items() if 0 < b.shape[1] * LEAST <= len(b)}
+    if cluster is not None:
+        bases = {name: b for name, b in bases.items() if b.shape[1] * LEAST_CLUSTERS <= int(cluster.max()) + 1}
     if not bases:
         return {}
-    score = _score(scores, np.column_stack(list(bases.values())))
+    score = _score(scores, np.column_stack(list(bases.values())), cluster)
     found, at = {}, 0
     for name, b in bases.items():
         test = score.tested(slice(at, at := at + b.shape[1]))
@@ -95,7 +108,7 @@ class _Score:
 
     U: np.ndarray  # (q,)
     spread: np.ndarray  # (q, q) Var(Σ s_t)
-    units: np.ndarray | None  # (n, q) √w s_t, where it comes from them
+    units: np.ndarray | None  # (n, q) √w s_t, or (C, q) s_c by cluster, where it comes from them
     measured: np.ndarray  # (q, q) the part of it that was measured on some sets of points
     sets: int  # their number
 
@@ -121,7 +134,7 @@ class _Score:
         return DeltaTest(statistic, q, float(fdtrc(q, rest, statistic * rest / (df * q))))
 
 
-def _score(scores: RowScores, B: np.ndarray) -> _Score:
+def _score(scores: RowScores, B: np.ndarray, cluster: np.ndarray | None = None) -> _Score:
     q, number = B.shape[1], 0
     A, U = np.zeros((q, scores.size)), np.zeros(q)
     for rows in scores.blocks():
@@ -133,9 +146,14 @@ def _score(scores: RowScores, B: np.ndarray) -> _Score:
     K = A @ bread(scores)
     if scores.drawn is Drawn.EVENLY and scores.redraw is not None:
         sets = REDRAWS if number * scores.size <= MOST_REDRAWN else KEPT
+        if cluster is not None:
+            return _clustered(scores, U, Probe(B, K, np.arange(len(B)), squared=False), sets, cluster)
         most = max(MOST_SQUARED // q**2, LEAST * q)
         some = np.unique(np.linspace(0, len(B) - 1, min(len(B), most)).astype(np.intp))
         return _known(scores, U, Probe(B, K, some), sets)
+    if cluster is not None:
+        summed = _by_cluster(scores, B, K, cluster)
+        return _Score(U, summed.T @ summed, summed, np.zeros((q, q)), 0)
     spread, units = np.zeros((q, q)), []
     for rows in scores.blocks():
         part = _Units.of(scores, rows, B, K)
@@ -143,6 +161,39 @@ def _score(scores: RowScores, B: np.ndarray) -> _Score:
         spread += part.e.T @ part.e + part.f.T @ (part.w[:, None] * part.f) - (crossed + crossed.T) / 2
         units.append(part.e - part.f)
     return _Score(U, spread, np.concatenate(units), np.zeros((q, q)), 0)
+
+
+def _by_cluster(
+    scores: RowScores, B: np.ndarray, K: np.ndarray, cluster: np.ndarray, mean: np.ndarray | None = None
+) -> np.ndarray:
+    """(C, q) √(C/(C − 1)) s_c, s_c = Σ w s_t about its share; s_t is e_t less f_t, or less its mean (n, q)."""
+    count = int(cluster.max(initial=0)) + 1
+    summed, weight = np.zeros((count, B.shape[1])), np.zeros(count)
+    for rows in scores.blocks():
+        part, own = _Units.of(scores, rows, B, K), slice(rows.first, rows.first + rows.count)
+        root = np.sqrt(part.w)[:, None]
+        centre = part.f if mean is None else root * mean[own]
+        summed += sum_by(root * (part.e - centre), cluster[own], count)
+        weight += np.bincount(cluster[own], part.w, count)
+    share = weight / max(weight.sum(), 1e-300)
+    return np.sqrt(count / max(count - 1, 1)) * (summed - share[:, None] * summed.sum(axis=0))
+
+
+def _clustered(scores: RowScores, U: np.ndarray, probe: Probe, sets: int, cluster: np.ndarray) -> _Score:
+    """By cluster, with the points' part from fresh sets of even points."""
+    assert scores.redraw is not None
+    by, mass, totals = np.zeros(probe.B.shape), np.zeros(len(probe.B)), []
+    for i in range(sets):
+        one = scores.redraw.probed(i, probe)
+        by, mass = by + one.by, mass + one.mass[:, 0]
+        totals.append(one.total)
+    mean = -by / np.maximum(mass, 1e-300)[:, None]
+    summed, points = _by_cluster(scores, probe.B, probe.K, cluster, mean), _spread_of(totals)
+    return _Score(U, summed.T @ summed + points, summed, points, sets)
+
+
+def _spread_of(totals: list[np.ndarray]) -> np.ndarray:
+    return np.atleast_2d(np.cov(np.array(totals), rowvar=False))
 
 
 @final
@@ -182,5 +233,5 @@ def _known(scores: RowScores, U: np.ndarray, probe: Probe, sets: int) -> _Score:
     weight = effective / (effective - 1.0) * w[probe.some] * (w.sum() / max(w[probe.some].sum(), 1e-300))
     mean = read.by / mass[:, None]
     data = np.einsum("t,tij->ij", weight / mass, read.squares) - mean.T @ (weight[:, None] * mean)
-    points = np.atleast_2d(np.cov(np.array([one.total for one in every]), rowvar=False))
+    points = _spread_of([one.total for one in every])
     return _Score(U, data + points, None, points, sets)

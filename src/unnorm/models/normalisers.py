@@ -17,7 +17,7 @@ from ..terms.specs import Term
 CONSTANT_WITH_CONTEXT = (
     "normaliser=Constant() gives one constant to all contexts, and f_θ(·|x) normalises to a different one in each: "
     "estimates do not converge to the truth (Section 4.1 of the paper). "
-    "Use un.Smooth(...) or un.PerContext(); keep Constant() only to compare."
+    "Leave normaliser out, or use un.Smooth(...) or un.PerContext(); keep Constant() only to compare."
 )
 
 

@@ -25,6 +25,7 @@ from .scores import Drawn, Reselection, Scores, frequency, sum_by
 QUADRATURE_TOLERANCE = 1e-9  # of log Z, against the rule of twice the order; far below any standard error
 MOST_DOUBLINGS = 5
 MOST_REFINED = 1_000_000  # rows of contexts and nodes up to which a rule is doubled
+MOST_ORDER = 2048  # nodes along an axis: a Gauss rule of m costs m², a second at 4,000 and minutes at 50,000
 MOST_SHARED = 300_000  # nodes, where all observations share them
 MOST_ROWS = 50_000_000  # of the Poisson likelihood with smooth terms
 
@@ -432,6 +433,8 @@ class Poisson(Objective):
 
     def finer(self, model: Unnormalised, obs: Observations, order: int) -> Poisson | None:
         if self.order is not None or model.domain.default_order is None:
+            return None
+        if 2 * order > MOST_ORDER:
             return None
         contexts = obs.n if obs.has_context else 1
         try:

@@ -34,6 +34,7 @@ class Probe:
     B: np.ndarray  # (n, q) by observation
     K: np.ndarray  # (q, p)
     some: np.ndarray  # (s,) the observations whose own sums are needed
+    squared: bool = True  # whether their squares are, too
 
     def read(self, slopes: tuple[np.ndarray, np.ndarray], at: np.ndarray, Kx: np.ndarray) -> Probed:
         """From ℓ' and −ℓ'' (N,), zero for the data's rows, the observation (N,) and K x (q, N) of rows."""
@@ -48,8 +49,8 @@ class Probe:
         by = np.stack([np.bincount(at, slope * row, s) for row in h], axis=1)
         omega = slope**2 / np.maximum(curvature, 1e-300)
         mass = np.stack([np.bincount(at, omega, s), np.bincount(at, omega**2, s)], axis=1)
-        squares = np.empty((s, q, q))
-        for i in range(q):
+        squares = np.zeros((s if self.squared else 0, q, q))
+        for i in range(q if self.squared else 0):
             for j in range(i + 1):
                 squares[:, i, j] = squares[:, j, i] = np.bincount(at, curvature * h[i] * h[j], s)
         return Probed(total, by, mass, squares)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -42,6 +43,17 @@ def check_constants(fit: Fit, contexts: int, obs: Observations | None, order: in
     return replace(check, noise=noise, edf=chi_edf(part), n=float(fit.n))
 
 
+def worst(fits: Mapping[str, Fit]) -> str:
+    """The name of the fit whose constants are the least to be trusted, one that failed its check where any did."""
+
+    def severity(fit: Fit) -> tuple[bool, float, float]:
+        if fit.anchoring is not None:
+            return fit.constants_failed, *fit.anchoring.severity
+        return fit.constants_failed, float(fit.diagnostics.get("constants_bias", 0.0)), 0.0
+
+    return max(fits, key=lambda name: severity(fits[name]))
+
+
 def gap_noise(fit: Fit) -> float:
     """The standard error of χ̂ + log Ẑ about its mean, rms over the contexts.
 
@@ -63,10 +75,3 @@ def gap_noise(fit: Fit) -> float:
 def chi_edf(part: SmoothPart) -> float:
     """Effective degrees of freedom of χ, its level aside."""
     return sum(part.edf.get(label, part.term(label).size) for label in part.normaliser_labels)
-
-
-def severity(fit: Fit) -> tuple[bool, float]:
-    """How far the constants are from what they should be, to name the worst of several fits."""
-    if fit.anchoring is None:
-        return fit.constants_failed, float(fit.diagnostics.get("constants_bias", 0.0))
-    return fit.constants_failed, -float(np.log(max(fit.anchoring.p, 1e-300)))

@@ -21,6 +21,7 @@ from ..engine.gam_result import Gam
 from ..errors import UnnormWarning, listing
 from ..objectives.base import Problem
 from ..objectives.scores import Drawn
+from ..terms.base import BuiltTerm
 from .constants import check_constants, gap_noise
 from .fit import Fit
 from .held_out import evenly
@@ -131,13 +132,38 @@ def at_k(gam: Gam, labels: tuple[str, ...]) -> Iterator[checks.BasisCheck]:
 
 
 def _at_k(fit: Fit) -> Iterator[str]:
-    if fit.smooths is None or fit.smooths.gam is None:
+    part = fit.smooths
+    if part is None:
         return
-    for one in at_k(fit.smooths.gam, fit.smooths.model_labels):
+    if part.gam is None:  # fits without rows that have residuals: by the edf alone
+        full = {
+            label: part.term(label)
+            for label in part.model_labels
+            if part.edf.get(label, 0.0) > AT_K * part.term(label).size
+        }
+        found = [
+            (term, part.edf[label], "")
+            for label, term in full.items()
+            if term.penalties and term.factor_levels is None and all(sp is None for sp in term.fixed_sp)
+        ]
+    else:
+        found = [
+            (part.term(one.label), one.edf, f" (k-index {one.k_index:.2f}, p {one.p:.2g})")
+            for one in at_k(part.gam, part.model_labels)
+        ]
+    for term, edf, more in found:
         yield (
-            f"{one.label}: edf {one.edf:.1f} is at its limit of {one.size} (k-index {one.k_index:.2f}, p {one.p:.2g}): "
-            f"the curve may be rougher than its basis. Try k={2 * (one.size + 1)}."
+            f"{term.label}: edf {edf:.1f} is at its limit of {term.size}{more}: the curve may be rougher than its "
+            f"basis. Try k={_larger(term)}."
         )
+
+
+def _larger(term: BuiltTerm) -> int:
+    """A k with about twice the columns; a tensor product has k for each of its margins."""
+    margins = len(gam_effects.coordinates(term))
+    if not 1 < margins <= len(term.penalties):  # a penalty for each margin
+        return 2 * (term.size + 1)
+    return int(np.ceil((2.0 * term.size) ** (1.0 / margins))) + 1
 
 
 def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:

@@ -52,8 +52,9 @@ def make_fit(
     """
     obs = problem.obs
     clusters = cluster_labels(problem.objective.cluster, obs)
-    tests = columns_tested(solution, obs)  # before the errors, which then have its fresh sets of points
-    errors, more, refusal = _errors(problem, solution, clusters, relative)
+    labels = _independent(obs) if relative and clusters is None else clusters
+    tests = columns_tested(solution, obs, labels)  # before the errors, which then have its fresh sets of points
+    errors, more, refusal = _errors(solution, labels, relative, clusters)
     own = None if errors is None else errors.picked(solution.index)
     smooths = _smooths(solution, errors)
     settings = {
@@ -95,10 +96,18 @@ def make_fit(
     )
 
 
-def columns_tested(solution: Solution, obs: Observations) -> Mapping[str, DeltaTest] | None:
+def columns_tested(
+    solution: Solution, obs: Observations, cluster: np.ndarray | None = None
+) -> Mapping[str, DeltaTest] | None:
     """The tests that δ is constant, for each context column; None where δ is not one number."""
     scores = None if solution.scores is None else solution.scores.as_rows()
-    return None if scores is None or scores.level is None else delta_tests(scores, obs.context)
+    return None if scores is None or scores.level is None else delta_tests(scores, obs.context, cluster)
+
+
+def _independent(obs: Observations) -> np.ndarray:
+    """Labels that make each observation a cluster by itself, whose score counts with its weight and not as copies."""
+    live = obs.weights > 0
+    return np.where(live, np.cumsum(live) - 1, 0)
 
 
 def _anchoring(
@@ -119,16 +128,15 @@ def _anchoring(
 
 
 def _errors(
-    problem: Problem, solution: Solution, clusters: np.ndarray | None, relative: bool
+    solution: Solution, labels: np.ndarray | None, relative: bool, clusters: np.ndarray | None
 ) -> tuple[ErrorParts | None, tuple[str, ...], str | None]:
-    """The errors of all coordinates, what there is to say about them, and why there are none."""
+    """The errors of all coordinates, what there is to say about them, and why there are none.
+
+    `labels`: the clusters, or single observations where weights are relative.
+    """
     scores = solution.scores
     if scores is None:
         return None, (), None
-    labels = clusters
-    if relative and labels is None:
-        live = problem.obs.weights > 0  # each observation by itself, its score with its weight
-        labels = np.where(live, np.cumsum(live) - 1, 0)
     with single_threaded():  # BLAS threads that wait for a busy core cost ten times what they gain (500 coefficients)
         errors = error_parts(scores, labels, dict(zip(solution.index.tolist(), solution.names)))
     if errors is None:

@@ -50,6 +50,11 @@ class Anchoring:
         return min(1.0, len(tests) * min((one.p for one in tests.values()), default=1.0))
 
     @property
+    def severity(self) -> tuple[float, float]:
+        """The larger, the worse: how far the rule's error is above what is allowed, then how surely δ varies."""
+        return max((self.shift or 0.0) - SHIFT, 0.0), -self.p
+
+    @property
     def doubtful(self) -> tuple[str, ...]:
         """The columns with which δ varies, where the integrals are fine enough to say so."""
         tests = {} if self.shift is not None and self.shift > SHIFT else self.tests or {}

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...results.constants import severity
+from ...results.constants import worst
 from ...results.fit import Fit
-from ...results.normaliser_check import FAIR, GOOD, NormaliserCheck
+from ...results.normaliser_check import FAIR, GOOD, Anchoring, NormaliserCheck
 from .. import figures
 from ..analysis import Analysis
 from ..page import Cell, Section, Table, number, p_value
@@ -35,15 +35,15 @@ def section(analysis: Analysis) -> Section:
         which: fit.check_normaliser(CONTEXTS, analysis.obs.take(analysis.rows(which)), ORDER)
         for which, fit in fits.items()
     }
-    worst = max(checks, key=lambda which: checks[which].rms)
+    worse = max(checks, key=lambda which: checks[which].rms)
     text: list[str] = []
     tables: tuple[Table, ...] = ()
     if analysis.fits:
         text.append(_grades(analysis, checks))
         tables = (_table(str(analysis.by), checks),)
-    whose = f" of {analysis.by} {worst}" if analysis.fits else ""
-    text.append(f"Consistency check{whose and f'{whose}, the worst'}: {checks[worst].verdict}")
-    images = _images(analysis, fits[worst])
+    whose = f" of {analysis.by} {worse}" if analysis.fits else ""
+    text.append(f"Consistency check{whose and f'{whose}, the worst'}: {checks[worse].verdict}")
+    images = _images(analysis, fits[worse])
     if images is None:
         text.append("The normaliser depends on more than the previous point and has no map.")
         return Section(tuple(text), tables=tables)
@@ -59,9 +59,9 @@ def _anchored(analysis: Analysis) -> Section:
     """Constants that follow the effects: their rule, δ̂, and whether it is the same at all contexts."""
     own = analysis.fits or {"": analysis.main}
     known = {which: fit.anchoring for which, fit in own.items() if fit.anchoring is not None}
-    worst = max(known, key=lambda which: severity(own[which]))
-    check = own[worst].check_normaliser(CONTEXTS, analysis.obs.take(analysis.rows(worst)) if worst else None, ORDER)
-    whose = f" of {analysis.by} {worst}, the worst" if analysis.fits else ""
+    which = worst({name: own[name] for name in known})
+    check = own[which].check_normaliser(CONTEXTS, analysis.obs.take(analysis.rows(which)) if which else None, ORDER)
+    whose = f" of {analysis.by} {which}, the worst" if analysis.fits else ""
     text = (
         "The constants are computed from the effects: χ̂ = −log ∫ exp f̂ + δ̂.",
         f"Consistency check{whose}: {check.verdict}",
@@ -69,12 +69,17 @@ def _anchored(analysis: Analysis) -> Section:
     if not analysis.fits:
         return Section(text)
     rows = [
-        (Cell(which), number(one.delta, 3), number(one.se or np.nan, 3), p_value(one.p), number(one.shift or np.nan, 3))
-        for which, one in known.items()
+        (Cell(name), number(one.delta, 3), number(one.se or np.nan, 3), number(one.shift or np.nan, 3), _p(one))
+        for name, one in known.items()
     ]
-    head = (str(analysis.by), "δ̂", "se", "p that δ is constant", "the rule's error, standard errors of an estimate")
+    head = (str(analysis.by), "δ̂", "se", "the rule's error, standard errors of an estimate", "p of a constant δ")
     table = Table("What the constants leave to δ, and how well they are integrated", head, tuple(rows))
     return Section(text, tables=(table,))
+
+
+def _p(one: Anchoring) -> Cell:
+    """The smallest p-value of the columns, times their number."""
+    return p_value(one.p if one.tests else np.nan)
 
 
 def _grades(analysis: Analysis, checks: Mapping[str, NormaliserCheck]) -> str:
