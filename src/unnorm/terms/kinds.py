@@ -53,6 +53,7 @@ class BasisKind(ABC):
     takes_m: ClassVar[bool] = False
     takes_xt: ClassVar[bool] = False
     margin: ClassVar[bool] = True
+    cyclic: ClassVar[bool] = False  # closes a circle: a direction, which a row may lack (nan), adds nothing there
     categorical: ClassVar[bool] = False  # the covariate holds labels, and points are their positions in `levels`
 
     def checked_m(self, label: str, m: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -225,6 +225,7 @@ class Terms:
         *,
         knots: Mapping[str, Any] | None = None,
         periods: Mapping[str, Any] | None = None,
+        partial: Collection[str] = (),
         intercept: bool | None = None,
         max_knots: int | None = None,
         categories: Mapping[str, Category] | None = None,
@@ -238,6 +239,8 @@ class Terms:
         columns: name → (n,) values.
         knots: covariate → knot values (two end points for cc, ps, cp); a term's own `knots` come first.
         periods: covariate → period, or (low, high); cyclic bases use it unless knots are given.
+        partial: covariates that a row may lack (nan), as a step of length zero lacks a direction. Cyclic terms of them are
+            zero at such rows, and set up on the others; every other term refuses nan.
         intercept: overrides the formula's; without one the first factor has a coefficient for every level.
         max_knots: thin-plate knots as mgcv places them: every distinct row, or so many of them drawn at random (always
             the same ones) where there are more. By default every one of up to 2,000 in tables of up to 5,000 rows, and
@@ -255,7 +258,7 @@ class Terms:
         from .build import build
 
         intercept = self.intercept if intercept is None else intercept
-        made = build(self, columns, knots or {}, periods or {}, intercept, max_knots, categories or {})
+        made = build(self, columns, knots or {}, periods or {}, partial, intercept, max_knots, categories or {})
         if not select:
             return made
         from .shrinkage import selectable

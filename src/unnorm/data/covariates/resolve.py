@@ -105,6 +105,10 @@ class CovariateSet:
         """2π for angles, None where values do not wrap around."""
         return self._find(name).period
 
+    def partial(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of these covariates that some rows do not have (nan): directions, which a step of length zero lacks."""
+        return tuple(name for name in names if name in self._by_name and self._by_name[name].partial)
+
     def context_only(self, name: str) -> bool:
         """Whether the covariate depends on x only, not on y."""
         self._find(name)
@@ -157,14 +161,22 @@ class CovariateSet:
     def _resolve(self, name: str, rows: CovariateRows) -> np.ndarray:
         if name not in self._by_name:
             raise TermError(f"There is no covariate {name!r}. Known names: {listing(self.names, most=60)}.")
-        values = self._by_name[name].values(rows)
-        if values.dtype.kind == "f":
+        covariate = self._by_name[name]
+        values = covariate.values(rows)
+        if values.dtype.kind == "f" and not covariate.partial:
             bad = np.flatnonzero(~np.isfinite(values))
             if bad.size:
                 i = int(bad[0])
+                lacking = [need for need in self.partial(covariate.needs) if np.isnan(rows[need][i])]
                 raise DataError(
                     f"Covariate {name!r} is not finite at {bad.size:,} of {values.size:,} rows, first at y = "
                     f"{point_text(rows.y[i])} with the context of observation {int(rows.t[i])}."
+                    + (
+                        f" A step of length zero has no {lacking[0]}; say what {name!r} is there, as in "
+                        f"where(step > 0, cos({lacking[0]}), 0)."
+                        if lacking
+                        else ""
+                    )
                 )
             if values.size and max(values.max(), -values.min()) > LARGEST:
                 raise DataError(
@@ -185,7 +197,8 @@ class CovariateSet:
             still = int(np.all(obs.outcome == obs.previous(), axis=1).sum())
             if still:
                 notes.append(
-                    f"{still:,} of {obs.n:,} steps have length zero and no direction; their angle is set to 0."
+                    f"{still:,} of {obs.n:,} steps have length zero and so no direction: cyclic terms of angle and turn "
+                    "are zero there."
                 )
         return (*notes, *(note for covariate in self._by_name.values() for note in covariate.notes()))
 
