@@ -107,7 +107,7 @@ class RedrawScores:
         if term.breaks is not None and len(term.covariates) == 1:
             low, high, D = self._table(term)
             x = columns[term.covariates[0]]
-            gone = np.flatnonzero(np.isnan(x)) if term.partial else ()
+            gone = np.flatnonzero(np.isnan(x)) if term.partial else np.empty(0, dtype=np.intp)
             u = (np.where(np.isnan(x), low, x) if len(gone) else x) - low
             u = np.mod(u, high - low) if term.period else u
             u = np.clip(u * (CELLS / (high - low)), 0.0, CELLS)

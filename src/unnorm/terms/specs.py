@@ -239,8 +239,8 @@ class Terms:
         columns: name → (n,) values.
         knots: covariate → knot values (two end points for cc, ps, cp); a term's own `knots` come first.
         periods: covariate → period, or (low, high); cyclic bases use it unless knots are given.
-        partial: covariates that a row may lack (nan), as a step of length zero lacks a direction. Cyclic terms of them are
-            zero at such rows, and set up on the others; every other term refuses nan.
+        partial: covariates that a row may lack (nan), as a step of length zero lacks a direction. Cyclic terms of them
+            are zero at such rows, and set up on the others; every other term refuses nan.
         intercept: overrides the formula's; without one the first factor has a coefficient for every level.
         max_knots: thin-plate knots as mgcv places them: every distinct row, or so many of them drawn at random (always
             the same ones) where there are more. By default every one of up to 2,000 in tables of up to 5,000 rows, and

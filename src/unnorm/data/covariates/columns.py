@@ -1,9 +1,9 @@
 """Columns of the data, the built-ins of planar outcomes, and users' own functions.
 
 step = |y_t − y_{t−1}|; angle = direction of the step in (−π, π]; turn = angle less the previous step's, wrapped;
-dcenter = distance of y_t from the centre. A step of length zero has no direction (rare in practice: one step in 87,821 in
-the OSIE eye movements): its angle and turn are nan, cyclic terms are zero there, and `CovariateSet.notes` counts such
-steps.
+dcenter = distance of y_t from the centre. A step of length zero has no direction (rare in practice: one step in 87,821
+in the OSIE eye movements): its angle and turn are nan, cyclic terms are zero there, and `CovariateSet.notes` counts
+such steps.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Step(Covariate):
 @final
 @dataclass(frozen=True)
 class Angle(Covariate):
-    """atan2(dy, dx) in (−π, π], counterclockwise, nan where dx = dy = 0; `y_down` for pixels, whose y grows downwards."""
+    """atan2(dy, dx) in (−π, π], counterclockwise, nan where both are 0; `y_down` for pixels, whose y grows down."""
 
     name: str = "angle"
     needs: tuple[str, ...] = ("x", "y", "x_prev", "y_prev")

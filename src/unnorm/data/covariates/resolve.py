@@ -197,8 +197,8 @@ class CovariateSet:
             still = int(np.all(obs.outcome == obs.previous(), axis=1).sum())
             if still:
                 notes.append(
-                    f"{still:,} of {obs.n:,} steps have length zero and so no direction: cyclic terms of angle and turn "
-                    "are zero there."
+                    f"{still:,} of {obs.n:,} steps have length zero and so no direction: cyclic terms of angle, "
+                    "and of a turn from or to such a step, are zero there."
                 )
         return (*notes, *(note for covariate in self._by_name.values() for note in covariate.notes()))
 
