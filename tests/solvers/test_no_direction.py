@@ -165,3 +165,14 @@ def test_other_missing_values_are_refused_still() -> None:
     angle[3] = np.nan
     with pytest.raises(DataError, match="1 missing or infinite"):
         parse("s(angle, bs='cc')").build({"angle": angle}, periods={"angle": 2 * np.pi})
+
+
+def test_knots_of_a_direction_do_not_depend_on_the_objective_s_rows() -> None:
+    fits = [un.fit(MODEL, OBS, objective, rng=5).smooths for objective in OBJECTIVES.values()]
+    for part in fits:
+        assert part is not None
+        np.testing.assert_allclose(part.term("s(angle)").breaks, np.linspace(-np.pi, np.pi, 6), atol=1e-12)
+    exact, poisson = fits[:2]
+    assert exact is not None
+    assert poisson is not None
+    assert exact.edf["s(angle)"] == pytest.approx(poisson.edf["s(angle)"], rel=1e-4)
