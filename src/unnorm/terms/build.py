@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,20 @@ from .interaction import Interaction, build_interaction
 from .kernel_term import KernelSmooth, build_kernel
 from .kinds import BasisKind, Orders, Request
 from .levels import Category, is_category, level_name, levels_of
+from .linked import like_the_first, linked, pooled
 from .partial import check_present, present
 from .registry import kind_of
 from .ridges import ridge_product
-from .sample import Sample, check_finite, drawn, gathered, numeric, quantile_knots, summarise
+from .sample import (
+    Sample,
+    check_finite,
+    drawn,
+    gathered,
+    most_knots,
+    numeric,
+    quantile_knots,
+    summarise,
+)
 from .side import side
 from .specs import Factor, Linear, Smooth, Tensor, Term, Terms, base_of
 from .tensor import TensorProduct, margin_setup, tensor_product
@@ -29,14 +39,6 @@ from .tensor import TensorProduct, margin_setup, tensor_product
 _MANY = 5_000  # rows from which setting up terms side by side gains more than waking a thread costs
 _MGCV_KNOTS = 2000  # thin-plate knots: every distinct row up to so many, as mgcv's max.knots
 _SMALL = 5_000  # rows up to which that costs little beside the fit
-_LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
-
-
-def most_knots(dim: int, k: int, rows: int) -> int:
-    """Thin-plate knots for tables of more than `_SMALL` rows; the measurement is in `sample.gathered`."""
-    if dim == 1:
-        return 200 if k <= 25 else max(120, 3 * k)
-    return max(200, 5 * k) if rows > _LARGE else max(400, 8 * k)
 
 
 class _Builder:
@@ -161,6 +163,19 @@ class _Builder:
         setup = kind.setup(self.request(spec.covariates, spec.k, spec.m, spec.knots, what, spec.xt))
         return self.finish(spec, setup, self.sample(spec.covariates, what), constrain=True)
 
+    def linked(self, spec: Smooth, members: Sequence[Smooth]) -> list[BuiltTerm]:
+        """One of the smooths that share an id, with their common basis."""
+        spec = like_the_first(spec, members[0])
+        if len(members) == 1:
+            return self.smooth(spec)
+        return self.on({**self.columns, **pooled(spec, members, self.columns)}).smooth(spec)
+
+    def on(self, columns: Columns) -> _Builder:
+        """The same options on other rows."""
+        return _Builder(
+            columns, self.knots, self.periods, self.partial, self.coded_fully, self.max_knots, self.categories
+        )
+
     def labelled(self, spec: Smooth, kind: BasisKind) -> list[BuiltTerm]:
         """A smooth of labels: points are their positions among the kind's levels."""
         what, (name,) = spec.label, spec.covariates
@@ -270,6 +285,7 @@ class _Builder:
                     upper=edges[1],
                     by_levels=known,
                     labels=labels,
+                    link=spec.id if isinstance(spec, Smooth) else None,
                     partial=self.lacked(spec.covariates, basis),
                     spectrum=None if spec.fx else spectrum,
                 )
@@ -441,7 +457,9 @@ def build(
         raise DataError(f"The columns must have one value a row each; got lengths {sizes}.")
     builder = _Builder(columns, knots, periods, partial, intercept, max_knots, categories)
     makers: dict[type[Term], Any] = {
-        Smooth: builder.smooth,
+        Smooth: lambda term: (
+            builder.smooth(term) if term.id is None else builder.linked(term, linked(term, terms.terms))
+        ),
         Tensor: builder.tensor,
         Linear: builder.linear,
         Factor: builder.factor,

@@ -37,6 +37,7 @@ class SavedTerm(BuiltTerm):
     period: float | None = None
     spectrum: np.ndarray | None = None
     partial: tuple[str, ...] = ()
+    link: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: floats go through repr and come back exactly; `from_dict` rebuilds the term without the data."""

@@ -62,6 +62,7 @@ class Smooth(Term):
     knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     factors: frozenset[str] = frozenset()  # columns to read as categories whatever they hold
     xt: Any = None  # what a basis needs beside: neighbours (mrf), the base of a factor-smooth (fs)
+    id: str | None = None  # smooths with the same one share basis and smoothing parameters
 
     def unpenalised(self) -> Smooth:
         return self if self.sp is not None or self.bs in FACTOR_KINDS else replace(self, fx=True)
@@ -83,7 +84,15 @@ class Smooth(Term):
         bs = None if self.bs == "tp" else self.bs
         sp = self.sp[0] if self.sp is not None and len(self.sp) == 1 else self.sp
         options = options_of(
-            k=self.k, bs=bs, by=by_text(self), m=self.m, sp=sp, fx=self.fx or None, knots=knots_text(self), xt=self.xt
+            k=self.k,
+            bs=bs,
+            by=by_text(self),
+            m=self.m,
+            sp=sp,
+            fx=self.fx or None,
+            knots=knots_text(self),
+            xt=self.xt,
+            id=self.id,
         )
         return f"s({', '.join([*(written(n, self.factors) for n in self.covariates), *options])})"
 
@@ -219,6 +228,7 @@ class Terms:
         """Every term without a penalty to be chosen."""
         return replace(self, terms=tuple(term.unpenalised() for term in self.terms))
 
+    # long: what un.gam and a model's covariates say of the columns
     def build(
         self,
         columns: Columns,
@@ -230,6 +240,7 @@ class Terms:
         max_knots: int | None = None,
         categories: Mapping[str, Category] | None = None,
         select: bool = False,
+        links: bool = False,
     ) -> list[BuiltTerm]:
         """The terms on these data, one for each smooth (each level of a `by` factor); the intercept is not among them.
 
@@ -248,6 +259,7 @@ class Terms:
         categories: column → its levels in the user's order, and whether they are ordered. An ordered `by` gives a
             smooth for every level but the first: differences from it, beside a smooth without `by`.
         select: a second penalty on each smooth's null space, so that the data can remove the whole term.
+        links: whether the caller's fit can share smoothing parameters among terms (`id=`).
 
         >>> import numpy as np
         >>> x = np.linspace(0, 1, 50)
@@ -257,6 +269,8 @@ class Terms:
         """
         from .build import build
 
+        if not links and (wrong := [term for term in self.terms if isinstance(term, Smooth) and term.id is not None]):
+            raise TermError(f"{wrong[0].label}: id= links smooths in un.gam; here each has its own. Leave it out.")
         intercept = self.intercept if intercept is None else intercept
         made = build(self, columns, knots or {}, periods or {}, partial, intercept, max_knots, categories or {})
         if not select:
@@ -279,6 +293,7 @@ def s(
     fx: bool = False,
     knots: Any = None,
     xt: Any = None,
+    id: str | int | None = None,
 ) -> Smooth:
     """A smooth function of one or more covariates.
 
@@ -294,6 +309,8 @@ def s(
     knots: values, or a mapping from covariate to values.
     xt: for mrf {"nb": {region: neighbours}}, {"polys": {region: points}} or {"penalty": S, "regions": names}; for fs
     the basis of its curves, e.g. "cr".
+    id: smooths with the same id share the first one's basis and its smoothing parameters (un.gam); with a factor in by,
+    all its levels do.
 
     >>> str(s("angle", bs="cc", k=20) + s("x", "y"))
     "s(angle, k=20, bs='cc') + s(x, y)"
@@ -331,7 +348,18 @@ def s(
         checked_knots(label, names, knots),
         factors,
         plain(xt),
+        _checked_id(label, bs, id),
     )
+
+
+def _checked_id(label: str, bs: str, id: Any) -> str | None:
+    if id is None:
+        return None
+    if isinstance(id, bool) or not isinstance(id, str | int):
+        raise TermError(f"{label}: id must be a word or a whole number, e.g. id=1; got {id!r}.")
+    if bs in FACTOR_KINDS or KINDS[bs].categorical:
+        raise TermError(f"{label}: id= links smooths of numbers; bs={bs!r} takes none.")
+    return str(id)
 
 
 def base_of(label: str, xt: Any) -> str:
