@@ -89,5 +89,5 @@ def test_what_cannot_be_linked_is_refused(formula, says):
 def test_a_model_s_smooths_are_not_linked():
     obs = un.transitions(np.random.default_rng(1).uniform(size=(60, 2)))
     model = un.Additive("s(step, k=5, id=1) + s(dcenter, k=5, id=1)", un.Box((0, 1), (0, 1)))
-    with pytest.raises(TermError, match="id= links smooths in un.gam"):
+    with pytest.raises(TermError, match=r"id= links smooths in un\.gam"):
         un.fit(model, obs, un.Logistic(un.Uniform(), per_point=5), rng=2)
