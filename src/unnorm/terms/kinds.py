@@ -50,6 +50,7 @@ class BasisKind(ABC):
 
     name: ClassVar[str]  # what `bs=` says
     covariates: ClassVar[tuple[int, int]] = (1, 1)  # fewest and most
+    usage: ClassVar[str] = ""  # how a term with it is written, where that is not plain
     takes_m: ClassVar[bool] = False
     takes_xt: ClassVar[bool] = False
     margin: ClassVar[bool] = True

@@ -7,7 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
@@ -28,6 +28,8 @@ _COVARIATES = {"re": (1, 8), "fs": (2, 6)} | {name: kind.covariates for name, ki
 
 class Term(ABC):
     """A specification: what the user wrote about one term."""
+
+    isotropic: ClassVar[bool] = False  # a smooth of all its covariates in one space
 
     def __add__(self, other: Term | Terms) -> Terms:
         return Terms((self,)) + other
@@ -52,6 +54,7 @@ class Term(ABC):
 class Smooth(Term):
     """s(…): a penalised smooth function of its covariates."""
 
+    isotropic: ClassVar[bool] = True
     covariates: tuple[str, ...]
     k: int | None = None
     bs: str = "tp"
@@ -336,6 +339,7 @@ def s(
         raise TermError(
             f"{label}: bs={bs!r} takes {count_range(dims)} covariate(s); got {len(names)}. "
             + ("Use te() for smooths of several covariates." if dims == (1, 1) else "")
+            + (f"Write {usage}." if (usage := KINDS[bs].usage if bs in KINDS else "") else "")
         )
     return Smooth(
         names,

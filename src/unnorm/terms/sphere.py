@@ -85,6 +85,7 @@ class Sphere(BasisKind):
 
     name = "sos"
     covariates = (2, 2)
+    usage = "s(latitude, longitude, bs='sos'), in degrees"
     takes_m = True
     margin = True
 

@@ -38,6 +38,7 @@ class Setting:
     centre: tuple[float, float] | None = None  # of the domain
     y_down: bool = False  # y grows downwards, as pixels do
     period: float | None = None  # of the outcome's coordinates
+    sphere: bool = False  # outcomes are directions, vectors of length 1
 
     @property
     def planar(self) -> bool:

@@ -24,11 +24,12 @@ class CovariateSet:
     Group columns, context columns (earlier points and `extra` included) and outcome columns are known under their own
     names, a later kind hiding an earlier one. Planar chains also have `x, y, x_prev, y_prev, step, angle, turn,
     dcenter`, whatever the columns are called (these built-ins hide columns of the same name, and `notes` says so).
-    Other outcomes with two coordinates have `x, y, dcenter` where the data leave those names free. The user's own
+    Other outcomes with two coordinates have `x, y, dcenter`, and directions in space `latitude, longitude` in degrees
+    (`latitude_prev`, … for the earlier ones of a chain), where the data leave those names free. The user's own
     covariates need new names.
 
     centre: the domain's centre, for `dcenter`. y_down: y grows downwards, as pixels do, so that angles are as seen.
-    period: the period of the outcome's coordinates (of an angle's, on the circle).
+    period: the period of the outcome's coordinates (of an angle's, on the circle). sphere: outcomes are unit vectors.
 
     >>> from unnorm.data.observations import transitions
     >>> obs = transitions({"a": [0.0, 3.0, 3.0], "b": [0.0, 4.0, 4.5]}, y=("a", "b"))
@@ -44,9 +45,10 @@ class CovariateSet:
         centre: Sequence[float] | np.ndarray | None = None,
         y_down: bool = False,
         period: float | None = None,
+        sphere: bool = False,
     ) -> None:
         self.dim = obs.dim
-        setting = Setting(obs, _centre(centre), y_down, period)
+        setting = Setting(obs, _centre(centre), y_down, period, sphere)
         self.planar_chain = setting.planar_chain
         columns: dict[str, Covariate] = {name: Context(name, name) for name in obs.group}
         earlier = {name for name in obs.context if obs.kind == "transitions" and name not in obs.extra}
