@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.linalg import block_diag
 
 import unnorm as un
 from unnorm.errors import TermError
@@ -55,6 +56,32 @@ def test_two_penalties_each_are_shared_too():
             trial[j] *= factor
             there = un.gam("y ~ s(x1, id=1) + s(x2, id=1) + s(x3, bs='ad', k=12, m=2)", ROWS, select=True, sp=trial)
             assert there.score > best - 1e-6
+
+
+@pytest.mark.parametrize("by", ["", ", by=g"])
+def test_traces_are_those_of_dense_matrices(by):
+    """tr(P S_j) and tr(P S_j P S_k), where a penalty has pieces in several places of a block."""
+    formula = f"y ~ s(x1, bs='ad', k=12, m=3, id=1{by}) + s(x2, id=1{by})"
+    inner = un.gam(formula, ROWS).smoothed
+    penalties = inner.design.penalties
+    arrow = inner.cross.plus(penalties.blocks(np.ones(penalties.count)))
+    inverse = arrow.invert()
+    assert penalties.diagonals is None
+    P = np.linalg.inv(_dense(arrow))
+    S = [block_diag(*penalties.blocks(unit)) for unit in np.eye(penalties.count)]
+    first, pairs = penalties.traces(inverse)
+    np.testing.assert_allclose(first, [np.trace(P @ one) for one in S], rtol=1e-6)
+    np.testing.assert_allclose(pairs, [[np.trace(P @ a @ P @ b) for b in S] for a in S], rtol=1e-6)
+
+
+def _dense(arrow):
+    s = len(arrow.shared)
+    out = block_diag(arrow.shared, *arrow.own)
+    at = s
+    for own, cross in zip(arrow.own, arrow.cross):
+        out[at : at + len(own), :s], out[:s, at : at + len(own)] = cross, cross.T
+        at += len(own)
+    return out
 
 
 def test_linked_smooths_are_saved_and_read_back(tmp_path):

@@ -12,6 +12,7 @@ import unnorm as un
 from unnorm.engine import core
 from unnorm.errors import DataError
 from unnorm.objectives import rows
+from unnorm.solvers.redraw_scores import RedrawScores
 from unnorm.terms import parse
 
 pytestmark = pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # few functions, coarse rules
@@ -135,6 +136,26 @@ def test_one_block_or_many(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_allclose(
         np.diag(many.errors.reference), np.diag(one.errors.reference), rtol=1e-3, atol=1e-9 * np.abs(one.beta).max()
     )
+
+
+def test_fresh_points_at_a_standstill_have_no_angle_part_either() -> None:
+    model, chi = un.Additive("s(step, k=5) + s(angle, bs='cc', k=6)", BOX), un.Smooth("s(x_prev, k=4)")
+    problem = OBJECTIVES["logistic"].additive(model, OBS, chi, 1)
+    gam = un.Smoothing(reference_error=False).solve_rows(problem).terms.gam
+    inner = gam.smoothed
+    fresh = problem.redraw(0, 1.0).whole()
+    still = np.flatnonzero(~fresh.data)[::5]
+    y = fresh.y.copy()
+    y[still] = OBS.previous()[fresh.context[still]]
+    fresh = dataclasses.replace(fresh, y=y)
+    part = problem.predictor(fresh)[1]
+    assert np.isnan(part.columns["angle"][still]).all()
+    X = np.ones((len(fresh), inner.size))
+    for term in gam.terms:
+        X[:, inner.slices[term.label]] = term.design({name: part.columns[name] for name in term.covariates})
+    v = np.where(fresh.data, 0.0, fresh.likelihood.slopes(X @ inner.beta + part.offset)[0])
+    found = RedrawScores(problem, gam.terms, inner.slices, inner.beta, gam.columns)(fresh)
+    assert np.max(np.abs(found - X.T @ v) / np.sqrt((X**2).T @ v**2)) < 2e-3
 
 
 def test_turns_are_simulated_from_a_standstill() -> None:
