@@ -58,20 +58,21 @@ def test_two_penalties_each_are_shared_too():
             assert there.score > best - 1e-6
 
 
-@pytest.mark.parametrize("by", ["", ", by=g"])
-def test_traces_are_those_of_dense_matrices(by):
+@pytest.mark.parametrize(
+    ("bs", "by", "pairs"),
+    [("'ad', m=3", "", 200_000), ("'ad', m=3", ", by=g", 200_000), ("'cr'", ", by=g", 200_000), ("'cr'", ", by=g", 0)],
+)
+def test_traces_are_those_of_dense_matrices(bs, by, pairs, monkeypatch):
     """tr(P S_j) and tr(P S_j P S_k), where a penalty has pieces in several places of a block."""
-    formula = f"y ~ s(x1, bs='ad', k=12, m=3, id=1{by}) + s(x2, id=1{by})"
-    inner = un.gam(formula, ROWS).smoothed
+    inner = un.gam(f"y ~ s(x1, bs={bs}, k=12, id=1{by}) + s(x2, id=1{by})", ROWS).smoothed
+    monkeypatch.setattr("unnorm.engine.penalties._PAIRS", pairs)  # level by level, or all at once
     penalties = inner.design.penalties
     arrow = inner.cross.plus(penalties.blocks(np.ones(penalties.count)))
-    inverse = arrow.invert()
-    assert penalties.diagonals is None
     P = np.linalg.inv(_dense(arrow))
     S = [block_diag(*penalties.blocks(unit)) for unit in np.eye(penalties.count)]
-    first, pairs = penalties.traces(inverse)
+    first, both = penalties.traces(arrow.invert())
     np.testing.assert_allclose(first, [np.trace(P @ one) for one in S], rtol=1e-6)
-    np.testing.assert_allclose(pairs, [[np.trace(P @ a @ P @ b) for b in S] for a in S], rtol=1e-6)
+    np.testing.assert_allclose(both, [[np.trace(P @ a @ P @ b) for b in S] for a in S], rtol=1e-6)
 
 
 def _dense(arrow):
