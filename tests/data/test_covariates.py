@@ -65,8 +65,9 @@ def test_angles_lie_in_the_half_open_circle(y_down):
     c = CovariateSet(obs, y_down=y_down)
     got = c.values(["angle", "turn"], obs)
     up = np.pi / 2 if y_down else -np.pi / 2
-    np.testing.assert_allclose(got["angle"], [np.pi, np.pi, 0, up], atol=1e-15)  # +π for straight left, 0 for no step
-    np.testing.assert_allclose(got["turn"], [np.pi, 0, np.pi, up], atol=1e-15)
+    np.testing.assert_allclose(got["angle"], [np.pi, np.pi, np.nan, up], atol=1e-15)  # +π for straight left
+    np.testing.assert_allclose(got["turn"], [np.pi, 0, np.nan, np.nan], atol=1e-15)
+    assert c.partial(["angle", "step", "turn"]) == ("angle", "turn")
     assert c.period("angle") == c.period("turn") == pytest.approx(2 * np.pi)
     assert c.period("step") is None
     assert any("1 of 4 steps have length zero" in note for note in c.notes(obs))

@@ -23,9 +23,9 @@ def test_against_mgcv(one):
     fit = un.gam(one["formula"], DATA, one["family"], knots={"ang": CIRCLE} if "ang" in one["formula"] else None)
     eta, se = fit.predict(DATA)
     at = np.array(one["rows"], int)
-    assert np.abs((eta[at] - one["eta"]) / one["se"]).max() < 0.01
+    assert np.abs((eta[at] - one["eta"]) / one["se"]).max() < 0.005
     np.testing.assert_allclose(se[at], one["se"], rtol=5e-3)
-    assert fit.score == pytest.approx(one["score"], abs=2e-3)
+    assert fit.score == pytest.approx(one["score"], abs=1e-3)
     assert fit.edf_total == pytest.approx(one["edf_total"], abs=0.03)
 
 
@@ -69,7 +69,7 @@ def test_t2_against_mgcv(one):
     at = np.array(one["rows"], int)
     # cubic margins leave two functions alone, whose scaling in mgcv depends on the rotation that rounding gave them
     loose = 15.0 if "bs=" not in one["formula"] else 1.0
-    assert np.abs((eta[at] - one["eta"]) / one["se"]).max() < 0.01 * loose
+    assert np.abs((eta[at] - one["eta"]) / one["se"]).max() < 0.005 * loose
     np.testing.assert_allclose(se[at], one["se"], rtol=5e-3 * loose)
     assert fit.edf_total == pytest.approx(one["edf_total"], abs=0.03 * loose)
 

@@ -65,7 +65,8 @@ class Order:
         lengths = np.diff(self.starts)
         for runs in (min(50, lengths.size), lengths.size):  # a few first: most columns that vary, vary at once
             values = column[self.pick(0, int(self.starts[runs]))]
-            if not np.array_equal(values, np.repeat(column[self.first[:runs]], lengths[:runs])):
+            again = np.repeat(column[self.first[:runs]], lengths[:runs])
+            if not np.array_equal(values, again, equal_nan=values.dtype.kind == "f"):
                 return False
         return True
 

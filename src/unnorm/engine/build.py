@@ -220,14 +220,20 @@ def _penalties(terms: Sequence[BuiltTerm], parts: Sequence[Part], starts: np.nda
     groups: list[Group] = []
     fixed: list[float] = []
     free = np.ones(int(starts[-1]), bool)
+    first: dict[str, tuple[int, ...]] = {}  # link → the penalties of the first term that has it
     for k, term in enumerate(terms):
         mine = [part for part in parts if part.term == k]
         numbers = tuple(range(len(labels), len(labels) + len(term.penalties)))
-        for j, penalty in enumerate(term.penalties):
-            own = term.fixed_sp[j]
-            labels.append(penalty.label)
-            fixed.append(np.nan if own is None else float(own))
-            pieces.append(tuple(PenaltyPiece(part.level, part.at, _padded(part.roots[j], part.size)) for part in mine))
+        shared = first.setdefault(term.link, numbers) if term.link is not None else numbers
+        if shared is numbers:
+            labels += [penalty.label for penalty in term.penalties]
+            fixed += [np.nan if own is None else float(own) for own in term.fixed_sp]
+            pieces += [()] * len(numbers)
+        numbers = shared
+        for j, penalty in enumerate(numbers):
+            pieces[penalty] += tuple(
+                PenaltyPiece(part.level, part.at, _padded(part.roots[j], part.size)) for part in mine
+            )
         for part in mine:
             if term.penalties:
                 spectrum = term.spectrum if len(part.roots) > 1 and part.size == term.size else None

@@ -18,7 +18,7 @@ import numpy as np
 from .._base.threads import run_tasks
 from .arrange import Order, first_rows, number
 from .segment import Block, Segment
-from .splines import LocalBasis, local_basis
+from .splines import LocalBasis, local_basis, with_empty_cell
 
 if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
@@ -119,6 +119,7 @@ class Forms:
                 breaks = np.concatenate([[low] if low < breaks[0] else [], breaks, [high] if high > breaks[-1] else []])
             fine = self.all_rows <= FINE and len(self.level_values) <= 1  # else cells² is paid for each level
             basis = local_basis(breaks, term.period, design, part.size, fine)
+            basis = with_empty_cell(basis) if term.partial else basis
             self.errors[term.label] = max(basis.error, self.errors.get(term.label, 0.0))
             self.bases[n] = basis if basis.error <= LOCAL_ERROR else None
         return self.bases[n]
@@ -188,6 +189,8 @@ class Forms:
             x = np.asarray(self.arrays[self._numeric(self.terms[part.term])[0]], dtype=np.float64)
             x, order = (x[rows], np.empty(0, np.int32)) if isinstance(rows, slice) else (x, rows)
             locate(np.require(x, requirements=("C", "W")), order, basis.breaks, basis.period, u, b)
+            if self.terms[part.term].partial:
+                u[np.isnan(x if isinstance(rows, slice) else x[rows]), b] = basis.breaks.size - 1  # the empty cell
 
         tasks = []
         for b, (n, part, at) in enumerate(here):

@@ -50,7 +50,7 @@ def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:
     axes: list[np.ndarray] = []
     for name in names:
         if name in numeric:
-            low, high = float(columns[name].min()), float(columns[name].max())
+            low, high = float(np.nanmin(columns[name])), float(np.nanmax(columns[name]))  # nan: a row that lacks it
             axes.append(np.linspace(low, high, count) if high > low else np.array([low]))
         elif name == factor and term.factor_levels is not None and not term.parametric:
             axes.append(np.asarray(term.factor_levels[1]))
@@ -59,12 +59,22 @@ def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:
     if len(axes) == 1:
         return {names[0]: axes[0]}
     if math.prod(axis.size for axis in axes) > MOST:
-        n = len(columns[names[0]])
+        whole = complete_rows(term, {name: np.asarray(columns[name]) for name in names})
+        n = len(whole[names[0]])
         rows = np.unique(np.linspace(0, n - 1, min(n, ROWS)).astype(np.int64))
-        return {name: np.asarray(columns[name])[rows] for name in names}
+        return {name: whole[name][rows] for name in names}
     index = list(product(*(range(axis.size) for axis in axes)))
     where = np.array(index, dtype=np.int64).reshape(len(index), len(axes))
     return {name: axis[where[:, i]] for i, (name, axis) in enumerate(zip(names, axes))}
+
+
+def complete_rows(term: BuiltTerm, columns: Columns) -> Columns:
+    """The rows that have every covariate of the term: a step of length zero has no direction."""
+    lacking = [np.isnan(columns[name]) for name in term.partial]
+    if not any(one.any() for one in lacking):
+        return columns
+    here = ~np.logical_or.reduce(lacking)
+    return {name: values[here] for name, values in columns.items()}
 
 
 def read_at(term: BuiltTerm, at: Any) -> dict[str, np.ndarray]:

@@ -122,7 +122,13 @@ def gam(
             stacklevel=2,
         )
     built = terms.build(
-        rows.columns, knots=knots, periods=periods, max_knots=max_knots, categories=rows.categories, select=select
+        rows.columns,
+        knots=knots,
+        periods=periods,
+        max_knots=max_knots,
+        categories=rows.categories,
+        select=select,
+        links=True,
     )
     if not built and not terms.intercept:
         raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")

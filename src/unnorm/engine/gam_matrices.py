@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,9 +11,31 @@ from . import curvature, inference
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
+    from ..terms.base import BuiltTerm
     from .gam_result import Gam
 
 EXACT = 5e8  # multiplications that the exact Hessian of the criterion may cost: a tenth of a second
+
+
+def blocks(terms: Sequence[tuple[int, BuiltTerm]]) -> list[inference.Block]:
+    """The penalties of terms that start at these coefficients, in the order of ρ; those of linked terms as one."""
+    found: dict[tuple[str, int], list[inference.Block]] = {}
+    for start, term in terms:
+        for j, penalty in enumerate(term.penalties):
+            found.setdefault((term.link or f"the term {term.label}", j), []).append((start, penalty.matrix))
+    return [_joined(parts) for parts in found.values()]
+
+
+def _joined(parts: list[inference.Block]) -> inference.Block:
+    """One block from the first part's first coefficient to the last one's last."""
+    if len(parts) == 1:
+        return parts[0]
+    begin, end = parts[0][0], parts[-1][0] + len(parts[-1][1])
+    out = np.zeros((end - begin, end - begin))
+    for start, matrix in parts:
+        here = slice(start - begin, start - begin + len(matrix))
+        out[here, here] = matrix
+    return begin, out
 
 
 def penalty(fit: Gam) -> np.ndarray:

@@ -471,7 +471,7 @@ class Gam:
     @cached_property
     def blocks(self) -> list[inference.Block]:
         """Every penalty with its first coefficient, in the order of ρ."""
-        return [(int(self.index(t.label)[0]), penalty.matrix) for t in self.terms for penalty in t.penalties]
+        return gam_matrices.blocks([(int(self.index(term.label)[0]), term) for term in self.terms])
 
     @cached_property
     def S(self) -> np.ndarray:

@@ -177,13 +177,16 @@ class Penalties:
             squared = inverse.sigma**2
             return np.diag(inverse.sigma) @ self.diagonals, self.diagonals.T @ (squared @ self.diagonals)
         first, pairs = np.zeros(self.count), np.zeros((self.count, self.count))
-        done: list[tuple[slice, np.ndarray]] = []
-        for j, (piece,) in enumerate(self.pieces):
+        done: list[tuple[int, slice, np.ndarray]] = []
+        for j, piece in self._by_block[0]:
             turned = inverse.sigma[:, piece.at] @ piece.matrix
-            first[j] = np.trace(turned[piece.at])
-            done.append((piece.at, turned))
-            for k, (at, other) in enumerate(done):
-                pairs[j, k] = pairs[k, j] = np.sum(turned[at] * other[piece.at].T)
+            first[j] += np.trace(turned[piece.at])
+            for k, at, other in done:
+                each = np.sum(turned[at] * other[piece.at].T)
+                pairs[j, k] += each
+                pairs[k, j] += each  # of two pieces of one penalty: once in each order
+            pairs[j, j] += np.sum(turned[piece.at] * turned[piece.at].T)
+            done.append((j, piece.at, turned))
         return first, pairs
 
     def _stacked_traces(
@@ -230,7 +233,7 @@ class Penalties:
             through = slope @ inverse.sigma @ slope.T
             whole = inverse.own[block - 1] + through
             if self.diagonals is not None:
-                which = np.array([j for j, _ in entries])
+                which = np.unique([j for j, _ in entries])
                 weights = self.diagonals[self.starts[block] : self.starts[block + 1]][:, which]
                 first[which] += np.diag(whole) @ weights
                 pairs[which[:, None], which] += weights.T @ ((whole * whole - through * through) @ weights)

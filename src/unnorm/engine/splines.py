@@ -7,7 +7,7 @@ needs to know nothing of the basis but its breaks; the error of X = B C is measu
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,6 +30,13 @@ class LocalBasis:
     poly: np.ndarray  # (G, 4, 4): power of t, function
     coefficients: np.ndarray  # C
     error: float  # largest |X − B C| between the sites, over the largest |X|
+
+
+def with_empty_cell(basis: LocalBasis) -> LocalBasis:
+    """One more cell, number G, on which every function is zero: rows without a value of the covariate lie there."""
+    poly = np.concatenate([basis.poly, np.zeros((1, 4, 4))])
+    coefficients = np.concatenate([basis.coefficients, np.zeros((1, basis.coefficients.shape[1]))])
+    return replace(basis, poly=poly, coefficients=coefficients)
 
 
 def _values(knots: np.ndarray, span: np.ndarray, at: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from ..data.covariates import Covariate, CovariateSet
 from ..data.observations import Observations
 from ..domains.base import Domain
-from ..errors import InputError
+from ..errors import InputError, TermError
 from ..terms import Terms, parse
 from ..terms.specs import Term
 from .base import LinearPart, Unnormalised
@@ -86,7 +86,20 @@ class Additive(Unnormalised):
         centre = self.centre
         if centre is None and self.domain.dim == 2:
             centre = self.domain.centre
-        return CovariateSet(obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=self.domain.period)
+        domain = self.domain
+        return CovariateSet(
+            obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=domain.period, sphere=domain.sphere
+        )
+
+    def check(self, obs: Observations) -> None:
+        super().check(obs)
+        for term in self.terms if self.domain.sphere else ():
+            if term.isotropic and set(obs.outcome_names) <= set(term.columns):
+                squares = " + ".join(f"{name}²" for name in obs.outcome_names)
+                raise TermError(
+                    f"{term.label}: on the unit sphere {squares} = 1, so that a smooth function in space is not unique "
+                    "there. Use s(latitude, longitude, bs='sos'), in degrees, which are known on a Sphere."
+                )
 
     def linear_part(self, obs: Observations, y: np.ndarray, at: np.ndarray, theta: np.ndarray | None) -> LinearPart:
         return LinearPart(self.terms, self.covariates(obs).values(self.terms.columns, obs, y, at), None)

@@ -125,7 +125,8 @@ def at_k(gam: Gam, labels: tuple[str, ...]) -> Iterator[checks.BasisCheck]:
     residuals = gam.residuals("deviance")[rows]
     for term in near:
         at = [np.asarray(gam.columns[name], dtype=float)[rows] for name in gam_effects.coordinates(term)]
-        index, p = checks.k_index(residuals, at, draw, repeats=100)
+        here = ~np.isnan(at).any(axis=0)  # a step of length zero has no direction
+        index, p = checks.k_index(residuals[here], [x[here] for x in at], draw, repeats=100)
         edf = gam.edf[term.label]
         if edf > AT_K * term.size or p < PATTERN:
             yield checks.BasisCheck(term.label, term.size, edf, index, p)
@@ -188,8 +189,8 @@ def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
     at = np.repeat(some, len(nodes))
     reached = problem.model.covariates(obs).values(names, obs, np.tile(nodes, (len(some), 1)), at)
     for name in names:
-        low, high = float(np.min(columns[name])), float(np.max(columns[name]))
-        ends = float(np.min(reached[name])), float(np.max(reached[name]))
+        low, high = float(np.nanmin(columns[name])), float(np.nanmax(columns[name]))
+        ends = float(np.nanmin(reached[name])), float(np.nanmax(reached[name]))
         if max(low - ends[0], ends[1] - high) > BEYOND * (high - low):
             yield (
                 f"On Ω {name} goes from {ends[0]:.3g} to {ends[1]:.3g}, and in the data and reference points only from "

@@ -50,6 +50,9 @@ class Table:
         return cls(low, high, np.asarray(curve(np.linspace(low, high, CELLS + 1)), dtype=np.float64))
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
+        gone = np.isnan(x)  # a turn after a step of length zero: there is none, and the term is zero
+        if gone.any():
+            return np.where(gone, 0.0, self(np.where(gone, self.low, x)))
         u = np.clip((x - self.low) * (CELLS / (self.high - self.low)), 0.0, CELLS)
         i = np.minimum(u.astype(np.intp), CELLS - 1)
         first = self.values[i]

@@ -64,7 +64,7 @@ class SmoothPart:
         C = gam_effects.design(term, points)
         if zero is not None:
             own = {name: np.asarray(zero[name]) for name in gam_effects.coordinates(term)}
-            C = C - gam_effects.design(term, own).mean(axis=0)
+            C = C - gam_effects.design(term, gam_effects.complete_rows(term, own)).mean(axis=0)
         span = self.slices[term.label]
         z = quantile(level, df)
         estimate = C @ self.beta[span]

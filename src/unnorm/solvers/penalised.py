@@ -161,7 +161,8 @@ def built_additive(model: Unnormalised, obs: Observations) -> tuple[BuiltAdditiv
     part = model.linear_part(obs, y, at, None)
     known = model.covariates(obs)
     periods = {name: known.period(name) for name in part.terms.columns if known.period(name)}
-    built = part.terms.build(part.columns, knots=model.knots, periods=periods, intercept=True)
+    partial = known.partial(part.terms.columns)
+    built = part.terms.build(part.columns, knots=model.knots, periods=periods, partial=partial, intercept=True)
     return BuiltAdditive(model, obs, tuple(built)), part.columns
 
 

@@ -106,15 +106,22 @@ class RedrawScores:
         C = C[:, self.slices[term.label]]
         if term.breaks is not None and len(term.covariates) == 1:
             low, high, D = self._table(term)
-            u = columns[term.covariates[0]] - low
+            x = columns[term.covariates[0]]
+            gone = np.flatnonzero(np.isnan(x)) if term.partial else np.empty(0, dtype=np.intp)
+            u = (np.where(np.isnan(x), low, x) if len(gone) else x) - low
             u = np.mod(u, high - low) if term.period else u
             u = np.clip(u * (CELLS / (high - low)), 0.0, CELLS)
             i = np.minimum(u.astype(np.intp), CELLS - 1)
             w = u - i
             for f, out in zip(C @ D.T, Cx):
-                out += f[i] + w * (f[1:] - f[:-1])[i]
+                values = f[i] + w * (f[1:] - f[:-1])[i]
+                values[gone] = 0.0
+                out += values
 
             def binned(v: np.ndarray) -> np.ndarray:
+                if len(gone):
+                    v = v.copy()
+                    v[gone] = 0.0
                 far = v * w
                 return D.T @ (np.bincount(i, v - far, CELLS + 1) + np.bincount(i + 1, far, CELLS + 1))
 

@@ -77,6 +77,8 @@ class BuiltTerm(ABC):
     # (exactly, or to an error stated by the class), the engine uses four non-zeros a row instead of p. None otherwise.
     breaks: np.ndarray | None
     period: float | None
+    link: str | None  # terms with the same one have their smoothing parameters in common, penalty by penalty
+    partial: tuple[str, ...]  # covariates that a row may lack (nan): the columns are zero there
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:

@@ -168,6 +168,7 @@ class CyclicPSplines(BasisKind):
 
     name = "cp"
     takes_m = True
+    cyclic = True
 
     def setup(self, request: Request) -> Setup:
         k, degree, order = _size(request, "cyclic ")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,20 @@ from .interaction import Interaction, build_interaction
 from .kernel_term import KernelSmooth, build_kernel
 from .kinds import BasisKind, Orders, Request
 from .levels import Category, is_category, level_name, levels_of
+from .linked import like_the_first, linked, pooled
+from .partial import check_present, present
 from .registry import kind_of
 from .ridges import ridge_product
-from .sample import Sample, check_finite, drawn, gathered, numeric, quantile_knots, summarise
+from .sample import (
+    Sample,
+    check_finite,
+    drawn,
+    gathered,
+    most_knots,
+    numeric,
+    quantile_knots,
+    summarise,
+)
 from .side import side
 from .specs import Factor, Linear, Smooth, Tensor, Term, Terms, base_of
 from .tensor import TensorProduct, margin_setup, tensor_product
@@ -28,14 +39,6 @@ from .tensor import TensorProduct, margin_setup, tensor_product
 _MANY = 5_000  # rows from which setting up terms side by side gains more than waking a thread costs
 _MGCV_KNOTS = 2000  # thin-plate knots: every distinct row up to so many, as mgcv's max.knots
 _SMALL = 5_000  # rows up to which that costs little beside the fit
-_LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
-
-
-def most_knots(dim: int, k: int, rows: int) -> int:
-    """Thin-plate knots for tables of more than `_SMALL` rows; the measurement is in `sample.gathered`."""
-    if dim == 1:
-        return 200 if k <= 25 else max(120, 3 * k)
-    return max(200, 5 * k) if rows > _LARGE else max(400, 8 * k)
 
 
 class _Builder:
@@ -46,6 +49,7 @@ class _Builder:
         columns: Columns,
         knots: Mapping[str, Any],
         periods: Mapping[str, Any],
+        partial: Collection[str],
         intercept: bool,
         max_knots: int | None,
         categories: Mapping[str, Category],
@@ -54,13 +58,14 @@ class _Builder:
         self.columns = columns
         self.knots = knots
         self.periods = periods
+        self.partial = frozenset(partial)
         self.coded_fully = intercept  # whether the next factor leaves out its first level
         self.max_knots = max_knots
         self._samples: dict[tuple[str, ...], Sample] = {}
 
     def sample(self, names: tuple[str, ...], what: str) -> Sample:
         if names not in self._samples:
-            self._samples[names] = summarise(self.columns, names, what)
+            self._samples[names] = summarise(present(self.columns, names, self.partial, what), names, what)
         return self._samples[names]
 
     def levels(self, name: str, what: str) -> tuple[Any, ...]:
@@ -133,7 +138,7 @@ class _Builder:
         self, name: str, sample: Sample, k: int, ends: tuple[float, float] | None, what: str
     ) -> np.ndarray:
         """k knots at quantiles; between `ends`, rows beyond them wrapped round."""
-        columns = self.columns
+        columns = present(self.columns, (name,), self.partial, what)
         if ends is not None and (sample.lower[0] < ends[0] or sample.upper[0] > ends[1]):
             columns = {name: ends[0] + np.mod(numeric(columns, name, what) - ends[0], ends[1] - ends[0])}
         return quantile_knots(columns, name, what, k, ends)
@@ -154,8 +159,22 @@ class _Builder:
                     f"{what}: column {name!r} holds categories, and bs={spec.bs!r} needs numbers. "
                     f"Use bs='re' or 'fs', or by=factor({name})."
                 )
+        check_present(self.columns, spec.covariates, self.partial, kind, what)
         setup = kind.setup(self.request(spec.covariates, spec.k, spec.m, spec.knots, what, spec.xt))
         return self.finish(spec, setup, self.sample(spec.covariates, what), constrain=True)
+
+    def linked(self, spec: Smooth, members: Sequence[Smooth]) -> list[BuiltTerm]:
+        """One of the smooths that share an id, with their common basis."""
+        spec = like_the_first(spec, members[0])
+        if len(members) == 1:
+            return self.smooth(spec)
+        return self.on({**self.columns, **pooled(spec, members, self.columns)}).smooth(spec)
+
+    def on(self, columns: Columns) -> _Builder:
+        """The same options on other rows."""
+        return _Builder(
+            columns, self.knots, self.periods, self.partial, self.coded_fully, self.max_knots, self.categories
+        )
 
     def labelled(self, spec: Smooth, kind: BasisKind) -> list[BuiltTerm]:
         """A smooth of labels: points are their positions among the kind's levels."""
@@ -176,6 +195,7 @@ class _Builder:
                 continue
             k = spec.k[i] if spec.k is not None else 5**size  # mgcv's default
             kind = kind_of(spec.bs[i])
+            check_present(self.columns, names, self.partial, kind, what)
             m = None if spec.m is None or not kind.takes_m else spec.m[i]
             own = {name: v for name, v in spec.knots.items() if name in names}
             setup = kind.setup(self.request(names, k, m, own, what))
@@ -265,6 +285,8 @@ class _Builder:
                     upper=edges[1],
                     by_levels=known,
                     labels=labels,
+                    link=spec.id if isinstance(spec, Smooth) else None,
+                    partial=self.lacked(spec.covariates, basis),
                     spectrum=None if spec.fx else spectrum,
                 )
             )
@@ -272,10 +294,13 @@ class _Builder:
 
     def edges(self, names: tuple[str, ...], basis: Any) -> tuple[np.ndarray, np.ndarray]:
         """The box of the data, infinite where a covariate is periodic."""
-        margins = basis.margins if isinstance(basis, TensorProduct) else (basis,)
-        periodic = np.concatenate([[margin.period is not None] * margin.dim for margin in margins]).astype(bool)
+        periodic = _periodic(basis)
         sample = self.sample(names, "")
         return np.where(periodic, -np.inf, sample.lower), np.where(periodic, np.inf, sample.upper)
+
+    def lacked(self, names: tuple[str, ...], basis: Basis) -> tuple[str, ...]:
+        """The periodic covariates that a row may lack."""
+        return tuple(name for name, round_ in zip(names, _periodic(basis)) if round_ and name in self.partial)
 
     def factor_smooth(self, spec: Smooth) -> BuiltTerm:
         """mgcv's `fs`: tp functions rotated with the identity as penalty of the wiggly ones; each other has a ridge.
@@ -295,7 +320,9 @@ class _Builder:
                 f"{what}: bs='fs' takes numbers, and one factor or more, among its covariates; got "
                 f"{listing(factors) or 'no factor'}. Write factor(name) for a numeric column of labels."
             )
-        setup = kind_of(base_of(what, spec.xt)).setup(self.request(names, spec.k, spec.m, spec.knots, what))
+        kind = kind_of(base_of(what, spec.xt))
+        check_present(self.columns, names, self.partial, kind, what)
+        setup = kind.setup(self.request(names, spec.k, spec.m, spec.knots, what))
         if len(setup.roots) != 1:
             raise TermError(f"{what}: bs='fs' needs a basis with one penalty for its curves; {spec.xt!r} has more.")
         sample = self.sample(names, what)
@@ -335,6 +362,7 @@ class _Builder:
             lower=edges[0],
             upper=edges[1],
             factors=coded,
+            partial=self.lacked(names, basis),
         )
 
     def random(self, spec: Smooth) -> list[BuiltTerm]:
@@ -414,6 +442,7 @@ def build(
     columns: Columns,
     knots: Mapping[str, Any],
     periods: Mapping[str, Any],
+    partial: Collection[str],
     intercept: bool,
     max_knots: int | None,
     categories: Mapping[str, Category],
@@ -426,9 +455,11 @@ def build(
     sizes = {name: len(columns[name]) for name in terms.columns if name in columns}
     if len(set(sizes.values())) > 1:
         raise DataError(f"The columns must have one value a row each; got lengths {sizes}.")
-    builder = _Builder(columns, knots, periods, intercept, max_knots, categories)
+    builder = _Builder(columns, knots, periods, partial, intercept, max_knots, categories)
     makers: dict[type[Term], Any] = {
-        Smooth: builder.smooth,
+        Smooth: lambda term: (
+            builder.smooth(term) if term.id is None else builder.linked(term, linked(term, terms.terms))
+        ),
         Tensor: builder.tensor,
         Linear: builder.linear,
         Factor: builder.factor,
@@ -451,6 +482,12 @@ def build(
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")
     return side(out, columns, intercept)
+
+
+def _periodic(basis: Any) -> np.ndarray:
+    """Which of the basis's covariates are."""
+    margins = basis.margins if isinstance(basis, TensorProduct) else (basis,)
+    return np.concatenate([[margin.period is not None] * margin.dim for margin in margins]).astype(bool)
 
 
 def _as_factor(term: Term, columns: Columns) -> Term:

@@ -12,6 +12,7 @@ from ..errors import DataError, InputError, UnnormWarning, listing, unknown
 from .base import BuiltTerm, Columns, Penalty
 from .basis import Basis, basis_from_dict
 from .levels import Level, codes, level_name, unseen
+from .partial import where_present
 from .sample import numeric
 
 _FAR = 0.1  # of the data's range: beyond it a spline says nothing about the data
@@ -35,6 +36,8 @@ class SavedTerm(BuiltTerm):
     breaks: np.ndarray | None = None
     period: float | None = None
     spectrum: np.ndarray | None = None
+    partial: tuple[str, ...] = ()
+    link: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: floats go through repr and come back exactly; `from_dict` rebuilds the term without the data."""
@@ -161,6 +164,8 @@ class SmoothTerm(SavedTerm):
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 
     def design(self, columns: Columns) -> np.ndarray:
+        if (lacking := where_present(self, columns, self.design)) is not None:
+            return lacking
         if self.labels:
             points = known_codes(columns, self.covariates[0], self.labels, self.label).astype(np.float64)[:, None]
         else:
@@ -222,6 +227,8 @@ class FactorSmoothTerm(SavedTerm):
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 
     def design(self, columns: Columns) -> np.ndarray:
+        if (lacking := where_present(self, columns, self.design)) is not None:
+            return lacking
         points = points_of(columns, self.smooth_covariates, self.label)
         _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
         at = np.zeros(len(points), dtype=np.int64)
@@ -232,6 +239,8 @@ class FactorSmoothTerm(SavedTerm):
         return out.reshape(len(points), -1)
 
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
+        if (lacking := where_present(self, columns, lambda some: self.level_design(some, at))) is not None:
+            return lacking
         points = points_of(columns, self.smooth_covariates, self.label)
         return _evaluate(self.basis, points)
 

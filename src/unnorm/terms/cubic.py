@@ -180,6 +180,7 @@ class CyclicCubic(BasisKind):
     """`cc`: cubic splines that close a circle."""
 
     name = "cc"
+    cyclic = True
 
     def setup(self, request: Request) -> Setup:
         what, k = request.label, 10 if request.k is None else request.k

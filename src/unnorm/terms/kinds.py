@@ -50,9 +50,11 @@ class BasisKind(ABC):
 
     name: ClassVar[str]  # what `bs=` says
     covariates: ClassVar[tuple[int, int]] = (1, 1)  # fewest and most
+    usage: ClassVar[str] = ""  # how a term with it is written, where that is not plain
     takes_m: ClassVar[bool] = False
     takes_xt: ClassVar[bool] = False
     margin: ClassVar[bool] = True
+    cyclic: ClassVar[bool] = False  # closes a circle: a direction, which a row may lack (nan), adds nothing there
     categorical: ClassVar[bool] = False  # the covariate holds labels, and points are their positions in `levels`
 
     def checked_m(self, label: str, m: Any) -> Any:

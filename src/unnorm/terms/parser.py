@@ -20,7 +20,7 @@ _FUNCTIONS: dict[str, Callable[..., Term]] = {
 }  # fmt: skip
 _KERNEL_PARAMETERS = dict.fromkeys(item.name for cls in KERNELS.values() for item in fields(cls))
 _ARGUMENTS: dict[str, tuple[str, ...]] = {
-    "s": ("k", "bs", "by", "m", "sp", "fx", "knots", "xt"),
+    "s": ("k", "bs", "by", "m", "sp", "fx", "knots", "xt", "id"),
     "te": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
     "ti": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),
     "t2": ("k", "bs", "d", "by", "m", "sp", "fx", "knots"),

@@ -19,6 +19,7 @@ from .base import Columns
 _CELLS_1D = 2048  # distinct values kept as they are, and cells beyond that
 _CELLS = 2048  # the same in 2 and 3 dimensions
 _ROWS = 4096  # among which knots are placed in 2 and 3 dimensions
+_LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
 _ALL = 300  # distinct rows that are all made knots
 
 
@@ -180,6 +181,13 @@ def drawn(columns: Columns, names: Sequence[str], most: int) -> np.ndarray:
     if len(rows) <= most:
         return rows
     return rows[np.sort(np.random.default_rng(1).choice(len(rows), most, replace=False))]
+
+
+def most_knots(dim: int, k: int, rows: int) -> int:
+    """Thin-plate knots for large tables; the measurement is in `gathered`."""
+    if dim == 1:
+        return 200 if k <= 25 else max(120, 3 * k)
+    return max(200, 5 * k) if rows > _LARGE else max(400, 8 * k)
 
 
 def gathered(sample: Sample, most: int, every: int = _ALL) -> tuple[np.ndarray, np.ndarray]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
@@ -28,6 +28,8 @@ _COVARIATES = {"re": (1, 8), "fs": (2, 6)} | {name: kind.covariates for name, ki
 
 class Term(ABC):
     """A specification: what the user wrote about one term."""
+
+    isotropic: ClassVar[bool] = False  # a smooth of all its covariates in one space
 
     def __add__(self, other: Term | Terms) -> Terms:
         return Terms((self,)) + other
@@ -52,6 +54,7 @@ class Term(ABC):
 class Smooth(Term):
     """s(…): a penalised smooth function of its covariates."""
 
+    isotropic: ClassVar[bool] = True
     covariates: tuple[str, ...]
     k: int | None = None
     bs: str = "tp"
@@ -62,6 +65,7 @@ class Smooth(Term):
     knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     factors: frozenset[str] = frozenset()  # columns to read as categories whatever they hold
     xt: Any = None  # what a basis needs beside: neighbours (mrf), the base of a factor-smooth (fs)
+    id: str | None = None  # smooths with the same one share basis and smoothing parameters
 
     def unpenalised(self) -> Smooth:
         return self if self.sp is not None or self.bs in FACTOR_KINDS else replace(self, fx=True)
@@ -83,7 +87,15 @@ class Smooth(Term):
         bs = None if self.bs == "tp" else self.bs
         sp = self.sp[0] if self.sp is not None and len(self.sp) == 1 else self.sp
         options = options_of(
-            k=self.k, bs=bs, by=by_text(self), m=self.m, sp=sp, fx=self.fx or None, knots=knots_text(self), xt=self.xt
+            k=self.k,
+            bs=bs,
+            by=by_text(self),
+            m=self.m,
+            sp=sp,
+            fx=self.fx or None,
+            knots=knots_text(self),
+            xt=self.xt,
+            id=self.id,
         )
         return f"s({', '.join([*(written(n, self.factors) for n in self.covariates), *options])})"
 
@@ -219,16 +231,19 @@ class Terms:
         """Every term without a penalty to be chosen."""
         return replace(self, terms=tuple(term.unpenalised() for term in self.terms))
 
+    # long: what un.gam and a model's covariates say of the columns
     def build(
         self,
         columns: Columns,
         *,
         knots: Mapping[str, Any] | None = None,
         periods: Mapping[str, Any] | None = None,
+        partial: Collection[str] = (),
         intercept: bool | None = None,
         max_knots: int | None = None,
         categories: Mapping[str, Category] | None = None,
         select: bool = False,
+        links: bool = False,
     ) -> list[BuiltTerm]:
         """The terms on these data, one for each smooth (each level of a `by` factor); the intercept is not among them.
 
@@ -238,6 +253,8 @@ class Terms:
         columns: name → (n,) values.
         knots: covariate → knot values (two end points for cc, ps, cp); a term's own `knots` come first.
         periods: covariate → period, or (low, high); cyclic bases use it unless knots are given.
+        partial: covariates that a row may lack (nan), as a step of length zero lacks a direction. Cyclic terms of them
+            are zero at such rows, and set up on the others; every other term refuses nan.
         intercept: overrides the formula's; without one the first factor has a coefficient for every level.
         max_knots: thin-plate knots as mgcv places them: every distinct row, or so many of them drawn at random (always
             the same ones) where there are more. By default every one of up to 2,000 in tables of up to 5,000 rows, and
@@ -245,6 +262,7 @@ class Terms:
         categories: column → its levels in the user's order, and whether they are ordered. An ordered `by` gives a
             smooth for every level but the first: differences from it, beside a smooth without `by`.
         select: a second penalty on each smooth's null space, so that the data can remove the whole term.
+        links: whether the caller's fit can share smoothing parameters among terms (`id=`).
 
         >>> import numpy as np
         >>> x = np.linspace(0, 1, 50)
@@ -254,8 +272,10 @@ class Terms:
         """
         from .build import build
 
+        if not links and (wrong := [term for term in self.terms if isinstance(term, Smooth) and term.id is not None]):
+            raise TermError(f"{wrong[0].label}: id= links smooths in un.gam; here each has its own. Leave it out.")
         intercept = self.intercept if intercept is None else intercept
-        made = build(self, columns, knots or {}, periods or {}, intercept, max_knots, categories or {})
+        made = build(self, columns, knots or {}, periods or {}, partial, intercept, max_knots, categories or {})
         if not select:
             return made
         from .shrinkage import selectable
@@ -276,6 +296,7 @@ def s(
     fx: bool = False,
     knots: Any = None,
     xt: Any = None,
+    id: str | int | None = None,
 ) -> Smooth:
     """A smooth function of one or more covariates.
 
@@ -291,6 +312,8 @@ def s(
     knots: values, or a mapping from covariate to values.
     xt: for mrf {"nb": {region: neighbours}}, {"polys": {region: points}} or {"penalty": S, "regions": names}; for fs
     the basis of its curves, e.g. "cr".
+    id: smooths with the same id share the first one's basis and its smoothing parameters (un.gam); with a factor in by,
+    all its levels do.
 
     >>> str(s("angle", bs="cc", k=20) + s("x", "y"))
     "s(angle, k=20, bs='cc') + s(x, y)"
@@ -316,6 +339,7 @@ def s(
         raise TermError(
             f"{label}: bs={bs!r} takes {count_range(dims)} covariate(s); got {len(names)}. "
             + ("Use te() for smooths of several covariates." if dims == (1, 1) else "")
+            + (f"Write {usage}." if (usage := KINDS[bs].usage if bs in KINDS else "") else "")
         )
     return Smooth(
         names,
@@ -328,7 +352,18 @@ def s(
         checked_knots(label, names, knots),
         factors,
         plain(xt),
+        _checked_id(label, bs, id),
     )
+
+
+def _checked_id(label: str, bs: str, id: Any) -> str | None:
+    if id is None:
+        return None
+    if isinstance(id, bool) or not isinstance(id, str | int):
+        raise TermError(f"{label}: id must be a word or a whole number, e.g. id=1; got {id!r}.")
+    if bs in FACTOR_KINDS or KINDS[bs].categorical:
+        raise TermError(f"{label}: id= links smooths of numbers; bs={bs!r} takes none.")
+    return str(id)
 
 
 def base_of(label: str, xt: Any) -> str:

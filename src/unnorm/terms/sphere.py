@@ -85,6 +85,7 @@ class Sphere(BasisKind):
 
     name = "sos"
     covariates = (2, 2)
+    usage = "s(latitude, longitude, bs='sos'), in degrees"
     takes_m = True
     margin = True
 
@@ -120,8 +121,10 @@ class Sphere(BasisKind):
         basis = SphereSplines(m, knots, np.ascontiguousarray(U @ Z))
         E = np.concatenate([np.sqrt(d)[:, None] * V.T, np.zeros((k - null, null))], axis=1)
         columns = basis.evaluate(sample.points)
-        rms = np.sqrt(sample.mean(columns**2))
-        return Setup(basis.times(np.diag(1 / rms)), columns / rms, (E / rms,), (k - null,), null)
+        # columns of unit variance, but for the constant: REML depends on the scale of what is not penalised
+        spread = np.sqrt(sample.mean((columns - sample.mean(columns)) ** 2) / (1.0 - request.unit))
+        spread[k - null] = 1.0
+        return Setup(basis.times(np.diag(1 / spread)), columns / spread, (E / spread,), (k - null,), null)
 
     def examples(self) -> tuple[str, ...]:
         return ("s(lat, lon, bs='sos', k=30)", "s(lat, lon, bs='sos', k=20, m=2)", "s(lat, lon, bs='sos', k=20, m=-1)")

@@ -38,6 +38,7 @@ class Setting:
     centre: tuple[float, float] | None = None  # of the domain
     y_down: bool = False  # y grows downwards, as pixels do
     period: float | None = None  # of the outcome's coordinates
+    sphere: bool = False  # outcomes are directions, vectors of length 1
 
     @property
     def planar(self) -> bool:
@@ -55,6 +56,7 @@ class Covariate(ABC):
 
     name: str
     period: float | None = None  # 2π for angles
+    partial: bool = False  # whether some rows have none, marked nan (the direction of a step of length zero)
     needs: tuple[str, ...] = ()  # the covariates that `values` reads from its rows
     reads_outcome: bool = False  # whether `values` reads y itself, besides what it needs
     available: bool = True  # False where `values` raises the reason why these data do not allow it

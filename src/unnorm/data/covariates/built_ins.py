@@ -7,5 +7,7 @@ from .columns import DistanceFromCentre as DistanceFromCentre
 from .columns import Outcome as Outcome
 from .columns import Step as Step
 from .columns import Turn as Turn
+from .sphere import Latitude as Latitude
+from .sphere import Longitude as Longitude
 
 _BUILT_INS.fill(vars())

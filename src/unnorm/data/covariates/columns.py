@@ -1,8 +1,9 @@
 """Columns of the data, the built-ins of planar outcomes, and users' own functions.
 
 step = |y_t − y_{t−1}|; angle = direction of the step in (−π, π]; turn = angle less the previous step's, wrapped;
-dcenter = distance of y_t from the centre. A step of length zero has no direction: its angle is 0 (rare in practice: one
-step in 87,821 in the OSIE eye movements); `CovariateSet.notes` counts such steps.
+dcenter = distance of y_t from the centre. A step of length zero has no direction (rare in practice: one step in 87,821
+in the OSIE eye movements): its angle and turn are nan, cyclic terms are zero there, and `CovariateSet.notes` counts
+such steps.
 """
 
 from __future__ import annotations
@@ -98,19 +99,23 @@ class Step(Covariate):
 @final
 @dataclass(frozen=True)
 class Angle(Covariate):
-    """atan2(dy, dx) in (−π, π], counterclockwise; `y_down` for pixels, whose y grows downwards."""
+    """atan2(dy, dx) in (−π, π], counterclockwise, nan where both are 0; `y_down` for pixels, whose y grows down."""
 
     name: str = "angle"
     needs: tuple[str, ...] = ("x", "y", "x_prev", "y_prev")
     y_down: bool = False
     period: float | None = TWO_PI
+    partial: bool = True
     internal: bool = False
 
     def values(self, rows: CovariateRows) -> np.ndarray:
         now, before = (rows[name] for name in self.needs[1::2])
         # a − a is +0, so that atan2 gives +π and never −π to a step straight to the left
         dy = before - now if self.y_down else now - before
-        return np.arctan2(dy, rows[self.needs[0]] - rows[self.needs[2]])
+        dx = rows[self.needs[0]] - rows[self.needs[2]]
+        angle = np.arctan2(dy, dx)
+        still = (angle == 0.0) & (dx == 0.0)  # atan2(0, 0) = 0
+        return np.where(still, np.nan, angle) if still.any() else angle
 
     @classmethod
     def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:
@@ -132,6 +137,7 @@ class Turn(Covariate):
     name: str = "turn"
     needs: tuple[str, ...] = ("angle", PREVIOUS_ANGLE)
     period: float | None = TWO_PI
+    partial: bool = True
 
     def values(self, rows: CovariateRows) -> np.ndarray:
         return wrap(rows[self.needs[0]] - rows[self.needs[1]])

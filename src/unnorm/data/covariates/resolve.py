@@ -24,11 +24,12 @@ class CovariateSet:
     Group columns, context columns (earlier points and `extra` included) and outcome columns are known under their own
     names, a later kind hiding an earlier one. Planar chains also have `x, y, x_prev, y_prev, step, angle, turn,
     dcenter`, whatever the columns are called (these built-ins hide columns of the same name, and `notes` says so).
-    Other outcomes with two coordinates have `x, y, dcenter` where the data leave those names free. The user's own
+    Other outcomes with two coordinates have `x, y, dcenter`, and directions in space `latitude, longitude` in degrees
+    (`latitude_prev`, … for the earlier ones of a chain), where the data leave those names free. The user's own
     covariates need new names.
 
     centre: the domain's centre, for `dcenter`. y_down: y grows downwards, as pixels do, so that angles are as seen.
-    period: the period of the outcome's coordinates (of an angle's, on the circle).
+    period: the period of the outcome's coordinates (of an angle's, on the circle). sphere: outcomes are unit vectors.
 
     >>> from unnorm.data.observations import transitions
     >>> obs = transitions({"a": [0.0, 3.0, 3.0], "b": [0.0, 4.0, 4.5]}, y=("a", "b"))
@@ -44,9 +45,10 @@ class CovariateSet:
         centre: Sequence[float] | np.ndarray | None = None,
         y_down: bool = False,
         period: float | None = None,
+        sphere: bool = False,
     ) -> None:
         self.dim = obs.dim
-        setting = Setting(obs, _centre(centre), y_down, period)
+        setting = Setting(obs, _centre(centre), y_down, period, sphere)
         self.planar_chain = setting.planar_chain
         columns: dict[str, Covariate] = {name: Context(name, name) for name in obs.group}
         earlier = {name for name in obs.context if obs.kind == "transitions" and name not in obs.extra}
@@ -105,6 +107,10 @@ class CovariateSet:
         """2π for angles, None where values do not wrap around."""
         return self._find(name).period
 
+    def partial(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Those of these covariates that some rows do not have (nan): directions, which a step of length zero lacks."""
+        return tuple(name for name in names if name in self._by_name and self._by_name[name].partial)
+
     def context_only(self, name: str) -> bool:
         """Whether the covariate depends on x only, not on y."""
         self._find(name)
@@ -157,14 +163,22 @@ class CovariateSet:
     def _resolve(self, name: str, rows: CovariateRows) -> np.ndarray:
         if name not in self._by_name:
             raise TermError(f"There is no covariate {name!r}. Known names: {listing(self.names, most=60)}.")
-        values = self._by_name[name].values(rows)
-        if values.dtype.kind == "f":
+        covariate = self._by_name[name]
+        values = covariate.values(rows)
+        if values.dtype.kind == "f" and not covariate.partial:
             bad = np.flatnonzero(~np.isfinite(values))
             if bad.size:
                 i = int(bad[0])
+                lacking = [need for need in self.partial(covariate.needs) if np.isnan(rows[need][i])]
                 raise DataError(
                     f"Covariate {name!r} is not finite at {bad.size:,} of {values.size:,} rows, first at y = "
                     f"{point_text(rows.y[i])} with the context of observation {int(rows.t[i])}."
+                    + (
+                        f" A step of length zero has no {lacking[0]}; say what {name!r} is there, as in "
+                        f"where(step > 0, cos({lacking[0]}), 0)."
+                        if lacking
+                        else ""
+                    )
                 )
             if values.size and max(values.max(), -values.min()) > LARGEST:
                 raise DataError(
@@ -185,7 +199,8 @@ class CovariateSet:
             still = int(np.all(obs.outcome == obs.previous(), axis=1).sum())
             if still:
                 notes.append(
-                    f"{still:,} of {obs.n:,} steps have length zero and no direction; their angle is set to 0."
+                    f"{still:,} of {obs.n:,} steps have length zero and so no direction: cyclic terms of angle, "
+                    "and of a turn from or to such a step, are zero there."
                 )
         return (*notes, *(note for covariate in self._by_name.values() for note in covariate.notes()))
 

@@ -107,6 +107,7 @@ def _histogram_pictures(observed: Steps, simulated: Steps) -> list[Picture]:
 
 
 def _shares(values: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    values = values[~np.isnan(values)]  # a step of length zero has no direction
     return np.histogram(values, edges)[0] / max(len(values), 1)
 
 
