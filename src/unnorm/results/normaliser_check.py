@@ -28,7 +28,7 @@ GOOD, FAIR = 0.05, 0.2  # rms difference on the log scale: constants known to 5 
 SHIFT = 0.05  # standard errors by which the rule of anchored constants may move an estimate
 # Standard errors by which constants may move an estimate, at most; where they follow the integrals to 5 % this bound is
 # far from reached (2.5 on one OSIE subject with a penalised χ, whose curves are 0.3 away from anchored ones).
-BIASED, GROSS = 2.0, 5.0
+BIASED, GROSS = 1.0, 5.0
 UNLIKELY = 0.001  # p of a constant δ, times the columns tested, below which f is called wrong
 Grade = Literal["good", "fair", "poor"]
 
