@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._base.numerics import Rng, generator
+from .._base.numerics import Rng
 from .._base.words import option
 from ..data.observations import Observations
 from ..domains.base import Domain
@@ -211,20 +211,11 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     return obs.take(inside), (f"{count} of {obs.n} observations lay outside {domain!r} and were dropped; {where}.",)
 
 
-STREAM = 0x666974  # of a fit's random numbers, beside those that others draw with the same seed
-
-
 def _seed(rng: Rng) -> tuple[int | None, Rng]:
-    """The seed to record, and what to draw from: fresh entropy is written down so that the run can be repeated.
-
-    The stream is the fit's own: data that were simulated with the same seed have nothing in common with its points.
-    """
+    """The seed to record, and what to draw from: fresh entropy is written down so that the run can be repeated."""
     if rng is None:
         rng = int(np.random.SeedSequence().generate_state(1)[0])
-    generator(rng)  # refuses what is no seed
-    if not isinstance(rng, int | np.integer):
-        return None, rng
-    return int(rng), np.random.SeedSequence(int(rng), spawn_key=(STREAM,))
+    return (int(rng), int(rng)) if isinstance(rng, int | np.integer) else (None, rng)
 
 
 def _require(value: object, kind: type | tuple[type, ...], what: str, example: str) -> None:
