@@ -365,3 +365,16 @@ def test_model_anchor_is_exact_on_finite_domains() -> None:
     anchor = model_anchor(model, obs)
     assert anchor.shift(np.array([0.3, 1.0]), 1e6) == 0.0
     assert anchor.finer(np.array([0.3, 1.0]), 2.0) is None
+
+
+def test_sums_of_centred_columns_where_labels_vary_within_a_context() -> None:
+    """By label = the whole sums of each label's rows, whichever way they are made."""
+    obs = un.transitions(CHAIN)
+    model = un.Additive("s(y, k=5) + b", OMEGA, covariates=[SQUARE])
+    fit = un.fit(model, obs, _logistic(4), rng=9)
+    assert fit.solution is not None
+    assert fit.solution.scores is not None
+    (rows,) = fit.solution.scores.as_rows().blocks()  # type: ignore[union-attr]
+    v, label = np.random.default_rng(1).standard_normal(len(rows.at)), np.arange(len(rows.at)) % 3
+    expected = np.stack([rows.design.total(v * (label == j)) for j in range(3)])
+    np.testing.assert_allclose(rows.design.sums(v, label, 3), expected, atol=1e-2)  # the compact form is to 2e-4

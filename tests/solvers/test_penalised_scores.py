@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -152,3 +153,15 @@ def test_smoothing_that_is_given_or_infinite_is_not_chosen_again() -> None:
     assert chosen.reselection.J.shape == (5, 2)
     far = penalised._scores(replace(known, lam=np.array([0.7, 1e12])), free)
     assert far.reselection.J.shape == (5, 1)
+
+
+def test_directions_that_are_not_seen_leave_the_criterion_alone() -> None:
+    """With unseen directions held by ridges r, V = diag(V₀, 1/r): the score is that of V₀ by itself."""
+    joint: Any = SimpleNamespace(rank=2, logdet=lambda lam: (0.7, None))
+    V, r = np.linalg.inv(np.array([[3.0, 1.0, 0.2], [1.0, 2.0, 0.1], [0.2, 0.1, 4.0]])), np.array([5.0, 0.3])
+    both = np.zeros((5, 5))
+    both[:3, :3], both[3:, 3:] = V, np.diag(1 / r)
+    alone = penalised._reml(-12.0, V, joint, np.ones(1), np.empty(0))
+    np.testing.assert_allclose(penalised._reml(-12.0, both, joint, np.ones(1), r), alone)
+    expected = 12.0 - 0.35 + 0.5 * np.log(np.linalg.det(np.linalg.inv(V))) - 0.5 * np.log(2 * np.pi)
+    np.testing.assert_allclose(alone, expected)
