@@ -27,6 +27,10 @@ class Response(ABC):
         """μ(η)."""
 
     @abstractmethod
+    def link_of(self, mu: float) -> float:
+        """g(μ)."""
+
+    @abstractmethod
     def variance(self, mu: np.ndarray) -> np.ndarray:
         """v(μ)."""
 
@@ -37,10 +41,6 @@ class Response(ABC):
     @abstractmethod
     def weight_slopes(self, y: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First and second derivatives in η of a row's −d²ℓ/dη² (of v(μ), where the link is canonical)."""
-
-    def link_of(self, mu: float) -> float:
-        """g(μ)."""
-        raise NotImplementedError
 
     @abstractmethod
     def unit_deviance(self, y: np.ndarray, mu: np.ndarray) -> np.ndarray:
@@ -65,6 +65,9 @@ class Gaussian(Response):
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
         return eta
+
+    def link_of(self, mu: float) -> float:
+        return mu
 
     def variance(self, mu: np.ndarray) -> np.ndarray:
         return np.ones_like(mu)
@@ -129,6 +132,9 @@ class Logit(Binomial):
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
         return special.expit(eta)
+
+    def link_of(self, mu: float) -> float:
+        return float(special.logit(mu))
 
     def weight_slopes(self, y: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         mu = self.mean(eta)
@@ -201,6 +207,9 @@ class Counts(Response):
     def mean(self, eta: np.ndarray) -> np.ndarray:
         return np.exp(eta)
 
+    def link_of(self, mu: float) -> float:
+        return float(np.log(mu))
+
     def variance(self, mu: np.ndarray) -> np.ndarray:
         return mu
 
@@ -255,6 +264,9 @@ class NegativeBinomial(Response):
 
     def mean(self, eta: np.ndarray) -> np.ndarray:
         return np.exp(eta)
+
+    def link_of(self, mu: float) -> float:
+        return float(np.log(mu))
 
     def slope(self, eta: np.ndarray) -> np.ndarray:
         return np.exp(eta)

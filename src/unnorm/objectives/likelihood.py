@@ -12,6 +12,7 @@ compiled kernels are tested equal to this file; stochastic steps and `unnorm.los
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -135,6 +136,12 @@ class RowLikelihood:
         """b A, and zero where b is, whatever A: e^η of a data row may overflow."""
         return np.where(self.b > 0, self.b * np.where(self.b > 0, values, 0.0), 0.0)
 
+    @staticmethod
+    def joined(blocks: Sequence[RowLikelihood]) -> RowLikelihood:
+        """That of all blocks' rows, one block after the other."""
+        a, b = (np.concatenate([getattr(one, name) for one in blocks]) for name in "ab")
+        return RowLikelihood(blocks[0].cumulant, a, b)
+
     def take(self, rows: np.ndarray) -> RowLikelihood:
         """The same for some of the rows."""
         return RowLikelihood(self.cumulant, self.a[rows], self.b[rows])
@@ -148,3 +155,12 @@ class RowLikelihood:
             return self.slopes(eta)
         b = np.where(data, self.b, self.cumulant.share(self.b, c))
         return RowLikelihood(self.cumulant, self.a, b).slopes(self.cumulant.log_odds(eta, c))
+
+
+def together(blocks: Sequence[Any], names: Iterable[str]) -> dict[str, Any]:
+    """Each named array of the blocks, one block after the other; None where the first block has none."""
+    first = blocks[0]
+    return {
+        name: None if getattr(first, name) is None else np.concatenate([getattr(one, name) for one in blocks])
+        for name in names
+    }

@@ -10,12 +10,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from ..references.contrast import Contrast
-from .likelihood import LOGISTIC, POISSON, RowLikelihood
+from .likelihood import LOGISTIC, POISSON, RowLikelihood, together
 
 BLOCK = 262_144  # rows in a block: large enough for BLAS, small beside the memory of a laptop
 
@@ -114,15 +114,8 @@ class ArrayRows(RowSource):
 
 def joined(blocks: Sequence[Rows]) -> Rows:
     """Blocks one after the other."""
-
-    def together(name: str) -> np.ndarray | None:
-        parts = [getattr(rows, name) for rows in blocks]
-        return None if parts[0] is None else np.concatenate(parts)
-
-    a, b = (np.concatenate([getattr(rows.likelihood, name) for rows in blocks]) for name in "ab")
     names = ("y", "at", "data", "offset", "weight", "log_q", "randomisation")
-    given: dict[str, Any] = {name: together(name) for name in names}
-    return Rows(likelihood=RowLikelihood(blocks[0].likelihood.cumulant, a, b), **given)
+    return Rows(likelihood=RowLikelihood.joined([rows.likelihood for rows in blocks]), **together(blocks, names))
 
 
 def logistic_rows(drawn: Contrast) -> ArrayRows:

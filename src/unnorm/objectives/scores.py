@@ -15,11 +15,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
-from .likelihood import RowLikelihood
+from .likelihood import RowLikelihood, together
 from .redraws import KEPT, Redraws
 
 REDRAWS = KEPT  # fresh sets of points at first, to measure the error of those that are not IID
@@ -211,15 +211,9 @@ def joined(blocks: Sequence[ScoreRows]) -> ScoreRows:
     """The numbers of all blocks together; the design stays the first one's."""
     if len(blocks) == 1:
         return blocks[0]
-
-    def together(name: str) -> np.ndarray | None:
-        parts = [getattr(rows, name) for rows in blocks]
-        return None if parts[0] is None else np.concatenate(parts)
-
-    a, b = (np.concatenate([getattr(rows.likelihood, name) for rows in blocks]) for name in "ab")
+    likelihood = RowLikelihood.joined([rows.likelihood for rows in blocks])
     names = ("eta", "data", "at", "weight", "randomisation", "log_ratio")
-    given: dict[str, Any] = {name: together(name) for name in names}
-    return replace(blocks[0], likelihood=RowLikelihood(blocks[0].likelihood.cumulant, a, b), **given)
+    return replace(blocks[0], likelihood=likelihood, **together(blocks, names))
 
 
 @final

@@ -5,7 +5,8 @@ from .built import from_dict
 from .interaction import interaction
 from .kernel_term import kernel
 from .parser import parse
-from .specs import Term, Terms, factor, linear, s, t2, te, ti
+from .specs import Term, Terms, factor, linear, s
+from .tensor_specs import t2, te, ti
 
 __all__ = [
     "BuiltTerm",

@@ -33,8 +33,9 @@ from .sample import (
     summarise,
 )
 from .side import side
-from .specs import Factor, Linear, Smooth, Tensor, Term, Terms, base_of
+from .specs import Factor, Linear, Smooth, Term, Terms, base_of
 from .tensor import TensorProduct, margin_setup, tensor_product
+from .tensor_specs import Tensor
 
 _MANY = 5_000  # rows from which setting up terms side by side gains more than waking a thread costs
 _MGCV_KNOTS = 2000  # thin-plate knots: every distinct row up to so many, as mgcv's max.knots

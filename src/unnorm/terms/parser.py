@@ -13,7 +13,8 @@ from .arithmetic import COUNTS, computed, counted, is_call
 from .interaction import Interaction, interaction
 from .kernel_term import kernel
 from .kernels import KERNELS
-from .specs import Factor, Linear, Term, Terms, factor, linear, s, t2, te, ti
+from .specs import Factor, Linear, Term, Terms, factor, linear, s
+from .tensor_specs import t2, te, ti
 
 _FUNCTIONS: dict[str, Callable[..., Term]] = {
     "s": s, "te": te, "ti": ti, "t2": t2, "linear": linear, "factor": factor, "kernel": kernel,
