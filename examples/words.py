@@ -205,18 +205,15 @@ def main() -> None:
     for name, (objective, normaliser) in ways.items():
         begun = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UnnormWarning
-            )  # a few thousand steps do not reach the maximum, and it says so
+            warnings.simplefilter("ignore", UnnormWarning)  # some thousand steps are not at the maximum
             fit = un.fit(model, train, objective, normaliser, solver=solver, rng=1)
         spent = time.perf_counter() - begun  # compilation and the look at the end included
         loss, squared = nats(f, fit.theta, test, a.lags)
         print(f"{name:34}{loss:12.3f}{squared:13.2f}{1e3 * spent / a.steps:11.1f}", flush=True)
     if a.softmax:
         theta, seconds = softmax(f, theta0, train, a.softmax, a.batch)
-        print(
-            f"{f'full softmax, {a.softmax:,} steps':34}{nats(f, theta, test, a.lags)[0]:12.3f}{'0':>13}{1e3 * seconds:11.1f}"
-        )
+        loss, name = nats(f, theta, test, a.lags)[0], f"full softmax, {a.softmax:,} steps"
+        print(f"{name:34}{loss:12.3f}{'':13}{1e3 * seconds:11.1f}")
 
 
 if __name__ == "__main__":
