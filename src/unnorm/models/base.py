@@ -23,6 +23,7 @@ from ..domains.base import Domain
 from ..errors import CombinationError, InputError, listing
 from ..terms.specs import Linear, Terms
 from .batching import chunk_length, chunks, tree_leaves, tree_take
+from .lookup import Lookup, Table
 
 
 @dataclass(frozen=True)
@@ -182,6 +183,12 @@ class Model(Unnormalised):
     parametric = True
     names: tuple[str, ...]  # one for each entry of the flat parameter vector
     context_arity: int  # how many arguments f takes after y: 0 (IID), 1 (x) or 2 (x, extra)
+    lookup: Lookup = Lookup()  # which parameters are tables of which a point reads a few rows
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Where those tables lie in the flat θ."""
+        return ()
 
     def flat(self) -> Model:
         return self
@@ -221,6 +228,14 @@ class Model(Unnormalised):
             f"{type(self).__name__} has no JAX function of one point, which SGD and Langevin need. "
             "Use un.ExponentialFamily or un.Energy."
         )
+
+    def unravel_rest(self, rest: Any) -> Any:
+        """`unravel` of θ without its tables, which are left as they were at the start."""
+        return self.unravel(rest)
+
+    def at_rows(self, tree: Any, y: Any, *arguments: Any) -> Any:
+        """f_θ(y|x) from θ as the user knows it, each table replaced by the rows that the point reads."""
+        raise CombinationError(f"{type(self).__name__} has no tables that are looked up by row.")
 
     @abstractmethod
     def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:

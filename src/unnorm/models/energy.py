@@ -14,6 +14,7 @@ from ..domains.base import Domain
 from ..errors import InputError
 from .base import DataTerms, Kernels, Model, positional
 from .batching import chunk_length, chunks, rowwise, tree_take
+from .lookup import Lookup, Table, lookup
 
 
 @final
@@ -25,6 +26,8 @@ class Energy(Model):
         f: written for one point, JAX-traceable, returning a scalar.
         theta0: where iterations begin: any pytree of arrays or floats (an Equinox module counts).
         domain: Ω.
+        by_outcome, by_context: names of tables in theta0 (a dict) of which a point reads the row of y, or the rows of
+            x, counted from 0: f receives `theta["out"]` as the row itself. `un.SGD` then moves these rows alone.
 
     Example:
         >>> import unnorm as un
@@ -37,13 +40,21 @@ class Energy(Model):
     f: Callable[..., Any]
     theta0: Any
     domain: Domain
+    by_outcome: tuple[str, ...] = ()
+    by_context: tuple[str, ...] = ()
     names: tuple[str, ...] = field(init=False, default=())
     context_arity: int = field(init=False, default=0)
+    lookup: Lookup = field(init=False, default=Lookup(), repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
             raise InputError(f"domain must be a Domain such as un.Interval(-1, 1); got {self.domain!r}.")
         object.__setattr__(self, "context_arity", positional(self.f, "f", 2, 4) - 2)
+        object.__setattr__(
+            self,
+            "lookup",
+            lookup(self.by_outcome, self.by_context, self.theta0, self.domain, self.context_arity),
+        )
         object.__setattr__(self, "names", self._flat[2])
 
     @cached_property
@@ -108,17 +119,54 @@ class Energy(Model):
         return flat
 
     def _one(self, theta: Any, y: Any, *arguments: Any) -> Any:
+        tree = self._flat[1](theta)
+        if self.lookup:
+            tree = {**tree, **self.lookup.rows(tree, y[0], arguments[0] if arguments else None)}
+        return self.at_rows(tree, y, *arguments)
+
+    def at_rows(self, tree: Any, y: Any, *arguments: Any) -> Any:
+        """f_θ(y|x) from θ with each table replaced by the rows that the point reads."""
         import jax.numpy as jnp
 
-        value = self.f(self._flat[1](theta), y[0] if self.domain.scalar else y, *arguments)
+        value = self.f(tree, y[0] if self.domain.scalar else y, *arguments)
         value = jnp.asarray(value, dtype=float)
         if value.shape != ():
             raise InputError(f"f must return one number for one point; got shape {value.shape}.")
         return value
 
+    @cached_property
+    def _tables(self) -> tuple[Table, ...]:
+        """Where the tables lie in the flat θ."""
+        found, begin = [], 0
+        for name in sorted(self.theta0) if self.lookup else ():  # JAX flattens a dict in the order of its keys
+            entries = [np.size(leaf) for leaf in _leaves(self.theta0[name])]
+            if name in self.lookup.names:
+                found.append(Table(name, begin, begin + entries[0], np.shape(self.theta0[name])))
+            begin += sum(entries)
+        return tuple(found)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return self._tables
+
     def unravel(self, theta: Any) -> Any:
         """The user's tree from the flat θ, traceable by JAX."""
         return self._flat[1](theta)
+
+    def unravel_rest(self, rest: Any) -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        tables = {name: self.theta0[name] for name in self.lookup.names}
+        others = {name: leaf for name, leaf in self.theta0.items() if name not in tables}
+        leaves, treedef = jax.tree_util.tree_flatten(others)
+        begin = 0
+        for position, leaf in enumerate(leaves):
+            if _is_parameter(leaf):
+                count = np.size(leaf)
+                leaves[position] = jnp.reshape(rest[begin : begin + count], np.shape(leaf))
+                begin += count
+        return {**jax.tree_util.tree_unflatten(treedef, leaves), **tables}
 
     def one(self, theta: Any, y: Any, *arguments: Any) -> Any:
         return self._one(theta, y, *arguments)
@@ -226,6 +274,13 @@ def _is_parameter(leaf: Any) -> bool:
         return np.issubdtype(np.asarray(leaf).dtype, np.floating) or "float" in str(getattr(leaf, "dtype", ""))
     except Exception:
         return False
+
+
+def _leaves(tree: Any) -> list[Any]:
+    """The parameters among the leaves of a tree."""
+    import jax
+
+    return [leaf for leaf in jax.tree_util.tree_leaves(tree) if _is_parameter(leaf)]
 
 
 def _plain(leaf: Any) -> Any:

@@ -10,8 +10,12 @@ import numpy as np
 from .._base.numerics import floats
 from ..domains import BinaryVectors, FiniteSet, Graphs
 from ..errors import CombinationError, InputError, OutsideError
+from .alias import AliasLaw, alias_table
 from .base import BoundReference, Example, Given, Reference, is_number, numbers
 from .tracing import ConstantDensity, Traceable
+
+MANY = 1000  # numbered states from which draws are made on the device, by alias tables: evenly spread points of the
+# inverse distribution function (fewer than states) gain nothing then, and float32 could not resolve it
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -314,6 +318,14 @@ class BoundMarginal(BoundReference):
 
     def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         return self._log[self._states.index(y)]
+
+    def traceable(self, obs: Observations) -> Traceable | None:
+        numbered = self._points.shape[1] == 1 and np.array_equal(self._points[:, 0], np.arange(len(self._p)))
+        if len(self._p) < MANY or not numbered:
+            return None
+        cut, alias = alias_table(self._p)
+        params = {"cut": cut, "alias": alias.astype(np.int32), "points": self._points, "log_q": self._log}
+        return Traceable(2, params, (), AliasLaw())
 
     def describe(self) -> str:
         return f"frequencies of the {len(self._p)} states, smoothed: {numbers(self._p)}; constant exact"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from .renewal import with_reference, with_smoothing
 class Settings:
     """What the loop needs to know; `SGD` fills it in."""
 
-    optimiser: Any  # an optax GradientTransformation
+    optimiser: Any  # an optax GradientTransformation, or what `loop` takes in its place
     steps: int
     block: int
     average: float  # share of the run after which iterates are averaged
@@ -30,6 +31,7 @@ class Settings:
     checkpoint: str | os.PathLike[str] | None
     checkpoint_every: int
     progress: bool
+    loop: Callable[..., Any]  # the steps of one block: `loop.block`, or `row_steps.block`
     about: dict[str, Any] = field(default_factory=dict)
 
 

@@ -204,7 +204,9 @@ class Shifted(Curve):
 
     def __call__(self, nu: Any, rows: Any) -> Any:
         import jax
+        import jax.numpy as jnp
 
+        nu = jnp.asarray(nu)  # NumPy's arrays cannot be indexed by what is traced
         return nu[0] + jax.vmap(self.function, in_axes=(None, 0))(nu[1:], rows)
 
 
@@ -389,6 +391,7 @@ class Network(Normaliser):
         module: a pytree that can be called on a (c,) vector and returns one number, such as an `equinox.nn.MLP`; or any
             tree of parameters, with `function`.
         function: g(parameters, z) for one (c,) vector z; default `module(z)`.
+        standardise: False passes the columns as they are, e.g. numbers of words.
 
     Example:
         >>> import unnorm as un
@@ -398,12 +401,15 @@ class Network(Normaliser):
 
     module: Any
     function: Callable[[Any, Any], Any] | None = None
+    standardise: bool = True
 
     of_context = True
 
     def traced(self, obs: Observations, scalar: bool) -> Chi:
         arguments = _contexts(obs, scalar, "Network")
         columns = np.column_stack([leaf.reshape(obs.n, -1) for leaf in tree_leaves(arguments)])
+        if not self.standardise:
+            return NetworkChi(self._call, columns, self._flat.start)
         spread = columns.std(axis=0)
         z = (columns - columns.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
         return NetworkChi(self._call, z, self._flat.start)

@@ -160,7 +160,7 @@ def _blocks(e: Estimator, s: Settings, seed: int, state: State, few: bool, bar: 
     import jax
     import jax.numpy as jnp
 
-    run = compiled(block, (0, 1, 2))
+    run = compiled(s.loop, (0, 1, 2))
     last_saved = state.step
     whole = (e, state)  # after the last whole block
     with precision(e.dtype):
@@ -210,7 +210,7 @@ def _note(e: Estimator, s: Settings, state: State, r: BlockResult, count: int, f
     for name, value in (
         ("step", state.step),
         ("value", -e.W * float(r.value)),
-        ("signal_to_noise", float(np.sqrt(np.mean(signal / np.maximum(noise, 1e-300))))),
+        ("signal_to_noise", float(np.sqrt(np.mean(signal / np.maximum(noise, 1e-300)))) if signal.size else 0.0),
         ("mass", float(r.mass)),
         ("ess", float(r.ess)),
     ):

@@ -22,11 +22,13 @@ from ...references.base import Reference
 from ...references.points import PointScheme
 from ...references.uniform import Uniform
 from ..base import Solution, Solver
+from . import row_steps
 from .checkpoint import Settings
 from .estimator import Estimator, StepDesign, estimator
 from .finish import solution
-from .loop import DivergenceError, Trace, climb
+from .loop import DivergenceError, Trace, block, climb
 from .renewal import MOST_DENSE
+from .row_steps import RowAdagrad
 from .sources import Sampling
 from .step import Dtype
 
@@ -68,6 +70,8 @@ class SGD(Solver):
             exists already, the run continues from it, to the same numbers as an unbroken run.
         dtype: "float64", or "float32": half the memory and many times the speed on a GPU. Rounding then moves estimates
             by less than 1e-4 standard errors where the model is small (docs/stochastic.md).
+        row_rate: learning rate (Adagrad) of tables of which a point reads a few rows, un.Energy(by_outcome=…): a step
+            then moves only the rows that it reads. None moves all parameters by `optimiser`.
         progress: a progress bar.
 
     Example:
@@ -98,6 +102,7 @@ class SGD(Solver):
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_every: int = 10
     dtype: Dtype = "float64"
+    row_rate: float | None = 0.3
     progress: bool = False
 
     def __post_init__(self) -> None:
@@ -109,6 +114,8 @@ class SGD(Solver):
                 whole(getattr(self, name), name, 1)
         if not 0 <= self.average < 1:
             raise InputError(f"average must be a share of the run in [0, 1); got {self.average!r}.")
+        if self.row_rate is not None and not self.row_rate > 0:
+            raise InputError(f"row_rate must be positive, or None for dense steps; got {self.row_rate!r}.")
         if self.tolerance is not None and not self.tolerance > 0:
             raise InputError(f"tolerance must be positive (in standard errors, e.g. 0.1); got {self.tolerance!r}.")
         if self.optimiser is not None and not (hasattr(self.optimiser, "init") and hasattr(self.optimiser, "update")):
@@ -157,8 +164,9 @@ class SGD(Solver):
 
     def settings(self, e: Estimator) -> Settings:
         precondition = self.precondition
+        by_rows = self.row_rate is not None and bool(e.model.tables)
         if precondition is None:
-            precondition = self.optimiser is None and e.size <= (200 if e.model.linear else 50)
+            precondition = self.optimiser is None and not by_rows and e.size <= (200 if e.model.linear else 50)
         if precondition and e.size > MOST_DENSE:
             raise InputError(
                 f"precondition=True forms a curvature matrix, for at most {MOST_DENSE} parameters; got {e.size}."
@@ -166,8 +174,12 @@ class SGD(Solver):
         optimiser = self.optimiser
         if optimiser is None:
             optimiser = default_optimiser(None if precondition else self.steps)
+        if by_rows:
+            _check_rows(e, precondition)
+            optimiser = RowAdagrad(float(self.row_rate or 0.0), optimiser, e.model.tables)
         return Settings(
             optimiser=optimiser,
+            loop=row_steps.block if by_rows else block,
             steps=self.steps,
             block=min(self.block, self.steps),
             average=self.average,
@@ -184,6 +196,7 @@ class SGD(Solver):
                 "sampling": self.sampling,
                 "points": type(e.scheme).__name__,
                 "precondition": precondition,
+                "row_rate": self.row_rate if by_rows else None,
                 "prior": e.prior.to_dict(),
             },
         )
@@ -198,6 +211,15 @@ class SGD(Solver):
             "average": self.average,
             "dtype": self.dtype,
         }
+
+
+def _check_rows(e: Estimator, precondition: bool) -> None:
+    """Refuse what needs every row at every step."""
+    remedy = "use row_rate=None, which moves all parameters at every step"
+    if precondition:
+        raise InputError(f"precondition=True needs the gradient of every row; {remedy}.")
+    if not e.prior.flat:
+        raise InputError(f"prior= pulls at every row of the tables; {remedy}.")
 
 
 @cache

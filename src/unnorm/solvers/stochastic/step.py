@@ -51,6 +51,13 @@ def precision(dtype: Dtype) -> Iterator[None]:
             yield
 
 
+class Read(NamedTuple):
+    """What a batch reads of one table: rows of the observations (or of their contexts), and of the reference points."""
+
+    index: Any  # (b, …)
+    reference: Any  # (r, k), or nothing where the context chooses
+
+
 class Predictors(NamedTuple):
     """All that a step's value depends on φ through: linear in φ where f and χ are."""
 
@@ -106,25 +113,73 @@ class Step:
 
     def predictors(self, phi: Any, data: Any, batch: Batch) -> Predictors:
         """f and χ at the batch's observations and points, as the loss takes them."""
-        import jax
-
         theta, nu = phi[: self.p], phi[self.p :]
         i = batch.index
-        f_reference = self.f_reference(theta, data, i, batch.y)
+        known = self.loss == "poisson" and "theta_total" in data  # Σ w f of all data, exactly: no need of the batch's
+        f_data = data["theta_total"] @ theta if known else self.f_data(theta, data, i)
+        log_z = self.log_z(theta, data, i) if "nodes" in data else 0.0
+        return self._predictors(f_data, self.f_reference(theta, data, i, batch.y), (nu, log_z), data, batch)
+
+    def _predictors(self, f_data: Any, f_reference: Any, constants: Any, data: Any, batch: Batch) -> Predictors:
+        """From f at the observations (or its sum over all data, where that is known) and at the reference points."""
+        import jax
+
+        i, (nu, log_z) = batch.index, constants
         if self.loss in CANCELLING:
-            return Predictors((), self.f_data(theta, data, i), f_reference)
-        chi = self.curve(nu, jax.tree.map(lambda leaf: leaf[i], data["chi"]))
-        if "nodes" in data:
-            chi = chi - self.log_z(theta, data, i)
+            return Predictors((), f_data, f_reference)
+        chi = self.curve(nu, jax.tree.map(lambda leaf: leaf[i], data["chi"])) - log_z
         level = (chi[:1] + data["shared_offset"] if self.plan.shared else chi + data["offset"][i])[:, None]
         reference = f_reference + level - batch.log_q
         if self.loss == "ncd":
-            eta = self.f_data(theta, data, i) + chi + data["offset"][i] - data["log_q"][i]
+            eta = f_data + chi + data["offset"][i] - data["log_q"][i]
             return Predictors((), eta + self.log_ratio, reference + self.log_ratio)
         a = batch.scale * data["weight"][i]
-        total = data["theta_total"] @ theta if "theta_total" in data else a @ self.f_data(theta, data, i)
+        total = f_data if "theta_total" in data else a @ f_data
         total += data["nu_total"] @ nu + data["constant"] if "nu_total" in data else a @ (chi + data["offset"][i])
         return Predictors(total, (), reference)
+
+    # --- models with tables of which a point reads a few rows --------------------------------------------------------
+
+    def reads(self, data: Any, batch: Batch) -> tuple[Read, ...]:
+        """The rows that the batch reads of each table."""
+        import jax.numpy as jnp
+
+        y, points = data["y"][batch.index][:, 0].astype(jnp.int32), batch.y[..., 0].astype(jnp.int32)
+        lookup, by = self.model.lookup, dict.fromkeys(self.model.lookup.outcome, Read(y, points))
+        if lookup.context:
+            around = Read(data["arguments"][0][batch.index].astype(jnp.int32), ())
+            by |= dict.fromkeys(lookup.context, around)
+        return tuple(by[table.name] for table in self.model.tables)
+
+    def by_rows(self, rest: Any, gathered: tuple[Read, ...], data: Any, batch: Batch) -> tuple[Any, dict[str, Any]]:
+        """`objective` from the gathered rows and the rest of φ, the flat prior left out."""
+        import jax
+
+        i, model = batch.index, self.model
+        p = self.p - sum(table.end - table.begin for table in model.tables)
+        tree, nu = model.unravel_rest(rest[:p]), rest[p:]
+        arguments = jax.tree.map(lambda leaf: leaf[i], data["arguments"])
+        named = {table.name: rows for table, rows in zip(model.tables, gathered)}
+        own = {name: rows.index for name, rows in named.items()}
+        points = {name: named[name].reference for name in model.lookup.outcome}
+        around = {name: own[name] for name in model.lookup.context}
+
+        def f(y: Any, rows: Any, *x: Any) -> Any:
+            return model.at_rows({**tree, **rows}, y, *x)
+
+        def f_points(y: Any, rows: Any, around: Any, *x: Any) -> Any:
+            return jax.vmap(lambda y, rows: f(y, {**rows, **around}, *x))(y, rows)
+
+        f_data = jax.vmap(f)(data["y"][i], own, *arguments)
+        if self.plan.shared:
+            f_reference = jax.vmap(lambda y, rows: f_points(y, rows, {}))(batch.y, points)
+        else:
+            f_reference = jax.vmap(f_points)(batch.y, points, around, *arguments)
+        eta = self._predictors(f_data, f_reference, (nu, 0.0), data, batch)
+        value = self.value(eta, data, batch)
+        if "penalty" in data:
+            value = value - 0.5 * nu @ data["penalty"] @ nu
+        return value, self.health(eta, data, batch)
 
     def value(self, eta: Predictors, data: Any, batch: Batch) -> Any:
         """The estimate of the objective, without the prior: the likelihood of the step's rows, or of its choices."""
