@@ -47,7 +47,7 @@ def separating(
 def _opposed(penalties: Penalties, d: np.ndarray, rho: np.ndarray) -> bool:
     """Whether some penalty with λ_j > 0 acts on d, so that the maximum exists, however far away."""
     energies = d @ penalties.columns(d)
-    norms = [sum(float(np.linalg.norm(piece.matrix)) for piece in pieces) for pieces in penalties.pieces]
+    norms = [sum(penalties.norm(piece) for piece in pieces) for pieces in penalties.pieces]
     return bool(np.any((energies > _OPPOSED * np.array(norms) * float(d @ d)) & np.isfinite(rho)))
 
 

@@ -95,15 +95,18 @@ class Smoothed:
         """The rows of Vp of term `a` and the columns of term `b` (default: `a` again), without the dense matrix."""
         first, second = self._places(a), self._places(a if b is None else b)
         out = np.zeros((_size(self.slices[a]), _size(self.slices[a if b is None else b])))
-        rows = self.inverse.rows(np.concatenate([np.arange(place.flat.start, place.flat.stop) for place in first]))
-        turned = np.empty((len(rows), out.shape[1]))
+        flat = np.arange(self.size)
+        rows = self.inverse.rows(np.concatenate([flat[place.flat].ravel() for place in first])).T
+        turned = np.empty((out.shape[1], rows.shape[1]))
         for other in second:
-            turned[:, other.user - self.slices[a if b is None else b].start] = rows[:, other.flat] @ other.rotation.T
-        begin = 0
+            turned[other.user - self.slices[a if b is None else b].start] = other.turned(
+                rows[other.flat], other.rotation
+            )
+        begin, turned = 0, turned.T
         for place in first:
-            size = place.flat.stop - place.flat.start
-            out[place.user - self.slices[a].start] = place.rotation @ turned[begin : begin + size]
-            begin += size
+            here = turned[begin : begin + place.user.size].reshape(*place.user.shape, -1)
+            out[place.user - self.slices[a].start] = np.matmul(place.rotation, here)
+            begin += place.user.size
         return self.scale * out
 
     def linear_predictor(self) -> np.ndarray:
@@ -135,7 +138,7 @@ class Smoothed:
         if label not in self.slices:
             raise InputError(unknown("A term's label", label, self.slices))
         wanted = self.slices[label]
-        return [place for place in self.design.placements if wanted.start <= place.user[0] < wanted.stop]
+        return [place for place in self.design.placements if wanted.start <= place.user.flat[0] < wanted.stop]
 
 
 def _size(at: slice) -> int:

@@ -102,6 +102,11 @@ class BuiltTerm(ABC):
         """
         raise NotImplementedError(f"{self.label} has no smooth covariates.")
 
+    @property
+    def blocks_alike(self) -> bool:
+        """Whether `level_design` gives every level's block, whatever level a row has: the same functions for all."""
+        return False
+
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
         """The block of columns of level number `at` of `factor_levels`, on rows that all have that level."""
         assert self.factor_levels is not None

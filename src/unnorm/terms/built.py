@@ -238,6 +238,10 @@ class FactorSmoothTerm(SavedTerm):
         out[np.arange(len(points)), at] = _evaluate(self.basis, points)
         return out.reshape(len(points), -1)
 
+    @property
+    def blocks_alike(self) -> bool:
+        return True
+
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
         if (lacking := where_present(self, columns, lambda some: self.level_design(some, at))) is not None:
             return lacking
@@ -285,6 +289,10 @@ class RandomTerm(SavedTerm):
         rows = np.flatnonzero(known)
         out[rows, at[rows]] = np.broadcast_to(slope, n)[rows]
         return out
+
+    @property
+    def blocks_alike(self) -> bool:
+        return True
 
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
         assert self.factor_levels is not None
