@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -108,6 +108,27 @@ class Smoothed:
             out[place.user - self.slices[a].start] = np.matmul(place.rotation, here)
             begin += place.user.size
         return self.scale * out
+
+    def information_block(self, label: str) -> np.ndarray:
+        """XᵀWX on one term's coefficients."""
+        places = self._places(label)
+        if len(places) > 1 or places[0].every:
+            return self.XtWX[self.slices[label], self.slices[label]]
+        (place,) = places
+        here = self.cross.shared[place.flat, place.flat]
+        return place.rotation @ here @ place.rotation.T
+
+    def columns(self, labels: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Which of the shared columns (s,), and of those that each level has alike (k,), belong to these terms."""
+        s, own = len(self.cross.shared), self.design.own
+        found = np.zeros(s, bool), np.zeros(0 if own is None else own.width, bool)
+        for label in labels:
+            for place in self._places(label):
+                if place.every:
+                    found[1][np.arange(self.size)[place.flat][0] - s] = True
+                else:
+                    found[0][place.flat] = True
+        return found
 
     def linear_predictor(self) -> np.ndarray:
         """η = Xβ̂ + offset at the fitted rows, in the caller's order."""
