@@ -72,8 +72,8 @@ class Arrow:
 
     def add(self, shared: np.ndarray, own: Blocks) -> Arrow:
         """The same, the levels' blocks by themselves."""
-        if isinstance(own, np.ndarray) and self.stacked is not None:
-            return Arrow(self.shared + shared, self.stacked[0] + own, self.stacked[1])
+        if self.stacked is not None:
+            return Arrow(self.shared + shared, self.stacked[0] + np.asarray(own), self.stacked[1])
         return Arrow(self.shared + shared, tuple(a + b for a, b in zip(self.own, own)), self.cross)
 
     def dot(self, v: np.ndarray) -> np.ndarray:
@@ -108,8 +108,7 @@ class Arrow:
         top = which[: at[1]]
         if self.stacked is not None and (k := _alike(which, at)) is not None and k.any():
             own, cross = self.stacked
-            here = np.ix_(range(len(own)), k, k), np.ix_(range(len(own)), k, top)
-            return Arrow(self.shared[np.ix_(top, top)], own[here[0]], cross[here[1]])
+            return Arrow(self.shared[np.ix_(top, top)], own[:, k][:, :, k], cross[:, k][:, :, top])
         parts = [which[a:b] for a, b in itertools.pairwise(at)]
         return Arrow(
             self.shared[np.ix_(parts[0], parts[0])],
@@ -182,7 +181,7 @@ def _stack(own: Blocks, cross: Blocks) -> tuple[np.ndarray, np.ndarray] | None:
         return own, cross
     if len(own) < _STACK or len({block.shape for block in own}) > 1 or own[0].size == 0:
         return None
-    return np.stack(own), np.stack(cross)
+    return np.array(own), np.array(cross)
 
 
 def _inverses(own: np.ndarray) -> tuple[np.ndarray, float]:

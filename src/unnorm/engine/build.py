@@ -224,10 +224,9 @@ def build(
     placements = [Placement(-1, np.zeros(1, np.int64), slice(0, 1), np.eye(1))] if intercept else []
     for part in parts:
         begin = int(starts[part.level + 1])
-        flat: slice | np.ndarray = slice(begin + part.at.start, begin + part.at.stop)
-        if part.user.ndim == 2:
-            flat = starts[1:-1, None] + np.arange(part.at.start, part.at.stop)
-        placements.append(Placement(part.term, part.user, flat, part.rotation))
+        flat = slice(begin + part.at.start, begin + part.at.stop)
+        index = starts[1:-1, None] + np.arange(part.at.start, part.at.stop) if part.user.ndim == 2 else None
+        placements.append(Placement(part.term, part.user, flat, part.rotation, index))
     penalties, fixed = _penalties(terms, parts, starts)
 
     constant = {name: order.contexts and order.constant(array) for name, array in arrays.items()}
@@ -274,9 +273,7 @@ def _penalties(terms: Sequence[BuiltTerm], parts: Sequence[Part], starts: np.nda
         numbers = shared
         for j, penalty in enumerate(numbers):
             pieces[penalty] += tuple(
-                PenaltyPiece(
-                    EVERY if part.user.ndim == 2 else part.level, part.at, _padded(part.roots[j], part.size)
-                )
+                PenaltyPiece(EVERY if part.user.ndim == 2 else part.level, part.at, _padded(part.roots[j], part.size))
                 for part in mine
             )
         for part in mine:

@@ -282,7 +282,9 @@ def _result(
     )  # fmt: skip
 
 
-def _degrees(design: Design, penalties: Penalties, inverse: ArrowInverse, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _degrees(
+    design: Design, penalties: Penalties, inverse: ArrowInverse, lam: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """diag F and diag(2F − FF) in the terms' coordinates: F = I − PS, 2F − FF = I − PSPS.
 
     By blocks a of the arrow, P_ab = A_a Σ A_bᵀ + δ_ab H_aa⁻¹ (A_0 = −I, no H_00⁻¹), so that with K = Σ_b A_bᵀS_bA_b
@@ -306,9 +308,9 @@ def _degrees(design: Design, penalties: Penalties, inverse: ArrowInverse, lam: n
             ps = whole @ s
             products.append((ps, (A @ middle @ A.T + whole @ ps.T - through @ s @ through) @ s))
     edf, edf1 = np.empty(design.size), np.empty(design.size)
-    starts = np.array([place.first for place in design.placements])
+    starts = np.array([place.flat.start for place in design.placements])
     for place, k in zip(design.placements, np.searchsorted(at, starts, side="right") - 1):
-        inside = slice(place.first - at[k], place.first - at[k] + len(place.rotation))
+        inside = slice(place.flat.start - at[k], place.flat.stop - at[k])
         u = place.rotation
         for out, product in zip((edf, edf1), products[k]):
             out[place.user] = 1.0 - np.sum((u @ product[..., inside, inside]) * u, axis=-1)

@@ -27,23 +27,24 @@ if TYPE_CHECKING:
 class Placement:
     """Where some of a term's coefficients live: user's order `user`, arrow order `flat`, β_user = U β_flat.
 
-    Of a term that each level has alike, `user` and `flat` are (levels, k).
+    Of a term that each level has alike, `user` and `index` are (levels, k), and `flat` is the first level's.
     """
 
     term: int  # −1: the intercept
     user: np.ndarray
-    flat: slice | np.ndarray
+    flat: slice
     rotation: np.ndarray  # U: the penalties' range first, then their null space
+    index: np.ndarray | None = None
 
     @property
     def every(self) -> bool:
         """Whether it is one block of each level."""
-        return self.user.ndim == 2
+        return self.index is not None
 
     @property
-    def first(self) -> int:
-        """The first of its flat coefficients."""
-        return int(self.flat.start) if isinstance(self.flat, slice) else int(self.flat.flat[0])
+    def at(self) -> slice | np.ndarray:
+        """What picks its coefficients from a flat vector."""
+        return self.flat if self.index is None else self.index
 
     def turned(self, values: np.ndarray, U: np.ndarray) -> np.ndarray:
         """U applied to coefficients, (k,) or (k, m), of each level where there is a block of each."""
@@ -97,14 +98,14 @@ class Design:
         """Coefficients (or the rows of a matrix) from the engine's coordinates to the terms'."""
         out = np.empty(flat.shape)
         for place in self.placements:
-            out[place.user] = place.turned(flat[place.flat], place.rotation)
+            out[place.user] = place.turned(flat[place.at], place.rotation)
         return out
 
     def to_flat(self, user: np.ndarray) -> np.ndarray:
         """The other way."""
         out = np.empty(user.shape)
         for place in self.placements:
-            out[place.flat] = place.turned(user[place.user], place.rotation.T)
+            out[place.at] = place.turned(user[place.user], place.rotation.T)
         return out
 
     def sort(self, values: np.ndarray) -> np.ndarray:

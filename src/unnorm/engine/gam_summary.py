@@ -13,7 +13,7 @@ from .._base import numerics
 from .._base.blas import single_threaded
 from .._base.frames import to_native
 from ..errors import CombinationError
-from . import checks, gam_effects, inference, level_tests
+from . import checks, gam_effects, inference, level_checks, level_tests
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def _level_tests(fit: Gam) -> dict[str, inference.Test]:
     inner = fit.smoothed
     df = None if inner.scale_known else fit.residual_df
     flat = inner.design.to_flat(inner.beta)
-    at = level_tests.LevelCurvature(
-        inner.cross, inner.design.penalties, np.exp(inner.rho), inner.inverse, fit.scale
-    )
+    at = level_tests.LevelCurvature(inner.cross, inner.design.penalties, np.exp(inner.rho), inner.inverse, fit.scale)
     random = [term.label for term in fit.smooths if gam_effects.is_random(term)]
     out = {}
     for term in fit.terms:
@@ -292,7 +290,7 @@ def _gram(fit: Gam) -> tuple[np.ndarray, np.ndarray, dict[str, slice]]:
 
 def curved_terms(fit: Gam) -> list[checks.Concurvity]:
     """Each term against all the others."""
-    return checks.concurvity(*_gram(fit))
+    return level_checks.level_concurvity(fit) if level_checks.single(fit) else checks.concurvity(*_gram(fit))
 
 
 def concurvity_table(curved: Sequence[checks.Concurvity]) -> dict[str, np.ndarray]:
@@ -307,8 +305,13 @@ def concurvity(fit: Gam, pairwise: bool) -> dict[str, np.ndarray]:
     """mgcv's `concurvity`, full=TRUE and full=FALSE, as a table."""
     if not pairwise:
         return concurvity_table(curved_terms(fit))
-    gram, beta, blocks = _gram(fit)
     found, others = [], []
+    if level_checks.single(fit):
+        levels = level_checks.LevelGram(fit)
+        pairs = [(one, other) for one in levels.order for other in levels.order if one != other]
+        table = concurvity_table([levels.one(one, [other]) for one, other in pairs])
+        return {"term": table.pop("term"), "with": np.array([other for _, other in pairs], dtype=np.str_), **table}
+    gram, beta, blocks = _gram(fit)
     for label, span in blocks.items():
         for other, at in blocks.items():
             if other == label:

@@ -25,6 +25,7 @@ from .inference import Test, block_test, tail
 if TYPE_CHECKING:
     from .penalties import Penalties
 
+Others = tuple[np.ndarray, np.ndarray]  # shared columns (s,), levels' columns (k,), bool
 _WIDE = 400  # columns c beyond which the determinants cost more than they tell
 _HELD = 2_000_000  # terms of the determinants' sums held at once
 _DEPENDENT = 1e-9  # of a column's own information: what is left of it when others span it
@@ -83,8 +84,8 @@ class Spectrum:
 
 
 def level_test(
-    own: np.ndarray, beta: np.ndarray, at: LevelCurvature, others: tuple[np.ndarray, np.ndarray], residual_df: float | None
-) -> Test:  # fmt: skip
+    own: np.ndarray, beta: np.ndarray, at: LevelCurvature, others: Others, residual_df: float | None
+) -> Test:
     """Is a term zero that has the columns `own` (k,) bool of every level? `others`: the shared columns (s,) and the
     levels' columns (k,) of other random effects, which are integrated out. β is flat."""
     shared, mine = others
@@ -113,8 +114,8 @@ def level_test(
 
 
 def shared_test(
-    index: np.ndarray, beta: np.ndarray, at: LevelCurvature, others: tuple[np.ndarray, np.ndarray], residual_df: float | None
-) -> Test:  # fmt: skip
+    index: np.ndarray, beta: np.ndarray, at: LevelCurvature, others: Others, residual_df: float | None
+) -> Test:
     """The same for a term whose columns `index` are shared, where other random effects may have levels' columns."""
     shared, mine = others
     N, Z = _integrated(at, shared, mine)
@@ -177,7 +178,7 @@ def _inverse_block(
         more = -np.linalg.inv(np.eye(Z.shape[1]) + Z.T @ turned)
         columns = np.concatenate([columns, turned[s:].reshape(len(E), -1, Z.shape[1])[:, kept]], axis=2)
         gamma = np.block([[gamma, np.zeros((len(gamma), len(more)))], [np.zeros((len(more), len(gamma))), more]])
-    return E[np.ix_(range(len(E)), kept, kept)], columns, gamma
+    return E[:, kept][:, :, kept], columns, gamma
 
 
 def _covariance(
@@ -187,7 +188,8 @@ def _covariance(
 
     Of a level, PNP = E N_ll E + A_lΣX_lᵀ + X_lΣA_lᵀ + A_lΣ(𝒜ᵀN𝒜)ΣA_lᵀ with X_l = E (N𝒜)_l.
     """
-    assert at.P.stacked is not None and N.stacked is not None
+    assert at.P.stacked is not None
+    assert N.stacked is not None
     (E, Y), sigma = at.P.stacked, at.P.sigma
     s, levels = len(sigma), len(E)
     rows = np.concatenate([-np.eye(s), Y.reshape(-1, s)])
@@ -225,5 +227,7 @@ def _dependent(at: LevelCurvature, own: np.ndarray) -> int:
     flat = turned.reshape(-1, turned.shape[2])
     left, scale = at.A.shared[np.ix_(free, free)], np.maximum(np.diag(at.A.shared)[free], 1e-300) ** -0.5
     between = np.linalg.eigvalsh((left - flat.T @ flat) * scale * scale[:, None])
-    spanned = int(np.sum(between < _DEPENDENT)) - int(np.sum(np.linalg.eigvalsh(left * scale * scale[:, None]) < _DEPENDENT))
+    spanned = int(np.sum(between < _DEPENDENT)) - int(
+        np.sum(np.linalg.eigvalsh(left * scale * scale[:, None]) < _DEPENDENT)
+    )
     return int(np.sum(~seen)) + max(spanned, 0)

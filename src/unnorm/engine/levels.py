@@ -1,7 +1,7 @@
 """Columns that only one level's rows touch, the same functions for every level: random effects and factor smooths.
 
-A row of level l has η = x_sᵀβ_s + xᵀβ_l, with x (k,) its own columns. The shared side is one segment that meets βₗ as an
-offset; what is left are sums over the rows of each level,
+A row of level l has η = x_sᵀβ_s + xᵀβ_l, with x (k,) its own columns. The shared side is one segment, for which the
+levels' part of η is an offset; what is left are sums over the rows of each level,
 
     H_ll = Σ w x xᵀ,   H_l0 = Σ w x x_sᵀ,   score_l = Σ (dℓ/dη) x,
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
@@ -86,7 +87,7 @@ class LevelColumns:
             b = int(np.searchsorted(self.rows, self.rows[a] + share))
             a = min(max(b, a + 1), a + most, self.levels)
             cuts.append(a)
-        return list(zip(cuts[:-1], cuts[1:]))
+        return list(pairwise(cuts))
 
     # the three sweeps
 

@@ -245,7 +245,7 @@ class Penalties:
             for piece in pieces:
                 (matrices if piece.block == EVERY else shared)[j][piece.at, piece.at] += piece.matrix
         first = np.einsum("ab,mab->m", inverse.sigma, shared)
-        active = np.flatnonzero(np.abs(matrices).max(axis=(1, 2)) > 0)
+        active = np.flatnonzero(np.abs(matrices).max(axis=(1, 2)) > 0).tolist()
         first[active] += np.einsum("ab,mab->m", whole.sum(axis=0), matrices[active])
         pairs, flat = np.zeros((m, m)), slope.reshape(-1, s)
 
@@ -256,7 +256,7 @@ class Penalties:
         for j, (all_j, via_j) in zip(active, turned):
             for i, (all_i, via_i) in zip(active, turned):
                 if i <= j:
-                    both = np.vdot(all_j, all_i.transpose(0, 2, 1)) - np.vdot(via_j, via_i.transpose(0, 2, 1))
+                    both = np.sum(all_j * all_i.transpose(0, 2, 1)) - np.sum(via_j * via_i.transpose(0, 2, 1))
                     pairs[i, j] = pairs[j, i] = both
             shared[j] += flat.T @ times(slope.transpose(0, 2, 1), j).transpose(0, 2, 1).reshape(flat.shape)
         shared = inverse.sigma @ shared

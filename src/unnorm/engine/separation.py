@@ -72,7 +72,7 @@ def shares(design: Design, direction: np.ndarray) -> dict[str, float]:
     weight: dict[str, float] = {}
     for place in design.placements:
         label = "(Intercept)" if place.term < 0 else design.terms[place.term].label
-        weight[label] = weight.get(label, 0.0) + float(np.sum(direction[place.flat] ** 2))
+        weight[label] = weight.get(label, 0.0) + float(np.sum(direction[place.at] ** 2))
     return weight
 
 
@@ -95,7 +95,7 @@ def separated(design: Design, family: str, beta: np.ndarray, direction: np.ndarr
         if place.term < 0:
             continue
         part = np.zeros(design.size)
-        part[place.flat] = direction[place.flat]
+        part[place.at] = direction[place.at]
         label = design.terms[place.term].label
         spread[label] = max(spread.get(label, 0.0), float(np.ptp(design.predict(part))))
     worst = max(spread, key=lambda label: spread[label]) if spread else "(Intercept)"

@@ -113,6 +113,11 @@ class BuiltTerm(ABC):
         block = self.size // len(self.factor_levels[1])
         return self.design(columns)[:, at * block : (at + 1) * block]
 
+    def level_rows(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+        """`design` without its zeros, where blocks are alike: the number (n,) of each row's level, −1 for none, and its
+        block (n, p / levels)."""
+        raise NotImplementedError(f"{self.label} has no block of columns for each level.")
+
     @abstractmethod
     def design(self, columns: Columns) -> np.ndarray:
         """The (n, p) columns at new points; rows far outside the data warn once, with the count."""
