@@ -1,9 +1,10 @@
-"""Levels that are alike (random effects, factor smooths) by blocks: equal to levels one by one, and to dense algebra."""
+"""Levels that are alike (random effects, factor smooths) by blocks: equal to one by one, and to the dense way."""
 
 from __future__ import annotations
 
 import tracemalloc
 import warnings
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -83,10 +84,27 @@ def test_blocks_are_levels_one_by_one(case: str, monkeypatch: pytest.MonkeyPatch
     assert len(b.design.segments) == LEVELS
     assert a.score == pytest.approx(b.score, rel=1e-9, abs=1e-8)
     scale = np.sqrt(np.diag(b.Vp))
-    np.testing.assert_allclose(a.beta / scale, b.beta / scale, atol=1e-6)
-    for name in ("rho", "hessian", "edf", "edf1", "Vp", "Ve", "dbeta_drho"):
+    np.testing.assert_allclose(a.beta / scale, b.beta / scale, atol=1e-5)
+    live = ~b.flat
+    np.testing.assert_allclose(a.rho[live], b.rho[live], atol=1e-4)
+    for name in ("hessian", "edf", "edf1"):
         there = getattr(b, name)
-        np.testing.assert_allclose(getattr(a, name), there, rtol=1e-5, atol=1e-6 * np.abs(there).max(), err_msg=name)
+        np.testing.assert_allclose(getattr(a, name), there, rtol=1e-5, atol=1e-5 * np.abs(there).max(), err_msg=name)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_blocks_at_given_smoothing_parameters(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unnorm.engine.forms.FINE", 0)
+    formula, family, options = CASES[case]
+    sp, fits = fitted(case).sp, []
+    for alike in (True, False):
+        if not alike:
+            monkeypatch.setattr("unnorm.engine.build.alike", lambda *_: False)
+        fits.append(un.gam(formula, table(), family=family, **{**options, "sp": sp}))  # pyright: ignore[reportArgumentType]
+    a, b = (fit.smoothed for fit in fits)
+    for name in ("score", "deviance", "beta", "edf", "edf1", "Vp", "Ve", "F", "dbeta_drho"):
+        there = np.asarray(getattr(b, name))
+        np.testing.assert_allclose(getattr(a, name), there, rtol=1e-8, atol=1e-8 * np.abs(there).max(), err_msg=name)
 
 
 def design_of(formula: str, context: np.ndarray | None = None):
@@ -318,18 +336,34 @@ def test_thousands_of_levels_make_no_square_matrix() -> None:
     assert np.sqrt(fit.scale) == pytest.approx(0.5, rel=0.05)
 
 
-def test_additive_models_with_random_effects(monkeypatch: pytest.MonkeyPatch) -> None:
-    """un.fit with a random effect among the terms, a smooth χ: levels by blocks and one by one."""
-    rng = np.random.default_rng(12)
-    n = 400
-    who = rng.integers(0, 12, n)
-    x = rng.random(n)
-    y = np.clip(0.5 + 0.15 * np.sin(6 * x) + 0.1 * rng.normal(size=12)[who] + 0.15 * rng.normal(size=n), 0.0, 1.0)
-    data = {"y": y, "x": x, "who": np.char.add("s", who.astype(str))}
+FIELD = un.Box((0, 1), (0, 1))
+NOISY = {  # terms, objective, normaliser
+    "χ": ("s(step, k=5) + s(step, who, bs='re')", un.Logistic(un.Uniform(), per_point=6), un.Smooth("s(x_prev, k=5)")),
+    "fs": ("s(step, who, bs='fs', k=4)", un.Logistic(un.Uniform(), per_point=6), un.Smooth("s(x_prev, k=5)")),
+    "anchored": ("step + s(step, who, bs='re')", un.Logistic(un.Uniform(), per_point=6), un.Anchored("s(x_prev, k=4)")),
+    "Poisson": ("step + s(step, who, bs='re')", un.Poisson(order=12), un.Smooth("s(x_prev, k=5)")),
+}
+
+
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")
+@pytest.mark.parametrize("name", NOISY)
+def test_additive_models_with_random_effects(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """un.fit with levels among the terms of f: by blocks and one by one, with all parts of the errors."""
+    monkeypatch.setattr("unnorm.engine.forms.FINE", 0)
+    rng = np.random.default_rng(4)
+    walk = np.clip(0.5 + np.cumsum(0.1 * rng.standard_normal((240, 2)), axis=0) % 0.5, 0.01, 0.99)
+    obs = un.transitions(walk)
+    obs = replace(obs, group={"who": np.char.add("s", (np.arange(obs.n) // 24).astype(str))})
+    formula, objective, normaliser = NOISY[name]
     fits = []
     for alike in (True, False):
         if not alike:
             monkeypatch.setattr("unnorm.engine.build.alike", lambda *_: False)
-        model = un.Additive("s(y, k=6) + s(y, who, bs='re')")
-        fits.append(un.fit(model, data, y="y", domain=un.Interval(0.0, 1.0), x=["x", "who"], rng=3))
-    np.testing.assert_allclose(fits[0].theta, fits[1].theta, rtol=1e-4, atol=1e-5)
+        fits.append(un.fit(un.Additive(formula, FIELD), obs, objective, normaliser, rng=3).smooths)
+        assert (fits[-1].gam.smoothed.design.own is not None) == alike
+    a, b = fits
+    np.testing.assert_allclose(a.beta, b.beta, rtol=1e-5, atol=1e-5 * np.abs(b.beta).max())
+    V = b.errors.total
+    np.testing.assert_allclose(a.errors.total, V, rtol=1e-5, atol=1e-5 * np.abs(V).max())
+    V = b.errors.sampling
+    np.testing.assert_allclose(a.errors.sampling, V, rtol=1e-5, atol=1e-5 * np.abs(V).max())
