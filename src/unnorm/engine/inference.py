@@ -31,6 +31,7 @@ class Test:
 # --- the tail of a weighted sum of chi-squares --------------------------------------------------------------------
 
 
+_TOGETHER, _MOST = 25, 251  # points of the contour taken at once, and in all, before steps are halved
 LogRatio = Callable[[np.ndarray], np.ndarray]
 
 
@@ -80,27 +81,30 @@ def mixture_tail(
     if log_ratio is not None:
         peak -= 0.5 * float(np.real(log_ratio(np.array([c / top], complex))[0]))
 
-    def trapezoid(step: float) -> float:
+    def along(u: np.ndarray) -> np.ndarray:
         # y = w sinh(u) resolves the peak and reaches the algebraic tail in few points
-        u = step * np.arange(0, int(25.0 / step) + 1)
         y = width * np.sinh(u)
         with np.errstate(over="ignore", invalid="ignore"):
             shift = bend * y**2 / (1.0 + y / width)  # a contour that leaves like a parabola, then like a ray
             dshift = bend * (2.0 * y * (1.0 + y / width) - y**2 / width) / (1.0 + y / width) ** 2
             t = c + shift + 1j * y
             log_value = log_integrand(t) - peak
-            if log_ratio is not None:  # from c on, as far as it is seen
-                seen = slice(0, int(np.argmin(np.append(np.real(log_value) > -60.0, False))))
-                log_value[seen] -= 0.5 * log_ratio(t[seen] / top)
+            if log_ratio is not None:
+                log_value -= 0.5 * log_ratio(t / top)
             value = np.exp(log_value) * (dshift + 1j) * width * np.cosh(u)
-        value = np.imag(np.where(np.isfinite(value), value, 0.0))  # symmetric: ∫_C = 2i ∫_{upper half} Im
-        return float(step * (value[1:].sum() + 0.5 * value[0])) / np.pi
+        return np.imag(np.where(np.isfinite(value), value, 0.0))  # symmetric: ∫_C = 2i ∫_{upper half} Im
 
     step, last = 0.1, np.inf
-    total = trapezoid(step)
+    first = along(step * np.arange(_TOGETHER))
+    total, end = 0.5 * first[0] + first[1:].sum(), _TOGETHER
+    while end < _MOST and np.abs(first).max() > 1e-25:  # with many χ² all of it is near the peak
+        first = along(step * np.arange(end, end + _TOGETHER))
+        total, end = total + first.sum(), end + _TOGETHER
+    points, total = end, float(step * total) / np.pi
     while abs(total - last) > 1e-9 * abs(total) and step > 1e-4:  # halving squares the error: 1e-9 is 1e-18 next
-        step, last = step / 2.0, total
-        total = trapezoid(step)
+        between = float(along(step * (0.5 + np.arange(points))).sum())
+        last, total = total, 0.5 * (total + step * between / np.pi)
+        step, points = step / 2.0, 2 * points
     return float(min(1.0, max(0.0, total * np.exp(peak))))
 
 
