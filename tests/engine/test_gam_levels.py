@@ -183,14 +183,16 @@ def test_sums_integrals_means_and_parts_of_rows() -> None:
 # --- tests and covariances ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("few", [0, 64])
 @pytest.mark.parametrize("case", CASES)
-def test_tests_by_blocks_are_the_dense_tests(case: str) -> None:
+def test_tests_by_blocks_are_the_dense_tests(case: str, few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("unnorm.engine.level_tests._FEW", few)
     fit = fitted(case)
     df = None if fit.smoothed.scale_known else fit.residual_df
     random = {term.label: fit.index(term.label) for term in fit.smooths if gam_effects.is_random(term)}
     curvature = inference.Curvature(fit.A, fit.S, fit.H_inv, fit.scale)
     compared = 0
-    for label, found in gam_summary.tests(fit).items():
+    for label, found in gam_summary.tests(fit).items():  # not fit.tests, which are kept
         term, index = fit.term(label), fit.index(label)
         if term.parametric:
             continue

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .penalties import Penalties
 
 Others = tuple[np.ndarray, np.ndarray]  # shared columns (s,), levels' columns (k,), bool
+_FEW = 64  # coefficients of which the weights are found one by one
 _WIDE = 400  # columns c beyond which the determinants cost more than they tell
 _HELD = 2_000_000  # terms of the determinants' sums held at once
 _DEPENDENT = 1e-9  # of a column's own information: what is left of it when others span it
@@ -76,6 +77,11 @@ class Spectrum:
         base = np.linalg.slogdet(np.eye(r) + self.gamma @ (self.c.T @ self.c))[1]
         return size - base + 1j * np.unwrap(np.angle(sign))
 
+    def weights(self) -> np.ndarray:
+        """μ themselves, from (n, n) matrices."""
+        back = np.linalg.inv(np.linalg.cholesky(np.eye(self.f.size) + self.c @ self.gamma @ self.c.T))
+        return np.maximum(np.linalg.eigvalsh(back @ (np.diag(self.f) + self.c @ self.N @ self.c.T) @ back.T), 0.0)
+
     def mean(self) -> float:
         """Σ μ = tr{(I + cΓcᵀ)⁻¹(diag f + cNcᵀ)}."""
         gram, weighted = self.c.T @ self.c, (self.c.T * self.f) @ self.c
@@ -107,6 +113,8 @@ def level_test(
     inner = np.linalg.solve(np.eye(r) + wide_gamma @ gram, wide_gamma)
     T = float(b @ b - along @ inner @ along) / at.phi
     rank = b.size - _dependent(at, own)
+    if b.size <= _FEW:
+        return Test(T, float(rank), tail(T, spectrum.weights(), residual_df))
     if r > _WIDE:  # the levels' own weights, with the mean that the shared columns leave them
         f = f * (spectrum.mean() / max(float(f.sum()), 1e-300))
         return Test(T, float(rank), tail(T, f, residual_df))
