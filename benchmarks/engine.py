@@ -3,7 +3,9 @@
 Four cases on ../shared/bench (or simulated chains where that is absent): (1) one subject, (2) all subjects pooled,
 (3) each subject by itself, (4) by=subject on every term. R and unnorm take turns in one process each; what is printed
 are medians and their ratio. `--cold` times whole processes, from the shell's start to the written result. `--scale`
-goes to 10⁷ rows and reports memory; `--regimes` to many smooths, wide smooths and many levels.
+goes to 10⁷ rows and reports memory; `--regimes` to many smooths, wide smooths and many levels (`--only "re 400"`: those
+whose name contains it; `--patience 600`: seconds after which R is stopped, and the ratio is a bound). `--levels` shows
+how time and memory grow with the number of levels.
 """
 
 from __future__ import annotations
@@ -258,36 +260,75 @@ def regime_table(rows: int, levels: int) -> dict[str, np.ndarray]:
     return {**table, "g": g.astype(float), "y": (rng.random(rows) < 1 / (1 + np.exp(-eta))).astype(float)}
 
 
-def regimes(quick: bool, reps: int) -> None:
-    """Each regime once against bam (`--quick`: unnorm alone), and `summary()` with 400 levels."""
+def labelled(table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {**table, "g": np.char.add("l", table["g"].astype(int).astype(str))}
+
+
+def regimes(quick: bool, reps: int, only: str, patience: float) -> None:
+    """Each regime against one run of bam (`--quick`: unnorm alone), and `summary()` where there are levels."""
     import unnorm as un
 
     for name, (rows, formula, levels) in REGIMES.items():
+        if only not in name:
+            continue
         table = regime_table(rows, levels)
-        labelled = {**table, "g": np.char.add("l", table["g"].astype(int).astype(str))}
-        un.gam(f"y ~ {formula}", {key: v[:2_000] for key, v in labelled.items()}, family="binomial")
-        ours, fit = [], None
-        for _ in range(min(reps, 3)):
-            since = time.perf_counter()
-            fit = un.gam(f"y ~ {formula}", labelled, family="binomial")
+        data = labelled(table)
+        un.gam(f"y ~ {formula}", {key: v[:2_000] for key, v in data.items()}, family="binomial").summary()
+        ours, cpu, summaries = [], [], []
+        for _ in range(max(min(reps, 5), 1)):
+            since, processor = time.perf_counter(), time.process_time()
+            fit = un.gam(f"y ~ {formula}", data, family="binomial")
             ours.append(time.perf_counter() - since)
-        assert fit is not None
-        theirs = [np.nan] if quick else [_bam(table, formula, "fit")]
-        compare(f"{name} ({rows} rows)", theirs, ours)
-        if name == "re 400 levels":
+            cpu.append(time.process_time() - processor)
             since = time.perf_counter()
             fit.summary()
-            took = time.perf_counter() - since
-            compare("   its summary()", [np.nan] if quick else [_bam(table, formula, "summary")], [took])
+            summaries.append(time.perf_counter() - since)
+        fitted, summarised, stopped = (np.nan, np.nan, False) if quick else _bam(table, formula, patience)
+        compare(f"{name} ({rows} rows)", [fitted], ours, cpu, "bam >" if stopped else "bam")
+        if levels > 2:
+            compare("   its summary()", [summarised], summaries)
 
 
-def _bam(table: dict[str, np.ndarray], formula: str, what: str) -> float:
+def _bam(table: dict[str, np.ndarray], formula: str, patience: float) -> tuple[float, float, bool]:
+    """Seconds of bam and of its summary (nan where bam was stopped), and whether it was."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.bin"
         np.stack(list(table.values())).tofile(path)
         right = formula.replace("'", '"')
-        command = ["Rscript", str(HERE / "engine.R"), str(path), ",".join(table), what, "y ~ " + right]
-        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1])
+        command = ["Rscript", str(HERE / "engine.R"), str(path), ",".join(table), "fit", "y ~ " + right]
+        try:
+            said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=patience).stdout
+        except subprocess.TimeoutExpired:
+            return patience, np.nan, True
+        fitted, summarised = map(float, said.split()[-2:])
+        return fitted, summarised, False
+
+
+def levels_grow() -> None:
+    """Seconds and peak bytes with ever more levels, ten rows each, in a process of its own for each."""
+    for formula in ("s(x0) + s(g, bs='re')", "s(x0, g, bs='fs', k=5)"):
+        for levels in (1_000, 4_000, 16_000):
+            command = [sys.executable, str(HERE / "engine.py"), "--grown", formula, str(levels)]
+            print(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip(), flush=True)
+
+
+def one_grown(formula: str, levels: int) -> None:
+    import unnorm as un
+
+    data = labelled(regime_table(10 * levels, levels))
+    small = labelled(regime_table(2_000, 200))
+    un.gam(f"y ~ {formula}", small, family="binomial").summary()  # compiled code is in memory
+    Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    before, since = _memory("VmRSS"), time.process_time()
+    fit = un.gam(f"y ~ {formula}", data, family="binomial")
+    fitted = time.process_time()
+    fit.summary()
+    told = time.process_time()
+    fit.predict()
+    done = time.process_time()
+    seconds = f"fit {fitted - since:6.3f} s, summary {told - fitted:6.3f} s, predictions {done - told:6.3f} s"
+    each = (_memory("VmHWM") - before) / levels
+    print(f"{formula:24s} {levels:6d} levels: {seconds} (processor), peak {each:6.0f} bytes a level above the input")
 
 
 def scale() -> None:
@@ -352,6 +393,10 @@ def main() -> None:
     options.add_argument("--cold", action="store_true")
     options.add_argument("--scale", action="store_true")
     options.add_argument("--regimes", action="store_true", help="many smooths, wide smooths, many levels")
+    options.add_argument("--only", default="", help="with --regimes: those whose name contains this")
+    options.add_argument("--patience", type=float, default=1800.0, help="with --regimes: seconds that R may take")
+    options.add_argument("--levels", action="store_true", help="time and memory with ever more levels")
+    options.add_argument("--grown", nargs=2, metavar=("FORMULA", "LEVELS"), help=argparse.SUPPRESS)
     options.add_argument("--one", nargs=3, metavar=("CASE", "TABLE", "RESULT"), help=argparse.SUPPRESS)
     options.add_argument("--rows", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
@@ -363,7 +408,11 @@ def main() -> None:
     elif chosen.scale:
         scale()
     elif chosen.regimes:
-        regimes(chosen.quick, chosen.reps)
+        regimes(chosen.quick, chosen.reps, chosen.only, chosen.patience)
+    elif chosen.levels:
+        levels_grow()
+    elif chosen.grown:
+        one_grown(chosen.grown[0], int(chosen.grown[1]))
     elif chosen.cold:
         cold(chosen.quick, min(chosen.reps, 3))
     else:

@@ -9,6 +9,7 @@ import pytest
 
 from unnorm.engine import forms
 from unnorm.engine.core import build_design
+from unnorm.engine.criteria import InverseLever
 from unnorm.engine.families import FAMILIES
 from unnorm.engine.segment import ResponseRows
 from unnorm.terms.parser import parse
@@ -130,7 +131,7 @@ def test_pass_is_the_dense_pass(name, family, extras):
     P = design.to_user(design.to_user(inverse.dense()).T).T
     h = np.einsum("ij,jk,ik->i", X, P, X)
     hats = np.empty(N)
-    lever = design.leverage(rows, FAMILIES[family], flat, inverse.segment, 1, hats)
+    lever = design.leverage(rows, FAMILIES[family], flat, InverseLever(inverse), 1, hats)
     np.testing.assert_allclose(design.unsort(hats), h, atol=100 * scale * h.max())
     np.testing.assert_allclose(
         design.to_user(lever), X.T @ (dw * h), atol=100 * scale * np.abs(X.T @ (dw * h)).max() + 1e-9
@@ -146,7 +147,7 @@ def test_pass_is_the_dense_pass(name, family, extras):
         ("dense", {"local", "dense"}),
         ("random", {"local", "factor", "dense"}),
         ("levels", {"local", "context"}),
-        ("factor smooths", {"local", "context"}),
+        ("factor smooths", {"local", "level"}),
     ],
 )
 def test_terms_take_the_form_they_should(name, kinds):
@@ -181,9 +182,8 @@ def test_dense_columns_that_are_not_stored_give_the_same_pass(monkeypatch):
         rows = ResponseRows(design.sort(y), np.empty(0), np.empty(0))
         loglik, score, cross = design.sweep(rows, 0, beta, 1)
         inverse = cross.plus([np.eye(len(cross.shared))]).invert()
-        found.append(
-            (loglik, score, cross.dense(), design.leverage(rows, 0, beta, inverse.segment, 1), design.predict(beta))
-        )
+        tilt = design.leverage(rows, 0, beta, InverseLever(inverse), 1)
+        found.append((loglik, score, cross.dense(), tilt, design.predict(beta)))
     assert design.segments[0].x.size == 0
     for a, b in zip(*found):
         np.testing.assert_allclose(a, b, atol=1e-9)
@@ -210,7 +210,7 @@ def test_no_shape_compiles_anything_new():
         rows = ResponseRows(design.sort(np.ones(n)), np.empty(0), np.empty(0))
         _loglik, _score, cross = design.sweep(rows, 0, np.zeros(design.size), 2)
         inverse = cross.plus([np.eye(b - a) for a, b in zip(cross.starts[:-1], cross.starts[1:])]).invert()
-        design.leverage(rows, 0, np.zeros(design.size), inverse.segment, 1)
+        design.leverage(rows, 0, np.zeros(design.size), InverseLever(inverse), 1)
         design.predict(np.zeros(design.size))
         counts.append([len(kernel.signatures) for kernel in compiled])
     assert counts[0] == counts[1] == counts[2]

@@ -120,7 +120,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "engine/inference.py": [
         ("0.5 * nu * (1.0 - nu)", "nu * (1.0 - nu)", "smooth_test: ½ missing in the fractional pseudo-inverse"),
-        ("p = 0.5 * (_tail(T, ", "p = 1.0 * (_tail(T, ", "smooth_test: the sum of two p-values for their mean"),
+        ("p = 0.5 * (tail(T, ", "p = 1.0 * (tail(T, ", "smooth_test: the sum of two p-values for their mean"),
         ("first = 0.5 * (rho +", "first = 0.5 * (1.0 +", "smooth_test: weights of the null law"),
         (
             "np.array([[1.0, b], [b, nu]])",

@@ -6,7 +6,8 @@
         [ H_L0         H_LL ]
 
 With A_0 = −I the last line holds for every pair of blocks. A model without levels is the case L = 0.
-Vectors are flat: the shared part first, then each level's.
+Vectors are flat: the shared part first, then each level's. Blocks of levels that all have as many columns lie in one
+array (L, k, ·), over which algebra goes at once: it costs O(L k (k + s)²) whatever L, and no (Lk)² is ever formed.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ _OWN = (
 
 
 _STACK = 8  # levels from which algebra goes over all of them at once
+Blocks = Sequence[np.ndarray] | np.ndarray  # one for each level; an array (L, k, ·) where all have as many columns
 
 
 class Singular(Exception):
@@ -50,13 +52,13 @@ class Arrow:
     """shared (s, s); own[l] (k_l, k_l); cross[l] (k_l, s)."""
 
     shared: np.ndarray
-    own: tuple[np.ndarray, ...] = ()
-    cross: tuple[np.ndarray, ...] = ()
+    own: Blocks = ()
+    cross: Blocks = ()
 
     @cached_property
     def starts(self) -> np.ndarray:
         """Where each block starts in a flat vector: shared, own_1, …, and the total size."""
-        return np.cumsum([0, len(self.shared), *(len(block) for block in self.own)])
+        return _starts(len(self.shared), self.own)
 
     @cached_property
     def stacked(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -66,7 +68,13 @@ class Arrow:
 
     def plus(self, other: Sequence[np.ndarray]) -> Arrow:
         """With matrices added on the diagonal blocks: shared, then each level's."""
-        return Arrow(self.shared + other[0], tuple(a + b for a, b in zip(self.own, other[1:])), self.cross)
+        return self.add(other[0], other[1:])
+
+    def add(self, shared: np.ndarray, own: Blocks) -> Arrow:
+        """The same, the levels' blocks by themselves."""
+        if self.stacked is not None:
+            return Arrow(self.shared + shared, self.stacked[0] + np.asarray(own), self.stacked[1])
+        return Arrow(self.shared + shared, tuple(a + b for a, b in zip(self.own, own)), self.cross)
 
     def dot(self, v: np.ndarray) -> np.ndarray:
         """H v, for a vector or the columns of a matrix."""
@@ -90,11 +98,17 @@ class Arrow:
 
     def diagonal(self) -> np.ndarray:
         """The diagonal, flat."""
+        if self.stacked is not None:
+            return np.concatenate([np.diag(self.shared), np.diagonal(self.stacked[0], axis1=1, axis2=2).ravel()])
         return np.concatenate([np.diag(self.shared), *(np.diag(block) for block in self.own)])
 
     def keep(self, which: np.ndarray) -> Arrow:
         """The rows and columns where `which` (flat, bool) holds."""
         at = self.starts
+        top = which[: at[1]]
+        if self.stacked is not None and (k := _alike(which, at)) is not None and k.any():
+            own, cross = self.stacked
+            return Arrow(self.shared[np.ix_(top, top)], own[:, k][:, :, k], cross[:, k][:, :, top])
         parts = [which[a:b] for a, b in itertools.pairwise(at)]
         return Arrow(
             self.shared[np.ix_(parts[0], parts[0])],
@@ -136,18 +150,7 @@ class Arrow:
 
     def _invert_stacked(self, own: np.ndarray, cross: np.ndarray) -> ArrowInverse:
         """The same for levels of equal size, all at once."""
-        diagonal = np.diagonal(own, axis1=1, axis2=2)
-        scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.nan))
-        unit = own * scale[:, :, None] * scale[:, None, :]
-        try:
-            pivots = np.diagonal(np.linalg.cholesky(unit), axis1=1, axis2=2)
-        except np.linalg.LinAlgError:
-            pivots = np.zeros(diagonal.shape)
-        if not np.all(pivots >= 1e-7):  # say which level, as the plain way does
-            for k, block in enumerate(own):
-                _inverse(block, k)
-        inverse = np.linalg.inv(unit) * scale[:, :, None] * scale[:, None, :]
-        logdet = 2.0 * float(np.sum(np.log(pivots)) - np.sum(np.log(scale)))
+        inverse, logdet = _inverses(own)
         slope = np.matmul(inverse, cross)
         flat = slope.reshape(slope.shape[0] * slope.shape[1], cross.shape[2])
         schur = self.shared - cross.reshape(flat.shape).T @ flat
@@ -155,13 +158,48 @@ class Arrow:
             sigma, part = _inverse((schur + schur.T) / 2, -1, np.diag(self.shared))
         except Singular as singular:
             raise Singular(-1, singular.direction, list(-slope @ singular.direction)) from None
-        return ArrowInverse(sigma, tuple(inverse), tuple(slope), logdet + part)
+        return ArrowInverse(sigma, inverse, slope, logdet + part)
 
 
-def _stack(own: Sequence[np.ndarray], cross: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray] | None:
+def _starts(shared: int, own: Blocks) -> np.ndarray:
+    if isinstance(own, np.ndarray):
+        return np.concatenate([[0], shared + own.shape[1] * np.arange(len(own) + 1)])
+    return np.cumsum([0, shared, *(len(block) for block in own)])
+
+
+def _alike(which: np.ndarray, starts: np.ndarray) -> np.ndarray | None:
+    """(k,) what is kept of each level, where levels have as many columns and it is the same of all."""
+    sizes = np.diff(starts[1:])
+    if sizes.size == 0 or np.any(sizes != sizes[0]):
+        return None
+    levels = which[starts[1] :].reshape(sizes.size, sizes[0])
+    return levels[0] if np.all(levels == levels[0]) else None
+
+
+def _stack(own: Blocks, cross: Blocks) -> tuple[np.ndarray, np.ndarray] | None:
+    if isinstance(own, np.ndarray) and isinstance(cross, np.ndarray):
+        return own, cross
     if len(own) < _STACK or len({block.shape for block in own}) > 1 or own[0].size == 0:
         return None
-    return np.stack(own), np.stack(cross)
+    return np.array(own), np.array(cross)
+
+
+def _inverses(own: np.ndarray) -> tuple[np.ndarray, float]:
+    """The inverses of (L, k, k) and the sum of their log-determinants, scaled as in `_inverse`."""
+    diagonal = np.diagonal(own, axis1=1, axis2=2)
+    if own.shape[1] == 1 and np.all(diagonal > 0) and np.all(np.isfinite(diagonal)):
+        return 1.0 / own, float(np.sum(np.log(own)))
+    scale = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.nan))
+    unit = own * scale[:, :, None] * scale[:, None, :]
+    try:
+        pivots = np.diagonal(np.linalg.cholesky(unit), axis1=1, axis2=2)
+    except np.linalg.LinAlgError:
+        pivots = np.zeros(diagonal.shape)
+    if not np.all(pivots >= 1e-7):  # say which level, as the plain way does
+        for k, block in enumerate(own):
+            _inverse(block, k)
+    inverse = np.linalg.inv(unit) * scale[:, :, None] * scale[:, None, :]
+    return inverse, 2.0 * float(np.sum(np.log(pivots)) - np.sum(np.log(scale)))
 
 
 def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None) -> tuple[np.ndarray, float]:
@@ -203,14 +241,14 @@ class ArrowInverse:
     """The inverse by blocks: sigma (s, s), own[l] = H_ll⁻¹, slopes[l] = A_l; logdet = log|H|."""
 
     sigma: np.ndarray
-    own: tuple[np.ndarray, ...]
-    slopes: tuple[np.ndarray, ...]
+    own: Blocks
+    slopes: Blocks
     logdet: float
 
     @cached_property
     def starts(self) -> np.ndarray:
         """As `Arrow.starts`."""
-        return np.cumsum([0, len(self.sigma), *(len(block) for block in self.own)])
+        return _starts(len(self.sigma), self.own)
 
     @cached_property
     def stacked(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -237,6 +275,14 @@ class ArrowInverse:
             rows = slice(at[k + 1], at[k + 2])
             out[rows] = own @ v[rows] - slope @ top
         return out
+
+    @cached_property
+    def every(self) -> tuple[np.ndarray, np.ndarray]:
+        """H⁻¹_l0 (L, k, s) and H⁻¹_ll (L, k, k) of all levels, where they are stacked."""
+        assert self.stacked is not None
+        own, slope = self.stacked
+        below = np.matmul(slope, -self.sigma)
+        return below, own - np.matmul(below, slope.transpose(0, 2, 1))
 
     def through(self, level: int) -> np.ndarray:
         """A_l Σ A_lᵀ: what the shared columns add to level l's block."""
@@ -280,7 +326,7 @@ class ArrowInverse:
         """The whole inverse."""
         at = self.starts
         out = np.empty((at[-1], at[-1]))
-        slopes = np.concatenate([-np.eye(len(self.sigma)), *self.slopes])
+        slopes = np.concatenate([-np.eye(len(self.sigma)), *self.slopes])  # A
         np.matmul(slopes @ self.sigma, slopes.T, out=out)
         for k, own in enumerate(self.own):
             rows = slice(at[k + 1], at[k + 2])
@@ -290,6 +336,16 @@ class ArrowInverse:
     def embed(self, which: np.ndarray, starts: np.ndarray) -> ArrowInverse:
         """The inverse of a kept part as blocks of the full size (`starts`), zero where `which` (flat, bool) is
         False."""
+        top = which[: starts[1]]
+        if (k := _alike(which, starts)) is not None:
+            levels = np.arange(len(self.own))
+            sigma, own = np.zeros((top.size, top.size)), np.zeros((levels.size, k.size, k.size))
+            slopes = np.zeros((levels.size, k.size, top.size))
+            sigma[np.ix_(top, top)] = self.sigma
+            if k.any():
+                own[np.ix_(levels, k, k)] = np.asarray(self.own)
+                slopes[np.ix_(levels, k, top)] = np.asarray(self.slopes)
+            return ArrowInverse(sigma, own, slopes, self.logdet)
         parts = [which[a:b] for a, b in itertools.pairwise(starts)]
 
         def spread(block: np.ndarray, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

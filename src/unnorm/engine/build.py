@@ -12,7 +12,8 @@ from ..errors import DataError, TermError
 from .arrange import arrange, first_rows, number
 from .design import Design, Placement
 from .forms import Forms, Part
-from .penalties import Group, Penalties, PenaltyPiece
+from .level_forms import alike, level_columns
+from .penalties import EVERY, Group, Penalties, PenaltyPiece
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ class _Partition:
     codes: np.ndarray | None = None
     values: tuple[object, ...] = ()
     first: np.ndarray | None = None  # a row of each level
+    alike: bool = False  # whether every level's own columns are the same functions
+
+    def owns(self, term: BuiltTerm) -> bool:
+        """Whether the term has a block of columns for each level."""
+        return self.alike and term.factor_levels is not None and term.factor_levels[0] == self.name
 
 
 def _partition(terms: Sequence[BuiltTerm], arrays: dict[str, np.ndarray]) -> _Partition:
@@ -45,7 +51,13 @@ def _partition(terms: Sequence[BuiltTerm], arrays: dict[str, np.ndarray]) -> _Pa
     name = max(weight, key=lambda factor: weight[factor])
     codes, levels = number([arrays[name]])
     first = first_rows(codes, levels)
-    return _Partition(name, codes, tuple(arrays[name][first].tolist()), first)
+    values = tuple(arrays[name][first].tolist())
+    same = alike(terms, name, codes.size, levels) and all(
+        min(_numbers(term, values)) >= 0
+        for term in terms
+        if term.factor_levels is not None and term.factor_levels[0] == name
+    )
+    return _Partition(name, codes, values, first, same)
 
 
 def _contexts(
@@ -106,14 +118,19 @@ def _touched(E: np.ndarray) -> np.ndarray:
     return E[np.abs(E).max(axis=1, initial=0.0) > 0]
 
 
+def _numbers(term: BuiltTerm, values: Sequence[object]) -> list[int]:
+    """Which of the term's levels each of the values is, −1 for none."""
+    assert term.factor_levels is not None
+    number = {level: i for i, level in enumerate(term.factor_levels[1])}
+    return [number.get(value, -1) for value in values]
+
+
 def _split_levels(term: BuiltTerm, values: Sequence[object]) -> list[np.ndarray]:
     """The columns that only rows of each of the levels `values` touch: one equal block a level, as the term declares
     (none for a level that it codes by zeros)."""
     assert term.factor_levels is not None
-    own = term.factor_levels[1]
-    number = {level: i for i, level in enumerate(own)}
-    block = term.size // len(own)
-    at = [number.get(value, -1) for value in values]
+    block = term.size // len(term.factor_levels[1])
+    at = _numbers(term, values)
     return [np.arange(i * block, (i + 1) * block) if i >= 0 else np.arange(0) for i in at]
 
 
@@ -129,6 +146,8 @@ def _parts(terms: Sequence[BuiltTerm], partition: _Partition, intercept: bool) -
                 name, value = term.level
                 raise TermError(f"{term.label}: no row has {name} = {value!r}. Drop the level, or the term.")
             here = [(partition.values.index(term.level[1]), np.arange(term.size))]
+        elif partition.owns(term):
+            here = []  # below, once for all levels
         elif partition.name is not None and term.factor_levels is not None and term.factor_levels[0] == partition.name:
             picks = _split_levels(term, partition.values)
             if sum(pick.size for pick in picks) == term.size:
@@ -149,7 +168,23 @@ def _parts(terms: Sequence[BuiltTerm], partition: _Partition, intercept: bool) -
             parts.append(Part(k, level, begin + pick, pick, rotation, roots, slice(place, place + pick.size)))
             place += pick.size
         starts.append(starts[-1] + place)
+    if partition.alike:
+        own, at, place = [], int(intercept), 0
+        for k, term in enumerate(terms):
+            if partition.owns(term):
+                own.append(_every_level(k, term, partition.values, at, place, rotations))
+                place += own[-1].size
+            at += term.size
+        return parts + own, np.concatenate([[0], starts[1] + place * np.arange(levels + 1)])
     return parts, np.array(starts)
+
+
+def _every_level(k: int, term: BuiltTerm, values: Sequence[object], at: int, place: int, rotations: _Rotations) -> Part:
+    """The part of a term that each level has alike: `user` (L, k) for all levels, `pick` for the first."""
+    block = term.size // len(values)
+    rotation, roots = rotations.of(term.penalties, np.arange(block), term.null_dim // len(values))
+    user = at + block * np.array(_numbers(term, values))[:, None] + np.arange(block)
+    return Part(k, 0, user, np.arange(block), rotation, roots, slice(place, place + block))
 
 
 def build(
@@ -189,19 +224,25 @@ def build(
     placements = [Placement(-1, np.zeros(1, np.int64), slice(0, 1), np.eye(1))] if intercept else []
     for part in parts:
         begin = int(starts[part.level + 1])
-        placements.append(
-            Placement(part.term, part.user, slice(begin + part.at.start, begin + part.at.stop), part.rotation)
-        )
+        flat = slice(begin + part.at.start, begin + part.at.stop)
+        index = starts[1:-1, None] + np.arange(part.at.start, part.at.stop) if part.user.ndim == 2 else None
+        placements.append(Placement(part.term, part.user, flat, part.rotation, index))
     penalties, fixed = _penalties(terms, parts, starts)
 
     constant = {name: order.contexts and order.constant(array) for name, array in arrays.items()}
     if partition.name is not None:
         constant[partition.name] = True
-    forms = Forms(terms, parts, starts, arrays, order, constant, partition.values, intercept, n, threads, all_rows or n)
-    bounds = np.searchsorted(order.level, np.arange(max(levels, 1) + 1))
-    segments = tuple(
-        forms.segment(k if levels else None, int(bounds[k]), int(bounds[k + 1])) for k in range(max(levels, 1))
-    )
+    values = partition.values[:1] if partition.alike else partition.values  # one segment, or one for each level
+    forms = Forms(terms, parts, starts, arrays, order, constant, values, intercept, n, threads, all_rows or n)
+    own = None
+    if partition.alike:
+        segments = (forms.segment(None, 0, order.level.size),)
+        own = level_columns(forms, [i for i, part in enumerate(parts) if part.level == 0], order, levels)
+    else:
+        bounds = np.searchsorted(order.level, np.arange(max(levels, 1) + 1))
+        segments = tuple(
+            forms.segment(k if levels else None, int(bounds[k]), int(bounds[k + 1])) for k in range(max(levels, 1))
+        )
     slices, at = ({INTERCEPT: slice(0, 1)}, 1) if intercept else ({}, 0)
     for term in terms:
         slices[term.label] = slice(at, at + term.size)
@@ -209,7 +250,7 @@ def build(
     run_ids = np.arange(order.level.size) if order.contexts else None
     return Design(
         tuple(terms), slices, segments, tuple(placements), penalties, fixed, order.order, run_ids, levels, n,
-        forms.errors, forms.kinds,
+        forms.errors, forms.kinds, own,
     )  # fmt: skip
 
 
@@ -232,14 +273,16 @@ def _penalties(terms: Sequence[BuiltTerm], parts: Sequence[Part], starts: np.nda
         numbers = shared
         for j, penalty in enumerate(numbers):
             pieces[penalty] += tuple(
-                PenaltyPiece(part.level, part.at, _padded(part.roots[j], part.size)) for part in mine
+                PenaltyPiece(EVERY if part.user.ndim == 2 else part.level, part.at, _padded(part.roots[j], part.size))
+                for part in mine
             )
         for part in mine:
             if term.penalties:
                 spectrum = term.spectrum if len(part.roots) > 1 and part.size == term.size else None
-                groups.append(Group(numbers, tuple(E.T @ E for E in part.roots), part.roots, spectrum))
-                begin = int(starts[part.level + 1]) + part.at.start
-                free[begin : begin + part.range] = False
+                copies = len(part.user) if part.user.ndim == 2 else 1
+                groups.append(Group(numbers, tuple(E.T @ E for E in part.roots), part.roots, spectrum, copies))
+                for begin in starts[part.level + 1 :][:copies] + part.at.start:
+                    free[begin : begin + part.range] = False
     return Penalties(tuple(labels), tuple(pieces), tuple(groups), starts, free), np.array(fixed)
 
 

@@ -15,6 +15,7 @@ from .._base.blas import single_threaded
 from .._base.threads import cores, pool
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
+from .arrow import ArrowInverse, Blocks
 from .criteria import Criterion, Laplace, PredictionError
 from .design import Design
 from .outer import Clock, Found, PenalisedRows, smooth
@@ -281,7 +282,9 @@ def _result(
     )  # fmt: skip
 
 
-def _degrees(design: Design, penalties: Penalties, inverse: Any, lam: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _degrees(
+    design: Design, penalties: Penalties, inverse: ArrowInverse, lam: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """diag F and diag(2F − FF) in the terms' coordinates: F = I − PS, 2F − FF = I − PSPS.
 
     By blocks a of the arrow, P_ab = A_a Σ A_bᵀ + δ_ab H_aa⁻¹ (A_0 = −I, no H_00⁻¹), so that with K = Σ_b A_bᵀS_bA_b
@@ -290,30 +293,45 @@ def _degrees(design: Design, penalties: Penalties, inverse: Any, lam: np.ndarray
 
     and no block is met with any other.
     """
-    edf, edf1 = np.empty(design.size), np.empty(design.size)
-    at, blocks, sigma = penalties.starts, penalties.blocks(lam), inverse.sigma
-    K = blocks[0] + sum((A.T @ s @ A for A, s in zip(inverse.slopes, blocks[1:])), np.zeros(sigma.shape))
+    at, sigma = penalties.starts, inverse.sigma
+    shared, own = penalties.parts(lam)
+    slopes = inverse.slopes if inverse.stacked is None or not penalties.alike else inverse.stacked[1]
+    K = shared + _through(slopes, own)
     middle = sigma @ K @ sigma
-    starts = np.array([place.flat.start for place in design.placements])
-    of_block = np.searchsorted(at, starts, side="right") - 1
-    for k, s in enumerate(blocks):
-        if len(s) == 0:
-            continue
-        if k == 0:
-            ps, psps = sigma @ s, middle @ s
-        else:
-            A = inverse.slopes[k - 1]
+    products = [(sigma @ shared, middle @ shared)]  # PS and PSPS on each diagonal block
+    if penalties.alike:
+        products.append(_level_products(inverse, middle, own[0]))
+    else:
+        for A, D, s in zip(inverse.slopes, inverse.own, own):
             through = A @ sigma @ A.T
-            whole = inverse.own[k - 1] + through
+            whole = D + through
             ps = whole @ s
-            psps = (A @ middle @ A.T + whole @ ps.T - through @ s @ through) @ s
-        for number in range(*np.searchsorted(of_block, [k, k + 1])):  # placements lie in the order of the blocks
-            place = design.placements[number]
-            inside = slice(place.flat.start - at[k], place.flat.stop - at[k])
-            u = place.rotation
-            edf[place.user] = 1.0 - np.sum((u @ ps[inside, inside]) * u, axis=1)
-            edf1[place.user] = 1.0 - np.sum((u @ psps[inside, inside]) * u, axis=1)
+            products.append((ps, (A @ middle @ A.T + whole @ ps.T - through @ s @ through) @ s))
+    edf, edf1 = np.empty(design.size), np.empty(design.size)
+    starts = np.array([place.flat.start for place in design.placements])
+    for place, k in zip(design.placements, np.searchsorted(at, starts, side="right") - 1):
+        inside = slice(place.flat.start - at[k], place.flat.stop - at[k])
+        u = place.rotation
+        for out, product in zip((edf, edf1), products[k]):
+            out[place.user] = 1.0 - np.sum((u @ product[..., inside, inside]) * u, axis=-1)
     return edf, edf1
+
+
+def _through(slopes: Blocks, own: Blocks) -> np.ndarray:
+    """Σ_b A_bᵀS_bA_b over the levels."""
+    if isinstance(slopes, np.ndarray):
+        flat = slopes.reshape(-1, slopes.shape[2])
+        return flat.T @ np.matmul(own[0], slopes).reshape(flat.shape)
+    return np.asarray(sum((A.T @ s @ A for A, s in zip(slopes, own)), 0.0))
+
+
+def _level_products(inverse: ArrowInverse, middle: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """PS and PSPS on the diagonal blocks of all levels, which have the same penalty."""
+    assert inverse.stacked is not None
+    (own, A), whole = inverse.stacked, inverse.every[1]
+    through, ps = whole - own, whole @ s
+    around = np.matmul(A @ middle, A.transpose(0, 2, 1))
+    return ps, (around + np.matmul(whole, ps.transpose(0, 2, 1)) - through @ s @ through) @ s
 
 
 def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = None) -> list[Smoothed]:

@@ -9,17 +9,17 @@ uses log|A + S_λ| + gᵀ(β(ρ) − β_k). Value and gradient then agree with t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import final
 
 import numpy as np
 
 from .arrow import Arrow, ArrowInverse
+from .design import Lever
 from .penalties import Penalties
 
 LOG_2PI = float(np.log(2 * np.pi))
-Lever = Callable[[int | None], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class State:
 def solve(working: Working, penalties: Penalties, rho: np.ndarray) -> State:
     """β(ρ) and its derivative."""
     lam = np.exp(rho)
-    inverse = working.cross.plus(penalties.blocks(lam)).invert()
+    inverse = working.cross.add(*penalties.parts(lam)).invert()
     beta = inverse.dot(working.r)
     forces = penalties.columns(beta) * lam
     return State(rho, inverse, beta, forces, -inverse.dot(forces))
@@ -121,7 +121,7 @@ class Laplace(Criterion):
         if self.restricted or not penalties.free.any():
             return state.inverse
         ranged = ~penalties.free
-        h = working.cross.plus(penalties.blocks(np.exp(state.rho)))
+        h = working.cross.add(*penalties.parts(np.exp(state.rho)))
         return h.keep(ranged).invert().embed(ranged, penalties.starts)
 
     def _assemble(
@@ -177,7 +177,7 @@ class Laplace(Criterion):
         return Value(value, gradient, 0.5 * (hessian + hessian.T), state)
 
     def lever(self, working: Working, penalties: Penalties, state: State) -> Lever:
-        return self._determinant(working, penalties, state).segment
+        return InverseLever(self._determinant(working, penalties, state))
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,47 @@ class PredictionError(Criterion):
 
     def lever(self, working: Working, penalties: Penalties, state: State) -> Lever:
         """dτ/dW = P − PAP = P S P."""
-        return lambda level: sandwich(state.inverse, penalties, np.exp(state.rho), level)
+        return SandwichLever(state.inverse, penalties, np.exp(state.rho))
+
+
+@final
+@dataclass(frozen=True)
+class InverseLever(Lever):
+    """P."""
+
+    inverse: ArrowInverse
+
+    def __call__(self, level: int | None) -> np.ndarray:
+        return self.inverse.segment(level)
+
+    def every(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.inverse.every
+
+
+@final
+@dataclass(frozen=True)
+class SandwichLever(Lever):
+    """P S_λ P."""
+
+    inverse: ArrowInverse
+    penalties: Penalties
+    lam: np.ndarray
+
+    def __call__(self, level: int | None) -> np.ndarray:
+        return sandwich(self.inverse, self.penalties, self.lam, level)
+
+    def every(self) -> tuple[np.ndarray, np.ndarray]:
+        """With T = AΣAᵀ of a level, (PSP)_l0 = −(AΣKΣ + H_ll⁻¹S_lAΣ), and (PSP)_ll as in `core`."""
+        assert self.inverse.stacked is not None
+        (own, slope), sigma = self.inverse.stacked, self.inverse.sigma
+        below, whole = self.inverse.every
+        shared, (s, *_) = self.penalties.parts(self.lam)
+        flat = slope.reshape(-1, len(sigma))
+        turned = np.matmul(s, slope)
+        middle = sigma @ (shared + flat.T @ turned.reshape(flat.shape)) @ sigma
+        through = whole - own
+        cross = np.matmul(own @ s, below) - np.matmul(slope, middle)
+        return cross, np.matmul(slope @ middle, slope.transpose(0, 2, 1)) + whole @ s @ whole - through @ s @ through
 
 
 def sandwich(inverse: ArrowInverse, penalties: Penalties, lam: np.ndarray, level: int | None) -> np.ndarray:
@@ -243,7 +283,7 @@ def sandwich(inverse: ArrowInverse, penalties: Penalties, lam: np.ndarray, level
     which = np.arange(at[1])
     if level is not None:
         which = np.concatenate([which, np.arange(at[level + 1], at[level + 2])])
-    rows = inverse.rows(which) if inverse.own else inverse.sigma
+    rows = inverse.rows(which) if len(inverse.own) else inverse.sigma
     middle = np.empty(rows.shape)
     for block, s in enumerate(penalties.blocks(lam)):
         here = slice(at[block], at[block + 1])

@@ -1,16 +1,21 @@
-"""The design: terms met with columns, as compact rows in segments, never as the dense matrix."""
+"""The design: terms met with columns, as compact rows in segments, never as the dense matrix.
+
+Where a factor partitions the rows, each level has a segment with columns of its own; or, where these are the same
+functions for every level (random effects, factor smooths), one segment has what is shared and `own` the rest.
+"""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .._base.threads import run_tasks
 from .arrow import Arrow
+from .levels import LevelColumns
 from .penalties import Penalties
 from .segment import ResponseRows, Segment
 
@@ -20,12 +25,42 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where some of a term's coefficients live: user's order `user`, arrow order `flat`, β_user = U β_flat."""
+    """Where some of a term's coefficients live: user's order `user`, arrow order `flat`, β_user = U β_flat.
+
+    Of a term that each level has alike, `user` and `index` are (levels, k), and `flat` is the first level's.
+    """
 
     term: int  # −1: the intercept
     user: np.ndarray
     flat: slice
     rotation: np.ndarray  # U: the penalties' range first, then their null space
+    index: np.ndarray | None = None
+
+    @property
+    def every(self) -> bool:
+        """Whether it is one block of each level."""
+        return self.index is not None
+
+    @property
+    def at(self) -> slice | np.ndarray:
+        """What picks its coefficients from a flat vector."""
+        return self.flat if self.index is None else self.index
+
+    def turned(self, values: np.ndarray, U: np.ndarray) -> np.ndarray:
+        """U applied to coefficients, (k,) or (k, m), of each level where there is a block of each."""
+        return values @ U.T if self.every and values.ndim == 2 else np.matmul(U, values)
+
+
+class Lever(Protocol):
+    """A matrix P as the leverage pass reads it."""
+
+    def __call__(self, level: int | None) -> np.ndarray:
+        """P on the shared columns and those of one level (None: shared alone)."""
+        ...
+
+    def every(self) -> tuple[np.ndarray, np.ndarray]:
+        """P_l0 (L, k, s) and P_ll (L, k, k) of all levels at once, where they are alike."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -43,7 +78,8 @@ class Design:
     levels: int
     rows: int
     errors: Mapping[str, float]  # label → largest error of its local form, relative
-    kinds: Mapping[str, str]  # label → "local", "factor", "dense", "context"
+    kinds: Mapping[str, str]  # label → "local", "factor", "dense", "context", "level"
+    own: LevelColumns | None = None  # columns that each level has alike; then there is one segment, of what is shared
 
     @property
     def size(self) -> int:
@@ -53,7 +89,8 @@ class Design:
     @property
     def bytes(self) -> int:
         """What the compact rows take."""
-        return sum(s.bytes for s in self.segments) + (self.order.nbytes if self.order is not None else 0)
+        own = 0 if self.own is None else self.own.x.nbytes
+        return sum(s.bytes for s in self.segments) + own + (self.order.nbytes if self.order is not None else 0)
 
     # the two coordinates
 
@@ -61,14 +98,14 @@ class Design:
         """Coefficients (or the rows of a matrix) from the engine's coordinates to the terms'."""
         out = np.empty(flat.shape)
         for place in self.placements:
-            out[place.user] = place.rotation @ flat[place.flat]
+            out[place.user] = place.turned(flat[place.at], place.rotation)
         return out
 
     def to_flat(self, user: np.ndarray) -> np.ndarray:
         """The other way."""
         out = np.empty(user.shape)
         for place in self.placements:
-            out[place.flat] = place.rotation.T @ user[place.user]
+            out[place.at] = place.turned(user[place.user], place.rotation.T)
         return out
 
     def sort(self, values: np.ndarray) -> np.ndarray:
@@ -103,6 +140,7 @@ class Design:
         """(ℓ, Xᵀ(dℓ/dη), XᵀWX) at β (flat): one pass over the rows."""
         at = self.penalties.starts
         tasks = self._tasks(threads)
+        rows = rows if self.own is None else self.own.known(rows, beta)
 
         def work(k: int, first: int, last: int):
             segment = self.segments[k]
@@ -111,8 +149,11 @@ class Design:
         found = run_tasks(work, tasks, threads)
         score = np.zeros(self.size)
         shared = np.zeros((at[1], at[1]))
-        own = [np.zeros((b - a, b - a)) for a, b in itertools.pairwise(at[1:])]
-        cross = [np.zeros((b - a, at[1])) for a, b in itertools.pairwise(at[1:])]
+        own: Any = ()
+        cross: Any = ()
+        if self.own is None:
+            own = [np.zeros((b - a, b - a)) for a, b in itertools.pairwise(at[1:])]
+            cross = [np.zeros((b - a, at[1])) for a, b in itertools.pairwise(at[1:])]
         total = 0.0
         sums: dict[int, tuple[Any, Any]] = {}
         for (k, _, _), (part, g, h) in zip(tasks, found):
@@ -126,6 +167,12 @@ class Design:
             if segment.level is not None:
                 own[segment.level] += matrix[at[1] :, at[1] :]
                 cross[segment.level] += matrix[at[1] :, : at[1]]
+        if self.own is not None:
+            (segment,) = self.segments
+            slopes = self.own.slopes(segment, rows, family, beta, threads)
+            levels, own, cross = self.own.sweep(segment, slopes, threads)
+            score[at[1] :] = levels.ravel()
+            return total, score, Arrow(shared, own, cross)
         return total, score, Arrow(shared, tuple(own), tuple(cross))
 
     def leverage(
@@ -133,13 +180,16 @@ class Design:
         rows: ResponseRows,
         family: int,
         beta: np.ndarray,
-        lever: Callable[[int | None], np.ndarray],
+        lever: Lever | Callable[[int | None], np.ndarray],
         threads: int = 1,
         hats: np.ndarray | None = None,
     ) -> np.ndarray:
         """Σ_r w'_r h_r x_r (flat) with h_r = x_rᵀPx_r, `lever(level)` = P on a segment's columns; `hats` (design
         order) receives h where given."""
         tasks = self._tasks(threads)
+        if self.own is not None:
+            rows = self.own.known(rows, beta)
+            hats = np.empty(self.rows) if hats is None else hats
         raw = [segment.raw_inverse(lever(segment.level)) for segment in self.segments]
 
         def work(k: int, first: int, last: int):
@@ -152,6 +202,13 @@ class Design:
         for (k, _, _), part in zip(tasks, found):
             segment = self.segments[k]
             score[segment.columns] += segment.turn(part)
+        if self.own is not None and hats is not None:
+            (segment,) = self.segments
+            dw = self.own.slopes(segment, rows, family, beta, threads).dw
+            both: Any = lever  # of levels that are alike: more than a function of the level
+            shared, own = self.own.leverage(segment, dw, hats, both.every(), threads)
+            score[segment.columns] += shared
+            score[segment.columns.size :] = own.ravel()
         return score
 
     def predict(self, beta: np.ndarray, threads: int = 1) -> np.ndarray:
@@ -163,7 +220,7 @@ class Design:
             segment.predict(beta[segment.columns], out[segment.lo : segment.hi], first, last)
 
         run_tasks(work, self._tasks(threads), threads)
-        return out
+        return out if self.own is None else out + self.own.predict(beta)
 
     def integrals(self, beta: np.ndarray, log_w: np.ndarray, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """For each run, in the design's order: log Σ_r w_r exp x_rᵀβ, and the mean of its columns with these weights.
@@ -171,6 +228,8 @@ class Design:
         β (p,), log w (n,) and the means (runs, p) are the caller's: the terms' coordinates, the caller's row order.
         """
         flat, log_w = self.to_flat(beta), np.ascontiguousarray(self.sort(log_w))
+        if self.own is not None:
+            log_w = log_w + self.own.predict(flat)
         tasks = self._tasks(threads)
 
         def work(k: int, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
@@ -182,7 +241,17 @@ class Design:
 
         found = run_tasks(work, tasks, threads)
         means = np.concatenate([mean for _, mean in found])
-        return np.concatenate([log_z for log_z, _ in found]), self.to_user(means.T).T
+        log_z = np.concatenate([log_z for log_z, _ in found])
+        if self.own is not None:
+            (segment,) = self.segments
+            v = self.predict(flat) + log_w - self.own.predict(flat) - np.repeat(log_z, np.diff(segment.ptr))
+            self._put_own(means, self.own.run_sums(np.exp(v), segment), np.arange(len(means)))
+        return log_z, self.to_user(means.T).T
+
+    def _put_own(self, out: np.ndarray, sums: np.ndarray, of: np.ndarray) -> None:
+        """Add (runs, k) sums over each run to row `of` of (…, p), in the columns of the run's level."""
+        assert self.own is not None
+        np.add.at(out, (of[:, None], self.own.columns(int(self.penalties.starts[1]))), sums)
 
     def sums(self, v: np.ndarray, label: np.ndarray, count: int, threads: int = 1) -> np.ndarray | None:
         """(count, p) Σ_r v_r x_r by label, in the terms' coordinates; None where labels vary along a run.
@@ -212,6 +281,10 @@ class Design:
                 out[np.ix_(of, segment.columns)] += part
             else:
                 np.add.at(out, (of[:, None], segment.columns[None]), part)
+        if self.own is not None:
+            (segment,) = self.segments
+            of = label[np.minimum(segment.lo + segment.ptr[:-1], len(label) - 1)]
+            self._put_own(out, self.own.run_sums(v, segment), of)
         return self.to_user(out.T).T
 
     def less(self, mean: np.ndarray, context: np.ndarray) -> Design:
@@ -223,12 +296,15 @@ class Design:
         """
         ids = self.sort(np.asarray(context))
         flat = self.to_flat(np.ascontiguousarray(mean.T)).T
-        segments = []
+        segments, own = [], self.own
         for segment in self.segments:
             first = ids[segment.lo + segment.ptr[:-1]]
+            if own is not None:
+                mine = own.columns(segment.columns.size)
+                own = own.less(np.take_along_axis(flat[first], mine, axis=1), segment)
             assert segment.level is None or not np.delete(flat[first], segment.columns, axis=1).any()
             segments.append(segment.less(flat[np.ix_(first, segment.columns)]))
-        return replace(self, segments=tuple(segments))
+        return replace(self, segments=tuple(segments), own=own)
 
     def joined(self, designs: Sequence[Design]) -> Design:
         """The same terms on blocks of rows one after the other, none of them partitioned by a factor."""
@@ -255,15 +331,17 @@ class Design:
     def take(self, runs: Callable[[int, Segment], np.ndarray]) -> tuple[Design, np.ndarray]:
         """The design on some runs only (`runs(k, segment)` gives their numbers); and its rows' places in this
         design's order."""
-        parts, rows, lo, ids = [], [], 0, []
+        parts, rows, lo, ids, own = [], [], 0, [], None
         first = 0
         for k, segment in enumerate(self.segments):
             chosen = runs(k, segment)
             part, here = segment.take(chosen, lo)
             parts.append(part)
+            if self.own is not None:
+                own = self.own.take(chosen, here, part)
             rows.append(here + segment.lo)
             ids.append(chosen + first)
             first += segment.runs
             lo = part.hi
         run_ids = None if self.run_ids is None else self.run_ids[np.concatenate(ids)]
-        return replace(self, segments=tuple(parts), order=None, run_ids=run_ids, rows=lo), np.concatenate(rows)
+        return replace(self, segments=tuple(parts), order=None, run_ids=run_ids, rows=lo, own=own), np.concatenate(rows)

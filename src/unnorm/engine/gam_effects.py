@@ -96,21 +96,29 @@ def read_at(term: BuiltTerm, at: Any) -> dict[str, np.ndarray]:
 
 def design(term: BuiltTerm, points: Columns) -> np.ndarray:
     """The term's columns at these points; a numeric `by` not among them is 1, a factor `by` the term's own level."""
+    return term.design(completed(term, points))
+
+
+def completed(term: BuiltTerm, points: Columns) -> Columns:
+    """The points with every column that the term reads."""
     n = next(iter(points.values())).size
     full = dict(points)
     if term.by is not None and term.by not in full:
         full[term.by] = np.ones(n)
     if term.level is not None and term.level[0] not in full:
         full[term.level[0]] = np.full(n, term.level[1])
-    return term.design(full)
+    return full
+
+
+def check_level(level: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise InputError(f"level must lie between 0 and 1; got {level!r}. Pass e.g. level=0.95.")
 
 
 def effect(
     term: BuiltTerm, points: Columns, beta: np.ndarray, V: np.ndarray, level: float, simultaneous: bool, rng: Any
 ) -> dict[str, np.ndarray]:
     """Columns of the effect table: the points, estimate, se, lower, upper."""
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie between 0 and 1; got {level!r}. Pass e.g. level=0.95.")
     C = design(term, points)
     estimate, se = C @ beta, inference.standard_errors(C, V)
     if simultaneous:

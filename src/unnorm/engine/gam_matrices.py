@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import curvature, inference
+from . import curvature, inference, level_covariance
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
@@ -71,21 +71,25 @@ def _pieces(fit: Gam) -> Iterator[curvature.RowsWithSlopes]:
         yield X, w * slope, w * curve
 
 
-def unconditional(fit: Gam) -> inference.Unconditional | None:
+def unconditional(fit: Gam) -> inference.Unconditional | level_covariance.LevelUnconditional | None:
     """V_c and edf₂; None where the criterion has no likelihood reading (GCV, UBRE, CV)."""
     inner = fit.smoothed
     if fit.method not in ("REML", "ML"):
         return None
     # λ_k = ∞ changes β̂ no more: its derivatives vanish in the limit, wherever short of it the search stopped
     free = np.flatnonzero(inner.estimated & ~inner.flat)
+    if free.size == 0 and inner.wide:
+        return level_covariance.LevelUnconditional(inner, inner.levels, inner.edf, np.empty((0, 0)))
     if free.size == 0:  # every smoothing parameter is known: nothing to add
         return inference.Unconditional(fit.covariance, inner.edf, np.empty((0, 0)))
     lam, hessian = np.exp(inner.rho), fit.criterion_hessian[np.ix_(free, free)]
     if not inner.scale_known:
         null = sum(term.null_dim if term.penalties else term.size for term in fit.terms) + (INTERCEPT in inner.slices)
         df = fit.n - (null if fit.method == "REML" else 0)
-        parts = [inner.beta[start : start + len(S)] for start, S in fit.blocks]
-        energy = np.array([lam[k] * b @ fit.blocks[k][1] @ b for k, b in enumerate(parts)])
+        flat = inner.design.to_flat(inner.beta)
+        energy = lam * (flat @ inner.design.penalties.columns(flat))
         hessian = inference.joint_hessian(hessian, energy[free], inner.deviance + float(energy.sum()), df)
+    if inner.wide:
+        return level_covariance.unconditional(inner, free, hessian)
     blocks = [fit.blocks[k] for k in free]
     return inference.unconditional(fit.A + fit.S, fit.A, blocks, lam[free], inner.beta, fit.scale, hessian, inner.edf1)

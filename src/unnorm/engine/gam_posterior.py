@@ -14,22 +14,27 @@ from scipy.special import ndtri
 
 from .._base import numerics
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
-from . import gam_effects, gam_predict, inference
+from . import gam_effects, gam_levels, gam_predict, inference
 
 if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
     from .gam_result import Gam
+    from .level_covariance import LevelRows
 
 METHODS = ("gaussian", "metropolis")
 DEGREES = 40.0  # of freedom of the proposal's t distribution
 STRIDE = 0.25  # of the random walk, in V's square roots
 BURN_IN = 100
+STEPS = {1: 1e-5, 2: 1e-3}  # of a derivative's differences, by its order, of the covariate's range
 
 
 def coefficients(fit: Gam, n: int, unconditional: bool, rng: Any) -> np.ndarray:
     """(n, p) draws of β."""
     if not isinstance(n, int | np.integer) or n < 1:
         raise InputError(f"n must be a whole number of draws, at least 1; got {n!r}.")
+    if fit.smoothed.wide:
+        drawn = gam_levels.covariance(fit, unconditional).draws(int(n), numerics.generator(rng))
+        return fit.smoothed.beta + fit.smoothed.design.to_user(drawn).T
     values, vectors = np.linalg.eigh(fit.vcov(unconditional=unconditional))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
     return fit.smoothed.beta + numerics.generator(rng).standard_normal((int(n), values.size)) @ root.T
@@ -101,23 +106,38 @@ def draws(
     out = np.empty((len(beta), at.n))
     for here in gam_predict.chunks(at.n):
         part = {name: column[here] for name, column in at.columns.items()}
-        out[:, here] = beta @ gam_predict.design(fit, part, here.stop - here.start).T
+        rows = here.stop - here.start
+        if fit.smoothed.wide:
+            found = gam_levels.rows_of(fit, part, rows, tuple(fit.smoothed.slices))
+            out[:, here] = found.dot(fit.smoothed.design.to_flat(np.ascontiguousarray(beta.T))).T
+        else:
+            out[:, here] = beta @ gam_predict.design(fit, part, rows).T
     if at.offset is not None:
         out += at.offset
     return fit.distribution.mean(out) if kind == "response" else out
 
 
+def shifted(points: Columns, name: str, by: float) -> Columns:
+    return {**points, name: points[name] + by}
+
+
 def derivative_columns(term: BuiltTerm, points: Columns, name: str, order: int, width: float) -> np.ndarray:
     """C (r, p) with Cβ = ∂^order f/∂name^order, by central differences of the basis: of relative error about 1e-7 for
     the first and 1e-5 for the second, far below a standard error."""
-
-    def shifted(by: float) -> np.ndarray:
-        return gam_effects.design(term, {**points, name: points[name] + by})
-
-    h = width * (1e-5 if order == 1 else 1e-3)
+    h = width * STEPS[order]
+    after, before = (gam_effects.design(term, shifted(points, name, by)) for by in (h, -h))
     if order == 1:
-        return (shifted(h) - shifted(-h)) / (2 * h)
-    return (shifted(h) - 2 * gam_effects.design(term, points) + shifted(-h)) / h**2
+        return (after - before) / (2 * h)
+    return (after - 2 * gam_effects.design(term, points) + before) / h**2
+
+
+def derivative_rows(fit: Gam, term: BuiltTerm, points: Columns, name: str, order: int, width: float) -> LevelRows:
+    """The same where levels are many."""
+    h = width * STEPS[order]
+    after, here, before = (
+        gam_levels.term_rows(fit, term, gam_effects.completed(term, shifted(points, name, by))) for by in (h, 0.0, -h)
+    )
+    return after.less(before, 2 * h) if order == 1 else after.less(here).less(here.less(before), h**2)
 
 
 # long: the arguments of the public method
@@ -138,7 +158,12 @@ def derivative(
     if order not in (1, 2):
         raise InputError(f"order must be 1 or 2; got {order!r}.")
     points = gam_effects.grid(term, fit.columns) if at is None else gam_effects.read_at(term, at)
-    C = derivative_columns(term, points, name, order, float(np.ptp(fit.columns[name])) or 1.0)
+    width = float(np.ptp(fit.columns[name])) or 1.0
+    gam_effects.check_level(level)
+    if fit.smoothed.wide:
+        rows = derivative_rows(fit, term, points, name, order, width)
+        return {**points, **gam_levels.banded(fit, rows, unconditional, level, simultaneous, rng)}
+    C = derivative_columns(term, points, name, order, width)
     span = fit.smoothed.slices[term.label]
     V = fit.vcov(unconditional=unconditional)[span, span]
     return {**points, **_banded(C, fit.smoothed.beta[span], V, level, simultaneous, rng)}
@@ -156,6 +181,10 @@ def difference(
         )
     points = gam_effects.grid(a, fit.columns) if at is None else gam_effects.read_at(a, at)
     n = next(iter(points.values())).size
+    gam_effects.check_level(level)
+    if fit.smoothed.wide:
+        one, two = (gam_levels.term_rows(fit, term, gam_effects.completed(term, points)) for term in (a, b))
+        return {**points, **gam_levels.banded(fit, one.less(two), unconditional, level, simultaneous, rng)}
     C = np.zeros((n, fit.smoothed.size))
     C[:, fit.smoothed.slices[a.label]] += gam_effects.design(a, points)
     C[:, fit.smoothed.slices[b.label]] -= gam_effects.design(b, points)
@@ -166,8 +195,6 @@ def difference(
 def _banded(
     C: np.ndarray, beta: np.ndarray, V: np.ndarray, level: float, simultaneous: bool, rng: Any
 ) -> dict[str, np.ndarray]:
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must lie between 0 and 1; got {level!r}. Pass e.g. level=0.95.")
     estimate, se = C @ beta, inference.standard_errors(C, V)
     if simultaneous:
         width = inference.simultaneous_multiplier(C, V, level, numerics.generator(rng))

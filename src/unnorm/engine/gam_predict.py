@@ -11,7 +11,7 @@ import numpy as np
 from .._base.frames import table as as_table
 from .._base.frames import to_native
 from ..errors import InputError, unknown
-from . import gam_rows, inference
+from . import gam_levels, gam_rows, inference
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .gam_result import Gam
 
 CHUNK = 65_536  # rows of the dense design held at once: 58 MB at p = 110
+HELD = 20_000_000  # numbers of it, at most
 KINDS = ("link", "response", "terms", "matrix")
 
 
@@ -115,6 +116,8 @@ def predict(
     at = rows_of(fit, data, offset, tuple(dict.fromkeys(needed)))
     if kind == "matrix":
         return design(fit, at.columns, at.n, labels)
+    if fit.smoothed.wide:
+        return _by_level(fit, at, labels, se, kind, unconditional, whole)
     V = None if not se else fit.vcov(unconditional=unconditional)
     if kind == "terms":
         return _terms(fit, at, V, labels)
@@ -129,12 +132,44 @@ def predict(
                 eta[here] = X @ fit.smoothed.beta
             if V is not None:
                 error[here] = inference.standard_errors(X, V)
+    return _scaled(fit, at, eta, error if se else None, kind, plain)
+
+
+def _scaled(fit: Gam, at: PredictionRows, eta: np.ndarray, error: np.ndarray | None, kind: str, plain: bool) -> Any:
+    """η with its offset, or μ; `plain`: η has it already."""
     if not plain and at.offset is not None:
         eta += at.offset
     if kind == "response":
-        error = error * fit.distribution.slope(eta) if se else error
+        error = None if error is None else error * fit.distribution.slope(eta)
         eta = fit.distribution.mean(eta)
-    return Prediction(eta, error) if se else eta
+    return eta if error is None else Prediction(eta, error)
+
+
+# long: the arguments of predict, read
+def _by_level(
+    fit: Gam, at: PredictionRows, labels: Sequence[str], se: bool, kind: str, unconditional: bool, whole: bool
+) -> Any:
+    """Where levels are many and alike: no row of X is ever as long as all coefficients."""
+    V = gam_levels.covariance(fit, unconditional) if se else None
+    flat = fit.smoothed.design.to_flat(fit.smoothed.beta)
+
+    def found(wanted: Sequence[str]) -> tuple[np.ndarray, np.ndarray | None]:
+        eta, error = np.empty(at.n), np.empty(at.n)
+        for here in chunks(at.n):
+            part = {name: at.columns[name][here] for name in at.columns}
+            rows = gam_levels.rows_of(fit, part, here.stop - here.start, wanted)
+            eta[here] = rows.dot(flat)
+            if V is not None:
+                error[here] = V.errors(rows)
+        return eta, error if se else None
+
+    if kind == "terms":
+        each = {term.label: found((term.label,)) for term in fit.terms if term.label in labels}
+        made = to_native({label: one[0] for label, one in each.items()}, at.backend)
+        return Prediction(made, to_native({label: one[1] for label, one in each.items()}, at.backend)) if se else made
+    if not se and at.fitted and whole:
+        return _scaled(fit, at, np.array(fit.linear_predictor), None, kind, True)
+    return _scaled(fit, at, *found(labels), kind, False)
 
 
 def _terms(fit: Gam, at: PredictionRows, V: np.ndarray | None, labels: Sequence[str]) -> Any:

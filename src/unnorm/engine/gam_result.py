@@ -14,7 +14,7 @@ from .._base import numerics
 from .._base.blas import single_threaded
 from .._base.frames import to_native
 from ..errors import CombinationError, InputError, unknown
-from . import gam_effects, gam_matrices, gam_posterior, gam_predict, gam_summary, inference
+from . import gam_effects, gam_levels, gam_matrices, gam_posterior, gam_predict, gam_summary, inference
 from .response import Response
 from .response import response as response_of
 from .smoothed import INTERCEPT, Smoothed
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
     from .checks import Check
     from .gam_summary import ModelComparison
+    from .level_covariance import LevelUnconditional
 
 
 # long: one object answers what summary, plot, predict, anova and gam.check do for mgcv's users
@@ -189,7 +190,7 @@ class Gam:
             return self._Vp if kind == "bayesian" else numerics.read_only(self.smoothed.Ve)
         if kind == "frequentist":
             raise CombinationError("unconditional=True is a correction of the Bayesian covariance: leave kind out.")
-        return numerics.read_only(self._required_unconditional().covariance)
+        return numerics.read_only(self.required_unconditional().covariance)
 
     @cached_property
     def _Vp(self) -> np.ndarray:
@@ -321,8 +322,12 @@ class Gam:
         term = self.term(label)
         points = gam_effects.grid(term, self.columns) if at is None else gam_effects.read_at(term, at)
         span = self.smoothed.slices[term.label]
+        gam_effects.check_level(level)
+        if self.smoothed.wide:
+            rows = gam_levels.term_rows(self, term, gam_effects.completed(term, points))
+            return {**points, **gam_levels.banded(self, rows, unconditional, level, simultaneous, rng)}
         if unconditional:
-            V = self._required_unconditional().covariance[span, span]
+            V = self.required_unconditional().covariance[span, span]
         else:
             V = self.smoothed.covariance_block(term.label)
         return gam_effects.effect(term, points, self.smoothed.beta[span], V, level, simultaneous, rng)
@@ -359,7 +364,12 @@ class Gam:
         beta = self.smoothed.beta[self.smoothed.slices[term.label]]
         out = np.empty(self.y.size)
         for here in gam_predict.chunks(out.size):
-            out[here] = term.design({name: self.columns[name][here] for name in term.covariates}) @ beta
+            columns = {name: self.columns[name][here] for name in term.covariates}
+            if self.smoothed.wide:
+                flat = self.smoothed.design.to_flat(self.smoothed.beta)
+                out[here] = gam_levels.term_rows(self, term, columns).dot(flat)
+            else:
+                out[here] = term.design(columns) @ beta
         return out
 
     # --- tests and comparisons ------------------------------------------------------------------------------------
@@ -461,8 +471,9 @@ class Gam:
 
     def design_chunks(self, step: int = 1) -> Iterator[tuple[slice, np.ndarray]]:
         """The dense design at every `step`-th fitted row, some rows at a time."""
-        for first in range(0, self.y.size, gam_predict.CHUNK * step):
-            here = slice(first, min(self.y.size, first + gam_predict.CHUNK * step), step)
+        rows = step * max(1, min(gam_predict.CHUNK, gam_predict.HELD // max(self.smoothed.size, 1)))
+        for first in range(0, self.y.size, rows):
+            here = slice(first, min(self.y.size, first + rows), step)
             yield (
                 here,
                 gam_predict.design(self, {k: column[here] for k, column in self.columns.items()}, self.y[here].size),
@@ -493,11 +504,11 @@ class Gam:
         return gam_matrices.criterion_hessian(self)
 
     @cached_property
-    def _unconditional(self) -> inference.Unconditional | None:
+    def _unconditional(self) -> inference.Unconditional | LevelUnconditional | None:
         with single_threaded():
             return gam_matrices.unconditional(self)
 
-    def _required_unconditional(self) -> inference.Unconditional:
+    def required_unconditional(self) -> inference.Unconditional | LevelUnconditional:
         if self._unconditional is None:
             raise CombinationError(
                 f"unconditional=True needs smoothing parameters estimated by REML or ML; this fit used {self.method}. "

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 from .._base import storage
 from .._version import __version__
 from ..errors import InputError
-from .arrow import Arrow, ArrowInverse
+from .arrow import Arrow, ArrowInverse, Blocks
 from .core import build_design
 from .gam_result import Gam
 from .smoothed import Smoothed
@@ -61,12 +61,12 @@ def described(fit: Gam) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     about["logdet"] = inner.inverse.logdet
     arrays["cross.shared"], arrays["inverse.sigma"] = inner.cross.shared, inner.inverse.sigma
     for name, parts in _blocks(inner).items():
-        arrays[f"{name}.values"] = np.concatenate([part.ravel() for part in parts]) if parts else np.empty(0)
+        arrays[f"{name}.values"] = np.concatenate([part.ravel() for part in parts]) if len(parts) else np.empty(0)
         arrays[f"{name}.shapes"] = np.array([part.shape for part in parts], dtype=np.int64).reshape(-1, 2)
     return about, arrays
 
 
-def _blocks(inner: Smoothed) -> dict[str, Sequence[np.ndarray]]:
+def _blocks(inner: Smoothed) -> dict[str, Blocks]:
     """The parts that belong to levels."""
     cross, inverse = inner.cross, inner.inverse
     return {
@@ -103,7 +103,10 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
     design = build_design(terms, columns, intercept=intercept, rows=y.size)
     if design.size != beta.size:
         raise ValueError(f"{beta.size} coefficients for terms that have {design.size}")
-    blocks = {name: _unpacked(arrays, name) for name in ("cross.own", "cross.cross", "inverse.own", "inverse.slopes")}
+    blocks = {
+        name: _unpacked(arrays, name, design.own is not None)
+        for name in ("cross.own", "cross.cross", "inverse.own", "inverse.slopes")
+    }
     numbers = {item.name: arrays.get(f"smoothed.{item.name}", about["smoothed"].get(item.name)) for item in
                fields(Smoothed) if item.name not in APART}  # fmt: skip
     smoothed = Smoothed(
@@ -130,8 +133,10 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
     )
 
 
-def _unpacked(arrays: Mapping[str, np.ndarray], name: str) -> tuple[np.ndarray, ...]:
+def _unpacked(arrays: Mapping[str, np.ndarray], name: str, alike: bool) -> Blocks:
     values, shapes = arrays[f"{name}.values"], arrays[f"{name}.shapes"]
+    if alike and len(shapes):
+        return values.reshape(len(shapes), *shapes[0])
     ends = np.cumsum(np.prod(shapes, axis=1)) if len(shapes) else np.empty(0, np.int64)
     return tuple(
         values[end - rows * width : end].reshape(rows, width) for end, (rows, width) in zip(ends, shapes.tolist())

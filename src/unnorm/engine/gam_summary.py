@@ -13,7 +13,7 @@ from .._base import numerics
 from .._base.blas import single_threaded
 from .._base.frames import to_native
 from ..errors import CombinationError
-from . import checks, gam_effects, inference
+from . import checks, gam_effects, inference, level_checks, level_tests
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def tests(fit: Gam) -> dict[str, inference.Test]:
 
 
 def _tests(fit: Gam) -> dict[str, inference.Test]:
+    if fit.smoothed.design.own is not None:
+        return _level_tests(fit)
     df = None if fit.smoothed.scale_known else fit.residual_df
     random = {term.label: fit.index(term.label) for term in fit.smooths if gam_effects.is_random(term)}
     out = {}
@@ -49,6 +51,31 @@ def _tests(fit: Gam) -> dict[str, inference.Test]:
         else:
             edf1 = float(fit.smoothed.edf1[index].sum())
             out[term.label] = inference.smooth_test(beta, fit.A[np.ix_(index, index)], V, edf1, df)
+    return out
+
+
+def _level_tests(fit: Gam) -> dict[str, inference.Test]:
+    """The same by blocks, where every level has the same columns."""
+    inner = fit.smoothed
+    df = None if inner.scale_known else fit.residual_df
+    flat = inner.design.to_flat(inner.beta)
+    at = level_tests.LevelCurvature(inner.cross, inner.design.penalties, np.exp(inner.rho), inner.inverse, fit.scale)
+    random = [term.label for term in fit.smooths if gam_effects.is_random(term)]
+    out = {}
+    for term in fit.terms:
+        shared, own = inner.columns([term.label])
+        others = inner.columns([label for label in random if label != term.label])
+        index, beta = np.flatnonzero(shared), inner.beta[fit.index(term.label)]
+        if term.parametric:
+            out[term.label] = inference.wald_test(beta, inner.covariance_block(term.label), df)
+        elif term.penalties and term.null_dim == 0 and own.any():
+            out[term.label] = level_tests.level_test(own, flat, at, others, df)
+        elif term.penalties and term.null_dim == 0:
+            out[term.label] = level_tests.shared_test(index, flat, at, others, df)
+        else:
+            edf1 = float(inner.edf1[fit.index(term.label)].sum())
+            V = inner.covariance_block(term.label)
+            out[term.label] = inference.smooth_test(beta, inner.information_block(term.label), V, edf1, df)
     return out
 
 
@@ -263,7 +290,7 @@ def _gram(fit: Gam) -> tuple[np.ndarray, np.ndarray, dict[str, slice]]:
 
 def curved_terms(fit: Gam) -> list[checks.Concurvity]:
     """Each term against all the others."""
-    return checks.concurvity(*_gram(fit))
+    return level_checks.level_concurvity(fit) if level_checks.single(fit) else checks.concurvity(*_gram(fit))
 
 
 def concurvity_table(curved: Sequence[checks.Concurvity]) -> dict[str, np.ndarray]:
@@ -278,8 +305,13 @@ def concurvity(fit: Gam, pairwise: bool) -> dict[str, np.ndarray]:
     """mgcv's `concurvity`, full=TRUE and full=FALSE, as a table."""
     if not pairwise:
         return concurvity_table(curved_terms(fit))
-    gram, beta, blocks = _gram(fit)
     found, others = [], []
+    if level_checks.single(fit):
+        levels = level_checks.LevelGram(fit)
+        pairs = [(one, other) for one in levels.order for other in levels.order if one != other]
+        table = concurvity_table([levels.one(one, [other]) for one, other in pairs])
+        return {"term": table.pop("term"), "with": np.array([other for _, other in pairs], dtype=np.str_), **table}
+    gram, beta, blocks = _gram(fit)
     for label, span in blocks.items():
         for other, at in blocks.items():
             if other == label:

@@ -6,7 +6,7 @@ V_e = φ H⁻¹ A H⁻¹, F = H⁻¹A, edf = diag F, edf₁ = diag(2F − FF) (W
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -31,7 +31,13 @@ class Test:
 # --- the tail of a weighted sum of chi-squares --------------------------------------------------------------------
 
 
-def mixture_tail(q: float, weights: np.ndarray, df: np.ndarray | None = None) -> float:
+_TOGETHER, _MOST = 16, 128  # points of the contour taken at once, and in all, before steps are halved
+LogRatio = Callable[[np.ndarray], np.ndarray]
+
+
+def mixture_tail(
+    q: float, weights: np.ndarray, df: np.ndarray | None = None, log_ratio: LogRatio | None = None
+) -> float:
     """P(Σ_j λ_j χ²_{h_j} > q), to about ten digits even where it is tiny.
 
         P = (1/2πi) ∫_C exp{K(t) − tq} dt/t,   K(t) = −½ Σ h_j log(1 − 2 λ_j t),
@@ -39,6 +45,9 @@ def mixture_tail(q: float, weights: np.ndarray, df: np.ndarray | None = None) ->
     on a contour C that crosses the real axis at the saddle point of the integrand, in (0, 1/(2 max λ)), and for q > 0
     bends to the right around the branch cut, where the integrand falls like e^{−tq}. The trapezoid rule converges
     geometrically there. Davies (1980), which mgcv uses, inverts on the imaginary axis: an absolute error of 2e-5.
+
+    `log_ratio`: where the weights are not the λ_j but near them, log Π(1 − 2tμ_i)/Π(1 − 2tλ_i) along a path of t; no μ
+    may be above the larger of 1 and max λ then.
     """
     lam = np.asarray(weights, dtype=np.float64)
     h = np.ones_like(lam) if df is None else np.asarray(df, dtype=np.float64)
@@ -48,9 +57,9 @@ def mixture_tail(q: float, weights: np.ndarray, df: np.ndarray | None = None) ->
     if lam.min() > 0.0:
         if q <= 0.0:
             return 1.0
-        if np.ptp(lam) <= 1e-12 * lam[0]:
+        if np.ptp(lam) <= 1e-12 * lam[0] and log_ratio is None:
             return float(chdtrc(h.sum(), max(q / lam[0], 0.0)))
-    top = lam.max()
+    top = lam.max() if log_ratio is None else max(float(lam.max()), 1.0)
     lam, q = lam / top, q / top  # now the nearest branch point is at t = ½
 
     def log_integrand(t: np.ndarray | complex | float) -> np.ndarray:
@@ -69,24 +78,32 @@ def mixture_tail(q: float, weights: np.ndarray, df: np.ndarray | None = None) ->
     width = 1.0 / np.sqrt(curvature)  # of the peak across the contour
     bend = 0.5 * q / (1.0 + q * width) if q > 0.0 else 0.0
     peak = float(np.real(log_integrand(c)))
+    if log_ratio is not None:
+        peak -= 0.5 * float(np.real(log_ratio(np.array([c / top], complex))[0]))
 
-    def trapezoid(step: float) -> float:
-        # y = w sinh(u) resolves the peak and reaches the algebraic tail in few points
-        u = step * np.arange(0, int(25.0 / step) + 1)
-        y = width * np.sinh(u)
+    def along(u: np.ndarray) -> np.ndarray:
+        # y = w sinh(u) resolves the peak and reaches the algebraic tail in few points; the contour leaves like a
+        # parabola, then like a ray, and is analytic and even in u, or halving would not square the error
+        sinh, cosh = np.sinh(u), np.cosh(u)
         with np.errstate(over="ignore", invalid="ignore"):
-            shift = bend * y**2 / (1.0 + y / width)  # a contour that leaves like a parabola, then like a ray
-            dshift = bend * (2.0 * y * (1.0 + y / width) - y**2 / width) / (1.0 + y / width) ** 2
-            t = c + shift + 1j * y
-            value = np.exp(log_integrand(t) - peak) * (dshift + 1j) * width * np.cosh(u)
-        value = np.imag(np.where(np.isfinite(value), value, 0.0))  # symmetric: ∫_C = 2i ∫_{upper half} Im
-        return float(step * (value[1:].sum() + 0.5 * value[0])) / np.pi
+            t = c + bend * width**2 * sinh**2 / cosh + 1j * width * sinh
+            log_value = log_integrand(t) - peak
+            if log_ratio is not None:
+                log_value -= 0.5 * log_ratio(t / top)
+            value = np.exp(log_value) * (bend * width**2 * sinh * (2.0 - (sinh / cosh) ** 2) + 1j * width * cosh)
+        return np.imag(np.where(np.isfinite(value), value, 0.0))  # symmetric: ∫_C = 2i ∫_{upper half} Im
 
-    step, last = 0.1, np.inf
-    total = trapezoid(step)
+    step, last = 0.2, np.inf
+    first = along(step * np.arange(_TOGETHER))
+    total, end = 0.5 * first[0] + first[1:].sum(), _TOGETHER
+    while end < _MOST and np.abs(first).max() > 1e-25:  # with many χ² all of it is near the peak
+        first = along(step * np.arange(end, end + _TOGETHER))
+        total, end = total + first.sum(), end + _TOGETHER
+    points, total = end, float(step * total) / np.pi
     while abs(total - last) > 1e-9 * abs(total) and step > 1e-4:  # halving squares the error: 1e-9 is 1e-18 next
-        step, last = step / 2.0, total
-        total = trapezoid(step)
+        between = float(along(step * (0.5 + np.arange(points))).sum())
+        last, total = total, 0.5 * (total + step * between / np.pi)
+        step, points = step / 2.0, 2 * points
     return float(min(1.0, max(0.0, total * np.exp(peak))))
 
 
@@ -130,7 +147,7 @@ def smooth_test(beta: np.ndarray, A: np.ndarray, V: np.ndarray, edf1: float, res
         T = T_mirrored = float(np.sum(d[:k] ** 2 / value[:k]))
         weights = np.ones(k)
         rank = rank if nu > 0.0 else float(k)
-    p = 0.5 * (_tail(T, weights, residual_df) + _tail(T_mirrored, weights, residual_df))
+    p = 0.5 * (tail(T, weights, residual_df) + tail(T_mirrored, weights, residual_df))
     return Test(float(T), float(rank), min(1.0, p))
 
 
@@ -174,11 +191,16 @@ def random_test(
         own = np.searchsorted(first, index)
         block = np.linalg.inv((A + S + Z @ Z.T)[np.ix_(first, first)])[np.ix_(own, own)]
         V_e = V_e + (H_inv[index] @ Z) @ (H_inv[index] @ Z).T
-    root = linalg.solve_triangular(linalg.cholesky(block, lower=True), np.eye(index.size), lower=True)  # M = rootᵀ root
-    T = float(np.sum((root @ beta[index]) ** 2)) / phi
+    return block_test(beta[index], block, V_e, phi, residual_df)
+
+
+def block_test(beta: np.ndarray, block: np.ndarray, V_e: np.ndarray, phi: float, residual_df: float | None) -> Test:
+    """`random_test` from the term's own M⁻¹ = block and V_e (divided by φ)."""
+    root = linalg.solve_triangular(linalg.cholesky(block, lower=True), np.eye(beta.size), lower=True)  # M = rootᵀ root
+    T = float(np.sum((root @ beta) ** 2)) / phi
     weights = np.maximum(np.linalg.eigvalsh(root @ V_e @ root.T), 0.0)
     rank = int(np.sum(weights > weights.max() * 1e-12))
-    return Test(T, float(rank), _tail(T, weights, residual_df))
+    return Test(T, float(rank), tail(T, weights, residual_df))
 
 
 def wald_test(beta: np.ndarray, V: np.ndarray, residual_df: float | None) -> Test:
@@ -187,17 +209,18 @@ def wald_test(beta: np.ndarray, V: np.ndarray, residual_df: float | None) -> Tes
     keep = value > value[-1] * np.finfo(float).eps ** 0.5
     T = float(np.sum((vector.T @ beta)[keep] ** 2 / value[keep]))
     rank = int(keep.sum())
-    return Test(T, float(rank), _tail(T, np.ones(rank), residual_df))
+    return Test(T, float(rank), tail(T, np.ones(rank), residual_df))
 
 
-def _tail(T: float, weights: np.ndarray, residual_df: float | None) -> float:
-    """P(Σ λ_i χ²₁ > T), or P(Σ λ_i χ²₁ > T χ²_df / df) where the scale has df residual degrees of freedom."""
+def tail(T: float, weights: np.ndarray, residual_df: float | None, log_ratio: LogRatio | None = None) -> float:
+    """P(Σ λ_i χ²₁ > T), or P(Σ λ_i χ²₁ > T χ²_df / df) where the scale has df residual degrees of freedom; `log_ratio`
+    as in `mixture_tail`."""
     if residual_df is None:
-        return mixture_tail(T, weights)
+        return mixture_tail(T, weights, log_ratio=log_ratio)
     df = max(residual_df, 1.0)
-    if np.all(weights == 1.0):
+    if np.all(weights == 1.0) and log_ratio is None:
         return float(fdtrc(weights.size, df, max(T / weights.size, 0.0)))
-    return mixture_tail(0.0, np.append(weights, -T / df), np.append(np.ones_like(weights), df))
+    return mixture_tail(0.0, np.append(weights, -T / df), np.append(np.ones_like(weights), df), log_ratio)
 
 
 # --- what not knowing the smoothing parameters adds ---------------------------------------------------------------

@@ -19,7 +19,7 @@ from ..errors import EstimationError, NoEstimateError, NotIdentifiedError
 from .arrow import Arrow, Singular
 from .criteria import Criterion, Value, Working, solve
 from .design import Design
-from .penalties import Penalties
+from .penalties import EVERY, Penalties
 from .segment import ResponseRows
 from .separation import not_identified, separated, separating
 
@@ -79,11 +79,16 @@ def starting_rho(cross: Arrow, penalties: Penalties) -> np.ndarray:
     """λ_j for which the penalty and the data weigh the same: tr(A on the penalty's columns) / tr(S_j) (as mgcv's
     initial.sp)."""
     rho = np.zeros(penalties.count)
+    every = penalties.level_sums(cross.diagonal())
     for j, pieces in enumerate(penalties.pieces):
         data, weight = 0.0, 0.0
         for piece in pieces:
-            block = cross.shared if piece.block < 0 else cross.own[piece.block]
             touched = np.abs(piece.matrix).max(axis=0) > 0
+            if piece.block == EVERY:
+                data += float(np.sum(every[piece.at][touched]))
+                weight += penalties.levels * float(np.trace(piece.matrix))
+                continue
+            block = cross.shared if piece.block < 0 else cross.own[piece.block]
             data += float(np.sum(np.diag(block)[piece.at][touched]))
             weight += float(np.trace(piece.matrix))
         rho[j] = np.log(max(data, 1e-10) / max(weight, 1e-300))

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from .arrow import ArrowInverse
+from .arrow import ArrowInverse, Blocks
 
 _PAIRS = 200_000  # levels × penalties up to which they are held at once
+EVERY = -2  # the block of a piece that every level has alike
 
 
 @dataclass(frozen=True)
 class PenaltyPiece:
-    """S_j on part of one block (−1: shared): columns `at` of the block."""
+    """S_j on part of one block (−1: shared; EVERY: the same of each level): columns `at` of the block."""
 
     block: int
     at: slice
@@ -33,6 +34,7 @@ class Group:
     matrices: tuple[np.ndarray, ...]  # (r, r) each
     roots: tuple[np.ndarray, ...] = ()  # (r_j, r) each
     spectrum: np.ndarray | None = None  # (r, penalties): eigenvalues in common eigenvectors, where they commute
+    copies: int = 1  # equal blocks that it stands for: one for each level
 
     @cached_property
     def _roots(self) -> tuple[np.ndarray, ...]:
@@ -112,9 +114,35 @@ class Penalties:
                 diagonal = np.diag(piece.matrix)
                 if np.count_nonzero(piece.matrix) > np.count_nonzero(diagonal):
                     return None
+                if piece.block == EVERY:
+                    self._by_level(out)[:, piece.at, j] += diagonal
+                    continue
                 begin = self.starts[piece.block + 1]
                 out[begin + piece.at.start : begin + piece.at.stop, j] += diagonal
         return out
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether the levels' penalties are the same for all of them."""
+        return any(piece.block == EVERY for pieces in self.pieces for piece in pieces)
+
+    @property
+    def levels(self) -> int:
+        """L."""
+        return len(self.starts) - 2
+
+    def _by_level(self, rows: np.ndarray) -> np.ndarray:
+        """(L, k, …): the levels' part of (p, …), where all have as many columns; a view."""
+        below = rows[self.starts[1] :]
+        return below.reshape(self.levels, len(below) // max(self.levels, 1), *rows.shape[1:])
+
+    def norm(self, piece: PenaltyPiece) -> float:
+        """The sum of the Frobenius norms of a piece on its blocks."""
+        return float(np.linalg.norm(piece.matrix)) * (self.levels if piece.block == EVERY else 1)
+
+    def level_sums(self, v: np.ndarray) -> np.ndarray:
+        """(k,) sums of (p,) over the levels, where they are alike; else nothing."""
+        return self._by_level(v).sum(axis=0) if self.alike else np.empty(0)
 
     @cached_property
     def _single(self) -> tuple[np.ndarray, float]:
@@ -122,8 +150,8 @@ class Penalties:
         ranks, value = np.zeros(self.count), 0.0
         for group in self.groups:
             if len(group.which) == 1:
-                ranks[group.which[0]] += len(group.matrices[0])
-                value += 2.0 * float(np.sum(np.log(np.linalg.svd(group._roots[0], compute_uv=False))))
+                ranks[group.which[0]] += group.copies * len(group.matrices[0])
+                value += group.copies * 2.0 * float(np.sum(np.log(np.linalg.svd(group._roots[0], compute_uv=False))))
         return ranks, value
 
     @cached_property
@@ -132,14 +160,26 @@ class Penalties:
 
     def blocks(self, lam: np.ndarray) -> list[np.ndarray]:
         """S_λ on each diagonal block: shared, then each level's."""
+        shared, own = self.parts(lam)
+        return [shared, *own]
+
+    def parts(self, lam: np.ndarray) -> tuple[np.ndarray, Blocks]:
+        """S_λ on the shared columns, and on each level's; one matrix that is not copied where levels are alike."""
+        if self.alike:
+            sums = [np.zeros((b - a, b - a)) for a, b in zip(self.starts[:2], self.starts[1:3])]
+            for weight, pieces in zip(lam, self.pieces):
+                for piece in pieces:
+                    sums[piece.block == EVERY][piece.at, piece.at] += weight * piece.matrix
+            return sums[0], np.broadcast_to(sums[1], (self.levels, *sums[1].shape))
         if self.diagonals is not None:
             total = self.diagonals @ lam
-            return [np.diag(total[a:b]) for a, b in zip(self.starts[:-1], self.starts[1:])]
+            found = [np.diag(total[a:b]) for a, b in zip(self.starts[:-1], self.starts[1:])]
+            return found[0], found[1:]
         out = [np.zeros((b - a, b - a)) for a, b in zip(self.starts[:-1], self.starts[1:])]
         for weight, pieces in zip(lam, self.pieces):
             for piece in pieces:
                 out[piece.block + 1][piece.at, piece.at] += weight * piece.matrix
-        return out
+        return out[0], out[1:]
 
     def columns(self, v: np.ndarray) -> np.ndarray:
         """(p, M): S_j v for every j."""
@@ -148,6 +188,9 @@ class Penalties:
         out = np.zeros((v.size, self.count))
         for j, pieces in enumerate(self.pieces):
             for piece in pieces:
+                if piece.block == EVERY:
+                    self._by_level(out)[:, piece.at, j] += self._by_level(v)[:, piece.at] @ piece.matrix
+                    continue
                 at = slice(self.starts[piece.block + 1] + piece.at.start, self.starts[piece.block + 1] + piece.at.stop)
                 out[at, j] = piece.matrix @ v[at]
         return out
@@ -160,9 +203,9 @@ class Penalties:
         for group in self._several:
             which = list(group.which)
             part, slope, curve = group.logdet(rho[which])
-            value += part
-            gradient[which] += slope
-            hessian[np.ix_(which, which)] += curve
+            value += group.copies * part
+            gradient[which] += group.copies * slope
+            hessian[np.ix_(which, which)] += group.copies * curve
         return value, gradient, hessian
 
     def traces(self, inverse: ArrowInverse) -> tuple[np.ndarray, np.ndarray]:
@@ -171,7 +214,9 @@ class Penalties:
         With P_ab = A_a Σ A_bᵀ off the diagonal, the second is tr(Σ K_j Σ K_k), K_j = Σ_a A_aᵀ S_ja A_a, and a
         correction within each level.
         """
-        if inverse.own:
+        if self.alike:
+            return self._alike_traces(inverse)
+        if len(inverse.own):
             return self._arrow_traces(inverse)
         if self.diagonals is not None:
             squared = inverse.sigma**2
@@ -188,6 +233,35 @@ class Penalties:
             pairs[j, j] += np.sum(turned[piece.at] * turned[piece.at].T)
             done.append((j, piece.at, turned))
         return first, pairs
+
+    def _alike_traces(self, inverse: ArrowInverse) -> tuple[np.ndarray, np.ndarray]:
+        """As `_arrow_traces`, where each level has the same penalties."""
+        assert inverse.stacked is not None
+        m, s = self.count, len(inverse.sigma)
+        slope, whole = inverse.stacked[1], inverse.every[1]
+        through, k = whole - inverse.stacked[0], slope.shape[1]
+        matrices, shared = np.zeros((m, k, k)), np.zeros((m, s, s))  # S_j of a level; K_j, then Σ K_j
+        for j, pieces in enumerate(self.pieces):
+            for piece in pieces:
+                (matrices if piece.block == EVERY else shared)[j][piece.at, piece.at] += piece.matrix
+        first = np.einsum("ab,mab->m", inverse.sigma, shared)
+        active = np.flatnonzero(np.abs(matrices).max(axis=(1, 2)) > 0).tolist()
+        first[active] += np.einsum("ab,mab->m", whole.sum(axis=0), matrices[active])
+        pairs, flat = np.zeros((m, m)), slope.reshape(-1, s)
+
+        def times(blocks: np.ndarray, j: int) -> np.ndarray:
+            return (blocks.reshape(-1, blocks.shape[2]) @ matrices[j]).reshape(blocks.shape)
+
+        turned = [(times(whole, j), times(through, j)) for j in active]
+        for j, (all_j, via_j) in zip(active, turned):
+            for i, (all_i, via_i) in zip(active, turned):
+                if i <= j:
+                    both = np.sum(all_j * all_i.transpose(0, 2, 1)) - np.sum(via_j * via_i.transpose(0, 2, 1))
+                    pairs[i, j] = pairs[j, i] = both
+            shared[j] += flat.T @ times(slope.transpose(0, 2, 1), j).transpose(0, 2, 1).reshape(flat.shape)
+        shared = inverse.sigma @ shared
+        pairs += shared.reshape(m, s * s) @ shared.transpose(0, 2, 1).reshape(m, s * s).T
+        return first, 0.5 * (pairs + pairs.T)
 
     def _stacked_traces(
         self, inverse: ArrowInverse, diagonals: np.ndarray, own: np.ndarray, slope: np.ndarray

@@ -47,7 +47,7 @@ def separating(
 def _opposed(penalties: Penalties, d: np.ndarray, rho: np.ndarray) -> bool:
     """Whether some penalty with λ_j > 0 acts on d, so that the maximum exists, however far away."""
     energies = d @ penalties.columns(d)
-    norms = [sum(float(np.linalg.norm(piece.matrix)) for piece in pieces) for pieces in penalties.pieces]
+    norms = [sum(penalties.norm(piece) for piece in pieces) for pieces in penalties.pieces]
     return bool(np.any((energies > _OPPOSED * np.array(norms) * float(d @ d)) & np.isfinite(rho)))
 
 
@@ -72,7 +72,7 @@ def shares(design: Design, direction: np.ndarray) -> dict[str, float]:
     weight: dict[str, float] = {}
     for place in design.placements:
         label = "(Intercept)" if place.term < 0 else design.terms[place.term].label
-        weight[label] = weight.get(label, 0.0) + float(np.sum(direction[place.flat] ** 2))
+        weight[label] = weight.get(label, 0.0) + float(np.sum(direction[place.at] ** 2))
     return weight
 
 
@@ -95,7 +95,7 @@ def separated(design: Design, family: str, beta: np.ndarray, direction: np.ndarr
         if place.term < 0:
             continue
         part = np.zeros(design.size)
-        part[place.flat] = direction[place.flat]
+        part[place.at] = direction[place.at]
         label = design.terms[place.term].label
         spread[label] = max(spread.get(label, 0.0), float(np.ptp(design.predict(part))))
     worst = max(spread, key=lambda label: spread[label]) if spread else "(Intercept)"

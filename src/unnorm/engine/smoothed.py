@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import InputError, unknown
+from . import level_covariance
 
 if TYPE_CHECKING:
     from .arrow import Arrow, ArrowInverse
     from .design import Design, Placement
+    from .level_covariance import LevelCovariance
 
 INTERCEPT = "(Intercept)"
+MOST = 20_000  # coefficients up to which a dense (p, p) is made where it is asked for
 
 
 @dataclass(frozen=True)
@@ -67,57 +71,79 @@ class Smoothed:
     def Vp(self) -> np.ndarray:
         """Bayesian covariance φ (XᵀWX + S)⁻¹, dense (p, p); refused above 20,000 coefficients: use
         `covariance_block`."""
-        return self.scale * self._turned(self._dense())
+        return self.scale * self.turned(self.inverse.dense)
 
     @property
     def Ve(self) -> np.ndarray:
         """Frequentist covariance φ (XᵀWX + S)⁻¹ XᵀWX (XᵀWX + S)⁻¹, dense (p, p)."""
-        p = self._dense()
-        return self.scale * self._turned(p - p @ self._times_penalty(p).T)
+        return self.scale * self.turned(lambda: (p := self.inverse.dense()) - p @ self._times_penalty(p).T)
 
     @property
     def F(self) -> np.ndarray:
         """(XᵀWX + S)⁻¹ XᵀWX = I − (XᵀWX + S)⁻¹ S, dense (p, p): its diagonal is `edf`."""
-        p = self._dense()
-        return self._turned(np.eye(self.size) - self._times_penalty(p))
+        return self.turned(lambda: np.eye(self.size) - self._times_penalty(self.inverse.dense()))
 
     @property
     def XtWX(self) -> np.ndarray:
         """The weighted cross-product at β̂, dense (p, p)."""
-        return self._turned(self.cross.dense())
+        return self.turned(self.cross.dense)
 
     @property
     def penalty(self) -> np.ndarray:
         """S_λ = Σ_j λ_j S_j at ρ̂, dense (p, p)."""
-        return self._turned(self._times_penalty(np.eye(self.size)))
+        return self.turned(lambda: self._times_penalty(np.eye(self.size)))
 
     def covariance_block(self, a: str, b: str | None = None) -> np.ndarray:
         """The rows of Vp of term `a` and the columns of term `b` (default: `a` again), without the dense matrix."""
         first, second = self._places(a), self._places(a if b is None else b)
         out = np.zeros((_size(self.slices[a]), _size(self.slices[a if b is None else b])))
-        rows = self.inverse.rows(np.concatenate([np.arange(place.flat.start, place.flat.stop) for place in first]))
-        turned = np.empty((len(rows), out.shape[1]))
+        flat = np.arange(self.size)
+        rows = self.inverse.rows(np.concatenate([flat[place.at].ravel() for place in first])).T
+        turned = np.empty((out.shape[1], rows.shape[1]))
         for other in second:
-            turned[:, other.user - self.slices[a if b is None else b].start] = rows[:, other.flat] @ other.rotation.T
-        begin = 0
+            turned[other.user - self.slices[a if b is None else b].start] = other.turned(rows[other.at], other.rotation)
+        begin, turned = 0, turned.T
         for place in first:
-            size = place.flat.stop - place.flat.start
-            out[place.user - self.slices[a].start] = place.rotation @ turned[begin : begin + size]
-            begin += size
+            here = turned[begin : begin + place.user.size].reshape(*place.user.shape, -1)
+            out[place.user - self.slices[a].start] = np.matmul(place.rotation, here)
+            begin += place.user.size
         return self.scale * out
+
+    def information_block(self, label: str) -> np.ndarray:
+        """XᵀWX on one term's coefficients."""
+        places = self._places(label)
+        if len(places) > 1 or places[0].every:
+            return self.XtWX[self.slices[label], self.slices[label]]
+        (place,) = places
+        here = self.cross.shared[place.flat, place.flat]
+        return place.rotation @ here @ place.rotation.T
+
+    def columns(self, labels: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+        """Which of the shared columns (s,), and of those that each level has alike (k,), belong to these terms."""
+        s, own = len(self.cross.shared), self.design.own
+        found = np.zeros(s, bool), np.zeros(0 if own is None else own.width, bool)
+        for label in labels:
+            for place in self._places(label):
+                if place.every:
+                    found[1][place.flat.start - s : place.flat.stop - s] = True
+                else:
+                    found[0][place.flat] = True
+        return found
 
     def linear_predictor(self) -> np.ndarray:
         """η = Xβ̂ + offset at the fitted rows, in the caller's order."""
         eta = self.design.unsort(self.design.predict(self.design.to_flat(self.beta)))
         return eta + self.offset if self.offset.size else eta
 
-    def _dense(self) -> np.ndarray:
-        if self.size > 20_000:
-            raise InputError(
-                f"The dense covariance of {self.size} coefficients would take {self.size**2 * 8 / 1e9:.0f} GB. "
-                "Use covariance_block."
-            )
-        return self.inverse.dense()
+    @property
+    def wide(self) -> bool:
+        """Whether levels are many and alike, so that p × p matrices are to be avoided."""
+        return self.design.own is not None and self.size > level_covariance.WIDE
+
+    @cached_property
+    def levels(self) -> LevelCovariance:
+        """Vp by blocks, in the engine's coordinates, where levels are alike."""
+        return level_covariance.bayesian(self.inverse, self.scale)
 
     def _times_penalty(self, matrix: np.ndarray) -> np.ndarray:
         """matrix @ S_λ, in the engine's coordinates."""
@@ -127,15 +153,20 @@ class Smoothed:
             out[:, at[k] : at[k + 1]] = matrix[:, at[k] : at[k + 1]] @ block
         return out
 
-    def _turned(self, matrix: np.ndarray) -> np.ndarray:
-        """From the engine's coordinates to the terms', on both sides."""
-        return self.design.to_user(self.design.to_user(matrix).T).T
+    def turned(self, dense: Callable[[], np.ndarray]) -> np.ndarray:
+        """A (p, p) matrix from the engine's coordinates to the terms', on both sides; refused where it is too large."""
+        if self.size > MOST:
+            raise InputError(
+                f"A dense matrix of {self.size} coefficients would take {self.size**2 * 8 / 1e9:.0f} GB. "
+                "Use covariance_block, or predict and effect, which need no such matrix."
+            )
+        return self.design.to_user(self.design.to_user(dense()).T).T
 
     def _places(self, label: str) -> list[Placement]:
         if label not in self.slices:
             raise InputError(unknown("A term's label", label, self.slices))
         wanted = self.slices[label]
-        return [place for place in self.design.placements if wanted.start <= place.user[0] < wanted.stop]
+        return [place for place in self.design.placements if wanted.start <= place.user.flat[0] < wanted.stop]
 
 
 def _size(at: slice) -> int:

@@ -102,11 +102,21 @@ class BuiltTerm(ABC):
         """
         raise NotImplementedError(f"{self.label} has no smooth covariates.")
 
+    @property
+    def blocks_alike(self) -> bool:
+        """Whether `level_design` gives every level's block, whatever level a row has: the same functions for all."""
+        return False
+
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
         """The block of columns of level number `at` of `factor_levels`, on rows that all have that level."""
         assert self.factor_levels is not None
         block = self.size // len(self.factor_levels[1])
         return self.design(columns)[:, at * block : (at + 1) * block]
+
+    def level_rows(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+        """`design` without its zeros, where blocks are alike: the number (n,) of each row's level, −1 for none, and its
+        block (n, p / levels)."""
+        raise NotImplementedError(f"{self.label} has no block of columns for each level.")
 
     @abstractmethod
     def design(self, columns: Columns) -> np.ndarray:

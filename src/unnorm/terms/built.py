@@ -229,14 +229,27 @@ class FactorSmoothTerm(SavedTerm):
     def design(self, columns: Columns) -> np.ndarray:
         if (lacking := where_present(self, columns, self.design)) is not None:
             return lacking
+        at, values = self._coded(columns)
+        out = np.zeros((at.size, self.count, self.basis.size))
+        out[np.arange(at.size), at] = values
+        return out.reshape(at.size, -1)
+
+    def _coded(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         points = points_of(columns, self.smooth_covariates, self.label)
         _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
         at = np.zeros(len(points), dtype=np.int64)
         for name, levels in self.coded:
             at = at * len(levels) + known_codes(columns, name, levels, self.label)
-        out = np.zeros((len(points), self.count, self.basis.size))
-        out[np.arange(len(points)), at] = _evaluate(self.basis, points)
-        return out.reshape(len(points), -1)
+        return at, _evaluate(self.basis, points)
+
+    def level_rows(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+        if (lacking := where_present(self, columns, lambda some: np.column_stack(self._coded(some)))) is not None:
+            return lacking[:, 0].astype(np.int64), np.ascontiguousarray(lacking[:, 1:])  # a row without it: any level
+        return self._coded(columns)
+
+    @property
+    def blocks_alike(self) -> bool:
+        return True
 
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
         if (lacking := where_present(self, columns, lambda some: self.level_design(some, at))) is not None:
@@ -263,6 +276,14 @@ class RandomTerm(SavedTerm):
         return tuple(names)
 
     def design(self, columns: Columns) -> np.ndarray:
+        at, slope = self._coded(columns)
+        out = np.zeros((at.size, self.size))
+        rows = np.flatnonzero(at >= 0)
+        out[rows, at[rows]] = slope[rows]
+        return out
+
+    def _coded(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+        """The number of each row's combination of levels, −1 for one that the data did not have, and its multiplier."""
         at, known, strange = np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool), []
         for name, levels in self.factors:
             here = codes(columns, name, levels, self.label)
@@ -278,13 +299,17 @@ class RandomTerm(SavedTerm):
                 f"({listing(strange)}); "
                 "their effect is set to its mean, zero.",
                 UnnormWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        at, known = np.broadcast_to(at, n), np.broadcast_to(known, n)
-        out = np.zeros((n, self.size))
-        rows = np.flatnonzero(known)
-        out[rows, at[rows]] = np.broadcast_to(slope, n)[rows]
-        return out
+        return np.broadcast_to(np.where(known, at, -1), n), np.broadcast_to(slope, n)
+
+    def level_rows(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
+        at, slope = self._coded(columns)
+        return at, np.where(at >= 0, slope, 0.0)[:, None]
+
+    @property
+    def blocks_alike(self) -> bool:
+        return True
 
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
         assert self.factor_levels is not None
