@@ -19,7 +19,7 @@ from ..models.base import LinearPart, Unnormalised
 from ..models.normalisers import Normaliser
 from ..terms import Terms
 from .likelihood import RowLikelihood
-from .rows import Rows, RowSource
+from .rows import Over, Rows, RowSource
 from .scores import Drawn
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class AdditiveProblem:
     drawn: Drawn
     sets: int = 1  # independent sets of reference points
     redraw: Callable[[int, float], RowSource] | None = None  # the i-th set of fresh points, c times as many
+    over: Over | None = None  # rows at the nodes of a rule
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
 

@@ -26,7 +26,7 @@ from .additive import AdditiveProblem
 from .anchor import model_anchor
 from .base import Cluster, Objective
 from .row_problem import RowProblem
-from .rows import RowSource, importance_rows, logistic_rows
+from .rows import Nodes, Over, RowSource, importance_rows, logistic_rows
 from .scores import Drawn
 
 FREE_CONSTANTS = (
@@ -183,6 +183,17 @@ class RowContrastive(Contrastive):
             return None
         return lambda i, times: self.rows(drawn.redraw(np.random.default_rng([seed, i]), times))
 
+    def _over(self, drawn: Contrast) -> Over | None:
+        """Rows at the nodes of a rule; None for IID data, whose points are shared."""
+        if drawn.k is None:
+            return None
+
+        def rows(y: np.ndarray, w: np.ndarray, at: np.ndarray) -> Nodes:
+            nodes, mass = drawn.over(y, w, at)
+            return Nodes(self.rows(nodes), mass, drawn.k or 1)
+
+        return rows
+
     def bind(
         self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
     ) -> RowProblem:
@@ -201,6 +212,7 @@ class RowContrastive(Contrastive):
             figures=figures(drawn, self.even_points),
             notes=notes,
             redraw=self._redraw(drawn, int(rng.integers(2**63))),
+            over=self._over(drawn),
             anchor=model_anchor(model, obs) if normaliser.anchored else None,
         )
 
@@ -225,6 +237,7 @@ class RowContrastive(Contrastive):
             drawn=drawn_as(drawn),
             sets=drawn.randomisations,
             redraw=self._redraw(drawn, int(rng.integers(2**63))),
+            over=self._over(drawn),
             figures=figures(drawn, self.even_points),
             notes=drawn.notes,
         )
