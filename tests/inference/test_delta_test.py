@@ -58,7 +58,7 @@ def test_the_basis_is_orthogonal_to_the_constant_and_needs_only_ranks(data: un.O
 
 
 def by_quadrature(fit: un.Fit, obs: un.Observations, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """U, Σ_t Var_f[(1 − p) h] and Σ_t Var of k IID points' Σ p h for a cubic in z: h = b − K [s − E s; 1], p = f/(f + kq)."""
+    """U, Σ_t Var_f[(1 − p) h] and that of k IID points' Σ p h for a cubic in z; h = b − K [s − E s; 1]."""
     scores, B = fit.solution.scores.as_rows(), basis(obs.context["z"])  # type: ignore[union-attr]
     (rows,) = scores.blocks()
     slope, curvature = rows.slopes()

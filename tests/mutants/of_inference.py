@@ -41,6 +41,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "short[[]] = False",
             "δ's error no smaller than a floor",
         ),
+        ("short[at] and scores.by_chance < FLOOR", "short[at]", "chance taken for a wrong reference"),
+        ("short[at] and scores.by_chance < FLOOR", "short[at] and scores.by_chance > FLOOR", "warnings by chance only"),
         (
             "ErrorParts(sampling + reference, sampling,",
             "ErrorParts(sampling, sampling,",

@@ -21,7 +21,7 @@ from ..models.normalisers import Anchored, Constant, Layout, Normaliser, PerCont
 from ..references import IID, SCHEMES, Defensive, Lattice, Uniform, from_dict
 from ..references.base import BoundReference, Reference
 from ..references.contrast import Contrast, contrast
-from ..references.points import PointScheme
+from ..references.points import PER_POINT, PointScheme, wants_own_points
 from .additive import AdditiveProblem
 from .anchor import model_anchor
 from .base import Cluster, Objective
@@ -42,8 +42,8 @@ class Contrastive(Objective):
 
     Args:
         reference: q, e.g. `un.Uniform()`; default `un.Defensive()`, uniform unless the steps of a chain are short.
-        per_point: reference points for each observation of a chain or a regression.
-        total: reference points for IID data.
+        per_point: reference points for each observation of a chain or a regression; default 20.
+        total: reference points for IID data; default 20 for each observation.
         points: how they are drawn; the default depends on the objective and the normaliser.
         cluster: a group column (or columns) whose levels are independent, for robust standard errors.
     """
@@ -95,10 +95,7 @@ class Contrastive(Objective):
         scheme = None if evenly else self.scheme(bound, normaliser)  # None: evenly if it can be, and says so if not
         per_point, total = self.per_point, self.total
         if per_point is None and total is None:
-            raise InputError(
-                f"{self.name} needs the number of reference points: "
-                + ("per_point=20." if obs.has_context else f"total={20 * obs.n}.")
-            )
+            per_point, total = (PER_POINT, None) if wants_own_points(bound, obs) else (None, PER_POINT * obs.n)
         return contrast(obs, bound, scheme, per_point=per_point, total=total, rng=rng)
 
     @property

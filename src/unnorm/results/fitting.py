@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._base.numerics import Rng
+from .._base.numerics import Rng, own_stream
 from .._base.words import option
 from ..data.observations import Observations
 from ..domains.base import Domain
@@ -215,7 +215,7 @@ def _seed(rng: Rng) -> tuple[int | None, Rng]:
     """The seed to record, and what to draw from: fresh entropy is written down so that the run can be repeated."""
     if rng is None:
         rng = int(np.random.SeedSequence().generate_state(1)[0])
-    return (int(rng), int(rng)) if isinstance(rng, int | np.integer) else (None, rng)
+    return int(rng) if isinstance(rng, int | np.integer) else None, own_stream(rng)
 
 
 def _require(value: object, kind: type | tuple[type, ...], what: str, example: str) -> None:
