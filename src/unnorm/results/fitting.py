@@ -32,7 +32,7 @@ from ..solvers.smoothing import Smoothing
 from .fit import Fit
 from .knowing import FAR, apart, knowing
 from .making import make_fit
-from .refining import refined
+from .refining import begun, refined
 
 SOLVERS = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
 Outside = Literal["error", "drop"]
@@ -119,7 +119,7 @@ def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
     """The solution; where there is none because no reference point resembles the data, an error that says so."""
     state = copy.deepcopy(rng)
     try:
-        return solver.solve(problem, rng)
+        return begun(problem, solver, rng)
     except (NoEstimateError, NotIdentifiedError) as error:
         if problem.objective.reference is None:
             raise
