@@ -20,7 +20,7 @@ import numpy as np
 
 import unnorm as un
 from unnorm.groups import fit_each
-from unnorm.groups.each import REFERENCES
+from unnorm.references.points import PER_POINT as REFERENCES
 from unnorm.report.findings import findings
 
 TERMS = "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)"

@@ -204,3 +204,31 @@ def test_the_k_index_finds_a_pattern_and_nothing_else(dim):
     index, p = checks.k_index(noise + 2.0 * np.sin(12 * x[0]), x, rng)
     assert index < 0.7
     assert p == 0.0
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_the_k_index_of_whole_numbers_among_others(dim):
+    """Data on a grid, reference points that are not: residuals of one sign lie side by side, and are no pattern."""
+    rng = np.random.default_rng(8)
+    data, points = rng.integers(0, 20, (400, dim)), rng.uniform(-0.5, 19.5, (400, dim))
+    x = list(np.concatenate([data, points]).T)
+    r = np.repeat([1.0, -1.0], 400)
+    index, p = checks.k_index(r, x, rng)
+    assert 0.9 < index < 1.1
+    assert p > 0.02
+    index, p = checks.k_index(r + 2.0 * np.sin(0.6 * x[0]), x, rng)
+    assert index < 0.7
+    assert p == 0.0
+
+
+def test_repeated_values_are_spread_over_their_cells():
+    rng = np.random.default_rng(9)
+    x = np.repeat([0.0, 1.0, 5.0], 2000)
+    out = checks.untied(x, rng)
+    for value, (low, high) in {0.0: (-0.5, 0.5), 1.0: (0.5, 3.0), 5.0: (3.0, 7.0)}.items():
+        ends = np.min(out[x == value]), np.max(out[x == value])
+        np.testing.assert_allclose(ends, (low, high), atol=0.02 * (high - low))
+        assert low <= ends[0] < ends[1] <= high
+    some = np.concatenate([[0.5, 0.5, 0.7, 0.7], rng.random(200)])
+    np.testing.assert_array_equal(checks.untied(some, rng), some)  # four rows of two hundred
+    np.testing.assert_array_equal(checks.untied(np.ones(10), rng), np.ones(10))

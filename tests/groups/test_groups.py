@@ -278,8 +278,8 @@ def test_saving_computes_no_advice_and_keeps_what_was_asked(obs, tmp_path):
 def test_what_more_points_would_bring_the_group(obs):
     """Five IID points and four times as many: the shares foretold are those found, to within a factor of two (four
     levels say little of the variance between them); the present ones are larger."""
-    few = fit_each(MODEL, obs, "subject", un.Logistic(un.Uniform(), per_point=5, points=un.IID()), CHI, rng=2)
-    many = fit_each(MODEL, obs, "subject", un.Logistic(un.Uniform(), per_point=20, points=un.IID()), CHI, rng=3)
+    few = fit_each(MODEL, obs, "subject", un.Logistic(un.Uniform(), per_point=5, points=un.IID()), CHI, rng=4)
+    many = fit_each(MODEL, obs, "subject", un.Logistic(un.Uniform(), per_point=20, points=un.IID()), CHI, rng=104)
     evidence = few.group.evidence()
     foretold = np.array(evidence["shares"])[evidence["multiples"].index(4.0)]
     found = np.array(list(many.group.advise().share.values()))

@@ -15,6 +15,7 @@ from unnorm.inference import delta_test
 from unnorm.inference.delta_test import basis, delta_tests
 from unnorm.objectives.redraws import Redraws
 from unnorm.objectives.scores import Drawn, RowScores
+from unnorm.references.contrast import contrast
 
 RULE = un.Interval(0, 2)
 FULL = un.ExponentialFamily(lambda y, x: (y, x["z"] * y, x["w"] * jnp.sin(3 * y)), ("a", "b", "c"), RULE)
@@ -56,19 +57,34 @@ def test_the_basis_is_orthogonal_to_the_constant_and_needs_only_ranks(data: un.O
     assert basis(np.arange(50).astype(str)).shape == (50, 0)
 
 
-def test_the_statistic_by_its_formula(data: un.Observations) -> None:
-    """IID points: U and Σ s sᵀ with dense rows, written out."""
-    scores = scores_of(FULL, data, un.IID())
+def by_quadrature(fit: un.Fit, obs: un.Observations, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """U, Σ_t Var_f[(1 − p) h] and that of k IID points' Σ p h for a cubic in z; h = b − K [s − E s; 1]."""
+    scores, B = fit.solution.scores.as_rows(), basis(obs.context["z"])  # type: ignore[union-attr]
     (rows,) = scores.blocks()
-    X, slope, curvature = rows.design.X, *rows.slopes()  # type: ignore[attr-defined]
-    B = basis(data.context["w"])
-    g = np.stack([np.bincount(rows.at, slope * X[:, j]) for j in range(X.shape[1])], axis=1)
-    A = (B[rows.at] * curvature[:, None]).T @ X
-    s = g[:, -1:] * B - g @ np.linalg.inv(scores.information) @ A.T
-    U = B.T @ g[:, -1]
-    found = delta_tests(scores, {"w": data.context["w"]})["w"]
+    slope, curvature = rows.slopes()
+    A = np.stack([rows.design.total(curvature * B[rows.at, j]) for j in range(B.shape[1])])
+    K, y, step = A @ np.linalg.inv(scores.information), (np.arange(400) + 0.5) / 200, 1 / 200
+    z, w = obs.context["z"][:, None], obs.context["w"][:, None]
+    s = np.stack([np.broadcast_to(y, (obs.n, 400)), z * y, w * np.sin(3 * y)])
+    f = np.exp(np.tensordot(fit.estimate, s, 1))
+    f /= f.sum(axis=1, keepdims=True) * step
+    assert fit.anchoring is not None
+    p = 1 / (1 + k / 2 / (f * np.exp(fit.anchoring.delta)))
+    x = np.concatenate([s - (s * f * step).sum(axis=2, keepdims=True), np.ones((1, obs.n, 400))])
+    h = B.T[:, :, None] - np.tensordot(K, x, 1)
+    mean = ((1 - p) * h * f * step).sum(axis=2)
+    data = np.einsum("ity,jty,ty->ij", h, h, (1 - p) ** 2 * f * step) - mean @ mean.T
+    points = np.einsum("ity,jty,ty->ij", h, h, p * (1 - p) * f * step) - mean @ mean.T / k  # k q p² = f p (1 − p)
+    return np.bincount(rows.at, slope) @ B, data, points
+
+
+def test_the_statistic_by_its_formula(data: un.Observations) -> None:
+    """IID points: U and the model's variance by another rule, written out."""
+    fit = un.fit(FULL, data, un.Logistic(un.Uniform(), per_point=5, points=un.IID()), rng=77)
+    U, own, points = by_quadrature(fit, data, 5)
+    found = delta_tests(fit.solution.scores.as_rows(), {"z": data.context["z"]})["z"]  # type: ignore[union-attr, arg-type]
     assert found.df == 3
-    assert found.statistic == pytest.approx(U @ np.linalg.solve(s.T @ s, U), rel=1e-9)
+    assert found.statistic == pytest.approx(U @ np.linalg.solve(own + points, U), rel=1e-3)
 
 
 def test_a_fit_with_terms_tests_itself() -> None:
@@ -119,43 +135,41 @@ def test_even_points_weigh_as_copies_do() -> None:
         with warnings.catch_warnings():  # three copies of a data set fit it too well
             warnings.simplefilter("ignore", un.errors.UnnormWarning)
             score = delta_test._score(scores_of(FULL, obs, un.Lattice()), B)
-        assert score.units is None
         D[w], P[w] = score.spread - score.measured, score.measured
     np.testing.assert_allclose(D[3.0], 3 * D[1.0], rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(P[3.0], 9 * P[1.0], rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("most", [0, 10**9], ids=["four sets", "twelve"])
-def test_the_variance_is_that_of_the_model(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Σ_t Var_f[(1 − p) h], by quadrature at each context, with h = b − K [s − E s; 1] and p = f/(f + kq)."""
-    monkeypatch.setattr(delta_test, "MOST_REDRAWN", most)
+@pytest.mark.parametrize("points", SCHEMES)
+def test_the_variance_is_that_of_the_model(points: Any) -> None:
+    """Without clusters it holds nothing of the data but θ̂; a lattice's own part is measured instead."""
     obs, k = un.conditional(draws(1000, 5), y="y", x=("z", "w")), 5
-    fit = un.fit(FULL, obs, un.Logistic(un.Uniform(), per_point=k), rng=77)
-    scores, B = fit.solution.scores.as_rows(), basis(obs.context["z"])  # type: ignore[union-attr]
-    score = delta_test._score(scores, B)
-    (rows,) = scores.blocks()
-    A = np.stack([rows.design.total(rows.slopes()[1] * B[rows.at, j]) for j in range(B.shape[1])])
-    K, y, step = A @ np.linalg.inv(scores.information), (np.arange(400) + 0.5) / 200, 1 / 200
-    z, w = obs.context["z"][:, None], obs.context["w"][:, None]
-    s = np.stack([np.broadcast_to(y, (1000, 400)), z * y, w * np.sin(3 * y)])
-    f = np.exp(np.tensordot(fit.estimate, s, 1))
-    f /= f.sum(axis=1, keepdims=True) * step
-    assert fit.anchoring is not None
-    p = 1 / (1 + k / 2 / (f * np.exp(fit.anchoring.delta)))
-    x = np.concatenate([s - (s * f * step).sum(axis=2, keepdims=True), np.ones((1, 1000, 400))])
-    e = (1 - p) * (B.T[:, :, None] - np.tensordot(K, x, 1))
-    mean = (e * f * step).sum(axis=2)
-    expected = np.einsum("ity,jty,ty->ij", e, e, f * step) - mean @ mean.T
-    # few sets of even points give more than their share, as n_eff counts them as if they were IID
-    np.testing.assert_allclose(np.diag(score.spread - score.measured), np.diag(expected), rtol=0.08 if most else 0.16)
-    assert score.units is None
+    fit = un.fit(FULL, obs, un.Logistic(un.Uniform(), per_point=k, points=points), rng=77)
+    score = delta_test._score(fit.solution.scores.as_rows(), basis(obs.context["z"]))  # type: ignore[union-attr]
+    _, own, iid = by_quadrature(fit, obs, k)
+    np.testing.assert_allclose(score.spread - score.measured, own + iid if points.iid else own, rtol=2e-3, atol=1e-3)
+    if not points.iid:
+        assert np.trace(score.measured) < np.trace(iid)
+
+
+def test_where_q_is_zero_no_node_counts() -> None:
+    """Half of Ω without points or data: the law is that of the other half."""
+    half = un.Custom(lambda rng, n, x: rng.random(n), lambda y, x: np.where(y < 1, 0.0, -np.inf))
+    obs = un.conditional({"y": np.linspace(0.01, 0.99, 200), "z": np.tile([0.0, 1.0, 2.0, 3.0, 4.0], 40)}, y="y", x="z")
+    drawn = contrast(obs, half.bind(RULE, obs), un.IID(), per_point=4, rng=1)
+    nodes, mass = drawn.over(np.array([[0.5], [1.5]]), np.array([0.3, 0.7]), np.array([3, 7]))
+    np.testing.assert_array_equal(nodes.at, [3])
+    np.testing.assert_allclose(mass, 4 * 0.3)
+    np.testing.assert_allclose(nodes.log_odds_offset, -np.log(4))
 
 
 def test_some_contexts_stand_for_all(data: un.Observations, monkeypatch: pytest.MonkeyPatch) -> None:
     scores, B = scores_of(FULL, data, un.Lattice()), basis(data.context["z"])
     every = delta_test._score(scores, B)
-    monkeypatch.setattr(delta_test, "MOST_SQUARED", 9 * (len(B) // 2))
+    assert every.left == 0.0
+    monkeypatch.setattr(delta_test, "MOST_NODES", 0)
     some = delta_test._score(scores, B)
+    assert some.left == pytest.approx(1 - delta_test.FEWEST / 300)
     np.testing.assert_array_equal(some.U, every.U)
     np.testing.assert_allclose(some.measured, every.measured)
     ratio = np.diag(some.spread) / np.diag(every.spread)
@@ -169,14 +183,18 @@ def test_a_noisy_variance_has_few_degrees_of_freedom() -> None:
 
     units = np.zeros((100, 1))
     units[:2] = 1.0
-    nothing = np.zeros((1, 1))
-    test = delta_test._Score(np.array([3.0]), np.array([[2.0]]), units, nothing, 0).tested(slice(0, 1))
+    nothing, U, V = np.zeros((1, 1)), np.array([3.0]), np.array([[2.0]])
+    test = delta_test._Score(U, V, nothing, 0, units=units).tested(slice(0, 1))
     assert test is not None
     assert test.statistic == pytest.approx(4.5)
     assert test.p == pytest.approx(f.sf(4.5, 1, 2 / (0.5 - 0.01)))
-    test = delta_test._Score(np.array([3.0]), np.array([[2.0]]), None, np.array([[2.0]]), 5).tested(slice(0, 1))
+    test = delta_test._Score(U, V, V, 5).tested(slice(0, 1))
     assert test is not None
     assert test.p == pytest.approx(f.sf(4.5, 1, 4))
+    by = np.array([0.2, 0.4, 0.6, 0.8])[:, None, None]  # of four contexts among eight
+    test = delta_test._Score(U, V, nothing, 0, some=by, left=0.5).tested(slice(0, 1))
+    assert test is not None
+    assert test.p == pytest.approx(f.sf(4.5, 1, 1 / (0.25 * np.sum((by / 2 - 0.25) ** 2))))
 
 
 def test_the_errors_have_the_sets_that_the_test_drew(data: un.Observations, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from unnorm.inference import sandwich
-from unnorm.inference.sandwich import error_parts, information_penalty
+from unnorm.inference.sandwich import error_parts, information_penalty, too_few
 from unnorm.objectives.scores import Drawn, Enough, Reselection, Scores
 
 P = 3
@@ -39,6 +39,7 @@ class Given(Scores):
     model_based: bool = True
     widened: float = 1.0
     robust_refusal: str | None = None
+    by_chance: float = 0.0
     measured: np.ndarray | None = None
     whole: np.ndarray | None = None
     by_cluster: np.ndarray | None = None
@@ -328,3 +329,21 @@ def test_the_penalty_of_ncic() -> None:
     assert information_penalty(replace(GIVEN, weight=1.0)) is None
     assert information_penalty(replace(GIVEN, weight=2.0)) is not None
     assert information_penalty(replace(GIVEN, robust_refusal="not here")) is None
+
+
+@pytest.mark.parametrize(("by_chance", "said"), [(0.0, True), (0.04, True), (0.06, False)])
+def test_a_short_data_part_is_said_unless_it_may_be_chance(by_chance: float, said: bool) -> None:
+    """Σ1 of one hundredth of −H: raised to a twentieth of V in either case, and a warning where chance is no excuse."""
+    A = _positive(1)
+    scores = Given(A, 0.01 * A, 0.5 * A, A, np.zeros((2, P)), by_chance=by_chance)
+    parts = error_parts(scores, names={0: "a", 2: "c"})
+    assert parts is not None
+    np.testing.assert_allclose(np.diag(parts.sampling), sandwich.FLOOR * np.diag(np.linalg.inv(A)))
+    assert [sandwich.EXCESS.format(names="a, c") in parts.notes, bool(parts.notes)] == [said, said]
+
+
+def test_too_few_scores_are_counted_in_words() -> None:
+    assert "the scores of 1 independent cluster are too few to estimate the errors of 1 parameter:" in too_few(
+        1, True, 1, ""
+    )
+    assert "the scores of 1,200 independent observations" in too_few(1200, False, 2000, "")

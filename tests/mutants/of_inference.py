@@ -2,30 +2,28 @@
 
 MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "inference/delta_test.py": [
-        ("mean = -by / np.maximum(mass", "mean = by / np.maximum(mass", "clusters: sign of the data's mean"),
         ("root * (part.e - centre), cluster", "part.e - centre, cluster", "clusters: copies counted as one"),
         ("(summed - share[:, None] * summed.sum(axis=0))", "summed", "clusters about zero"),
         ("np.sqrt(count / max(count - 1, 1)) * (", "(", "clusters without C/(C − 1)"),
         ("* b - g @ K.T", "* b", "δ tested as if θ were known"),
         ("* b - g @ K.T", "* b + g @ K.T", "sign of the adjustment"),
-        ("(1.0 + part.w)[:, None] * part.f", "2.0 * part.f", "copies with points of their own"),
+        ("_standing(w**2, some)", "_standing(w, some)", "copies with points of their own"),
         (
             "slope, curvature = rows.slopes(scores.c)\n        b",
             "curvature, slope = rows.slopes(scores.c)\n        b",
             "U of w",
         ),
-        ("- mean.T @ (weight[:, None] * mean)", "", "second moment for variance"),
-        ("_Score(U, data + points, None", "_Score(U, data, None", "the points' noise left out"),
-        ("* w[probe.some] *", "*", "the data's part without its weights"),
+        ("by.sum(axis=0) + measured, measured", "by.sum(axis=0), measured", "the points' noise left out"),
+        ("_standing(w, some)[:, None, None] * law.data", "law.data", "the data's part without its weights"),
         ("doubt += (1.0 - share)", "doubt = 0.0 * (1.0 - share)", "a noisy variance taken as known"),
+        ("doubt += 0.5 * self.left", "doubt += 0.0 * self.left", "some contexts taken for all"),
     ],
     "objectives/redraws.py": [
-        (
-            "slope**2 / np.maximum(curvature",
-            "np.abs(slope) * np.maximum(curvature",
-            "points as if they were drawn from f",
-        ),
-        ("self.B.T[:, at] - Kx,", "self.B.T[:, at],", "δ tested as if θ were known"),
+        ("curvature * both, s) / whole - crossed", "curvature * both, s) / whole", "second moment for variance"),
+        ("squares - crossed / k", "squares - crossed", "points about k times their mean"),
+        ("-np.bincount(unit, slope * row", "np.bincount(unit, slope * row", "clusters: sign of the data's mean"),
+        ("slope * slopes[0] * both", "curvature * both", "the points' variance that of the data"),
+        ("self.B.T[:, at] - Kx", "self.B.T[:, at]", "δ tested as if θ were known"),
         ("times == 1.0 and i in self._kept", "i in self._kept", "sums of another number of points"),
     ],
     "results/normaliser_check.py": [
@@ -43,6 +41,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "short[[]] = False",
             "δ's error no smaller than a floor",
         ),
+        ("short[at] and scores.by_chance < FLOOR", "short[at]", "chance taken for a wrong reference"),
+        ("short[at] and scores.by_chance < FLOOR", "short[at] and scores.by_chance > FLOOR", "warnings by chance only"),
         (
             "ErrorParts(sampling + reference, sampling,",
             "ErrorParts(sampling, sampling,",

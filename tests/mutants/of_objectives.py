@@ -221,6 +221,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "sum_by(g, label[at], count)",
             "clusters of unweighted scores",
         ),
+        ("0.0 if self.problem.k >= self.problem.least", "0.0 if True", "no chance of a short data part"),
+        ("5.0 * NOISE / float(np.sqrt(max(", "5.0 * NOISE / float((max(", "chance that falls as 1/n"),
         ("if k < self.problem.least:", "if k == 1:", "the jackknife of too few points"),
         ("n += float(c.weight.sum())", "n += len(c.d)", "overlap over rows and not what they stand for"),
         ("0.5 * (c.d[:, :1] == c.d[:, 1:])", "1.0 * (c.d[:, :1] == c.d[:, 1:])", "AUC: ties win"),

@@ -121,3 +121,20 @@ def test_log_likelihood_by_poisson_rows_is_the_likelihood() -> None:
     assert fit.loglik == pytest.approx(direct, abs=1.0)  # χ is smooth: 𝓜 + n ≤ 𝓛, with equality where χ = −log Z
     assert fit.loglik <= direct + 1e-6
     assert fit.value == pytest.approx(fit.loglik - OBS.n, rel=1e-12)
+
+
+@pytest.mark.parametrize("n", [400, 2000])
+def test_the_rule_of_poisson_settles_with_many_columns(n: int) -> None:
+    """k = 40 columns, more than the first rule has nodes: doubling it refines the integrals, and leaves the basis."""
+    grid = np.linspace(0, 1, 2001)
+    law = np.cumsum(np.exp(1.5 * np.sin(8 * np.pi * grid)))
+    y = np.interp(np.random.default_rng(5).random(n), law / law[-1], grid)
+    model = un.Additive("s(y, k=40)", un.Interval(0, 1))
+    poisson, exact = (un.fit(model, un.iid(y), objective) for objective in (un.Poisson(), un.Exact()))
+    assert poisson.diagnostics["order"] < 300
+    assert poisson.diagnostics["rule_moved"] < 0.05
+    assert poisson.smooths is not None
+    assert exact.smooths is not None
+    assert poisson.smooths.edf["s(y)"] == pytest.approx(exact.smooths.edf["s(y)"], rel=2e-3)
+    gap = np.array(poisson.effect("s(y)")["estimate"]) - np.array(exact.effect("s(y)")["estimate"])
+    assert np.max(np.abs(gap) / np.array(exact.effect("s(y)")["se"])) < 0.1

@@ -138,3 +138,12 @@ def test_overlap_counts_ties_by_half() -> None:
     assert effective == pytest.approx(np.mean([one.sum() ** 2 / (5 * np.sum(one**2)) for one in w]))
     flat = scores.problem.scores(np.zeros(2)).overlap()
     assert flat == pytest.approx((0.5, 1.0))
+
+
+@pytest.mark.parametrize(("k", "expected"), [(1, 5 * 2.4 / np.sqrt(240)), (4, 5 * 2.4 / np.sqrt(240)), (5, 0.0)])
+def test_few_points_may_leave_the_data_less_than_nothing_by_chance(k: int, expected: float) -> None:
+    """Where −H and Σ2 are of fewer than five points, their difference is noise of 2.4/√n of V; five sd are let pass."""
+    obs = un.transitions(un.datasets.toy_chain(240, 0.5, 5.0, rng=3))
+    toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
+    problem = un.Ranking(un.Uniform(), per_point=k).bind(toy, obs, un.PerContext(), np.random.default_rng(7))
+    assert problem.scores(np.array([0.5, 5.0])).by_chance == pytest.approx(expected)

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 import unnorm as un
+from unnorm._base.numerics import stream
 from unnorm.errors import CombinationError, InputError, NoEstimateError
 from unnorm.references import BitFlip
 
@@ -23,7 +24,7 @@ IID_OBS = un.iid(np.log1p(np.random.default_rng(0).random(80) * np.expm1(1.5)) /
 
 def _rows(objective, model=TOY, obs=OBS, normaliser=None, rng=1):
     """The very rows that a fit with this seed sees."""
-    return objective.draw(model, obs, normaliser, np.random.default_rng(rng))
+    return objective.draw(model, obs, normaliser, np.random.default_rng(stream(rng)))
 
 
 def _stats(drawn):
@@ -89,7 +90,7 @@ def test_conditional_nce_by_enumeration_of_its_pairs() -> None:
     obs = un.iid(y)
     objective = un.ConditionalNCE(BitFlip(), per_point=4)
     fit = un.fit(model, obs, objective, rng=1)
-    drawn = objective.draw(model, obs, un.PerContext(), np.random.default_rng(1))
+    drawn = objective.draw(model, obs, un.PerContext(), np.random.default_rng(stream(1)))
     s = np.column_stack([drawn.outcome.sum(axis=1), drawn.outcome[:, 0] * drawn.outcome[:, 1]]).reshape(150, 5, 2)
 
     def loglik(v):  # the flip is symmetric: log q cancels
@@ -211,3 +212,15 @@ def test_a_hundred_thousand_contexts_are_no_problem() -> None:
     fit = un.fit(TOY, un.transitions(chain), un.Logistic(un.Uniform(), per_point=3), un.PerContext(), rng=1)
     assert fit.nu.shape == (100_000,)
     assert fit.converged
+
+
+def test_twenty_points_for_each_observation_unless_told():
+    """The same default for chains, IID data and kernels around the outcome, and in `fit_each`."""
+    for objective in (un.Logistic, un.Importance, un.Ranking):
+        assert _rows(objective(un.Uniform()), normaliser=un.Constant()).k == 20
+    shared = _rows(un.Logistic(un.Uniform()), SLOPE, IID_OBS, un.Constant())
+    assert shared.k is None
+    assert shared.rows == 21 * IID_OBS.n
+    np.testing.assert_array_equal(
+        un.fit(TOY, OBS, un.Logistic(), rng=1).estimate, un.fit(TOY, OBS, un.Logistic(per_point=20), rng=1).estimate
+    )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm._base.numerics import stream
 from unnorm.objectives.likelihood import RowLikelihood
 from unnorm.objectives.scores import Drawn
 from unnorm.solvers.newton import Newton
@@ -140,7 +141,7 @@ def _total_of_nu(fit: un.Fit, objective: Any, y: np.ndarray, w: np.ndarray) -> f
     y = np.repeat(y, w)
     n, m = len(y), 300
     points = objective(un.Uniform(), total=m, points=un.IID()).draw(
-        fit.model, un.iid(y), un.Constant(), np.random.default_rng(1)
+        fit.model, un.iid(y), un.Constant(), np.random.default_rng(stream(1))
     ).outcome[n:, 0]  # fmt: skip
     z = np.concatenate([y, points])
     X = np.column_stack([z, z**2, np.ones(n + m)])

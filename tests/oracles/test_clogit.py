@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm._base.numerics import stream
 from unnorm.references import IID, Custom
 from unnorm.studies.reproduce_toy import model, reference_seed, specifications, truth_and_chain
 
@@ -117,7 +118,7 @@ def test_the_toy_experiment_with_mgcv(setting: str, rep: int, tmp_path: Path) ->
     obs = un.transitions(chain)
     rng = reference_seed(points, k, "iid")
     specs = specifications(k, "iid")
-    drawn = specs["ignored"]["objective"].draw(model(), obs, None, rng)
+    drawn = specs["ignored"]["objective"].draw(model(), obs, None, stream(rng))
     y, x = drawn.outcome[:, 0], obs.previous()[drawn.at, 0]
     np.savetxt(
         tmp_path / "rows.csv",

@@ -493,4 +493,19 @@ def test_a_fit_without_covariance_still_has_a_summary() -> None:
     from dataclasses import replace
 
     fit = un.fit(un.ExponentialFamily(lambda y: y, ("a",), un.Interval(0, 1)), un.iid(np.linspace(0.2, 0.9, 30)))
-    assert "1 parameters, without standard errors" in replace(fit, errors=None).summary()
+    assert "1 parameter, without standard errors" in replace(fit, errors=None).summary()
+
+
+def test_a_seed_that_made_the_data_does_not_make_the_points() -> None:
+    """Equal integer seeds for data and fit: the points are not the draws that became the data; the same fit again."""
+    y = np.random.default_rng(1).random(200)
+    obs = un.iid(y)
+    model = un.ExponentialFamily(lambda y: (y, y**2), ("a", "b"), un.Interval(0, 1))
+    fit, again = (un.fit(model, obs, un.Logistic(un.Uniform(), total=2000, points=un.IID()), rng=1) for _ in "ab")
+    np.testing.assert_array_equal(fit.estimate, again.estimate)
+    assert fit.seed == 1
+    rows = fit.solution.scores.as_rows()
+    (block,) = rows.blocks()
+    points = block.design.X[~block.data, 0]
+    assert len(points) == 2000
+    assert not np.isin(np.round(points, 12), np.round(y, 12)).any()

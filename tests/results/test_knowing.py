@@ -60,6 +60,7 @@ def test_constants_smoothed_away_are_a_warning_whose_remedy_works(tmp_path: Path
     assert "χ̂ does not follow them" in warned[0]
     assert "Use normaliser=un.Anchored()." in warned[0]
     assert f"constants FAIL: {fit.constants}" in fit.summary()
+    assert str(fit.advise()).startswith(f"The constants come first, as no number of points mends them. {fit.constants}")
     fit.save(tmp_path / "fit")
     loaded = un.load(tmp_path / "fit", model=CIRCLE)
     assert (loaded.constants, loaded.constants_failed) == (fit.constants, True)
@@ -68,6 +69,7 @@ def test_constants_smoothed_away_are_a_warning_whose_remedy_works(tmp_path: Path
     assert silence == []
     assert not cured.constants_failed
     assert "constants checked: The constants follow f̂" in cured.summary()
+    assert str(cured.advise()).startswith("Logistic against uniform")
     assert np.abs((fit.estimate - cured.estimate) / cured.se).max() > 0.5
     free, silence = said(CIRCLE, obs, points(5), un.Smooth("s(y_prev, bs='cc', k=12)"))
     assert silence == []

@@ -50,7 +50,7 @@ def test_the_numbers_are_those_of_fit(folder: Path) -> None:
     for scheme in toy.SCHEMES:
         rng = toy.reference_seed(points, 6, scheme)
         for name, spec in {"ML": {}, **toy.specifications(6, scheme)}.items():
-            fit = un.fit(toy.model(), obs, rng=rng, **spec)
+            fit = un.fit(toy.model(), obs, rng=np.random.default_rng(rng), **spec)
             k, where = (0, "none") if name == "ML" else (6, scheme)
             here = (errors.setting == "random") & (errors.n == 60) & (errors.k == k) & (errors.scheme == where)
             here &= (errors.estimator == name) & (errors.rep == 1)

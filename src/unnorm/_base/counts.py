@@ -27,3 +27,12 @@ def counted(n: float, rows: int, what: str = "observations") -> str:
     ('500 observations', '1,250 transitions in 500 rows')
     """
     return f"{number(n)} {what}" + ("" if n == rows else f" in {rows:,} rows")
+
+
+def several(n: float, what: str) -> str:
+    """A number of things, one or more.
+
+    >>> several(1, "parameter"), several(2, "independent cluster")
+    ('1 parameter', '2 independent clusters')
+    """
+    return f"{number(n)} {what}{'' if n == 1 else 's'}"

@@ -13,6 +13,9 @@ from ..errors import InputError
 Rng = int | np.integer[Any] | np.random.Generator | np.random.SeedSequence | None
 
 
+FIT = 0x666974  # "fit" in ASCII: any number will do, as long as it stays the same
+
+
 @contextmanager
 def x64() -> Iterator[None]:
     """Run JAX in float64 inside the block only; the user's own global setting is left alone."""
@@ -33,6 +36,24 @@ def generator(rng: Rng) -> np.random.Generator:
     if isinstance(rng, int | np.integer) and rng < 0:
         raise InputError(f"rng must be a non-negative integer seed; got {rng}. Pass e.g. rng=1.")
     return np.random.default_rng(rng)
+
+
+def stream(seed: int) -> np.random.SeedSequence:
+    """The random numbers of a fit with this integer seed: others than numpy.random.default_rng(seed) gives.
+
+    Data that were simulated with the same seed then have nothing in common with the fit's reference points.
+    `default_rng(stream(1))` draws what `un.fit(…, rng=1)` drew.
+
+    >>> bool(np.random.default_rng(stream(1)).random() == np.random.default_rng(1).random())
+    False
+    """
+    return np.random.SeedSequence(int(seed), spawn_key=(FIT,))
+
+
+def own_stream(rng: Rng) -> Rng:
+    """An integer seed as a stream of the fit's own; generators as they are."""
+    generator(rng)  # refuses what is no seed
+    return stream(int(rng)) if isinstance(rng, int | np.integer) else rng
 
 
 def whole(value: Any, what: str, least: int) -> int:

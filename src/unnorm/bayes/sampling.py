@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.numerics import Rng, generator
+from .._base.numerics import Rng, generator, own_stream
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError
 from ..models.base import Model
@@ -88,5 +88,5 @@ def sample(
     if normaliser is None:
         normaliser = PerContext() if obs.has_context else Constant()
     target = Target(model, obs, normaliser.bound(obs), Uniform() if reference is None else reference, prior)
-    draws = sampler.sample(target, generator(rng))
+    draws = sampler.sample(target, generator(own_stream(rng)))
     return replace(draws, seed=int(rng)) if isinstance(rng, int | np.integer) else draws

@@ -28,11 +28,6 @@ from ..terms.levels import level_name
 from .population import Parts, population
 from .result import FitGroup
 
-# Reference points for each observation where the user names no objective. With them the Monte Carlo sd of an effect
-# over redraws is at most 0.08 of its standard error on the bundled data (group 0.01 to 0.03, subjects' medians 0.03 to
-# 0.05; `benchmarks/eye.py redraws --times 10`); IID points at the same k give 0.2 to 0.37.
-REFERENCES = 20
-
 
 def fit_each(
     model: Unnormalised,
@@ -56,7 +51,7 @@ def fit_each(
         model: f on its domain.
         obs: observations with the column `by` among their groups.
         by: the group column, e.g. "subject".
-        objective: default `un.Logistic(per_point=20)` where there is a context.
+        objective: default `un.Logistic()` where there is a context.
         normaliser: how the constants are represented, each level having its own; default the objective's.
         smoothing: "reml", "ml", "gcv", "cv" or `un.Smoothing(...)`; the joint fit takes REML or ML.
         rng: seed or generator.
@@ -81,7 +76,7 @@ def fit_each(
     if objective is None and obs.has_context:
         from ..objectives import Logistic
 
-        objective = Logistic(per_point=REFERENCES)
+        objective = Logistic()
     chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     parts = Parts(model, obs, objective, normaliser, chosen, _seed(rng), weights)
     with single_threaded(), warnings.catch_warnings():

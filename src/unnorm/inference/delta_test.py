@@ -9,24 +9,28 @@ context t, which is its score for δ, b_t = b(x_t) the columns of an alternative
 and W = Uᵀ Var(Σ s_t)⁻¹ U is χ² under the null (Rao's score test with estimated parameters). With e_t and f_t the data's
 and the points' parts of s_t = e_t − f_t, independent with the same mean, an observation that stands for w copies has
 
-    Var(Σ s_t) = Σ_t w (e eᵀ − sym e fᵀ) + Σ_t w² (f fᵀ − sym e fᵀ),
+    Var(Σ s_t) = Σ_t w Var(e_t) + Σ_t w² Var(f_t).
 
-which is Σ s sᵀ for w = 1. Points that are spread evenly over all contexts are not independent between them: the second
-sum is then the variance of Σ_t f_t over R fresh sets of points. The first is known under the null, as e = (1 − p) h,
-h = b − A V x̂ at the observation: the variance of (1 − p) h over a context's fresh points, which have weights
-ω ∝ p/(1 − p) = f/kq, and count for n_eff = (Σ ω)²/Σ ω² of them; some of very many contexts stand for all.
+Both follow from the model: with h = b − A V x̂ and p = f/(f + k q),
 
-The variance is itself an estimate, on R sets and, for IID points, from residuals with long tails: W is taken as
-Hotelling's T² with the degrees of freedom ν of a variance of that precision (Satterthwaite),
+    a = E e = E f = ∫ f (1 − p) h,      Var e = ∫ f (1 − p)² h hᵀ − a aᵀ,      Var f = ∫ k q p² h hᵀ − a aᵀ/k,
 
-    1/ν = (1 − share)² ½ (Σ_t z⁴ − 1/n) + share²/(R − 1),
+by the rule on Ω that the constants themselves have (`Law`), Var f for k IID points. Points that are spread evenly over
+all contexts are not independent between them: the second sum is then the variance of Σ_t f_t over R fresh sets of
+points. Some of very many contexts stand for all.
 
-z_t the s_t of IID points in coordinates in which Σ z zᵀ = 1, the part measured on R sets being a share of the variance.
+What was measured on R sets, or on s of n contexts, is an estimate: W is taken as Hotelling's T² with the degrees of
+freedom ν of a variance of that precision (Satterthwaite),
+
+    1/ν = share²/(R − 1) + ½ (1 − s/n) Σ_t (z_t − z̄)²,
+
+the part measured on R sets being a share of the variance, z_t a context's own part where the whole is one.
 
 Observations of one cluster may depend on each other in ways that f leaves out, which is no fault of the constants.
-Where clusters are named, the s_t are summed by cluster, copies included, each s_c is taken about its share π_c of their
-sum (a few that add to U would hide it), and Var(Σ s) = C/(C − 1) Σ_c s_c s_cᵀ. With even points s_t is e_t less its
-mean under the model, from the fresh points, and the variance of Σ_t f_t is added.
+Where clusters are named, s_t − E s_t are summed by cluster, copies included, each s_c is taken about its share π_c of
+their sum (a few that add to U would hide it), and Var(Σ s) = C/(C − 1) Σ_c s_c s_cᵀ, with 1/ν = ½ (Σ_c z⁴ − 1/C), z_c
+in coordinates in which Σ z zᵀ = 1. IID points are part of s_t. With even points s_t is e_t − a_t, and the variance of
+Σ_t f_t is added; where n is so large that a_t would cost more than the fit, the points at hand stand for it.
 """
 
 from __future__ import annotations
@@ -37,15 +41,17 @@ from typing import final
 
 import numpy as np
 
-from ..objectives.redraws import KEPT, Probe
+from ..objectives.redraws import KEPT, Law, Probe
 from ..objectives.scores import Drawn, RowScores, ScoreRows, sum_by
 from .sandwich import bread
 
 DEGREE = 3  # of the polynomial in a column's ranks
 MOST_LEVELS = 10  # of a factor that is tested
-REDRAWS = 12  # fresh sets of points that are not IID, where rows times coefficients are at most …
-MOST_REDRAWN = 300_000  # beyond, the sets that the standard errors need have to do
-MOST_SQUARED = 100_000  # products of two alternatives that are summed by context: of some contexts, if there are more
+REDRAWS = 12  # fresh sets of points that are not IID: nine degrees of freedom for three columns; where rows times …
+MOST_REDRAWN = 300_000  # coefficients are more, the sets that the standard errors need have to do
+MOST_NODES = 100_000  # at which the model's variance is integrated: as many contexts as that allows, but at least …
+FEWEST = 100  # contexts, which know a variance to some 15 %: their part of 1/ν is then below 1/80
+MOST_CENTRED = 2_000_000  # nodes up to which every observation of a cluster has the mean of its score: a second or two
 SOUND = 1e-6  # least eigenvalue of the variance as a correlation
 LEAST = 10  # contexts for each column of the alternative
 LEAST_CLUSTERS = 4  # the same, of clusters
@@ -108,9 +114,11 @@ class _Score:
 
     U: np.ndarray  # (q,)
     spread: np.ndarray  # (q, q) Var(Σ s_t)
-    units: np.ndarray | None  # (n, q) √w s_t, or (C, q) s_c by cluster, where it comes from them
     measured: np.ndarray  # (q, q) the part of it that was measured on some sets of points
     sets: int  # their number
+    units: np.ndarray | None = None  # (C, q) s_c by cluster, where the rest comes from them
+    some: np.ndarray | None = None  # (s, q, q) by context, where the rest comes from s of n
+    left: float = 0.0  # 1 − s/n
 
     def tested(self, own: slice) -> DeltaTest | None:
         """None where the variance is not positive definite: too few contexts, or an alternative that f contains."""
@@ -129,6 +137,9 @@ class _Score:
             z = self.units[:, own] @ root.T
             z = z / np.sqrt(np.maximum(np.sum(z**2, axis=0), 1e-300))
             doubt += (1.0 - share) ** 2 * 0.5 * max(float(np.mean(np.sum(z**4, axis=0))) - 1.0 / len(z), 0.0)
+        if self.some is not None:
+            z = np.einsum("ij,tjk,ik->ti", root, self.some[:, own, own], root)
+            doubt += 0.5 * self.left * float(np.mean(len(z) * np.var(z, axis=0)))
         df = 1.0 / max(doubt, 1e-12)
         rest = max(df - q + 1, 1.0)
         return DeltaTest(statistic, q, float(fdtrc(q, rest, statistic * rest / (df * q))))
@@ -143,24 +154,41 @@ def _score(scores: RowScores, B: np.ndarray, cluster: np.ndarray | None = None) 
         A += b.T @ rows.design.sums(curvature, rows.at - rows.first, rows.count)
         U += np.bincount(rows.at - rows.first, slope, rows.count) @ b
         number += len(slope)
-    K = A @ bread(scores)
-    if scores.drawn is Drawn.EVENLY and scores.redraw is not None:
-        sets = REDRAWS if number * scores.size <= MOST_REDRAWN else KEPT
-        if cluster is not None:
-            return _clustered(scores, U, Probe(B, K, np.arange(len(B)), squared=False), sets, cluster)
-        most = max(MOST_SQUARED // q**2, LEAST * q)
-        some = np.unique(np.linspace(0, len(B) - 1, min(len(B), most)).astype(np.intp))
-        return _known(scores, U, Probe(B, K, some), sets)
+    probe = Probe(B, A @ bread(scores))
+    sets = 0 if scores.redraw is None else REDRAWS if number * scores.size <= MOST_REDRAWN else KEPT
     if cluster is not None:
-        summed = _by_cluster(scores, B, K, cluster)
-        return _Score(U, summed.T @ summed, summed, np.zeros((q, q)), 0)
-    spread, units = np.zeros((q, q)), []
+        return _clustered(scores, U, probe, sets, cluster)
+    points = _fresh_spread(scores, probe, sets)
+    law, some = _law(scores, probe)
+    w = np.ones(len(B))
     for rows in scores.blocks():
-        part = _Units.of(scores, rows, B, K)
-        crossed = part.e.T @ ((1.0 + part.w)[:, None] * part.f)
-        spread += part.e.T @ part.e + part.f.T @ (part.w[:, None] * part.f) - (crossed + crossed.T) / 2
-        units.append(part.e - part.f)
-    return _Score(U, spread, np.concatenate(units), np.zeros((q, q)), 0)
+        w[rows.at] = rows.root**2
+    by = _standing(w, some)[:, None, None] * law.data
+    if points is None:
+        by = by + _standing(w**2, some)[:, None, None] * law.points
+    measured = np.zeros((q, q)) if points is None else points
+    return _Score(U, by.sum(axis=0) + measured, measured, sets, some=by, left=1.0 - len(some) / len(B))
+
+
+def _standing(w: np.ndarray, some: np.ndarray) -> np.ndarray:
+    """Weights of some that add up to those of all."""
+    return w[some] * (w.sum() / max(w[some].sum(), 1e-300))
+
+
+def _law(scores: RowScores, probe: Probe) -> tuple[Law, np.ndarray]:
+    """The scores' law at some contexts, all where they are few, and which."""
+    assert scores.law is not None
+    n, q = probe.B.shape
+    most = max(MOST_NODES // scores.law.nodes, FEWEST, LEAST * q)
+    some = np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
+    return scores.law.at(probe, some), some
+
+
+def _fresh_spread(scores: RowScores, probe: Probe, sets: int) -> np.ndarray | None:
+    """(q, q) the variance of Σ_t f_t over fresh sets of points; None for IID points, whose own is known."""
+    if scores.drawn is not Drawn.EVENLY or scores.redraw is None:
+        return None
+    return np.atleast_2d(np.cov(np.array([scores.redraw.probed(i, probe) for i in range(sets)]), rowvar=False))
 
 
 def _by_cluster(
@@ -181,19 +209,15 @@ def _by_cluster(
 
 def _clustered(scores: RowScores, U: np.ndarray, probe: Probe, sets: int, cluster: np.ndarray) -> _Score:
     """By cluster, with the points' part from fresh sets of even points."""
-    assert scores.redraw is not None
-    by, mass, totals = np.zeros(probe.B.shape), np.zeros(len(probe.B)), []
-    for i in range(sets):
-        one = scores.redraw.probed(i, probe)
-        by, mass = by + one.by, mass + one.mass[:, 0]
-        totals.append(one.total)
-    mean = -by / np.maximum(mass, 1e-300)[:, None]
-    summed, points = _by_cluster(scores, probe.B, probe.K, cluster, mean), _spread_of(totals)
-    return _Score(U, summed.T @ summed + points, summed, points, sets)
-
-
-def _spread_of(totals: list[np.ndarray]) -> np.ndarray:
-    return np.atleast_2d(np.cov(np.array(totals), rowvar=False))
+    assert scores.law is not None
+    (n, q), points, mean = probe.B.shape, None, None
+    if scores.law.nodes * n <= MOST_CENTRED:
+        points = _fresh_spread(scores, probe, sets)
+    if points is not None:
+        mean = scores.law.at(probe, np.arange(n)).mean
+    summed = _by_cluster(scores, probe.B, probe.K, cluster, mean)
+    measured = np.zeros((q, q)) if points is None else points
+    return _Score(U, summed.T @ summed + measured, measured, sets, units=summed)
 
 
 @final
@@ -218,20 +242,3 @@ def _adjusted(g: np.ndarray, b: np.ndarray, K: np.ndarray, scores: RowScores) ->
     """(units, q) r b − K g of parts g of the scores."""
     assert scores.level is not None
     return g[:, scores.level, None] * b - g @ K.T
-
-
-def _known(scores: RowScores, U: np.ndarray, probe: Probe, sets: int) -> _Score:
-    """With the data's part of the variance from the model, on fresh sets of points."""
-    assert scores.redraw is not None
-    every = [scores.redraw.probed(i, probe) for i in range(sets)]
-    read = sum(every[1:], every[0])
-    w = np.ones(len(probe.B))
-    for rows in scores.blocks():
-        w[rows.at] = rows.root**2
-    mass = np.maximum(read.mass[:, 0], 1e-300)
-    effective = np.maximum(mass**2 / np.maximum(read.mass[:, 1], 1e-300), 1.5)
-    weight = effective / (effective - 1.0) * w[probe.some] * (w.sum() / max(w[probe.some].sum(), 1e-300))
-    mean = read.by / mass[:, None]
-    data = np.einsum("t,tij->ij", weight / mass, read.squares) - mean.T @ (weight[:, None] * mean)
-    points = _spread_of([one.total for one in every])
-    return _Score(U, data + points, None, points, sets)

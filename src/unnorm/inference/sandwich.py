@@ -22,7 +22,7 @@ from typing import Any, final
 
 import numpy as np
 
-from .._base.counts import total
+from .._base.counts import several, total
 from ..objectives.scores import MOST_DF, Drawn, Enough, Scores
 from .clusters import cluster_meat, nearest_psd
 
@@ -33,8 +33,8 @@ ONE_SET = (
     "it, which is larger. Use randomisations=4 or more on the point scheme."
 )
 TOO_FEW = (
-    "No standard errors: the scores of {units:,} independent {what} are too few to estimate the errors of {p} "
-    "parameters: there must be more of them than parameters. {remedy}"
+    "No standard errors: the scores of {units} are too few to estimate the errors of {parameters}: there must be more "
+    "of them than parameters. {remedy}"
 )
 EXCESS = (
     "The scores of the reference points vary more than the model and the reference's density allow ({names}): either "
@@ -92,6 +92,12 @@ class Robust:
         if self._value is not None:
             out._value = self._value[at]
         return out
+
+
+def too_few(units: float, clustered: bool, p: int, remedy: str) -> str:
+    """The sentence: how many independent scores there are, of what, and for how many parameters."""
+    what = several(units, "independent cluster" if clustered else "independent observation")
+    return TOO_FEW.format(units=what, parameters=several(p, "parameter"), remedy=remedy)
 
 
 def bread(scores: Scores) -> np.ndarray:
@@ -182,18 +188,15 @@ def _robust(
     def by_observation() -> np.ndarray:
         return whole(nearest_psd(scores.empirical_spread(), scores.information) + sigma2)
 
+    clustered = cluster is not None
     units = total(np.array([scores.weight])) if cluster is None else int(cluster.max(initial=0)) + 1
     refusal = scores.robust_refusal
     free = scores.size if scores.penalty is None else int(np.ceil(np.trace(V @ scores.information)))
     if refusal is None and units <= free:
-        refusal = TOO_FEW.format(
-            units=units,
-            what="observations" if cluster is None else "clusters",
-            p=free,
-            remedy="Use the errors that assume the model (robust=False), or smaller clusters."
-            if cluster is not None
-            else "Use the errors that assume the model (robust=False).",
+        remedy = "Use the errors that assume the model (robust=False)" + (
+            ", or smaller clusters." if clustered else "."
         )
+        refusal = too_few(units, clustered, free, remedy)
     if cluster is None or refusal is not None:
         return Robust(by_observation, refusal=refusal), ()
     found = cluster_meat(scores, cluster, V, sigma1, sigma2)

@@ -18,8 +18,8 @@ from ..errors import CombinationError, InputError, NotIdentifiedError, TermError
 from ..models.base import LinearPart, Unnormalised
 from ..models.normalisers import Normaliser
 from ..terms import Terms
-from .likelihood import RowLikelihood
-from .rows import Rows, RowSource
+from .likelihood import POISSON, RowLikelihood
+from .rows import Over, Rows, RowSource
 from .scores import Drawn
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ..terms.base import BuiltTerm
 
 SAMPLE = 300_000  # rows on which terms are built: knots, and means that make a term sum to zero
+PLACED, SPREAD = 2000, 10  # observations at whose contexts points are spread over Ω where there are none, and how many
 TINY = 1e-10  # weight of a data row in a Poisson likelihood: its e^η then adds less than 1e-10 of itself
 
 
@@ -57,6 +58,7 @@ class AdditiveProblem:
     drawn: Drawn
     sets: int = 1  # independent sets of reference points
     redraw: Callable[[int, float], RowSource] | None = None  # the i-th set of fresh points, c times as many
+    over: Over | None = None  # rows at the nodes of a rule
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
 
@@ -105,13 +107,17 @@ class AdditiveProblem:
         self._refuse_context_terms()
         terms, part = self._sampled()
         built = self.build(terms, part)
-        if self.source.size <= min(self.source.most, SAMPLE):  # one block, and these are its rows
+        if self.drawn is not Drawn.NONE and self.source.size <= min(self.source.most, SAMPLE):  # one block: its rows
             return built, part, self._design(built, self.rows, part)
         return built, *self.met(built)
 
     def _sampled(self) -> tuple[Terms, LinearPart]:
         """Rows that terms are built on: all of one block, else whole contexts spread over all blocks, and the rows
-        where a covariate is least or largest."""
+        where a covariate is least or largest. Nodes of a rule place no knots: with twice as many f would have another
+        basis, and would move for that alone."""
+        if self.drawn is Drawn.NONE:
+            _, part = self.predictor(placing_rows(self.model, self.obs))
+            return part.terms, part
         every = -(-self.source.size // SAMPLE)
         parts: list[LinearPart] = []
         edges: list[LinearPart] = []
@@ -190,6 +196,17 @@ class AdditiveProblem:
         terms = f.terms if self.normaliser.terms is None else f.terms + self.normaliser.terms
         offset = rows.offset if f.offset is None else rows.offset + f.offset
         return terms, LinearPart(terms, {**f.columns, **chi}, offset, f.theta)
+
+
+def placing_rows(model: Unnormalised, obs: Observations) -> Rows:
+    """The data and points spread evenly over Ω, for objectives without reference points: to place knots, and to centre
+    terms."""
+    some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, PLACED)).astype(int))
+    evenly = model.domain.uniform(SPREAD * len(some), np.random.default_rng(0))
+    y = np.concatenate([obs.outcome, evenly])
+    at = np.concatenate([np.arange(obs.n), np.repeat(some, SPREAD)])
+    nothing = np.zeros(len(at))
+    return Rows(y, at, np.arange(len(at)) < obs.n, RowLikelihood(POISSON, nothing, nothing), nothing)
 
 
 def _ends(columns: Mapping[str, np.ndarray]) -> np.ndarray:

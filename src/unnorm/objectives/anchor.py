@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
+from ..domains.base import Quadrature
 from ..errors import CombinationError, InputError, UnnormWarning
 from ..models.base import Context, Model, Unnormalised
 from ..models.built_additive import BuiltAdditive
 from .integrals import Integrals
+from .redraws import Rules
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -78,6 +80,10 @@ class Anchor(ABC):
         `excess`: how many times too large the error is at θ.
         """
 
+    @abstractmethod
+    def rule(self, some: np.ndarray) -> Rules:
+        """Nodes and weights over Ω at the contexts of some observations, and which of them each node belongs to."""
+
     @property
     @abstractmethod
     def nodes(self) -> int:
@@ -128,6 +134,9 @@ class ModelAnchor(Anchor):
             return replace(self, integrals=self.integrals.finer(), refinements=self.refinements + 1)
         except InputError:  # the domain refuses so many nodes
             return None
+
+    def rule(self, some: np.ndarray) -> Rules:
+        return _tiled(self.integrals.rule, len(some))
 
     @property
     def nodes(self) -> int:
@@ -218,22 +227,23 @@ class TermsAnchor(Anchor):
         if kept is not None:
             self._kept[key] = kept
 
+    def rule(self, some: np.ndarray) -> Rules:
+        return self._rule(self.model.obs.take(some), self.order)
+
+    def _rule(self, obs: Observations, order: int | None) -> Rules:
+        """Centred at the previous point for chains, where the domain has such a rule."""
+        domain = self.model.domain
+        centred = domain.centred(obs.previous(), order) if obs.kind == "transitions" else None
+        return _tiled(domain.quadrature(order), obs.n) if centred is None else centred
+
     def _evaluated(self, obs: Observations, order: int | None) -> Iterator[_Nodes]:
         from ..engine.core import build_design
 
-        domain, known = self.model.domain, self.model.covariate_set
-        chain = obs.kind == "transitions" and domain.centred(obs.previous()[:1], order) is not None
-        rule = None if chain else domain.quadrature(order)
-        each = max(1, ROWS // (len(rule.points) if rule is not None else (order or 40) ** domain.dim))
+        known = self.model.covariate_set
+        each = max(1, ROWS // len(self._rule(obs.take(np.arange(1)), order)[0]))
         for begin in range(0, obs.n, each):
             count = min(each, obs.n - begin)
-            if rule is None:
-                centred = domain.centred(obs.previous()[begin : begin + count], order)
-                assert centred is not None
-                y, w, of = centred
-            else:
-                y, w = np.tile(rule.points, (count, 1)), np.tile(rule.weights, count)
-                of = np.repeat(np.arange(count), len(rule.points))
+            y, w, of = self._rule(obs.take(np.arange(begin, begin + count)), order)
             with warnings.catch_warnings():  # Ω reaches beyond the fitted rows, and f is extrapolated there anyway
                 warnings.simplefilter("ignore", UnnormWarning)
                 columns = known.values(self.model.columns, obs, y, begin + of)
@@ -278,6 +288,12 @@ class TermsAnchor(Anchor):
 
     def figures(self) -> dict[str, Any]:
         return {"order": self.order, "contexts": self._places[0].n, "grid": self.grid}
+
+
+def _tiled(rule: Quadrature, count: int) -> Rules:
+    """One rule for each of `count` contexts."""
+    of = np.repeat(np.arange(count), len(rule.points))
+    return np.tile(rule.points, (count, 1)), np.tile(rule.weights, count), of
 
 
 def _more(count: int, times: float) -> int:

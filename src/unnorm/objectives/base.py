@@ -173,6 +173,10 @@ class Objective(ABC):
         """The same with twice the order in `additive`, where the user left it open; else None."""
         return None
 
+    def coarsest(self, model: Unnormalised) -> int | None:
+        """The order with which `additive` begins; None where there is no rule to refine."""
+        return None
+
     @classmethod
     def from_dict(cls, description: Mapping[str, Any]) -> Objective:
         """The objective that `to_dict` described."""

@@ -21,12 +21,12 @@ from ..models.normalisers import Anchored, Constant, Layout, Normaliser, PerCont
 from ..references import IID, SCHEMES, Defensive, Lattice, Uniform, from_dict
 from ..references.base import BoundReference, Reference
 from ..references.contrast import Contrast, contrast
-from ..references.points import PointScheme
+from ..references.points import PER_POINT, PointScheme, wants_own_points
 from .additive import AdditiveProblem
 from .anchor import model_anchor
 from .base import Cluster, Objective
 from .row_problem import RowProblem
-from .rows import RowSource, importance_rows, logistic_rows
+from .rows import Nodes, Over, RowSource, importance_rows, logistic_rows
 from .scores import Drawn
 
 FREE_CONSTANTS = (
@@ -42,8 +42,8 @@ class Contrastive(Objective):
 
     Args:
         reference: q, e.g. `un.Uniform()`; default `un.Defensive()`, uniform unless the steps of a chain are short.
-        per_point: reference points for each observation of a chain or a regression.
-        total: reference points for IID data.
+        per_point: reference points for each observation of a chain or a regression; default 20.
+        total: reference points for IID data; default 20 for each observation.
         points: how they are drawn; the default depends on the objective and the normaliser.
         cluster: a group column (or columns) whose levels are independent, for robust standard errors.
     """
@@ -95,10 +95,7 @@ class Contrastive(Objective):
         scheme = None if evenly else self.scheme(bound, normaliser)  # None: evenly if it can be, and says so if not
         per_point, total = self.per_point, self.total
         if per_point is None and total is None:
-            raise InputError(
-                f"{self.name} needs the number of reference points: "
-                + ("per_point=20." if obs.has_context else f"total={20 * obs.n}.")
-            )
+            per_point, total = (PER_POINT, None) if wants_own_points(bound, obs) else (None, PER_POINT * obs.n)
         return contrast(obs, bound, scheme, per_point=per_point, total=total, rng=rng)
 
     @property
@@ -183,6 +180,17 @@ class RowContrastive(Contrastive):
             return None
         return lambda i, times: self.rows(drawn.redraw(np.random.default_rng([seed, i]), times))
 
+    def _over(self, drawn: Contrast) -> Over | None:
+        """Rows at the nodes of a rule; None for IID data, whose points are shared."""
+        if drawn.k is None:
+            return None
+
+        def rows(y: np.ndarray, w: np.ndarray, at: np.ndarray) -> Nodes:
+            nodes, mass = drawn.over(y, w, at)
+            return Nodes(self.rows(nodes), mass, drawn.k or 1)
+
+        return rows
+
     def bind(
         self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
     ) -> RowProblem:
@@ -201,6 +209,7 @@ class RowContrastive(Contrastive):
             figures=figures(drawn, self.even_points),
             notes=notes,
             redraw=self._redraw(drawn, int(rng.integers(2**63))),
+            over=self._over(drawn),
             anchor=model_anchor(model, obs) if normaliser.anchored else None,
         )
 
@@ -225,6 +234,7 @@ class RowContrastive(Contrastive):
             drawn=drawn_as(drawn),
             sets=drawn.randomisations,
             redraw=self._redraw(drawn, int(rng.integers(2**63))),
+            over=self._over(drawn),
             figures=figures(drawn, self.even_points),
             notes=drawn.notes,
         )

@@ -24,6 +24,7 @@ from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
 QUADRATURE_TOLERANCE = 1e-9  # of log Z, against the rule of twice the order; far below any standard error
 MOST_DOUBLINGS = 5
+FEWEST = 12  # nodes along an axis to begin with, and a third of the domain's own: two doublings show how fast f̂ settles
 MOST_REFINED = 1_000_000  # rows of contexts and nodes up to which a rule is doubled
 MOST_ORDER = 2048  # nodes along an axis: a Gauss rule of m costs m², a second at 4,000 and minutes at 50,000
 MOST_SHARED = 300_000  # nodes, where all observations share them
@@ -431,6 +432,10 @@ class Poisson(Objective):
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:
         return normaliser.terms is not None or normaliser.layout(obs).size == 1
 
+    def coarsest(self, model: Unnormalised) -> int | None:
+        default = model.domain.default_order
+        return self.order if self.order is not None or default is None else max(FEWEST, default // 3)
+
     def finer(self, model: Unnormalised, obs: Observations, order: int) -> Poisson | None:
         if self.order is not None or model.domain.default_order is None:
             return None
@@ -449,8 +454,7 @@ class Poisson(Objective):
     ) -> AdditiveProblem:
         """𝓜_χ (eq. 2.6) as Poisson rows: each context's observation, then the nodes of the rule with their weights."""
         _refuse_anchored(self, normaliser)
-        default = model.domain.default_order
-        order = self.order if self.order is not None or default is None else max(12, default // 3)
+        order = self.coarsest(model)
         rule = model.domain.quadrature(order)
         n, nodes = (obs.n if obs.has_context else 1), len(rule.points)
         if n * nodes > MOST_ROWS:

@@ -32,6 +32,7 @@ from .row_problem import KEPT
 from .rows import Rows, RowSource, choice_rows
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
+NOISE = 2.4  # √n times that standard deviation with k = 1: 0.16 of V with 240 observations, as measured
 PAIRS = 8  # of fresh sets, where one reference point each says nothing of its variance: a few would warn in vain
 
 
@@ -187,8 +188,8 @@ class ChoiceScores(Scores):
 
     @property
     def by_chance(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Five standard deviations, where −H is of few points: 0.16 of V with 240 observations and k = 1."""
-        return 0.0 if self.problem.k >= self.problem.least else 12.0 / float(np.sqrt(max(self.weight, 1.0)))
+        """Five standard deviations of −H less Σ2, as a share of V, where few points make both of them noisy."""
+        return 0.0 if self.problem.k >= self.problem.least else 5.0 * NOISE / float(np.sqrt(max(self.weight, 1.0)))
 
     def points_spread(self, power: int) -> np.ndarray:
         """Σ_t w^power k/(k − 1) Σ_j centred squares of what each point adds; from redraws where they are too few."""

@@ -1,59 +1,97 @@
-"""Score sums of fresh sets of reference points, at the estimate."""
+"""Score sums of fresh sets of reference points, and the scores' law under the model, at the estimate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import final
+from functools import cached_property
+from typing import NamedTuple, final
 
 import numpy as np
 
+from .rows import Over, RowSource
+
+HELD = 200_000  # nodes of rules that are held at once
+Rules = tuple[np.ndarray, np.ndarray, np.ndarray]  # nodes (N, d), weights (N,), which of the contexts (N,), ascending
 KEPT = 4  # sets whose sums are kept: the test of δ and the standard errors both read them
 
 
 @final
 @dataclass(frozen=True)
-class Probed:
-    """Sums over fresh points, where ℓ' = −w p and −ℓ'' = w p(1 − p) for w copies."""
+class Probe:
+    """q functions of a row, h_r = b_{t(r)} − K x_r, of which the test of δ needs sums and integrals."""
 
-    total: np.ndarray  # (q,) Σ ℓ' h, over all observations
-    by: np.ndarray  # (s, q) Σ_j ℓ' h of some observations
-    mass: np.ndarray  # (s, 2) Σ_j ω and Σ_j ω², ω = ℓ'²/−ℓ'' = w p/(1 − p): f/kq of each point
-    squares: np.ndarray  # (s, q, q) Σ_j −ℓ'' h hᵀ
+    B: np.ndarray  # (n, q) by observation
+    K: np.ndarray  # (q, p)
 
-    def __add__(self, other: Probed) -> Probed:
-        names = ("total", "by", "mass", "squares")
-        return Probed(*(getattr(self, name) + getattr(other, name) for name in names))
+    def read(self, at: np.ndarray, Kx: np.ndarray) -> np.ndarray:
+        """(q, N) h of rows, from their observations (N,) and K x (q, N)."""
+        return self.B.T[:, at] - Kx
+
+
+class Read(NamedTuple):
+    """What a probe needs of rows."""
+
+    at: np.ndarray  # (N,) the observation
+    slopes: tuple[np.ndarray, np.ndarray]  # ℓ' and −ℓ'' (N,)
+    h: np.ndarray  # (q, N)
 
 
 @final
 @dataclass(frozen=True)
-class Probe:
-    """q functions of a row, h_r = b_{t(r)} − K x_r, of which the test of δ needs sums over fresh points."""
+class Law:
+    """Moments of a unit's score Σ ℓ' h under the model, one copy of an observation with k IID points, by context."""
 
-    B: np.ndarray  # (n, q) by observation
-    K: np.ndarray  # (q, p)
-    some: np.ndarray  # (s,) the observations whose own sums are needed
-    squared: bool = True  # whether their squares are, too
+    mean: np.ndarray  # (s, q) a = E_f[ℓ' h] of the observation, and −a of its points
+    data: np.ndarray  # (s, q, q) Var_f(ℓ' h) of the observation
+    points: np.ndarray  # (s, q, q) the variance of its k points' Σ_j ℓ'_j h_j
 
-    def read(self, slopes: tuple[np.ndarray, np.ndarray], at: np.ndarray, Kx: np.ndarray) -> Probed:
-        """From ℓ' and −ℓ'' (N,), zero for the data's rows, the observation (N,) and K x (q, N) of rows."""
-        h, (n, q), s = self.B.T[:, at] - Kx, self.B.shape, len(self.some)
-        total = h @ slopes[0]
-        if s < n:
-            place = np.full(n, -1)
-            place[self.some] = np.arange(s)
-            keep = place[at] >= 0
-            slopes, at, h = (slopes[0][keep], slopes[1][keep]), place[at[keep]], h[:, keep]
-        slope, curvature = slopes
-        by = np.stack([np.bincount(at, slope * row, s) for row in h], axis=1)
-        omega = slope**2 / np.maximum(curvature, 1e-300)
-        mass = np.stack([np.bincount(at, omega, s), np.bincount(at, omega**2, s)], axis=1)
-        squares = np.zeros((s if self.squared else 0, q, q))
-        for i in range(q if self.squared else 0):
+    @staticmethod
+    def of(read: Read, mass: np.ndarray, some: np.ndarray, k: int) -> Law:
+        """By a rule on Ω whose nodes are points, `mass` = k q(y|x) w of them each, so that Σ mass g = ∫ k q g dy.
+
+        The observation's square is ∫ f (1 − p)² h hᵀ = ∫ k q (−ℓ'') h hᵀ, its mean ∫ f (1 − p) h = −∫ k q ℓ' h.
+        """
+        slopes, h, unit = read.slopes, read.h, np.searchsorted(some, read.at)
+        slope, curvature = mass * slopes[0], mass * slopes[1]
+        s, q = len(some), len(h)
+        whole = np.bincount(unit, slope**2 / np.maximum(curvature, 1e-300), s)  # ∫ f e^δ̂ where q > 0
+        mean = np.stack([-np.bincount(unit, slope * row, s) / whole for row in h], axis=1)
+        data, points = np.empty((s, q, q)), np.empty((s, q, q))
+        for i in range(q):
             for j in range(i + 1):
-                squares[:, i, j] = squares[:, j, i] = np.bincount(at, curvature * h[i] * h[j], s)
-        return Probed(total, by, mass, squares)
+                both, crossed = h[i] * h[j], mean[:, i] * mean[:, j]
+                data[:, i, j] = data[:, j, i] = np.bincount(unit, curvature * both, s) / whole - crossed
+                squares = np.bincount(unit, slope * slopes[0] * both, s) / whole
+                points[:, i, j] = points[:, j, i] = squares - crossed / k
+        return Law(mean, data, points)
+
+
+@dataclass(frozen=True)
+class Laws:
+    """Makes the law of the scores by a rule on Ω."""
+
+    rule: Callable[[np.ndarray], Rules]  # at the contexts of some observations
+    over: Over
+    read: Callable[[RowSource, Probe], Iterator[Read]]  # what a probe needs of a source's rows
+
+    @cached_property
+    def nodes(self) -> int:
+        """Of a context."""
+        return len(self.rule(np.zeros(1, dtype=np.intp))[0])
+
+    def at(self, probe: Probe, some: np.ndarray) -> Law:
+        """At some observations (ascending), a few contexts at a time."""
+        each = max(1, HELD // self.nodes)
+        parts = [self._at(probe, some[begin : begin + each]) for begin in range(0, len(some), each)]
+        return Law(*(np.concatenate([getattr(one, name) for one in parts]) for name in ("mean", "data", "points")))
+
+    def _at(self, probe: Probe, some: np.ndarray) -> Law:
+        y, w, of = self.rule(some)
+        nodes = self.over(y, w, some[of])
+        at, slopes, h = zip(*self.read(nodes.source, probe))
+        both = np.concatenate([a for a, _ in slopes]), np.concatenate([b for _, b in slopes])
+        return Law.of(Read(np.concatenate(at), both, np.concatenate(h, axis=1)), nodes.mass, some, nodes.k)
 
 
 def points_only(slopes: tuple[np.ndarray, np.ndarray], data: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -61,8 +99,8 @@ def points_only(slopes: tuple[np.ndarray, np.ndarray], data: np.ndarray) -> tupl
     return np.where(data, 0.0, slopes[0]), np.where(data, 0.0, slopes[1])
 
 
-# (i, times, probe) → (p,) Σ_r ℓ'_r x_r, and what the probe reads
-Sums = Callable[[int, float, Probe | None], tuple[np.ndarray, Probed | None]]
+# (i, times, probe) → (p,) Σ_r ℓ'_r x_r, and (q,) Σ_r ℓ'_r h_r for a probe
+Sums = Callable[[int, float, Probe | None], tuple[np.ndarray, np.ndarray | None]]
 ByLabel = Callable[[int, float, np.ndarray, int], np.ndarray]  # (i, times, label, count) → (count, p)
 
 
@@ -83,8 +121,8 @@ class Redraws:
             return self._kept[i][None]
         return self._keep(i, times, self.sums(i, times, None)[0])[None]
 
-    def probed(self, i: int, probe: Probe) -> Probed:
-        """What the probe reads on the i-th set."""
+    def probed(self, i: int, probe: Probe) -> np.ndarray:
+        """(q,) Σ_r ℓ'_r h_r on the i-th set."""
         total, found = self.sums(i, 1.0, probe)
         assert found is not None
         self._keep(i, 1.0, total)

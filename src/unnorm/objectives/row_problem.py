@@ -18,8 +18,8 @@ from ..models.normalisers import Layout
 from .anchor import ENOUGH, Anchor, Integrated, anchor_report
 from .base import Constants, Derivatives, ParametricProblem
 from .likelihood import RowLikelihood
-from .redraws import Probe, Probed, Redraws, points_only
-from .rows import Rows, RowSource
+from .redraws import Laws, Probe, Read, Redraws, points_only
+from .rows import Over, Rows, RowSource
 from .scores import DenseDesign, Drawn, RowScores, ScoreRows, sum_by
 
 KEPT = 2**27  # numbers that may be kept between iterations (1 GiB); beyond it blocks are evaluated again
@@ -58,6 +58,7 @@ class RowProblem(ParametricProblem):
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
     redraw: Callable[[int, float], RowSource] | None = None  # the i-th set of fresh points, c times as many
+    over: Over | None = None  # rows at the nodes of a rule
     anchor: Anchor | None = None  # −log Z_θ(x) as part of the constants: f is then normalised, and ν is δ
 
     @property
@@ -278,14 +279,19 @@ class RowProblem(ParametricProblem):
                 slopes = base.rows.likelihood.slopes(base.eta + self._nu_rows(base.rows, nu))
                 yield base.rows, points_only(slopes, base.rows.data), coordinates(base.rows, base.J)
 
-        def sums(i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, Probed | None]:
-            total, read = np.zeros(len(information)), None
+        def sums(i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, np.ndarray | None]:
+            total, read = np.zeros(len(information)), 0.0
             for rows, slopes, x in fresh(i, times):
                 total += slopes[0] @ x
                 if probe is not None:
-                    own = probe.read(slopes, rows.context, probe.K @ x.T)
-                    read = own if read is None else read + own
-            return total, read
+                    read = read + probe.read(rows.context, probe.K @ x.T) @ slopes[0]
+            return total, None if probe is None else np.asarray(read)
+
+        def read(source: RowSource, probe: Probe) -> Iterator[Read]:
+            for base in self._evaluated(theta, source):
+                slopes = base.rows.likelihood.slopes(base.eta + self._nu_rows(base.rows, nu))
+                h = probe.read(base.rows.context, probe.K @ coordinates(base.rows, base.J).T)
+                yield Read(base.rows.context, slopes, h)
 
         def by_label(i: int, times: float, label: np.ndarray, count: int) -> np.ndarray:
             out = np.zeros((count, len(information)))
@@ -308,6 +314,7 @@ class RowProblem(ParametricProblem):
             c=c,
             anew=lambda c: self.scores(theta, c),
             level=None if self.anchor is None else self.model.size,
+            law=None if self.anchor is None or self.over is None else Laws(self.anchor.rule, self.over, read),
         )
 
 

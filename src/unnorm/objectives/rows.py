@@ -8,9 +8,9 @@ workers are further sources.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -110,6 +110,17 @@ class ArrayRows(RowSource):
                 end = int(starts[last + 1])
             yield self.rows.take(slice(begin, end))
             begin = end
+
+
+class Nodes(NamedTuple):
+    """The nodes of a rule as rows of reference points."""
+
+    source: RowSource
+    mass: np.ndarray  # (N,) how many points each stands for, k q w
+    k: int  # points of each observation
+
+
+Over = Callable[[np.ndarray, np.ndarray, np.ndarray], Nodes]  # (nodes, weights, observation of each)
 
 
 def joined(blocks: Sequence[Rows]) -> Rows:

@@ -20,7 +20,7 @@ from typing import final
 import numpy as np
 
 from .likelihood import RowLikelihood, together
-from .redraws import KEPT, Redraws
+from .redraws import KEPT, Laws, Redraws
 
 REDRAWS = KEPT  # fresh sets of points at first, to measure the error of those that are not IID
 MOST_DF = 50  # degrees of freedom of a measured Σ2 above which no more sets are drawn
@@ -243,6 +243,7 @@ class RowScores(Scores):
     c: float = 1.0  # times as many points as there are
     anew: Callable[[float], RowScores] | None = None  # makes `more` where the coordinates depend on c themselves
     level: int | None = None  # the coordinate of δ, where it is one number and the constants follow θ
+    law: Laws | None = None  # of the scores under the model, by the anchor's own rule
 
     model_based = True
 

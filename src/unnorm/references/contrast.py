@@ -121,6 +121,29 @@ class Contrast:
         """One contrast for each independent set of reference points."""
         return tuple(self.split(int(r)) for r in np.unique(self.randomisation[~self.z]))
 
+    def over(self, y: np.ndarray, w: np.ndarray, at: np.ndarray) -> tuple[Contrast, np.ndarray]:
+        """Nodes y (N, d) of a rule with weights w, in the contexts of observations `at`, as reference points, and how
+        many points each of them stands for: k q(y|x) w, so that sums over points become integrals.
+
+        Nodes where q is zero stand for none, and are left out. Copies of an observation are not counted.
+        """
+        assert self.k is not None
+        log_q = self.reference.log_density(y, self.obs, at)
+        here = np.isfinite(log_q)
+        y, at, log_q = y[here], at[here], log_q[here]
+        nodes = replace(
+            self,
+            outcome=read_only(y),
+            z=read_only(np.zeros(len(at), dtype=bool)),
+            at=read_only(at),
+            log_q=read_only(log_q),
+            weight=read_only(np.ones(len(at))),
+            offset=None if self.obs.offset is None else read_only(self.obs.offset[at]),
+            randomisation=read_only(np.ones(len(at), dtype=np.int16)),
+            log_q_back=None,
+        )
+        return nodes, self.k * np.exp(log_q) * w[here]
+
     def redraw(self, rng: Rng = None, times: float = 1.0) -> Contrast:
         """The same real rows with fresh reference points: same reference and scheme, `times` as many."""
         count = max(self.scheme.sets, round(times * (self.k if self.k is not None else int(np.sum(~self.z)))))

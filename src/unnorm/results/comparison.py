@@ -11,7 +11,7 @@ import numpy as np
 
 from .._base.frames import to_native
 from .._base.intervals import normal_quantile
-from .._base.numerics import Rng, generator
+from .._base.numerics import Rng, generator, own_stream
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError, listing
 from ..models.base import Unnormalised
@@ -96,7 +96,7 @@ def compare(
         (['ML', 'NCD'], 4)
     """
     _check(specs)
-    random = generator(rng)
+    random = generator(own_stream(rng))
     models = {name: spec.get("model", model) for name, spec in specs.items()}
     domain = model.domain
     if any(one.domain != domain for one in models.values()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -224,7 +224,11 @@ class Fit:
         from ..inference.advice import advise
         from .evidence import known_evidence
 
-        return advise(self.settings["objective"]["objective"], self.diagnostics, known_evidence(self))
+        advice = advise(self.settings["objective"]["objective"], self.diagnostics, known_evidence(self))
+        if not self.constants_failed:
+            return advice
+        first = f"The constants come first, as no number of points mends them. {self.constants}"
+        return replace(advice, sentences=(first, *advice.sentences))
 
     @property
     def ncic(self) -> float:

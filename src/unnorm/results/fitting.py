@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._base.numerics import Rng
+from .._base.numerics import Rng, own_stream
 from .._base.words import option
 from ..data.observations import Observations
 from ..domains.base import Domain
@@ -32,7 +32,7 @@ from ..solvers.smoothing import Smoothing
 from .fit import Fit
 from .knowing import FAR, apart, knowing
 from .making import make_fit
-from .refining import refined
+from .refining import begun, refined
 
 SOLVERS = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
 Outside = Literal["error", "drop"]
@@ -119,7 +119,7 @@ def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
     """The solution; where there is none because no reference point resembles the data, an error that says so."""
     state = copy.deepcopy(rng)
     try:
-        return solver.solve(problem, rng)
+        return begun(problem, solver, rng)
     except (NoEstimateError, NotIdentifiedError) as error:
         if problem.objective.reference is None:
             raise
@@ -215,7 +215,7 @@ def _seed(rng: Rng) -> tuple[int | None, Rng]:
     """The seed to record, and what to draw from: fresh entropy is written down so that the run can be repeated."""
     if rng is None:
         rng = int(np.random.SeedSequence().generate_state(1)[0])
-    return (int(rng), int(rng)) if isinstance(rng, int | np.integer) else (None, rng)
+    return int(rng) if isinstance(rng, int | np.integer) else None, own_stream(rng)
 
 
 def _require(value: object, kind: type | tuple[type, ...], what: str, example: str) -> None:

@@ -17,7 +17,7 @@ from ..engine import gam_effects
 from ..errors import InputError, UnnormWarning
 from ..inference.delta_test import DeltaTest, delta_tests
 from ..inference.evidence import Evidence, Quantities, evidence, parameters, terms
-from ..inference.sandwich import TOO_FEW, ErrorParts, error_parts
+from ..inference.sandwich import ErrorParts, error_parts, too_few
 from ..inference.smooth_tests import smooth_tests
 from ..objectives.base import Problem, cluster_labels
 from ..objectives.scores import Drawn, Scores
@@ -159,10 +159,8 @@ def _errors(
 
 def _too_few(scores: Scores, remedy: str, clusters: np.ndarray | None = None) -> str:
     """The sentence: how many independent scores there are, and of what."""
-    units, what = total(np.array([scores.weight])), "observation" if scores.weight == 1 else "observations"
-    if clusters is not None:
-        units, what = int(clusters.max()) + 1, "clusters"
-    return TOO_FEW.format(units=units, what=what, p=scores.size, remedy=remedy)
+    units = total(np.array([scores.weight])) if clusters is None else int(clusters.max()) + 1
+    return too_few(units, clusters is not None, scores.size, remedy)
 
 
 def with_robust(errors: ErrorParts) -> ErrorParts:

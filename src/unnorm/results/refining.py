@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from .._base.numerics import Rng, quadratic_forms
-from ..errors import UnnormWarning
+from ..errors import NotIdentifiedError, UnnormWarning
 from ..inference.sandwich import bread
 from ..objectives.base import Problem
 from ..solvers.base import Solution, Solver
@@ -16,6 +16,19 @@ from .held_out import evenly
 
 SETTLED = 0.05  # standard errors that f̂ may still move
 PLACES = 200  # observations at which it is compared
+
+
+def begun(problem: Problem, solver: Solver, rng: Rng) -> Solution:
+    """The first solution: where a rule has fewer nodes than the terms have columns, that of a finer one."""
+    order = problem.objective.coarsest(problem.model) if problem.smooth and problem.by_rows else None
+    while True:
+        try:
+            return solver.solve(problem, rng)
+        except NotIdentifiedError:
+            finer = None if order is None else problem.objective.finer(problem.model, problem.obs, order)
+            if order is None or finer is None:
+                raise
+        problem, order = replace(problem, objective=finer), 2 * order
 
 
 def refined(problem: Problem, solver: Solver, solution: Solution, rng: Rng) -> Solution:

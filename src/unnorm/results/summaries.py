@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.counts import counted
+from .._base.counts import counted, several
 from .._base.intervals import normal_quantile
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _kind_of_errors(fit: Fit, errors: ErrorParts) -> str:
 
 def _parameters(fit: Fit, level: float) -> list[str]:
     if not fit.has_covariance:
-        return [f"{len(fit.names):,} parameters, without standard errors; their values are in fit.theta"]
+        return [f"{several(len(fit.names), 'parameter')}, without standard errors; their values are in fit.theta"]
     z = normal_quantile(level)
     parts = fit.errors is not None and fit.errors.points
     head = f"{'term':<20} {'estimate':>12} {'se':>10} {'lower':>12} {'upper':>12}"

@@ -15,10 +15,10 @@ from ..engine.gam_result import Gam
 from ..engine.segment import ResponseRows
 from ..engine.smoothed import INTERCEPT
 from ..objectives.additive import AdditiveProblem
-from ..objectives.anchor import Integrated
+from ..objectives.anchor import Anchor, Integrated
 from ..objectives.likelihood import Cumulant
-from ..objectives.redraws import Probe, Probed, Redraws
-from ..objectives.rows import Rows
+from ..objectives.redraws import Laws, Probe, Read, Redraws
+from ..objectives.rows import Rows, RowSource
 from ..objectives.scores import Drawn, Reselection, RowDesign, RowScores, ScoreRows
 from ..terms.base import Columns
 from .redraw_scores import RedrawScores
@@ -103,6 +103,7 @@ class EngineScores:
     gam: Gam
     theta: np.ndarray | None  # where an energy was linearised last
     integrated: Integrated | None = None  # of anchored constants, at the estimate
+    anchor: Anchor | None = None  # whose integrals they are
 
     @cached_property
     def eta(self) -> np.ndarray:
@@ -136,7 +137,7 @@ class EngineScores:
         inner = self.gam.smoothed
         return RedrawScores(self.problem, self.gam.terms, inner.slices, inner.beta, self.gam.columns, self.integrated)
 
-    def _fresh_sums(self, i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, Probed | None]:
+    def _fresh_sums(self, i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, np.ndarray | None]:
         assert self.problem.redraw is not None
         total, read = np.zeros(self.gam.smoothed.size), None
         for rows in self.problem.redraw(i, times).blocks():
@@ -144,6 +145,15 @@ class EngineScores:
             total += g
             read = own if read is None or own is None else read + own
         return total, read
+
+    @property
+    def _law(self) -> Laws | None:
+        if self.anchor is None or self.problem.over is None:
+            return None
+        return Laws(self.anchor.rule, self.problem.over, self._nodes)
+
+    def _nodes(self, source: RowSource, probe: Probe) -> Iterator[Read]:
+        return (self._fresh.read(rows, probe, self.theta) for rows in source.blocks())
 
     def _fresh_by_label(self, i: int, times: float, label: np.ndarray, count: int) -> np.ndarray:
         assert self.problem.redraw is not None
@@ -170,6 +180,7 @@ class EngineScores:
             sets=problem.sets,
             centred=problem.normaliser.terms is None or problem.normaliser.anchored,
             level=0 if self.integrated is not None and problem.normaliser.terms is None else None,  # the intercept
+            law=self._law,
         )
 
 

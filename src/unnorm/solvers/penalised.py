@@ -19,6 +19,7 @@ from ..engine import gam_effects
 from ..errors import CombinationError, InputError, unknown
 from ..models.base import Unnormalised
 from ..models.built_additive import BuiltAdditive
+from ..objectives.additive import placing_rows
 from ..objectives.base import Constants, Derivatives, ParametricProblem, Problem
 from ..objectives.scores import Reselection, Scores
 from ..terms.base import BuiltTerm
@@ -154,11 +155,8 @@ def solve_penalised(problem: Problem, method: str, sp: Mapping[str, float] | Non
 
 def built_additive(model: Unnormalised, obs: Observations) -> tuple[BuiltAdditive, Mapping[str, np.ndarray]]:
     """The model's terms built on the data and on points spread evenly over Ω, and the covariates there."""
-    some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, 2000)).astype(int))
-    evenly = model.domain.uniform(10 * len(some), np.random.default_rng(0))  # only to place knots and centre terms
-    y = np.concatenate([obs.outcome, evenly])
-    at = np.concatenate([np.arange(obs.n), np.repeat(some, 10)])
-    part = model.linear_part(obs, y, at, None)
+    rows = placing_rows(model, obs)
+    part = model.linear_part(obs, rows.y, rows.context, None)
     known = model.covariates(obs)
     periods = {name: known.period(name) for name in part.terms.columns if known.period(name)}
     partial = known.partial(part.terms.columns)

@@ -17,10 +17,11 @@ from ..engine.smoothed import INTERCEPT
 from ..errors import UnnormWarning
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import Integrated
-from ..objectives.redraws import Probe, Probed, points_only
+from ..objectives.redraws import Probe, Read, points_only
 from ..objectives.rows import Rows
 from ..terms.base import BuiltTerm, Columns
 
+Score = Callable[[np.ndarray], np.ndarray]  # Xᵀv of a term
 CELLS = 4096
 CHUNK = 65_536  # rows whose columns are held at once
 MARGIN = 0.25  # of the data's range beyond which fresh points are taken to its end
@@ -44,11 +45,26 @@ class RedrawScores:
 
     def probed(
         self, rows: Rows, probe: Probe | None, theta: np.ndarray | None = None
-    ) -> tuple[np.ndarray, Probed | None]:
-        """(p,) the score, and what a probe reads of the points."""
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """(p,) the score, and (q,) a probe's."""
         with warnings.catch_warnings():  # fresh points may reach beyond the fitted rows
             warnings.simplefilter("ignore", UnnormWarning)
-            return self._score(rows, probe, theta)
+            slopes, Kx, back = self._read(rows, probe, theta)
+            v, out = slopes[0], np.zeros(self.beta.size)
+            if INTERCEPT in self.slices:
+                out[self.slices[INTERCEPT]] = v.sum()
+            for at, score in back:
+                out[at] = score(v)
+            if self.integrated is not None:
+                out -= np.bincount(rows.context, v, self.problem.obs.n) @ self.integrated.mean
+            return out, None if probe is None else probe.read(rows.context, Kx) @ v
+
+    def read(self, rows: Rows, probe: Probe, theta: np.ndarray | None = None) -> Read:
+        """What a probe needs of rows that are all points."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UnnormWarning)
+            slopes, Kx, _ = self._read(rows, probe, theta)
+            return Read(rows.context, slopes, probe.read(rows.context, Kx))
 
     def by_label(self, rows: Rows, label: np.ndarray, count: int, theta: np.ndarray | None = None) -> np.ndarray:
         """(count, p) the same by label of the row, from the terms' columns themselves, a chunk of rows at a time."""
@@ -77,7 +93,10 @@ class RedrawScores:
             X[:, self.slices[term.label]] = term.design({name: columns[name] for name in term.covariates})
         return X
 
-    def _score(self, rows: Rows, probe: Probe | None, theta: np.ndarray | None) -> tuple[np.ndarray, Probed | None]:
+    def _read(
+        self, rows: Rows, probe: Probe | None, theta: np.ndarray | None
+    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, list[tuple[slice, Score]]]:
+        """ℓ' and −ℓ'' (zero for data), K x (q, N), and for each term how its score follows from ℓ'."""
         _, part = self.problem.predictor(rows, theta)
         C = self.beta[None] if probe is None else np.concatenate([self.beta[None], probe.K])
         Cx = np.zeros((len(C), len(rows)))  # β's first, then K's
@@ -85,23 +104,13 @@ class RedrawScores:
             Cx += C[:, self.slices[INTERCEPT]]
         back = [(self.slices[term.label], self._term(term, part.columns, rows, C, Cx)) for term in self.terms]
         eta = Cx[0] if part.offset is None else Cx[0] + part.offset
-        if self.integrated is not None:
-            eta = eta - self.integrated.log_z[rows.context]
-        slopes = points_only(rows.likelihood.slopes(eta), rows.data)
-        v, out = slopes[0], np.zeros(self.beta.size)
-        if INTERCEPT in self.slices:
-            out[self.slices[INTERCEPT]] = v.sum()
-        for at, score in back:
-            out[at] = score(v)
         Kx = Cx[1:]
         if self.integrated is not None:
-            out -= np.bincount(rows.context, v, self.problem.obs.n) @ self.integrated.mean
+            eta = eta - self.integrated.log_z[rows.context]
             Kx = Kx - (C[1:] @ self.integrated.mean.T)[:, rows.context]
-        return out, None if probe is None else probe.read(slopes, rows.context, Kx)
+        return points_only(rows.likelihood.slopes(eta), rows.data), Kx, back
 
-    def _term(
-        self, term: BuiltTerm, columns: Columns, rows: Rows, C: np.ndarray, Cx: np.ndarray
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def _term(self, term: BuiltTerm, columns: Columns, rows: Rows, C: np.ndarray, Cx: np.ndarray) -> Score:
         """Adds the term's part of C x, coefficients (1 + q, p), to Cx; and how its score follows from v."""
         C = C[:, self.slices[term.label]]
         if term.breaks is not None and len(term.covariates) == 1:

@@ -29,7 +29,7 @@ from .._base.numerics import Rng
 from ..errors import CombinationError, ConvergenceError, UnnormWarning
 from ..objectives.additive import AdditiveProblem
 from ..objectives.base import Constants, Problem
-from ..objectives.redraws import Probe, Probed, Redraws, points_only
+from ..objectives.redraws import Probe, Redraws, points_only
 from ..objectives.rows import Rows, RowSource
 from ..objectives.scores import DenseDesign, RowScores, ScoreRows, sum_by
 from .base import Solution, Solver
@@ -336,9 +336,9 @@ def _scores(problem: AdditiveProblem, rows: RidgeRows, found: RidgeFit, X: Any) 
         slopes = points_only(fresh.rows.likelihood.slopes(fresh.eta(found.c)), fresh.rows.data)
         return slopes, fresh.S[:, :p] - shift[fresh.at], fresh.at
 
-    def sums(i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, Probed | None]:
+    def sums(i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, np.ndarray | None]:
         slopes, own, at = again(i, times)
-        return slopes[0] @ own, None if probe is None else probe.read(slopes, at, probe.K @ own.T)
+        return slopes[0] @ own, None if probe is None else probe.read(at, probe.K @ own.T) @ slopes[0]
 
     def by_label(i: int, times: float, label: np.ndarray, count: int) -> np.ndarray:
         slopes, own, at = again(i, times)

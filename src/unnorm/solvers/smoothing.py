@@ -103,7 +103,7 @@ class Smoothing(Solver):
 
         found = fit_anchored(problem, once, cores() if self.threads is None else self.threads)
         reason = f"{found.gam.smoothed.reason}; {found.rounds} linearisations of the constants"
-        scores = EngineScores(problem, found.gam, found.theta, found.integrated)
+        scores = EngineScores(problem, found.gam, found.theta, found.integrated, found.anchor)
         solution = self._solution(problem, scores, found.rounds, found.settled, reason)
         notes, figures = anchor_report(found.anchor, found.shift)
         assert solution.terms is not None
