@@ -45,6 +45,7 @@ _MODULES = {
     "errors": "errors",
     "kernels": "terms.kernels",
     "losses": "objectives.losses",
+    "patterns": "patterns",
     "references": "references",
 }
 
@@ -72,7 +73,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from . import domains, errors, references
+    from . import domains, errors, patterns, references
     from .bayes import NUTS, Draws, Langevin, sample
     from .data import Observations, conditional, iid, transitions
     from .data.covariates.registry import *

@@ -2,6 +2,15 @@
 
 from .dummies import Dummies as Dummies
 from .fitting import fit_pattern as fit_pattern
+from .functions import Envelope as Envelope
+from .functions import F as F
+from .functions import G as G
+from .functions import J as J
+from .functions import K as K
+from .functions import L as L
+from .functions import Summary as Summary
+from .functions import envelope as envelope
+from .functions import pair_correlation as pair_correlation
 from .interactions import REGISTRY as REGISTRY
 from .interactions import Interaction as Interaction
 from .pattern import Pattern as Pattern

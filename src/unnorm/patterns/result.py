@@ -164,23 +164,20 @@ class PatternFit:
                 "A Gibbs model states the conditional intensity λ(u | x), fit.conditional_intensity(at), and its trend, "
                 "fit.trend(at); its intensity has no formula: average patterns of fit.simulate(99)."
             )
-        return self._table(at, level, robust, "intensity", None)
+        return self._table(at, level, robust, "intensity")
 
     def conditional_intensity(self, at: Any = 64, level: float = 0.95, robust: bool = False) -> Any:
         """λ(u | x) given the observed pattern, at places that are not its points."""
-        return self._table(at, level, robust, "conditional_intensity", None)
+        return self._table(at, level, robust, "conditional_intensity")
 
     def trend(self, at: Any = 64, level: float = 0.95, robust: bool = False) -> Any:
         """The part of λ(u | x) that does not see the other points: its value where none is near."""
-        return self._table(at, level, robust, "trend", 0.0)
+        return self._table(at, level, robust, "trend", alone=True)
 
-    def _table(self, at: Any, level: float, robust: bool, name: str, statistics: float | None) -> Any:
+    def _table(self, at: Any, level: float, robust: bool, name: str, alone: bool = False) -> Any:
         pattern, fitted = self.pattern, self.fitted
         places = places_at(pattern, at)
-        given = fitted.model.at(pattern, places)
-        if statistics is not None:
-            columns = given.columns | {one: np.full(places.n, statistics) for one in fitted.model.statistics}
-            given = type(given)(columns, given.known, np.ones(places.n, dtype=bool))
+        given = fitted.model.alone(pattern, places) if alone else fitted.model.at(pattern, places)
         X = fitted.matrix(given)
         log_lambda = fitted.log_intensity(given, X)
         V = self.covariance_robust if robust else self.covariance

@@ -104,18 +104,23 @@ class PatternModel:
     def at(self, pattern: Pattern, places: Places, own: np.ndarray | None = None) -> Covaried:
         """The columns at places; own[a] is the point that place a is, −1 for none (the default)."""
         own = np.full(places.n, -1) if own is None else own
-        obs = pattern.rows(places)
-        low = np.min([window.enclosing_box[0] for window in pattern.windows if window.enclosing_box], axis=0)
-        centre = pattern.windows[0].centre if pattern.windows[0].centre is not None else low
-        columns = dict(CovariateSet(obs, self.covariates, centre=centre).values(self.needs, obs)) if places.n else {
-            name: np.zeros(0) for name in self.needs
-        }
-        allowed = np.ones(places.n, dtype=bool)
+        allowed, t = np.ones(places.n, dtype=bool), np.zeros((places.n, 0))
         if self.interaction is not None:
             found = [self._interacting(pattern, places.take(s), own[s]) for s in _blocks(places.n)]
-            t = np.concatenate([one for one, _ in found])
-            allowed = np.concatenate([one for _, one in found])
-            columns |= {name: np.ascontiguousarray(t[:, j]) for j, name in enumerate(self.statistics)}
+            t, allowed = (np.concatenate(part) for part in zip(*found))
+        return self._covaried(pattern, places, t, allowed)
+
+    def alone(self, pattern: Pattern, places: Places) -> Covaried:
+        """The columns at places with no point anywhere near."""
+        t = np.zeros((places.n, len(self.statistics)))
+        return self._covaried(pattern, places, t, np.ones(places.n, dtype=bool))
+
+    def _covaried(self, pattern: Pattern, places: Places, t: np.ndarray, allowed: np.ndarray) -> Covaried:
+        columns: dict[str, np.ndarray] = {}
+        if self.needs:
+            obs = pattern.rows(places)
+            columns |= CovariateSet(obs, self.covariates, centre=pattern.windows[0].centre).values(self.needs, obs)
+        columns |= {name: np.ascontiguousarray(t[:, j]) for j, name in enumerate(self.statistics)}
         known = np.zeros(places.n)
         for name in self.terms.offsets:
             known += arithmetic.values(name, columns) if arithmetic.is_arithmetic(name) else columns[name]
