@@ -22,6 +22,8 @@ from .scores import FittedRows
 from .where import places_at
 
 if TYPE_CHECKING:
+    from .diagnostics import Lurking, ResidualMap
+    from .functions import Envelope
     from .process import Process
 
 NO_LIKELIHOOD = (
@@ -219,6 +221,43 @@ class PatternFit:
         from .process import Process
 
         return Process(self)
+
+    # --- checks -----------------------------------------------------------------------------------------------------
+
+    def envelope(self, function: str = "L", n: int = 99, *, r: Any = None, level: float = 0.95, rng: Rng = None, **options: Any) -> Envelope:
+        """A summary function of the data beside that of n patterns of this model; see `un.patterns.envelope`.
+
+        For a Poisson model whose intensity varies, K, L and g of data and simulations are those that divide by λ̂.
+        """
+        from .checking import model_envelope
+
+        return model_envelope(self, function, n, r, level, rng, options)
+
+    def residuals(self, across: int = 64, bandwidth: float | None = None) -> ResidualMap:
+        """Smoothed residuals as a map, `across` cells wide: positive where there are more points than expected."""
+        from .diagnostics import residual_map
+
+        return residual_map(self, across, bandwidth)
+
+    def lurking(self, covariate: Any, points: int = 200) -> Lurking:
+        """Cumulative residuals along a covariate: a name that the model knows, or a `un.Map`."""
+        from .diagnostics import lurking
+
+        return lurking(self, covariate, points)
+
+    def quadrat_test(self, nx: int = 5, ny: int | None = None) -> NestedTest:
+        """Pearson's χ² of counts in nx × ny quadrats, for Poisson models."""
+        from .diagnostics import quadrat_test
+
+        return quadrat_test(self, nx, ny)
+
+    def plot(self, n: int = 39, rng: Rng = 1) -> Any:
+        """Intensity with the points, residuals, and L with its envelope of n simulations: (Figure, axes)."""
+        from .plots import overview
+
+        return overview(self, n, rng)
+
+    # --- simulation -------------------------------------------------------------------------------------------------
 
     def simulate(self, n: int = 1, rng: Rng = None) -> list[Pattern]:
         """n patterns of the fitted process, their numbers of points random."""
