@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from figures import SHARED, dummies, pattern, read
 
 import unnorm as un
@@ -37,9 +36,7 @@ def figures(case: str) -> tuple[np.ndarray, np.ndarray, un.Dummies]:
 def fitted(case: str) -> tuple[un.PatternFit, np.ndarray, np.ndarray]:
     terms, interaction, correction = CASES[case]
     estimate, se, given = figures(case)
-    fit = un.fit_pattern(
-        pattern(case.split()[0]), terms, interaction=interaction, correction=correction, points=given
-    )
+    fit = un.fit_pattern(pattern(case.split()[0]), terms, interaction=interaction, correction=correction, points=given)
     return fit, estimate, se
 
 
@@ -54,7 +51,9 @@ def raw_se(fit: un.PatternFit) -> np.ndarray:
 @pytest.mark.filterwarnings("ignore:The estimated interaction attracts")
 def test_gibbs(case: str) -> None:
     fit, estimate, se = fitted(case)
-    np.testing.assert_allclose(fit.estimate, estimate, rtol=1e-6, atol=1e-6)
+    # spatstat's area is wrong for one tree of redwoodfull too (see figures.R), which cannot be left out
+    near = 1e-3 if case == "redwood area" else 1e-6
+    np.testing.assert_allclose(fit.estimate, estimate, rtol=near, atol=near)
     # spatstat's errors leave out pairs across joined sides, and take second differences of areas on a grid
     loose = {"pines strauss periodic": 0.02, "pines area": 1e-3, "redwood area": 1e-3}
     np.testing.assert_allclose(raw_se(fit), se, rtol=loose.get(case, 1e-5))

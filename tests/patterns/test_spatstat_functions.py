@@ -7,7 +7,15 @@ from figures import pattern, read
 from unnorm import patterns
 from unnorm.patterns.functions.distances import cdf
 
-COLUMNS = {"iso": "isotropic", "trans": "translate", "border": "border", "un": "none", "km": "km", "rs": "border", "raw": "none"}
+COLUMNS = {
+    "iso": "isotropic",
+    "trans": "translate",
+    "border": "border",
+    "un": "none",
+    "km": "km",
+    "rs": "border",
+    "raw": "none",
+}
 
 
 def figures(case: str, column: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

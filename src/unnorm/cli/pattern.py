@@ -80,13 +80,13 @@ def pattern(
     count = whole("--simulations", simulations, 19, MOST_SIMULATIONS)
     total = None if dummies is None else whole("--dummies", dummies, 1, MOST_DUMMIES)
     domain = read_window(job)
-    points = make(
-        frames.read_table(data), job.y, window=domain, marks=marks, replicate=replicate, outside=outside, missing=missing  # pyright: ignore[reportArgumentType]
-    )  # fmt: skip
+    columns: dict[str, Any] = {"marks": marks, "replicate": replicate, "outside": outside, "missing": missing}
+    points = make(frames.read_table(data), job.y, window=domain, **columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the notes, and so in the report
         fit = fit_pattern(
-            points, terms, covariates=covariates(job, domain), correction=correction, dummies=total, rng=job.seed,  # pyright: ignore[reportArgumentType]
+            points, terms, covariates=covariates(job, domain), dummies=total, rng=job.seed,
+            correction=correction,  # pyright: ignore[reportArgumentType]
             interaction=None if interaction is None else read_interaction(interaction),
         )  # fmt: skip
         settings = {
@@ -151,10 +151,11 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
     from ..report.figures import draw
     from ..report.page import Cell, Section, Table, number
 
-    at = fit._parametric
+    at = fit.parametric
     share = np.sqrt(np.maximum(np.diag(fit.errors.reference), 0.0))
     rows = tuple(
-        (Cell(fit.names[k]), number(fit.estimate[k], 4), number(fit.se[k], 4), number(share[k], 4)) for k in at
+        (Cell(fit.names[k]), number(float(fit.estimate[k]), 4), number(float(fit.se[k]), 4), number(float(share[k]), 4))
+        for k in at
     )
     table = Table("Coefficients of the log intensity", ("term", "estimate", "se", "of it dummy points"), rows)
     out = [Section((), (), (table,), anchor="coefficients", title="Coefficients")]
@@ -164,13 +165,30 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
             draw(lambda ax, label=label: _effect(fit, label, ax), f"Effect {label}", f"{label}, with 95 % band")
             for label in curves
         )
-        out.append(Section(("Effects on the log intensity, summing to zero over the rows.",), pictures, anchor="effects", title="Effects"))
+        out.append(
+            Section(
+                ("Effects on the log intensity, summing to zero over the rows.",),
+                pictures,
+                anchor="effects",
+                title="Effects",
+            )
+        )
     if fit.pattern.replicates == 1:
         from ..patterns.plots import intensity_map
 
         maps = (
-            draw(lambda ax: intensity_map(fit, ax) and None, "Intensity", "The fitted intensity" if fit.poisson else "The fitted trend", (4.4, 3.4)),
-            draw(lambda ax: fit.residuals().plot(ax) and None, "Residuals", "Smoothed residuals: red where there are more points than expected", (4.4, 3.4)),
+            draw(
+                lambda ax: intensity_map(fit, ax) and None,
+                "Intensity",
+                "The fitted intensity" if fit.poisson else "The fitted trend",
+                (4.4, 3.4),
+            ),
+            draw(
+                lambda ax: fit.residuals().plot(ax) and None,
+                "Residuals",
+                "Smoothed residuals: red where there are more points than expected",
+                (4.4, 3.4),
+            ),
         )
         out.append(Section((), maps, anchor="maps", title="Maps"))
         try:
@@ -179,7 +197,12 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
             out.append(Section((str(error),), anchor="envelope", title="Interaction"))
             return out
         text = f"L of the data beside {simulations} simulations of the model: p = {found.p:.3g} for the whole curve."
-        picture = draw(lambda ax: found.plot(ax) and None, "L function", "Besag's L with pointwise and global envelopes", (4.8, 3.4))
+        picture = draw(
+            lambda ax: found.plot(ax) and None,
+            "L function",
+            "Besag's L with pointwise and global envelopes",
+            (4.8, 3.4),
+        )
         out.append(Section((text,), (picture,), anchor="envelope", title="Interaction"))
     return out
 

@@ -58,7 +58,7 @@ def residual_map(fit: PatternFit, across: int = 64, bandwidth: float | None = No
     pattern, fitted = fit.pattern, fit.fitted
     if pattern.replicates > 1:
         raise InputError("A residual map is of one window: fit the replicates one by one, pattern.only(0).")
-    xy, inside, (ny, nx) = grid(pattern, 0, across)
+    _, inside, (ny, nx) = grid(pattern, 0, across)
     box = pattern.windows[0].enclosing_box
     assert box is not None
     low, high = box
@@ -68,7 +68,11 @@ def residual_map(fit: PatternFit, across: int = 64, bandwidth: float | None = No
     side = (high - low) / (nx, ny)
     cell = np.clip(((fitted.places.xy - low) / side).astype(int), 0, (nx - 1, ny - 1))
     raw = np.bincount(cell[:, 1] * nx + cell[:, 0], residuals(fit), nx * ny).reshape(ny, nx)
-    z = _smooth(raw, h / side) / np.maximum(_smooth(inside.reshape(ny, nx).astype(float), h / side), 1e-12) / side.prod()
+    z = (
+        _smooth(raw, h / side)
+        / np.maximum(_smooth(inside.reshape(ny, nx).astype(float), h / side), 1e-12)
+        / side.prod()
+    )
     centres = [low[k] + (np.arange(count) + 0.5) * side[k] for k, count in ((0, nx), (1, ny))]
     return ResidualMap(centres[0], centres[1], np.where(inside.reshape(ny, nx), z, np.nan), h)
 
@@ -148,7 +152,7 @@ def _values(fit: PatternFit, covariate: Any) -> tuple[str, np.ndarray]:
 
 
 def quadrat_test(fit: PatternFit, nx: int = 5, ny: int | None = None) -> NestedTest:
-    """Pearson's χ² of the counts in nx × ny quadrats of a Poisson fit, on quadrats less coefficients degrees of freedom."""
+    """Pearson's χ² of the counts in nx × ny quadrats of a Poisson fit; df: quadrats less coefficients."""
     from scipy.special import chdtrc
 
     if not fit.poisson:
@@ -158,7 +162,7 @@ def quadrat_test(fit: PatternFit, nx: int = 5, ny: int | None = None) -> NestedT
     counts = [_quadrats(fit, code, nx, ny) for code in range(pattern.replicates)]
     observed, expected = (np.concatenate(part) for part in zip(*counts))
     used = expected > 0
-    df = int(used.sum()) - round(float(sum(fit.edf.values())) + len(fit._parametric))
+    df = int(used.sum()) - round(float(sum(fit.edf.values())) + len(fit.parametric))
     if df < 1:
         raise DataError(f"{int(used.sum())} quadrats are too few for {len(fit.names)} coefficients: take more, nx=….")
     if np.any(expected[used] < FEW):
@@ -167,8 +171,8 @@ def quadrat_test(fit: PatternFit, nx: int = 5, ny: int | None = None) -> NestedT
         from ..errors import UnnormWarning
 
         warnings.warn(
-            f"{int(np.sum(expected[used] < FEW))} of {int(used.sum())} quadrats expect fewer than {FEW:g} points: the χ² "
-            "law is a poor guide. Take fewer quadrats.",
+            f"{int(np.sum(expected[used] < FEW))} of {int(used.sum())} quadrats expect fewer than {FEW:g} points: the "
+            "χ² law is a poor guide. Take fewer quadrats.",
             UnnormWarning,
             stacklevel=3,
         )
@@ -187,7 +191,9 @@ def _quadrats(fit: PatternFit, code: int, nx: int, ny: int) -> tuple[np.ndarray,
         cell = np.clip(((xy - low) / (high - low) * (nx, ny)).astype(int), 0, (nx - 1, ny - 1))
         return cell[:, 1] * nx + cell[:, 0]
 
-    u = np.stack(np.meshgrid((np.arange(nx * fine) + 0.5) / (nx * fine), (np.arange(ny * fine) + 0.5) / (ny * fine)), axis=-1)
+    u = np.stack(
+        np.meshgrid((np.arange(nx * fine) + 0.5) / (nx * fine), (np.arange(ny * fine) + 0.5) / (ny * fine)), axis=-1
+    )
     xy = low + u.reshape(-1, 2) * (high - low)
     xy = xy[window.contains(xy)]
     trend = sum(np.exp(fit.process().log_trend(Places.of(xy, mark, code))) for mark in range(pattern.types))

@@ -148,7 +148,15 @@ def _stratified(pattern: Pattern, rho: float, rng: np.random.Generator) -> Drawn
         low, high = window.enclosing_box
         width, height = high - low
         nx = max(1, round(width * np.sqrt(rho)))
-        shapes.append((low, width / nx, height / max(1, round(rho * width * height / nx)), nx, max(1, round(rho * width * height / nx))))
+        shapes.append(
+            (
+                low,
+                width / nx,
+                height / max(1, round(rho * width * height / nx)),
+                nx,
+                max(1, round(rho * width * height / nx)),
+            )
+        )
     if len({w * h for _, w, h, _, _ in shapes}) > 1:  # windows of different sizes: tiles of one size that cover them
         side = 1.0 / np.sqrt(rho)
         boxes = [window.enclosing_box for window in pattern.windows if window.enclosing_box is not None]

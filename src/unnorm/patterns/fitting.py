@@ -53,7 +53,7 @@ def fit_pattern(
         terms: "1" (constant), "elev + grad", "s(elev) + factor(species)", "s(x, y, k=60) + offset(log(pop))": the
             coordinates are known as x and y, and marks and replicates by their columns.
         covariates: `un.Map`, `un.Expression` and `un.Function` objects that the terms may name.
-        interaction: `un.Strauss(r)`, `un.Geyer(r, sat)`, `un.HardCore(r)`, `un.AreaInteraction(r)`, …; None for Poisson.
+        interaction: `un.Strauss(r)`, `un.Geyer(r, sat)`, `un.HardCore(r)`, `un.AreaInteraction(r)`, …; None: Poisson.
         correction: "border" leaves out rows within the interaction's reach of the border; "none" takes the pattern as
             all there is; "periodic" joins the sides of a rectangle.
         points: dummy points from elsewhere, `un.Dummies(points, rho=…)`.

@@ -1,7 +1,7 @@
 """Birth–death–move Metropolis–Hastings of Gibbs processes, compiled, with cell lists.
 
-A birth proposes a uniform place u (and mark) and is taken with probability min(1, λ(u | x) |W| M/(n + 1)), a death of one
-of n points with min(1, n/(λ(x_i | x∖x_i) |W| M)), M marks; a move is a death and a birth at once, taken with
+A birth proposes a uniform place u (and mark) and is taken with probability min(1, λ(u | x) |W| M/(n + 1)), a death of
+one of n points with min(1, n/(λ(x_i | x∖x_i) |W| M)), M marks; a move is a death and a birth at once, taken with
 min(1, λ(u | x∖x_i)/λ(x_i | x∖x_i)) (Geyer & Møller 1994). The trend is looked up at proposed places, which are drawn
 and evaluated in batches outside.
 """
@@ -115,13 +115,13 @@ def _remove(i, c, head, before, after):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def run(xs, ys, marks, trend, n, proposals, uniforms, log_size, grid, law, trace):  # pragma: no cover - compiled
-    """One batch of steps from n points at the front of the arrays; returns the new n, or −1 where room ran out.
+def run(xs, ys, marks, trend, n, proposals, uniforms, log_size, grid, law, trace):  # pragma: no cover
+    """A batch of steps from n points at the front of the arrays; returns the new n, or −1 where room ran out.
 
-    proposals: (B, 4) place, mark and log trend; uniforms: (B, 3) kind of step, which point, acceptance. `trace` receives n
-    after every step.
+    proposals: (B, 4) place, mark and log trend; uniforms: (B, 3) kind of step, point, acceptance. `trace` receives
+    n after every step.
     """
-    low, side, nx, ny, period = grid
+    low, side, nx, ny, _ = grid
     room = len(xs)
     head = np.full(nx * ny, -1, np.int64)
     before, after = np.full(room, -1, np.int64), np.full(room, -1, np.int64)

@@ -201,7 +201,7 @@ def pattern(
         first = int(np.flatnonzero(twice)[0])
         note = (
             f"{int(twice.sum()):,} points have the same coordinates as an earlier one, first row "
-            f"{_row(obs, kept, first)} at {point_text(places.xy[first])}; a Poisson or Gibbs process has no such points."
+            f"{_row(obs, kept, first)} at {point_text(places.xy[first])}; Poisson and Gibbs processes have none."
         )
         made = Pattern(**{**vars(made), "notes": (*made.notes, note)})
     return made
@@ -249,14 +249,16 @@ def _windows(
     windows = tuple(window[label] for label in levels) if isinstance(window, Mapping) else (window,) * len(levels)
     for one in windows:
         if not isinstance(one, Domain) or one.edges is None:
-            raise InputError(f"window must be a region of the plane, un.Window(…) or un.Box((0, 4), (0, 3)); got {one!r}.")
+            raise InputError(
+                f"window must be a region of the plane, un.Window(…) or un.Box((0, 4), (0, 3)); got {one!r}."
+            )
     return windows, levels, at
 
 
 def _inside(
     places: Places, windows: tuple[Domain, ...], outside: str, obs: Observations
 ) -> tuple[Places, np.ndarray, tuple[str, ...]]:
-    """The places inside their windows, which they are of all, and a note on the others, which are an error unless dropped."""
+    """The places inside their windows, which they are of all, and a note on those outside: an error unless dropped."""
     inside = np.empty(places.n, dtype=bool)
     for code, window in enumerate(windows):
         here = places.replicate == code
@@ -266,7 +268,8 @@ def _inside(
         return places, kept, ()
     first = int(np.argmin(inside))
     row = first if obs.row is None else int(obs.row[first])
-    said = f"{int((~inside).sum()):,} of {places.n:,} points lie outside the window; the first is row {row}, at {point_text(places.xy[first])}"
+    where = f"the first is row {row}, at {point_text(places.xy[first])}"
+    said = f"{int((~inside).sum()):,} of {places.n:,} points lie outside the window; {where}"
     if outside == "error" or not inside.any():
         raise OutsideError(f"{said}. Enlarge the window, correct the data, or pass outside='drop'.")
     return places.take(inside), kept, (f"{said}; they were dropped.",)

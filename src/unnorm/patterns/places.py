@@ -71,7 +71,7 @@ class Pairs:
 
 def close_pairs(u: Places, x: Places, r: float, period: np.ndarray | None = None) -> Pairs:
     """All pairs at distance r or less, found by trees; `period`: side lengths of a rectangle whose sides are joined."""
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     if not (u.n and x.n):
         nothing = np.zeros(0, dtype=np.int64)
@@ -83,9 +83,9 @@ def close_pairs(u: Places, x: Places, r: float, period: np.ndarray | None = None
     apart = 3.0 * reach + 1.0  # replicates lie in different layers, too far apart to meet
     box = None if period is None else np.array([*period, 0.0])
 
-    def tree(one: Places) -> cKDTree:
+    def tree(one: Places) -> KDTree:
         xy = one.xy if period is None else (one.xy - low) % period
-        return cKDTree(np.column_stack([xy, apart * one.replicate]), boxsize=box)
+        return KDTree(np.column_stack([xy, apart * one.replicate]), boxsize=box)
 
     found = tree(u).sparse_distance_matrix(tree(x), reach, output_type="ndarray")
     a, b = found["i"].astype(np.int64), found["j"].astype(np.int64)
@@ -109,7 +109,7 @@ def border_distance(xy: np.ndarray, window: Domain) -> np.ndarray:
     assert window.edges is not None
     border = shapely.MultiLineString(list(window.edges))
     shapely.prepare(border)
-    return shapely.distance(border, shapely.points(xy))
+    return np.asarray(shapely.distance(border, shapely.points(xy)))
 
 
 def borders(places: Places, windows: Sequence[Domain]) -> np.ndarray:

@@ -26,7 +26,12 @@ def intensity_map(fit: PatternFit, ax: Any, across: int = 96, mark: int = 0) -> 
     shown = pattern.xy[pattern.places.mark == mark]
     ax.plot(shown[:, 0], shown[:, 1], ".", ms=2, color="white", alpha=0.7)
     label = "" if pattern.mark_name is None else f" of {pattern.mark_levels[mark]}"
-    ax.set(title=("intensity" if fit.poisson else "trend") + label, aspect="equal", xlabel=pattern.names[0], ylabel=pattern.names[1])
+    ax.set(
+        title=("intensity" if fit.poisson else "trend") + label,
+        aspect="equal",
+        xlabel=pattern.names[0],
+        ylabel=pattern.names[1],
+    )
     return drawn
 
 

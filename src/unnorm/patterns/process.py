@@ -1,4 +1,4 @@
-"""The fitted process, and patterns drawn from it: Poisson by thinning, Gibbs by birth–death–move Metropolis–Hastings."""
+"""The fitted process, and patterns drawn from it: Poisson by thinning, Gibbs by birth–death–move chains."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Process:
         return fitted.log_intensity(fitted.model.alone(fitted.pattern, places)) if places.n else np.zeros(0)
 
     def simulate(self, n: int = 1, rng: Rng = None) -> list[Pattern]:
-        """n independent patterns (Poisson), or n states of one long chain (Gibbs), SWEEPS steps for each point apart."""
+        """n independent patterns (Poisson), or n states of one long chain, many steps for each point apart (Gibbs)."""
         count, rng = whole(n, "The number of patterns", 1), generator(rng)
         pattern = self.fit.pattern
         parts: list[list[Places]] = [[] for _ in range(count)]
@@ -59,7 +59,10 @@ class Process:
         pattern = self.fit.pattern
         here = pattern.places.take(pattern.places.replicate == code)
         places = Places.joined(
-            [here, *(Places.of(pattern.windows[code].uniform(20_000, rng), mark, code) for mark in range(pattern.types))]
+            [
+                here,
+                *(Places.of(pattern.windows[code].uniform(20_000, rng), mark, code) for mark in range(pattern.types)),
+            ]
         )
         return float(self.log_trend(places).max()) + np.log(MARGIN)
 
@@ -68,14 +71,18 @@ class Process:
         top = self._top(code, rng)
         size = np.exp(top) * window.volume * pattern.types
         if not size < MOST:
-            raise InputError(f"Thinning would propose {size:.3g} points, more than {MOST:,}: the intensity is too peaked.")
+            raise InputError(
+                f"Thinning would propose {size:.3g} points, more than {MOST:,}: the intensity is too peaked."
+            )
         out = []
         for _ in range(count):
             m = int(rng.poisson(size))
             places = Places.of(window.uniform(m, rng), rng.integers(0, pattern.types, m), code)
             log_lambda = self.log_trend(places)
             if m and log_lambda.max() > top:
-                raise EstimationError("The intensity is larger somewhere than the bound that thinning found: try another rng.")
+                raise EstimationError(
+                    "The intensity is larger somewhere than the bound that thinning found: try another rng."
+                )
             out.append(places.take(np.log(rng.random(m)) < log_lambda - top))
         return out
 
@@ -86,8 +93,8 @@ class Process:
         phi = np.array([self.fit.theta[name] for name in fitted.model.statistics])
         if not interaction.stable(phi):
             raise InputError(
-                f"There is no process with {interaction!r} and these coefficients, whose points attract each other without "
-                "end: fit un.Geyer or un.AreaInteraction, which saturate."
+                f"There is no process with {interaction!r} and these coefficients: points would attract each other "
+                "without end. Fit un.Geyer or un.AreaInteraction, which saturate."
             )
         chain = Chain.of(self, code, interaction.energy(pattern, phi), rng)
         expected = max(20, int(np.sum(pattern.places.replicate == code)))
@@ -148,17 +155,21 @@ class Chain:
             uniforms = self.rng.random((b, 3))
             trace = np.empty(b)
             kept = [one.copy() for one in self.state]
-            found = run(*self.state, self.n, proposals, uniforms, log_size, self.grid, self.law_arrays, trace)
+            found = self._run(proposals, uniforms, log_size, trace)
             if found < 0:  # more room, and the batch once more from where it began
                 if len(kept[0]) > MOST:
                     raise EstimationError(f"The simulated pattern has more than {MOST:,} points: the process explodes.")
                 self.state = [np.concatenate([one, np.zeros_like(one)]) for one in kept]
-                found = run(*self.state, self.n, proposals, uniforms, log_size, self.grid, self.law_arrays, trace)
+                found = self._run(proposals, uniforms, log_size, trace)
                 if found < 0:
                     raise EstimationError("The simulated pattern grows without end: the process explodes.")
             self.n = int(found)
             self.trace.append(trace)
             left -= b
+
+    def _run(self, proposals: np.ndarray, uniforms: np.ndarray, log_size: float, trace: np.ndarray) -> int:
+        x, y, mark, trend = self.state
+        return run(x, y, mark, trend, self.n, proposals, uniforms, log_size, self.grid, self.law_arrays, trace)
 
     def look(self) -> None:
         """Warn where the number of points still drifts: the halves of the second half of the trace differ."""
@@ -169,8 +180,8 @@ class Chain:
         se = np.sqrt((first.var(ddof=1) + second.var(ddof=1)) / 10) + 1e-12
         if abs(first.mean() - second.mean()) > DRIFT * se and abs(first.mean() - second.mean()) > 0.05 * trace.mean():
             warnings.warn(
-                f"The simulated number of points still drifts, from {first.mean():.1f} to {second.mean():.1f}: the chain "
-                "may not have converged.",
+                f"The simulated number of points still drifts, from {first.mean():.1f} to {second.mean():.1f}: the "
+                "chain may not have converged.",
                 UnnormWarning,
                 stacklevel=2,
             )

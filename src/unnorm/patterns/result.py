@@ -17,7 +17,6 @@ from ..inference import tests
 from ..inference.sandwich import ErrorParts
 from ..inference.tests import NestedTest
 from .pattern import Pattern
-from .places import Places
 from .scores import FittedRows
 from .where import places_at
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from .process import Process
 
 NO_LIKELIHOOD = (
-    "{what} needs the likelihood, and this fit maximised a logistic regression against dummy points{gibbs}. Compare nested "
-    "models by fit.wald(…), whose errors count the dummy points{also}; see how well a model fits by fit.envelope(…)."
+    "{what} needs the likelihood, and this fit is a logistic regression against dummy points{gibbs}. Compare nested "
+    "models by fit.wald(…), whose errors count the dummy points{also}; check the fit by fit.envelope(…)."
 )
 
 
@@ -103,14 +102,14 @@ class PatternFit:
         return NO_LIKELIHOOD.format(what=what, gibbs=gibbs, also=also)
 
     @cached_property
-    def _parametric(self) -> np.ndarray:
+    def parametric(self) -> np.ndarray:
         """Positions of the coefficients that mean something one by one."""
         smooth = [self.fitted.gam.index(term.label) for term in self.fitted.gam.smooths]
         return np.setdiff1d(np.arange(len(self.names)), np.concatenate(smooth) if smooth else [])
 
     def tidy(self, level: float = 0.95, robust: bool = False) -> Any:
         """A table of the parametric coefficients: term, estimate, se, se_sampling, se_reference, lower, upper."""
-        at = self._parametric
+        at = self.parametric
         V = self.covariance_robust if robust else self.covariance
         se, z = np.sqrt(np.diag(V))[at], quantile(level, None)
         parts = {}
@@ -163,8 +162,8 @@ class PatternFit:
         """
         if not self.poisson:
             raise CombinationError(
-                "A Gibbs model states the conditional intensity λ(u | x), fit.conditional_intensity(at), and its trend, "
-                "fit.trend(at); its intensity has no formula: average patterns of fit.simulate(99)."
+                "A Gibbs model states the conditional intensity λ(u | x), fit.conditional_intensity(at), and its "
+                "trend, fit.trend(at); its intensity has no formula: average patterns of fit.simulate(99)."
             )
         return self._table(at, level, robust, "intensity")
 
@@ -197,7 +196,7 @@ class PatternFit:
         return to_native(table, pattern.backend)
 
     def effect(self, label: str, n: int = 200, level: float = 0.95, robust: bool = False) -> Any:
-        """One term of one covariate as a table: the covariate, estimate (log scale, summing to zero), se, lower, upper."""
+        """One term as a table: its covariate, estimate (on the log scale, summing to zero), se, lower, upper."""
         gam = self.fitted.gam
         if label not in [term.label for term in gam.terms]:
             raise InputError(unknown("label", label, [term.label for term in gam.terms]))
@@ -224,7 +223,9 @@ class PatternFit:
 
     # --- checks -----------------------------------------------------------------------------------------------------
 
-    def envelope(self, function: str = "L", n: int = 99, *, r: Any = None, level: float = 0.95, rng: Rng = None, **options: Any) -> Envelope:
+    def envelope(
+        self, function: str = "L", n: int = 99, *, r: Any = None, level: float = 0.95, rng: Rng = None, **options: Any
+    ) -> Envelope:
         """A summary function of the data beside that of n patterns of this model; see `un.patterns.envelope`.
 
         For a Poisson model whose intensity varies, K, L and g of data and simulations are those that divide by λ̂.

@@ -16,8 +16,7 @@ import numpy as np
 
 from ..data.covariates import Covariate, CovariateSet
 from ..errors import InputError, unknown
-from ..terms import Terms, linear, parse
-from ..terms import arithmetic
+from ..terms import Terms, arithmetic, linear, parse
 from .interactions import Interaction, Neighbours
 from .interactions.base import Correction
 from .pattern import Pattern
@@ -70,7 +69,9 @@ class PatternModel:
         if interaction is not None and not isinstance(interaction, Interaction):
             raise InputError(f"interaction must be one such as un.Strauss(r=9.0), or None; got {interaction!r}.")
         if correction == "periodic" and pattern.sides is None:
-            raise InputError("correction='periodic' joins the sides of a rectangle, and this window is none: use 'border'.")
+            raise InputError(
+                "correction='periodic' joins the sides of a rectangle, and this window is none: use 'border'."
+            )
         parsed = parse(terms, table=True)
         if parsed.response is not None:
             raise InputError(f"The terms of a pattern have no response: drop {parsed.response!r} and the '~'.")

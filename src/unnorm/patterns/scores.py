@@ -1,12 +1,13 @@
 """What the score of a pattern's fit varies by: Coeurjolly & Rubak's (2013) covariance for Gibbs processes.
 
-The logistic score is Σ_{x_i} h(x_i, x∖x_i) − Σ_dummies (…), with h = ρ/(λ + ρ) · (z, t). Its variance is Σ1 + Σ2, Σ2 that
-of the dummy points and Σ1 = A1 + A2 + A3 (Baddeley, Coeurjolly, Rubak & Waagepetersen 2014):
+The logistic score is Σ_{x_i} h(x_i, x∖x_i) − Σ_dummies (…), with h = ρ/(λ + ρ) · (z, t). Its variance is Σ1 + Σ2, Σ2
+that of the dummy points and Σ1 = A1 + A2 + A3 (Baddeley, Coeurjolly, Rubak & Waagepetersen 2014):
 
-    A1 = ∫ λ h hᵀ,    A2 = Σ_{i≠j} {λ(x_i | x∖{i,j})/λ(x_i | x∖i) − 1} h_i^{-j} (h_j^{-i})ᵀ,    A3 = Σ_{i≠j} Δ_j h_i (Δ_i h_j)ᵀ
+    A1 = ∫ λ h hᵀ,    A2 = Σ_{i≠j} {λ(x_i | x∖{i,j})/λ(x_i | x∖i) − 1} h_i^{-j} (h_j^{-i})ᵀ,
+    A3 = Σ_{i≠j} Δ_j h_i (Δ_i h_j)ᵀ
 
-where h_i^{-j} is h at x_i given the pattern less both points, and Δ_j h_i = h_i − h_i^{-j}. Integrals are sums over data
-and dummy rows, which together have intensity λ + ρ. A Poisson process has A2 = A3 = 0.
+where h_i^{-j} is h at x_i given the pattern less both points, and Δ_j h_i = h_i − h_i^{-j}. Integrals are sums over
+data and dummy rows, which together have intensity λ + ρ. A Poisson process has A2 = A3 = 0.
 """
 
 from __future__ import annotations
@@ -227,7 +228,7 @@ class PatternScores(Scores):
 
 
 def tiles(fitted: FittedRows) -> tuple[np.ndarray, int]:
-    """The tile of each row, and how many there are: replicates where there are more than BLOCKS/2, else parts of them."""
+    """The tile of each row, and how many there are: replicates if more than BLOCKS/2, else parts of them."""
     R = fitted.pattern.replicates
     if R > BLOCKS // 2:
         return fitted.places.replicate, R

@@ -24,13 +24,15 @@ def summary(fit: PatternFit) -> str:
         f"{'':<20}{'estimate':>12}{'se':>11}{'of it dummies':>15}{'z':>9}",
     ]
     se, share = fit.se, np.sqrt(np.maximum(np.diag(fit.errors.reference), 0.0))
-    for k in fit._parametric:
-        lines.append(f"{fit.names[k]:<20}{fit.estimate[k]:>12.6g}{se[k]:>11.4g}{share[k]:>15.3g}{fit.estimate[k] / se[k]:>9.2f}")
+    lines += [
+        f"{fit.names[k]:<20}{fit.estimate[k]:>12.6g}{se[k]:>11.4g}{share[k]:>15.3g}{fit.estimate[k] / se[k]:>9.2f}"
+        for k in fit.parametric
+    ]
     smooths = [term.label for term in fitted.gam.smooths]
     if smooths:
         lines += ["", f"{'smooth terms':<20}{'edf':>12}"]
         lines += [f"{label:<20}{fit.edf[label]:>12.2f}" for label in smooths]
-    for name in fitted.model.statistics:
-        if len(fitted.model.statistics) == 1 and name in ("strauss", "geyer"):
-            lines.append(f"γ = exp({name}) = {np.exp(fit.theta[name]):.4g}")
+    if fitted.model.interaction is not None and fitted.model.interaction.multiplies:
+        (name,) = fitted.model.statistics
+        lines.append(f"γ = exp({name}) = {np.exp(fit.theta[name]):.4g}")
     return "\n".join([*lines, *(f"note: {note}" for note in fit.notes)])

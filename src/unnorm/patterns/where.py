@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .pattern import Pattern, pattern as read
+from .pattern import Pattern
+from .pattern import pattern as read
 from .places import Places
 
 MOST_CELLS = 4096  # across
@@ -33,7 +34,9 @@ def places_at(pattern: Pattern, at: Any) -> Places:
         xy = np.asarray(at, dtype=np.float64)
         if xy.ndim != 2 or xy.shape[1] != 2:
             raise InputError(f"Places must have shape (N, 2); got {xy.shape}.")
-        return read({name: xy[:, j] for j, name in enumerate(pattern.names)}, pattern.names, window=pattern.windows[0]).places
+        return read(
+            {name: xy[:, j] for j, name in enumerate(pattern.names)}, pattern.names, window=pattern.windows[0]
+        ).places
     return read(
         at,
         pattern.names,

@@ -23,8 +23,8 @@ def _default_reach(pattern: Pattern) -> float:
 def cdf(near: np.ndarray, gap: np.ndarray, grid: np.ndarray, correction: str) -> np.ndarray:
     """The distribution function at the grid of distances `near`, seen only where they are within `gap` of the border.
 
-    "km": Kaplan & Meier's estimator, a distance being censored at the border; "border": of those with gap ≥ r, the share
-    with near ≤ r (both by the grid's classes, as spatstat's are); "none": all of them as they are.
+    "km": Kaplan & Meier's estimator, a distance being censored at the border; "border": of those with gap ≥ r, the
+    share with near ≤ r (both by the grid's classes, as spatstat's are); "none": all of them as they are.
     """
     if correction not in CENSORINGS:
         raise InputError(unknown("correction", correction, CENSORINGS))
@@ -53,11 +53,11 @@ def G(pattern: Pattern, r: Any = None, *, correction: Censoring = "km") -> Summa
 
     `correction`: "km" (Kaplan–Meier), "border", "none". The estimate refers to the classes that r makes.
     """
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     alone(pattern, "G")
     grid = distances(r, _default_reach(pattern))
-    near = cKDTree(pattern.xy).query(pattern.xy, k=2)[0][:, 1]
+    near = KDTree(pattern.xy).query(pattern.xy, k=2)[0][:, 1]
     value = cdf(near, borders(pattern.places, pattern.windows), grid, correction)
     return Summary("G", correction, grid, value, _poisson(pattern, grid), pattern.backend)
 
@@ -67,7 +67,7 @@ def F(pattern: Pattern, r: Any = None, *, correction: Censoring = "km", raster: 
 
     `raster`: cells across the window's box in x and in y (128 as in spatstat).
     """
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     alone(pattern, "F", 1)
     grid = distances(r, _default_reach(pattern))
@@ -79,7 +79,7 @@ def F(pattern: Pattern, r: Any = None, *, correction: Censoring = "km", raster: 
     y = low[1] + (np.arange(ny) + 0.5) * (high - low)[1] / ny
     centres = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     centres = centres[window.contains(centres)]
-    near = cKDTree(pattern.xy).query(centres)[0]
+    near = KDTree(pattern.xy).query(centres)[0]
     value = cdf(near, border_distance(centres, window), grid, correction)
     return Summary("F", correction, grid, value, _poisson(pattern, grid), pattern.backend)
 

@@ -85,8 +85,8 @@ def envelope(
         rng: seed or generator.
         options: of the function, such as correction="border".
 
-    The global band is that of extreme rank lengths (Myllymäki et al. 2017): curves are ordered by how often they are among
-    the most extreme, and the band holds the `level` least extreme of all n + 1.
+    The global band is that of extreme rank lengths (Myllymäki et al. 2017): curves are ordered by how often they are
+    among the most extreme, and the band holds the `level` least extreme of all n + 1.
 
     >>> import numpy as np, unnorm as un
     >>> points = un.pattern(np.random.default_rng(1).random((100, 2)), window=un.Box((0, 1), (0, 1)))

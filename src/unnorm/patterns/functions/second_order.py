@@ -1,4 +1,4 @@
-"""Second-order functions: K, L and the pair correlation, homogeneous or with given intensities, within or between types."""
+"""Second-order functions: K, L and the pair correlation, with or without a given intensity, within or between types."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def K(
 
 
 def L(pattern: Pattern, r: Any = None, **options: Any) -> Summary:
-    """Besag's L = √(K/π), which is r for a Poisson process, and whose noise hardly depends on r; arguments as in `K`."""
+    """Besag's L = √(K/π), r for a Poisson process, whose noise hardly depends on r; arguments as in `K`."""
     k = K(pattern, r, **options)
     return Summary("L", k.correction, k.r, np.sqrt(np.maximum(k.value, 0.0) / np.pi), k.r.copy(), pattern.backend)
 
@@ -100,7 +100,8 @@ def _edge(correction: str, pattern: Pattern) -> int:
 
 def _arguments(pattern: Pattern) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
     window = pattern.windows[0]
-    assert window.enclosing_box is not None and window.edges is not None
+    assert window.enclosing_box is not None
+    assert window.edges is not None
     low, high = window.enclosing_box
     gap = borders(pattern.places, pattern.windows)
     return gap, np.asarray(low, float), np.asarray(high, float), np.array(window.edges), window.sides is not None
@@ -123,5 +124,7 @@ def _shares(pattern: Pattern, intensity: Any) -> np.ndarray:
         return np.ones(pattern.n)
     given = np.asarray(intensity, dtype=np.float64)
     if given.shape != (pattern.n,) or not np.all(np.isfinite(given) & (given > 0.0)):
-        raise InputError(f"intensity must be {pattern.n:,} positive numbers, one for each point; got shape {given.shape}.")
+        raise InputError(
+            f"intensity must be {pattern.n:,} positive numbers, one for each point; got shape {given.shape}."
+        )
     return np.sqrt(pattern.area / np.sum(1.0 / given)) / given

@@ -55,6 +55,7 @@ class Interaction(ABC):
     """t(u, x∖u), of one or more statistics. What it is, it declares here."""
 
     r: float
+    multiplies: bool = False  # whether exp φ is one number γ, by which each close pair multiplies the density
 
     @property
     def reach(self) -> float:
@@ -88,7 +89,9 @@ class Interaction(ABC):
 
     def check(self, pattern: Pattern) -> None:
         """Refuse what is known to fail on these data."""
-        width = min(float((high - low).min()) for low, high in (w.enclosing_box for w in pattern.windows if w.enclosing_box))
+        width = min(
+            float((high - low).min()) for low, high in (w.enclosing_box for w in pattern.windows if w.enclosing_box)
+        )
         if self.reach >= width:
             raise InputError(
                 f"{self!r} reaches {self.reach:.6g}, and the window is only {width:.6g} wide: no place is free of the "

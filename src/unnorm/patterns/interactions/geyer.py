@@ -27,6 +27,10 @@ class Geyer(Interaction):
     r: float
     sat: float
 
+    @property
+    def multiplies(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return True
+
     def __post_init__(self) -> None:
         positive(self.r, "r", "Geyer")
         positive(self.sat, "sat", "Geyer")

@@ -68,13 +68,13 @@ class HardCore(Pairwise):
     @staticmethod
     def largest(pattern: Pattern) -> float:
         """The maximum likelihood estimate of r, made a little smaller: the smallest distance × n/(n + 1)."""
-        from scipy.spatial import cKDTree
+        from scipy.spatial import KDTree
 
         best = np.inf
         for code in range(pattern.replicates):
             xy = pattern.xy[pattern.places.replicate == code]
             if len(xy) > 1:
-                best = min(best, float(cKDTree(xy).query(xy, k=2)[0][:, 1].min()))
+                best = min(best, float(KDTree(xy).query(xy, k=2)[0][:, 1].min()))
         if not np.isfinite(best):
             raise InputError("No replicate has two points: there is no smallest distance.")
         return best * pattern.n / (pattern.n + 1)

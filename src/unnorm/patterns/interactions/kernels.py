@@ -76,9 +76,7 @@ def _exposed(cx, cy, r, xs, ys, n, skip, lo, hi):  # pragma: no cover - compiled
         begin = np.pi if q == m else lo[order[q]]
         if begin > at:  # the free arc from `at` to `begin`
             total += 0.5 * (
-                r * r * (begin - at)
-                + r * cx * (np.sin(begin) - np.sin(at))
-                - r * cy * (np.cos(begin) - np.cos(at))
+                r * r * (begin - at) + r * cx * (np.sin(begin) - np.sin(at)) - r * cy * (np.cos(begin) - np.cos(at))
             )
         if q < m and hi[order[q]] > at:
             at = hi[order[q]]

@@ -26,6 +26,10 @@ class Strauss(Pairwise):
 
     r: float
 
+    @property
+    def multiplies(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return True
+
     def __post_init__(self) -> None:
         positive(self.r, "r", "Strauss")
 
