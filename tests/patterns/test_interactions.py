@@ -49,7 +49,10 @@ def test_close_pairs(period) -> None:
 def test_border_distance() -> None:
     """To all edges, the hole's too."""
     window = un.Window([(0, 0), (4, 0), (4, 3), (0, 3)], holes=[[(1, 1), (2, 1), (2, 2), (1, 2)]])
-    ring = [np.array([(0, 0), (4, 0), (4, 3), (0, 3), (0, 0)], float), np.array([(1, 1), (2, 1), (2, 2), (1, 2), (1, 1)], float)]
+    ring = [
+        np.array([(0, 0), (4, 0), (4, 3), (0, 3), (0, 0)], float),
+        np.array([(1, 1), (2, 1), (2, 2), (1, 2), (1, 1)], float),
+    ]
     edge = np.concatenate([p + (q - p) * np.linspace(0, 1, 4001)[:, None] for one in ring for p, q in pairwise(one)])
     xy = window.uniform(200, 1)
     np.testing.assert_allclose(border_distance(xy, window), cdist(xy, edge).min(axis=1), atol=1e-4)
@@ -90,7 +93,9 @@ def test_reach(one: Interaction) -> None:
     for k in range(u.n):
         here = u.take(np.array([k]))
         close = x.take(cdist(here.xy, x.xy)[0] <= one.reach * (1 + 1e-12))
-        np.testing.assert_allclose(one.statistics(near(here, x, one)), one.statistics(near(here, close, one)), atol=1e-12)
+        np.testing.assert_allclose(
+            one.statistics(near(here, x, one)), one.statistics(near(here, close, one)), atol=1e-12
+        )
 
 
 @pytest.mark.parametrize("one", EXAMPLES, ids=repr)
@@ -177,13 +182,19 @@ def test_descriptions(one: Interaction) -> None:
 
 @pytest.mark.parametrize(
     ("text", "want"),
-    [("strauss(7)", un.Strauss(7)), ("Geyer(5, sat=2)", un.Geyer(5, 2)), ("hard_core(2, strauss=9.5)", un.HardCore(2, 9.5))],
+    [
+        ("strauss(7)", un.Strauss(7)),
+        ("Geyer(5, sat=2)", un.Geyer(5, 2)),
+        ("hard_core(2, strauss=9.5)", un.HardCore(2, 9.5)),
+    ],
 )
 def test_reading(text: str, want: Interaction) -> None:
     assert read_interaction(text) == want
 
 
-@pytest.mark.parametrize("text", ["straus(7)", "strauss", "strauss(7, 8, 9)", "strauss(x)", "__import__('os')", "strauss(-1)"])
+@pytest.mark.parametrize(
+    "text", ["straus(7)", "strauss", "strauss(7, 8, 9)", "strauss(x)", "__import__('os')", "strauss(-1)"]
+)
 def test_bad_text(text: str) -> None:
     with pytest.raises(un.errors.InputError):
         read_interaction(text)

@@ -15,4 +15,6 @@ from .interactions import REGISTRY as REGISTRY
 from .interactions import Interaction as Interaction
 from .pattern import Pattern as Pattern
 from .pattern import pattern as pattern
+from .process import Process as Process
+from .process import process as process
 from .result import PatternFit as PatternFit

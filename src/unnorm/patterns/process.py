@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
 from .._base.numerics import Rng, generator, whole
 from ..domains.base import Domain
 from ..errors import EstimationError, InputError, UnnormWarning
-from .interactions.base import Energy
+from .interactions.base import Correction, Energy, Interaction
 from .metropolis import run
 from .pattern import Pattern
 from .places import Places
-
-if TYPE_CHECKING:
-    from .result import PatternFit
 
 BATCH = 20_000  # steps between looks at the chain
 SWEEPS = 200  # steps for each expected point before the first pattern
@@ -28,35 +26,39 @@ DRIFT = 4.0  # standard errors between the halves of the trace of n that are a s
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Process:
-    """A Poisson or Gibbs process with the fitted coefficients, in the windows of the data."""
+    """A Poisson or Gibbs process with known coefficients: λ(u | x) = exp{trend(u) + φᵀt(u, x∖u)}."""
 
-    fit: PatternFit
+    pattern: Pattern  # windows and types; a chain starts from its points
+    trend: Callable[[Places], np.ndarray]  # log λ(u | ∅)
+    interaction: Interaction | None = None
+    phi: tuple[float, ...] = ()
+    periodic: bool = False
+    words: str = "a function of places"  # the trend's
 
     def __repr__(self) -> str:
-        what = "Poisson" if self.fit.poisson else repr(self.fit.fitted.model.interaction)
-        return f"Process({what}, log λ = {self.fit.fitted.model.terms})"
+        what = "Poisson" if self.interaction is None else f"{self.interaction!r}, φ = {np.round(self.phi, 6).tolist()}"
+        return f"Process({what}; log trend: {self.words})"
 
     def log_trend(self, places: Places) -> np.ndarray:
         """log λ(u | ∅): what does not depend on other points."""
-        fitted = self.fit.fitted
-        return fitted.log_intensity(fitted.model.alone(fitted.pattern, places)) if places.n else np.zeros(0)
+        return self.trend(places) if places.n else np.zeros(0)
 
     def simulate(self, n: int = 1, rng: Rng = None) -> list[Pattern]:
         """n independent patterns (Poisson), or n states of one long chain, many steps for each point apart (Gibbs)."""
         count, rng = whole(n, "The number of patterns", 1), generator(rng)
-        pattern = self.fit.pattern
+        pattern = self.pattern
         parts: list[list[Places]] = [[] for _ in range(count)]
         for code in range(pattern.replicates):
-            drawn = self._poisson(code, count, rng) if self.fit.poisson else self._gibbs(code, count, rng)
+            drawn = self._poisson(code, count, rng) if self.interaction is None else self._gibbs(code, count, rng)
             for k, one in enumerate(drawn):
                 parts[k].append(one)
         return [pattern.with_places(Places.joined(one)) for one in parts]
 
     def _top(self, code: int, rng: np.random.Generator) -> float:
         """A bound of the log trend: the largest of many places, and a little more."""
-        pattern = self.fit.pattern
+        pattern = self.pattern
         here = pattern.places.take(pattern.places.replicate == code)
         places = Places.joined(
             [
@@ -67,7 +69,7 @@ class Process:
         return float(self.log_trend(places).max()) + np.log(MARGIN)
 
     def _poisson(self, code: int, count: int, rng: np.random.Generator) -> list[Places]:
-        pattern, window = self.fit.pattern, self.fit.pattern.windows[code]
+        pattern, window = self.pattern, self.pattern.windows[code]
         top = self._top(code, rng)
         size = np.exp(top) * window.volume * pattern.types
         if not size < MOST:
@@ -87,17 +89,18 @@ class Process:
         return out
 
     def _gibbs(self, code: int, count: int, rng: np.random.Generator) -> list[Places]:
-        fitted, pattern = self.fit.fitted, self.fit.pattern
-        interaction = fitted.model.interaction
+        pattern, interaction, phi = self.pattern, self.interaction, np.array(self.phi)
         assert interaction is not None
-        phi = np.array([self.fit.theta[name] for name in fitted.model.statistics])
         if not interaction.stable(phi):
             raise InputError(
                 f"There is no process with {interaction!r} and these coefficients: points would attract each other "
                 "without end. Fit un.Geyer or un.AreaInteraction, which saturate."
             )
         chain = Chain.of(self, code, interaction.energy(pattern, phi), rng)
-        expected = max(20, int(np.sum(pattern.places.replicate == code)))
+        window = pattern.windows[code]
+        alone = self.log_trend(Places.of(window.uniform(2000, rng), rng.integers(0, pattern.types, 2000), code))
+        poisson = min(float(np.mean(np.exp(alone)) * window.volume * pattern.types), 1e5)
+        expected = max(20, round(poisson), int(np.sum(pattern.places.replicate == code)))
         chain.advance(max(LEAST, SWEEPS * expected))
         chain.look()
         out = [chain.places()]
@@ -113,7 +116,7 @@ class Chain:
 
     def __init__(self, process: Process, code: int, law: Energy, window: Domain, rng: np.random.Generator) -> None:
         self.process, self.code, self.law, self.window, self.rng = process, code, law, window, rng
-        pattern = process.fit.pattern
+        pattern = process.pattern
         start = pattern.places.take(pattern.places.replicate == code)
         self.n = start.n
         self.state = self._roomy(start, max(64, 2 * start.n))
@@ -123,7 +126,7 @@ class Chain:
 
     @classmethod
     def of(cls, process: Process, code: int, law: Energy, rng: np.random.Generator) -> Chain:
-        return cls(process, code, law, process.fit.pattern.windows[code], rng)
+        return cls(process, code, law, process.pattern.windows[code], rng)
 
     def _roomy(self, places: Places, room: int) -> list[np.ndarray]:
         trend = self.process.log_trend(places)
@@ -138,14 +141,13 @@ class Chain:
     def _grid(self) -> tuple[Any, ...]:
         assert self.window.enclosing_box is not None
         low, high = (np.asarray(one, dtype=np.float64) for one in self.window.enclosing_box)
-        periodic = self.process.fit.fitted.model.correction == "periodic"
         nx, ny = (int(np.clip((high - low)[k] / self.law.reach, 1, 500)) for k in (0, 1))
         side = (high - low) / (nx, ny)
-        return low, side, nx, ny, (high - low) if periodic else np.zeros(2)
+        return low, side, nx, ny, (high - low) if self.process.periodic else np.zeros(2)
 
     def advance(self, steps: int) -> None:
         """That many steps, in batches."""
-        pattern = self.process.fit.pattern
+        pattern = self.process.pattern
         log_size = float(np.log(self.window.volume * pattern.types))
         left = steps
         while left > 0:
@@ -156,13 +158,12 @@ class Chain:
             trace = np.empty(b)
             kept = [one.copy() for one in self.state]
             found = self._run(proposals, uniforms, log_size, trace)
-            if found < 0:  # more room, and the batch once more from where it began
+            while found < 0:  # more room, and the batch once more from where it began
                 if len(kept[0]) > MOST:
                     raise EstimationError(f"The simulated pattern has more than {MOST:,} points: the process explodes.")
-                self.state = [np.concatenate([one, np.zeros_like(one)]) for one in kept]
+                kept = [np.concatenate([one, np.zeros_like(one)]) for one in kept]
+                self.state = [one.copy() for one in kept]
                 found = self._run(proposals, uniforms, log_size, trace)
-                if found < 0:
-                    raise EstimationError("The simulated pattern grows without end: the process explodes.")
             self.n = int(found)
             self.trace.append(trace)
             left -= b
@@ -189,3 +190,47 @@ class Chain:
     def places(self) -> Places:
         x, y, mark, _ = (one[: self.n].copy() for one in self.state)
         return Places(np.column_stack([x, y]), mark, np.full(self.n, self.code))
+
+
+def process(
+    window: Domain,
+    log_trend: float | Callable[[np.ndarray], np.ndarray],
+    interaction: Interaction | None = None,
+    phi: Sequence[float] = (),
+    correction: Correction = "none",
+) -> Process:
+    """A process with given coefficients, to simulate from.
+
+    Args:
+        window: where.
+        log_trend: log λ where no other point is near: a number, or a function of (N, 2) places.
+        interaction: between points; None for a Poisson process.
+        phi: its coefficients: log γ of `un.Strauss`.
+        correction: "periodic" joins the sides of a rectangle.
+
+    >>> import numpy as np, unnorm as un
+    >>> strauss = un.patterns.process(un.Box((0, 1), (0, 1)), np.log(100), un.Strauss(0.05), [np.log(0.2)])
+    >>> 40 < strauss.simulate(rng=1)[0].n < 95
+    True
+    """
+    empty = Pattern(Places.of(np.zeros((0, 2))), ("x", "y"), (window,))
+    if not isinstance(window, Domain) or window.edges is None:
+        raise InputError(
+            f"window must be a region of the plane, un.Window(…) or un.Box((0, 4), (0, 3)); got {window!r}."
+        )
+    if interaction is not None:
+        interaction.check(empty)
+        if len(phi) != len(interaction.names(empty)):
+            raise InputError(f"{interaction!r} has {len(interaction.names(empty))} coefficients; phi has {len(phi)}.")
+    if correction == "periodic" and window.sides is None:
+        raise InputError("correction='periodic' joins the sides of a rectangle, and this window is none.")
+
+    def trend(places: Places) -> np.ndarray:
+        values = log_trend(places.xy) if callable(log_trend) else np.full(places.n, float(log_trend))
+        values = np.asarray(values, dtype=np.float64)
+        if values.shape != (places.n,) or np.any(np.isnan(values) | (values == np.inf)):
+            raise InputError("log_trend must give a number for each of N places, an array of shape (N,).")
+        return values
+
+    words = "a function of places" if callable(log_trend) else f"{float(log_trend):.6g}"
+    return Process(empty, trend, interaction, tuple(float(one) for one in phi), correction == "periodic", words)

@@ -17,6 +17,7 @@ from ..inference import tests
 from ..inference.sandwich import ErrorParts
 from ..inference.tests import NestedTest
 from .pattern import Pattern
+from .places import Places
 from .scores import FittedRows
 from .where import places_at
 
@@ -219,7 +220,13 @@ class PatternFit:
         """The fitted process, which can be simulated."""
         from .process import Process
 
-        return Process(self)
+        fitted, model = self.fitted, self.fitted.model
+
+        def trend(places: Places) -> np.ndarray:
+            return fitted.log_intensity(model.alone(fitted.pattern, places))
+
+        phi = tuple(self.theta[name] for name in model.statistics)
+        return Process(self.pattern, trend, model.interaction, phi, model.correction == "periodic", str(model.terms))
 
     # --- checks -----------------------------------------------------------------------------------------------------
 

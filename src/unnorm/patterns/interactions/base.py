@@ -68,7 +68,7 @@ class Interaction(ABC):
         return 0.0
 
     def stable(self, phi: np.ndarray) -> bool:
-        """Whether exp φᵀt is bounded by c^n, so that there is such a process."""
+        """False where exp φᵀt is not bounded by c^n, so that there is no such process."""
         return True
 
     @abstractmethod
