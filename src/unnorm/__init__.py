@@ -13,7 +13,7 @@ from ._version import __version__
 # registries whose parts are public under their own names
 _REGISTRIES = (
     ("domains", "REGISTRY"), ("references", "REGISTRY"), ("references", "SCHEMES"), ("data.covariates", "REGISTRY"),
-    ("objectives", "REGISTRY"),
+    ("objectives", "REGISTRY"), ("patterns", "REGISTRY"),
 )  # fmt: skip
 # room or module → the other public names that it defines
 _NAMES = {
@@ -36,6 +36,7 @@ _NAMES = {
     "bayes": ("sample", "Langevin", "NUTS", "Draws"),
     "groups": ("FitGroup", "fit_each"),
     "groups.loading": ("load",),
+    "patterns": ("pattern", "Pattern", "Dummies", "fit_pattern", "PatternFit"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
@@ -44,6 +45,7 @@ _MODULES = {
     "errors": "errors",
     "kernels": "terms.kernels",
     "losses": "objectives.losses",
+    "patterns": "patterns",
     "references": "references",
 }
 
@@ -71,7 +73,7 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from . import domains, errors, references
+    from . import domains, errors, patterns, references
     from .bayes import NUTS, Draws, Langevin, sample
     from .data import Observations, conditional, iid, transitions
     from .data.covariates.registry import *
@@ -87,6 +89,8 @@ if TYPE_CHECKING:
     from .models.priors import Flat, Normal
     from .objectives import losses
     from .objectives.registry import *
+    from .patterns import Dummies, Pattern, PatternFit, fit_pattern, pattern
+    from .patterns.interactions.registry import *
     from .references.registry import *
     from .results.comparison import Comparison, compare
     from .results.fit import Fit

@@ -1,0 +1,218 @@
+"""`unnorm pattern`: from a table of points to intensity, interaction and a report."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError, UnnormWarning
+from .config import checked_job, whole
+from .options import Force, Many, Number, Quiet, Text
+from .output import check_target, csv_text, whole_folder
+
+if TYPE_CHECKING:
+    from ..patterns import Pattern, PatternFit
+    from ..report.page import Section
+
+MARK = "pattern.json"  # a folder with this file is one of ours
+MOST_SIMULATIONS, MOST_DUMMIES = 10_000, 100_000_000
+
+
+def pattern(
+    data: str,
+    /,
+    *,
+    window: Text = None,
+    y: Text = None,
+    terms: str = "1",
+    map: Many = None,
+    covariate: Many = None,
+    interaction: Text = None,
+    correction: str = "border",
+    marks: Text = None,
+    replicate: Text = None,
+    dummies: Text = None,
+    simulations: Number = "39",
+    seed: Number = "1",
+    outside: str = "error",
+    missing: str = "error",
+    out: str = "pattern-output",
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit the intensity of a point pattern, Poisson or with an interaction between points, and write a report.
+
+    Args:
+        data: a .csv, .tsv (also .gz) or .parquet file with one row for each point.
+        window: x from, to, y from, to, as 0,1000,0,500; or a polygon file (.geojson, .wkt).
+        y: the two columns of the point, as x,y.
+        terms: of the log intensity, as "s(elev) + grad", "s(x, y, k=60)" or 1 for a constant.
+        map: a covariate on a grid, as NAME=FILE (.csv, .parquet, .npy); may be given again.
+        covariate: a covariate as arithmetic, as NAME=EXPRESSION; may be given again.
+        interaction: between points, as "strauss(7)", "geyer(5, sat=2)", "hardcore(2)", "areainteraction(4)".
+        correction: border, none or periodic.
+        marks: the column of the points' types.
+        replicate: the column that tells patterns of one experiment apart.
+        dummies: dummy points; by default four for each point, and 10,000 at least.
+        simulations: of the model, for the envelope of L.
+        seed: of everything random.
+        outside: error or drop, for points outside the window.
+        missing: error or drop, for rows with missing values.
+        out: the folder to make.
+        force: replace an earlier output there.
+        quiet: print nothing but errors.
+    """
+    from .._base import frames
+    from ..patterns import fit_pattern
+    from ..patterns import pattern as make
+    from ..patterns.interactions.reading import read_interaction
+    from .jobs import covariates
+    from .jobs import window as read_window
+
+    target = check_target(out, force, MARK)
+    given = {"data": data, "window": window, "y": y, "map": map, "covariate": covariate, "seed": seed}
+    job = checked_job({**given, "outside": outside, "missing": missing})
+    count = whole("--simulations", simulations, 19, MOST_SIMULATIONS)
+    total = None if dummies is None else whole("--dummies", dummies, 1, MOST_DUMMIES)
+    domain = read_window(job)
+    columns: dict[str, Any] = {"marks": marks, "replicate": replicate, "outside": outside, "missing": missing}
+    points = make(frames.read_table(data), job.y, window=domain, **columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the notes, and so in the report
+        fit = fit_pattern(
+            points, terms, covariates=covariates(job, domain), dummies=total, rng=job.seed,
+            correction=correction,  # pyright: ignore[reportArgumentType]
+            interaction=None if interaction is None else read_interaction(interaction),
+        )  # fmt: skip
+        settings = {
+            **{name: value for name, value in given.items() if value is not None}, "terms": terms,
+            "interaction": interaction, "correction": correction, "marks": marks, "replicate": replicate,
+            "dummies": total, "simulations": count, "outside": outside, "missing": missing,
+        }  # fmt: skip
+        with whole_folder(target, force, MARK) as folder:
+            write(fit, folder, settings, count)
+    if not quiet:
+        print(f"{fit.summary()}\nreport: {target / 'report.html'}")
+
+
+def write(fit: PatternFit, folder: Path, settings: dict[str, Any], simulations: int) -> None:
+    """Tables, summary, settings and the report into a folder."""
+    from .._base.frames import table as as_table
+
+    def columns(given: Any) -> dict[str, np.ndarray]:
+        read = as_table(given)
+        return {name: read.read(name).data for name in read.names}
+
+    (folder / "parameters.csv").write_text(csv_text(columns(fit.tidy())), encoding="utf-8")
+    at = fit.intensity(64) if fit.poisson else fit.trend(64)
+    (folder / "intensity.csv").write_text(csv_text(columns(at)), encoding="utf-8")
+    (folder / "summary.txt").write_text(fit.summary() + "\n", encoding="utf-8")
+    (folder / MARK).write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / "report.html").write_text(report_text(fit, settings, simulations), encoding="utf-8")
+
+
+def report_text(fit: PatternFit, settings: dict[str, Any], simulations: int) -> str:
+    """The report as one page."""
+    from ..report.html import render
+    from ..report.page import Provenance
+
+    points: Pattern = fit.pattern
+    model = fit.fitted.model
+    facts = [
+        ("data", f"{settings['data']}: {points.n:,} points"),
+        ("window", f"area {points.area:.6g}"),
+        ("log intensity", str(model.terms)),
+        ("interaction", "none: a Poisson process" if fit.poisson else repr(model.interaction)),
+        ("dummy points", f"{int((~fit.fitted.data).sum()):,}, {fit.fitted.dummies.design}"),
+        ("seed", str(settings["seed"])),
+    ]
+    provenance = Provenance(f"Point pattern: {Path(settings['data']).name}", facts, fit.notes, command(settings))
+    return render(provenance, sections(fit, simulations, int(settings["seed"])))
+
+
+def command(settings: dict[str, Any]) -> str:
+    """The line for the shell that repeats the run."""
+    words = ["unnorm", "pattern", str(settings["data"])]
+    for name, value in settings.items():
+        if name == "data" or value is None:
+            continue
+        for one in value if isinstance(value, list | tuple) else [value]:
+            words += [f"--{name}={one}"] if str(one).startswith("-") else [f"--{name}", str(one)]
+    return shlex.join(words)
+
+
+def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
+    """Coefficients; maps of intensity and residuals; effects; the envelope."""
+    from ..report.figures import draw
+    from ..report.page import Cell, Section, Table, number
+
+    at = fit.parametric
+    share = np.sqrt(np.maximum(np.diag(fit.errors.reference), 0.0))
+    rows = tuple(
+        (Cell(fit.names[k]), number(float(fit.estimate[k]), 4), number(float(fit.se[k]), 4), number(float(share[k]), 4))
+        for k in at
+    )
+    table = Table("Coefficients of the log intensity", ("term", "estimate", "se", "of it dummy points"), rows)
+    out = [Section((), (), (table,), anchor="coefficients", title="Coefficients")]
+    curves = [term.label for term in fit.fitted.gam.smooths if len(term.covariates) == 1]
+    if curves:
+        pictures = tuple(
+            draw(lambda ax, label=label: _effect(fit, label, ax), f"Effect {label}", f"{label}, with 95 % band")
+            for label in curves
+        )
+        out.append(
+            Section(
+                ("Effects on the log intensity, summing to zero over the rows.",),
+                pictures,
+                anchor="effects",
+                title="Effects",
+            )
+        )
+    if fit.pattern.replicates == 1:
+        from ..patterns.plots import intensity_map
+
+        maps = (
+            draw(
+                lambda ax: intensity_map(fit, ax) and None,
+                "Intensity",
+                "The fitted intensity" if fit.poisson else "The fitted trend",
+                (4.4, 3.4),
+            ),
+            draw(
+                lambda ax: fit.residuals().plot(ax) and None,
+                "Residuals",
+                "Smoothed residuals: red where there are more points than expected",
+                (4.4, 3.4),
+            ),
+        )
+        out.append(Section((), maps, anchor="maps", title="Maps"))
+        try:
+            found = fit.envelope("L", simulations, rng=seed + 1)
+        except InputError as error:
+            out.append(Section((str(error),), anchor="envelope", title="Interaction"))
+            return out
+        text = f"L of the data beside {simulations} simulations of the model: p = {found.p:.3g} for the whole curve."
+        picture = draw(
+            lambda ax: found.plot(ax) and None,
+            "L function",
+            "Besag's L with pointwise and global envelopes",
+            (4.8, 3.4),
+        )
+        out.append(Section((text,), (picture,), anchor="envelope", title="Interaction"))
+    return out
+
+
+def _effect(fit: PatternFit, label: str, ax: Any) -> None:
+    from .._base.frames import table as as_table
+
+    read = as_table(fit.effect(label))
+    x, estimate, lower, upper = (read.read(name).data for name in (read.names[0], "estimate", "lower", "upper"))
+    ax.fill_between(x, lower, upper, color="0.85")
+    ax.plot(x, estimate)
+    ax.set_xlabel(read.names[0])
+    ax.set_ylabel(label)

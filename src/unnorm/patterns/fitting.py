@@ -1,0 +1,127 @@
+"""`fit_pattern`: the log intensity, or conditional intensity, of a point pattern by logistic regression."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from .._base.blas import single_threaded
+from .._base.numerics import Rng
+from ..data.covariates import Covariate
+from ..engine.gam_fit import gam
+from ..engine.gam_result import Gam
+from ..errors import DataError, InputError, UnnormWarning
+from ..inference.sandwich import error_parts
+from .dummies import Design, DrawnDummies, Dummies, draw
+from .interactions import Interaction
+from .interactions.base import Correction
+from .pattern import Pattern
+from .places import Places
+from .result import PatternFit
+from .rows import Covaried, PatternModel
+from .scores import FittedRows, PatternScores
+
+RESPONSE = "a data point"
+FEW = "Only {n} of {all} points are farther than {reach:.6g}, the reach of {interaction!r}, from the border"
+
+
+# long: a public entry point
+def fit_pattern(
+    pattern: Pattern,
+    terms: str = "1",
+    *,
+    covariates: Sequence[Covariate] = (),
+    interaction: Interaction | None = None,
+    correction: Correction = "border",
+    points: Dummies | None = None,
+    dummies: int | None = None,
+    design: Design = "stratified",
+    smoothing: Literal["REML", "ML", "GCV", "CV"] = "REML",
+    rng: Rng = None,
+) -> PatternFit:
+    """Fit log λ(u | x) = terms of covariates at u + φᵀt(u, x∖u): Poisson without an interaction, else Gibbs.
+
+    The data are told from dummy points of known intensity ρ by logistic regression with offset −log ρ (Baddeley et
+    al. 2014), spatstat's `ppm(method = "logi")`; smooth terms are penalised, and their smoothing chosen from the data.
+
+    Args:
+        pattern: from `un.pattern`.
+        terms: "1" (constant), "elev + grad", "s(elev) + factor(species)", "s(x, y, k=60) + offset(log(pop))": the
+            coordinates are known as x and y, and marks and replicates by their columns.
+        covariates: `un.Map`, `un.Expression` and `un.Function` objects that the terms may name.
+        interaction: `un.Strauss(r)`, `un.Geyer(r, sat)`, `un.HardCore(r)`, `un.AreaInteraction(r)`, …; None: Poisson.
+        correction: "border" leaves out rows within the interaction's reach of the border; "none" takes the pattern as
+            all there is; "periodic" joins the sides of a rectangle.
+        points: dummy points from elsewhere, `un.Dummies(points, rho=…)`.
+        dummies: how many to draw, all marks and replicates together; default 4 n, and 10,000 at least.
+        design: how: "stratified", "poisson" or "binomial".
+        smoothing: how the smoothing parameters are chosen.
+        rng: seed or generator of the dummy points.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> xy = np.random.default_rng(1).random((300, 2))
+        >>> fit = un.fit_pattern(un.pattern(xy, window=un.Box((0, 1), (0, 1))), rng=2)
+        >>> bool(abs(fit.theta["(Intercept)"] - np.log(300)) < 0.01)
+        True
+    """
+    if not isinstance(pattern, Pattern):
+        raise InputError(f"pattern must be the result of un.pattern(…); got {type(pattern).__name__}.")
+    if points is not None and dummies is not None:
+        raise InputError("points= brings dummy points, and dummies= says how many to draw: give one of them.")
+    model = PatternModel.of(pattern, terms, covariates, interaction, correction)
+    drawn = draw(pattern, design, dummies, rng) if points is None else points.drawn(pattern)
+    fitted = _solved(pattern, model, drawn, smoothing)
+    with single_threaded():
+        errors = error_parts(PatternScores(fitted), names=dict(enumerate(fitted.gam.coefficients)))
+    assert errors is not None
+    notes = (*pattern.notes, *errors.notes, *fitted.gam.notes, *_unstable(model, fitted.gam))
+    return PatternFit(fitted, errors, notes)
+
+
+def _solved(pattern: Pattern, model: PatternModel, drawn: DrawnDummies, smoothing: str) -> FittedRows:
+    """The rows, and the engine's fit of them."""
+    everything = Places.joined([pattern.places, drawn.places])
+    index = np.concatenate([np.arange(pattern.n), np.full(drawn.places.n, -1)])
+    inside = np.flatnonzero(model.inside(pattern, everything))
+    _enough(pattern, model, int(np.sum(index[inside] >= 0)), int(np.sum(index[inside] < 0)))
+    given = model.at(pattern, everything.take(inside), index[inside])
+    kept = inside[given.allowed]
+    given, places = given.take(given.allowed), everything.take(kept)
+    offset = given.known - drawn.log_rho(places)
+    found = _engine(model, given, index[kept] >= 0, offset, smoothing)
+    return FittedRows(pattern, model, drawn, found, places, index[kept], kept)
+
+
+def _engine(model: PatternModel, given: Covaried, z: np.ndarray, offset: np.ndarray, smoothing: str) -> Gam:
+    table: dict[str, Any] = {**given.columns, RESPONSE: z.astype(float)}
+    return gam(replace(model.terms, offsets=()), table, "binomial", response=RESPONSE, offset=offset, method=smoothing)  # pyright: ignore[reportArgumentType]
+
+
+def _enough(pattern: Pattern, model: PatternModel, n: int, m: int) -> None:
+    if n and m:
+        return
+    if not m and n:
+        raise DataError("No dummy point is left to compare the data with: pass more of them, dummies=…")
+    if model.interaction is None:
+        raise DataError("There are no points to fit.")
+    few = FEW.format(n=n, all=pattern.n, reach=model.reach, interaction=model.interaction)
+    raise DataError(f"{few}. Take a smaller r, or correction='none' or 'periodic'.")
+
+
+def _unstable(model: PatternModel, found: Gam) -> tuple[str, ...]:
+    if model.interaction is None or not model.statistics:
+        return ()
+    phi = np.array([found.coefficients[name] for name in model.statistics])
+    if model.interaction.stable(phi):
+        return ()
+    note = (
+        f"The estimated interaction attracts, and {model.interaction!r} is a process only where it does not: the fit "
+        "describes the pattern's clustering but nothing can be simulated from it. Use un.Geyer or un.AreaInteraction."
+    )
+    warnings.warn(note, UnnormWarning, stacklevel=3)
+    return (note,)

@@ -1,0 +1,182 @@
+"""Compiled sums over close pairs, by cells: nothing is kept of a pair but its share of a histogram."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+NONE, ISOTROPIC, TRANSLATE = 0, 1, 2
+HEAVIEST = 100.0  # the largest weight of a pair, as in spatstat
+
+
+@njit(cache=True, nogil=True)
+def cells(x, y, low, side, nx, ny):  # pragma: no cover - compiled
+    """Points sorted by cell: their order, and where each cell begins."""
+    n = len(x)
+    code = np.empty(n, np.int64)
+    start = np.zeros(nx * ny + 1, np.int64)
+    for i in range(n):
+        cx = min(max(int((x[i] - low[0]) / side), 0), nx - 1)
+        cy = min(max(int((y[i] - low[1]) / side), 0), ny - 1)
+        code[i] = cy * nx + cx
+        start[code[i] + 1] += 1
+    for c in range(nx * ny):
+        start[c + 1] += start[c]
+    fill = start[:-1].copy()
+    order = np.empty(n, np.int64)
+    for i in range(n):
+        order[fill[code[i]]] = i
+        fill[code[i]] += 1
+    return order, start
+
+
+@njit(cache=True, nogil=True)
+def outside_rectangle(px, py, r, low, high):  # pragma: no cover - compiled
+    """The angle of the circle of radius r around p that is outside a rectangle."""
+    angle = np.zeros(4)
+    gaps = (px - low[0], py - low[1], high[0] - px, high[1] - py)  # around the rectangle, neighbours adjacent
+    total = 0.0
+    for k in range(4):
+        if gaps[k] < r:
+            angle[k] = np.arccos(max(gaps[k], 0.0) / r)
+            total += 2.0 * angle[k]
+    for k in range(4):
+        both = angle[k] + angle[(k + 1) % 4] - 0.5 * np.pi
+        if both > 0.0 and angle[k] > 0.0 and angle[(k + 1) % 4] > 0.0:
+            total -= both
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _inside(px, py, edges):  # pragma: no cover - compiled
+    odd = False
+    for e in range(len(edges)):
+        ax, ay, bx, by = edges[e, 0, 0], edges[e, 0, 1], edges[e, 1, 0], edges[e, 1, 1]
+        if (ay > py) != (by > py) and px < (bx - ax) * (py - ay) / (by - ay) + ax:
+            odd = not odd
+    return odd
+
+
+@njit(cache=True, nogil=True)
+def outside_polygon(px, py, r, edges, scratch):  # pragma: no cover - compiled
+    """The angle of the circle of radius r around p that is outside a polygon with the given edges."""
+    m = 0
+    for e in range(len(edges)):
+        ax, ay = edges[e, 0, 0] - px, edges[e, 0, 1] - py
+        dx, dy = edges[e, 1, 0] - px - ax, edges[e, 1, 1] - py - ay
+        a, b, c = dx * dx + dy * dy, ax * dx + ay * dy, ax * ax + ay * ay - r * r
+        disc = b * b - a * c
+        if disc <= 0.0:
+            continue
+        root = np.sqrt(disc)
+        for sign in (-1.0, 1.0):
+            t = (-b + sign * root) / a
+            if 0.0 <= t <= 1.0:
+                scratch[m] = np.arctan2(ay + t * dy, ax + t * dx)
+                m += 1
+    if m == 0:
+        return 0.0 if _inside(px + r, py, edges) else 2.0 * np.pi
+    found = np.sort(scratch[:m])
+    total = 0.0
+    for k in range(m):
+        begin = found[k]
+        end = found[k + 1] if k + 1 < m else found[0] + 2.0 * np.pi
+        mid = 0.5 * (begin + end)
+        if end > begin and not _inside(px + r * np.cos(mid), py + r * np.sin(mid), edges):
+            total += end - begin
+    return total
+
+
+@njit(cache=True, nogil=True)
+def _weight(px, py, d, gap, how, low, high, edges, rectangle, scratch):  # pragma: no cover - compiled
+    """1 over the share of the circle through the neighbour that lies in the window."""
+    if how != ISOTROPIC or d <= gap or d <= 0.0:
+        return 1.0
+    out = outside_rectangle(px, py, d, low, high) if rectangle else outside_polygon(px, py, d, edges, scratch)
+    share = 1.0 - out / (2.0 * np.pi)
+    return 1.0 / share if share * HEAVIEST > 1.0 else HEAVIEST
+
+
+@njit(cache=True, nogil=True)
+def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectangle):  # pragma: no cover - compiled
+    """Σ_{i≠j, d ≤ r} e_ij share_i share_j for each r of the grid, i among `first` and j among `second`; and the same
+    counts of pairs with b_i > r (border correction), each as a histogram to be summed up.
+
+    e is 1, Ripley's isotropic weight of j seen from i, or the translation weight."""
+    n, bins = len(xy), len(grid)
+    reach = grid[-1]
+    width, height = high[0] - low[0], high[1] - low[1]
+    nx, ny = max(1, min(int(width / reach), 1000)), max(1, min(int(height / reach), 1000))
+    side = max(width / nx, height / ny, reach)
+    x, y = xy[:, 0].copy(), xy[:, 1].copy()
+    order, start = cells(x, y, low, side, nx, ny)
+    out, free, lost = np.zeros(bins), np.zeros(bins + 1), np.zeros(bins + 1)
+    scratch = np.empty(2 * len(edges) + 2)
+    step = grid[1] - grid[0]
+    for i in range(n):
+        if not first[i]:
+            continue
+        cx, cy = min(max(int((x[i] - low[0]) / side), 0), nx - 1), min(max(int((y[i] - low[1]) / side), 0), ny - 1)
+        for gy in range(max(0, cy - 1), min(ny, cy + 2)):
+            for gx in range(max(0, cx - 1), min(nx, cx + 2)):
+                for k in range(start[gy * nx + gx], start[gy * nx + gx + 1]):
+                    j = order[k]
+                    if j == i or not second[j]:
+                        continue
+                    dx, dy = x[j] - x[i], y[j] - y[i]
+                    d2 = dx * dx + dy * dy
+                    if d2 > reach * reach:
+                        continue
+                    d = np.sqrt(d2)
+                    at = min(int(d / step), bins - 1)
+                    while at > 0 and grid[at - 1] >= d:
+                        at -= 1
+                    while at < bins and grid[at] < d:
+                        at += 1
+                    if at == bins:
+                        continue
+                    if how == TRANSLATE:
+                        w = width * height / ((width - abs(dx)) * (height - abs(dy)))
+                    else:
+                        w = _weight(x[i], y[i], d, gap[i], how, low, high, edges, rectangle, scratch)
+                    out[at] += w * share[i] * share[j]
+                    if gap[i] > d:  # counted for d ≤ r < b_i
+                        free[at] += 1.0
+                        lost[np.searchsorted(grid, gap[i])] += 1.0
+    return out, free, lost
+
+
+@njit(cache=True, nogil=True)
+def smoothed_pairs(xy, share, gap, grid, band, how, low, high, edges, rectangle):  # pragma: no cover - compiled
+    """Σ_{i≠j} e_ij share_i share_j k_h(r − d) for each r, k the Epanechnikov kernel with standard deviation h."""
+    n, bins = len(xy), len(grid)
+    half = band * np.sqrt(5.0)
+    reach = grid[-1] + half
+    width, height = high[0] - low[0], high[1] - low[1]
+    nx, ny = max(1, min(int(width / reach), 1000)), max(1, min(int(height / reach), 1000))
+    side = max(width / nx, height / ny, reach)
+    x, y = xy[:, 0].copy(), xy[:, 1].copy()
+    order, start = cells(x, y, low, side, nx, ny)
+    out = np.zeros(bins)
+    scratch = np.empty(2 * len(edges) + 2)
+    for i in range(n):
+        cx, cy = min(max(int((x[i] - low[0]) / side), 0), nx - 1), min(max(int((y[i] - low[1]) / side), 0), ny - 1)
+        for gy in range(max(0, cy - 1), min(ny, cy + 2)):
+            for gx in range(max(0, cx - 1), min(nx, cx + 2)):
+                for k in range(start[gy * nx + gx], start[gy * nx + gx + 1]):
+                    j = order[k]
+                    dx, dy = x[j] - x[i], y[j] - y[i]
+                    d = np.sqrt(dx * dx + dy * dy)
+                    if j == i or d > reach:
+                        continue
+                    if how == TRANSLATE:
+                        w = width * height / ((width - abs(dx)) * (height - abs(dy)))
+                    else:
+                        w = _weight(x[i], y[i], d, gap[i], how, low, high, edges, rectangle, scratch)
+                    w *= share[i] * share[j]
+                    for q in range(np.searchsorted(grid, d - half), bins):
+                        t = (grid[q] - d) / half
+                        if t >= 1.0:
+                            break
+                        out[q] += w * 0.75 * (1.0 - t * t) / half
+    return out

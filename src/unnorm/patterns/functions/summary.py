@@ -1,0 +1,73 @@
+"""A summary function: its values at distances r, beside what they are without interaction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ..._base.frames import to_native
+from ...errors import InputError
+
+if TYPE_CHECKING:
+    from ..pattern import Pattern
+
+STEPS = 512
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """Estimates at distances r, with the value of a Poisson process."""
+
+    name: str  # "K"
+    correction: str
+    r: np.ndarray
+    value: np.ndarray
+    theory: np.ndarray
+    backend: Any = None
+
+    def table(self) -> Any:
+        """r, value and theory, as a table of the data's kind."""
+        return to_native({"r": self.r, "value": self.value, "theory": self.theory}, self.backend)
+
+    def __repr__(self) -> str:
+        return f"Summary({self.name}, {self.correction}, r from {self.r[0]:.4g} to {self.r[-1]:.4g})"
+
+    def plot(self, ax: Any = None) -> Any:
+        """The estimate, and dashed what it is without interaction."""
+        if ax is None:
+            import matplotlib.pyplot as plt
+
+            _, ax = plt.subplots()
+        ax.plot(self.r, self.value, label=f"{self.name}, {self.correction}")
+        ax.plot(self.r, self.theory, "--", color="0.5", label="Poisson")
+        ax.set(xlabel="r", ylabel=f"{self.name}(r)")
+        ax.legend(frameon=False)
+        return ax
+
+
+def distances(r: Any, default: float) -> np.ndarray:
+    """Increasing distances, the first of them 0; default 513, up to `default`."""
+    if r is None:
+        return np.linspace(0.0, default, STEPS + 1)
+    grid = np.asarray(r, dtype=np.float64)
+    if grid.ndim != 1 or len(grid) < 2 or not np.all(np.isfinite(grid)) or grid[0] < 0 or not np.all(np.diff(grid) > 0):
+        raise InputError("r must be two or more increasing distances, none negative.")
+    return grid if grid[0] == 0.0 else np.concatenate([[0.0], grid])
+
+
+def alone(pattern: Pattern, name: str, least: int = 2) -> None:
+    """Refuse replicates and patterns with too few points."""
+    if pattern.replicates > 1:
+        raise InputError(f"{name} is a function of one pattern: take one replicate, pattern.only(0).")
+    if pattern.n < least:
+        raise InputError(f"{name} needs {least} or more points; the pattern has {pattern.n}.")
+
+
+def widest(pattern: Pattern) -> float:
+    """A quarter of the shorter side of the window's box: beyond it estimates are mostly noise."""
+    box = pattern.windows[0].enclosing_box
+    assert box is not None
+    return float((box[1] - box[0]).min()) / 4.0

@@ -1,0 +1,141 @@
+"""What an interaction is: the statistics t(u, x) of a place u given the pattern x less u itself.
+
+A Gibbs process has the conditional intensity λ(u | x) = exp{z(u)ᵀβ + t(u, x∖u)ᵀφ}: its statistics are covariates of the
+logistic rows like any other, but that they see the pattern. An interaction states its reach R, beyond which points
+do not matter, and what t(u, x∖u) and t(x_i, x∖{x_i, x_j}) are; errors, border corrections and simulation follow.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self, final
+
+import numpy as np
+
+from ..._base.registry import Registry
+from ...errors import InputError
+from ..places import Pairs, Places, close_pairs
+
+if TYPE_CHECKING:
+    from ..pattern import Pattern
+
+Correction = Literal["border", "none", "periodic"]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Rows u with the points x of the pattern that are near them; own[a] is the point that row a is, −1 for none."""
+
+    u: Places
+    x: Places
+    own: np.ndarray  # (N,)
+    reach: float
+    period: np.ndarray | None = None  # side lengths, where the window's sides are joined
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Rows and points within reach of each other, a row and itself excepted."""
+        return close_pairs(self.u, self.x, self.reach, self.period).less(self.own)
+
+    @cached_property
+    def among(self) -> Neighbours:
+        """The points themselves as rows."""
+        return Neighbours(self.x, self.x, np.arange(self.x.n), self.reach, self.period)
+
+    def summed(self, values: np.ndarray, pairs: Pairs | None = None) -> np.ndarray:
+        """(N,) Σ_b values over each row's pairs."""
+        return np.bincount((self.pairs if pairs is None else pairs).a, values, self.u.n)
+
+
+class Interaction(ABC):
+    """t(u, x∖u), of one or more statistics. What it is, it declares here."""
+
+    r: float
+    multiplies: bool = False  # whether exp φ is one number γ, by which each close pair multiplies the density
+
+    @property
+    def reach(self) -> float:
+        """R: λ(u | x) does not depend on points farther from u than this."""
+        return self.r
+
+    @property
+    def core(self) -> float:
+        """No two points of the process are this close, or closer; 0 where there is no such distance."""
+        return 0.0
+
+    def stable(self, phi: np.ndarray) -> bool:
+        """False where exp φᵀt is not bounded by c^n, so that there is no such process."""
+        return True
+
+    @abstractmethod
+    def names(self, pattern: Pattern) -> tuple[str, ...]:
+        """One for each statistic."""
+
+    @abstractmethod
+    def statistics(self, near: Neighbours) -> np.ndarray:
+        """(N, k) t(u, x∖u) for each row."""
+
+    @abstractmethod
+    def without(self, near: Neighbours) -> np.ndarray:
+        """(P, k) t(x_i, x∖{x_i, x_j}) for each pair (i, j) of `near.pairs`, whose rows are the points themselves."""
+
+    @abstractmethod
+    def energy(self, pattern: Pattern, phi: np.ndarray) -> Energy:
+        """φᵀt for a simulation."""
+
+    def check(self, pattern: Pattern) -> None:
+        """Refuse what is known to fail on these data."""
+        width = min(
+            float((high - low).min()) for low, high in (w.enclosing_box for w in pattern.windows if w.enclosing_box)
+        )
+        if self.reach >= width:
+            raise InputError(
+                f"{self!r} reaches {self.reach:.6g}, and the window is only {width:.6g} wide: no place is free of the "
+                "border's influence. Take a smaller r."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"interaction": type(self).__name__, **{f.name: getattr(self, f.name) for f in fields(self)}}  # pyright: ignore[reportArgumentType]
+
+    @classmethod
+    def from_dict(cls, description: Mapping[str, Any]) -> Self:
+        """The interaction that `to_dict` described."""
+        return cls(**{name: value for name, value in description.items() if name != "interaction"})
+
+    @classmethod
+    def examples(cls) -> tuple[Interaction, ...]:
+        """Small instances for the generic tests, for points in the unit square with marks "a" and "b"."""
+        return ()
+
+
+REGISTRY: Registry[Interaction] = Registry("interaction", Interaction)  # filled by registry.py
+
+
+PAIRWISE, GEYER, AREA = 0, 1, 2
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Energy:
+    """φᵀt(u, x∖u) in the form that compiled simulation reads.
+
+    PAIRWISE: Σ_v of a step function of the squared distance, `steps[mark u, mark v, k]` between breaks k − 1 and k.
+    GEYER and AREA: φ and what else they need, in `numbers`.
+    """
+
+    kind: int
+    reach: float  # of the points that t reads
+    breaks: np.ndarray  # (B,) increasing squared distances; nothing beyond the last
+    steps: np.ndarray  # (types, types, B)
+    numbers: np.ndarray
+
+
+def positive(value: Any, name: str, what: str) -> float:
+    """A positive finite number, or a sentence."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
+        raise InputError(f"{name} of {what} must be a positive number; got {value!r}.")
+    return float(value)

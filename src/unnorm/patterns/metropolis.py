@@ -1,0 +1,167 @@
+"""Birth–death–move Metropolis–Hastings of Gibbs processes, compiled, with cell lists.
+
+A birth proposes a uniform place u (and mark) and is taken with probability min(1, λ(u | x) |W| M/(n + 1)), a death of
+one of n points with min(1, n/(λ(x_i | x∖x_i) |W| M)), M marks; a move is a death and a birth at once, taken with
+min(1, λ(u | x∖x_i)/λ(x_i | x∖x_i)) (Geyer & Møller 1994). The trend is looked up at proposed places, which are drawn
+and evaluated in batches outside.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from .interactions.base import AREA, GEYER, PAIRWISE
+from .interactions.kernels import covered
+
+
+@njit(cache=True, nogil=True)
+def _cell(x, y, low, side, nx, ny):  # pragma: no cover - compiled
+    cx = min(max(int((x - low[0]) / side[0]), 0), nx - 1)
+    cy = min(max(int((y - low[1]) / side[1]), 0), ny - 1)
+    return cy * nx + cx
+
+
+@njit(cache=True, nogil=True)
+def _step(a, b, period):  # pragma: no cover - compiled
+    d = b - a
+    return d - period * np.round(d / period) if period > 0.0 else d
+
+
+@njit(cache=True, nogil=True)
+def _near(x, y, skip, r2, state, grid, found):  # pragma: no cover - compiled
+    """How many points are within √r2 of a place, `skip` not counted; their numbers go to `found`."""
+    xs, ys, head, after = state
+    low, side, nx, ny, period = grid
+    c = _cell(x, y, low, side, nx, ny)
+    cx, cy = c % nx, c // nx
+    n = 0
+    for oy in range(-1, 2):
+        for ox in range(-1, 2):
+            gx, gy = cx + ox, cy + oy
+            if period[0] > 0.0:
+                gx, gy = gx % nx, gy % ny
+                if (nx < 3 and ox != 0 and gx == cx) or (ny < 3 and oy != 0 and gy == cy):
+                    continue
+                if (nx == 2 and ox == 1) or (ny == 2 and oy == 1):
+                    continue
+            elif gx < 0 or gy < 0 or gx >= nx or gy >= ny:
+                continue
+            j = head[gy * nx + gx]
+            while j >= 0:
+                if j != skip:
+                    dx, dy = _step(x, xs[j], period[0]), _step(y, ys[j], period[1])
+                    if dx * dx + dy * dy <= r2 and n < len(found):
+                        found[n] = j
+                        n += 1
+                j = after[j]
+    return n
+
+
+@njit(cache=True, nogil=True)
+def interaction(x, y, mark, skip, marks, state, grid, law, found, more, work):  # pragma: no cover - compiled
+    """φᵀt(u, x∖u), the point `skip` left out of x; −∞ inside a hard core."""
+    kind, reach2, breaks, steps, numbers = law
+    xs, ys = state[0], state[1]
+    period = grid[4]
+    if kind == PAIRWISE:
+        n = _near(x, y, skip, reach2, state, grid, found)
+        total = 0.0
+        for k in range(n):
+            j = found[k]
+            dx, dy = _step(x, xs[j], period[0]), _step(y, ys[j], period[1])
+            at = np.searchsorted(breaks, dx * dx + dy * dy)
+            if at < len(breaks):
+                total += steps[mark, marks[j], at]
+        return total
+    if kind == GEYER:
+        phi, r2, sat = numbers[0], numbers[1], numbers[2]
+        n = _near(x, y, skip, r2, state, grid, found)
+        total = min(sat, float(n))
+        for k in range(n):
+            j = found[k]
+            c = _near(xs[j], ys[j], j, r2, state, grid, more)
+            if skip >= 0:
+                for q in range(c):
+                    if more[q] == skip:
+                        c -= 1
+                        break
+            total += min(sat, c + 1.0) - min(sat, float(c))
+        return phi * total
+    n = _near(x, y, skip, reach2, state, grid, found)
+    px, py, lo, hi = work
+    for k in range(n):
+        j = found[k]
+        px[k], py[k] = _step(x, xs[j], period[0]), _step(y, ys[j], period[1])
+    return numbers[0] * covered(px, py, n, numbers[1], lo, hi)
+
+
+@njit(cache=True, nogil=True)
+def _add(i, c, head, before, after):  # pragma: no cover - compiled
+    after[i], before[i] = head[c], -1
+    if head[c] >= 0:
+        before[head[c]] = i
+    head[c] = i
+
+
+@njit(cache=True, nogil=True)
+def _remove(i, c, head, before, after):  # pragma: no cover - compiled
+    if before[i] >= 0:
+        after[before[i]] = after[i]
+    else:
+        head[c] = after[i]
+    if after[i] >= 0:
+        before[after[i]] = before[i]
+
+
+@njit(cache=True, nogil=True)
+def run(xs, ys, marks, trend, n, proposals, uniforms, log_size, grid, law, trace):  # pragma: no cover
+    """A batch of steps from n points at the front of the arrays; returns the new n, or −1 where room ran out.
+
+    proposals: (B, 4) place, mark and log trend; uniforms: (B, 3) kind of step, point, acceptance. `trace` receives
+    n after every step.
+    """
+    low, side, nx, ny, _ = grid
+    room = len(xs)
+    head = np.full(nx * ny, -1, np.int64)
+    before, after = np.full(room, -1, np.int64), np.full(room, -1, np.int64)
+    for i in range(n):
+        _add(i, _cell(xs[i], ys[i], low, side, nx, ny), head, before, after)
+    found, more = np.empty(room, np.int64), np.empty(room, np.int64)
+    work = (np.empty(room + 1), np.empty(room + 1), np.empty(3 * room + 3), np.empty(3 * room + 3))
+    state = (xs, ys, head, after)
+    for b in range(len(proposals)):
+        x, y, mark, log_b = proposals[b, 0], proposals[b, 1], int(proposals[b, 2]), proposals[b, 3]
+        accept = np.log(uniforms[b, 2])
+        what = uniforms[b, 0]
+        if what < 0.3:  # birth
+            if n == room:
+                return -1
+            e = log_b + interaction(x, y, mark, -1, marks, state, grid, law, found, more, work)
+            if accept < e + log_size - np.log(n + 1.0):
+                xs[n], ys[n], marks[n], trend[n] = x, y, mark, log_b
+                _add(n, _cell(x, y, low, side, nx, ny), head, before, after)
+                n += 1
+        elif n > 0:
+            i = min(int(uniforms[b, 1] * n), n - 1)
+            e_i = trend[i] + interaction(xs[i], ys[i], marks[i], i, marks, state, grid, law, found, more, work)
+            if what < 0.6:  # death
+                if accept < np.log(float(n)) - log_size - e_i:
+                    _remove(i, _cell(xs[i], ys[i], low, side, nx, ny), head, before, after)
+                    n -= 1
+                    if i != n:  # the last point takes the free number
+                        c = _cell(xs[n], ys[n], low, side, nx, ny)
+                        _remove(n, c, head, before, after)
+                        xs[i], ys[i], marks[i], trend[i] = xs[n], ys[n], marks[n], trend[n]
+                        _add(i, c, head, before, after)
+            else:  # move
+                e = log_b + interaction(x, y, mark, i, marks, state, grid, law, found, more, work)
+                if accept < e - e_i:
+                    _remove(i, _cell(xs[i], ys[i], low, side, nx, ny), head, before, after)
+                    xs[i], ys[i], marks[i], trend[i] = x, y, mark, log_b
+                    _add(i, _cell(x, y, low, side, nx, ny), head, before, after)
+        trace[b] = n
+    return n
+
+
+KINDS = (PAIRWISE, GEYER, AREA)

@@ -1,0 +1,236 @@
+"""The fitted process, and patterns drawn from it: Poisson by thinning, Gibbs by birth–death–move chains."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from .._base.numerics import Rng, generator, whole
+from ..domains.base import Domain
+from ..errors import EstimationError, InputError, UnnormWarning
+from .interactions.base import Correction, Energy, Interaction
+from .metropolis import run
+from .pattern import Pattern
+from .places import Places
+
+BATCH = 20_000  # steps between looks at the chain
+SWEEPS = 200  # steps for each expected point before the first pattern
+LEAST = 50_000
+MARGIN = 1.05  # over the largest log intensity found
+MOST = 5_000_000  # points of a pattern
+DRIFT = 4.0  # standard errors between the halves of the trace of n that are a sign of no convergence yet
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Process:
+    """A Poisson or Gibbs process with known coefficients: λ(u | x) = exp{trend(u) + φᵀt(u, x∖u)}."""
+
+    pattern: Pattern  # windows and types; a chain starts from its points
+    trend: Callable[[Places], np.ndarray]  # log λ(u | ∅)
+    interaction: Interaction | None = None
+    phi: tuple[float, ...] = ()
+    periodic: bool = False
+    words: str = "a function of places"  # the trend's
+
+    def __repr__(self) -> str:
+        what = "Poisson" if self.interaction is None else f"{self.interaction!r}, φ = {np.round(self.phi, 6).tolist()}"
+        return f"Process({what}; log trend: {self.words})"
+
+    def log_trend(self, places: Places) -> np.ndarray:
+        """log λ(u | ∅): what does not depend on other points."""
+        return self.trend(places) if places.n else np.zeros(0)
+
+    def simulate(self, n: int = 1, rng: Rng = None) -> list[Pattern]:
+        """n independent patterns (Poisson), or n states of one long chain, many steps for each point apart (Gibbs)."""
+        count, rng = whole(n, "The number of patterns", 1), generator(rng)
+        pattern = self.pattern
+        parts: list[list[Places]] = [[] for _ in range(count)]
+        for code in range(pattern.replicates):
+            drawn = self._poisson(code, count, rng) if self.interaction is None else self._gibbs(code, count, rng)
+            for k, one in enumerate(drawn):
+                parts[k].append(one)
+        return [pattern.with_places(Places.joined(one)) for one in parts]
+
+    def _top(self, code: int, rng: np.random.Generator) -> float:
+        """A bound of the log trend: the largest of many places, and a little more."""
+        pattern = self.pattern
+        here = pattern.places.take(pattern.places.replicate == code)
+        places = Places.joined(
+            [
+                here,
+                *(Places.of(pattern.windows[code].uniform(20_000, rng), mark, code) for mark in range(pattern.types)),
+            ]
+        )
+        return float(self.log_trend(places).max()) + np.log(MARGIN)
+
+    def _poisson(self, code: int, count: int, rng: np.random.Generator) -> list[Places]:
+        pattern, window = self.pattern, self.pattern.windows[code]
+        top = self._top(code, rng)
+        size = np.exp(top) * window.volume * pattern.types
+        if not size < MOST:
+            raise InputError(
+                f"Thinning would propose {size:.3g} points, more than {MOST:,}: the intensity is too peaked."
+            )
+        out = []
+        for _ in range(count):
+            m = int(rng.poisson(size))
+            places = Places.of(window.uniform(m, rng), rng.integers(0, pattern.types, m), code)
+            log_lambda = self.log_trend(places)
+            if m and log_lambda.max() > top:
+                raise EstimationError(
+                    "The intensity is larger somewhere than the bound that thinning found: try another rng."
+                )
+            out.append(places.take(np.log(rng.random(m)) < log_lambda - top))
+        return out
+
+    def _gibbs(self, code: int, count: int, rng: np.random.Generator) -> list[Places]:
+        pattern, interaction, phi = self.pattern, self.interaction, np.array(self.phi)
+        assert interaction is not None
+        if not interaction.stable(phi):
+            raise InputError(
+                f"There is no process with {interaction!r} and these coefficients: points would attract each other "
+                "without end. Fit un.Geyer or un.AreaInteraction, which saturate."
+            )
+        chain = Chain.of(self, code, interaction.energy(pattern, phi), rng)
+        window = pattern.windows[code]
+        alone = self.log_trend(Places.of(window.uniform(2000, rng), rng.integers(0, pattern.types, 2000), code))
+        poisson = min(float(np.mean(np.exp(alone)) * window.volume * pattern.types), 1e5)
+        expected = max(20, round(poisson), int(np.sum(pattern.places.replicate == code)))
+        chain.advance(max(LEAST, SWEEPS * expected))
+        chain.look()
+        out = [chain.places()]
+        for _ in range(count - 1):
+            chain.advance(max(LEAST // 10, SWEEPS * expected // 2))
+            out.append(chain.places())
+        return out
+
+
+@final
+class Chain:
+    """A birth–death–move chain in one window; `trace` has the number of points after every step."""
+
+    def __init__(self, process: Process, code: int, law: Energy, window: Domain, rng: np.random.Generator) -> None:
+        self.process, self.code, self.law, self.window, self.rng = process, code, law, window, rng
+        pattern = process.pattern
+        start = pattern.places.take(pattern.places.replicate == code)
+        self.n = start.n
+        self.state = self._roomy(start, max(64, 2 * start.n))
+        self.trace: list[np.ndarray] = []
+        self.grid = self._grid()
+        self.law_arrays = (law.kind, float(law.reach) ** 2, law.breaks, law.steps, law.numbers)
+
+    @classmethod
+    def of(cls, process: Process, code: int, law: Energy, rng: np.random.Generator) -> Chain:
+        return cls(process, code, law, process.pattern.windows[code], rng)
+
+    def _roomy(self, places: Places, room: int) -> list[np.ndarray]:
+        trend = self.process.log_trend(places)
+        arrays = (places.xy[:, 0], places.xy[:, 1], places.mark, trend)
+        out = []
+        for one in arrays:
+            full = np.zeros(room, dtype=one.dtype)
+            full[: len(one)] = one
+            out.append(full)
+        return out
+
+    def _grid(self) -> tuple[Any, ...]:
+        assert self.window.enclosing_box is not None
+        low, high = (np.asarray(one, dtype=np.float64) for one in self.window.enclosing_box)
+        nx, ny = (int(np.clip((high - low)[k] / self.law.reach, 1, 500)) for k in (0, 1))
+        side = (high - low) / (nx, ny)
+        return low, side, nx, ny, (high - low) if self.process.periodic else np.zeros(2)
+
+    def advance(self, steps: int) -> None:
+        """That many steps, in batches."""
+        pattern = self.process.pattern
+        log_size = float(np.log(self.window.volume * pattern.types))
+        left = steps
+        while left > 0:
+            b = min(BATCH, left)
+            places = Places.of(self.window.uniform(b, self.rng), self.rng.integers(0, pattern.types, b), self.code)
+            proposals = np.column_stack([places.xy, places.mark, self.process.log_trend(places)])
+            uniforms = self.rng.random((b, 3))
+            trace = np.empty(b)
+            kept = [one.copy() for one in self.state]
+            found = self._run(proposals, uniforms, log_size, trace)
+            while found < 0:  # more room, and the batch once more from where it began
+                if len(kept[0]) > MOST:
+                    raise EstimationError(f"The simulated pattern has more than {MOST:,} points: the process explodes.")
+                kept = [np.concatenate([one, np.zeros_like(one)]) for one in kept]
+                self.state = [one.copy() for one in kept]
+                found = self._run(proposals, uniforms, log_size, trace)
+            self.n = int(found)
+            self.trace.append(trace)
+            left -= b
+
+    def _run(self, proposals: np.ndarray, uniforms: np.ndarray, log_size: float, trace: np.ndarray) -> int:
+        x, y, mark, trend = self.state
+        return run(x, y, mark, trend, self.n, proposals, uniforms, log_size, self.grid, self.law_arrays, trace)
+
+    def look(self) -> None:
+        """Warn where the number of points still drifts: the halves of the second half of the trace differ."""
+        trace = np.concatenate(self.trace)
+        trace = trace[len(trace) // 2 :]
+        blocks = trace[: len(trace) // 20 * 20].reshape(20, -1).mean(axis=1)
+        first, second = blocks[:10], blocks[10:]
+        se = np.sqrt((first.var(ddof=1) + second.var(ddof=1)) / 10) + 1e-12
+        if abs(first.mean() - second.mean()) > DRIFT * se and abs(first.mean() - second.mean()) > 0.05 * trace.mean():
+            warnings.warn(
+                f"The simulated number of points still drifts, from {first.mean():.1f} to {second.mean():.1f}: the "
+                "chain may not have converged.",
+                UnnormWarning,
+                stacklevel=2,
+            )
+
+    def places(self) -> Places:
+        x, y, mark, _ = (one[: self.n].copy() for one in self.state)
+        return Places(np.column_stack([x, y]), mark, np.full(self.n, self.code))
+
+
+def process(
+    window: Domain,
+    log_trend: float | Callable[[np.ndarray], np.ndarray],
+    interaction: Interaction | None = None,
+    phi: Sequence[float] = (),
+    correction: Correction = "none",
+) -> Process:
+    """A process with given coefficients, to simulate from.
+
+    Args:
+        window: where.
+        log_trend: log λ where no other point is near: a number, or a function of (N, 2) places.
+        interaction: between points; None for a Poisson process.
+        phi: its coefficients: log γ of `un.Strauss`.
+        correction: "periodic" joins the sides of a rectangle.
+
+    >>> import numpy as np, unnorm as un
+    >>> strauss = un.patterns.process(un.Box((0, 1), (0, 1)), np.log(100), un.Strauss(0.05), [np.log(0.2)])
+    >>> 40 < strauss.simulate(rng=1)[0].n < 95
+    True
+    """
+    empty = Pattern(Places.of(np.zeros((0, 2))), ("x", "y"), (window,))
+    if not isinstance(window, Domain) or window.edges is None:
+        raise InputError(
+            f"window must be a region of the plane, un.Window(…) or un.Box((0, 4), (0, 3)); got {window!r}."
+        )
+    if interaction is not None:
+        interaction.check(empty)
+        if len(phi) != len(interaction.names(empty)):
+            raise InputError(f"{interaction!r} has {len(interaction.names(empty))} coefficients; phi has {len(phi)}.")
+    if correction == "periodic" and window.sides is None:
+        raise InputError("correction='periodic' joins the sides of a rectangle, and this window is none.")
+
+    def trend(places: Places) -> np.ndarray:
+        values = log_trend(places.xy) if callable(log_trend) else np.full(places.n, float(log_trend))
+        values = np.asarray(values, dtype=np.float64)
+        if values.shape != (places.n,) or np.any(np.isnan(values) | (values == np.inf)):
+            raise InputError("log_trend must give a number for each of N places, an array of shape (N,).")
+        return values
+
+    words = "a function of places" if callable(log_trend) else f"{float(log_trend):.6g}"
+    return Process(empty, trend, interaction, tuple(float(one) for one in phi), correction == "periodic", words)

@@ -1,0 +1,272 @@
+"""`PatternFit`: what can be asked of a fitted point pattern; everything speaks of the intensity."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from .._base.frames import to_native
+from .._base.intervals import quantile
+from .._base.numerics import Rng
+from ..errors import CombinationError, InputError, unknown
+from ..inference import tests
+from ..inference.sandwich import ErrorParts
+from ..inference.tests import NestedTest
+from .pattern import Pattern
+from .places import Places
+from .scores import FittedRows
+from .where import places_at
+
+if TYPE_CHECKING:
+    from .diagnostics import Lurking, ResidualMap
+    from .functions import Envelope
+    from .process import Process
+
+NO_LIKELIHOOD = (
+    "{what} needs the likelihood, and this fit is a logistic regression against dummy points{gibbs}. Compare nested "
+    "models by fit.wald(…), whose errors count the dummy points{also}; check the fit by fit.envelope(…)."
+)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PatternFit:
+    """Coefficients of the log (conditional) intensity with their errors.
+
+    `tidy()` is a table and `summary()` a text; `intensity(at)` the intensity with its error; `process()` the fitted
+    process, which simulates; `residuals`, `lurking`, `quadrat_test`, `envelope` and `plot` check the fit.
+    """
+
+    fitted: FittedRows
+    errors: ErrorParts
+    notes: tuple[str, ...] = ()
+
+    @property
+    def pattern(self) -> Pattern:
+        return self.fitted.pattern
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all coefficients, as ppm prints them."""
+        return tuple(self.fitted.gam.coefficients)
+
+    @property
+    def estimate(self) -> np.ndarray:
+        return np.array(self.fitted.gam.smoothed.beta)
+
+    @property
+    def theta(self) -> dict[str, float]:
+        """Coefficients by name."""
+        return dict(zip(self.names, self.estimate.tolist()))
+
+    @property
+    def covariance(self) -> np.ndarray:
+        """Of all coefficients, dummy points' share included; assumes that the model is correct."""
+        return self.errors.total
+
+    @property
+    def covariance_robust(self) -> np.ndarray:
+        """From sums of the score over tiles of the window (or replicates): right also where points attract or repel
+        each other in ways that the model leaves out, if only over distances shorter than a tile."""
+        assert self.errors.robust is not None
+        return self.errors.robust.covariance
+
+    @property
+    def se(self) -> np.ndarray:
+        return np.sqrt(np.diag(self.covariance))
+
+    @property
+    def edf(self) -> dict[str, float]:
+        """Effective degrees of freedom of each smooth term."""
+        return dict(self.fitted.gam.edf)
+
+    @property
+    def poisson(self) -> bool:
+        """Whether points do not interact in this model."""
+        return self.fitted.model.interaction is None
+
+    @property
+    def aic(self) -> float:
+        raise InputError(self._no_likelihood("AIC"))
+
+    def held_out(self, *_: Any) -> None:
+        """Refused: see the message."""
+        raise InputError(self._no_likelihood("A held-out likelihood"))
+
+    def _no_likelihood(self, what: str) -> str:
+        gibbs = "" if self.poisson else " of a Gibbs process, whose likelihood has an unknown constant for every θ"
+        also = " and the dependence of near points" if not self.poisson else ""
+        return NO_LIKELIHOOD.format(what=what, gibbs=gibbs, also=also)
+
+    @cached_property
+    def parametric(self) -> np.ndarray:
+        """Positions of the coefficients that mean something one by one."""
+        smooth = [self.fitted.gam.index(term.label) for term in self.fitted.gam.smooths]
+        return np.setdiff1d(np.arange(len(self.names)), np.concatenate(smooth) if smooth else [])
+
+    def tidy(self, level: float = 0.95, robust: bool = False) -> Any:
+        """A table of the parametric coefficients: term, estimate, se, se_sampling, se_reference, lower, upper."""
+        at = self.parametric
+        V = self.covariance_robust if robust else self.covariance
+        se, z = np.sqrt(np.diag(V))[at], quantile(level, None)
+        parts = {}
+        if not robust:
+            both = (("se_sampling", self.errors.sampling), ("se_reference", self.errors.reference))
+            parts = {name: np.sqrt(np.maximum(np.diag(one), 0.0))[at] for name, one in both}
+        table = {
+            "term": np.array(self.names)[at],
+            "estimate": self.estimate[at],
+            "se": se,
+            **parts,
+            "lower": self.estimate[at] - z * se,
+            "upper": self.estimate[at] + z * se,
+        }
+        return to_native(table, self.pattern.backend)
+
+    def summary(self) -> str:
+        """The fit as a text for people."""
+        from .summary import summary
+
+        return summary(self)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+    def __repr__(self) -> str:
+        what = "Poisson" if self.poisson else repr(self.fitted.model.interaction)
+        return f"PatternFit({self.fitted.model.terms}; {what}; {self.pattern.n:,} points; see .summary())"
+
+    def wald(self, which: str | Sequence[str], robust: bool = False) -> NestedTest:
+        """Wald test that some coefficients are zero."""
+        names = [which] if isinstance(which, str) else list(which)
+        for name in names:
+            if name not in self.names:
+                raise InputError(unknown("which", name, self.names))
+        index = np.array([self.names.index(name) for name in names])
+        V = self.covariance_robust if robust else self.covariance
+        return tests.wald(self.estimate[index], V[np.ix_(index, index)], None)
+
+    # --- intensities ------------------------------------------------------------------------------------------------
+
+    def intensity(self, at: Any = 64, level: float = 0.95, robust: bool = False) -> Any:
+        """λ(u) of a Poisson model, with its error, as a table: coordinates (mark, replicate), intensity, se, lower,
+        upper.
+
+        Args:
+            at: places, as a table with the pattern's columns or an (N, 2) array; or so many cells across the window.
+            level: of the intervals, which are exp of those of log λ.
+            robust: errors from tiles of the window.
+        """
+        if not self.poisson:
+            raise CombinationError(
+                "A Gibbs model states the conditional intensity λ(u | x), fit.conditional_intensity(at), and its "
+                "trend, fit.trend(at); its intensity has no formula: average patterns of fit.simulate(99)."
+            )
+        return self._table(at, level, robust, "intensity")
+
+    def conditional_intensity(self, at: Any = 64, level: float = 0.95, robust: bool = False) -> Any:
+        """λ(u | x) given the observed pattern, at places that are not its points."""
+        return self._table(at, level, robust, "conditional_intensity")
+
+    def trend(self, at: Any = 64, level: float = 0.95, robust: bool = False) -> Any:
+        """The part of λ(u | x) that does not see the other points: its value where none is near."""
+        return self._table(at, level, robust, "trend", alone=True)
+
+    def _table(self, at: Any, level: float, robust: bool, name: str, alone: bool = False) -> Any:
+        pattern, fitted = self.pattern, self.fitted
+        places = places_at(pattern, at)
+        given = fitted.model.alone(pattern, places) if alone else fitted.model.at(pattern, places)
+        X = fitted.matrix(given)
+        log_lambda = fitted.log_intensity(given, X)
+        V = self.covariance_robust if robust else self.covariance
+        se, z = np.sqrt(np.einsum("ij,jk,ik->i", X, V, X, optimize=True)), quantile(level, None)
+        lam = np.exp(log_lambda)
+        obs = pattern.rows(places)
+        table = {
+            **{axis: places.xy[:, j] for j, axis in enumerate(pattern.names)},
+            **obs.context,
+            name: lam,
+            "se": lam * se,
+            "lower": lam * np.exp(-z * se),
+            "upper": lam * np.exp(z * se),
+        }
+        return to_native(table, pattern.backend)
+
+    def effect(self, label: str, n: int = 200, level: float = 0.95, robust: bool = False) -> Any:
+        """One term as a table: its covariate, estimate (on the log scale, summing to zero), se, lower, upper."""
+        gam = self.fitted.gam
+        if label not in [term.label for term in gam.terms]:
+            raise InputError(unknown("label", label, [term.label for term in gam.terms]))
+        term = gam.term(label)
+        if len(term.covariates) != 1:
+            raise InputError(f"{label} is a function of several covariates: draw it with fit.intensity(at).")
+        name = term.covariates[0]
+        column = gam.columns[name]
+        values = np.unique(column) if column.dtype.kind not in "fiu" else np.linspace(column.min(), column.max(), n)
+        X, where = term.design({name: values}), gam.index(label)
+        V = (self.covariance_robust if robust else self.covariance)[np.ix_(where, where)]
+        estimate = X @ self.estimate[where]
+        se, z = np.sqrt(np.einsum("ij,jk,ik->i", X, V, X)), quantile(level, None)
+        table = {name: values, "estimate": estimate, "se": se, "lower": estimate - z * se, "upper": estimate + z * se}
+        return to_native(table, self.pattern.backend)
+
+    # --- the process ------------------------------------------------------------------------------------------------
+
+    def process(self) -> Process:
+        """The fitted process, which can be simulated."""
+        from .process import Process
+
+        fitted, model = self.fitted, self.fitted.model
+
+        def trend(places: Places) -> np.ndarray:
+            return fitted.log_intensity(model.alone(fitted.pattern, places))
+
+        phi = tuple(self.theta[name] for name in model.statistics)
+        return Process(self.pattern, trend, model.interaction, phi, model.correction == "periodic", str(model.terms))
+
+    # --- checks -----------------------------------------------------------------------------------------------------
+
+    def envelope(
+        self, function: str = "L", n: int = 99, *, r: Any = None, level: float = 0.95, rng: Rng = None, **options: Any
+    ) -> Envelope:
+        """A summary function of the data beside that of n patterns of this model; see `un.patterns.envelope`.
+
+        For a Poisson model whose intensity varies, K, L and g of data and simulations are those that divide by λ̂.
+        """
+        from .checking import model_envelope
+
+        return model_envelope(self, function, n, r, level, rng, options)
+
+    def residuals(self, across: int = 64, bandwidth: float | None = None) -> ResidualMap:
+        """Smoothed residuals as a map, `across` cells wide: positive where there are more points than expected."""
+        from .diagnostics import residual_map
+
+        return residual_map(self, across, bandwidth)
+
+    def lurking(self, covariate: Any, points: int = 200) -> Lurking:
+        """Cumulative residuals along a covariate: a name that the model knows, or a `un.Map`."""
+        from .diagnostics import lurking
+
+        return lurking(self, covariate, points)
+
+    def quadrat_test(self, nx: int = 5, ny: int | None = None) -> NestedTest:
+        """Pearson's χ² of counts in nx × ny quadrats, for Poisson models."""
+        from .diagnostics import quadrat_test
+
+        return quadrat_test(self, nx, ny)
+
+    def plot(self, n: int = 39, rng: Rng = 1) -> Any:
+        """Intensity with the points, residuals, and L with its envelope of n simulations: (Figure, axes)."""
+        from .plots import overview
+
+        return overview(self, n, rng)
+
+    # --- simulation -------------------------------------------------------------------------------------------------
+
+    def simulate(self, n: int = 1, rng: Rng = None) -> list[Pattern]:
+        """n patterns of the fitted process, their numbers of points random."""
+        return self.process().simulate(n, rng)

@@ -1,0 +1,75 @@
+"""docs/patterns.md: every block runs; and `unnorm pattern` writes what Python computes."""
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import unnorm as un
+from unnorm.cli import main
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_page() -> None:
+    text = (DOCS / "patterns.md").read_text(encoding="utf-8")
+    blocks, names = re.findall(r"```python\n(.*?)```", text, flags=re.S), {}
+    for block in blocks:
+        exec(compile(block, "patterns.md", "exec"), names)  # the documentation's own text, not a user's
+    assert len(blocks) == 5
+    fit, strauss = names["fit"], names["strauss"]
+    assert abs(fit.theta["elev"] - 1.2) < 3 * fit.se[1]
+    assert abs(strauss.theta["strauss"] - np.log(0.3)) < 3 * strauss.se[1]
+    assert names["inside"].p > 0.02
+    assert names["csr"].p <= 0.05 < names["own"].p
+
+
+@pytest.fixture
+def points(tmp_path: Path) -> tuple[Path, un.Pattern]:
+    made = un.patterns.process(un.Box((0, 10), (0, 5)), lambda xy: 0.5 + 0.2 * xy[:, 0], un.Strauss(0.3), [-1.0])
+    one = made.simulate(rng=1)[0]
+    path = tmp_path / "points.csv"
+    path.write_text("x,y\n" + "".join(f"{x!r},{y!r}\n" for x, y in one.xy.tolist()))
+    (tmp_path / "grid.csv").write_text("x,y,elev\n" + "".join(f"{x},{y},{x}\n" for x in range(11) for y in range(6)))
+    return path, one
+
+
+def test_shell(points: tuple[Path, un.Pattern], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, pattern = points
+    out = tmp_path / "out"
+    words = ["--window", "0,10,0,5", "--map", f"elev={tmp_path / 'grid.csv'}", "--terms", "elev", "--simulations", "19"]
+    main(["pattern", str(path), *words, "--interaction", "strauss(0.3)", "--seed", "3", "--out", str(out)])
+    assert "γ = exp(strauss)" in capsys.readouterr().out
+    names = {"parameters.csv", "intensity.csv", "summary.txt", "report.html", "pattern.json"}
+    assert {one.name for one in out.iterdir()} == names
+    with (out / "parameters.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    grid = {"x": np.repeat(np.arange(11.0), 6), "y": np.tile(np.arange(6.0), 11), "elev": np.repeat(np.arange(11.0), 6)}
+    elev = un.Map.from_table(grid, value="elev")
+    fit = un.fit_pattern(pattern, "elev", covariates=[elev], interaction=un.Strauss(0.3), rng=3)
+    np.testing.assert_allclose([float(row["estimate"]) for row in rows], fit.estimate, rtol=1e-8)
+    np.testing.assert_allclose([float(row["se"]) for row in rows], fit.se, rtol=1e-8)
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "strauss" in page
+    assert "data:image/svg+xml" in page
+    assert len(page) < 3_000_000
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--window", "0,1,0,1"], "lie outside the window"),
+        (["--window", "0,10,0,5", "--interaction", "straus(1)"], "strauss"),
+        (["--window", "0,10,0,5", "--terms", "elev"], "no covariate 'elev'"),
+        (["--window", "0,10,0,5", "--simulations", "3"], "--simulations"),
+        ([], "--window is needed"),
+    ],
+)
+def test_shell_bad_input(points: tuple[Path, un.Pattern], tmp_path: Path, capsys, words: list[str], says: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["pattern", str(points[0]), *words, "--out", str(tmp_path / "out")])
+    assert end.value.code == 2
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
