@@ -51,18 +51,18 @@ def _weight(family, y, eta, wt):
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def cross_products(
     ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
-    gamma, delta, zeta, table, local_x, xx, context, g_local, g_x, g_z,
+    gamma, delta, zeta, table, local_x, xx, context, g_local, g_x, g_z, kept,
 ):  # fmt: skip
     """Sweep runs first…last−1; add to the tables and to the scores; return the log-likelihood without its constants.
 
     gamma (Q,), delta (d,), zeta (c,): coefficients. table (Q, Q): pairs of local and factor functions, each pair of
     blocks once. local_x (Q, d), xx (d, d); context (c, Q + d + c): context columns against local, dense and context
-    columns.
+    columns. kept (n, 2), or empty, receives dℓ/dη and w.
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
     index = np.empty(n_local, np.int64)
     value = np.empty((n_local, 4))
-    weighted, offsets = wt.shape[0] > 0, offset.shape[0] > 0
+    weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, kept.shape[0] > 0
     width = size + d + c
     together = max(1, min(64, _BLOCK // max(1, c * width)))  # runs per matrix product
     along = np.zeros((together, width))  # Σ w (local, dense, context) over the rows of each run
@@ -114,6 +114,8 @@ def cross_products(
                     total += e
                 w_run += w
                 g_run += g
+                if keep:
+                    kept[r, 0], kept[r, 1] = g, w
                 for a in range(n_local):
                     i = index[a]
                     axpy4(g_local, i, g, value, 4 * a)
@@ -161,16 +163,18 @@ def cross_products(
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def leverages(
     ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
-    gamma, delta, zeta, p_local, p_local_x, p_xx, p_context, g_local, g_x, g_z, out,
+    gamma, delta, zeta, p_local, p_local_x, p_xx, p_context, g_local, g_x, g_z, out, kept,
 ):  # fmt: skip
     """Add Σ_r w'_r h_r x_r to the scores, h_r = x_rᵀPx_r, w' = dw/dη; fill `out` with h (or leave it, if empty).
 
+    kept (n,), or empty, holds what other columns add to h, and receives w'h.
     P in raw coordinates: p_local (Q, Q), p_local_x (Q, d), p_xx (d, d), p_context (c, Q + d + c).
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
     index = np.empty(n_local, np.int64)
     value = np.empty((n_local, 4))
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, out.shape[0] > 0
+    more = kept.shape[0] > 0
     width = size + d + c
     together = max(1, min(64, _BLOCK // max(1, c * width)))
     along = np.empty((together, width))  # P z for each run
@@ -232,9 +236,13 @@ def leverages(
                     np.dot(x[block_from:block_to], p_xx, turned[: block_to - block_from])
                 for k in range(d):
                     h += turned[r - block_from, k] * x[r, k]
+                if more:
+                    h += kept[r]
                 if keep:
                     out[r] = h
                 h *= dw
+                if more:
+                    kept[r] = h
                 g_run += h
                 for a in range(n_local):
                     axpy4(g_local, index[a], h, value, 4 * a)
