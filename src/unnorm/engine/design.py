@@ -120,7 +120,7 @@ class Design:
             sums[k] = tuple(a + b for a, b in zip(sums[k], raw)) if k in sums else raw
         for k, raw in sums.items():
             segment = self.segments[k]
-            gradient, matrix = segment.gather(*raw)
+            gradient, matrix = segment.gather(*raw, threads=threads)
             score[segment.columns] += gradient
             shared += matrix[: at[1], : at[1]]
             if segment.level is not None:

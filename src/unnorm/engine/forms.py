@@ -136,8 +136,7 @@ class Forms:
             return None
         if n not in self.surfaces:
             at = [self.arrays[name] for name in term.smooth_covariates]
-            box = [(float(x.min()), float(x.max())) for x in at]
-            self.surfaces[n] = product_basis(term.grid, box, term.functions, part.size, rows // 3)
+            self.surfaces[n] = product_basis(term.grid, at, term.functions, part.size, rows // 3)
             if (found := self.surfaces[n]) is not None:
                 self.errors[term.label] = max(found.error, self.errors.get(term.label, 0.0))
         return self.surfaces[n]

@@ -176,6 +176,17 @@ def product_sums(value, first, steps, v, label, totals):
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def product_predict(value, first, steps, gamma, out):
+    """out[r] = Vᵀγ."""
+    n = value.shape[1]
+    for r in range(value.shape[0]):
+        s = 0.0
+        for a in range(0, n, 4):
+            s += dot4(value, r * n + a, gamma, first[r] + steps[a])
+        out[r] = s
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def product_dot(value, first, steps, coefficients, out):
     """out[r] += Vᵀ C, (rows, p)."""
     p = coefficients.shape[1]
@@ -187,16 +198,16 @@ def product_dot(value, first, steps, coefficients, out):
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def band_times(band, offsets, matrix, out):
-    """out = B M, B the band with half its diagonal, so that BᵀM and B M add to the whole; its diagonal is offset 0."""
+def band_times(band, offsets, matrix, begin, out):
+    """out += B M, B rows begin… of the band with half its diagonal (offset 0), so that B and Bᵀ add to the whole."""
     size, p = matrix.shape
-    for i in range(size):
+    for i in range(band.shape[0]):
         for n in range(offsets.shape[0]):
-            j = i + offsets[n]
+            j = begin + i + offsets[n]
             v = band[i, n]
             if v == 0.0 or j >= size:
                 continue
-            if j == i:
+            if offsets[n] == 0:
                 v *= 0.5
             for k in range(p):
                 out[i, k] += v * matrix[j, k]

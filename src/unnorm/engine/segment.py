@@ -19,6 +19,7 @@ _NONE = np.empty(0)
 _NO_PAIRS = np.empty((0, 2))
 _RUNS = 1024  # whose raw sums are held at once
 _CHUNK = 65_536  # rows of dense columns evaluated at a time, where they are not stored
+_COLUMNS = 12  # of the kernels' arguments, those that say which columns a row has
 _VALUES = 524_288  # non-zeros of a product that are held at a time
 
 
@@ -43,6 +44,12 @@ class ResponseRows:
     y: np.ndarray
     weights: np.ndarray
     offset: np.ndarray
+
+
+def _offset_by(arguments: tuple[Any, ...], eta: np.ndarray) -> tuple[Any, ...]:
+    """The kernels' arguments with a known part of η in the offset, which is the last of them."""
+    offset = arguments[-1]
+    return (*arguments[:-1], eta + offset[: eta.size] if offset.size else eta)
 
 
 @dataclass(frozen=True)
@@ -108,20 +115,18 @@ class Segment:
             first = stop
 
     def _arguments(
-        self, first: int, last: int, x: np.ndarray, shift: int, rows: ResponseRows | None,
-        delta: np.ndarray = _NONE,
-    ) -> tuple[Any, ...]:  # fmt: skip
-        """What every kernel takes first; rows are counted from `shift` where x holds only some of them. A product's part
-        of η, with coefficients δ, goes into the offset."""
+        self, first: int, last: int, x: np.ndarray, shift: int, rows: ResponseRows | None
+    ) -> tuple[Any, ...]:
+        """What every kernel takes first; rows are counted from `shift` where x holds only some of them."""
         a, b = self.lo + shift, self.hi
         side = ()
         if rows is not None:
             pick = slice(a, b)
-            offset = rows.offset[pick] if rows.offset.size else _NONE
-            if self.product:
-                known = self.product.predict(delta, shift, shift + len(x))
-                offset = known + offset[: len(x)] if offset.size else known
-            side = (rows.y[pick], rows.weights[pick] if rows.weights.size else _NONE, offset)
+            side = (
+                rows.y[pick],
+                rows.weights[pick] if rows.weights.size else _NONE,
+                rows.offset[pick] if rows.offset.size else _NONE,
+            )
         ptr = self.ptr - shift if shift else self.ptr
         u, mult, f = self.u[shift:], self.mult[shift:], self.f[shift:]
         return (ptr, first, last, u, self.cell0, self.poly, self.m, mult, self.i0, f, x, self.z, *side)
@@ -141,16 +146,19 @@ class Segment:
         context = np.zeros((c, q + s + c))
         score = np.zeros(q + d + c)
         product = self.product.empty(q + s + c) if self.product else ()
-        total = 0.0
+        values, total = (_NONE, _NONE), 0.0
         for a, b, x, shift in self._pieces(first, last):
-            arguments = self._arguments(a, b, x, shift, rows, delta[s:])
-            kept = np.zeros((len(x), 2)) if self.product else _NO_PAIRS
+            arguments = self._arguments(a, b, x, shift, rows)
+            kept = _NO_PAIRS
+            if self.product:
+                values, kept = self.product.at(shift, shift + len(x)), np.zeros((len(x), 2))
+                arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
             total += cross_products(
                 *arguments, family, gamma, delta[:s], zeta,
                 table, local_x, xx, context, score[:q], score[q : q + s], score[q + d :], kept,
             )  # fmt: skip
             if self.product:
-                self.product.add(shift, shift + len(x), self._others(arguments), kept, *product)
+                self.product.add(values, arguments[:_COLUMNS], kept, product)
         cross = np.zeros((q + d + c, q + d + c))
         cross[:q, :q] = table
         cross[:q, q : q + s] = local_x
@@ -159,16 +167,14 @@ class Segment:
         cross[q + d :, q + d :] = context[:, q + s :]
         return total, (score, cross, *product)
 
-    def _others(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Of the kernels' arguments, what says which other columns a row has."""
-        return arguments[:12]
-
-    def gather(self, score: np.ndarray, cross: np.ndarray, *product: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gather(
+        self, score: np.ndarray, cross: np.ndarray, *product: np.ndarray, threads: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Raw score and cross-product (summed over sweeps) → those of the segment's coefficients."""
         (q, d, _), s = self.sizes, self.x.shape[1]
         if self.product:
             own = slice(q + s, q + d)
-            score[own], cross[own, own], others = self.product.gather(*product)
+            score[own], cross[own, own], others = self.product.gather(*product, threads=threads)
             cross[:q, own], cross[q + d :, own] = others[:, :q].T, others[:, q + s :].T
             cross[own, q : q + s] = others[:, q : q + s]
             cross[q : q + s, own] = others[:, q : q + s].T
@@ -219,19 +225,21 @@ class Segment:
         p_xx, p_context = np.ascontiguousarray(raw_p[q : q + s, q : q + s]), raw_p[q + d :]
         if self.product:
             p_context = np.ascontiguousarray(np.delete(p_context, np.s_[q + s : q + d], axis=1))
+        values = (_NONE, _NONE)
         for a, b, x, shift in self._pieces(first, last):
-            arguments = self._arguments(a, b, x, shift, rows, delta[s:])
+            arguments = self._arguments(a, b, x, shift, rows)
             kept = _NONE
             if self.product:
-                kept = self.product.leverage(shift, shift + len(x), self._others(arguments), *lever)
+                values = self.product.at(shift, shift + len(x))
+                arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
+                kept = self.product.leverage(values, arguments[:_COLUMNS], *lever)
             leverages(
                 *arguments, family, gamma, delta[:s], zeta,
                 p_local, p_local_x, p_xx, p_context, score[:q], score[q : q + s], score[q + d :],
                 out[shift:] if out.size else out, kept,
             )  # fmt: skip
             if self.product:
-                one = np.zeros(len(x), np.int64)
-                score[q + s : q + d] += self.product.sums(kept, one, 1, shift, shift + len(x))[0]
+                score[q + s : q + d] += self.product.sums(values, kept, np.zeros(len(x), np.int64), 1)[0]
         return score
 
     def levers(self, raw_p: np.ndarray, threads: int) -> tuple[np.ndarray, ...]:
@@ -272,7 +280,7 @@ class Segment:
         for a, b, x, shift in self._pieces(first, last):
             predictor(*self._arguments(a, b, x, shift, None), gamma, delta[:s], zeta, out[shift:])
             if self.product:
-                out[shift : shift + len(x)] += self.product.predict(delta[s:], shift, shift + len(x))
+                out[shift : shift + len(x)] += self.product.predict(delta[s:], self.product.at(shift, shift + len(x)))
 
     def run_sums(self, v: np.ndarray, first: int, last: int) -> np.ndarray:
         """(runs, p) Σ_r v_r x_r over runs first…last−1; v (rows of the segment,)."""
@@ -290,7 +298,7 @@ class Segment:
                 if self.product:
                     label = np.repeat(np.arange(b - a), np.diff(self.ptr[a : b + 1]))
                     stop = shift + len(x)
-                    own = self.product.sums(v[shift:stop], label, b - a, shift, stop)
+                    own = self.product.sums(self.product.at(shift, stop), v[shift:stop], label, b - a)
                     raw[a - begin : b - begin, q + s : q + d] = own
             if self.product:
                 raw[:, : q + s], raw[:, q + d :] = seen[:, : q + s], seen[:, q + s :]
