@@ -216,20 +216,21 @@ class Forms:
         u = np.empty((hi - lo, len(here)))
         cell0, i0 = np.zeros(len(here), np.int64), np.zeros(len(here), np.int64)
         polys: list[np.ndarray] = []
-        rows = self.order.pick(lo, hi)
 
-        def place(b: int, part: Part, basis: LocalBasis) -> None:
+        def place(b: int, part: Part, basis: LocalBasis, a: int, c: int) -> None:
+            here = self.order.pick(lo + a, lo + c)
             x = np.asarray(self.arrays[self._numeric(self.terms[part.term])[0]], dtype=np.float64)
-            x, order = (x[rows], np.empty(0, np.int32)) if isinstance(rows, slice) else (x, rows)
-            locate(np.require(x, requirements=("C", "W")), order, basis.breaks, basis.period, u, b)
+            x, order = (x[here], np.empty(0, np.int32)) if isinstance(here, slice) else (x, here)
+            locate(np.require(x, requirements=("C", "W")), order, basis.breaks, basis.period, u[a:c], b)
             if self.terms[part.term].partial:
-                u[np.isnan(x if isinstance(rows, slice) else x[rows]), b] = basis.breaks.size - 1  # the empty cell
+                lacking = np.isnan(x if isinstance(here, slice) else x[here])
+                u[a:c][lacking, b] = basis.breaks.size - 1  # the empty cell
 
         tasks = []
         for b, (n, part, at) in enumerate(here):
             basis = self.bases[n]
             assert basis is not None
-            tasks.append((b, part, basis))
+            tasks += [(b, part, basis, a, min(a + CHUNK, hi - lo)) for a in range(0, hi - lo, CHUNK)]
             cell0[b] = sum(p.size for p in polys) // 16
             polys.append(basis.poly.ravel())
             i0[b] = block(basis.coefficients @ part.rotation, at).start

@@ -31,6 +31,7 @@ _NEAR = 12.0  # times the tolerance: nats in β before the last step, which leav
 _MANY = 1e-3  # tolerance from which rows are many, and a pass that only confirms is saved
 _LEFT = 2e-4  # nats that the last step is then expected to leave
 _SLIGHT = 0.02  # rms change of η, and of log W at most, in a last step that no pass confirms
+_CLOSE = 1e-4  # nats a row that β may still gain where ρ is chosen in earnest
 _STRIDE = 4.0  # steps of one that are taken at once there
 _RISES = 3  # times that the criterion may rise before the joint iteration is given up for `descent`
 _DOUBTFUL = 1e5  # variance of an unpenalised coefficient, against that of its column's information at the start
@@ -221,7 +222,7 @@ class Iteration:
                     return self.descend(working, rho, bounds, iteration, most)
                 if rough and decrement < 1.0:
                     return Found(working, start, start.gradient, True, CONVERGED, iteration, bounds)
-                at = self.choose(working, start, bounds)
+                at = self.choose(working, start, bounds, decrement)
             except Singular as singular:
                 raise self.failure(working, rho, [working.beta], singular) from singular
             gradient = np.where(free, start.gradient, 0.0)
@@ -265,7 +266,7 @@ class Iteration:
         residual = working.score - self.penalties.columns(working.beta) @ np.exp(rho)
         decrement = 0.5 * float(residual @ start.state.inverse.dot(residual))
         clock.add("smoothing steps", since)
-        if not self.gaussian and self.problem.free.any() and decrement < 1.0:
+        if not self.gaussian and self.problem.free.any() and decrement < max(1.0, 0.1 * _CLOSE * self.problem.count):
             since = time.perf_counter()
             problem, lever = self.problem, self.criterion.lever(working, self.penalties, start.state)
             tilt = self.design.leverage(problem.rows, problem.code, working.beta, lever, problem.threads)
@@ -275,13 +276,16 @@ class Iteration:
             self.tilted = True
         return working, start, decrement
 
-    def choose(self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray]) -> Value:
-        """ρ on the working model."""
+    def choose(
+        self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray], decrement: float
+    ) -> Value:
+        """ρ on the working model, from which Newton's step in β would gain `decrement` nats."""
         free, since = self.problem.free, time.perf_counter()
         if not free.any():
             return start
         # far from β̂ the working model is worth one step (as in Wood, Li, Shaddick & Augustin 2017)
-        reach, steps = (1e3, 60) if self.gaussian else (8.0, 60) if self.tilted else (4.0, 1)
+        near = self.tilted or decrement < _CLOSE * self.problem.count
+        reach, steps = (1e3, 60) if self.gaussian else (8.0, 60) if near else (4.0, 1)
         at = minimise(self.criterion, working, self.penalties, start, free, bounds, reach, 0.01 * self.tolerance, steps)
         self.problem.clock.add("smoothing steps", since)
         return at
