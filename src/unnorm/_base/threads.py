@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-POOL = "unnorm-rows"
+POOL, WITHIN = "unnorm-rows", "unnorm-within"
 
 
 def cores() -> int:
@@ -20,16 +20,21 @@ def cores() -> int:
 
 
 @cache
-def pool(threads: int) -> ThreadPoolExecutor:
-    """The pool of so many threads, started when it is first asked for."""
+def pool(threads: int, within: bool = False) -> ThreadPoolExecutor:
+    """The pool of so many threads, started when it is first asked for; `within`: the one that its tasks may use."""
     from concurrent.futures import ThreadPoolExecutor
 
-    return ThreadPoolExecutor(threads, thread_name_prefix=POOL)
+    return ThreadPoolExecutor(threads, thread_name_prefix=WITHIN if within else POOL)
 
 
-def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int) -> list:
-    """`work` on every task: on the pool where there is more than one of each, else (and inside the pool) in turn."""
-    nested = threading.current_thread().name.startswith(POOL)  # a pool that waits for its own threads never ends
+def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int, within: bool = False) -> list:
+    """`work` on every task: on the pool where there is more than one of each, else (and inside the pool) in turn.
+
+    `within`: a task of the pool that calls this has a second pool for tasks of its own (a pool that waits for its own
+    threads never ends): for passes that are long whatever the pool is busy with.
+    """
+    name = threading.current_thread().name
+    nested = name.startswith(WITHIN) or (name.startswith(POOL) and not within)
     if threads <= 1 or len(tasks) <= 1 or nested:
         return [work(*task) for task in tasks]
-    return list(pool(threads).map(lambda task: work(*task), tasks))
+    return list(pool(threads, name.startswith(POOL)).map(lambda task: work(*task), tasks))

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import DataError, TermError
-from .arrange import arrange, first_rows, number
+from .arrange import Order, arrange, first_rows, number
 from .design import Design, Placement
 from .forms import Forms, Part
 from .level_forms import alike, level_columns
 from .penalties import EVERY, Group, Penalties, PenaltyPiece
+from .runs import consecutive
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
@@ -60,17 +61,25 @@ def _partition(terms: Sequence[BuiltTerm], arrays: dict[str, np.ndarray]) -> _Pa
     return _Partition(name, codes, values, first, same)
 
 
-def _contexts(
-    terms: Sequence[BuiltTerm], arrays: dict[str, np.ndarray], partition: str | None, n: int
-) -> np.ndarray | None:
-    """The distinct values, numbered, of the widest term that takes at most n/4 of them; None if no term does."""
+def _arranged(
+    terms: Sequence[BuiltTerm], arrays: dict[str, np.ndarray], partition: _Partition, context: np.ndarray | None,
+    n: int, threads: int,
+) -> tuple[Order, frozenset[str]]:  # fmt: skip
+    """Rows by level and context, and the columns that are known to be constant along its runs. Contexts, where they are
+    not given, are the distinct values of the widest term that takes at most n/4 of them, if any does."""
+    levels = len(partition.values)
     wide = [t for t in terms if t.breaks is None and t.factor_levels is None and len(t.covariates) > 1]
-    for term in sorted(wide, key=lambda t: -t.size):
-        found = [arrays[name] for name in term.covariates if name != partition]
-        ids, count = number(found, n // 4) if found else (None, -1)
+    sets = [[name for name in t.covariates if name != partition.name] for t in sorted(wide, key=lambda t: -t.size)]
+    tried = [([], [np.asarray(context)], n)] if context is not None else [
+        (names, [arrays[name] for name in names], n // 4) for names in sets if names
+    ]  # fmt: skip
+    for names, columns, most in tried:
+        if partition.codes is None and (order := consecutive(columns, most, threads)) is not None:
+            return order, frozenset(names)
+        ids, count = number(columns, most)
         if count > 0:
-            return ids
-    return None
+            return arrange(n, partition.codes, levels, ids), frozenset(names)
+    return arrange(n, partition.codes, levels, None), frozenset()
 
 
 class _Rotations:
@@ -218,8 +227,7 @@ def build(
         if split or not levels.issubset(partition.values):  # or some of the rows only, without some level
             partition = _Partition()
     levels = len(partition.values)
-    runs_by = _contexts(terms, arrays, partition.name, n) if context is None else number([np.asarray(context)])[0]
-    order = arrange(n, partition.codes, levels, runs_by)
+    order, known = _arranged(terms, arrays, partition, context, n, threads)
     parts, starts = _parts(terms, partition, intercept)
     placements = [Placement(-1, np.zeros(1, np.int64), slice(0, 1), np.eye(1))] if intercept else []
     for part in parts:
@@ -229,7 +237,7 @@ def build(
         placements.append(Placement(part.term, part.user, flat, part.rotation, index))
     penalties, fixed = _penalties(terms, parts, starts)
 
-    constant = {name: order.contexts and order.constant(array) for name, array in arrays.items()}
+    constant = {name: order.contexts and (name in known or order.constant(array)) for name, array in arrays.items()}
     if partition.name is not None:
         constant[partition.name] = True
     values = partition.values[:1] if partition.alike else partition.values  # one segment, or one for each level

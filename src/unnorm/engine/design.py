@@ -155,13 +155,13 @@ class Design:
             own = [np.zeros((b - a, b - a)) for a, b in itertools.pairwise(at[1:])]
             cross = [np.zeros((b - a, at[1])) for a, b in itertools.pairwise(at[1:])]
         total = 0.0
-        sums: dict[int, tuple[Any, Any]] = {}
-        for (k, _, _), (part, g, h) in zip(tasks, found):
+        sums: dict[int, tuple[Any, ...]] = {}
+        for (k, _, _), (part, raw) in zip(tasks, found):
             total += part
-            sums[k] = (sums[k][0] + g, sums[k][1] + h) if k in sums else (g, h)
-        for k, (raw_score, raw_cross) in sums.items():
+            sums[k] = tuple(a + b for a, b in zip(sums[k], raw)) if k in sums else raw
+        for k, raw in sums.items():
             segment = self.segments[k]
-            gradient, matrix = segment.gather(raw_score, raw_cross)
+            gradient, matrix = segment.gather(*raw, threads=threads)
             score[segment.columns] += gradient
             shared += matrix[: at[1], : at[1]]
             if segment.level is not None:
@@ -191,11 +191,12 @@ class Design:
             rows = self.own.known(rows, beta)
             hats = np.empty(self.rows) if hats is None else hats
         raw = [segment.raw_inverse(lever(segment.level)) for segment in self.segments]
+        levers = [segment.levers(p, threads) for segment, p in zip(self.segments, raw)]
 
         def work(k: int, first: int, last: int):
             segment = self.segments[k]
             out = hats[segment.lo : segment.hi] if hats is not None else np.empty(0)
-            return segment.leverage(rows, family, beta[segment.columns], raw[k], first, last, out)
+            return segment.leverage(rows, family, beta[segment.columns], raw[k], levers[k], first, last, out)
 
         found = run_tasks(work, tasks, threads)
         score = np.zeros(self.size)

@@ -4,6 +4,7 @@ A term is, in this order of preference,
 - CONTEXT: its covariates are constant along every run of rows: one row of columns per run;
 - LOCAL: cubic splines of one covariate: four non-zeros a row;
 - FACTOR: a function of one factor alone: one non-zero a row;
+- PRODUCT: a smooth of two or three covariates as products of cubic splines: 4² or 4³ non-zeros a row; at most one term;
 - DENSE: anything else: its columns, stored (or evaluated anew in each pass where they would take too much memory).
 """
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from .._base.threads import run_tasks
 from .arrange import Order, first_rows, number
+from .products import Product, ProductBasis, product_basis, worth
 from .segment import Block, Segment
 from .splines import LocalBasis, local_basis, with_empty_cell
 
@@ -73,6 +75,7 @@ class Forms:
     threads: int
     all_rows: int  # where these are a block
     bases: dict[int, LocalBasis | None] = field(default_factory=dict)  # by part number
+    surfaces: dict[int, ProductBasis | None] = field(default_factory=dict)  # by part number
     errors: dict[str, float] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
 
@@ -124,6 +127,32 @@ class Forms:
             self.bases[n] = basis if basis.error <= LOCAL_ERROR else None
         return self.bases[n]
 
+    def _surface(self, n: int, rows: int) -> ProductBasis | None:
+        """Part n as products of splines, where it has such a form and `rows` evaluations are more work than finding
+        it."""
+        part = self.parts[n]
+        term = self.terms[part.term]
+        if term.grid is None or part.size < term.size or self.all_rows <= FINE:
+            return None
+        if n not in self.surfaces:
+            at = [self.arrays[name] for name in term.smooth_covariates]
+            self.surfaces[n] = product_basis(term.grid, at, term.functions, part.size, rows // 3)
+            if (found := self.surfaces[n]) is not None:
+                self.errors[term.label] = max(found.error, self.errors.get(term.label, 0.0))
+        return self.surfaces[n]
+
+    def _product(self, here: list, q: int, c: int) -> int | None:
+        """Which of the dense parts is taken as a product: the one with most columns."""
+        for k in sorted(range(len(here)), key=lambda k: -here[k][1].size):
+            n, part, _ = here[k]
+            if part.size <= 16 or part.level >= 0:
+                continue
+            basis = self._surface(n, self.rows)
+            others = q + c + sum(other.size for _, other, _ in here) - part.size
+            if basis is not None and worth(basis, self.rows, others):
+                return k
+        return None
+
     def segment(self, level: int | None, run0: int, run1: int) -> Segment:
         """Runs run0…run1−1, all of one level (None: there are no levels)."""
         lo, hi = int(self.order.starts[run0]), int(self.order.starts[run1])
@@ -152,9 +181,13 @@ class Forms:
         f = self._factors(here["factor"], lo, hi, block)
         tables = tuple(b.raw for b in blocks)
         local = raw
+        c = sum(part.size for _, part, _ in here["context"]) + self.intercept
+        chosen = self._product(here["dense"], local, c)
+        last = None if chosen is None else here["dense"].pop(chosen)
         for _, part, at in here["dense"]:
             block(part.rotation, at)
         d = raw - local
+        product = None if last is None else self._rows_of_product(last, lo, hi, block)
         z = self._context(here["context"], self.order.first[run0:run1], block)
 
         dense = [(self.terms[part.term], part) for _, part, _ in here["dense"]]
@@ -173,7 +206,7 @@ class Forms:
         columns = np.concatenate([np.arange(shared), own])
         lazy = None if stored or not d else evaluate
         return Segment(
-            level, lo, hi, columns, tuple(blocks), tables, ptr, u, cell0, poly, m, mult, i0, f, x, z, lazy, local
+            level, lo, hi, columns, tuple(blocks), tables, ptr, u, cell0, poly, m, mult, i0, f, x, z, lazy, local, product
         )
 
     def _local(self, here, lo: int, hi: int, block) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -183,25 +216,45 @@ class Forms:
         u = np.empty((hi - lo, len(here)))
         cell0, i0 = np.zeros(len(here), np.int64), np.zeros(len(here), np.int64)
         polys: list[np.ndarray] = []
-        rows = self.order.pick(lo, hi)
 
-        def place(b: int, part: Part, basis: LocalBasis) -> None:
+        def place(b: int, part: Part, basis: LocalBasis, a: int, c: int) -> None:
+            here = self.order.pick(lo + a, lo + c)
             x = np.asarray(self.arrays[self._numeric(self.terms[part.term])[0]], dtype=np.float64)
-            x, order = (x[rows], np.empty(0, np.int32)) if isinstance(rows, slice) else (x, rows)
-            locate(np.require(x, requirements=("C", "W")), order, basis.breaks, basis.period, u, b)
+            x, order = (x[here], np.empty(0, np.int32)) if isinstance(here, slice) else (x, here)
+            locate(np.require(x, requirements=("C", "W")), order, basis.breaks, basis.period, u[a:c], b)
             if self.terms[part.term].partial:
-                u[np.isnan(x if isinstance(rows, slice) else x[rows]), b] = basis.breaks.size - 1  # the empty cell
+                lacking = np.isnan(x if isinstance(here, slice) else x[here])
+                u[a:c][lacking, b] = basis.breaks.size - 1  # the empty cell
 
         tasks = []
         for b, (n, part, at) in enumerate(here):
             basis = self.bases[n]
             assert basis is not None
-            tasks.append((b, part, basis))
+            tasks += [(b, part, basis, a, min(a + CHUNK, hi - lo)) for a in range(0, hi - lo, CHUNK)]
             cell0[b] = sum(p.size for p in polys) // 16
             polys.append(basis.poly.ravel())
             i0[b] = block(basis.coefficients @ part.rotation, at).start
         run_tasks(place, tasks, self.threads)
         return u, cell0, np.concatenate([*polys, np.empty(0)]), i0
+
+    def _rows_of_product(self, one: tuple[int, Part, slice], lo: int, hi: int, block) -> Product:
+        """The part's rows as products of splines; the penalties' rotation is in C already."""
+        from .kernels import locate
+
+        n, part, at = one
+        term, basis = self.terms[part.term], self.surfaces[n]
+        assert basis is not None
+        block(np.eye(part.size), at)
+        self.kinds[term.label] = "product"
+        u, rows = np.empty((hi - lo, len(basis.margins))), self.order.pick(lo, hi)
+
+        def place(j: int, name: str) -> None:
+            x = np.require(np.asarray(self.arrays[name], dtype=np.float64)[rows], requirements=("C", "W"))
+            locate(x, np.empty(0, np.int32), basis.margins[j].breaks, basis.margins[j].period, u, j)
+
+        run_tasks(place, list(enumerate(term.smooth_covariates)), self.threads)
+        _, by = self._multipliers([one], lo, hi)
+        return Product(basis.turned(part.rotation), u, np.ascontiguousarray(by[:, 0]) if by.size else np.empty(0))
 
     def _multipliers(self, here, lo: int, hi: int) -> tuple[np.ndarray, np.ndarray]:
         """`by` columns, and indicators of levels that rows are not partitioned by."""
@@ -242,17 +295,23 @@ class Forms:
             block(np.eye(1), slice(0, 1))
             k = 1
 
-        def fill(part: Part, k: int, a: int, b: int) -> None:
+        def fill(part: Part, surface: ProductBasis | None, k: int, a: int, b: int) -> None:
             term = self.terms[part.term]
             columns = {name: self.arrays[name][first[a:b]] for name in term.covariates}
-            z[a:b, k : k + part.size] = part.columns(term, columns)
+            if surface is None:
+                z[a:b, k : k + part.size] = part.columns(term, columns)
+            else:
+                z[a:b, k : k + part.size] = surface.columns([columns[name] for name in term.smooth_covariates])
 
         tasks = []
-        for _, part, at in here:
+        for n, part, at in here:
             block(part.rotation, at)
+            term = self.terms[part.term]
+            plain = part.level < 0 and term.by is None and term.level is None
+            surface = self._surface(n, first.size) if plain else None
             chunk = min(CHUNK, max(256, -(-first.size // self.threads)))
             cuts = range(0, first.size, chunk)
-            tasks += [(part, k, a, min(a + chunk, first.size)) for a in cuts]
+            tasks += [(part, surface, k, a, min(a + chunk, first.size)) for a in cuts]
             k += part.size
         run_tasks(fill, tasks, self.threads)
         return z

@@ -27,6 +27,7 @@ from .simd import axpy4, cubic4, dot4, outer4, quadratic4
 # row.
 BINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
 _BLOCK = 600_000  # multiplications in one BLAS call: larger is no quicker, and takes the tables' place in the cache
+_ROWS = 256  # held at a time, so that each pair of blocks meets its part of the table in the first-level cache
 _FAST = {"contract", "nsz", "arcp", "reassoc"}
 
 
@@ -49,20 +50,31 @@ def _weight(family, y, eta, wt):
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _add_pairs(table, value, index, w, rows):
+    """Add w v_a v_bᵀ to the table for every pair of local blocks a ≤ b, of the rows held."""
+    size, held = table.shape[0], index.shape[1]
+    for a in range(index.shape[0]):
+        for b in range(a, index.shape[0]):
+            for n in range(rows):
+                at = index[a, n] * size + index[b, n]
+                outer4(table, at, size, w[n], value, 4 * (a * held + n), 4 * (b * held + n))
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def cross_products(
     ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
-    gamma, delta, zeta, table, local_x, xx, context, g_local, g_x, g_z,
+    gamma, delta, zeta, table, local_x, xx, context, g_local, g_x, g_z, kept,
 ):  # fmt: skip
     """Sweep runs first…last−1; add to the tables and to the scores; return the log-likelihood without its constants.
 
     gamma (Q,), delta (d,), zeta (c,): coefficients. table (Q, Q): pairs of local and factor functions, each pair of
     blocks once. local_x (Q, d), xx (d, d); context (c, Q + d + c): context columns against local, dense and context
-    columns.
+    columns. kept (n, 2), or empty, receives dℓ/dη and w.
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
-    index = np.empty(n_local, np.int64)
-    value = np.empty((n_local, 4))
-    weighted, offsets = wt.shape[0] > 0, offset.shape[0] > 0
+    index = np.empty((n_local, _ROWS), np.int64)
+    value, ws, n = np.empty((n_local, _ROWS, 4)), np.empty(_ROWS), 0
+    weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, kept.shape[0] > 0
     width = size + d + c
     together = max(1, min(64, _BLOCK // max(1, c * width)))  # runs per matrix product
     along = np.zeros((together, width))  # Σ w (local, dense, context) over the rows of each run
@@ -88,10 +100,10 @@ def cross_products(
                     at = u[r, b]
                     cell = int(at)
                     i = i0[b] + cell
-                    index[b] = i
+                    index[b, n] = i
                     s = mult[r, m[b]] if m[b] >= 0 else 1.0
-                    cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 4 * b)
-                    eta += dot4(value, 4 * b, gamma, i)
+                    cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 4 * (b * _ROWS + n))
+                    eta += dot4(value, 4 * (b * _ROWS + n), gamma, i)
                 for j in range(n_factor):
                     eta += gamma[f[r, j]]
                 for k in range(d):
@@ -114,12 +126,13 @@ def cross_products(
                     total += e
                 w_run += w
                 g_run += g
+                if keep:
+                    kept[r, 0], kept[r, 1] = g, w
+                ws[n] = w
                 for a in range(n_local):
-                    i = index[a]
-                    axpy4(g_local, i, g, value, 4 * a)
-                    axpy4(along, row + i, w, value, 4 * a)
-                    for b in range(a, n_local):
-                        outer4(table, i * size + index[b], size, w, value, 4 * a, 4 * b)
+                    i = index[a, n]
+                    axpy4(g_local, i, g, value, 4 * (a * _ROWS + n))
+                    axpy4(along, row + i, w, value, 4 * (a * _ROWS + n))
                 for j in range(n_factor):
                     i = f[r, j]
                     g_local[i] += g
@@ -128,7 +141,7 @@ def cross_products(
                     for h in range(j):
                         table[i, f[r, h]] += w
                     for b in range(n_local):
-                        axpy4(table, i * size + index[b], w, value, 4 * b)
+                        axpy4(table, i * size + index[b, n], w, value, 4 * (b * _ROWS + n))
                 if d > 0:
                     for k in range(d):
                         v = w * x[r, k]
@@ -137,9 +150,9 @@ def cross_products(
                         held[n_held, k] = v
                     for b in range(n_local):
                         for h in range(4):
-                            v = value[b, h]
+                            v = value[b, n, h]
                             for k in range(d):
-                                local_x[index[b] + h, k] += v * held[n_held, k]
+                                local_x[index[b, n] + h, k] += v * held[n_held, k]
                     for j in range(n_factor):
                         for k in range(d):
                             local_x[f[r, j], k] += held[n_held, k]
@@ -148,11 +161,16 @@ def cross_products(
                         xx += np.dot(held.T, x[held_from : held_from + n_held])
                         held_from += n_held
                         n_held = 0
+                n += 1
+                if n == _ROWS:
+                    _add_pairs(table, value, index, ws, n)
+                    n = 0
             for k in range(c):
                 g_z[k] += g_run * z[run, k]
                 along[run - run0, size + d + k] = w_run * z[run, k]
         np.dot(z[run0:run1].T, along[: run1 - run0], product)
         context += product
+    _add_pairs(table, value, index, ws, n)
     if n_held > 0:
         xx += np.dot(held[:n_held].T, x[held_from : held_from + n_held])
     return total - math.log(odds)
@@ -161,16 +179,18 @@ def cross_products(
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def leverages(
     ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
-    gamma, delta, zeta, p_local, p_local_x, p_xx, p_context, g_local, g_x, g_z, out,
+    gamma, delta, zeta, p_local, p_local_x, p_xx, p_context, g_local, g_x, g_z, out, kept,
 ):  # fmt: skip
     """Add Σ_r w'_r h_r x_r to the scores, h_r = x_rᵀPx_r, w' = dw/dη; fill `out` with h (or leave it, if empty).
 
+    kept (n,), or empty, holds what other columns add to h, and receives w'h.
     P in raw coordinates: p_local (Q, Q), p_local_x (Q, d), p_xx (d, d), p_context (c, Q + d + c).
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
     index = np.empty(n_local, np.int64)
     value = np.empty((n_local, 4))
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, out.shape[0] > 0
+    more = kept.shape[0] > 0
     width = size + d + c
     together = max(1, min(64, _BLOCK // max(1, c * width)))
     along = np.empty((together, width))  # P z for each run
@@ -232,9 +252,13 @@ def leverages(
                     np.dot(x[block_from:block_to], p_xx, turned[: block_to - block_from])
                 for k in range(d):
                     h += turned[r - block_from, k] * x[r, k]
+                if more:
+                    h += kept[r]
                 if keep:
                     out[r] = h
                 h *= dw
+                if more:
+                    kept[r] = h
                 g_run += h
                 for a in range(n_local):
                     axpy4(g_local, index[a], h, value, 4 * a)

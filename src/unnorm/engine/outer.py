@@ -19,6 +19,7 @@ from ..errors import EstimationError, NoEstimateError, NotIdentifiedError
 from .arrow import Arrow, Singular
 from .criteria import Criterion, Value, Working, solve
 from .design import Design
+from .families import BINOMIAL, POISSON, log_likelihood
 from .penalties import EVERY, Penalties
 from .segment import ResponseRows
 from .separation import not_identified, separated, separating
@@ -27,6 +28,10 @@ CONVERGED = "The smoothing criterion and the penalised likelihood are at their o
 _RESTLESS = 0.5  # a step of η that is long for the 2·10⁻³ nats it gains: that row's standard error would exceed 8
 _SETTLING = 40  # Newton steps at a fixed ρ: a maximum with λ = e⁻²⁰ is 20 steps away, one at infinity always as far
 _NEAR = 12.0  # times the tolerance: nats in β before the last step, which leaves a hundredth of them or less (measured)
+_MANY = 1e-3  # tolerance from which rows are many, and a pass that only confirms is saved
+_LEFT = 2e-4  # nats that the last step is then expected to leave
+_SLIGHT = 0.02  # rms change of η, and of log W at most, in a last step that no pass confirms
+_CLOSE = 1e-4  # nats a row that β may still gain where ρ is chosen in earnest
 _STRIDE = 4.0  # steps of one that are taken at once there
 _RISES = 3  # times that the criterion may rise before the joint iteration is given up for `descent`
 _DOUBTFUL = 1e5  # variance of an unpenalised coefficient, against that of its column's information at the start
@@ -209,7 +214,7 @@ class Iteration:
         except Singular as singular:
             raise NotIdentifiedError(not_identified(self.design, working.cross, singular)) from singular
         near = _NEAR * self.tolerance if free.any() else 1e-8
-        gain = size = last = np.inf
+        gain = size = last = length = np.inf
         rises = 0
         at: Value | None = None
         gradient = np.zeros(penalties.count)
@@ -222,13 +227,14 @@ class Iteration:
                     return self.descend(working, rho, bounds, iteration, most)
                 if rough and decrement < 1.0:
                     return Found(working, start, start.gradient, True, CONVERGED, iteration, bounds)
-                at = self.choose(working, start, bounds)
+                at = self.choose(working, start, bounds, decrement)
             except Singular as singular:
                 raise self.failure(working, rho, [working.beta], singular) from singular
             gradient = np.where(free, start.gradient, 0.0)
             if self.abandon is not None and self.abandon(at.state.rho):
                 return Found(working, at, gradient, False, "abandoned", iteration, bounds)
             gain = start.value - at.value
+            error = decrement / length**2 if np.isfinite(length) else np.inf  # what a step left, of its square
             step = at.state.beta - working.beta
             size = 0.5 * float(step @ (working.score - penalties.columns(working.beta) @ np.exp(at.state.rho)))
             if self.gaussian or (self.tilted and gain < self.tolerance and max(size, decrement) < near):
@@ -237,6 +243,11 @@ class Iteration:
                     return Found(working, at, gradient, True, CONVERGED, iteration, bounds)
                 working, rho = self.settle(working, at.state.rho), at.state.rho
                 continue
+            length = 0.5 * float(step @ working.cross.dot(step))  # penalties are quadratic: the rows alone err
+            if self.expected(at, error * length**2) and self.at_rest(step, _SLIGHT):
+                self.require_finite(working, at)
+                working, at = self.confirmed(working, at, step)
+                return Found(working, at, np.where(free, at.gradient, 0.0), True, CONVERGED, iteration, bounds)
             rho = at.state.rho
             working = self.advance(working, at.state.beta, rho)
         assert at is not None
@@ -260,7 +271,7 @@ class Iteration:
         residual = working.score - self.penalties.columns(working.beta) @ np.exp(rho)
         decrement = 0.5 * float(residual @ start.state.inverse.dot(residual))
         clock.add("smoothing steps", since)
-        if not self.gaussian and self.problem.free.any() and decrement < 1.0:
+        if not self.gaussian and self.problem.free.any() and decrement < max(1.0, 0.1 * _CLOSE * self.problem.count):
             since = time.perf_counter()
             problem, lever = self.problem, self.criterion.lever(working, self.penalties, start.state)
             tilt = self.design.leverage(problem.rows, problem.code, working.beta, lever, problem.threads)
@@ -270,13 +281,16 @@ class Iteration:
             self.tilted = True
         return working, start, decrement
 
-    def choose(self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray]) -> Value:
-        """ρ on the working model."""
+    def choose(
+        self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray], decrement: float
+    ) -> Value:
+        """ρ on the working model, from which Newton's step in β would gain `decrement` nats."""
         free, since = self.problem.free, time.perf_counter()
         if not free.any():
             return start
         # far from β̂ the working model is worth one step (as in Wood, Li, Shaddick & Augustin 2017)
-        reach, steps = (1e3, 60) if self.gaussian else (8.0, 60) if self.tilted else (4.0, 1)
+        near = self.tilted or decrement < _CLOSE * self.problem.count
+        reach, steps = (1e3, 60) if self.gaussian else (8.0, 60) if near else (4.0, 1)
         at = minimise(self.criterion, working, self.penalties, start, free, bounds, reach, 0.01 * self.tolerance, steps)
         self.problem.clock.add("smoothing steps", since)
         return at
@@ -293,9 +307,32 @@ class Iteration:
             trial = 0.5 * (trial + working.beta)
         return moved
 
-    def at_rest(self, step: np.ndarray) -> bool:
-        """Whether the last step moves no row's η by much: else the maximum may be at infinity."""
-        return float(np.abs(self.design.predict(step, self.problem.threads)).max()) < _RESTLESS
+    def at_rest(self, step: np.ndarray, typical: float = np.inf) -> bool:
+        """Whether the last step moves no row's η by much (else the maximum may be at infinity), and the rms of its
+        moves, by which W may change, is below `typical`."""
+        moves = self.design.predict(step, self.problem.threads)
+        largest = max(float(moves.max()), -float(moves.min()))
+        return largest < _RESTLESS and float(moves @ moves) < moves.size * typical**2
+
+    def expected(self, at: Value, left: float) -> bool:
+        """Whether the step to `at` may be the last though it is not short: rows are many, Newton's steps have left so
+        little, of their squares, that this one is expected to leave `left`, and ρ has hardly anything to gain."""
+        slope, curve = np.abs(at.gradient), np.abs(np.diag(at.hessian))
+        gain = 0.5 * np.sum((slope**2 / np.maximum(np.maximum(slope, curve), 1e-12))[self.problem.free])
+        plain = self.problem.code in (BINOMIAL, POISSON) and self.problem.scale_known
+        return self.tilted and plain and self.tolerance >= _MANY and left < _LEFT and gain < 0.5 * self.tolerance
+
+    def confirmed(self, working: Working, at: Value, step: np.ndarray) -> tuple[Working, Value]:
+        """The working model and the criterion moved to β(ρ), with the likelihood that the rows have there instead of the
+        model's: a pass for η alone."""
+        problem, since = self.problem, time.perf_counter()
+        eta = self.design.predict(at.state.beta, problem.threads)
+        loglik = log_likelihood(problem.code, problem.rows, eta, problem.threads)
+        turned = working.cross.dot(step)
+        model = working.loglik + float(step @ (working.score - 0.5 * turned))
+        moved = replace(working, beta=at.state.beta, loglik=loglik, score=working.score - turned)
+        problem.clock.add("likelihood", since)
+        return moved, replace(at, value=at.value + model - loglik)
 
     def settle(self, working: Working, rho: np.ndarray) -> Working:
         """Newton in β at this ρ until no row moves. Where the maximum is at infinity every step moves some η by one,

@@ -13,9 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from .products import Product
+
 _NONE = np.empty(0)
+_NO_PAIRS = np.empty((0, 2))
 _RUNS = 1024  # whose raw sums are held at once
 _CHUNK = 65_536  # rows of dense columns evaluated at a time, where they are not stored
+_COLUMNS = 12  # of the kernels' arguments, those that say which columns a row has
+_VALUES = 524_288  # non-zeros of a product that are held at a time
 
 
 @dataclass(frozen=True)
@@ -39,6 +44,12 @@ class ResponseRows:
     y: np.ndarray
     weights: np.ndarray
     offset: np.ndarray
+
+
+def _offset_by(arguments: tuple[Any, ...], eta: np.ndarray) -> tuple[Any, ...]:
+    """The kernels' arguments with a known part of η in the offset, which is the last of them."""
+    offset = arguments[-1]
+    return (*arguments[:-1], eta + offset[: eta.size] if offset.size else eta)
 
 
 @dataclass(frozen=True)
@@ -65,11 +76,12 @@ class Segment:
     z: np.ndarray  # (runs, c)
     dense: Callable[[int, int], np.ndarray] | None = None  # rows a…b−1 (from lo) of x
     local: int = 0  # Q
+    product: Product | None = None  # a term in product form: the last of the d columns, never stored
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Q, d, c."""
-        return self.local, self.x.shape[1], self.z.shape[1]
+        return self.local, self.x.shape[1] + (self.product.size if self.product else 0), self.z.shape[1]
 
     @property
     def runs(self) -> int:
@@ -78,7 +90,8 @@ class Segment:
     @property
     def bytes(self) -> int:
         """What the compact rows take."""
-        return sum(a.nbytes for a in (self.ptr, self.u, self.mult, self.f, self.x, self.z))
+        own = self.product.bytes if self.product else 0
+        return own + sum(a.nbytes for a in (self.ptr, self.u, self.mult, self.f, self.x, self.z))
 
     def raw_coefficients(self, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """γ (Q,), δ (d,), ζ (c,) of the coefficients β of this segment."""
@@ -90,14 +103,15 @@ class Segment:
 
     def _pieces(self, first: int, last: int):
         """Run ranges small enough for the dense columns at hand: (first, last, x, row shift)."""
-        if self.dense is None:
+        if self.dense is None and self.product is None:
             yield first, last, self.x, 0
             return
+        rows = _VALUES // self.product.basis.steps.size if self.product else _CHUNK
         while first < last:
-            stop = int(np.searchsorted(self.ptr, self.ptr[first] + _CHUNK, side="right")) - 1
+            stop = int(np.searchsorted(self.ptr, self.ptr[first] + rows, side="right")) - 1
             stop = min(max(stop, first + 1), last)
             a, b = int(self.ptr[first]), int(self.ptr[stop])
-            yield first, stop, self.dense(a, b), a
+            yield first, stop, self.x[a:b] if self.dense is None else self.dense(a, b), a
             first = stop
 
     def _arguments(
@@ -119,33 +133,51 @@ class Segment:
 
     def sweep(
         self, rows: ResponseRows, family: int, beta: np.ndarray, first: int, last: int
-    ) -> tuple[float, np.ndarray, np.ndarray]:
-        """(ℓ, raw score, raw XᵀWX with each pair of local blocks once) over runs first…last−1."""
+    ) -> tuple[float, tuple[np.ndarray, ...]]:
+        """ℓ over runs first…last−1, and sums for `gather`: the raw score, raw XᵀWX with each pair of local blocks once,
+        and a product's own sums."""
         from . import kernels
 
         cross_products: Any = kernels.cross_products
 
-        q, d, c = self.sizes
+        (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
-        table, local_x, xx = np.zeros((q, q)), np.zeros((q, d)), np.zeros((d, d))
-        context = np.zeros((c, q + d + c))
+        table, local_x, xx = np.zeros((q, q)), np.zeros((q, s)), np.zeros((s, s))
+        context = np.zeros((c, q + s + c))
         score = np.zeros(q + d + c)
-        total = 0.0
+        product = self.product.empty(q + s + c) if self.product else ()
+        values, total = (_NONE, _NONE), 0.0
         for a, b, x, shift in self._pieces(first, last):
+            arguments = self._arguments(a, b, x, shift, rows)
+            kept = _NO_PAIRS
+            if self.product:
+                values, kept = self.product.at(shift, shift + len(x)), np.zeros((len(x), 2))
+                arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
             total += cross_products(
-                *self._arguments(a, b, x, shift, rows), family, gamma, delta, zeta,
-                table, local_x, xx, context, score[:q], score[q : q + d], score[q + d :],
+                *arguments, family, gamma, delta[:s], zeta,
+                table, local_x, xx, context, score[:q], score[q : q + s], score[q + d :], kept,
             )  # fmt: skip
+            if self.product:
+                self.product.add(values, arguments[:_COLUMNS], kept, product)
         cross = np.zeros((q + d + c, q + d + c))
         cross[:q, :q] = table
-        cross[:q, q : q + d] = local_x
-        cross[q : q + d, q : q + d] = xx
-        cross[q + d :] = context
-        return total, score, cross
+        cross[:q, q : q + s] = local_x
+        cross[q : q + s, q : q + s] = xx
+        cross[q + d :, : q + s] = context[:, : q + s]
+        cross[q + d :, q + d :] = context[:, q + s :]
+        return total, (score, cross, *product)
 
-    def gather(self, score: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def gather(
+        self, score: np.ndarray, cross: np.ndarray, *product: np.ndarray, threads: int = 1
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Raw score and cross-product (summed over sweeps) → those of the segment's coefficients."""
-        q, d, _ = self.sizes
+        (q, d, _), s = self.sizes, self.x.shape[1]
+        if self.product:
+            own = slice(q + s, q + d)
+            score[own], cross[own, own], others = self.product.gather(*product, threads=threads)
+            cross[:q, own], cross[q + d :, own] = others[:, :q].T, others[:, q + s :].T
+            cross[own, q : q + s] = others[:, q : q + s]
+            cross[q : q + s, own] = others[:, q : q + s].T
         pairs = cross[:q, :q]
         for at in self.tables:  # each pair of blocks has its sums on one side of the diagonal, factors' on either
             pairs[at.stop :, at] += pairs[at, at.stop :].T
@@ -175,27 +207,48 @@ class Segment:
         family: int,
         beta: np.ndarray,
         raw_p: np.ndarray,
+        lever: tuple[np.ndarray, ...],
         first: int,
         last: int,
         out: np.ndarray,
     ) -> np.ndarray:
-        """Raw Σ w'_r h_r x_r over runs first…last−1; `out` (rows of the segment, or empty) receives h."""
+        """Raw Σ w'_r h_r x_r over runs first…last−1; `out` (rows of the segment, or empty) receives h. `lever` is what
+        `levers` made of the raw P."""
         from . import kernels
 
         leverages: Any = kernels.leverages
 
-        q, d, c = self.sizes
+        (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
         score = np.zeros(q + d + c)
-        p_local, p_local_x = np.ascontiguousarray(raw_p[:q, :q]), np.ascontiguousarray(raw_p[:q, q : q + d])
-        p_xx, p_context = np.ascontiguousarray(raw_p[q : q + d, q : q + d]), raw_p[q + d :]
+        p_local, p_local_x = np.ascontiguousarray(raw_p[:q, :q]), np.ascontiguousarray(raw_p[:q, q : q + s])
+        p_xx, p_context = np.ascontiguousarray(raw_p[q : q + s, q : q + s]), raw_p[q + d :]
+        if self.product:
+            p_context = np.ascontiguousarray(np.delete(p_context, np.s_[q + s : q + d], axis=1))
+        values = (_NONE, _NONE)
         for a, b, x, shift in self._pieces(first, last):
+            arguments = self._arguments(a, b, x, shift, rows)
+            kept = _NONE
+            if self.product:
+                values = self.product.at(shift, shift + len(x))
+                arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
+                kept = self.product.leverage(values, arguments[:_COLUMNS], *lever)
             leverages(
-                *self._arguments(a, b, x, shift, rows), family, gamma, delta, zeta,
-                p_local, p_local_x, p_xx, p_context, score[:q], score[q : q + d], score[q + d :],
-                out[shift:] if out.size else out,
+                *arguments, family, gamma, delta[:s], zeta,
+                p_local, p_local_x, p_xx, p_context, score[:q], score[q : q + s], score[q + d :],
+                out[shift:] if out.size else out, kept,
             )  # fmt: skip
+            if self.product:
+                score[q + s : q + d] += self.product.sums(values, kept, np.zeros(len(x), np.int64), 1)[0]
         return score
+
+    def levers(self, raw_p: np.ndarray, threads: int) -> tuple[np.ndarray, ...]:
+        """What `leverage` needs of the raw P for a product."""
+        if self.product is None:
+            return ()
+        (q, d, _), s = self.sizes, self.x.shape[1]
+        own = slice(q + s, q + d)
+        return self.product.lever(raw_p[own, own], np.delete(raw_p[own], own, axis=1), threads)
 
     def raw_inverse(self, p: np.ndarray) -> np.ndarray:
         """C P Cᵀ for P (the segment's coefficients)."""
@@ -222,9 +275,12 @@ class Segment:
 
         predictor: Any = kernels.predictor
 
-        coefficients = self.raw_coefficients(beta)
+        gamma, delta, zeta = self.raw_coefficients(beta)
+        s = self.x.shape[1]
         for a, b, x, shift in self._pieces(first, last):
-            predictor(*self._arguments(a, b, x, shift, None), *coefficients, out[shift:])
+            predictor(*self._arguments(a, b, x, shift, None), gamma, delta[:s], zeta, out[shift:])
+            if self.product:
+                out[shift : shift + len(x)] += self.product.predict(delta[s:], self.product.at(shift, shift + len(x)))
 
     def run_sums(self, v: np.ndarray, first: int, last: int) -> np.ndarray:
         """(runs, p) Σ_r v_r x_r over runs first…last−1; v (rows of the segment,)."""
@@ -232,11 +288,20 @@ class Segment:
 
         compiled: Any = kernels.run_sums
         out = np.zeros((last - first, self.columns.size))
+        (q, d, c), s = self.sizes, self.x.shape[1]
         for begin in range(first, last, _RUNS):
             end = min(begin + _RUNS, last)
-            raw = np.zeros((end - begin, sum(self.sizes)))
+            raw = np.zeros((end - begin, q + d + c))
+            seen = np.zeros((end - begin, q + s + c)) if self.product else raw
             for a, b, x, shift in self._pieces(begin, end):
-                compiled(*self._arguments(a, b, x, shift, None), v[shift:], raw[a - begin : b - begin])
+                compiled(*self._arguments(a, b, x, shift, None), v[shift:], seen[a - begin : b - begin])
+                if self.product:
+                    label = np.repeat(np.arange(b - a), np.diff(self.ptr[a : b + 1]))
+                    stop = shift + len(x)
+                    own = self.product.sums(self.product.at(shift, stop), v[shift:stop], label, b - a)
+                    raw[a - begin : b - begin, q + s : q + d] = own
+            if self.product:
+                raw[:, : q + s], raw[:, q + d :] = seen[:, : q + s], seen[:, q + s :]
             for block in self.blocks:
                 out[begin - first : end - first, block.at] += raw[:, block.raw] @ block.matrix
         return out
@@ -279,6 +344,6 @@ class Segment:
         part = Segment(
             self.level, lo, lo + rows.size, self.columns, self.blocks, self.tables, ptr,
             self.u[rows], self.cell0, self.poly, self.m, self.mult[rows], self.i0, self.f[rows],
-            x, self.z[runs], dense, self.local,
+            x, self.z[runs], dense, self.local, self.product.take(rows) if self.product else None,
         )  # fmt: skip
         return part, rows

@@ -54,32 +54,50 @@ def _values(knots: np.ndarray, span: np.ndarray, at: np.ndarray) -> np.ndarray:
     return value
 
 
+@dataclass(frozen=True)
+class Margin:
+    """The B-splines on some breaks: their cubics on every cell, and the Greville sites with the values there."""
+
+    breaks: np.ndarray
+    period: float  # 0: none
+    poly: np.ndarray  # (G, 4, 4): power of t, function
+    knots: np.ndarray
+    sites: np.ndarray  # (G + 3,)
+    site_cells: np.ndarray
+    site_values: np.ndarray  # (G + 3, 4)
+
+
+def margin(breaks: np.ndarray, period: float | None) -> Margin:
+    """The B-splines on these breaks."""
+    breaks = np.ascontiguousarray(breaks, dtype=np.float64)
+    cells = breaks.size - 1
+    knots = np.concatenate([np.repeat(breaks[0], 3), breaks, np.repeat(breaks[-1], 3)])
+    cell = np.repeat(np.arange(cells), 4)
+    at = breaks[cell] + np.diff(breaks)[cell] * np.tile(_TIMES, cells)
+    poly = np.matmul(_FROM_VALUES, _values(knots, cell + 3, at).reshape(cells, 4, 4))
+    sites = (knots[1 : cells + 4] + knots[2 : cells + 5] + knots[3 : cells + 6]) / 3.0
+    cell = np.clip(np.searchsorted(breaks, sites, side="right") - 1, 0, cells - 1)
+    return Margin(breaks, float(period or 0.0), poly, knots, sites, cell, _values(knots, cell + 3, sites))
+
+
 def _interpolate(
     breaks: np.ndarray, design: Callable[[np.ndarray], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """(cubics on every cell, C, relative error between the sites) of the B-splines on the breaks."""
     from .kernels import solve_sites
 
-    cells = breaks.size - 1
-    knots = np.concatenate([np.repeat(breaks[0], 3), breaks, np.repeat(breaks[-1], 3)])
-    cell = np.repeat(np.arange(cells), 4)
-    width = np.diff(breaks)
-    at = breaks[cell] + width[cell] * np.tile(_TIMES, cells)
-    poly = np.matmul(_FROM_VALUES, _values(knots, cell + 3, at).reshape(cells, 4, 4))
-
-    greville = (knots[1 : cells + 4] + knots[2 : cells + 5] + knots[3 : cells + 6]) / 3.0
+    one, cells, width = margin(breaks, None), breaks.size - 1, np.diff(breaks)
     between = np.concatenate([breaks[:-1] + width * part for part in (0.15, 0.5, 0.85)])
-    columns = np.asarray(design(np.concatenate([greville, between])), dtype=np.float64)
-    cell = np.clip(np.searchsorted(breaks, greville, side="right") - 1, 0, cells - 1)
-    coefficients = solve_sites(cell, _values(knots, cell + 3, greville), columns[: cells + 3].copy())
+    columns = np.asarray(design(np.concatenate([one.sites, between])), dtype=np.float64)
+    coefficients = solve_sites(one.site_cells, one.site_values, columns[: cells + 3].copy())
     check = columns[cells + 3 :]
     cell = np.tile(np.arange(cells), 3)
-    value = _values(knots, cell + 3, between)
+    value = _values(one.knots, cell + 3, between)
     error = -check
     for k in range(4):
         error += value[:, k, None] * coefficients[cell + k]
     largest = np.abs(columns).max(axis=0)
-    return poly, coefficients, float(np.max(np.abs(error).max(axis=0) / np.where(largest > 0, largest, 1.0)))
+    return one.poly, coefficients, float(np.max(np.abs(error).max(axis=0) / np.where(largest > 0, largest, 1.0)))
 
 
 def local_basis(

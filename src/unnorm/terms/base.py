@@ -91,6 +91,12 @@ class BuiltTerm(ABC):
         return None
 
     @property
+    def grid(self) -> tuple[tuple[np.ndarray | None, float | None], ...] | None:
+        """Breaks and period of each smooth covariate, where there are two or three and the columns are products of
+        cubic splines with these breaks; breaks None: smooth enough that even ones may do. None: neither."""
+        return None
+
+    @property
     def smooth_covariates(self) -> tuple[str, ...]:
         """The covariates that `functions` takes, first among `covariates`; none for parametric and random terms."""
         return ()

@@ -28,6 +28,11 @@ class Basis(ABC):
         for name, value in (("dim", dim), ("size", size), ("breaks", breaks), ("period", period)):
             object.__setattr__(self, name, value)
 
+    @property
+    def grid(self) -> tuple[tuple[np.ndarray | None, float | None], ...] | None:
+        """See `BuiltTerm.grid`."""
+        return None
+
     @abstractmethod
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         """(n, d) points → (n, p) values."""

@@ -160,6 +160,10 @@ class SmoothTerm(SavedTerm):
     def smooth_covariates(self) -> tuple[str, ...]:
         return () if self.labels else self.covariates[: self.basis.dim]
 
+    @property
+    def grid(self) -> tuple[tuple[np.ndarray | None, float | None], ...] | None:
+        return None if self.labels or self.partial else self.basis.grid
+
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import DataError, TermError
 from .base import Columns
+from .long_columns import LONG, cell_sums, extremes, ranked
 
 _CELLS_1D = 2048  # distinct values kept as they are, and cells beyond that
 _CELLS = 2048  # the same in 2 and 3 dimensions
@@ -98,7 +99,7 @@ def summarise(columns: Columns, names: Sequence[str], what: str) -> Sample:
         raise DataError(f"{what}: its columns have different lengths {sorted(sizes)}. Give one value a row in each.")
     if data[0].size == 0:
         raise DataError(f"{what}: the data have no rows.")
-    lower, upper = np.array([x.min() for x in data]), np.array([x.max() for x in data])
+    lower, upper = (np.array(ends) for ends in zip(*(extremes(x) for x in data)))
     for x, name, low, high in zip(data, names, lower, upper):
         check_finite(low, high, x, name, what)
     return (_one if len(data) == 1 else _several)(tuple(names), data, lower, upper)
@@ -111,10 +112,13 @@ def _one(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, uppe
         values, counts = np.unique(x, return_counts=True)
         if values.size <= _CELLS_1D:
             return Sample(names, values[:, None], counts / x.size, lower, upper, values.size, True, values[:, None])
-    cell = ((x - lower[0]) * (_CELLS_1D / (upper[0] - lower[0]))).astype(np.int32)
-    np.minimum(cell, _CELLS_1D - 1, out=cell)
-    counts = np.bincount(cell, minlength=_CELLS_1D)
-    sums = np.bincount(cell, weights=x, minlength=_CELLS_1D)
+    if x.size >= LONG:
+        counts, sums = cell_sums(x, lower[0], _CELLS_1D / (upper[0] - lower[0]), _CELLS_1D)
+    else:
+        cell = ((x - lower[0]) * (_CELLS_1D / (upper[0] - lower[0]))).astype(np.int32)
+        np.minimum(cell, _CELLS_1D - 1, out=cell)
+        counts = np.bincount(cell, minlength=_CELLS_1D)
+        sums = np.bincount(cell, weights=x, minlength=_CELLS_1D)
     full = counts > 0
     points = sums[full] / counts[full]
     points[0], points[-1] = lower[0], upper[0]  # the largest row sum of the design is at an end, as a rule
@@ -167,12 +171,16 @@ def quantile_knots(
     """k knots at evenly spaced ranks of the distinct values, interpolated between neighbours (mgcv's place for
     `cr` and `cc`)."""
     x = numeric(columns, name, what)
-    values = sorted_unique(x if ends is None else np.concatenate([np.asarray(ends), x]))
-    if values.size < k:
-        raise TermError(
-            f"{what}: k={k} knots need as many distinct values of {name!r}; there are {values.size}. Lower k."
-        )
-    return np.interp(np.linspace(0, values.size - 1, k), np.arange(values.size), values)
+    low, high = extremes(x) if x.size >= LONG else (0.0, 0.0)
+    if 0.0 < high - low < np.inf:
+        knots, distinct = ranked(x, () if ends is None else [float(end) for end in ends], k)
+    else:
+        values = sorted_unique(x if ends is None else np.concatenate([np.asarray(ends), x]))
+        distinct = values.size
+        knots = np.interp(np.linspace(0, distinct - 1, k), np.arange(distinct), values)
+    if distinct < k:
+        raise TermError(f"{what}: k={k} knots need as many distinct values of {name!r}; there are {distinct}. Lower k.")
+    return knots
 
 
 def drawn(columns: Columns, names: Sequence[str], most: int) -> np.ndarray:

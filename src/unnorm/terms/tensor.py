@@ -30,6 +30,12 @@ class TensorProduct(Basis):
     def full(self) -> int:
         return int(np.prod([margin.size for margin in self.margins]))
 
+    @property
+    def grid(self) -> tuple[tuple[np.ndarray | None, float | None], ...] | None:
+        if len(self.margins) > 3 or any(margin.breaks is None for margin in self.margins):
+            return None
+        return tuple((margin.breaks, margin.period) for margin in self.margins)
+
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         points = np.asarray(points, dtype=np.float64).reshape(-1, self.dim)
         return chunked(points, self.size, max(64, (1 << 18) // self.full), self._rows)

@@ -86,6 +86,10 @@ class ThinPlate(Basis):
     def __post_init__(self) -> None:
         self._describe(self.knots.shape[1], self.radials.shape[1])
 
+    @property
+    def grid(self) -> tuple[tuple[np.ndarray | None, float | None], ...] | None:
+        return ((None, None),) * 2 if self.dim == 2 else None
+
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         points = np.asarray(points, dtype=np.float64).reshape(-1, self.dim)
         return chunked(points, self.size, max(64, (1 << 16) // len(self.knots)), self._rows)
