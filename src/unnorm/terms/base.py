@@ -79,6 +79,7 @@ class BuiltTerm(ABC):
     period: float | None
     link: str | None  # terms with the same one have their smoothing parameters in common, penalty by penalty
     partial: tuple[str, ...]  # covariates that a row may lack (nan): the columns are zero there
+    isotropic: bool  # covariates on one scale, where there are several; False for tensor products
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:
@@ -101,6 +102,15 @@ class BuiltTerm(ABC):
         Rows of `design` are these, times `by`, on the rows of `level`, or in the block of the row's own level.
         """
         raise NotImplementedError(f"{self.label} has no smooth covariates.")
+
+    @property
+    def outline(self) -> tuple[np.ndarray, ...]:
+        """Loops (m, 2) of a boundary outside which `design` is nan; none where it is defined everywhere."""
+        return ()
+
+    def fixed(self, columns: Columns) -> np.ndarray | None:
+        """(n,) a known part of the term, added to `design` times the coefficients; None where there is none."""
+        return None
 
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
         """The block of columns of level number `at` of `factor_levels`, on rows that all have that level."""
