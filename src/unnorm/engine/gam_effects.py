@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
 
 POINTS = {1: 100, 2: 40, 3: 15}  # grid points a covariate, by the number of numeric covariates
+FINE = 100  # where the picture has a boundary
 MOST = 20_000  # points of a grid
 ROWS = 100  # rows of the data in place of a grid that would have more
 
@@ -46,7 +47,7 @@ def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:
     factor = None if term.factor_levels is None else term.factor_levels[0]
     names = coordinates(term)
     numeric = [name for name in names if name != factor and is_numeric(columns[name])]
-    count = POINTS.get(len(numeric), 8)
+    count = FINE if term.outline else POINTS.get(len(numeric), 8)
     axes: list[np.ndarray] = []
     for name in names:
         if name in numeric:
@@ -96,13 +97,17 @@ def read_at(term: BuiltTerm, at: Any) -> dict[str, np.ndarray]:
 
 def design(term: BuiltTerm, points: Columns) -> np.ndarray:
     """The term's columns at these points; a numeric `by` not among them is 1, a factor `by` the term's own level."""
+    return term.design(_filled(term, points))
+
+
+def _filled(term: BuiltTerm, points: Columns) -> Columns:
     n = next(iter(points.values())).size
     full = dict(points)
     if term.by is not None and term.by not in full:
         full[term.by] = np.ones(n)
     if term.level is not None and term.level[0] not in full:
         full[term.level[0]] = np.full(n, term.level[1])
-    return term.design(full)
+    return full
 
 
 def effect(
@@ -113,8 +118,11 @@ def effect(
         raise InputError(f"level must lie between 0 and 1; got {level!r}. Pass e.g. level=0.95.")
     C = design(term, points)
     estimate, se = C @ beta, inference.standard_errors(C, V)
+    if (known := term.fixed(_filled(term, points))) is not None:
+        estimate = estimate + known
     if simultaneous:
-        width = inference.simultaneous_multiplier(C, V, level, numerics.generator(rng))
+        inside = C[~np.isnan(estimate)] if term.outline else C
+        width = inference.simultaneous_multiplier(inside, V, level, numerics.generator(rng))
     else:
         width = float(ndtri(0.5 * (1.0 + level)))
     return {**points, "estimate": estimate, "se": se, "lower": estimate - width * se, "upper": estimate + width * se}

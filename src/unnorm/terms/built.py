@@ -169,9 +169,15 @@ class SmoothTerm(SavedTerm):
         return self.basis.outline
 
     def fixed(self, columns: Columns) -> np.ndarray | None:
-        found = None if self.labels else self.basis.fixed(points_of(columns, self.smooth_covariates, self.label))
-        if found is None or self.level is None:
-            return found if found is None or self.by is None else found * points_of(columns, (self.by,), self.label)[:, 0]
+        if not self.outline:
+            return None
+        found = self.basis.fixed(points_of(columns, self.smooth_covariates, self.label))
+        if found is None:
+            return None
+        if self.by is not None:
+            return found * points_of(columns, (self.by,), self.label)[:, 0]
+        if self.level is None:
+            return found
         at = known_codes(columns, self.level[0], self.by_levels, self.label)
         return np.where(at == self.by_levels.index(self.level[1]), found, 0.0)
 

@@ -39,6 +39,13 @@ class Request:
     boundary: Callable[[tuple[str, ...]], Any]  # covariates → loops of the domain that they are a place in, or None
     xt: Any = None  # what else the user gave
     unit: float = 1.0  # the weight of one row
+    along: Callable[[str], Sample] | None = None  # one of the covariates → its rows, summarised
+
+    def margin(self, i: int, k: int, m: Orders) -> Request:
+        """The request for the i-th covariate alone."""
+        assert self.along is not None
+        names = (self.names[i],)
+        return replace(self, names=names, k=k, m=m, sample=self.along(names[0]))
 
     @property
     def name(self) -> str:

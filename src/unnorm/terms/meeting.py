@@ -139,4 +139,5 @@ class Meeting:
             self.boundary,
             xt,
             1.0 / len(self.columns[names[0]]),
+            lambda name: self.sample((name,), what),
         )

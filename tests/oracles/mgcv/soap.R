@@ -64,7 +64,7 @@ out <- list(
   record("cls ~ s(x, y, bs = \"so\", k = 10, xt = xt)", "lake", binomial(), .6, .2, 10),
   record("count ~ s(x, y, bs = \"so\", k = 10, xt = xt)", "isle", poisson(), .5, .15, 10),
   record("z ~ s(x, y, bs = \"so\", k = c(16, 6, 6), xt = xt)", "isle", gaussian(), .4, .15, c(16, 6, 6)),
-  record("cls ~ s(x, y, bs = \"so\", k = 10, xt = xt)", "humber", binomial(), 1.2, .4, 10),
+  record("cls ~ s(x, y, bs = \"so\", k = 10, xt = xt)", "humber", binomial(), 80, 25, 10),
   record("cls ~ s(x, y, bs = \"so\", k = 12, xt = xt)", "chorley", binomial(), 3, 1, 12))
 regions <- lapply(regions, function(r) arr(lapply(r, function(l) list(x = arr(l$x), y = arr(l$y)))))
 tables <- lapply(tables, function(t) lapply(t, arr))
