@@ -1,4 +1,4 @@
-# mgcv::gam with bs = "so" on five regions. Run in this directory: Rscript soap.R (spatstat.data for the two real data sets)
+# mgcv::gam with bs = "so" on five regions, twelve fits. Run in this directory: Rscript soap.R (spatstat.data for the two real data sets)
 library(mgcv)
 source("json.R")
 control <- gam.control(epsilon = 1e-10, newton = list(conv.tol = 1e-9, maxNstep = 5, maxSstep = 2, maxHalf = 60))
@@ -37,9 +37,9 @@ isle <- draw(holes, 400); f <- with(isle, sin(2 * x) * cos(y)); isle$count <- rp
 polygon <- function(w) lapply(w$bdry, function(l) list(x = round(c(rev(l$x), rev(l$x)[1]), 4), y = round(c(rev(l$y), rev(l$y)[1]), 4)))
 real <- function(p, loops, case) { d <- data.frame(x = round(p$x, 4), y = round(p$y, 4), cls = as.integer(p$marks == case)); d <- d[inside(loops, d$x, d$y) & gap(loops, d$x, d$y) > 1e-3, ]; d }
 humber <- polygon(spatstat.data::humberside$window); leukaemia <- real(spatstat.data::humberside, humber, "case")
-chorley_ <- polygon(spatstat.data::chorley$window); larynx <- real(spatstat.data::chorley, chorley_, "larynx")
-regions <- list(horseshoe = horseshoe, lake = ring, isle = holes, humber = humber, chorley = chorley_)
-tables <- list(horseshoe = horse, lake = lake, isle = isle, humber = leukaemia, chorley = larynx)
+urkiola_ <- polygon(spatstat.data::urkiola$window); birch <- real(spatstat.data::urkiola, urkiola_, "birch"); birch <- birch[seq(1, nrow(birch), 2), ]
+regions <- list(horseshoe = horseshoe, lake = ring, isle = holes, humber = humber, urkiola = urkiola_)
+tables <- list(horseshoe = horse, lake = lake, isle = isle, humber = leukaemia, urkiola = birch)
 record <- function(text, region, family, step, away, k, nmax = 200, known = NULL, twice = FALSE) {
   bnd <- regions[[region]]; d <- tables[[region]]; if ("g" %in% names(d)) d$g <- factor(d$g)
   knots <- knots_in(bnd, step, away); if (!is.null(known)) bnd[[1]]$f <- known(bnd[[1]]$x, bnd[[1]]$y)
@@ -57,7 +57,7 @@ out <- list(
   record("z ~ s(x, y, bs = \"so\", k = 40, xt = xt)", "horseshoe", gaussian(), .35, .15, 40),
   record("count ~ s(x, y, bs = \"so\", k = 20, xt = xt)", "horseshoe", poisson(), .45, .15, 20, twice = TRUE),
   record("z ~ g + s(x, y, bs = \"so\", k = 15, by = g, xt = xt)", "horseshoe", gaussian(), .5, .15, 15),
-  record("z ~ s(t) + s(x, y, bs = \"so\", k = 15, by = t, xt = xt)", "horseshoe", gaussian(), .5, .15, 15),
+  record("z ~ s(x, y, bs = \"so\", k = 15, by = t, xt = xt)", "horseshoe", gaussian(), .5, .15, 15),
   record("z ~ s(x, y, bs = \"so\", xt = xt)", "horseshoe", gaussian(), .4, .15, 10, 200, function(x, y) 0 * x),
   record("z ~ s(x, y, bs = \"so\", xt = xt)", "horseshoe", gaussian(), .4, .15, 10, 200, function(x, y) ifelse(y > 0, x / 2, -x / 2)),
   record("z ~ s(x, y, bs = \"so\", k = 12, xt = xt)", "lake", gaussian(), .5, .2, 12, twice = TRUE),
@@ -65,7 +65,7 @@ out <- list(
   record("count ~ s(x, y, bs = \"so\", k = 10, xt = xt)", "isle", poisson(), .5, .15, 10),
   record("z ~ s(x, y, bs = \"so\", k = c(16, 6, 6), xt = xt)", "isle", gaussian(), .4, .15, c(16, 6, 6)),
   record("cls ~ s(x, y, bs = \"so\", k = 10, xt = xt)", "humber", binomial(), 80, 25, 10),
-  record("cls ~ s(x, y, bs = \"so\", k = 12, xt = xt)", "chorley", binomial(), 3, 1, 12))
+  record("cls ~ s(x, y, bs = \"so\", k = 12, xt = xt)", "urkiola", binomial(), 30, 10, 12))
 regions <- lapply(regions, function(r) arr(lapply(r, function(l) list(x = arr(l$x), y = arr(l$y)))))
 tables <- lapply(tables, function(t) lapply(t, arr))
 write_json(list(mgcv = as.character(packageVersion("mgcv")), regions = regions, tables = tables, fits = arr(out)), "soap.json", 8)
