@@ -149,8 +149,8 @@ def _say_where_blank(fit: Gam, at: PredictionRows, eta: np.ndarray) -> None:
         names = [name for term in fit.terms if term.outline for name in term.smooth_covariates]
         where = ", ".join(f"{name} = {at.columns[name][i]:.6g}" for name in dict.fromkeys(names) if name in at.columns)
         warnings.warn(
-            f"{blank.size} of {at.n} rows lie outside the model's boundary, and their predictions are nan; first row {i} "
-            f"at {where}.",
+            f"{blank.size} of {at.n} rows lie outside the model's boundary, and their predictions are nan; first row "
+            f"{i} at {where}.",
             UnnormWarning,
             stacklevel=4,
         )

@@ -72,8 +72,8 @@ def surface_weights(places: np.ndarray, k: int, m: tuple[int, int]) -> np.ndarra
 
 @final
 class Adaptive(BasisKind):
-    """`ad`: one covariate, k functions (40), m smoothing parameters along it (5); or two, k × k functions (15), and m × m
-    smoothing parameters (3)."""
+    """`ad`: one covariate, k functions (40), m smoothing parameters along it (5); or two, k × k functions (15) and
+    m × m smoothing parameters (3)."""
 
     name = "ad"
     covariates = (1, 2)
@@ -89,8 +89,8 @@ class Adaptive(BasisKind):
         m = m * 2 if len(m) == 1 else m
         if len(m) != 2 or min(m) < 1 or (min(m) == 1 and m != (1, 1)) or max(m) > k - 2:
             raise TermError(
-                f"{what}: m, the smoothing parameters along each side of bs='ad', is one or two numbers from 2 to k − 2 "
-                f"= {k - 2}, or 1; got {listing(m)}."
+                f"{what}: m, the smoothing parameters along each side of bs='ad', is one or two numbers from 2 to k − 2 = "
+                f"{k - 2}, or 1; got {listing(m)}."
             )
         not_too_many(what, f"k={k}, for each of the two covariates,", k * k)
         margins = [PSplines().setup(request.margin(i, k, (2, 2))) for i in range(2)]

@@ -68,9 +68,7 @@ def factor_smooth(meeting: Meeting, spec: Smooth) -> BuiltTerm:
     """
     what = spec.label
     if spec.by is not None:
-        raise TermError(
-            f"{what}: bs='fs' takes no by; the factor among its covariates already gives a curve a level."
-        )
+        raise TermError(f"{what}: bs='fs' takes no by; the factor among its covariates already gives a curve a level.")
     factors = [n for n in spec.covariates if n in spec.factors or is_category(meeting.columns, n, what)]
     names = tuple(n for n in spec.covariates if n not in factors)
     if not factors or not names:
@@ -123,7 +121,8 @@ def by_level(
     if len(coded) > 1:
         not_too_many(what, f"k={k} for {count} combinations of levels", k * count)
     matrices = tuple(E.T @ E for E in roots)
-    penalties = () if spec.fx else labelled_penalties(what, matrices, tuple(rank * count for rank in ranks), roots, count)
+    whole = tuple(rank * count for rank in ranks)
+    penalties = () if spec.fx else labelled_penalties(what, matrices, whole, roots, count)
     edges = meeting.edges(names, basis)
     return FactorSmoothTerm(
         label=what,

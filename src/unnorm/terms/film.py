@@ -8,6 +8,7 @@ converge as O(h); `soap.py` states the error that this makes in a fit.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -77,10 +78,10 @@ class Lattice:
         nodes, loops, arcs, gaps = [], [], [], []
         for number, loop in enumerate(self.loops):
             start = 0.0
-            for a, b in zip(loop[:-1], loop[1:]):
+            for a, b in itertools.pairwise(loop):
                 length = float(np.hypot(*(b - a)))
                 cells = np.unique(self._cells(a, b), axis=0)
-                at = np.ravel_multi_index(tuple(cells.T), self.shape)
+                at = cells[:, 0] * self.shape[1] + cells[:, 1]
                 share = np.clip((self._places(at) - a) @ (b - a) / length**2, 0.0, 1.0)
                 nodes.append(at)
                 loops.append(np.full(at.size, number))
@@ -134,7 +135,8 @@ class Lattice:
         shape = (self.inner, self.nodes)
         neighbours = csc_array((np.full(rows.size, 1 / self.h**2), (rows, columns)), shape=shape)
         A = diags_array(np.full(self.inner, 4 / self.h**2)) - neighbours[:, self.edge :]
-        return splu(csc_array(A), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}), neighbours[:, : self.edge]
+        factors = splu(csc_array(A), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True})
+        return factors, neighbours[:, : self.edge]
 
     def laplace(self, border: np.ndarray) -> np.ndarray:
         """(nodes, p): Δu = 0 inside with the values (edge, p) on the border."""
@@ -174,17 +176,29 @@ class Lattice:
     def _rows(self, values: np.ndarray, points: np.ndarray) -> np.ndarray:
         out = np.full((len(points), values.shape[1]), np.nan)
         inside = np.flatnonzero(self.contains(points))
-        at = (points[inside] - self.low) / self.h
+        nodes, shares = self._corners(points[inside], least=0)
+        out[inside] = sum(share[:, None] * values[node] for node, share in zip(nodes.T, shares.T))
+        return out
+
+    def _corners(self, points: np.ndarray, least: int) -> tuple[np.ndarray, np.ndarray]:
+        """(n, 4) the nodes around each point and their bilinear weights, nodes below number `least` left out."""
+        at = (points - self.low) / self.h
         corner = np.clip(np.floor(at).astype(int), 0, np.array(self.shape) - 2)
-        t = at - corner
-        total, weight = np.zeros((inside.size, values.shape[1])), np.zeros(inside.size)
-        for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)):
-            node = self.number[(corner[:, 0] + i) * self.shape[1] + corner[:, 1] + j]
-            share = (t[:, 0] if i else 1 - t[:, 0]) * (t[:, 1] if j else 1 - t[:, 1])
-            share = np.where(node >= 0, np.maximum(share, 0.0), 0.0)
-            total += share[:, None] * values[node]
-            weight += share
-        out[inside] = total / weight[:, None]
+        t = np.clip(at - corner, 0.0, 1.0)
+        around = np.array([(0, 0), (0, 1), (1, 0), (1, 1)])
+        places = corner[:, None] + around
+        nodes = self.number[places[..., 0] * self.shape[1] + places[..., 1]]
+        shares = np.where(around, t[:, None], 1 - t[:, None]).prod(axis=2)
+        shares[nodes < least] = 0.0
+        return nodes, shares / shares.sum(axis=1, keepdims=True)
+
+    def sources(self, points: np.ndarray) -> np.ndarray:
+        """(inner, r): a unit mass at each point, shared among the nodes around it that are inside."""
+        nodes, shares = self._corners(points, least=self.edge)
+        out = np.zeros((self.inner, len(points)))
+        for node, share in zip(nodes.T, shares.T):
+            live = np.flatnonzero(share > 0)
+            out[node[live] - self.edge, live] += share[live]
         return out
 
 

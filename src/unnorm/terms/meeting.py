@@ -46,9 +46,7 @@ class Meeting:
 
     def on(self, columns: Columns) -> Meeting:
         """The same options on other rows."""
-        return Meeting(
-            columns, self.knots, self.periods, self.partial, self.max_knots, self.categories, self.boundary
-        )
+        return Meeting(columns, self.knots, self.periods, self.partial, self.max_knots, self.categories, self.boundary)
 
     def sample(self, names: tuple[str, ...], what: str) -> Sample:
         if names not in self._samples:
