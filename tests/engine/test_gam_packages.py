@@ -64,8 +64,8 @@ def test_where_mgcv_is_not_at_the_minimum(name):
 
 
 def test_bostons_crime_is_lower_by_both_criteria():
-    """mgcv's REML (criteria.R) lacks one eigenvalue of the penalty, and so ½ log λ and a constant beside ours; but at our
-    smoothing parameter it, too, is lower than where mgcv stopped."""
+    """mgcv's REML (criteria.R) lacks an eigenvalue of the penalty, and so differs from ours by ½ log λ and a constant;
+    but at our smoothing parameter it, too, is lower than where mgcv stopped."""
     made = json.loads((Path(__file__).parents[1] / "oracles" / "mgcv" / "criteria.json").read_text())
     f = FITS["Boston: medv ~ s(crim, bs='cr', k=20)"]
     sp, theirs = np.array(made["sp"]), np.array(made["score"])

@@ -89,8 +89,8 @@ class Adaptive(BasisKind):
         m = m * 2 if len(m) == 1 else m
         if len(m) != 2 or min(m) < 1 or (min(m) == 1 and m != (1, 1)) or max(m) > k - 2:
             raise TermError(
-                f"{what}: m, the smoothing parameters along each side of bs='ad', is one or two numbers from 2 to k − 2 = "
-                f"{k - 2}, or 1; got {listing(m)}."
+                f"{what}: m, the smoothing parameters along each side of bs='ad', is one or two numbers from 2 to "
+                f"k − 2 = {k - 2}, or 1; got {listing(m)}."
             )
         not_too_many(what, f"k={k}, for each of the two covariates,", k * k)
         margins = [PSplines().setup(request.margin(i, k, (2, 2))) for i in range(2)]

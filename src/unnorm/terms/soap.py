@@ -6,7 +6,8 @@ boundary; −Δg_i = ρ_i and −Δρ_i = δ(· − knot i), with both zero on t
 derivative round each loop whose values are not known, and ∫∫(Δf)² = γᵀ(∫∫ρ_iρ_j)γ inside.
 
 Functions are computed on a lattice (`film.py`). Measured on the fits of tests/oracles/mgcv/soap.R, the linear predictor
-on the default lattice of 200 nodes is @@ standard errors (rms over the rows) away from that on 500.
+on the default lattice of 200 nodes is .00 to .04 standard errors (rms over the rows) away from that on 500; .2 where
+boundary values are given that the data contradict.
 """
 
 from __future__ import annotations
