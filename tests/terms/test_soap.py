@@ -226,3 +226,13 @@ def test_errors(options, says):
     with pytest.raises(TermError) as caught:
         un.gam(un.s("x", "y", bs="so", **options), data, response="z")
     assert says in str(caught.value)
+
+
+def test_what_to_write_for_more_functions():
+    window, data = ring(300)
+    xt = {"boundary": window, "grid": 60, "interior": 10}
+    (film,) = Terms((un.s("x", "y", bs="so", k=8, xt=xt),)).build(data)
+    assert film.larger == f"{2 * len(film.basis.film.knots)} knots inside, and k=16"
+    labels = {**data, "g": np.array(list("abc"))[np.arange(300) % 3]}
+    (random,) = Terms((un.s("x", "g", bs="re"),)).build(labels)
+    assert random.larger is None  # the data decide how many levels there are

@@ -104,6 +104,11 @@ class BuiltTerm(ABC):
         raise NotImplementedError(f"{self.label} has no smooth covariates.")
 
     @property
+    def larger(self) -> str | None:
+        """What to write for about twice as many functions; None where the data decide how many there are."""
+        return None
+
+    @property
     def outline(self) -> tuple[np.ndarray, ...]:
         """Loops (m, 2) of a boundary outside which `design` is nan; none where it is defined everywhere."""
         return ()

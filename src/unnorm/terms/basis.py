@@ -34,6 +34,11 @@ class Basis(ABC):
         return np.full(self.dim, self.period is not None)
 
     @property
+    def larger(self) -> str:
+        """What to write for about twice as many functions."""
+        return f"k={2 * (self.size + 1)}"
+
+    @property
     def outline(self) -> tuple[np.ndarray, ...]:
         """Loops (m, 2) outside which the functions are nan; none where they are defined everywhere."""
         return ()

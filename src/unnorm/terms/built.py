@@ -165,6 +165,10 @@ class SmoothTerm(SavedTerm):
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 
     @property
+    def larger(self) -> str | None:
+        return None if self.labels else self.basis.larger
+
+    @property
     def outline(self) -> tuple[np.ndarray, ...]:
         return self.basis.outline
 

@@ -114,6 +114,10 @@ class KernelTerm(SavedTerm):
     transform: np.ndarray  # (m, p) V D^{−1/2}
     unexplained: float = 0.0  # the share of Σ k(x, x) that the landmarks do not span
 
+    @property
+    def larger(self) -> str | None:
+        return f"landmarks={2 * len(self.landmarks[0])}" if self.unexplained else None
+
     def __post_init__(self) -> None:
         whole = np.ascontiguousarray(self.transform, dtype=np.float64).reshape(-1, self.size)
         object.__setattr__(self, "transform", whole)  # contiguous: products are the same to the last bit when read back

@@ -131,6 +131,10 @@ class SoapFilm(Basis):
         self._describe(2, self.transform.shape[1])
 
     @property
+    def larger(self) -> str:
+        return f"{2 * len(self.film.knots)} knots inside, and k={2 * max(self.film.sizes)}"
+
+    @property
     def outline(self) -> tuple[np.ndarray, ...]:
         return self.film.lattice.loops
 

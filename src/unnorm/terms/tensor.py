@@ -34,6 +34,10 @@ class TensorProduct(Basis):
     def periodic(self) -> np.ndarray:
         return np.concatenate([margin.periodic for margin in self.margins])
 
+    @property
+    def larger(self) -> str:
+        return f"k={int(np.ceil((2.0 * self.size) ** (1.0 / len(self.margins)))) + 1}"  # k for each of its margins
+
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         points = np.asarray(points, dtype=np.float64).reshape(-1, self.dim)
         return chunked(points, self.size, max(64, (1 << 18) // self.full), self._rows)
