@@ -236,3 +236,13 @@ def test_what_to_write_for_more_functions():
     labels = {**data, "g": np.array(list("abc"))[np.arange(300) % 3]}
     (random,) = Terms((un.s("x", "g", bs="re"),)).build(labels)
     assert random.larger is None  # the data decide how many levels there are
+
+
+def test_a_film_sums_to_zero_over_many_rows():
+    window = un.Window(SQUARE, holes=[HOLE])
+    rng = np.random.default_rng(8)
+    rows = np.concatenate([window.uniform(9000, rng), np.repeat([[0.1, 0.2]], 3000, axis=0)])
+    columns = {"x": rows[:, 0], "y": rows[:, 1]}
+    (film,) = Terms((un.s("x", "y", bs="so", k=8, xt={"boundary": window, "grid": 60, "interior": 10}),)).build(columns)
+    X = film.design(columns)
+    assert np.abs(X.mean(axis=0)).max() < 1e-10 * np.abs(X).max()
