@@ -41,6 +41,17 @@ def test_same_fit(name):
     assert fit.edf_total == pytest.approx(f["edf_total"], rel=1e-3)
 
 
+@pytest.mark.parametrize("cells", [1023, 1024, 5000, 100_000])
+def test_the_last_row_stays_in_the_last_cell(cells):
+    """cell + t is one number, and must not round up: the cell beyond the last is not there to be written to."""
+    from unnorm.engine.kernels import locate
+
+    breaks, u = np.linspace(0.0, 1.0, cells + 1), np.empty((3, 1))
+    assert locate(np.array([0.0, 0.5, 1.0]), np.empty(0, np.int32), breaks, 0.0, u, 0) == 0
+    assert u[2, 0] < cells
+    assert u[2, 0] == pytest.approx(cells, abs=1e-8)
+
+
 def test_mcycle_does_not_depend_on_k():
     scores = [un.gam(f"accel ~ s(times, k={k})", data("mcycle")).score for k in (30, 60, 90)]
     np.testing.assert_allclose(scores, 618.103, atol=1e-3)

@@ -15,7 +15,7 @@ import unnorm as un
 from unnorm.errors import NoEstimateError
 from unnorm.inference.delta_test import DeltaTest
 from unnorm.results.constants import worst
-from unnorm.results.knowing import _larger, apart
+from unnorm.results.knowing import apart
 from unnorm.results.normaliser_check import Anchoring
 
 CIRCLE = un.ExponentialFamily(lambda y, x: (jnp.cos(y - x), jnp.cos(y), jnp.cos(2 * y)), ("a", "b", "c"), un.Circle())
@@ -262,7 +262,7 @@ def test_a_tensor_product_has_k_for_each_margin() -> None:
     model = un.Additive("s(y1, k=6) + s(y2, k=6) + ti(y1, y2, k=5)", box)
     part = said(model, obs, un.Logistic(un.Uniform(), total=900))[0].smooths
     assert part is not None
-    assert [(term.size, _larger(term)) for term in part.terms] == [(5, 12), (5, 12), (16, 7)]
+    assert [(term.size, term.larger) for term in part.terms] == [(5, "k=12"), (5, "k=12"), (16, "k=7")]
     plane = said(un.Additive("s(y1, y2, k=12)", box), obs, un.Logistic(un.Uniform(), total=900))[0].smooths
     assert plane is not None
-    assert [(term.size, _larger(term)) for term in plane.terms] == [(11, 24)]
+    assert [(term.size, term.larger) for term in plane.terms] == [(11, "k=24")]

@@ -71,6 +71,11 @@ class Window(Domain):
         return self._polygon
 
     @property
+    def __geo_interface__(self) -> Mapping[str, Any]:
+        """The polygon as GeoJSON, which other libraries read."""
+        return self._polygon.__geo_interface__
+
+    @property
     def bounds(self) -> tuple[float, float, float, float]:
         """(xmin, ymin, xmax, ymax) of the enclosing box."""
         return self._polygon.bounds

@@ -206,7 +206,25 @@ class Forms:
         columns = np.concatenate([np.arange(shared), own])
         lazy = None if stored or not d else evaluate
         return Segment(
-            level, lo, hi, columns, tuple(blocks), tables, ptr, u, cell0, poly, m, mult, i0, f, x, z, lazy, local, product
+            level,
+            lo,
+            hi,
+            columns,
+            tuple(blocks),
+            tables,
+            ptr,
+            u,
+            cell0,
+            poly,
+            m,
+            mult,
+            i0,
+            f,
+            x,
+            z,
+            lazy,
+            local,
+            product,
         )
 
     def _local(self, here, lo: int, hi: int, block) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

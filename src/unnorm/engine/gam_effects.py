@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
 
 POINTS = {1: 100, 2: 40, 3: 15}  # grid points a covariate, by the number of numeric covariates
+FINE = 100  # where the picture has a boundary
 MOST = 20_000  # points of a grid
 ROWS = 100  # rows of the data in place of a grid that would have more
 
@@ -46,7 +47,7 @@ def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:
     factor = None if term.factor_levels is None else term.factor_levels[0]
     names = coordinates(term)
     numeric = [name for name in names if name != factor and is_numeric(columns[name])]
-    count = POINTS.get(len(numeric), 8)
+    count = FINE if term.outline else POINTS.get(len(numeric), 8)
     axes: list[np.ndarray] = []
     for name in names:
         if name in numeric:
@@ -121,8 +122,11 @@ def effect(
     """Columns of the effect table: the points, estimate, se, lower, upper."""
     C = design(term, points)
     estimate, se = C @ beta, inference.standard_errors(C, V)
+    if (known := term.fixed(completed(term, points))) is not None:
+        estimate = estimate + known
     if simultaneous:
-        width = inference.simultaneous_multiplier(C, V, level, numerics.generator(rng))
+        inside = C[~np.isnan(estimate)] if term.outline else C
+        width = inference.simultaneous_multiplier(inside, V, level, numerics.generator(rng))
     else:
         width = float(ndtri(0.5 * (1.0 + level)))
     return {**points, "estimate": estimate, "se": se, "lower": estimate - width * se, "upper": estimate + width * se}

@@ -130,6 +130,7 @@ def gam(
         select=select,
         links=True,
     )
+    known_part = gam_rows.plus_fixed(rows.offset, built, rows.columns)
     if not built and not terms.intercept:
         raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
     design = build_design(built, rows.columns, intercept=terms.intercept, rows=rows.y.size)
@@ -137,7 +138,7 @@ def gam(
 
     def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
         return smooth_fit(
-            design, rows.y, family, weights=rows.weights, offset=rows.offset,
+            design, rows.y, family, weights=rows.weights, offset=known_part,
             method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng, start=start,
             threads=threads, link=own_link, theta=theta,
         )  # fmt: skip
@@ -161,7 +162,7 @@ def gam(
         response=terms.response,
         y=rows.y,
         weights=rows.weights,
-        offset=rows.offset,
+        offset=known_part,
         offset_names=known if all(isinstance(one, str) for one in known) else None,
         backend=table.backend,
         notes=notes,

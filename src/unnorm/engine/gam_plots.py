@@ -120,13 +120,16 @@ def _map(fit: Gam, label: str, names: tuple[str, ...], ax: Any, rug: bool, optio
     first, second = (np.unique(table[name]) for name in names)
     shape = (first.size, second.size)
     z, se = table["estimate"].reshape(shape), table["se"].reshape(shape)
-    far = gam_effects.far_from_data(table, fit.columns, names)
-    z = np.ma.masked_array(z, mask=far.reshape(shape))
-    se = np.ma.masked_array(se, mask=far.reshape(shape))
+    outline = fit.term(label).outline
+    blank = np.isnan(table["estimate"]) if outline else gam_effects.far_from_data(table, fit.columns, names)
+    z = np.ma.masked_array(z, mask=blank.reshape(shape))
+    se = np.ma.masked_array(se, mask=blank.reshape(shape))
     bound = float(np.max(np.abs(z))) or 1.0
     mesh = ax.pcolormesh(first, second, z.T, cmap="RdBu_r", vmin=-bound, vmax=bound, shading="gouraud", rasterized=True)
     lines = ax.contour(first, second, z.T, levels=8, colors="0.15", linewidths=0.7)
     ax.clabel(lines, fontsize=6, inline_spacing=2)
+    for loop in outline:
+        ax.plot(*loop.T, color="0.15", linewidth=1.0)
     if rug:
         step = fit.y.size // 2000 + 1  # at most 2,000 dots
         ax.plot(*(fit.columns[name][::step] for name in names), ".", color="k", markersize=1.2, alpha=0.35)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 
 from .._base.frames import table as as_table
 from .._base.frames import to_native
-from ..errors import InputError, unknown
+from ..errors import InputError, UnnormWarning, unknown
 from . import gam_levels, gam_rows, inference
 from .smoothed import INTERCEPT
 
@@ -54,7 +55,9 @@ def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str]) -> Predictio
     table = as_table(data)
     read = gam_rows.covariates(table, names, "data")
     gam_rows.complete(read, "predict")
-    return PredictionRows(gam_rows.values(read), table.n, _new_offset(fit, table, offset), table.backend, False)
+    columns = gam_rows.values(read)
+    known = gam_rows.plus_fixed(_new_offset(fit, table, offset), fit.terms, columns)
+    return PredictionRows(columns, table.n, known, table.backend, False)
 
 
 def _new_offset(fit: Gam, table: Table, offset: Any) -> np.ndarray | None:
@@ -139,6 +142,7 @@ def _scaled(fit: Gam, at: PredictionRows, eta: np.ndarray, error: np.ndarray | N
     """η with its offset, or μ; `plain`: η has it already."""
     if not plain and at.offset is not None:
         eta += at.offset
+    _say_where_blank(fit, at, eta)
     if kind == "response":
         error = None if error is None else error * fit.distribution.slope(eta)
         eta = fit.distribution.mean(eta)
@@ -170,6 +174,21 @@ def _by_level(
     if not se and at.fitted and whole:
         return _scaled(fit, at, np.array(fit.linear_predictor), None, kind, True)
     return _scaled(fit, at, *found(labels), kind, False)
+
+
+def _say_where_blank(fit: Gam, at: PredictionRows, eta: np.ndarray) -> None:
+    """Rows outside the boundary of a term are nan; one warning says so."""
+    blank = np.flatnonzero(np.isnan(eta)) if any(term.outline for term in fit.terms) else np.empty(0, dtype=int)
+    if blank.size:
+        i = int(blank[0])
+        names = [name for term in fit.terms if term.outline for name in term.smooth_covariates]
+        where = ", ".join(f"{name} = {at.columns[name][i]:.6g}" for name in dict.fromkeys(names) if name in at.columns)
+        warnings.warn(
+            f"{blank.size} of {at.n} rows lie outside the model's boundary, and their predictions are nan; first row "
+            f"{i} at {where}.",
+            UnnormWarning,
+            stacklevel=4,
+        )
 
 
 def _terms(fit: Gam, at: PredictionRows, V: np.ndarray | None, labels: Sequence[str]) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from .._base.frames import Column, Table
 from ..errors import DataError, InputError, unknown
 from ..terms import arithmetic
+from ..terms.base import BuiltTerm, Columns
 from ..terms.levels import Category
 
 
@@ -189,3 +190,12 @@ def _check_weights(w: np.ndarray) -> None:
         raise DataError(f"weights must not be negative; {int(np.sum(w < 0.0))} are, the smallest {w.min():g}.")
     if not np.any(w > 0.0):
         raise DataError("weights are zero in every row: there is nothing to fit.")
+
+
+def plus_fixed(offset: np.ndarray | None, terms: Sequence[BuiltTerm], columns: Columns) -> np.ndarray | None:
+    """The known part of η: the offset, and what terms know without coefficients (a soap film's boundary values)."""
+    for term in terms:
+        found = term.fixed(columns) if set(term.covariates) <= columns.keys() else None
+        if found is not None:
+            offset = found if offset is None else offset + found
+    return offset

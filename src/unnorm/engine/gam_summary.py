@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -122,7 +123,7 @@ def summary(fit: Gam) -> str:
     theta = "" if fit.theta is None else f", theta = {fit.theta:.4g}"
     lines = [
         f"Family: {fit.family} ({fit.distribution.link} link{theta})",
-        f"Formula: {fit.formula}",
+        f"Formula: {_short(fit.formula)}",
     ]
     known = fit.smoothed.scale_known
     table = parametric(fit)
@@ -324,6 +325,11 @@ def concurvity(fit: Gam, pairwise: bool) -> dict[str, np.ndarray]:
     return {"term": table.pop("term"), "with": np.array(others, dtype=np.str_), **table}
 
 
+def _short(formula: str) -> str:
+    """The formula with long lists of numbers (a boundary, knots) cut."""
+    return re.sub(r"\(((?:-?[\d.e+-]+, ){2})(?:-?[\d.e+-]+, ){5,}-?[\d.e+-]+\)", r"(\1…)", formula)
+
+
 def check(fit: Gam, rng: Any) -> checks.Check:
     """k-index of every smooth (on at most 5,000 rows) and concurvity of every term (on at most 100,000)."""
     draw = numerics.generator(rng)
@@ -336,7 +342,7 @@ def check(fit: Gam, rng: Any) -> checks.Check:
         index, p = np.nan, np.nan
         if term.factor_levels is None and all(gam_effects.is_numeric(fit.columns[name]) for name in names):
             at = [np.asarray(fit.columns[name][rows], dtype=np.float64) for name in names]
-            if len(names) > 1 and len(term.penalties) > 1:  # not isotropic: the units of the covariates differ
+            if len(names) > 1 and not term.isotropic:  # the units of the covariates differ
                 beta = fit.smoothed.beta[fit.index(term.label)]
                 at = checks.steepness(
                     lambda xs, term=term, names=names, beta=beta: gam_effects.design(term, dict(zip(names, xs))) @ beta,

@@ -355,7 +355,7 @@ def locate(x, order, breaks, period, out, column):
         while cell < cells - 1 and breaks[cell + 1] <= v:
             cell += 1
         t = (v - breaks[cell]) / (breaks[cell + 1] - breaks[cell])
-        out[i, column] = cell + min(max(t, 0.0), 0.9999999999999)
+        out[i, column] = cell + min(max(t, 0.0), 0.999999999)  # cell + t must not round up to the next cell
     return outside
 
 

@@ -281,9 +281,7 @@ class Iteration:
             self.tilted = True
         return working, start, decrement
 
-    def choose(
-        self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray], decrement: float
-    ) -> Value:
+    def choose(self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray], decrement: float) -> Value:
         """ρ on the working model, from which Newton's step in β would gain `decrement` nats."""
         free, since = self.problem.free, time.perf_counter()
         if not free.any():

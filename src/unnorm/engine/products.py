@@ -221,9 +221,7 @@ class Product:
         run_tasks(work, _cuts(len(C), threads), threads)
         return band, np.ascontiguousarray(2.0 * (C @ across))
 
-    def leverage(
-        self, values: Values, others: tuple[Any, ...], band: np.ndarray, table: np.ndarray
-    ) -> np.ndarray:
+    def leverage(self, values: Values, others: tuple[Any, ...], band: np.ndarray, table: np.ndarray) -> np.ndarray:
         """Its part of h."""
         from .product_kernels import by_cell, product_across, product_leverage
 

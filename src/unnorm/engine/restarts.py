@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _FLAT = 1e-3  # gradient and curvature of the criterion in ρ_j, in nats, below which λ_j is at a limit in effect
 _BETTER = 1e-3  # nats
 _FEW = 4_000  # rows up to which descents from several ρ are tried where means are extreme
+_SEPARATED = 30.0  # |η| of a binomial row whose mean is 0 or 1 to 1e-13
 _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which they are
 _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
 _SMALL = 120  # coefficients up to which it is asked of every λ_j
@@ -191,12 +192,22 @@ def _at_bound(found: Found, free: np.ndarray) -> np.ndarray:
     return free & (((rho <= low + 1e-6) & (slope > _FLAT)) | ((rho >= high - 1e-6) & (slope < -_FLAT)))
 
 
+def _unpenalised(problem: PenalisedRows, found: Found) -> np.ndarray:
+    """(M,) whether λ_j is at the lower bound while binomial rows have means 0 or 1: there the deviance is nearly zero
+    and the criterion flat, so that a small slope does not make the bound an optimum."""
+    held = problem.free & (found.at.state.rho <= found.bounds[0] + 1e-6)
+    if not held.any() or problem.family != "binomial":
+        return np.zeros(held.size, dtype=bool)
+    eta = problem.design.predict(found.at.state.beta, problem.threads)
+    return held & bool(np.abs(eta).max() > _SEPARATED)
+
+
 def _judged(problem: PenalisedRows, found: Found) -> Found:
-    held = np.flatnonzero(_at_bound(found, problem.free))
+    held = np.flatnonzero(_at_bound(found, problem.free) | _unpenalised(problem, found))
     if held.size == 0:
         return found
     labels = [problem.design.penalties.labels[j] for j in held]
-    end = "zero" if found.at.gradient[held[0]] > 0 else "infinity"
+    end = "zero" if found.at.state.rho[held[0]] <= found.bounds[0][held[0]] + 1e-6 else "infinity"
     reason = (
         f"The criterion still falls as the smoothing parameter of {', '.join(labels)} goes to {end}, the bound of the "
         "search: the rows are (nearly) separated, or the term has too many functions for them. Lower its k, or fix sp."

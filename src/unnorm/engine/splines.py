@@ -81,9 +81,10 @@ def margin(breaks: np.ndarray, period: float | None) -> Margin:
 
 
 def _interpolate(
-    breaks: np.ndarray, design: Callable[[np.ndarray], np.ndarray]
+    breaks: np.ndarray, design: Callable[[np.ndarray], np.ndarray], scale: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """(cubics on every cell, C, relative error between the sites) of the B-splines on the breaks."""
+    """(cubics on every cell, C, error between the sites) of the B-splines on the breaks, the error of each column over
+    its `scale`: its largest value, or what is given."""
     from .kernels import solve_sites
 
     one, cells, width = margin(breaks, None), breaks.size - 1, np.diff(breaks)
@@ -96,7 +97,7 @@ def _interpolate(
     error = -check
     for k in range(4):
         error += value[:, k, None] * coefficients[cell + k]
-    largest = np.abs(columns).max(axis=0)
+    largest = np.abs(columns).max(axis=0) if scale is None else scale
     return one.poly, coefficients, float(np.max(np.abs(error).max(axis=0) / np.where(largest > 0, largest, 1.0)))
 
 
@@ -109,12 +110,15 @@ def local_basis(
 ) -> LocalBasis:
     """The B-spline form of the `size` columns design(x). Where there are many more breaks than columns (thin plates:
     every knot is one), even breaks do as well: 4 to 16 cells a column, as many as it takes to be within `_THIN` of
-    every column's largest value."""
+    every column's largest value; where rows are few, of its mean square over the breaks, which are rows: of a skewed
+    covariate most rows lie where a column is far below its largest value."""
     breaks = np.ascontiguousarray(breaks, dtype=np.float64)
     cells = max(24, 4 * size)
+    thin = fine and cells < 0.75 * (breaks.size - 1)
+    scale = np.sqrt(np.mean(np.asarray(design(breaks)) ** 2, axis=0)) if thin else None
     while cells < 0.75 * (breaks.size - 1):
         even = np.linspace(breaks[0], breaks[-1], cells + 1)
-        poly, coefficients, error = _interpolate(even, design)
+        poly, coefficients, error = _interpolate(even, design, scale)
         if error <= _THIN[fine]:
             return LocalBasis(even, float(period or 0.0), poly, coefficients, error)
         cells = (3 * cells) // 2

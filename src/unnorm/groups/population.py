@@ -73,7 +73,8 @@ def population(by: str, fits: Mapping[str, Fit], parts: Parts, threads: int) -> 
     columns = common_rows(gams, terms.columns)
     periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
     knots = {**model.knots, **_normaliser_knots(first)}
-    built = tuple(terms.build(columns, knots=knots, periods=periods, partial=known.partial(terms.columns)))
+    partial = known.partial(terms.columns)
+    built = tuple(terms.build(columns, knots=knots, periods=periods, partial=partial, boundary=known.boundary))
     if parts.normaliser is not None and parts.normaliser.weakly:
         built = _held(built, fits, part.normaliser_labels)
     mine = [term for term in built if term.label in set(part.model_labels)]

@@ -88,8 +88,9 @@ class Additive(Unnormalised):
             centre = self.domain.centre
         domain = self.domain
         return CovariateSet(
-            obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=domain.period, sphere=domain.sphere
-        )
+            obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=domain.period, sphere=domain.sphere,
+            edges=domain.edges,
+        )  # fmt: skip
 
     def check(self, obs: Observations) -> None:
         super().check(obs)

@@ -166,7 +166,8 @@ class Unnormalised(ABC):
     def covariates(self, obs: Observations) -> CovariateSet:
         """What terms can be written in: columns, built-ins of planar chains, the domain's period and centre."""
         centre = self.domain.centre if self.domain.dim == 2 else None
-        return CovariateSet(obs, centre=centre, period=self.domain.period, sphere=self.domain.sphere)
+        domain = self.domain
+        return CovariateSet(obs, centre=centre, period=domain.period, sphere=domain.sphere, edges=domain.edges)
 
     def check(self, obs: Observations) -> None:
         """Refuse observations that Ω cannot take."""

@@ -181,7 +181,9 @@ class AdditiveProblem:
         known = self.model.covariates(self.obs)
         periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
         knots = {**self.model.knots, **self.normaliser.knots}
-        return tuple(terms.build(part.columns, knots=knots, periods=periods, partial=known.partial(terms.columns)))
+        partial = known.partial(terms.columns)
+        made = terms.build(part.columns, knots=knots, periods=periods, partial=partial, boundary=known.boundary)
+        return tuple(made)
 
     def predictor(self, rows: Rows, theta: np.ndarray | None = None) -> tuple[Terms, LinearPart]:
         """Terms of f and χ together, with the columns and the offset on these rows."""

@@ -21,7 +21,6 @@ from ..engine.gam_result import Gam
 from ..errors import UnnormWarning, listing
 from ..objectives.base import Problem
 from ..objectives.scores import Drawn
-from ..terms.base import BuiltTerm
 from .constants import check_constants, gap_noise
 from .fit import Fit
 from .held_out import evenly
@@ -112,6 +111,7 @@ def at_k(gam: Gam, labels: tuple[str, ...]) -> Iterator[checks.BasisCheck]:
         for term in gam.smooths
         if term.label in labels
         and term.penalties
+        and term.larger is not None
         and all(sp is None for sp in term.fixed_sp)
         and gam.edf[term.label] > NEAR_K * term.size
         and term.factor_levels is None
@@ -145,7 +145,7 @@ def _at_k(fit: Fit) -> Iterator[str]:
         found = [
             (term, part.edf[label], "")
             for label, term in full.items()
-            if term.penalties and term.factor_levels is None and all(sp is None for sp in term.fixed_sp)
+            if term.penalties and term.larger is not None and all(sp is None for sp in term.fixed_sp)
         ]
     else:
         found = [
@@ -155,16 +155,8 @@ def _at_k(fit: Fit) -> Iterator[str]:
     for term, edf, more in found:
         yield (
             f"{term.label}: edf {edf:.1f} is at its limit of {term.size}{more}: the curve may be rougher than its "
-            f"basis. Try k={_larger(term)}."
+            f"basis. Try {term.larger}."
         )
-
-
-def _larger(term: BuiltTerm) -> int:
-    """A k with about twice the columns; a tensor product has k for each of its margins."""
-    margins = len(gam_effects.coordinates(term))
-    if not 1 < margins <= len(term.penalties):  # a penalty for each margin
-        return 2 * (term.size + 1)
-    return int(np.ceil((2.0 * term.size) ** (1.0 / margins))) + 1
 
 
 def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:

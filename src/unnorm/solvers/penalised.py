@@ -160,7 +160,9 @@ def built_additive(model: Unnormalised, obs: Observations) -> tuple[BuiltAdditiv
     known = model.covariates(obs)
     periods = {name: known.period(name) for name in part.terms.columns if known.period(name)}
     partial = known.partial(part.terms.columns)
-    built = part.terms.build(part.columns, knots=model.knots, periods=periods, partial=partial, intercept=True)
+    built = part.terms.build(
+        part.columns, knots=model.knots, periods=periods, partial=partial, intercept=True, boundary=known.boundary
+    )
     return BuiltAdditive(model, obs, tuple(built)), part.columns
 
 

@@ -79,6 +79,7 @@ class BuiltTerm(ABC):
     period: float | None
     link: str | None  # terms with the same one have their smoothing parameters in common, penalty by penalty
     partial: tuple[str, ...]  # covariates that a row may lack (nan): the columns are zero there
+    isotropic: bool  # covariates on one scale, where there are several; False for tensor products
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:
@@ -112,6 +113,20 @@ class BuiltTerm(ABC):
     def blocks_alike(self) -> bool:
         """Whether `level_design` gives every level's block, whatever level a row has: the same functions for all."""
         return False
+
+    @property
+    def larger(self) -> str | None:
+        """What to write for about twice as many functions; None where the data decide how many there are."""
+        return None
+
+    @property
+    def outline(self) -> tuple[np.ndarray, ...]:
+        """Loops (m, 2) of a boundary outside which `design` is nan; none where it is defined everywhere."""
+        return ()
+
+    def fixed(self, columns: Columns) -> np.ndarray | None:
+        """(n,) a known part of the term, added to `design` times the coefficients; None where there is none."""
+        return None
 
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
         """The block of columns of level number `at` of `factor_levels`, on rows that all have that level."""

@@ -33,6 +33,25 @@ class Basis(ABC):
         """See `BuiltTerm.grid`."""
         return None
 
+    @property
+    def periodic(self) -> np.ndarray:
+        """(d,) which of the covariates are."""
+        return np.full(self.dim, self.period is not None)
+
+    @property
+    def larger(self) -> str:
+        """What to write for about twice as many functions."""
+        return f"k={2 * (self.size + 1)}"
+
+    @property
+    def outline(self) -> tuple[np.ndarray, ...]:
+        """Loops (m, 2) outside which the functions are nan; none where they are defined everywhere."""
+        return ()
+
+    def fixed(self, points: np.ndarray) -> np.ndarray | None:
+        """(n,) a known function that is added to whatever the coefficients make; None where there is none."""
+        return None
+
     @abstractmethod
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         """(n, d) points → (n, p) values."""
@@ -119,6 +138,9 @@ class Setup:
     null_dim: int
     spectrum: np.ndarray | None = None  # (r, M) eigenvalues of penalties that commute, in common eigenvectors
     by_value: bool = False  # already parametrised by function values: tensor products do not reparametrise it
+    mean: np.ndarray | None = None  # of the columns over all rows, where the basis has taken it itself
+    isotropic: bool = True  # whether the covariates are on one scale, as in a thin plate; not in a tensor product
+    centred: bool = True  # whether the term is to sum to zero over the rows; not where its level is known
 
 
 def chunked(points: np.ndarray, size: int, rows: int, fill: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

@@ -38,6 +38,7 @@ class SavedTerm(BuiltTerm):
     spectrum: np.ndarray | None = None
     partial: tuple[str, ...] = ()
     link: str | None = None
+    isotropic: bool = True
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready: floats go through repr and come back exactly; `from_dict` rebuilds the term without the data."""
@@ -167,6 +168,27 @@ class SmoothTerm(SavedTerm):
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 
+    @property
+    def larger(self) -> str | None:
+        return None if self.labels else self.basis.larger
+
+    @property
+    def outline(self) -> tuple[np.ndarray, ...]:
+        return self.basis.outline
+
+    def fixed(self, columns: Columns) -> np.ndarray | None:
+        if not self.outline:
+            return None
+        found = self.basis.fixed(points_of(columns, self.smooth_covariates, self.label))
+        if found is None:
+            return None
+        if self.by is not None:
+            return found * points_of(columns, (self.by,), self.label)[:, 0]
+        if self.level is None:
+            return found
+        at = known_codes(columns, self.level[0], self.by_levels, self.label)
+        return np.where(at == self.by_levels.index(self.level[1]), found, 0.0)
+
     def design(self, columns: Columns) -> np.ndarray:
         if (lacking := where_present(self, columns, self.design)) is not None:
             return lacking
@@ -181,11 +203,13 @@ class SmoothTerm(SavedTerm):
                 here = np.flatnonzero(at == self.by_levels.index(level))
             else:
                 here = np.flatnonzero(codes(columns, name, (cast(Level, level),), self.label) == 0)
-            _warn_if_far(points[here], self.lower, self.upper, self.smooth_covariates, self.label)
+            if not self.outline:  # outside it columns are nan
+                _warn_if_far(points[here], self.lower, self.upper, self.smooth_covariates, self.label)
             out = np.zeros((len(points), self.size))
             out[here] = _evaluate(self.basis, points[here])
             return out
-        _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
+        if not self.outline:
+            _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
         out = _evaluate(self.basis, points)
         if self.by is not None:
             out *= points_of(columns, (self.by,), self.label)

@@ -104,15 +104,19 @@ def kernel(
 
 
 @final
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class KernelTerm(SavedTerm):
     """h(x) = φ(x)ᵀβ on given landmarks."""
 
     kind: ClassVar[str] = "kernel"
-    kernel: Mapping[str, Any] = None  # type: ignore[assignment]  # the kernel's description, nothing left open
+    kernel: Mapping[str, Any]  # the kernel's description, nothing left open
     landmarks: tuple[tuple[Any, ...], ...] = ()  # a tuple of values for each covariate
-    transform: np.ndarray = None  # type: ignore[assignment]  # (m, p) V D^{−1/2}
+    transform: np.ndarray  # (m, p) V D^{−1/2}
     unexplained: float = 0.0  # the share of Σ k(x, x) that the landmarks do not span
+
+    @property
+    def larger(self) -> str | None:
+        return f"landmarks={2 * len(self.landmarks[0])}" if self.unexplained else None
 
     def __post_init__(self) -> None:
         whole = np.ascontiguousarray(self.transform, dtype=np.float64).reshape(-1, self.size)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ..errors import TermError, listing
-from .arguments import integer
+from .arguments import integer, plain
 from .basis import Setup
 from .sample import Sample
 
@@ -35,8 +35,17 @@ class Request:
     period_ends: Callable[[str], np.ndarray | None]  # covariate → (low, high) of its declared period
     quantile_knots: Callable[[int, tuple[float, float] | None], np.ndarray]  # k knots at quantiles, between given ends
     knot_rows: Callable[[int], tuple[np.ndarray, np.ndarray]]  # k → rows to be knots, and their shares
+    rows: Callable[[], np.ndarray]  # the covariates' rows themselves (n, d)
+    boundary: Callable[[tuple[str, ...]], Any]  # covariates → loops of the domain that they are a place in, or None
     xt: Any = None  # what else the user gave
     unit: float = 1.0  # the weight of one row
+    along: Callable[[str], Sample] | None = None  # one of the covariates → its rows, summarised
+
+    def margin(self, i: int, k: int, m: Orders) -> Request:
+        """The request for the i-th covariate alone."""
+        assert self.along is not None
+        names = (self.names[i],)
+        return replace(self, names=names, k=k, m=m, sample=self.along(names[0]))
 
     @property
     def name(self) -> str:
@@ -62,6 +71,10 @@ class BasisKind(ABC):
         if isinstance(m, Sequence | np.ndarray):
             return tuple(integer(label, "m", i, 0, MOST_ORDER) for i in m)
         return integer(label, "m", m, 0, MOST_ORDER)
+
+    def checked_xt(self, label: str, names: tuple[str, ...], xt: Any) -> Any:
+        """xt as the user wrote it, checked and in numbers, tuples and mappings."""
+        return plain(xt)
 
     def levels(self, xt: Any, label: str) -> tuple[Any, ...]:
         """The labels of a categorical covariate, in order."""

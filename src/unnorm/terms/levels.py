@@ -54,11 +54,11 @@ def levels_of(columns: Columns, name: str, what: str, category: Category | None 
         raise DataError(
             f"{what}: column {name!r} has {missing} missing of {column.size} values. Drop those rows first."
         )
-    plain = {_plain(value) for value in found}
+    plain: set[Any] = {_plain(value) for value in found}
     if category is not None and plain <= set(category.levels):
         return tuple(level for level in category.levels if level in plain)
     try:
-        return tuple(sorted(plain))  # type: ignore[type-var]
+        return tuple(sorted(plain))
     except TypeError:
         return tuple(sorted(plain, key=str))
 

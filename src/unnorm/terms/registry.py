@@ -10,6 +10,7 @@ from .gaussian_process import GaussianProcesses
 from .kinds import BasisKind
 from .markov import MarkovField
 from .shrinkage import ShrunkCubic, ShrunkThinPlates
+from .soap import SoapFilms
 from .sphere import Sphere
 from .thin_plate import ThinPlates
 
@@ -27,6 +28,7 @@ KINDS: dict[str, BasisKind] = {
         Sphere(),
         MarkovField(),
         Adaptive(),
+        SoapFilms(),
     )
 }
 FACTOR_KINDS = ("re", "fs")  # made of factors as well: `build` knows them

@@ -48,4 +48,5 @@ def ridge_product(margins: Sequence[Setup], samples: Sequence[Sample], sample: S
     basis = TensorProduct(tuple(m.basis.times(P) for m, (P, _) in zip(margins, turned)), np.eye(part.size)[:, order])
     roots = tuple(np.eye(part.size)[part[order] == kind] for kind in np.unique(part)[::-1] if kind)
     null_dim = int(np.sum(part == 0))
-    return Setup(basis, basis.evaluate(sample.points), roots, tuple(len(E) for E in roots), null_dim)
+    ranks = tuple(len(E) for E in roots)
+    return Setup(basis, basis.evaluate(sample.points), roots, ranks, null_dim, isotropic=False)

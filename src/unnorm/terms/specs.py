@@ -4,7 +4,7 @@ No data yet; `Terms.build` meets them with data."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
@@ -196,6 +196,7 @@ class Terms:
         categories: Mapping[str, Category] | None = None,
         select: bool = False,
         links: bool = False,
+        boundary: Callable[[tuple[str, ...]], Any] = lambda names: None,
     ) -> list[BuiltTerm]:
         """The terms on these data, one for each smooth (each level of a `by` factor); the intercept is not among them.
 
@@ -215,6 +216,7 @@ class Terms:
             smooth for every level but the first: differences from it, beside a smooth without `by`.
         select: a second penalty on each smooth's null space, so that the data can remove the whole term.
         links: whether the caller's fit can share smoothing parameters among terms (`id=`).
+        boundary: covariates → loops of the domain in which they are a place; soap films without their own take it.
 
         >>> import numpy as np
         >>> x = np.linspace(0, 1, 50)
@@ -227,7 +229,9 @@ class Terms:
         if not links and (wrong := [term for term in self.terms if isinstance(term, Smooth) and term.id is not None]):
             raise TermError(f"{wrong[0].label}: id= links smooths in un.gam; here each has its own. Leave it out.")
         intercept = self.intercept if intercept is None else intercept
-        made = build(self, columns, knots or {}, periods or {}, partial, intercept, max_knots, categories or {})
+        made = build(
+            self, columns, knots or {}, periods or {}, partial, intercept, max_knots, categories or {}, boundary
+        )
         if not select:
             return made
         from .shrinkage import selectable
@@ -253,8 +257,8 @@ def s(
     """A smooth function of one or more covariates.
 
     bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), gp
-    (Gaussian process), sos (sphere: latitude, longitude), mrf (regions of a map), ad (adaptive), re (random effects),
-    fs (a curve for each level of a factor).
+    (Gaussian process), sos (sphere: latitude, longitude), mrf (regions of a map), so (soap film: a region with a
+    boundary), ad (adaptive), re (random effects), fs (a curve for each level of a factor).
     k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
     m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).
     by: a column that multiplies the function, or a factor: one function a level. Write factor("subject") where numbers
@@ -262,8 +266,9 @@ def s(
     sp: fixed smoothing parameter(s).
     fx: no penalty.
     knots: values, or a mapping from covariate to values.
-    xt: for mrf {"nb": {region: neighbours}}, {"polys": {region: points}} or {"penalty": S, "regions": names}; for fs
-    the basis of its curves, e.g. "cr".
+    xt: for mrf {"nb": {region: neighbours}}, {"polys": {region: points}} or {"penalty": S, "regions": names}; for so
+    {"boundary": loops}, with "grid" (200), "interior" (30) and "k" (one a loop) where the defaults will not do
+    (docs/gam.md); for fs the basis of its curves, e.g. "cr".
     id: smooths with the same id share the first one's basis and its smoothing parameters (un.gam); with a factor in by,
     all its levels do.
 
@@ -285,7 +290,10 @@ def s(
             raise TermError(f"{label}: bs={bs!r} takes no m; it is for fs, {', '.join(takes)} (docs/gam.md says what).")
         orders = KINDS[base_of(label, xt) if bs == "fs" else bs].checked_m(label, m)
     if xt is not None and not (bs == "fs" or (bs in KINDS and KINDS[bs].takes_xt)):
-        raise TermError(f"{label}: bs={bs!r} takes no xt; it is for 'mrf' (neighbours) and 'fs' (the curves' basis).")
+        raise TermError(
+            f"{label}: bs={bs!r} takes no xt; it is for 'mrf' (neighbours), 'so' (the boundary) and 'fs' (the curves' "
+            "basis)."
+        )
     dims = _COVARIATES[bs]
     if not dims[0] <= len(names) <= dims[1]:
         raise TermError(
@@ -303,7 +311,7 @@ def s(
         flag(label, fx),
         checked_knots(label, names, knots),
         factors,
-        plain(xt),
+        KINDS[bs].checked_xt(label, names, xt) if bs in KINDS else plain(xt),
         _checked_id(label, bs, id),
     )
 

@@ -36,6 +36,14 @@ class TensorProduct(Basis):
             return None
         return tuple((margin.breaks, margin.period) for margin in self.margins)
 
+    @property
+    def periodic(self) -> np.ndarray:
+        return np.concatenate([margin.periodic for margin in self.margins])
+
+    @property
+    def larger(self) -> str:
+        return f"k={int(np.ceil((2.0 * self.size) ** (1.0 / len(self.margins)))) + 1}"  # k for each of its margins
+
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         points = np.asarray(points, dtype=np.float64).reshape(-1, self.dim)
         return chunked(points, self.size, max(64, (1 << 18) // self.full), self._rows)
@@ -91,9 +99,9 @@ def tensor_product(margins: Sequence[Setup], sample: Sample) -> Setup:
         roots.append(np.kron(np.kron(np.eye(before), margin.roots[0]), np.eye(after)))
         ranks.append(before * margin.ranks[0] * after)
     null_dim = int(np.prod([margin.null_dim for margin in margins]))
-    return Setup(
-        basis, basis.evaluate(sample.points), tuple(roots), tuple(ranks), null_dim, _spectrum(margins, null_dim)
-    )
+    spectrum = _spectrum(margins, null_dim)
+    columns = basis.evaluate(sample.points)
+    return Setup(basis, columns, tuple(roots), tuple(ranks), null_dim, spectrum, isotropic=False)
 
 
 def _spectrum(margins: Sequence[Setup], null_dim: int) -> np.ndarray | None:

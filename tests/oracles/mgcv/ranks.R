@@ -12,7 +12,10 @@ f <- with(skewed, sin(2 * log(x)) + .4 * log(z))
 skewed$count <- rpois(n, exp(.5 * f + 1)); skewed$cls <- rbinom(n, 1, plogis(f)); skewed$y <- round(f + .5 * rnorm(n), 4)
 write.csv(skewed, "ranks_skewed.csv", row.names = FALSE, quote = FALSE)
 write.csv(MASS::mcycle, "ranks_mcycle.csv", row.names = FALSE, quote = FALSE)
-data <- list(skewed = read.csv("ranks_skewed.csv"), mcycle = read.csv("ranks_mcycle.csv"))
+set.seed(2)  # more than 1,024 distinct values, in six orders of magnitude
+lognormal <- data.frame(x = signif(exp(1.5 * rnorm(1500)), 6)); lognormal$count <- rpois(1500, exp(.5 * sin(2 * log(lognormal$x)) + 1))
+write.csv(lognormal, "ranks_lognormal.csv", row.names = FALSE, quote = FALSE)
+data <- list(skewed = read.csv("ranks_skewed.csv"), mcycle = read.csv("ranks_mcycle.csv"), lognormal = read.csv("ranks_lognormal.csv"))
 record <- function(which, text, family) {
   d <- data[[which]]
   b <- gam(as.formula(text), family, d, method = "REML", control = control)
@@ -36,5 +39,6 @@ out <- list(
   record("skewed", "cls ~ s(x, bs=\"cr\", k=20) + s(z, bs=\"cr\", k=15)", binomial()),
   record("skewed", "y ~ s(x, bs=\"cr\", k=20) + s(z, k=20)", gaussian()),
   record("skewed", "y ~ te(x, z, k=c(8, 6))", gaussian()), record("skewed", "count ~ te(x, z, k=c(6, 5))", poisson()),
-  record("skewed", "y ~ s(x, k=20, m=3)", gaussian()), record("skewed", "count ~ s(x, bs=\"ps\", k=40)", poisson()))
+  record("skewed", "y ~ s(x, k=20, m=3)", gaussian()), record("skewed", "count ~ s(x, bs=\"ps\", k=40)", poisson()),
+  record("lognormal", "count ~ s(x, k=15)", poisson()), record("lognormal", "count ~ s(x, k=41)", poisson()), record("lognormal", "count ~ s(x, k=61)", poisson()))
 write_json(list(mgcv = as.character(packageVersion("mgcv")), fits = arr(out)), "ranks.json", 9)

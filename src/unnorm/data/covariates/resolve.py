@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._base.numerics import floats, point_text
 from ...errors import DataError, InputError, TermError, listing
-from ..observations import Observations
+from ..observations import Observations, lag_suffix
 from .base import BUILT_INS, Covariate, CovariateRows, Setting
 from .columns import Context, Outcome
 from .expressions import FUNCTIONS
@@ -30,6 +30,7 @@ class CovariateSet:
 
     centre: the domain's centre, for `dcenter`. y_down: y grows downwards, as pixels do, so that angles are as seen.
     period: the period of the outcome's coordinates (of an angle's, on the circle). sphere: outcomes are unit vectors.
+    edges: (E, 2, 2) edges of the domain, where it is a polygon in the plane.
 
     >>> from unnorm.data.observations import transitions
     >>> obs = transitions({"a": [0.0, 3.0, 3.0], "b": [0.0, 4.0, 4.5]}, y=("a", "b"))
@@ -46,8 +47,11 @@ class CovariateSet:
         y_down: bool = False,
         period: float | None = None,
         sphere: bool = False,
+        edges: np.ndarray | None = None,
     ) -> None:
         self.dim = obs.dim
+        self._edges = edges
+        self._places = _places(obs)
         setting = Setting(obs, _centre(centre), y_down, period, sphere)
         self.planar_chain = setting.planar_chain
         columns: dict[str, Covariate] = {name: Context(name, name) for name in obs.group}
@@ -110,6 +114,18 @@ class CovariateSet:
     def partial(self, names: Iterable[str]) -> tuple[str, ...]:
         """Those of these covariates that some rows do not have (nan): directions, which a step of length zero lacks."""
         return tuple(name for name in names if name in self._by_name and self._by_name[name].partial)
+
+    def boundary(self, names: tuple[str, ...]) -> tuple[np.ndarray, ...] | None:
+        """Closed loops (m + 1, 2) round the domain, where these two covariates are a place in it: an outcome, or an
+        earlier one of its chain. None elsewhere."""
+        if self._edges is None or len(names) != 2 or any(name not in self._by_name for name in names):
+            return None
+        columns = tuple(self._by_name[name].column for name in names)
+        if columns not in self._places and columns[::-1] not in self._places:
+            return None
+        ends = np.flatnonzero((self._edges[:-1, 1] != self._edges[1:, 0]).any(axis=1)) + 1
+        loops = [np.concatenate([some[:, 0], some[-1:, 1]]) for some in np.split(self._edges, ends)]
+        return tuple(loop if columns in self._places else loop[:, ::-1] for loop in loops)
 
     def context_only(self, name: str) -> bool:
         """Whether the covariate depends on x only, not on y."""
@@ -203,6 +219,15 @@ class CovariateSet:
                     "and of a turn from or to such a step, are zero there."
                 )
         return (*notes, *(note for covariate in self._by_name.values() for note in covariate.notes()))
+
+
+def _places(obs: Observations) -> set[tuple[Any, ...]]:
+    """The pairs of columns that are points of the plane: outcomes, and the earlier points of a chain."""
+    if obs.dim != 2:
+        return set()
+    lags = range(1, obs.lags + 1) if obs.kind == "transitions" else ()
+    earlier = [tuple(("context", name + lag_suffix(lag)) for name in obs.outcome_names) for lag in lags]
+    return {(("outcome", 0), ("outcome", 1)), *earlier}
 
 
 def _centre(centre: Any) -> tuple[float, float] | None:
