@@ -252,19 +252,6 @@ class RowProblem(ParametricProblem):
         finer = self.anchor.finer(theta, shift / ENOUGH)
         return None if finer is None else replace(self, anchor=finer)
 
-    def _law(self, theta: np.ndarray, nu: np.ndarray, coordinates: Coordinates) -> Laws | None:
-        """The law of anchored scores at the estimate."""
-        if self.anchor is None or self.over is None:
-            return None
-
-        def read(source: RowSource, probe: Probe) -> Iterator[Read]:
-            for base in self._evaluated(theta, source):
-                slopes = base.rows.likelihood.slopes(base.eta + self._nu_rows(base.rows, nu))
-                h = probe.read(base.rows.context, probe.K @ coordinates(base.rows, base.J).T)
-                yield Read(base.rows.context, slopes, h)
-
-        return Laws(self.anchor.rule, self.over, read)
-
     def scores(self, theta: np.ndarray, c: float = 1.0) -> RowScores:
         """In (θ, ν) jointly for one ν; in θ for a fixed one; in θ after profiling for many, where a row's score becomes
         ℓ' (∂f + dν*/dθ)."""
@@ -324,8 +311,22 @@ class RowProblem(ParametricProblem):
             c=c,
             anew=lambda c: self.scores(theta, c),
             level=None if self.anchor is None else self.model.size,
-            law=self._law(theta, nu, coordinates),
+            law=_laws(self, theta, nu, coordinates),
         )
+
+
+def _laws(problem: RowProblem, theta: np.ndarray, nu: np.ndarray, coordinates: Coordinates) -> Laws | None:
+    """Those of anchored scores at the estimate."""
+    if problem.anchor is None or problem.over is None:
+        return None
+
+    def read(source: RowSource, probe: Probe) -> Iterator[Read]:
+        for base in problem._evaluated(theta, source):
+            slopes = base.rows.likelihood.slopes(base.eta + problem._nu_rows(base.rows, nu))
+            h = probe.read(base.rows.context, probe.K @ coordinates(base.rows, base.J).T)
+            yield Read(base.rows.context, slopes, h)
+
+    return Laws(problem.anchor.rule, problem.over, read)
 
 
 def _weight(problem: RowProblem, theta: np.ndarray) -> float:
