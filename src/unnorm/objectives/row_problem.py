@@ -25,6 +25,9 @@ from .scores import DenseDesign, Drawn, RowScores, ScoreRows, sum_by
 KEPT = 2**27  # numbers that may be kept between iterations (1 GiB); beyond it blocks are evaluated again
 
 
+Coordinates = Callable[[Rows, np.ndarray], np.ndarray]  # rows and ∂f/∂θ → ∂η by row
+
+
 class Base(NamedTuple):
     """A block at some θ: η without ν, and ∂f/∂θ where it was asked for."""
 
@@ -287,12 +290,6 @@ class RowProblem(ParametricProblem):
                     read = read + probe.read(rows.context, probe.K @ x.T) @ slopes[0]
             return total, None if probe is None else np.asarray(read)
 
-        def read(source: RowSource, probe: Probe) -> Iterator[Read]:
-            for base in self._evaluated(theta, source):
-                slopes = base.rows.likelihood.slopes(base.eta + self._nu_rows(base.rows, nu))
-                h = probe.read(base.rows.context, probe.K @ coordinates(base.rows, base.J).T)
-                yield Read(base.rows.context, slopes, h)
-
         def by_label(i: int, times: float, label: np.ndarray, count: int) -> np.ndarray:
             out = np.zeros((count, len(information)))
             for rows, slopes, x in fresh(i, times):
@@ -314,8 +311,22 @@ class RowProblem(ParametricProblem):
             c=c,
             anew=lambda c: self.scores(theta, c),
             level=None if self.anchor is None else self.model.size,
-            law=None if self.anchor is None or self.over is None else Laws(self.anchor.rule, self.over, read),
+            law=_laws(self, theta, nu, coordinates),
         )
+
+
+def _laws(problem: RowProblem, theta: np.ndarray, nu: np.ndarray, coordinates: Coordinates) -> Laws | None:
+    """Those of anchored scores at the estimate."""
+    if problem.anchor is None or problem.over is None:
+        return None
+
+    def read(source: RowSource, probe: Probe) -> Iterator[Read]:
+        for base in problem._evaluated(theta, source):
+            slopes = base.rows.likelihood.slopes(base.eta + problem._nu_rows(base.rows, nu))
+            h = probe.read(base.rows.context, probe.K @ coordinates(base.rows, base.J).T)
+            yield Read(base.rows.context, slopes, h)
+
+    return Laws(problem.anchor.rule, problem.over, read)
 
 
 def _weight(problem: RowProblem, theta: np.ndarray) -> float:
