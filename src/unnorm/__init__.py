@@ -21,12 +21,12 @@ _NAMES = {
     "data": ("Observations", "iid", "transitions", "conditional"),
     "terms": ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction"),
     "engine": ("gam", "Gam"),
-    "models": ("ExponentialFamily", "Energy", "Additive"),
+    "models": ("ExponentialFamily", "Energy", "Additive", "Ising"),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
     "models.kernel": ("Kernel",),
     "models.linear_chi": ("Linear", "minwise"),
     "models.priors": ("Flat", "Normal"),
-    "solvers": ("Newton", "Smoothing"),
+    "solvers": ("Newton", "LBFGS", "Smoothing"),
     "solvers.stochastic": ("unbiased_gradient", "SGD", "Network", "Features", "log_z"),
     "results.fit": ("Fit",),
     "results.fitting": ("fit",),
@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from .engine import Gam, gam
     from .groups import FitGroup, fit_each
     from .groups.loading import load
-    from .models import Additive, Energy, ExponentialFamily
+    from .models import Additive, Energy, ExponentialFamily, Ising
     from .models.kernel import Kernel
     from .models.linear_chi import Linear, minwise
     from .models.normalisers import Anchored, Constant, Fixed, PerContext, Smooth
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from .results.fitting import fit
     from .results.kernel_path import KernelPath, kernel_path
     from .results.simulation import simulate
-    from .solvers import Newton, Smoothing
+    from .solvers import LBFGS, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient
     from .studies import datasets
     from .terms import factor, interaction, kernel, kernels, linear, s, t2, te, ti

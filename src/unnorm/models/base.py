@@ -281,8 +281,8 @@ class Model(Unnormalised):
         """(n, d, p) Δ_i s(y_t|x_t): how the statistics change when bit i flips. Models override it to be quicker."""
         return recomputed(self, y, arguments)
 
-    def change_products(self, y: np.ndarray, arguments: tuple[Any, ...]) -> Changes:
-        """The same, known by its products: for models whose table of changes would be too large."""
+    def change_products(self, y: np.ndarray, arguments: tuple[Any, ...], single: bool = False) -> Changes:
+        """The same, known by its products, for models whose table is too large; `single`: float32 will do."""
         return DenseChanges(self.changes(y, arguments))
 
     @property

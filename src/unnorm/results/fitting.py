@@ -26,7 +26,8 @@ from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective, Problem
 from ..solvers.base import Solution, Solver
-from ..solvers.newton import Newton
+from ..solvers.lbfgs import LBFGS
+from ..solvers.newton import MOST_PARAMETERS, Newton
 from ..solvers.ridge import Ridge
 from ..solvers.smoothing import Smoothing
 from .fit import Fit
@@ -140,7 +141,9 @@ def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoo
             )
         return Ridge()
     if not problem.smooth:
-        return Newton() if solver is None else solver
+        if solver is not None:
+            return solver
+        return LBFGS() if problem.model.flat().size > MOST_PARAMETERS and problem.objective.by_products else Newton()
     if solver is None:
         return smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     name = type(solver).__name__
