@@ -26,7 +26,7 @@ _NAMES = {
     "models.kernel": ("Kernel",),
     "models.linear_chi": ("Linear", "minwise"),
     "models.priors": ("Flat", "Normal"),
-    "solvers": ("Newton", "LBFGS", "Smoothing"),
+    "solvers": ("Newton", "LBFGS", "Imputing", "Smoothing"),
     "solvers.stochastic": ("unbiased_gradient", "SGD", "Network", "Features", "log_z"),
     "results.fit": ("Fit",),
     "results.fitting": ("fit",),
@@ -93,7 +93,7 @@ if TYPE_CHECKING:
     from .results.fitting import fit
     from .results.kernel_path import KernelPath, kernel_path
     from .results.simulation import simulate
-    from .solvers import LBFGS, Newton, Smoothing
+    from .solvers import LBFGS, Imputing, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient
     from .studies import datasets
     from .terms import factor, interaction, kernel, kernels, linear, s, t2, te, ti

@@ -292,7 +292,7 @@ class Model(Unnormalised):
 
     def free_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray | None:
         """(n, d) or (1, d) booleans: which bits of these observations can flip; None for all of them."""
-        return None
+        return None if obs.missing is None else ~obs.missing[at]
 
     def sampler(self, theta: np.ndarray, arguments: tuple[Any, ...]) -> ChangeSampler:
         """Gibbs sweeps over bits at θ, chain c in the c-th context of `arguments`."""

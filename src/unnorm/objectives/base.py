@@ -179,6 +179,11 @@ class Objective(ABC):
         return False
 
     @property
+    def takes_missing(self) -> bool:
+        """Whether outcomes may lack some of their entries."""
+        return False
+
+    @property
     def name(self) -> str:
         """As users write it."""
         return type(self).__name__

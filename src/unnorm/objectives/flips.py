@@ -68,7 +68,7 @@ class FlipProblem(ParametricProblem):
         return self.obs.n * self.model.change_width >= SINGLE
 
     @cached_property
-    def _arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[Any, ...]:
         return self.model.arguments(self.obs, np.arange(self.obs.n))
 
     @cached_property
@@ -86,7 +86,7 @@ class FlipProblem(ParametricProblem):
         length = max(1, BLOCK // self.model.change_width)
         for begin in range(0, n, length):
             at = np.arange(begin, min(begin + length, n))
-            changes = self.model.change_products(self.obs.outcome[at], tree_take(self._arguments, at), self.single)
+            changes = self.model.change_products(self.obs.outcome[at], tree_take(self.arguments, at), self.single)
             w = np.ones(len(at)) if self.obs.weight is None else self.obs.weight[at]
             free = self.model.free_bits(self.obs, at)
             weight = np.broadcast_to(w[:, None], (len(at), d)) if free is None else w[:, None] * free
@@ -250,12 +250,14 @@ class FlipErrors(ChosenErrors):
 
     def columns(self, index: np.ndarray) -> np.ndarray:
         """(q, p) H⁻¹ e_c."""
-        out = []
-        for c in index:
-            e = np.zeros(len(self.theta))
-            e[c] = 1.0
-            out.append(conjugate_gradients(self._times, e, lambda v: self.curvature.solve(v, SOLVED), SOLVED))
-        return np.array(out)
+        unit = np.zeros((len(index), len(self.theta)))
+        unit[np.arange(len(index)), index] = 1.0
+        return self.solved(unit)
+
+    def solved(self, B: np.ndarray) -> np.ndarray:
+        """(q, p) H⁻¹ b for each row of B."""
+        inner = self.curvature
+        return np.array([conjugate_gradients(self._times, b, lambda v: inner.solve(v, SOLVED), SOLVED) for b in B])
 
     def _times(self, v: np.ndarray) -> np.ndarray:
         return self.problem.curvature_times(self.theta, v)
@@ -264,7 +266,7 @@ class FlipErrors(ChosenErrors):
         V, weights = self.columns(index), self.problem.obs.weights
         out = np.zeros((len(index), len(index)))
         for b in self.problem.blocks():
-            G = _projected(b, self.theta, V)
+            G = projected(b, self.theta, V)
             out += (G / np.maximum(weights[b.at], 1e-300)[:, None]).T @ G
         return frequency(float(weights.sum())) * out
 
@@ -275,11 +277,11 @@ class FlipErrors(ChosenErrors):
         sampler = model.sampler(self.theta, model.arguments(like, np.arange(draws)))
         y = sampler.sweep(like.outcome, SWEEPS, rng, model.free_bits(like, np.arange(draws)))
         again = FlipProblem(model, replace(like, outcome=y, weight=None))
-        G = np.concatenate([_projected(b, self.theta, V) for b in again.blocks()])
+        G = np.concatenate([projected(b, self.theta, V) for b in again.blocks()])
         return float(obs.weights.sum()) * (G.T @ G) / draws
 
 
-def _projected(b: FlipBlock, theta: np.ndarray, V: np.ndarray) -> np.ndarray:
+def projected(b: FlipBlock, theta: np.ndarray, V: np.ndarray) -> np.ndarray:
     """(b, q) g_tᵀ v_c for each row of V."""
     r = -b.weight * expit(b.changes.times(theta))
     return np.stack([np.einsum("ti,ti->t", r, b.changes.times(v), dtype=np.float64) for v in V], axis=1)

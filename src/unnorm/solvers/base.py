@@ -77,6 +77,7 @@ class Solver(ABC):
 
     smooth_terms: bool = False  # whether it fits smooth terms of f
     smooth_normaliser: bool = False  # whether it fits a smooth χ
+    imputes: bool = False  # whether it takes outcomes with missing entries
     anchors: bool = True  # whether it takes constants that follow θ (un.Anchored)
 
     @abstractmethod
