@@ -28,6 +28,9 @@ class Operator(ABC):
     def plus(self, other: Operator) -> Operator:
         """The sum with one of its own kind."""
 
+    def __add__(self, other: Operator) -> Operator:
+        return self.plus(other)
+
     @abstractmethod
     def scaled(self, factor: float) -> Operator: ...
 
