@@ -8,13 +8,15 @@ spins σ = 2y − 1 a coupling is J_ij/4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from .._base.blas import single_threaded
 from .._base.numerics import floats, whole
+from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..domains import BinaryVectors
 from ..errors import InputError, listing
@@ -24,6 +26,7 @@ from .exponential_family import ExponentialFamily, LinearDataTerms
 from .gibbs import ChangeSampler, CompiledSampler
 from .ising_changes import IsingChanges, IsingShape, energies, outcome_sums
 
+PIECE = 2**19  # numbers of a piece of rows
 JACOBIAN = 2**31  # bytes above which a table of rows × parameters is refused
 
 
@@ -153,7 +156,15 @@ class Ising(Model):
         return None if not parts else parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
-        return energies(self.shape, theta, y.astype(np.float64, copy=False), self._context(arguments))
+        X, y = self._context(arguments), y.astype(np.float64, copy=False)
+        length = max(256, PIECE // self.domain.dim)
+        pieces = [(slice(begin, begin + length),) for begin in range(0, len(y), length)]
+
+        def work(at: slice) -> np.ndarray:
+            return energies(self.shape, theta, y[at], None if X is None else X[at])
+
+        with single_threaded():
+            return np.concatenate(run_tasks(work, pieces, cores())) if pieces else np.zeros(0)
 
     def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
         if 8 * len(y) * self.size > JACOBIAN:
@@ -168,6 +179,23 @@ class Ising(Model):
         if X is not None:
             parts += [(y[:, :, None] * part[:, None]).reshape(len(y), -1) for part in (X[:, :split], X[:, split:])]
         return np.concatenate(parts, axis=1)
+
+    by_products = True
+
+    def row_sums(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], v: np.ndarray) -> np.ndarray:
+        X = self._context(arguments)
+        return self._in_pieces(lambda at: outcome_sums(self.shape, v[at], y[at], None if X is None else X[at]), y)
+
+    def row_squares(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], v: np.ndarray) -> np.ndarray:
+        X = self._context(arguments)  # bits are their own squares
+        return self._in_pieces(lambda at: outcome_sums(self.shape, v[at], y[at], None if X is None else X[at] ** 2), y)
+
+    def _in_pieces(self, work: Callable[[slice], np.ndarray], y: np.ndarray) -> np.ndarray:
+        """Σ work(rows) over pieces that stay in the cache, on all cores."""
+        length = max(256, PIECE // self.domain.dim)
+        pieces = [(slice(begin, begin + length),) for begin in range(0, len(y), length)]
+        with single_threaded():
+            return np.sum(run_tasks(work, pieces, cores()), axis=0)
 
     def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
         return np.zeros((self.size, self.size))

@@ -169,6 +169,10 @@ class RowContrastive(Contrastive):
 
     even_points = True
 
+    @property
+    def by_products(self) -> bool:
+        return True
+
     @abstractmethod
     def rows(self, drawn: Contrast) -> RowSource:
         """The contrast as rows of its likelihood."""

@@ -100,10 +100,12 @@ class LBFGS(Solver):
             curvature = problem.curvature(theta)
             return self._climb(problem, theta, curvature, renew=True)
         small, share = part
-        path, curvature = self._climb(small, theta, small.curvature(theta), renew=True)
+        path, curvature = self.climb(small, rng, theta) if small.part(rng) else self._small(small, theta)
         assert curvature is not None
-        curvature = curvature.scaled(1.0 / share)
-        return self._climb(problem, path.theta, curvature, renew=False)
+        return self._climb(problem, path.theta, curvature.scaled(1.0 / share), renew=False)
+
+    def _small(self, small: ParametricProblem, theta: np.ndarray) -> tuple[Path, Operator | None]:
+        return self._climb(small, theta, small.curvature(theta), renew=True)
 
     def _climb(
         self, problem: ParametricProblem, theta: np.ndarray, curvature: Operator | None, renew: bool
@@ -140,7 +142,11 @@ class LBFGS(Solver):
 def inverse_of(problem: ParametricProblem, curvature: Operator | None, past: Any) -> Inverse:
     """H_0."""
     if curvature is not None:
-        return lambda g: curvature.solve(g, INNER)
+        if not past:
+            return lambda g: curvature.solve(g, INNER)
+        s, c = past[-1]
+        ratio = float(s @ c) / float(c @ curvature.solve(c, INNER))
+        return lambda g: ratio * curvature.solve(g, INNER)
     scale = np.maximum(problem.scale, 1e-300)
     if not past:
         return lambda g: 4.0 * g / scale  # the curvature of a logistic row is at most ¼
