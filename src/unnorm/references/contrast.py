@@ -141,8 +141,8 @@ def contrast(
 
     `per_point` reference points for each observation of a chain or a regression (and for kernels around the outcome);
     `total` points shared by IID data. Both count all points over all randomisations of `scheme`, which unless given is
-    `Lattice()`, on bits `Sobol()`, or `IID()` where the reference has no map from the unit cube. Observed points outside
-    Ω, or where q is zero, are an error that names the first.
+    `Lattice()`, on bits `Sobol()`, or `IID()` where the reference has no map from the unit cube. Observed points
+    outside Ω, or where q is zero, are an error that names the first.
 
     >>> import numpy as np
     >>> import unnorm as un
