@@ -31,6 +31,7 @@ _NAMES = {
     "results.fit": ("Fit",),
     "results.fitting": ("fit",),
     "results.kernel_path": ("kernel_path", "KernelPath"),
+    "results.penalty_path": ("penalty_path", "PenaltyPath"),
     "results.comparison": ("Comparison", "compare"),
     "results.simulation": ("simulate",),
     "bayes": ("sample", "Langevin", "NUTS", "Draws"),
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from .results.fit import Fit
     from .results.fitting import fit
     from .results.kernel_path import KernelPath, kernel_path
+    from .results.penalty_path import PenaltyPath, penalty_path
     from .results.simulation import simulate
     from .solvers import LBFGS, Imputing, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient

@@ -79,7 +79,7 @@ def test_a_tree_serves_where_independent_bits_are_far_from_the_data() -> None:
 
 
 def test_pairs_of_bits_coincide_as_they_should() -> None:
-    """P(1) = 0.1, 14 bits: Sobol's pairs coincide within 15 %; a lattice's worst pair is off by half, and is refused."""
+    """P(1) = 0.1, 14 bits: Sobol's pairs coincide within 15 %; a lattice's are far off, and it is refused."""
     d, m = 14, 4096
     obs = un.iid(np.random.default_rng(0).integers(0, 2, (50, d)).astype(float))
     rare = un.ProductBernoulli(0.1).bind(un.BinaryVectors(d), obs)

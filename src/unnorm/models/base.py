@@ -277,6 +277,11 @@ class Model(Unnormalised):
     def _chunk(self, total: int, nodes: int) -> int:
         return chunk_length(total, 8 * nodes * (3 * self.size + 4), least=1 if total == 1 else 16)
 
+    @property
+    def penalised(self) -> np.ndarray:
+        """(p,) booleans: the parameters that a ridge or lasso penalty is for."""
+        return np.ones(self.size, dtype=bool)
+
     by_products: bool = False  # whether sums over rows need no table of rows × parameters
 
     def row_sums(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], v: np.ndarray) -> np.ndarray:

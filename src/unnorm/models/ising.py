@@ -180,6 +180,11 @@ class Ising(Model):
             parts += [(y[:, :, None] * part[:, None]).reshape(len(y), -1) for part in (X[:, :split], X[:, split:])]
         return np.concatenate(parts, axis=1)
 
+    @property
+    def penalised(self) -> np.ndarray:
+        """All but the fields."""
+        return np.arange(self.size) >= self.domain.dim
+
     by_products = True
 
     def row_sums(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], v: np.ndarray) -> np.ndarray:

@@ -162,8 +162,8 @@ class FlipProblem(ParametricProblem):
         obs = self.obs.take(at)
         return FlipProblem(self.model, obs), float(obs.weights.sum() / self.obs.weights.sum())
 
-    def chosen(self, theta: np.ndarray, curvature: Operator | None) -> FlipErrors:
-        return FlipErrors(self, theta, curvature)
+    def chosen(self, theta: np.ndarray, curvature: Operator | None, ridge: np.ndarray | float = 0.0) -> FlipErrors:
+        return FlipErrors(self, theta, curvature, ridge)
 
     @cached_property
     def _scale(self) -> np.ndarray:
@@ -273,10 +273,13 @@ class FlipErrors(ChosenErrors):
     problem: FlipProblem
     theta: np.ndarray
     given: Operator | None  # curvature of a part, scaled: the preconditioner; None for that of all the data
+    ridge: np.ndarray | float = 0.0  # diagonal of a penalty
 
     @cached_property
     def curvature(self) -> Operator:
-        return self.problem.curvature(self.theta) if self.given is None else self.given
+        if self.given is not None:
+            return self.given
+        return self.problem.curvature(self.theta).shifted(np.broadcast_to(self.ridge, self.theta.shape))
 
     def columns(self, index: np.ndarray) -> np.ndarray:
         """(q, p) H⁻¹ e_c."""
@@ -290,7 +293,7 @@ class FlipErrors(ChosenErrors):
         return np.array([conjugate_gradients(self._times, b, lambda v: inner.solve(v, SOLVED), SOLVED) for b in B])
 
     def _times(self, v: np.ndarray) -> np.ndarray:
-        return self.problem.curvature_times(self.theta, v)
+        return self.problem.curvature_times(self.theta, v) + self.ridge * v
 
     def empirical(self, index: np.ndarray) -> np.ndarray:
         V, weights = self.columns(index), self.problem.obs.weights

@@ -80,8 +80,8 @@ class PointScheme(ABC):
         if not self.even_pairs and reference.domain.bits is not None and (reference.cube_dim or 0) > 1:
             raise CombinationError(
                 f"{type(self).__name__} points do not suit bits: some pairs of coordinates fill the square unevenly "
-                "(of 14 bits that are 1 one time in ten, the worst pair coincided 2.4 times as often as it should). Use "
-                "points=un.Sobol() or un.IID()."
+                "(of 14 bits that are 1 one time in ten, the worst pair coincided 2.4 times as often as it should). "
+                "Use points=un.Sobol() or un.IID()."
             )
         sizes = self._sizes(k)
         rng = generator(rng)
