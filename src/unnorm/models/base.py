@@ -180,7 +180,7 @@ class Unnormalised(ABC):
             )
 
 
-class Model(Unnormalised):
+class Model(Unnormalised):  # long: what each objective, solver and sampler may ask, with defaults
     """A parametric model: f_θ(y|x) with a flat vector of parameters θ."""
 
     parametric = True
