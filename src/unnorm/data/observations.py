@@ -15,6 +15,7 @@ from ..errors import DataError, InputError, listing, unknown
 from .chains import Chains, chains, order_key
 
 Kind = Literal["iid", "transitions", "conditional"]
+COMPACT = 2**24  # entries of a byte array from which its outcomes stay bytes
 
 
 def lag_suffix(lag: int) -> str:
@@ -32,7 +33,7 @@ class Observations:
     """
 
     kind: Kind
-    outcome: np.ndarray  # (n, d) float64
+    outcome: np.ndarray  # (n, d) float64; int8 where it came as a large array of bytes
     outcome_names: tuple[str, ...]
     context: Mapping[str, np.ndarray] = field(default_factory=dict)  # name → (n,); empty for IID data
     lags: int = 0  # transitions only
@@ -41,6 +42,7 @@ class Observations:
     sequence: np.ndarray | None = None  # (n,) int: which unbroken sequence; transitions only
     weight: np.ndarray | None = None  # (n,) or None for all one
     offset: np.ndarray | None = None  # (n,) known part of f; None for zero
+    missing: np.ndarray | None = None  # (n, d) booleans: entries of the outcome that were kept though not observed, NaN
     row: np.ndarray | None = None  # (n,) position in the input table of y_t
     notes: tuple[str, ...] = ()  # sentences: what was dropped or skipped, how many, why
     backend: Any = None  # narwhals implementation of the input table, for output tables of the same kind
@@ -95,6 +97,7 @@ class Observations:
             sequence=pick(self.sequence),
             weight=pick(self.weight),
             offset=pick(self.offset),
+            missing=pick(self.missing),
             row=pick(self.row),
         )
 
@@ -126,6 +129,26 @@ class Observations:
         return lines
 
 
+def compact(data: Any) -> np.ndarray | None:
+    """A large array of single bytes (bool, int8, uint8) as int8: binary vectors of which float64 would hold eight times
+    the memory. None for any other data, and for values above 127."""
+    if not (isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.names is None):
+        return None
+    if data.dtype.itemsize > 1 or data.dtype.kind not in "bui" or data.size < COMPACT:
+        return None
+    data = np.ascontiguousarray(data)
+    return None if data.dtype.kind == "u" and data.max() > 127 else data.view(np.int8)
+
+
+def _stand_ins(table: Table, y: str | Sequence[str] | None) -> list[Column]:
+    """Columns with the outcome's names and no values, where the values are kept as one array."""
+    names = _names(y, "y") or table.names
+    if len(names) != len(table.names):
+        raise DataError(f"The array has {len(table.names)} columns, but y= names {len(names)}: {listing(names)}.")
+    nothing = np.broadcast_to(np.zeros(1), (table.n,))
+    return [Column(name, nothing) for name in names]
+
+
 def _few(names: Iterable[str], most: int = 8) -> str:
     """Names in a row, and how many more there are."""
     names = list(names)
@@ -147,12 +170,18 @@ def iid(
     `data` is a pandas, polars or pyarrow table, a mapping of columns, or an array of shape (n,) or (n, d); `y` names
     the outcome's column or columns (an array's are `y`, or `y1, y2, …`). `weight`, `offset` and `group` are column
     names, or arrays of n values (`group` also a tuple of names). `missing="drop"` leaves out incomplete rows and notes
-    how many.
+    how many; "keep" keeps outcomes of which some entries are missing, for models of bits that can do without them.
 
     >>> iid({"x": [0.1, 0.4], "y": [0.2, 0.9]}, y=("x", "y")).outcome.shape
     (2, 2)
     """
     table = _table(data, missing)
+    bits = compact(data)
+    if bits is not None:
+        columns = _stand_ins(table, y)
+        made = _rows("iid", table, columns[:1], {}, weight, offset, group, missing)
+        names = tuple(column.name for column in columns)
+        return replace(made, outcome=bits if made.n == len(bits) else bits[made.row], outcome_names=names)
     outcome = _outcome(table, y)
     return _rows("iid", table, outcome, {}, weight, offset, group, missing)
 
@@ -215,19 +244,26 @@ def transitions(
     (array([0. , 0.3]), array([0.1, 0.4]), array([1, 4]))
     """
     lags = whole(lags, "lags", 1)
+    if missing == "keep":
+        raise InputError(
+            "Chains do not keep outcomes with missing entries: to fill in y_t one needs the constant of y_{t+1}. Pass "
+            "missing='drop', which breaks the chain there."
+        )
     table = _table(data, missing)
-    outcome = _outcome(table, y)
+    bits = compact(data)
+    outcome = _outcome(table, y) if bits is None else _stand_ins(table, y)
     names = tuple(column.name for column in outcome)
     groups, extras = _groups(table, group), _extras(table, extra, names, lags)
     linked = chains(table, outcome, groups, None if order is None else order_key(table, order), max_gap, missing)
     place, notes = _places(linked, lags, [*extras.values(), *_attached(table, weight, offset)], missing)
     row = linked.row[place]
-    points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
-    earlier = {
-        name + lag_suffix(lag): points[linked.row[place - lag], j]
-        for lag in range(1, lags + 1)
-        for j, name in enumerate(names)
-    }
+    if bits is None:
+        points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
+        before = {lag: points[linked.row[place - lag]].T.copy() for lag in range(1, lags + 1)}
+    else:
+        points = bits
+        before = {lag: points[linked.row[place - lag]].T for lag in range(1, lags + 1)}
+    earlier = {name + lag_suffix(lag): before[lag][j] for lag in range(1, lags + 1) for j, name in enumerate(names)}
     return Observations(
         "transitions",
         points[row],
@@ -295,12 +331,24 @@ def _rows(
 ) -> Observations:
     """One observation for each complete row."""
     groups = _groups(table, group)
-    needed = [*outcome, *context.values(), *groups.values(), *_attached(table, weight, offset)]
-    gone, note = incomplete(needed, missing, None, "rows")
+    needed = [*context.values(), *groups.values(), *_attached(table, weight, offset)]
+    needed = needed if missing == "keep" else [*outcome, *needed]
+    gone, note = (
+        incomplete(needed, "error" if missing == "keep" else missing, None, "rows")
+        if needed
+        else (
+            np.zeros(table.n, dtype=bool),
+            None,
+        )
+    )
     row = np.flatnonzero(~gone)
     if row.size == 0:
         raise DataError(f"No rows are left: {note}")
     points = np.column_stack([column.data[row] for column in outcome]).astype(np.float64, copy=False)
+    holes, said = _holes(outcome, row) if missing == "keep" else (None, None)
+    if holes is not None:
+        points[holes] = np.nan
+        note = said
     return Observations(
         kind,
         points,
@@ -309,15 +357,29 @@ def _rows(
         group={name: column.take(row) for name, column in groups.items()},
         weight=_weight(table, weight, row),
         offset=_offset(table, offset, row),
+        missing=holes,
         row=row,
         notes=(note,) if note else (),
         backend=table.backend,
     )
 
 
+def _holes(outcome: Sequence[Column], row: np.ndarray) -> tuple[np.ndarray | None, str | None]:
+    """(n, d) which entries of the outcome are missing, and the note that says how many; None where none is."""
+    none = np.zeros(row.size, dtype=bool)
+    holes = np.column_stack([none if column.missing is None else column.missing[row] for column in outcome])
+    if not holes.any():
+        return None, None
+    share, whole_rows = holes.mean(), int(holes.all(axis=1).sum())
+    note = f"{int(holes.sum()):,} of {holes.size:,} entries of the outcome ({share:.1%}) are missing and were kept."
+    if whole_rows:
+        note += f" Of {whole_rows:,} rows nothing was observed."
+    return holes, note
+
+
 def _table(data: Any, missing: Missing) -> Table:
-    if missing not in ("error", "drop"):
-        raise InputError(unknown("missing", missing, ("error", "drop")))
+    if missing not in ("error", "drop", "keep"):
+        raise InputError(unknown("missing", missing, ("error", "drop", "keep")))
     table = frames.table(data)
     if table.n == 0:
         raise DataError("The data have no rows.")

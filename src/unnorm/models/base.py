@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,11 @@ from ..domains.base import Domain
 from ..errors import CombinationError, InputError, listing
 from ..terms.specs import Linear, Terms
 from .batching import chunk_length, chunks, tree_leaves, tree_take
+from .changes import Changes, DenseChanges, recomputed
 from .lookup import Lookup, Table
+
+if TYPE_CHECKING:
+    from .gibbs import ChangeSampler
 
 
 @dataclass(frozen=True)
@@ -178,7 +182,7 @@ class Unnormalised(ABC):
             )
 
 
-class Model(Unnormalised):
+class Model(Unnormalised):  # long: what each objective, solver and sampler may ask, with defaults
     """A parametric model: f_θ(y|x) with a flat vector of parameters θ."""
 
     parametric = True
@@ -288,6 +292,44 @@ class Model(Unnormalised):
 
     def _chunk(self, total: int, nodes: int) -> int:
         return chunk_length(total, 8 * nodes * (3 * self.size + 4), least=1 if total == 1 else 16)
+
+    @property
+    def penalised(self) -> np.ndarray:
+        """(p,) booleans: the parameters that a ridge or lasso penalty is for."""
+        return np.ones(self.size, dtype=bool)
+
+    by_products: bool = False  # whether sums over rows need no table of rows × parameters
+
+    def row_sums(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], v: np.ndarray) -> np.ndarray:
+        """(p,) Σ_r v_r ∂f_θ(y_r|x_r)/∂θ."""
+        return v @ self.jacobian(theta, y, arguments)
+
+    def row_squares(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], v: np.ndarray) -> np.ndarray:
+        """(p,) Σ_r v_r (∂f_θ(y_r|x_r)/∂θ_j)²."""
+        return v @ self.jacobian(theta, y, arguments) ** 2
+
+    def changes(self, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        """(n, d, p) Δ_i s(y_t|x_t): how the statistics change when bit i flips. Models override it to be quicker."""
+        return recomputed(self, y, arguments)
+
+    def change_products(self, y: np.ndarray, arguments: tuple[Any, ...], single: bool = False) -> Changes:
+        """The same, known by its products, for models whose table is too large; `single`: float32 will do."""
+        return DenseChanges(self.changes(y, arguments))
+
+    @property
+    def change_width(self) -> int:
+        """Numbers that `change_products` holds for one outcome."""
+        return self.domain.dim * self.size
+
+    def free_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray | None:
+        """(n, d) or (1, d) booleans: which bits of these observations can flip; None for all of them."""
+        return None if obs.missing is None else ~obs.missing[at]
+
+    def sampler(self, theta: np.ndarray, arguments: tuple[Any, ...]) -> ChangeSampler:
+        """Gibbs sweeps over bits at θ, chain c in the c-th context of `arguments`."""
+        from .gibbs import PlainSampler
+
+        return PlainSampler(self, theta, arguments)
 
     def linear_part(self, obs: Observations, y: np.ndarray, at: np.ndarray, theta: np.ndarray | None) -> LinearPart:
         """f(θ) + J (θ' − θ): one parametric column for each parameter (the statistics, where f is linear)."""

@@ -26,7 +26,9 @@ from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective, Problem
 from ..solvers.base import Solution, Solver
-from ..solvers.newton import Newton
+from ..solvers.imputing import Imputing
+from ..solvers.lbfgs import LBFGS
+from ..solvers.newton import MOST_PARAMETERS, Newton
 from ..solvers.ridge import Ridge
 from ..solvers.smoothing import Smoothing
 from .fit import Fit
@@ -83,6 +85,7 @@ def fit(
     if obs.n == 0:
         raise InputError(f"There are no observations to fit. {' '.join(obs.notes)}".strip())
     model.check(obs)
+    check_missing(model, obs, objective, solver)
     obs, notes = keep_inside(model.domain, wrapped(model.domain, obs), outside)
     obs = weighted(obs, weights)
     _require(solver, (Solver, type(None)), "solver", SOLVERS)
@@ -121,7 +124,7 @@ def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
     try:
         return begun(problem, solver, rng)
     except (NoEstimateError, NotIdentifiedError) as error:
-        if problem.objective.reference is None:
+        if problem.objective.reference is None or problem.objective.reference.every:
             raise
         drawn = problem.objective.draw(problem.model, problem.obs, problem.normaliser, state)
         how = apart(drawn.outcome[drawn.z], drawn.outcome[~drawn.z])
@@ -140,7 +143,12 @@ def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoo
             )
         return Ridge()
     if not problem.smooth:
-        return Newton() if solver is None else solver
+        if solver is not None:
+            return solver
+        if problem.obs.missing is not None:
+            return Imputing()
+        many = problem.model.flat().size > MOST_PARAMETERS and problem.model.flat().by_products
+        return LBFGS() if many and problem.objective.by_products else Newton()
     if solver is None:
         return smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     name = type(solver).__name__
@@ -189,22 +197,39 @@ def weighted(obs: Observations, weights: Weights) -> Observations:
     return replace(obs, weight=obs.weight * (np.count_nonzero(obs.weight) / obs.weight.sum()))
 
 
+def check_missing(model: Unnormalised, obs: Observations, objective: Objective, solver: Solver | None) -> None:
+    """Refuse outcomes with missing entries where something would have to stand in for them."""
+    if obs.missing is None:
+        return
+    if not objective.takes_missing or model.domain.bits is None:
+        raise CombinationError(
+            f"{int(obs.missing.sum()):,} entries of the outcome are missing, and {objective.name} needs them all. On "
+            "binary vectors use objective=un.ConditionalNCE(un.BitFlip(every=True)); elsewhere make the observations "
+            "with missing='drop'."
+        )
+    if solver is not None and not solver.imputes:
+        raise CombinationError("With missing entries leave solver out, or use solver=un.Imputing(…).")
+
+
 def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Observations, tuple[str, ...]]:
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
-    inside = domain.contains(obs.outcome)
+    seen = obs.outcome if obs.missing is None else np.where(obs.missing, 0.0, obs.outcome)
+    inside = domain.contains(seen)
     for lag in range(1, obs.lags + 1):
         inside = inside & domain.contains(obs.previous(lag))
     if inside.all():
         return obs, ()
     count, first = int((~inside).sum()), int(np.argmin(inside))
     row = first if obs.row is None else int(obs.row[first])
-    where = f"the first is row {row}, y = {np.array2string(obs.outcome[first], precision=6)}"
+    y = obs.previous()[first] if domain.contains(seen[[first]])[0] else seen[first]
+    what, remedy = domain.outside_words(y, obs.outcome_names)
+    where = f"the first is row {row}, {what}"
     if outside == "error":
         raise OutsideError(
             f"{count} of {obs.n} observations lie outside {domain!r}; {where}. "
-            f"Enlarge the domain, correct the data, or pass {option('outside', 'drop')}."
+            f"{remedy}, or pass {option('outside', 'drop')}."
         )
     if count == obs.n:
         raise OutsideError(f"All {obs.n} observations lie outside {domain!r}; {where}. Check the units of the domain.")
