@@ -18,10 +18,11 @@ _REGISTRIES = (
 # room or module → the other public names that it defines
 _NAMES = {
     "domains.process": ("PoissonProcess",),
-    "data": ("Observations", "iid", "transitions", "conditional"),
+    "data": ("Observations", "iid", "transitions", "conditional", "networks"),
     "terms": ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction"),
     "engine": ("gam", "Gam"),
     "models": ("ExponentialFamily", "Energy", "Additive"),
+    "models.graphs": ("GraphStatistics",),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
     "models.kernel": ("Kernel",),
     "models.linear_chi": ("Linear", "minwise"),
@@ -73,7 +74,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from . import domains, errors, references
     from .bayes import NUTS, Draws, Langevin, sample
-    from .data import Observations, conditional, iid, transitions
+    from .data import Observations, conditional, iid, networks, transitions
     from .data.covariates.registry import *
     from .domains.process import PoissonProcess
     from .domains.registry import *
@@ -81,6 +82,7 @@ if TYPE_CHECKING:
     from .groups import FitGroup, fit_each
     from .groups.loading import load
     from .models import Additive, Energy, ExponentialFamily
+    from .models.graphs import GraphStatistics
     from .models.kernel import Kernel
     from .models.linear_chi import Linear, minwise
     from .models.normalisers import Anchored, Constant, Fixed, PerContext, Smooth
