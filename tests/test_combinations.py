@@ -135,7 +135,7 @@ def test_kernels_around_the_outcome_are_for_conditional_nce(objective: Any) -> N
         warnings.simplefilter("ignore", UnnormWarning)
         with pytest.raises(UnnormError, match=r"does not depend on the outcome.*use un.ConditionalNCE"):
             un.fit(model, obs, objective(un.BitFlip(), per_point=5), normaliser, rng=1)
-    assert un.fit(model, obs, un.ConditionalNCE(un.BitFlip(), per_point=5), rng=1).converged
+    assert un.fit(model, obs, un.ConditionalNCE(un.BitFlip(), per_point=3), rng=1).converged
 
 
 def test_a_pair_of_functions_gets_iid_points_and_says_so() -> None:

@@ -229,14 +229,14 @@ def test_s5_one_graph() -> None:
     omega = un.Graphs(10)
     edges = un.ExponentialFamily(lambda y: (y.sum(),), ("edges",), omega)
     one = un.iid((np.arange(45) < 12).astype(float)[None])
-    flips = un.ConditionalNCE(un.BitFlip(), per_point=500)
+    flips = un.ConditionalNCE(un.BitFlip(), per_point=40)
     _refused(lambda: un.fit(edges, one, flips, rng=1))
 
 
 def test_s5_two_observations_of_four_parameters() -> None:
     bits = un.ExponentialFamily(lambda y: tuple(y), tuple("abcd"), un.BinaryVectors(4))
     two = un.iid(np.array([[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0]]))
-    flips = un.ConditionalNCE(un.BitFlip(), per_point=200)
+    flips = un.ConditionalNCE(un.BitFlip(), per_point=4)
     _refused(lambda: un.fit(bits, two, flips, rng=1))
 
 

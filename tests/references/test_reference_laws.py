@@ -89,4 +89,4 @@ def test_repr_fits_in_a_few_lines() -> None:
     )
     assert repr(un.Marginal(probabilities=np.full(50, 0.02))) == "Marginal(add=1.0, probabilities=<50 numbers>)"
     mixed = un.Mixture((1, un.Uniform()), (3, un.BitFlip()))
-    assert repr(mixed) == "Mixture((0.25, Uniform(along=None)), (0.75, BitFlip()))"
+    assert repr(mixed) == "Mixture((0.25, Uniform(along=None)), (0.75, BitFlip(every=False)))"

@@ -47,7 +47,7 @@ def test_a_refusal_of_all_errors_is_saved(tmp_path: Path) -> None:
     bits = un.ExponentialFamily(lambda y: tuple(y), tuple("abcd"), un.BinaryVectors(4))
     two = un.iid(np.array([[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 1.0, 0.0]]))
     with pytest.warns(UnnormWarning, match="No standard errors"):
-        fit = un.fit(bits, two, un.ConditionalNCE(un.BitFlip(), per_point=200), rng=1)
+        fit = un.fit(bits, two, un.ConditionalNCE(un.BitFlip(), per_point=4), rng=1)
     assert fit.no_errors in fit.notes
     changed = dataclasses.replace(fit, notes=())  # the reason is a field, not a text among the notes
     for one in _both(changed, tmp_path / "fit"):

@@ -82,7 +82,7 @@ def _defaults(k: int, points: Any = None) -> Recipe:
 def _flips(law: Law, variant: Variant) -> dict[str, Any]:
     """Conditional NCE with a kernel around the outcome: a flipped bit, or a step on the interval."""
     kernel = un.BitFlip() if law.finite else un.Gaussian(mean=0.0, cov=0.04, around="outcome")
-    k = 40 if variant == "weighted" else 4
+    k = 4 if law.finite or variant != "weighted" else 40
     return {"objective": un.ConditionalNCE(kernel, per_point=k, cluster=_cluster(variant))}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from ..domains.base import Domain
 from ..errors import CombinationError, InputError, listing
 from ..terms.specs import Linear, Terms
 from .batching import chunk_length, chunks, tree_leaves, tree_take
+from .changes import Changes, DenseChanges, recomputed
+
+if TYPE_CHECKING:
+    from .gibbs import ChangeSampler
 
 
 @dataclass(frozen=True)
@@ -272,6 +276,29 @@ class Model(Unnormalised):
 
     def _chunk(self, total: int, nodes: int) -> int:
         return chunk_length(total, 8 * nodes * (3 * self.size + 4), least=1 if total == 1 else 16)
+
+    def changes(self, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        """(n, d, p) Δ_i s(y_t|x_t): how the statistics change when bit i flips. Models override it to be quicker."""
+        return recomputed(self, y, arguments)
+
+    def change_products(self, y: np.ndarray, arguments: tuple[Any, ...]) -> Changes:
+        """The same, known by its products: for models whose table of changes would be too large."""
+        return DenseChanges(self.changes(y, arguments))
+
+    @property
+    def change_width(self) -> int:
+        """Numbers that `change_products` holds for one outcome."""
+        return self.domain.dim * self.size
+
+    def free_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray | None:
+        """(n, d) or (1, d) booleans: which bits of these observations can flip; None for all of them."""
+        return None
+
+    def sampler(self, theta: np.ndarray, arguments: tuple[Any, ...]) -> ChangeSampler:
+        """Gibbs sweeps over bits at θ, chain c in the c-th context of `arguments`."""
+        from .gibbs import PlainSampler
+
+        return PlainSampler(self, theta, arguments)
 
     def linear_part(self, obs: Observations, y: np.ndarray, at: np.ndarray, theta: np.ndarray | None) -> LinearPart:
         """f(θ) + J (θ' − θ): one parametric column for each parameter (the statistics, where f is linear)."""

@@ -7,6 +7,8 @@ Ranking (Ma & Collins 2018; what step-selection users run with survival::clogit)
 Conditional NCE (Ceylan & Gutmann 2018), with y' drawn from a kernel q(·|y) around the observation:
 
     Σ_t w_t Σ_j log σ( f(y) + log q(y'|y) − f(y') − log q(y|y') ).
+
+A kernel that lists all its points (`BitFlip(every=True)`) leaves nothing to draw: see flips.py.
 """
 
 from __future__ import annotations
@@ -21,13 +23,14 @@ import numpy as np
 
 from .._base.numerics import Rng, generator
 from ..data.observations import Observations
-from ..errors import CombinationError
+from ..errors import CombinationError, InputError
 from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser, PerContext
 from ..references import Uniform
 from ..references.contrast import Contrast
 from .base import Constants, Derivatives, ParametricProblem
 from .contrastive import Contrastive, figures
+from .flips import FlipProblem
 from .row_problem import KEPT
 from .rows import Rows, RowSource, choice_rows
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
@@ -55,6 +58,7 @@ class ChoiceProblem(ParametricProblem):
     figures: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     redraw: Callable[[int], ChoiceProblem] | None = None  # on the i-th set of fresh points
+    unseen: float = 1.0  # 1 − k/K of points drawn without replacement from K: what is left of their variance
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -200,7 +204,7 @@ class ChoiceScores(Scores):
             r = self.problem.parts(c.d, c.J)
             r = ((r - r.mean(axis=1, keepdims=True)) * (c.weight ** (power / 2))[:, None, None]).reshape(-1, p)
             out += k / (k - 1) * r.T @ r
-        return out
+        return self.problem.unseen * out
 
     def _redrawn(self, power: int) -> np.ndarray:
         """Σ_t w^power ½ (g − g')(g − g')ᵀ, g and g' the scores of one observation on two fresh sets of points.
@@ -322,13 +326,16 @@ class Choice(Contrastive):
     @abstractmethod
     def problem(self, model: Model, drawn: Contrast) -> ChoiceProblem: ...
 
-    def bind(
-        self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
-    ) -> ChoiceProblem:
+    def check_normaliser(self, normaliser: Normaliser, obs: Observations) -> None:
         if normaliser.layout(obs).size != obs.n:
             raise CombinationError(
                 f"In {self.name} the normalising constants cancel: leave normaliser out (got {normaliser!r})."
             )
+
+    def bind(
+        self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
+    ) -> ParametricProblem:
+        self.check_normaliser(normaliser, obs)
         if self.points is not None and not self.points.iid:
             raise CombinationError(
                 f"{self.name} needs IID reference points: stratified or low-discrepancy points bias it "
@@ -381,8 +388,49 @@ class ConditionalNCE(Choice):
     def around_outcome(self) -> bool:
         return True
 
+    def bind(
+        self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
+    ) -> ParametricProblem:
+        if not self.reference.every:
+            self._check_number(self.reference.bind(model.domain, obs).distinct)
+            return super().bind(model, obs, normaliser, rng, drawn)
+        self.check_normaliser(normaliser, obs)
+        if self.per_point is not None or self.total is not None or self.points is not None:
+            raise CombinationError(
+                f"{self.reference!r} takes every flip once and draws nothing: leave per_point, total and points out."
+            )
+        bound = self.reference.bind(model.domain, obs)
+        return FlipProblem(model, obs, {"reference": bound.describe()})
+
+    def _check_number(self, distinct: int | None) -> None:
+        if distinct is not None and self.per_point is not None and self.per_point > distinct:
+            raise InputError(
+                f"{self.reference!r} draws without replacement and has {distinct} points for each observation; got "
+                f"per_point={self.per_point}. Use un.ConditionalNCE(un.BitFlip(every=True)), which takes each once."
+            )
+
+    def sharing(self, model: Unnormalised, obs: Observations, normaliser: Normaliser) -> tuple[Any, ...] | None:
+        return None if self.reference.every else super().sharing(model, obs, normaliser)
+
+    def draw(self, model: Unnormalised, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Contrast:
+        if self.reference.every:
+            raise CombinationError(
+                f"{self.name} with {self.reference!r} draws no reference points. Where points are needed, use "
+                "un.BitFlip() and per_point=…."
+            )
+        return super().draw(model, obs, normaliser, rng)
+
     def problem(self, model: Model, drawn: Contrast) -> ChoiceProblem:
         assert drawn.k is not None
         back = 0.0 if drawn.log_q_back is None else drawn.log_q_back  # q(·|x) has log q(y) on real rows
         source = choice_rows(drawn, back - drawn.log_q)
-        return ConditionalProblem(model, drawn.obs, source, drawn.k, figures(drawn, False), drawn.notes)
+        K = drawn.reference.distinct
+        return ConditionalProblem(
+            model,
+            drawn.obs,
+            source,
+            drawn.k,
+            figures(drawn, False),
+            drawn.notes,
+            unseen=1.0 if K is None else 1.0 - drawn.k / K,
+        )

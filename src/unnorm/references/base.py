@@ -47,6 +47,7 @@ class Reference(ABC):
     call: ClassVar[str] = ""  # how a user writes it, in messages; "" for the name and ()
     lives_on: ClassVar[str] = "any Ω"  # the spaces it takes, in messages
     chooses: ClassVar[bool] = False  # whether `bind` takes another reference in its place
+    every: bool = False  # whether each of its points is taken once, so that none is drawn
     saved: ClassVar[bool] = True  # whether `to_dict` holds all of it; a user's functions are never saved
 
     @property
@@ -114,6 +115,11 @@ class BoundReference(ABC):
     @abstractmethod
     def cube_dim(self) -> int | None:
         """Dimension of the unit cube that `from_unit` takes; None when only IID draws are possible."""
+
+    @property
+    def distinct(self) -> int | None:
+        """K where the points of an observation are drawn without replacement from K; None where they are IID."""
+        return None
 
     @property
     def periodic(self) -> bool:

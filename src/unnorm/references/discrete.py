@@ -141,15 +141,24 @@ class BoundBernoulli(BoundReference):
 @final
 @dataclass(frozen=True, repr=False)
 class BitFlip(Reference):
-    """y' = y_t with one bit (or edge), chosen at random, flipped: q(y'|y) = 1/d = q(y|y'). For ConditionalNCE only.
+    """y' = y_t with one bit (or edge) flipped: q(y'|y) = 1/d = q(y|y'). For ConditionalNCE only.
+
+    The flips of one observation are drawn without replacement, so at most d of them; `every=True` takes each bit once,
+    which is maximum pseudo-likelihood and has no reference error.
 
     >>> from unnorm.references import BitFlip
-    >>> BitFlip()
-    BitFlip()
+    >>> BitFlip(every=True)
+    BitFlip(every=True)
     """
 
     call: ClassVar[str] = "BitFlip() (conditional NCE)"
     lives_on: ClassVar[str] = "binary vectors and graphs"
+
+    every: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.every, bool | np.bool_):
+            raise InputError(f"every of BitFlip must be True or False; got {self.every!r}.")
 
     @classmethod
     def takes(cls, domain: Domain) -> bool:
@@ -161,15 +170,15 @@ class BitFlip(Reference):
 
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
         self.check_domain(domain)
-        return BoundBitFlip(domain)
+        return BoundBitFlip(domain, self)
 
 
 @final
 class BoundBitFlip(BoundReference):
     """One flipped bit."""
 
-    def __init__(self, domain: Domain) -> None:
-        self.domain, self.reference = domain, BitFlip()
+    def __init__(self, domain: Domain, reference: BitFlip) -> None:
+        self.domain, self.reference = domain, reference
 
     @property
     def given(self) -> Given:
@@ -179,10 +188,30 @@ class BoundBitFlip(BoundReference):
     def cube_dim(self) -> int:
         return 1
 
+    @property
+    def distinct(self) -> int:
+        return self.domain.dim
+
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         d = self.domain.dim
+        return self._flipped(obs, t, np.minimum((u[:, 0] * d).astype(np.intp), d - 1))
+
+    def sample(self, obs: Observations, t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Different bits for the rows of one observation, each set of bits as likely as any other."""
+        d = self.domain.dim
+        start = np.flatnonzero(np.diff(t, prepend=-1) != 0)
+        count = np.diff(start, append=len(t))
+        which = np.empty(len(t), dtype=np.intp)
+        length = max(1, 2**22 // d)
+        for begin in range(0, len(start), length):
+            here, each = start[begin : begin + length], count[begin : begin + length]
+            order = np.argsort(rng.random((len(here), d)), axis=1)
+            among = np.arange(each.max())
+            which[here[0] : here[-1] + each[-1]] = order[:, among % d][among < each[:, None]]
+        return self._flipped(obs, t, which)
+
+    def _flipped(self, obs: Observations, t: np.ndarray, which: np.ndarray) -> np.ndarray:
         y = obs.outcome[t]
-        which = np.minimum((u[:, 0] * d).astype(np.intp), d - 1)
         rows = np.arange(len(y))
         y[rows, which] = 1.0 - y[rows, which]
         return y
@@ -198,6 +227,8 @@ class BoundBitFlip(BoundReference):
         return Traceable(1, {"log_q": np.asarray(-np.log(self.domain.dim))}, obs.outcome, BitFlipLaw())
 
     def describe(self) -> str:
+        if self.reference.every:
+            return f"each of {self.domain.dim} bits of the observed outcome flipped once: pseudo-likelihood"
         return f"one of {self.domain.dim} bits of the observed outcome flipped; symmetric"
 
 

@@ -121,7 +121,7 @@ def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
     try:
         return solver.solve(problem, rng)
     except (NoEstimateError, NotIdentifiedError) as error:
-        if problem.objective.reference is None:
+        if problem.objective.reference is None or problem.objective.reference.every:
             raise
         drawn = problem.objective.draw(problem.model, problem.obs, problem.normaliser, state)
         how = apart(drawn.outcome[drawn.z], drawn.outcome[~drawn.z])

@@ -1,0 +1,166 @@
+"""Gibbs sweeps over bits, and annealed importance sampling, from the change of f when one bit flips.
+
+A sweep visits the free bits in turn and flips bit i with probability σ(Δ_i f), which leaves p(y|x) ∝ exp f(y|x) as it
+is. Annealed importance sampling (Neal 2001) starts from independent bits, log q(y) = Σ_i a_i y_i − log(1 + e^{a_i}),
+and moves by such sweeps through f_β = (1 − β) log q + β f, β = 0 … 1; its weights
+
+    log w = Σ_k (β_{k+1} − β_k) {f(y_k) − log q(y_k)}        have        E w = Z = Σ_y exp f(y|x).
+
+`CompiledSampler` needs three small numba functions of a model and makes both loops of them:
+
+    start(params, y, c) → state          what chain c keeps, given its vector y
+    delta(params, state, y, i) → Δ_i f
+    flip(params, state, y, i)            flips y[i] in place, and brings the state up to date
+
+`params` is a tuple of arrays (θ, the contexts of the chains, …) that the model's `sampler` fills. numba cannot cache
+functions that it finds through variables, so that each `compiled_loops` is compiled once for each process (1 to 2 s).
+"""
+
+from __future__ import annotations
+
+# pyright: reportCallIssue=false
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from .changes import flipped
+
+if TYPE_CHECKING:
+    from .base import Model
+
+
+class ChangeSampler(ABC):
+    """Updates of C vectors side by side, each in its own context, at one θ."""
+
+    @abstractmethod
+    def sweep(self, y: np.ndarray, sweeps: int, rng: np.random.Generator, free: np.ndarray | None = None) -> np.ndarray:
+        """(C, d) the vectors after so many sweeps over the bits that are `free`, (C, d) booleans; None for all."""
+
+    @abstractmethod
+    def anneal(
+        self, y: np.ndarray, log_odds: np.ndarray, betas: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(C, d) vectors and (C,) sums Σ_k (β_{k+1} − β_k) (f_k − log q_k) of annealing, y drawn from q.
+
+        Only changes of f and of log q along the way are added: the values at the start are the caller's to add.
+        """
+
+
+@final
+@dataclass(frozen=True)
+class PlainSampler(ChangeSampler):
+    """From f itself, two values for each flip, all chains at once: right for any model on bits, and slow."""
+
+    model: Model
+    theta: np.ndarray
+    arguments: tuple[Any, ...]
+
+    def _f(self, y: np.ndarray) -> np.ndarray:
+        return self.model.log_f(self.theta, y, self.arguments)
+
+    def sweep(self, y: np.ndarray, sweeps: int, rng: np.random.Generator, free: np.ndarray | None = None) -> np.ndarray:
+        y = y.astype(np.float64)
+        now = self._f(y)
+        for _ in range(sweeps):
+            for i in range(y.shape[1]):
+                y, now, _ = self._update(y, now, i, 1.0, np.zeros(len(y)), rng, None if free is None else free[:, i])
+        return y
+
+    def _update(
+        self,
+        y: np.ndarray,
+        now: np.ndarray,
+        i: int,
+        beta: float,
+        a: np.ndarray,
+        rng: np.random.Generator,
+        free: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The vectors and f after bit i, and by how much log q changed."""
+        other = flipped(y, i)
+        f = self._f(other)
+        back = (1.0 - 2.0 * y[:, i]) * a
+        delta = beta * (f - now) + (1.0 - beta) * back
+        moves = np.log(rng.random(len(y))) < -np.logaddexp(0.0, -delta)
+        moves = moves if free is None else moves & free
+        return np.where(moves[:, None], other, y), np.where(moves, f, now), np.where(moves, back, 0.0)
+
+    def anneal(
+        self, y: np.ndarray, log_odds: np.ndarray, betas: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        y = y.astype(np.float64)
+        now = start = self._f(y)
+        log_q, log_w = np.zeros(len(y)), np.zeros(len(y))
+        for before, beta in pairwise(betas.tolist()):
+            log_w += (beta - before) * (now - start - log_q)
+            for i in range(y.shape[1]):
+                y, now, moved = self._update(y, now, i, beta, log_odds[i], rng)
+                log_q = log_q + moved
+        return y, log_w
+
+
+@cache
+def compiled_loops(start: Any, delta: Any, flip: Any) -> tuple[Callable[..., None], Callable[..., None]]:
+    """The loops of `sweep` and `anneal`, compiled for a model's three functions."""
+    from numba import njit
+
+    @njit(nogil=True, error_model="numpy")
+    def sweep(params, y, free, sweeps, rng):
+        C, d = y.shape
+        for c in range(C):
+            state = start(params, y[c], c)
+            for _ in range(sweeps):
+                for i in range(d):
+                    if free[c % len(free), i]:
+                        change = delta(params, state, y[c], i)
+                        if rng.random() * (1.0 + math.exp(-change)) < 1.0:
+                            flip(params, state, y[c], i)
+
+    @njit(nogil=True, error_model="numpy")
+    def anneal(params, y, log_odds, betas, rng, log_w):
+        C, d = y.shape
+        for c in range(C):
+            state = start(params, y[c], c)
+            f = 0.0  # of both, less their values at the start
+            log_q = 0.0
+            for k in range(len(betas) - 1):
+                beta = betas[k + 1]
+                log_w[c] += (beta - betas[k]) * (f - log_q)
+                for i in range(d):
+                    change = delta(params, state, y[c], i)
+                    back = (1.0 - 2.0 * y[c, i]) * log_odds[i]
+                    both = beta * change + (1.0 - beta) * back
+                    if rng.random() * (1.0 + math.exp(-both)) < 1.0:
+                        flip(params, state, y[c], i)
+                        f += change
+                        log_q += back
+
+    return sweep, anneal
+
+
+@final
+@dataclass(frozen=True)
+class CompiledSampler(ChangeSampler):
+    """From three compiled functions of a model (this module's docstring), chain after chain."""
+
+    functions: tuple[Any, Any, Any]  # start, delta, flip
+    params: tuple[Any, ...]
+
+    def sweep(self, y: np.ndarray, sweeps: int, rng: np.random.Generator, free: np.ndarray | None = None) -> np.ndarray:
+        y = np.array(y, dtype=np.float64, order="C")
+        free = np.ones((1, y.shape[1]), dtype=np.bool_) if free is None else np.ascontiguousarray(np.atleast_2d(free))
+        compiled_loops(*self.functions)[0](self.params, y, free, sweeps, rng)
+        return y
+
+    def anneal(
+        self, y: np.ndarray, log_odds: np.ndarray, betas: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        y, log_w = np.array(y, dtype=np.float64, order="C"), np.zeros(len(y))
+        compiled_loops(*self.functions)[1](self.params, y, log_odds, betas, rng, log_w)
+        return y, log_w

@@ -1,0 +1,190 @@
+"""Every bit flipped once: conditional NCE without a reference error, which is maximum pseudo-likelihood (Besag 1975).
+
+    Σ_t w_t Σ_i log σ( f(y_t) − f(y_t with bit i flipped) )  =  Σ_t w_t Σ_i log p_θ(y_ti | the other bits, x_t),
+
+as σ(−Δ_i f) is the probability of y_ti given the rest: d logistic regressions that share θ. The terms of one
+observation are dependent: −H is not the variance of the score, and errors are H⁻¹ M H⁻¹ with M = Σ_t w_t g_t g_tᵀ
+over independent observations (Godambe 1960). Within a chain g_t has mean zero given the past, so that M needs no lags.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..models.base import Model
+from ..models.batching import tree_take
+from ..models.changes import Changes
+from .base import Constants, Derivatives, ParametricProblem
+from .scores import Drawn, Reselection, Scores, frequency, sum_by
+
+BLOCK = 2**22  # numbers that the changes of one block hold
+KEPT = 2**29  # bytes of changes that may be kept between iterations; beyond it blocks are made again
+
+
+class FlipBlock(NamedTuple):
+    """Some observations and the changes that flips of their bits make."""
+
+    at: np.ndarray  # (b,) which observations
+    changes: Changes
+    weight: np.ndarray  # (b, d) w_t, and 0 where a bit cannot flip
+
+
+@final
+@dataclass(frozen=True)
+class FlipProblem(ParametricProblem):
+    """Σ_t w_t Σ_i log σ(−θᵀ Δ_i s(y_t|x_t)) over the bits that can flip."""
+
+    model: Model
+    obs: Observations
+    figures: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.names
+
+    @property
+    def start(self) -> np.ndarray:
+        return self.model.start
+
+    @property
+    def concave(self) -> bool:
+        return True
+
+    @cached_property
+    def _arguments(self) -> tuple[Any, ...]:
+        return self.model.arguments(self.obs, np.arange(self.obs.n))
+
+    @cached_property
+    def _kept(self) -> list[FlipBlock] | None:
+        kept, held = [], 0
+        for block in self._made():
+            kept.append(block)
+            held += block.changes.nbytes + block.weight.nbytes
+            if held > KEPT:
+                return None
+        return kept
+
+    def _made(self) -> Iterator[FlipBlock]:
+        n, d = self.obs.outcome.shape
+        length = max(1, BLOCK // self.model.change_width)
+        for begin in range(0, n, length):
+            at = np.arange(begin, min(begin + length, n))
+            changes = self.model.change_products(self.obs.outcome[at], tree_take(self._arguments, at))
+            w = np.ones(len(at)) if self.obs.weight is None else self.obs.weight[at]
+            free = self.model.free_bits(self.obs, at)
+            weight = np.broadcast_to(w[:, None], (len(at), d)) if free is None else w[:, None] * free
+            yield FlipBlock(at, changes, weight)
+
+    def blocks(self) -> Iterator[FlipBlock]:
+        """The observations, block by block."""
+        return self._made() if self._kept is None else iter(self._kept)
+
+    def value(self, theta: np.ndarray) -> float:
+        return float(sum(-np.sum(b.weight * softplus(b.changes.times(theta))) for b in self.blocks()))
+
+    def slope(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient: one pass, and no matrix of p × p."""
+        value, gradient = 0.0, np.zeros(len(theta))
+        for b in self.blocks():
+            eta = b.changes.times(theta)
+            value -= float(np.sum(b.weight * softplus(eta)))
+            gradient -= b.changes.total(b.weight * expit(eta))
+        return value, gradient
+
+    def information(self, theta: np.ndarray) -> np.ndarray:
+        """(p, p) −H = Σ w σ(η) σ(−η) Δ Δᵀ."""
+        out = np.zeros((len(theta), len(theta)))
+        for b in self.blocks():
+            p = expit(b.changes.times(theta))
+            out += b.changes.cross(b.weight * p * (1.0 - p))
+        return out
+
+    @cached_property
+    def _scale(self) -> np.ndarray:
+        return np.sum([b.changes.squares(b.weight) for b in self.blocks()], axis=0)
+
+    def derivatives(self, theta: np.ndarray) -> Derivatives:
+        return Derivatives(*self.slope(theta), self.information(theta), self._scale)
+
+    def unbounded(self, direction: np.ndarray) -> bool:
+        """Whether no flip raises the statistics along `direction`, and some lower them."""
+        most, least = -np.inf, np.inf
+        for b in self.blocks():
+            eta = b.changes.times(direction)[b.weight > 0]
+            most, least = max(most, float(eta.max(initial=-np.inf))), min(least, float(eta.min(initial=np.inf)))
+        return least < 0 and most <= 1e-9 * abs(least)
+
+    def constants(self, theta: np.ndarray) -> Constants:
+        return Constants(np.zeros(0))
+
+    def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
+        return self.notes, dict(self.figures)
+
+    def scores(self, theta: np.ndarray) -> FlipScores:
+        return FlipScores(self, theta, self.information(theta), float(self.obs.weights.sum()))
+
+    def by_observation(self, theta: np.ndarray) -> Iterator[tuple[FlipBlock, np.ndarray]]:
+        """(b, p) scores w_t g_t of the observations, block by block."""
+        for b in self.blocks():
+            yield b, -b.changes.by_outcome(b.weight * expit(b.changes.times(theta)))
+
+
+def softplus(eta: np.ndarray) -> np.ndarray:
+    """log(1 + e^η) = −log σ(−η), in η's own precision."""
+    return np.maximum(eta, 0) + np.log1p(np.exp(-np.abs(eta)))
+
+
+def expit(eta: np.ndarray) -> np.ndarray:
+    """σ(η), in η's own precision."""
+    return 0.5 + 0.5 * np.tanh(0.5 * eta)
+
+
+@final
+@dataclass(frozen=True)
+class FlipScores(Scores):
+    """Scores of a pseudo-likelihood, by observation."""
+
+    problem: FlipProblem
+    theta: np.ndarray
+    information: np.ndarray
+    weight: float
+    penalty: np.ndarray | None = None
+    reselection: Reselection | None = None
+    smoothing: np.ndarray | None = None
+
+    drawn = Drawn.NONE
+    shared = False
+    model_based = False
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return len(self.theta)
+
+    def points_spread(self, power: int) -> np.ndarray:
+        return np.zeros((self.size, self.size))
+
+    def data_spread(self) -> np.ndarray:
+        return self.empirical_spread()
+
+    def empirical_spread(self) -> np.ndarray:
+        out, weights = np.zeros((self.size, self.size)), self.problem.obs.weights
+        for b, g in self.problem.by_observation(self.theta):
+            w = weights[b.at]
+            out += (g / np.maximum(w, 1e-300)[:, None]).T @ g
+        return frequency(self.weight) * out
+
+    def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
+        out = np.zeros((count, self.size))
+        for b, g in self.problem.by_observation(self.theta):
+            out += sum_by(g, label[b.at], count)
+        return out
+
+    def cluster_weights(self, label: np.ndarray, count: int) -> np.ndarray:
+        return np.bincount(label, self.problem.obs.weights, count)
