@@ -26,7 +26,7 @@ from .batching import chunk_length, chunks, tree_leaves, tree_take
 from .changes import Changes, DenseChanges, recomputed
 
 if TYPE_CHECKING:
-    from .gibbs import ChangeSampler
+    from .gibbs import Chain, ChangeSampler
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,24 @@ class Model(Unnormalised):
 
     def free_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray | None:
         """(n, d) or (1, d) booleans: which bits of these observations can flip; None for all of them."""
-        return None
+        free = self.domain.free
+        return None if free is None or free.all() else free[None]
+
+    simulates: bool = False  # whether `chains` gives draws of the statistics, which need no table of outcomes
+
+    def chains(self, obs: Observations, at: np.ndarray) -> list[Chain]:
+        """One chain for each of these observations, that starts at its outcome."""
+        raise CombinationError(f"{type(self).__name__} has no chains of its own.")
+
+    def held_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray:
+        """(n, d) bits that stay as they are in every draw: fixed ones, but not those that are missing."""
+        free = self.free_bits(obs, at)
+        return np.zeros((len(at), self.domain.dim), dtype=bool) if free is None else ~free
+
+    def independent(self, obs: Observations) -> tuple[np.ndarray, float]:
+        """A θ at which the free bits are independent, and the log-likelihood there: where paths of log Z begin."""
+        free = ~self.held_bits(obs, np.arange(obs.n))
+        return np.zeros(self.size), -float(obs.weights @ free.sum(axis=1)) * float(np.log(2.0))
 
     def sampler(self, theta: np.ndarray, arguments: tuple[Any, ...]) -> ChangeSampler:
         """Gibbs sweeps over bits at θ, chain c in the c-th context of `arguments`."""

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
@@ -50,6 +50,39 @@ class ChangeSampler(ABC):
 
         Only changes of f and of log q along the way are added: the values at the start are the caller's to add.
         """
+
+
+class Chain(Protocol):
+    """One outcome in its context, moved by flips: draws of its statistics without a table of outcomes."""
+
+    @property
+    def statistics(self) -> np.ndarray:
+        """(p,) of the outcome where the chain is."""
+        ...
+
+    @property
+    def ties(self) -> np.ndarray:
+        """(d,) that outcome."""
+        ...
+
+    def score(self, theta: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """(p,) the score of its pseudo-likelihood over the free bits."""
+        ...
+
+    def sample(
+        self,
+        theta: np.ndarray,
+        free: np.ndarray,
+        plan: tuple[int, int],
+        draws: int,
+        rng: np.random.Generator,
+        keep: bool = False,
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        """(draws, p) statistics, the free bits of each where they are kept, and the share of proposals accepted.
+
+        `plan`: proposals before the first draw, and from draw to draw.
+        """
+        ...
 
 
 @final

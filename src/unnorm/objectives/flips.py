@@ -9,7 +9,7 @@ over independent observations (Godambe 1960). Within a chain g_t has mean zero g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, final
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
+from ..errors import NoEstimateError, listing
 from ..models.base import Model
 from ..models.batching import tree_take
 from ..models.changes import Changes
@@ -44,6 +45,7 @@ class FlipProblem(ParametricProblem):
     obs: Observations
     figures: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    simulated: Callable[[np.ndarray], np.ndarray] | None = None  # θ → Var(score) under the model, from simulations
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,12 +130,32 @@ class FlipProblem(ParametricProblem):
         return self.notes, dict(self.figures)
 
     def scores(self, theta: np.ndarray) -> FlipScores:
-        return FlipScores(self, theta, self.information(theta), float(self.obs.weights.sum()))
+        spread = None if self.simulated is None else self.simulated(theta)
+        return FlipScores(self, theta, self.information(theta), float(self.obs.weights.sum()), spread)
 
     def by_observation(self, theta: np.ndarray) -> Iterator[tuple[FlipBlock, np.ndarray]]:
         """(b, p) scores w_t g_t of the observations, block by block."""
         for b in self.blocks():
             yield b, -b.changes.by_outcome(b.weight * expit(b.changes.times(theta)))
+
+
+def pseudo_maximum(problem: FlipProblem) -> np.ndarray:
+    """The maximum, by full Newton steps: where other methods start. A sentence where there is none."""
+    theta = problem.start
+    for _ in range(30):
+        now = problem.derivatives(theta)
+        step = np.linalg.pinv(now.information, hermitian=True) @ now.gradient
+        theta = theta + step
+        if float(now.gradient @ step) < 1e-12 * (1 + abs(now.value)):
+            return theta
+        size = float(np.max(np.abs(theta)))
+        if size > 15.0 and problem.unbounded(theta / size):
+            rising = [name for name, one in zip(problem.names, theta) if abs(one) > 0.3 * size]
+            raise NoEstimateError(
+                f"The estimate does not exist: the likelihood rises without end in {listing(rising)}. A statistic is as "
+                "large or as small as the graphs allow (no reciprocated tie at all, say). Remove it, or add data."
+            )
+    return theta
 
 
 def softplus(eta: np.ndarray) -> np.ndarray:
@@ -155,13 +177,17 @@ class FlipScores(Scores):
     theta: np.ndarray
     information: np.ndarray
     weight: float
+    spread: np.ndarray | None = None  # Var(score) under the model, from simulations
     penalty: np.ndarray | None = None
     reselection: Reselection | None = None
     smoothing: np.ndarray | None = None
 
     drawn = Drawn.NONE
     shared = False
-    model_based = False
+
+    @property
+    def model_based(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.spread is not None
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -171,7 +197,7 @@ class FlipScores(Scores):
         return np.zeros((self.size, self.size))
 
     def data_spread(self) -> np.ndarray:
-        return self.empirical_spread()
+        return self.empirical_spread() if self.spread is None else self.spread
 
     def empirical_spread(self) -> np.ndarray:
         out, weights = np.zeros((self.size, self.size)), self.problem.obs.weights

@@ -31,8 +31,8 @@ from .flips import FlipProblem, pseudo_maximum
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
 from .simulations import Draws, Simulator, path_loglik
 
-FIRST = 400  # draws over all contexts while θ₀ is on its way
-REACH = 1.0  # sd of the log weights of one context that a step may cause
+FIRST = 250  # draws over all contexts while θ₀ is on its way
+REACH = 1.5  # sd of the log weights of one context that a step may cause
 NEAR = 0.3  # … at the last step, for estimates that need no further draws
 STAGES = 40
 
@@ -95,7 +95,7 @@ class MonteCarloML(Objective):
             )
         simulator = Simulator(model, obs, self.thin, generator(rng))
         start = pseudo_maximum(FlipProblem(model, obs))
-        draws = simulator(start, max(FIRST, self.draws // 4), first=True)
+        draws = simulator(start, FIRST, first=True)
         return MonteCarloProblem(self, simulator, draws).bounded()
 
     @classmethod

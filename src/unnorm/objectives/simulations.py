@@ -15,7 +15,7 @@ from ..models.base import Model
 BURN = 10  # sweeps before the first draw of a chain that starts at the data; a fifth of it when θ has moved a little
 NODES = 12  # of the Gauss–Legendre rule along the path
 PATH_DRAWS = 300  # at each node, over all contexts
-EMPTY = 0.02  # share of ties below which, or missing from all below which, a graph counts as empty or complete
+EMPTY = 0.05  # of the observed ties (or gaps): with fewer, simulated graphs count as empty (or complete)
 
 
 @final
@@ -120,10 +120,10 @@ class Simulator:
 
     def check(self, draws: Draws) -> None:
         """Refuse a model whose draws are all empty or all complete."""
-        y = self.obs.outcome[self._free].mean()
-        if EMPTY < draws.density < 1 - EMPTY or EMPTY >= y or y >= 1 - EMPTY:
+        y = float(self.obs.outcome[self._free & ~self.missing].mean())
+        if EMPTY * y < draws.density < 1 - EMPTY * (1 - y):
             return
-        what = "empty" if draws.density <= EMPTY else "complete"
+        what = "empty" if draws.density <= EMPTY * y else "complete"
         raise NoEstimateError(
             f"The model is degenerate near the data: graphs simulated from it are all but {what} ({draws.density:.1%} "
             f"of dyads tied, observed {y:.1%}). Terms such as triangle and kstar do this: use gwesp(0.25) and "
@@ -134,7 +134,7 @@ class Simulator:
 def path_loglik(simulator: Simulator, theta: np.ndarray) -> tuple[float, float]:
     """ℓ(θ) and its Monte Carlo error: ∫₀¹ (s − E_{θ(u)} s)ᵀ (θ − θ') du from a θ' at which dyads are independent."""
     model = simulator.model
-    begin, known = model.independent(simulator.obs, ~simulator.held)
+    begin, known = model.independent(simulator.obs)
     step = theta - begin
     if not step.any():
         return known, 0.0

@@ -34,26 +34,29 @@ def change(code, h, directed, G, P, deg, i, j):
         return h[a + 1] - h[a] + h[b + 1] - h[b]
     out_i, out_j, in_i, in_j = G[0, i], G[0, j], G[1, i], G[1, j]
     count = 0
-    if code == TTRIPLE or code == TRIANGLE:
+    if code in (TTRIPLE, TRIANGLE):
         if not directed:
             for k in range(n):
                 count += out_i[k] & out_j[k]
             return float(count)
         for k in range(n):  # i → j as the first leg, the second leg, and the short cut
             count += (out_j[k] & out_i[k]) + (in_i[k] & in_j[k]) + (out_i[k] & in_j[k])
-    if code == CTRIPLE or code == TRIANGLE:
+    if code in (CTRIPLE, TRIANGLE):
         for k in range(n):
             count += out_j[k] & in_i[k]
-    if code == TTRIPLE or code == CTRIPLE or code == TRIANGLE:
+    if code in (TTRIPLE, CTRIPLE, TRIANGLE):
         return float(count)
     total = h[P[i, j]] if code == ESP else 0.0
+    every = np.uint8(code == DSP)
     for k in range(n):
-        if out_j[k] and k != i and (code == DSP or out_i[k]):  # i → j → k
-            m = P[i, k] - on
-            total += h[m + 1] - h[m]
-        if in_i[k] and k != j and (code == DSP or in_j[k]):  # k → i → j
-            m = P[k, j] - on
-            total += h[m + 1] - h[m]
+        after, ahead = out_j[k] & (out_i[k] | every), in_i[k] & (in_j[k] | every)
+        if after | ahead:
+            if after and k != i:  # i → j → k
+                m = P[i, k] - on
+                total += h[m + 1] - h[m]
+            if ahead and k != j:  # k → i → j
+                m = P[k, j] - on
+                total += h[m + 1] - h[m]
     return total
 
 
@@ -120,18 +123,19 @@ def sums_of_changes(codes, tables, directed, paths, W, pairs, ties, empty, out):
 
 
 @njit(nogil=True, cache=True)
-def sample(codes, tables, directed, paths, G, P, deg, W, pairs, theta, s, plan, rng, stats, kept):
+def sample(codes, tables, directed, paths, G, P, deg, W, pairs, offset, theta, s, plan, rng, stats, kept):
     """Metropolis–Hastings by toggles, tie / no tie (Morris, Handcock & Hunter 2008); the state ends at the last graph.
 
     With probability ½ one of the E present ties is proposed, else any of the F dyads, so that of E ties
 
         q(remove) = ½/E + ½/F,      q(set) = ½/F     (1/F where there is none to remove).
 
-    `plan` = (burn, thin): proposals before the first draw, and from draw to draw; `s` are the statistics of the state,
+    `plan` = (burn, thin): proposals before the first draw, and from draw to draw; `offset` (F,) is added to the change
+    of f; `s` are the statistics of the state,
     `stats` (M, p) those of the draws and `kept` (M or 0, F) their ties. Returns the share of proposals accepted.
     """
     F, p, draws = len(pairs), len(codes), len(stats)
-    eta = np.zeros(F)
+    eta = offset.copy()
     of = np.zeros(p, np.int64)  # the row of W, of a dyadic statistic
     dyadic = 0
     for c in range(p):

@@ -19,6 +19,7 @@ from . import kernels
 from .attributes import Attributes
 from .base import Statistic, Surroundings
 from .formula import parse
+from .sampler import GraphSampler
 from .wave import Compiled, Wave
 
 
@@ -137,11 +138,34 @@ class GraphStatistics(Model):
 
     def free_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray:
         """Dyads that are neither fixed nor missing; where the previous graph is read, that it knows."""
-        free = np.broadcast_to(self.domain.free, (len(at), self.domain.dim)) & ~self._unknown(obs, at)
+        free = ~self.held_bits(obs, at)
         return free if obs.masks is None else free & ~obs.masks.missing[at]
 
+    simulates = True
+
+    def held_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray:
+        """Dyads that are fixed, or with nothing before them that a statistic could compare with."""
+        return ~np.broadcast_to(self.domain.free, (len(at), self.domain.dim)) | self._unknown(obs, at)
+
+    def chains(self, obs: Observations, at: np.ndarray) -> list[Wave]:
+        arguments = self.arguments(obs, at)
+        return [self.wave(obs.outcome[one], arguments, t) for t, one in enumerate(at)]
+
+    def independent(self, obs: Observations) -> tuple[np.ndarray, float]:
+        """θ of the dyadic statistics alone, by maximum likelihood: a logistic regression."""
+        at = np.arange(obs.n)
+        dyadic = self.compiled.codes == kernels.DYADIC
+        theta = np.zeros(self.size)
+        free = ~self.held_bits(obs, at)
+        if not dyadic.any():
+            return theta, -float(obs.weights @ free.sum(axis=1)) * float(np.log(2.0))
+        X = np.concatenate([chain.changes()[mask][:, dyadic] for chain, mask in zip(self.chains(obs, at), free)])
+        w = np.repeat(obs.weights, free.sum(axis=1))
+        theta[dyadic], value = logistic(X, obs.outcome[free], w)
+        return theta, value
+
     def _unknown(self, obs: Observations, at: np.ndarray) -> np.ndarray:
-        """(N, d) dyads held as they are: fixed, or with nothing before them that a statistic could compare with."""
+        """(N, d) dyads whose actors were not there, or where a statistic reads a previous tie that is not known."""
         out = np.zeros((len(at), self.domain.dim), dtype=bool)
         if obs.masks is None:
             return out
@@ -170,6 +194,9 @@ class GraphStatistics(Model):
         for t in range(len(y)):
             out[t] = self.wave(y[t], arguments, t).changes() * (1.0 - 2.0 * y[t])[:, None]
         return out
+
+    def sampler(self, theta: np.ndarray, arguments: tuple[Any, ...]) -> GraphSampler:
+        return GraphSampler(self, theta, arguments)
 
     def statistics_at(self, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
         """(N, p) statistics of N graphs, each in its own context."""
@@ -252,6 +279,25 @@ class GraphStatistics(Model):
             "nodes": sorted(self.attributes.nodes),
             "dyads": sorted(self.attributes.dyads),
         }
+
+
+def logistic(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, float]:
+    """The maximum of Σ w {y η − log(1 + e^η)}, η = Xβ, by Newton steps from zero, and its value.
+
+    Where it is at infinity, some way towards it: what is needed is a start, not an estimate.
+    """
+    beta = np.zeros(X.shape[1])
+    for _ in range(25):
+        eta = X @ beta
+        p = 0.5 + 0.5 * np.tanh(0.5 * eta)
+        step = np.linalg.pinv((X * (w * p * (1 - p))[:, None]).T @ X, hermitian=True) @ (X.T @ (w * (y - p)))
+        if not np.all(np.abs(X @ (beta + step)) < 30.0):
+            break
+        beta = beta + step
+        if np.max(np.abs(step), initial=0.0) < 1e-10:
+            break
+    eta = X @ beta
+    return beta, float(w @ (y * eta - np.maximum(eta, 0.0) - np.log1p(np.exp(-np.abs(eta)))))
 
 
 def _log_sum(f: np.ndarray) -> float:

@@ -79,6 +79,13 @@ class Wave:
         eta = change @ theta
         return (self.ties[free] - 0.5 - 0.5 * np.tanh(0.5 * eta)) @ change
 
+    def move(
+        self, theta: np.ndarray, free: np.ndarray, proposals: int, rng: np.random.Generator, offset: np.ndarray | None
+    ) -> None:
+        """So many toggles proposed, f + Σ offset_i y_i in place of f."""
+        self.sample(theta, free, (proposals, 0), 1, rng, offset=offset)
+
+    # long: its arguments are a chain's
     def sample(
         self,
         theta: np.ndarray,
@@ -87,6 +94,7 @@ class Wave:
         draws: int,
         rng: np.random.Generator,
         keep: bool = False,
+        offset: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, float]:
         """(draws, p) statistics, (draws, F) ties of the free dyads where they are kept, and the share accepted.
 
@@ -100,6 +108,7 @@ class Wave:
             return stats, kept, 0.0
         accepted = kernels.sample(
             c.codes, c.tables, c.directed, c.paths, *self._state(), self._W, pairs,
+            np.zeros(len(pairs)) if offset is None else offset[free],
             np.asarray(theta, dtype=np.float64), self._s, np.array(plan, dtype=np.int64), rng, stats, kept,
         )  # fmt: skip
         return stats, kept, float(accepted)
