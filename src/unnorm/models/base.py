@@ -292,8 +292,10 @@ class Model(Unnormalised):
 
     def free_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray | None:
         """(n, d) or (1, d) booleans: which bits of these observations can flip; None for all of them."""
-        free = self.domain.free
-        return None if free is None or free.all() else free[None]
+        if obs.masks is None:
+            free = self.domain.free
+            return None if free is None or free.all() else free[None]
+        return ~(self.held_bits(obs, at) | obs.masks.missing[at])
 
     simulates: bool = False  # whether `chains` gives draws of the statistics, which need no table of outcomes
 
@@ -302,9 +304,18 @@ class Model(Unnormalised):
         raise CombinationError(f"{type(self).__name__} has no chains of its own.")
 
     def held_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray:
-        """(n, d) bits that stay as they are in every draw: fixed ones, but not those that are missing."""
-        free = self.free_bits(obs, at)
-        return np.zeros((len(at), self.domain.dim), dtype=bool) if free is None else ~free
+        """(n, d) bits that stay as they are in every draw: fixed ones, and where f reads the previous outcome those
+        that did not exist or were not seen there; but not those that are missing themselves."""
+        held = np.zeros((len(at), self.domain.dim), dtype=bool)
+        if self.domain.free is not None:
+            held |= ~self.domain.free
+        if obs.masks is not None:
+            held |= obs.masks.fixed[at] | (obs.masks.before[at] if self.context_arity else False)
+        return held
+
+    def extremes(self, obs: Observations) -> list[str]:
+        """The statistics that are at their least or at their most in every observation, as far as the model can tell."""
+        return []
 
     def independent(self, obs: Observations) -> tuple[np.ndarray, float]:
         """A θ at which the free bits are independent, and the log-likelihood there: where paths of log Z begin."""

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
 import numpy as np
 
@@ -50,6 +50,15 @@ class ChangeSampler(ABC):
 
         Only changes of f and of log q along the way are added: the values at the start are the caller's to add.
         """
+
+
+class Sampled(NamedTuple):
+    """What a chain drew."""
+
+    statistics: np.ndarray  # (draws, p)
+    kept: np.ndarray  # (draws, F) the free bits, or (0, F) where they are not kept
+    accepted: float  # share of the proposals
+    ones: float  # share of the free bits that are one
 
 
 class Chain(Protocol):
@@ -77,11 +86,8 @@ class Chain(Protocol):
         draws: int,
         rng: np.random.Generator,
         keep: bool = False,
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """(draws, p) statistics, the free bits of each where they are kept, and the share of proposals accepted.
-
-        `plan`: proposals before the first draw, and from draw to draw.
-        """
+    ) -> Sampled:
+        """Draws of the statistics; `plan`: proposals before the first draw, and from draw to draw."""
         ...
 
 

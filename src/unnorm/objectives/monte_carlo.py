@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, final
+from typing import Any, final
 
 import numpy as np
 
 from .._base.numerics import Rng, generator, whole
 from ..data.observations import Observations
-from ..errors import CombinationError, ConvergenceError, InputError
+from ..errors import CombinationError, ConvergenceError, InputError, NoEstimateError, listing
 from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser, PerContext
 from .base import Cluster, Constants, Derivatives, Objective, ParametricProblem
@@ -35,6 +35,11 @@ FIRST = 250  # draws over all contexts while θ₀ is on its way
 REACH = 1.5  # sd of the log weights of one context that a step may cause
 NEAR = 0.3  # … at the last step, for estimates that need no further draws
 STAGES = 40
+DEGENERATE = (
+    "The model is degenerate near the data: graphs simulated from it are all but empty or all but complete, and the "
+    "observed ones are neither. Terms such as triangle, ttriple and kstar do this: use gwesp(0.25) and gwdegree(0.5) in "
+    "their place, or un.PseudoLikelihood(), whose estimates then describe no likely graph."
+)
 
 
 @final
@@ -68,7 +73,7 @@ class MonteCarloML(Objective):
 
     loss = "poisson"
     cancels = True
-    masks: ClassVar[bool] = True
+    masks = True
 
     def __post_init__(self) -> None:
         whole(self.draws, "draws of MonteCarloML", least=100)
@@ -93,10 +98,24 @@ class MonteCarloML(Objective):
                 f"{self.name} simulates from the model, which {type(model).__name__} does not offer: use "
                 "un.GraphStatistics(…), or objective=un.Exact() or un.ConditionalNCE(un.BitFlip(every=True))."
             )
+        if extreme := model.extremes(obs):
+            raise NoEstimateError(
+                f"The estimate does not exist: {listing(extreme)} is as small or as large as it can be in every "
+                "observation, so that the likelihood rises without end. Remove it, or add data."
+            )
         simulator = Simulator(model, obs, self.thin, generator(rng))
-        start = pseudo_maximum(FlipProblem(model, obs))
-        draws = simulator(start, FIRST, first=True)
-        return MonteCarloProblem(self, simulator, draws).bounded()
+        begun = [self._begun(simulator, theta) for theta in (pseudo_maximum(FlipProblem(model, obs)), model.independent(obs)[0])]
+        near = [one for one in begun if one is not None]
+        if not near:
+            raise NoEstimateError(DEGENERATE)
+        return max(near, key=lambda one: one.gamma)
+
+    def _begun(self, simulator: Simulator, theta: np.ndarray | None) -> MonteCarloProblem | None:
+        """The problem with draws at θ, from chains that start at the data; None where θ is no place to start."""
+        if theta is None:
+            return None
+        begun = MonteCarloProblem(self, simulator.restarted(), simulator(theta, FIRST, first=True))
+        return None if begun.lost else begun.bounded()
 
     @classmethod
     def examples(cls) -> tuple[MonteCarloML, ...]:
@@ -140,9 +159,14 @@ class MonteCarloProblem(ParametricProblem):
         """Σ_t w_t (s(y_t) − s̄_t), the score at θ₀."""
         return self.drawn.weight @ (self.drawn.observed - self.drawn.mean)
 
+    @property
+    def lost(self) -> bool:
+        """Whether the draws are unlike the data altogether, or do not vary."""
+        still = np.ptp(self.drawn.centred, axis=(0, 1)) == 0.0
+        return self.simulator.degenerate(self.drawn) or bool(still.any())
+
     def bounded(self) -> MonteCarloProblem:
         """The same, with γ as large as the draws can see."""
-        self.simulator.check(self.drawn)
         now = self.derivatives(self.start)
         V = np.linalg.pinv(now.information, hermitian=True)
         step = V @ self._gap
@@ -173,8 +197,7 @@ class MonteCarloProblem(ParametricProblem):
         if self.stage >= STAGES:
             raise ConvergenceError(
                 f"Monte Carlo maximum likelihood has not reached the observed statistics after {STAGES} sets of draws. "
-                "The model may be degenerate, or its maximum may not exist: simplify it (gwesp in place of triangle), "
-                "or use un.PseudoLikelihood()."
+                f"{DEGENERATE}"
             )
         if self.gamma < 1.0:
             return self._again(theta, self.drawn.size)
@@ -188,7 +211,14 @@ class MonteCarloProblem(ParametricProblem):
         return self._again(theta, max(self.objective.draws, self.drawn.size))
 
     def _again(self, theta: np.ndarray, size: int) -> MonteCarloProblem:
-        return replace(self, drawn=self.simulator(theta, size), gamma=1.0, stage=self.stage + 1).bounded()
+        """The same with draws at θ, or nearer to θ₀ where those at θ are lost."""
+        for _ in range(6):
+            there = replace(self, drawn=self.simulator(theta, size), gamma=1.0, stage=self.stage + 1)
+            if not there.lost:
+                return there.bounded()
+            self.simulator.restart()
+            theta = self.start + 0.5 * (theta - self.start)
+        raise NoEstimateError(DEGENERATE)
 
     def share(self, theta: np.ndarray) -> float:
         """The largest Monte Carlo error of an estimate, as a share of its standard error."""

@@ -11,7 +11,7 @@ that −H alone gives errors that are too small. Their variance is taken
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -56,7 +56,7 @@ class PseudoLikelihood(Objective):
 
     loss = "conditional"
     cancels = True
-    masks: ClassVar[bool] = True
+    masks = True
 
     def __post_init__(self) -> None:
         if self.errors not in ("auto", "scores", "simulated"):

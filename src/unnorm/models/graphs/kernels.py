@@ -132,7 +132,8 @@ def sample(codes, tables, directed, paths, G, P, deg, W, pairs, offset, theta, s
 
     `plan` = (burn, thin): proposals before the first draw, and from draw to draw; `offset` (F,) is added to the change
     of f; `s` are the statistics of the state,
-    `stats` (M, p) those of the draws and `kept` (M or 0, F) their ties. Returns the share of proposals accepted.
+    `stats` (M, p) those of the draws and `kept` (M or 0, F) their ties. Returns the share of proposals accepted, and the
+    mean share of dyads with a tie.
     """
     F, p, draws = len(pairs), len(codes), len(stats)
     eta = offset.copy()
@@ -150,7 +151,7 @@ def sample(codes, tables, directed, paths, G, P, deg, W, pairs, offset, theta, s
             tie[E], place[r] = r, E
             E += 1
     delta = np.zeros(p)
-    accepted = 0
+    accepted, tied = 0, 0.0
     for m in range(draws):
         for _ in range(plan[0] if m == 0 else plan[1]):
             u = rng.random()
@@ -185,7 +186,8 @@ def sample(codes, tables, directed, paths, G, P, deg, W, pairs, offset, theta, s
                 tie[E], place[r] = r, E
                 E += 1
         stats[m] = s
+        tied += E / (F * draws)
         if len(kept):
             for r in range(F):
                 kept[m, r] = G[0, pairs[r, 0], pairs[r, 1]]
-    return accepted / max(plan[0] + plan[1] * (draws - 1), 1)
+    return accepted / max(plan[0] + plan[1] * (draws - 1), 1), tied

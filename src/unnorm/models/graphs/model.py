@@ -136,20 +136,42 @@ class GraphStatistics(Model):
         _, first, of = np.unique(flat, axis=0, return_index=True, return_inverse=True)
         return Context(self.arguments(obs, first), of.reshape(-1).astype(np.intp), len(first))
 
-    def free_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray:
-        """Dyads that are neither fixed nor missing; where the previous graph is read, that it knows."""
-        free = ~self.held_bits(obs, at)
-        return free if obs.masks is None else free & ~obs.masks.missing[at]
-
     simulates = True
 
     def held_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray:
-        """Dyads that are fixed, or with nothing before them that a statistic could compare with."""
-        return ~np.broadcast_to(self.domain.free, (len(at), self.domain.dim)) | self._unknown(obs, at)
+        """Dyads that are fixed, or where a statistic reads a previous tie that did not exist or was not seen."""
+        held = ~np.broadcast_to(self.domain.free, (len(at), self.domain.dim))
+        if obs.masks is None:
+            return held
+        held = held | obs.masks.fixed[at]
+        before = obs.masks.before[at]
+        if any(one.reads_before and not one.mirrors for one in self.parts):
+            held = held | before
+        if any(one.mirrors for one in self.parts):
+            i, j = self.domain.pairs.T
+            held = held | self.domain.adjacency(before)[:, j, i]
+        return held
 
     def chains(self, obs: Observations, at: np.ndarray) -> list[Wave]:
         arguments = self.arguments(obs, at)
         return [self.wave(obs.outcome[one], arguments, t) for t, one in enumerate(at)]
+
+    def extremes(self, obs: Observations) -> list[str]:
+        """Of statistics that no further tie lowers, those of the graph without any free tie, or with all."""
+        at = np.arange(obs.n)
+        arguments, held = self.arguments(obs, at), self.held_bits(obs, at)
+        if obs.masks is not None and obs.masks.missing.any():
+            return []
+        low, here, high = (
+            np.stack([self.wave(np.where(held[t], obs.outcome[t], y[t]), arguments, t).statistics for t in at])
+            for y in (np.zeros_like(obs.outcome), obs.outcome, np.ones_like(obs.outcome))
+        )
+        rising = np.array([np.all(np.diff(table) >= 0) for table in self.compiled.tables])
+        for c, one in enumerate(self.parts):
+            W = [one.weights(self.surroundings(arguments, t)) for t in at] if one.code == kernels.DYADIC else []
+            rising[c] &= all(np.all(each >= 0) for each in W if each is not None)
+        edge = np.all(np.isclose(here, low), axis=0) | np.all(np.isclose(here, high), axis=0)
+        return [name for name, flat, up in zip(self.names, edge, rising) if flat and up]
 
     def independent(self, obs: Observations) -> tuple[np.ndarray, float]:
         """θ of the dyadic statistics alone, by maximum likelihood: a logistic regression."""
@@ -163,20 +185,6 @@ class GraphStatistics(Model):
         w = np.repeat(obs.weights, free.sum(axis=1))
         theta[dyadic], value = logistic(X, obs.outcome[free], w)
         return theta, value
-
-    def _unknown(self, obs: Observations, at: np.ndarray) -> np.ndarray:
-        """(N, d) dyads whose actors were not there, or where a statistic reads a previous tie that is not known."""
-        out = np.zeros((len(at), self.domain.dim), dtype=bool)
-        if obs.masks is None:
-            return out
-        out |= obs.masks.fixed[at]
-        before = obs.masks.before[at]
-        if any(one.reads_before and not one.mirrors for one in self.parts):
-            out |= before
-        if any(one.mirrors for one in self.parts):
-            i, j = self.domain.pairs.T
-            out |= self.domain.adjacency(before)[:, j, i]
-        return out
 
     def surroundings(self, arguments: tuple[Any, ...], t: int) -> Surroundings:
         """What the graph of row t sees."""

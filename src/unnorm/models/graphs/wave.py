@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from ..gibbs import Sampled
 from . import kernels
 from .base import Statistic, Surroundings
 from .kernels import DYADIC
@@ -95,8 +96,8 @@ class Wave:
         rng: np.random.Generator,
         keep: bool = False,
         offset: np.ndarray | None = None,
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        """(draws, p) statistics, (draws, F) ties of the free dyads where they are kept, and the share accepted.
+    ) -> Sampled:
+        """Draws of the statistics, and of the free dyads where they are kept.
 
         The state moves on; `plan` is how many toggles are proposed before the first draw and between draws.
         """
@@ -105,10 +106,10 @@ class Wave:
         kept = np.empty((draws if keep else 0, len(pairs)), dtype=np.uint8)
         if len(pairs) == 0:
             stats[:] = self._s
-            return stats, kept, 0.0
-        accepted = kernels.sample(
+            return Sampled(stats, kept, 0.0, 0.0)
+        accepted, tied = kernels.sample(
             c.codes, c.tables, c.directed, c.paths, *self._state(), self._W, pairs,
             np.zeros(len(pairs)) if offset is None else offset[free],
             np.asarray(theta, dtype=np.float64), self._s, np.array(plan, dtype=np.int64), rng, stats, kept,
         )  # fmt: skip
-        return stats, kept, float(accepted)
+        return Sampled(stats, kept, float(accepted), float(tied))
