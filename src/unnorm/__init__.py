@@ -21,13 +21,13 @@ _NAMES = {
     "data": ("Observations", "iid", "transitions", "conditional", "networks"),
     "terms": ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction"),
     "engine": ("gam", "Gam"),
-    "models": ("ExponentialFamily", "Energy", "Additive"),
+    "models": ("ExponentialFamily", "Energy", "Additive", "Ising"),
     "models.graphs": ("GraphStatistics",),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
     "models.kernel": ("Kernel",),
     "models.linear_chi": ("Linear", "minwise"),
     "models.priors": ("Flat", "Normal"),
-    "solvers": ("Newton", "Smoothing"),
+    "solvers": ("Newton", "LBFGS", "Imputing", "Smoothing"),
     "solvers.stochastic": ("unbiased_gradient", "SGD", "Network", "Features", "log_z"),
     "results.fit": ("Fit",),
     "results.fitting": ("fit",),
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from .engine import Gam, gam
     from .groups import FitGroup, fit_each
     from .groups.loading import load
-    from .models import Additive, Energy, ExponentialFamily
+    from .models import Additive, Energy, ExponentialFamily, Ising
     from .models.graphs import GraphStatistics
     from .models.kernel import Kernel
     from .models.linear_chi import Linear, minwise
@@ -95,7 +95,7 @@ if TYPE_CHECKING:
     from .results.fitting import fit
     from .results.kernel_path import KernelPath, kernel_path
     from .results.simulation import simulate
-    from .solvers import Newton, Smoothing
+    from .solvers import LBFGS, Imputing, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient
     from .studies import datasets
     from .terms import factor, interaction, kernel, kernels, linear, s, t2, te, ti

@@ -326,7 +326,7 @@ def test_bad_arguments():
     for lags in (0, 1.5, True, "2"):
         with pytest.raises(InputError, match="lags must be a whole number"):
             un.transitions([1.0, 2.0], lags=lags)
-    with pytest.raises(InputError, match="missing must be one of 'error', 'drop'; got 'skip'"):
+    with pytest.raises(InputError, match="missing must be one of 'error', 'drop', 'keep'; got 'skip'"):
         un.iid([1.0], missing="skip")  # pyright: ignore[reportArgumentType]
     for data, message in [
         (np.zeros((2, 3, 2)), r"shape \(n,\) or \(n, d\); got \(2, 3, 2\).*group="),

@@ -36,7 +36,7 @@ __all__ = [
     "to_native",
 ]
 
-Missing = Literal["error", "drop"]
+Missing = Literal["error", "drop", "keep"]
 KINDS = "a pandas, polars or pyarrow table, a mapping of columns, or an array"
 _EPOCH = np.datetime64(0, "us")
 _LONGEST_LABEL = 256  # characters; longer text stays as Python strings, since NumPy pads every label to the longest
@@ -455,7 +455,7 @@ def incomplete(
         return np.zeros(n, dtype=bool), None
     if missing == "error":
         raise DataError(
-            f"There are missing values: {', '.join(parts)}; rows count from 0. "
+            f"There are missing values: {listing(parts, most=8)}; rows count from 0. "
             f"Pass {option('missing', 'drop')} to leave them out."
         )
     return gone, f"{int(gone.sum()):,} of {gone.size:,} {what} were dropped for missing values: {', '.join(parts)}."

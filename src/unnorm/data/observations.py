@@ -42,6 +42,7 @@ class Observations:
     sequence: np.ndarray | None = None  # (n,) int: which unbroken sequence; transitions only
     weight: np.ndarray | None = None  # (n,) or None for all one
     offset: np.ndarray | None = None  # (n,) known part of f; None for zero
+    missing: np.ndarray | None = None  # (n, d) booleans: entries of the outcome that were kept though not observed, NaN
     row: np.ndarray | None = None  # (n,) position in the input table of y_t
     notes: tuple[str, ...] = ()  # sentences: what was dropped or skipped, how many, why
     backend: Any = None  # narwhals implementation of the input table, for output tables of the same kind
@@ -97,6 +98,7 @@ class Observations:
             sequence=pick(self.sequence),
             weight=pick(self.weight),
             offset=pick(self.offset),
+            missing=pick(self.missing),
             row=pick(self.row),
             masks=None if self.masks is None else self.masks.take(index),
         )
@@ -150,7 +152,7 @@ def iid(
     `data` is a pandas, polars or pyarrow table, a mapping of columns, or an array of shape (n,) or (n, d); `y` names
     the outcome's column or columns (an array's are `y`, or `y1, y2, …`). `weight`, `offset` and `group` are column
     names, or arrays of n values (`group` also a tuple of names). `missing="drop"` leaves out incomplete rows and notes
-    how many.
+    how many; "keep" keeps outcomes of which some entries are missing, for models of bits that can do without them.
 
     >>> iid({"x": [0.1, 0.4], "y": [0.2, 0.9]}, y=("x", "y")).outcome.shape
     (2, 2)
@@ -218,6 +220,11 @@ def transitions(
     (array([0. , 0.3]), array([0.1, 0.4]), array([1, 4]))
     """
     lags = whole(lags, "lags", 1)
+    if missing == "keep":
+        raise InputError(
+            "Chains do not keep outcomes with missing entries: to fill in y_t one needs the constant of y_{t+1}. Pass "
+            "missing='drop', which breaks the chain there."
+        )
     table = _table(data, missing)
     outcome = _outcome(table, y)
     names = tuple(column.name for column in outcome)
@@ -298,12 +305,24 @@ def _rows(
 ) -> Observations:
     """One observation for each complete row."""
     groups = _groups(table, group)
-    needed = [*outcome, *context.values(), *groups.values(), *_attached(table, weight, offset)]
-    gone, note = incomplete(needed, missing, None, "rows")
+    needed = [*context.values(), *groups.values(), *_attached(table, weight, offset)]
+    needed = needed if missing == "keep" else [*outcome, *needed]
+    gone, note = (
+        incomplete(needed, "error" if missing == "keep" else missing, None, "rows")
+        if needed
+        else (
+            np.zeros(table.n, dtype=bool),
+            None,
+        )
+    )
     row = np.flatnonzero(~gone)
     if row.size == 0:
         raise DataError(f"No rows are left: {note}")
     points = np.column_stack([column.data[row] for column in outcome]).astype(np.float64, copy=False)
+    holes, said = _holes(outcome, row) if missing == "keep" else (None, None)
+    if holes is not None:
+        points[holes] = np.nan
+        note = said
     return Observations(
         kind,
         points,
@@ -312,15 +331,29 @@ def _rows(
         group={name: column.take(row) for name, column in groups.items()},
         weight=_weight(table, weight, row),
         offset=_offset(table, offset, row),
+        missing=holes,
         row=row,
         notes=(note,) if note else (),
         backend=table.backend,
     )
 
 
+def _holes(outcome: Sequence[Column], row: np.ndarray) -> tuple[np.ndarray | None, str | None]:
+    """(n, d) which entries of the outcome are missing, and the note that says how many; None where none is."""
+    none = np.zeros(row.size, dtype=bool)
+    holes = np.column_stack([none if column.missing is None else column.missing[row] for column in outcome])
+    if not holes.any():
+        return None, None
+    share, whole_rows = holes.mean(), int(holes.all(axis=1).sum())
+    note = f"{int(holes.sum()):,} of {holes.size:,} entries of the outcome ({share:.1%}) are missing and were kept."
+    if whole_rows:
+        note += f" Of {whole_rows:,} rows nothing was observed."
+    return holes, note
+
+
 def _table(data: Any, missing: Missing) -> Table:
-    if missing not in ("error", "drop"):
-        raise InputError(unknown("missing", missing, ("error", "drop")))
+    if missing not in ("error", "drop", "keep"):
+        raise InputError(unknown("missing", missing, ("error", "drop", "keep")))
     table = frames.table(data)
     if table.n == 0:
         raise DataError("The data have no rows.")

@@ -281,8 +281,8 @@ class Model(Unnormalised):
         """(n, d, p) Δ_i s(y_t|x_t): how the statistics change when bit i flips. Models override it to be quicker."""
         return recomputed(self, y, arguments)
 
-    def change_products(self, y: np.ndarray, arguments: tuple[Any, ...]) -> Changes:
-        """The same, known by its products: for models whose table of changes would be too large."""
+    def change_products(self, y: np.ndarray, arguments: tuple[Any, ...], single: bool = False) -> Changes:
+        """The same, known by its products, for models whose table is too large; `single`: float32 will do."""
         return DenseChanges(self.changes(y, arguments))
 
     @property
@@ -292,6 +292,8 @@ class Model(Unnormalised):
 
     def free_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray | None:
         """(n, d) or (1, d) booleans: which bits of these observations can flip; None for all of them."""
+        if obs.missing is not None:
+            return ~obs.missing[at]
         if obs.masks is None:
             free = self.domain.free
             return None if free is None or free.all() else free[None]

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import CombinationError
 from .batching import tree_take
+from .operators import DenseOperator, Operator
 
 if TYPE_CHECKING:
     from .base import Model
@@ -43,6 +44,10 @@ class Changes(ABC):
     @abstractmethod
     def cross(self, w: np.ndarray) -> np.ndarray:
         """(p, p) Σ_ti w_ti Δ_i s Δ_i sᵀ."""
+
+    def operator(self, w: np.ndarray) -> Operator:
+        """The same, known by its products: where p × p numbers are too many."""
+        return DenseOperator(self.cross(w))
 
     def squares(self, w: np.ndarray) -> np.ndarray:
         """(p,) Σ_ti w_ti (Δ_i s_j)²."""

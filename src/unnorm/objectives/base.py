@@ -17,6 +17,7 @@ from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser
 
 if TYPE_CHECKING:
+    from ..models.operators import Operator
     from ..references.base import Reference
     from ..references.points import PointScheme
     from .additive import AdditiveProblem
@@ -45,6 +46,18 @@ class Constants:
     own: bool = False  # whether ν has coordinates of its own in the scores, after θ's
     known: bool = False  # given and not estimated: its error is zero
     delta: float | None = None  # of χ = −log Z + δ, where it is one number
+
+
+class ChosenErrors(ABC):
+    """Covariances of chosen parameters at the maximum, one solve for each."""
+
+    @abstractmethod
+    def empirical(self, index: np.ndarray) -> np.ndarray:
+        """(q, q) from the scores of the observations (Godambe)."""
+
+    @abstractmethod
+    def simulated(self, index: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+        """(q, q) with the scores of outcomes simulated from the model: it must be right."""
 
 
 class ParametricProblem(ABC):
@@ -89,6 +102,28 @@ class ParametricProblem(ABC):
     def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
         """Notes for the user and figures for the record, at the maximum."""
         return (), {}
+
+    def slope(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """Value and gradient: what a solver for many parameters asks for."""
+        now = self.derivatives(theta)
+        return now.value, now.gradient
+
+    @property
+    def scale(self) -> np.ndarray:
+        """(p,) Σ w E[∂f_j²], as in `Derivatives`."""
+        return self.derivatives(self.start).scale
+
+    def curvature(self, theta: np.ndarray) -> Operator | None:
+        """−H by its products; None where only the matrix is known."""
+        return None
+
+    def part(self, rng: np.random.Generator) -> tuple[ParametricProblem, float] | None:
+        """The problem of some of the observations, and their share; None where all of them cost little."""
+        return None
+
+    def chosen(self, theta: np.ndarray, curvature: Operator | None) -> ChosenErrors | None:
+        """How errors of single parameters are computed, where p × p numbers are too many."""
+        return None
 
     def identifying(self, now: Derivatives) -> Derivatives:
         """The same with the matrix whose rank tells whether every direction of θ is determined."""
@@ -138,6 +173,16 @@ class Objective(ABC):
     masks: bool = False  # whether it leaves out bits that are fixed or missing
     even_points: bool = False  # whether evenly spread points (un.Lattice) suit it
     cluster: Cluster = None
+
+    @property
+    def by_products(self) -> bool:
+        """Whether its problem has slopes and curvatures without a matrix of p × p."""
+        return False
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether outcomes may lack some of their entries."""
+        return False
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ over independent observations (Godambe 1960). Within a chain g_t has mean zero g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -20,11 +20,16 @@ from ..data.observations import Observations
 from ..models.base import Model
 from ..models.batching import tree_take
 from ..models.changes import Changes
-from .base import Constants, Derivatives, ParametricProblem
+from ..models.operators import Operator, conjugate_gradients
+from .base import ChosenErrors, Constants, Derivatives, ParametricProblem
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
 BLOCK = 2**22  # numbers that the changes of one block hold
 CERTAIN = 15.0  # log-odds of one bit beyond which a maximum is as good as at infinity
+LEAST_PART, PER_PARAMETER = 5000, 50  # observations in a part: in all, and for each coefficient of a bit
+SINGLE = 2**24  # numbers of all changes from which float32 will do
+SOLVED = 1e-3  # relative residual of H⁻¹ e_c: the error of se is its square
+SWEEPS = 50  # from the data to draws of the model, in simulated errors
 KEPT = 2**29  # bytes of changes that may be kept between iterations; beyond it blocks are made again
 
 
@@ -59,8 +64,13 @@ class FlipProblem(ParametricProblem):
     def concave(self) -> bool:
         return True
 
+    @property
+    def single(self) -> bool:
+        """Whether products may be in float32: sums over so many rows hide their rounding behind sampling error."""
+        return self.obs.n * self.model.change_width >= SINGLE
+
     @cached_property
-    def _arguments(self) -> tuple[Any, ...]:
+    def arguments(self) -> tuple[Any, ...]:
         return self.model.arguments(self.obs, np.arange(self.obs.n))
 
     @cached_property
@@ -78,7 +88,7 @@ class FlipProblem(ParametricProblem):
         length = max(1, BLOCK // self.model.change_width)
         for begin in range(0, n, length):
             at = np.arange(begin, min(begin + length, n))
-            changes = self.model.change_products(self.obs.outcome[at], tree_take(self._arguments, at))
+            changes = self.model.change_products(self.obs.outcome[at], tree_take(self.arguments, at), self.single)
             w = np.ones(len(at)) if self.obs.weight is None else self.obs.weight[at]
             free = self.model.free_bits(self.obs, at)
             weight = np.broadcast_to(w[:, None], (len(at), d)) if free is None else w[:, None] * free
@@ -89,14 +99,14 @@ class FlipProblem(ParametricProblem):
         return self._made() if self._kept is None else iter(self._kept)
 
     def value(self, theta: np.ndarray) -> float:
-        return float(sum(-np.sum(b.weight * softplus(b.changes.times(theta))) for b in self.blocks()))
+        return -sum(weighted_sum(b.weight, softplus(b.changes.times(theta))) for b in self.blocks())
 
     def slope(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient: one pass, and no matrix of p × p."""
         value, gradient = 0.0, np.zeros(len(theta))
         for b in self.blocks():
             eta = b.changes.times(theta)
-            value -= float(np.sum(b.weight * softplus(eta)))
+            value -= weighted_sum(b.weight, softplus(eta))
             gradient -= b.changes.total(b.weight * expit(eta))
         return value, gradient
 
@@ -108,12 +118,41 @@ class FlipProblem(ParametricProblem):
             out += b.changes.cross(b.weight * p * (1.0 - p))
         return out
 
+    def curvature(self, theta: np.ndarray) -> Operator:
+        out: Operator | None = None
+        for b in self.blocks():
+            p = expit(b.changes.times(theta))
+            one = b.changes.operator(b.weight * p * (1.0 - p))
+            out = one if out is None else out.plus(one)
+        assert out is not None
+        return out
+
+    def curvature_times(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """−H v in one pass over the data."""
+        out = np.zeros(len(theta))
+        for b in self.blocks():
+            p = expit(b.changes.times(theta))
+            out += b.changes.total(b.weight * p * (1.0 - p) * b.changes.times(v))
+        return out
+
+    def part(self, rng: np.random.Generator) -> tuple[FlipProblem, float] | None:
+        d = self.obs.dim
+        some = max(LEAST_PART, PER_PARAMETER * self.model.size // d)
+        if self.obs.n <= 3 * some:
+            return None
+        at = np.sort(rng.choice(self.obs.n, some, replace=False))
+        obs = self.obs.take(at)
+        return FlipProblem(self.model, obs), float(obs.weights.sum() / self.obs.weights.sum())
+
+    def chosen(self, theta: np.ndarray, curvature: Operator | None) -> FlipErrors:
+        return FlipErrors(self, theta, curvature)
+
     @cached_property
-    def _scale(self) -> np.ndarray:
+    def scale(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
         return np.sum([b.changes.squares(b.weight) for b in self.blocks()], axis=0)
 
     def derivatives(self, theta: np.ndarray) -> Derivatives:
-        return Derivatives(*self.slope(theta), self.information(theta), self._scale)
+        return Derivatives(*self.slope(theta), self.information(theta), self.scale)
 
     def unbounded(self, direction: np.ndarray) -> bool:
         """Whether no flip raises the statistics along `direction`, and some lower them."""
@@ -155,7 +194,13 @@ def pseudo_maximum(problem: FlipProblem) -> np.ndarray | None:
 
 def softplus(eta: np.ndarray) -> np.ndarray:
     """log(1 + e^η) = −log σ(−η), in η's own precision."""
-    return np.maximum(eta, 0) + np.log1p(np.exp(-np.abs(eta)))
+    e = np.exp(-np.abs(eta))
+    return np.maximum(eta, 0) + (np.log(1 + e) if eta.dtype == np.float32 else np.log1p(e))  # log is quicker
+
+
+def weighted_sum(w: np.ndarray, x: np.ndarray) -> float:
+    """Σ w x in float64."""
+    return float(np.einsum("ti,ti->", w, x, dtype=np.float64))
 
 
 def expit(eta: np.ndarray) -> np.ndarray:
@@ -209,3 +254,55 @@ class FlipScores(Scores):
 
     def cluster_weights(self, label: np.ndarray, count: int) -> np.ndarray:
         return np.bincount(label, self.problem.obs.weights, count)
+
+
+@final
+@dataclass(frozen=True)
+class FlipErrors(ChosenErrors):
+    """Covariances c H⁻¹ M H⁻¹ cᵀ of chosen parameters: H⁻¹ e_c by conjugate gradients over passes through the data."""
+
+    problem: FlipProblem
+    theta: np.ndarray
+    given: Operator | None  # curvature of a part, scaled: the preconditioner; None for that of all the data
+
+    @cached_property
+    def curvature(self) -> Operator:
+        return self.problem.curvature(self.theta) if self.given is None else self.given
+
+    def columns(self, index: np.ndarray) -> np.ndarray:
+        """(q, p) H⁻¹ e_c."""
+        unit = np.zeros((len(index), len(self.theta)))
+        unit[np.arange(len(index)), index] = 1.0
+        return self.solved(unit)
+
+    def solved(self, B: np.ndarray) -> np.ndarray:
+        """(q, p) H⁻¹ b for each row of B."""
+        inner = self.curvature
+        return np.array([conjugate_gradients(self._times, b, lambda v: inner.solve(v, SOLVED), SOLVED) for b in B])
+
+    def _times(self, v: np.ndarray) -> np.ndarray:
+        return self.problem.curvature_times(self.theta, v)
+
+    def empirical(self, index: np.ndarray) -> np.ndarray:
+        V, weights = self.columns(index), self.problem.obs.weights
+        out = np.zeros((len(index), len(index)))
+        for b in self.problem.blocks():
+            G = projected(b, self.theta, V)
+            out += (G / np.maximum(weights[b.at], 1e-300)[:, None]).T @ G
+        return frequency(float(weights.sum())) * out
+
+    def simulated(self, index: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
+        V, obs, model = self.columns(index), self.problem.obs, self.problem.model
+        at = rng.choice(obs.n, draws, p=obs.weights / obs.weights.sum())
+        like = obs.take(at)
+        sampler = model.sampler(self.theta, model.arguments(like, np.arange(draws)))
+        y = sampler.sweep(like.outcome, SWEEPS, rng, model.free_bits(like, np.arange(draws)))
+        again = FlipProblem(model, replace(like, outcome=y, weight=None))
+        G = np.concatenate([projected(b, self.theta, V) for b in again.blocks()])
+        return float(obs.weights.sum()) * (G.T @ G) / draws
+
+
+def projected(b: FlipBlock, theta: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(b, q) g_tᵀ v_c for each row of V."""
+    r = -b.weight * expit(b.changes.times(theta))
+    return np.stack([np.einsum("ti,ti->t", r, b.changes.times(v), dtype=np.float64) for v in V], axis=1)

@@ -406,6 +406,14 @@ class ConditionalNCE(Choice):
         bound = self.reference.bind(model.domain, obs)
         return FlipProblem(model, obs, {"reference": bound.describe()})
 
+    @property
+    def by_products(self) -> bool:
+        return self.reference.every
+
+    @property
+    def takes_missing(self) -> bool:
+        return self.reference.every
+
     def _check_number(self, distinct: int | None) -> None:
         if distinct is not None and self.per_point is not None and self.per_point > distinct:
             raise InputError(

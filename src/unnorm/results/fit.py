@@ -105,7 +105,10 @@ class Fit:
     @property
     def _known_errors(self) -> ErrorParts:
         if self.errors is None:
-            raise InputError(self.no_errors or f"The covariance of {len(self.names)} parameters was not computed.")
+            raise InputError(
+                self.no_errors
+                or f"The covariance of {len(self.names):,} parameters was not computed; name some: fit.errors_of([…])."
+            )
         return self.errors
 
     @property
@@ -158,6 +161,22 @@ class Fit:
             "upper": self.estimate + z * se,
         }
         return to_native(table, self.backend)
+
+    def errors_of(
+        self, which: str | Sequence[str], level: float = 0.95, simulated: int | None = None, rng: Rng = None
+    ) -> Any:
+        """As `tidy`, for the parameters named in `which`: where there are thousands of them, or too few observations.
+
+        Args:
+            which: names of parameters.
+            level: of the intervals.
+            simulated: draws of the model from which the spread of the scores is taken, for pseudo-likelihoods: errors
+                that assume the model. None takes it from the scores of the observations.
+            rng: for these draws.
+        """
+        from .chosen import errors_of
+
+        return errors_of(self, which, level, simulated, rng)
 
     def summary(self) -> str:
         """The fit as a text for people."""

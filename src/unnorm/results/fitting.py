@@ -26,7 +26,9 @@ from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective, Problem
 from ..solvers.base import Solution, Solver
-from ..solvers.newton import Newton
+from ..solvers.imputing import Imputing
+from ..solvers.lbfgs import LBFGS
+from ..solvers.newton import MOST_PARAMETERS, Newton
 from ..solvers.ridge import Ridge
 from ..solvers.smoothing import Smoothing
 from .fit import Fit
@@ -83,6 +85,7 @@ def fit(
     if obs.n == 0:
         raise InputError(f"There are no observations to fit. {' '.join(obs.notes)}".strip())
     model.check(obs)
+    check_missing(model, obs, objective, solver)
     obs, notes = keep_inside(model.domain, wrapped(model.domain, obs), outside)
     if obs.masks is not None and not objective.masks:
         raise CombinationError(
@@ -146,7 +149,11 @@ def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoo
             )
         return Ridge()
     if not problem.smooth:
-        return Newton() if solver is None else solver
+        if solver is not None:
+            return solver
+        if problem.obs.missing is not None:
+            return Imputing()
+        return LBFGS() if problem.model.flat().size > MOST_PARAMETERS and problem.objective.by_products else Newton()
     if solver is None:
         return smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     name = type(solver).__name__
@@ -195,11 +202,25 @@ def weighted(obs: Observations, weights: Weights) -> Observations:
     return replace(obs, weight=obs.weight * (np.count_nonzero(obs.weight) / obs.weight.sum()))
 
 
+def check_missing(model: Unnormalised, obs: Observations, objective: Objective, solver: Solver | None) -> None:
+    """Refuse outcomes with missing entries where something would have to stand in for them."""
+    if obs.missing is None:
+        return
+    if not objective.takes_missing or model.domain.bits is None:
+        raise CombinationError(
+            f"{int(obs.missing.sum()):,} entries of the outcome are missing, and {objective.name} needs them all. On "
+            "binary vectors use objective=un.ConditionalNCE(un.BitFlip(every=True)); elsewhere make the observations "
+            "with missing='drop'."
+        )
+    if solver is not None and not solver.imputes:
+        raise CombinationError("With missing entries leave solver out, or use solver=un.Imputing(…).")
+
+
 def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Observations, tuple[str, ...]]:
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
-    inside = domain.contains(obs.outcome)
+    inside = domain.contains(obs.outcome if obs.missing is None else np.where(obs.missing, 0.0, obs.outcome))
     for lag in range(1, obs.lags + 1):
         inside = inside & domain.contains(obs.previous(lag))
     if inside.all():

@@ -31,6 +31,9 @@ REMEDY = (
     "This objective has no errors that assume the model: gather more observations, or use objective=un.Exact() where "
     "the domain can be enumerated or integrated."
 )
+SIMULATED = (
+    "fit.errors_of(names, simulated=4000) takes the spread of the scores from draws of the model, which must be right."
+)
 REMEDY_RELATIVE = (
     "Relative weights have no errors that assume the model: gather more observations, or, where the weights are "
     "counts, leave weights='relative' out."
@@ -140,7 +143,7 @@ def _errors(
     with single_threaded():  # BLAS threads that wait for a busy core cost ten times what they gain (500 coefficients)
         errors = error_parts(scores, labels, dict(zip(solution.index.tolist(), solution.names)))
     if errors is None:
-        refusal = _too_few(scores, REMEDY)
+        refusal = _too_few(scores, REMEDY if solution.chosen is None else SIMULATED)
     elif not relative:
         for note in errors.notes:
             warnings.warn(note, UnnormWarning, stacklevel=4)

@@ -12,7 +12,7 @@ import numpy as np
 
 from .._base.numerics import Rng
 from ..objectives.anchor import Integrated
-from ..objectives.base import Constants, Problem
+from ..objectives.base import ChosenErrors, Constants, Problem
 from ..objectives.scores import Scores
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Solution:
     terms: FittedTerms | None = None
     notes: tuple[str, ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)  # for the record
+    chosen: ChosenErrors | None = None  # errors of single parameters, where there are too many for all at once
 
 
 class Solver(ABC):
@@ -76,6 +77,7 @@ class Solver(ABC):
 
     smooth_terms: bool = False  # whether it fits smooth terms of f
     smooth_normaliser: bool = False  # whether it fits a smooth χ
+    imputes: bool = False  # whether it takes outcomes with missing entries
     anchors: bool = True  # whether it takes constants that follow θ (un.Anchored)
 
     @abstractmethod

@@ -50,7 +50,7 @@ class Newton(Solver):
         if size > MOST_PARAMETERS:
             raise CombinationError(
                 f"Newton forms a matrix of {size:,} × {size:,} second derivatives; the limit is "
-                f"{MOST_PARAMETERS:,} parameters. Use solver=un.SGD(…), which needs none."
+                f"{MOST_PARAMETERS:,} parameters. Use solver=un.LBFGS() or un.SGD(…), which need none."
             )
         end, path = self.climb(problem.parametric(rng))
         notes, figures = end.report(path.theta)
@@ -68,6 +68,7 @@ class Newton(Solver):
             scores=end.scores(path.theta),
             notes=notes,
             figures=figures,
+            chosen=end.chosen(path.theta, None),
         )
 
     def climb(self, problem: ParametricProblem, start: np.ndarray | None = None) -> tuple[ParametricProblem, Path]:

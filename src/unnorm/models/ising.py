@@ -1,0 +1,242 @@
+"""The Ising model of binary vectors, alone or in time: fields, couplings, couplings to the step before, covariates.
+
+    f_θ(y_t|x_t) = Σ_i y_ti { h_i + Σ_{j>i} J_ij y_tj + Σ_j K_ij y_{t−1,j} + Σ_c B_ic z_tc },      y ∈ {0, 1}^d,
+
+so that given the others bit i has log-odds h_i + Σ_j J_ij y_j + …: θ is on the scale of logistic regressions. With
+spins σ = 2y − 1 a coupling is J_ij/4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from .._base.numerics import floats, whole
+from ..data.observations import Observations
+from ..domains import BinaryVectors
+from ..errors import InputError, listing
+from .base import DataTerms, Kernels, Model
+from .changes import Changes
+from .exponential_family import ExponentialFamily, LinearDataTerms
+from .gibbs import ChangeSampler, CompiledSampler
+from .ising_changes import IsingChanges, IsingShape, energies, outcome_sums
+
+JACOBIAN = 2**31  # bytes above which a table of rows × parameters is refused
+
+
+class IsingParts(NamedTuple):
+    """θ as arrays."""
+
+    h: np.ndarray  # (d,) fields
+    J: np.ndarray  # (d, d) couplings, symmetric, zero on the diagonal
+    K: np.ndarray | None  # (d, d): K[i, j] from bit j at the step before to bit i
+    B: np.ndarray | None  # (d, c): B[i, c] of covariate c on bit i
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Ising(Model):
+    """Binary vectors with pairwise couplings; the parameters are called h[i], J[i,j], K[i,j] and B[i,name].
+
+    Args:
+        d: how many bits, or their names, by which the parameters are then called.
+        lag: 1 for couplings to the previous step (observations from `un.transitions`; trials are its `group`).
+        covariates: columns that act on the fields (`x` of `un.conditional`, `extra` of `un.transitions`).
+
+    Maximum pseudo-likelihood, for any d: `un.fit(un.Ising(d), obs, un.ConditionalNCE(un.BitFlip(every=True)))`.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> y = np.random.default_rng(0).integers(0, 2, (500, 3))
+        >>> fit = un.fit(un.Ising(3), un.iid(y), un.ConditionalNCE(un.BitFlip(every=True)))
+        >>> fit.names
+        ('h[1]', 'h[2]', 'h[3]', 'J[1,2]', 'J[1,3]', 'J[2,3]')
+    """
+
+    d: int | Sequence[str]
+    lag: int = 0
+    covariates: tuple[str, ...] = ()
+    bits: tuple[str, ...] = field(init=False, default=())  # the bits' names
+    names: tuple[str, ...] = field(init=False, default=())
+    domain: BinaryVectors = field(init=False)
+    context_arity: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        bits, covariates = _bits(self.d), _covariates(self.covariates)
+        if self.lag not in (0, 1) or isinstance(self.lag, bool):
+            raise InputError(f"lag of Ising must be 0 or 1; got {self.lag!r}.")
+        pairs = [f"J[{bits[i]},{bits[j]}]" for i in range(len(bits)) for j in range(i + 1, len(bits))]
+        before = [f"K[{a},{b}]" for a in bits for b in bits] if self.lag else []
+        names = (*(f"h[{a}]" for a in bits), *pairs, *before, *(f"B[{a},{c}]" for a in bits for c in covariates))
+        arity = (1 if self.lag or covariates else 0) + (1 if self.lag and covariates else 0)
+        values = {"d": len(bits), "lag": int(self.lag), "covariates": covariates, "bits": bits, "names": names}
+        for name, value in {**values, "domain": BinaryVectors(len(bits)), "context_arity": arity}.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def shape(self) -> IsingShape:
+        return IsingShape(self.domain.dim, self.lag, len(self.covariates))
+
+    @property
+    def size(self) -> int:
+        return self.shape.size
+
+    @property
+    def linear(self) -> bool:
+        return True
+
+    @property
+    def start(self) -> np.ndarray:
+        return np.zeros(self.size)
+
+    def parts(self, theta: Any) -> IsingParts:
+        """θ (a fit's `estimate` or `theta`) as arrays h, J, K, B."""
+        h, J, W = self.shape.arrays(self.flatten(theta))
+        split = self.lag * self.domain.dim
+        return IsingParts(h, J, W[:, :split] if self.lag else None, W[:, split:] if self.covariates else None)
+
+    def from_parts(self, h: Any, J: Any, K: Any = None, B: Any = None) -> np.ndarray:
+        """The flat θ of arrays h (d,), J (d, d) symmetric, K (d, d) and B (d, c)."""
+        d, c = self.domain.dim, len(self.covariates)
+        given = {"h": (h, (d,)), "J": (J, (d, d))}
+        given |= {"K": (K, (d, d))} if self.lag else {}
+        given |= {"B": (B, (d, c))} if c else {}
+        arrays = {name: floats(np.nan if value is None else value, name) for name, (value, _) in given.items()}
+        for name, (_, shape) in given.items():
+            if arrays[name].shape != shape:
+                raise InputError(f"{name} must have shape {shape}; got {arrays[name].shape}.")
+        if not np.array_equal(arrays["J"], arrays["J"].T):
+            raise InputError("J must be symmetric: J[i, j] and J[j, i] are one coupling.")
+        W = np.concatenate([arrays.get("K", np.zeros((d, 0))), arrays.get("B", np.zeros((d, 0)))], axis=1)
+        return self.shape.flat(arrays["h"], arrays["J"], W)
+
+    def unflatten(self, theta: np.ndarray) -> dict[str, float]:
+        return dict(zip(self.names, theta.tolist()))
+
+    def flatten(self, theta: Any) -> np.ndarray:
+        if isinstance(theta, Mapping):
+            missing = [name for name in self.names if name not in theta]
+            if missing:
+                raise InputError(f"theta must give {listing(self.names)}; missing {listing(missing)}.")
+            theta = [theta[name] for name in self.names]
+        theta = floats(theta, "theta")
+        if theta.shape != (self.size,):
+            raise InputError(f"theta must have {self.size:,} entries ({listing(self.names)}); got {theta.shape}.")
+        return theta
+
+    @cached_property
+    def _family(self) -> ExponentialFamily:
+        """The same model by its statistics in JAX: enumeration and stochastic steps compile it."""
+        import jax.numpy as jnp
+
+        i, j = self.shape.upper
+
+        def statistics(y: Any, *arguments: Any) -> Any:
+            parts = [y, y[i] * y[j]]
+            if self.lag:
+                parts.append(jnp.outer(y, arguments[0]).ravel())
+            if self.covariates:
+                z = jnp.stack([jnp.asarray(arguments[-1][name], dtype=float) for name in self.covariates])
+                parts.append(jnp.outer(y, z).ravel())
+            return (jnp.concatenate(parts),)
+
+        takes = {0: lambda y: statistics(y), 1: lambda y, x: statistics(y, x), 2: lambda y, x, z: statistics(y, x, z)}
+        return ExponentialFamily(takes[self.context_arity], self.names, self.domain)
+
+    def one(self, theta: Any, y: Any, *arguments: Any) -> Any:
+        return self._family.one(theta, y, *arguments)
+
+    def _build_kernels(self) -> Kernels:
+        return self._family.kernels
+
+    def _context(self, arguments: tuple[Any, ...], dtype: Any = np.float64) -> np.ndarray | None:
+        """(n, lag·d + c) what acts on the fields."""
+        parts = [np.asarray(arguments[0], dtype=dtype)] if self.lag else []
+        if self.covariates:
+            parts.append(np.stack([np.asarray(arguments[-1][name], dtype=dtype) for name in self.covariates], axis=1))
+        return None if not parts else parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        return energies(self.shape, theta, y.astype(np.float64, copy=False), self._context(arguments))
+
+    def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        if 8 * len(y) * self.size > JACOBIAN:
+            raise InputError(
+                f"A table of {len(y):,} rows × {self.size:,} parameters is too large. Use "
+                "objective=un.ConditionalNCE(un.BitFlip(every=True)), which needs none."
+            )
+        i, j = self.shape.upper
+        X = self._context(arguments)
+        parts = [y, y[:, i] * y[:, j]]
+        split = self.lag * self.domain.dim
+        if X is not None:
+            parts += [(y[:, :, None] * part[:, None]).reshape(len(y), -1) for part in (X[:, :split], X[:, split:])]
+        return np.concatenate(parts, axis=1)
+
+    def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
+        return np.zeros((self.size, self.size))
+
+    def data_terms(self, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> DataTerms:
+        return LinearDataTerms(outcome_sums(self.shape, weight, y, self._context(arguments)))
+
+    def changes(self, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        found = self.change_products(y, arguments)
+        each = np.eye(self.domain.dim)
+        return np.stack([found.by_outcome(np.broadcast_to(one, y.shape)) for one in each], axis=1)
+
+    def change_products(self, y: np.ndarray, arguments: tuple[Any, ...], single: bool = False) -> Changes:
+        dtype = np.float32 if single else np.float64
+        return IsingChanges(self.shape, y.astype(dtype), self._context(arguments, dtype))
+
+    @property
+    def change_width(self) -> int:
+        return 4 * self.shape.width
+
+    def sampler(self, theta: np.ndarray, arguments: tuple[Any, ...]) -> ChangeSampler:
+        from .ising_kernels import FUNCTIONS
+
+        h, J, W = self.shape.arrays(theta)
+        X = self._context(arguments)
+        base = h[None].copy() if X is None else h + X @ W.T
+        return CompiledSampler(FUNCTIONS, (np.ascontiguousarray(J), base))
+
+    def check(self, obs: Observations) -> None:
+        """Refuse observations without the previous step or the covariates that f reads."""
+        if self.lag and obs.kind != "transitions":
+            raise InputError(
+                f"Ising(lag=1) reads the previous step, which {obs.kind} observations do not have. Use un.transitions."
+            )
+        if missing := [name for name in self.covariates if name not in obs.context]:
+            raise InputError(
+                f"The covariates {listing(missing)} are not in the observations' context "
+                f"({listing(list(obs.context)) or 'there is none'}). Pass them as x= of un.conditional, or extra= of "
+                "un.transitions."
+            )
+        if text := [name for name in self.covariates if obs.context[name].dtype.kind not in "biuf"]:
+            raise InputError(f"The covariates of Ising must be numbers; {listing(text)} holds text.")
+        super().check(obs)
+
+    def to_dict(self) -> dict[str, Any]:
+        about = {"model": "Ising", "bits": list(self.bits), "lag": self.lag, "covariates": list(self.covariates)}
+        return {**about, "names": list(self.names), "domain": self.domain.to_dict()}
+
+
+def _bits(d: Any) -> tuple[str, ...]:
+    """The bits' names: 1 … d where none are given."""
+    if isinstance(d, str) or not isinstance(d, Sequence):
+        return tuple(str(i + 1) for i in range(whole(d, "The number d of bits of Ising", least=1)))
+    names = tuple(str(name) for name in d)
+    if not names or len(set(names)) != len(names):
+        raise InputError(f"The names of the bits must be distinct; got {listing(names) or 'none'}.")
+    return names
+
+
+def _covariates(names: Any) -> tuple[str, ...]:
+    given = (names,) if isinstance(names, str) else tuple(names)
+    if len(set(given)) != len(given) or not all(isinstance(name, str) for name in given):
+        raise InputError(f"covariates of Ising must be distinct column names; got {listing(given)}.")
+    return given

@@ -1,0 +1,49 @@
+"""Errors of parameters that the user names, where all of them at once are too many or not known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .._base.frames import to_native
+from .._base.intervals import quantile
+from .._base.numerics import Rng, generator, whole
+from ..errors import InputError, listing, unknown
+from ..inference.sandwich import TOO_FEW
+from .fit import Fit
+from .making import SIMULATED
+
+
+def errors_of(fit: Fit, which: str | Sequence[str], level: float, simulated: int | None, rng: Rng) -> Any:
+    """The table of `Fit.errors_of`."""
+    names = [which] if isinstance(which, str) else list(which)
+    place = {name: j for j, name in enumerate(fit.names)}
+    for name in names:
+        if name not in place:
+            raise InputError(unknown("which", name, fit.names))
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"which must name parameters, each once; got {listing(names) or 'none'}.")
+    index = np.array([place[name] for name in names])
+    V = _covariance(fit, index, simulated, rng)
+    estimate, se, z = fit.estimate[index], np.sqrt(np.diag(V)), quantile(level, None)
+    table = {"term": np.array(names), "estimate": estimate, "se": se}
+    return to_native({**table, "lower": estimate - z * se, "upper": estimate + z * se}, fit.backend)
+
+
+def _covariance(fit: Fit, index: np.ndarray, simulated: int | None, rng: Rng) -> np.ndarray:
+    some = None if fit.solution is None else fit.solution.chosen
+    if simulated is not None:
+        draws = whole(simulated, "simulated", least=100)
+        if some is None:
+            raise InputError(
+                "Simulated errors are those of a pseudo-likelihood, objective=un.ConditionalNCE(un.BitFlip(every=True))"
+                ", before the fit is saved."
+            )
+        return some.simulated(index, draws, generator(rng))
+    if fit.has_covariance or some is None:
+        return fit.covariance[np.ix_(index, index)]
+    if fit.n <= len(fit.names):
+        raise InputError(TOO_FEW.format(units=int(fit.n), what="observations", p=len(fit.names), remedy=SIMULATED))
+    return some.empirical(index)

@@ -1,0 +1,191 @@
+"""Limited-memory BFGS for many parameters: no matrix of p × p, and the curvature of a part of the data as its start.
+
+The step is −H_k g, H_k the inverse Hessian by the last few changes of θ and g (Nocedal 1980) on top of H_0. Where the
+problem knows its curvature by products, H_0 = A⁻¹ with A that of a few thousand observations, scaled: the first step on
+all the data is then all but Newton's, and a handful of passes over them is enough. The part's own maximum, found first,
+is where they start. Elsewhere H_0 = γ diag(1/scale).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from .._base.numerics import Rng, generator
+from ..errors import ConvergenceError, InputError, NoEstimateError, listing
+from ..models.operators import Operator
+from ..objectives.base import ParametricProblem, Problem
+from .base import Solution, Solver
+from .newton import MOST_PARAMETERS, Path
+
+INNER = 1e-4  # relative residual of A⁻¹ g
+LARGEST = 30.0  # of |θ| in units of logits where the way to infinity is looked at
+Inverse = Callable[[np.ndarray], np.ndarray]
+
+MANY = (
+    "Standard errors of all {p:,} parameters at once were not computed: fit.errors_of([{example!r}, …]) gives those of "
+    "the parameters that you name."
+)
+
+
+@final
+@dataclass(frozen=True)
+class LBFGS(Solver):
+    """Maximise by limited-memory BFGS: the solver for more than 2,000 parameters.
+
+    Args:
+        tolerance: stop when the predicted gain ½ gᵀH⁻¹g, for each parameter, is below this: 1e-7 is a further move of
+            √(2e-7) ≈ 0.0005 standard errors in the mean.
+        max_steps: give up after so many steps.
+        memory: how many past steps make the inverse Hessian.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> y = np.random.default_rng(0).integers(0, 2, (500, 3))
+        >>> flips = un.ConditionalNCE(un.BitFlip(every=True))
+        >>> a, b = (un.fit(un.Ising(3), un.iid(y), flips, solver=s) for s in (un.Newton(), un.LBFGS(1e-14)))
+        >>> bool(np.abs(a.estimate - b.estimate).max() < 1e-6)
+        True
+    """
+
+    tolerance: float = 1e-7
+    max_steps: int = 300
+    memory: int = 10
+
+    def __post_init__(self) -> None:
+        if not (self.tolerance > 0 and self.max_steps >= 1 and self.memory >= 1):
+            raise InputError(
+                f"LBFGS needs tolerance > 0, max_steps ≥ 1 and memory ≥ 1; got {self.tolerance}, {self.max_steps}, "
+                f"{self.memory}."
+            )
+
+    def solve(self, problem: Problem, rng: Rng) -> Solution:
+        """The maximum over the model's flat θ."""
+        random = generator(rng)
+        bound = problem.parametric(random)
+        path, curvature = self.climb(bound, random)
+        notes, figures = bound.report(path.theta)
+        few = path.theta.size <= MOST_PARAMETERS
+        some = bound.chosen(path.theta, curvature)
+        if not few and some is not None:
+            notes = (*notes, MANY.format(p=path.theta.size, example=bound.names[-1]))
+        return Solution(
+            names=bound.names,
+            estimate=path.theta,
+            index=np.arange(path.theta.size),
+            constants=bound.constants(path.theta),
+            value=bound.value(path.theta),
+            loglik=bound.loglik(path.theta),
+            converged=path.converged,
+            reason=path.reason,
+            iterations=path.iterations,
+            solver=self.to_dict(),
+            scores=bound.scores(path.theta) if few else None,
+            notes=notes,
+            figures=figures,
+            chosen=some,
+        )
+
+    def climb(
+        self, problem: ParametricProblem, rng: np.random.Generator, start: np.ndarray | None = None
+    ) -> tuple[Path, Operator | None]:
+        """The maximum of a function of θ, from its own part's where it has one; and the curvature of that part."""
+        theta = problem.start if start is None else start
+        part = problem.part(rng)
+        if part is None:
+            curvature = problem.curvature(theta)
+            return self._climb(problem, theta, curvature, renew=True)
+        small, share = part
+        path, curvature = self._climb(small, theta, small.curvature(theta), renew=True)
+        assert curvature is not None
+        curvature = curvature.scaled(1.0 / share)
+        return self._climb(problem, path.theta, curvature, renew=False)
+
+    def _climb(
+        self, problem: ParametricProblem, theta: np.ndarray, curvature: Operator | None, renew: bool
+    ) -> tuple[Path, Operator | None]:
+        """`renew`: take the curvature again at each step, where it is cheap: Newton's method."""
+        value, g = problem.slope(theta)
+        if not np.isfinite(value):
+            raise ConvergenceError(f"The objective is {value} at the starting values; start nearer to the data.")
+        past: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=self.memory)
+        for iteration in range(1, self.max_steps + 1):
+            step = two_loops(g, past, inverse_of(problem, curvature, past))
+            gain = 0.5 * float(g @ step)
+            if gain <= self.tolerance * theta.size:
+                return Path(theta, True, f"predicted gain {gain:.1e}", iteration - 1), curvature
+            moved = line_search(problem, theta, value, g, step)
+            if moved is None:
+                return Path(theta, False, f"no step raised the objective; gain {gain:.1e}", iteration), curvature
+            after, value, slope = moved
+            change = g - slope  # of the gradient of −objective
+            if float(change @ (after - theta)) > 0:
+                past.append((after - theta, change))
+            theta, g = after, slope
+            _refuse_infinite(problem, theta)
+            if renew and curvature is not None:
+                curvature, past = problem.curvature(theta), deque(maxlen=self.memory)
+        reason = f"still rising after {self.max_steps} steps"
+        return Path(theta, False, reason, self.max_steps), curvature
+
+    def to_dict(self) -> dict[str, Any]:
+        own = {"tolerance": self.tolerance, "max_steps": self.max_steps, "memory": self.memory}
+        return {"solver": "LBFGS", **own}
+
+
+def inverse_of(problem: ParametricProblem, curvature: Operator | None, past: Any) -> Inverse:
+    """H_0."""
+    if curvature is not None:
+        return lambda g: curvature.solve(g, INNER)
+    scale = np.maximum(problem.scale, 1e-300)
+    if not past:
+        return lambda g: 4.0 * g / scale  # the curvature of a logistic row is at most ¼
+    s, c = past[-1]
+    gamma = float(s @ c) / float(c @ (c / scale))
+    return lambda g: gamma * g / scale
+
+
+def two_loops(g: np.ndarray, past: Any, inverse: Inverse) -> np.ndarray:
+    """H_k g from H_0 and the past changes (s, c) of θ and of the gradient (Nocedal & Wright 2006, algorithm 7.4)."""
+    q, kept = g.copy(), []
+    for s, c in reversed(past):
+        rho = 1.0 / float(s @ c)
+        alpha = rho * float(s @ q)
+        q -= alpha * c
+        kept.append((s, c, rho, alpha))
+    z = inverse(q)
+    for s, c, rho, alpha in reversed(kept):
+        z = z + (alpha - rho * float(c @ z)) * s
+    return z
+
+
+def line_search(
+    problem: ParametricProblem, theta: np.ndarray, value: float, g: np.ndarray, step: np.ndarray
+) -> tuple[np.ndarray, float, np.ndarray] | None:
+    """The step, halved until the objective rises.
+
+    The rise is measured by slopes, ½ (g + g')ᵀ step, where values of large sums differ by less than their rounding.
+    """
+    length, up = 1.0, float(g @ step)
+    for _ in range(30):
+        after = theta + length * step
+        new, slope = problem.slope(after)
+        rise = max(new - value, 0.5 * length * (up + float(slope @ step)) if problem.concave else -np.inf)
+        if np.isfinite(new) and rise > 1e-4 * length * up:
+            return after, new, slope
+        length /= 2
+    return None
+
+
+def _refuse_infinite(problem: ParametricProblem, theta: np.ndarray) -> None:
+    far = np.flatnonzero(np.abs(theta) > LARGEST)
+    if problem.concave and far.size and problem.unbounded(np.where(np.abs(theta) > LARGEST, np.sign(theta), 0.0)):
+        ways = [f"{problem.names[j]} → {'+' if theta[j] > 0 else '−'}∞" for j in far[:5]]
+        raise NoEstimateError(
+            f"The estimate does not exist: the objective rises without end as {listing(ways)}. The data are separated "
+            "along it (bits that are never 1 together, or always). Remove the parameter, or add data or a ridge."
+        )
