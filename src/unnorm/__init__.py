@@ -31,6 +31,7 @@ _NAMES = {
     "solvers.stochastic": ("unbiased_gradient", "SGD", "Network", "Features", "log_z"),
     "results.fit": ("Fit",),
     "results.fitting": ("fit",),
+    "results.graph_gof": ("graph_gof", "GraphGof"),
     "results.kernel_path": ("kernel_path", "KernelPath"),
     "results.comparison": ("Comparison", "compare"),
     "results.simulation": ("simulate",),
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison, compare
     from .results.fit import Fit
     from .results.fitting import fit
+    from .results.graph_gof import GraphGof, graph_gof
     from .results.kernel_path import KernelPath, kernel_path
     from .results.simulation import simulate
     from .solvers import LBFGS, Imputing, Newton, Smoothing
