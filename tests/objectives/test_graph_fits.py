@@ -112,18 +112,20 @@ def test_missing_ties_against_a_sum_over_what_they_can_be() -> None:
     rule = OMEGA.quadrature().points
     S = model.statistics_at(rule, ())
     both = np.stack([np.nan_to_num(A, nan=value) for value in (0.0, 1.0)])
-    O = model.statistics_at(OMEGA.edges_from_adjacency(both), ())
+    B = model.statistics_at(OMEGA.edges_from_adjacency(both), ())
     theta = np.zeros(2)
     for _ in range(200):
-        p, q = (np.exp(s @ theta - np.max(s @ theta)) for s in (S, O))
+        p, q = (np.exp(s @ theta - np.max(s @ theta)) for s in (S, B))
         p, q = p / p.sum(), q / q.sum()
-        theta = theta + np.linalg.solve(np.cov(S.T, aweights=p, ddof=0) + 1e-9 * np.eye(2), q @ O - p @ S)
-    information = np.cov(S.T, aweights=p, ddof=0) - np.cov(O.T, aweights=q, ddof=0)
+        theta = theta + np.linalg.solve(np.cov(S.T, aweights=p, ddof=0) + 1e-9 * np.eye(2), q @ B - p @ S)
+    information = np.cov(S.T, aweights=p, ddof=0) - np.cov(B.T, aweights=q, ddof=0)
     mc = un.fit(model, obs, un.MonteCarloML(draws=40_000), rng=9)
     assert mc.errors is not None
     error = np.sqrt(np.diag(mc.errors.reference))
     assert np.all(np.abs(mc.estimate - theta) < 4 * error)
-    np.testing.assert_allclose(np.sqrt(np.diag(mc.errors.sampling)), np.sqrt(np.diag(np.linalg.inv(information))), rtol=0.06)
+    np.testing.assert_allclose(
+        np.sqrt(np.diag(mc.errors.sampling)), np.sqrt(np.diag(np.linalg.inv(information))), rtol=0.06
+    )
     assert not mc.is_likelihood
 
 
@@ -244,3 +246,44 @@ def test_models_that_cannot_be_simulated() -> None:
     for objective in (un.MonteCarloML(), un.PseudoLikelihood()):
         with pytest.raises(UnnormError, match=r"un\.GraphStatistics"):
             un.fit(toy, un.iid([0.1, 0.2, -0.3]), objective)
+
+
+def test_pseudo_likelihood_of_a_degenerate_model_says_so() -> None:
+    omega = un.Graphs(30)
+    A = graph(*[(3 * k + a, 3 * k + b) for k in range(10) for a, b in ((0, 1), (0, 2), (1, 2))], n=30)
+    A[0, 5] = A[5, 0] = A[7, 20] = A[20, 7] = A[1, 8] = A[8, 1] = 1
+    with pytest.warns(match="No standard errors"):
+        fit = un.fit(un.GraphStatistics("edges + triangle", omega), un.networks(A, omega), un.PseudoLikelihood(), rng=1)
+    assert not fit.has_covariance
+    assert any("degenerate at the estimate" in note for note in fit.notes)
+    with pytest.warns(match="degenerate at its estimate: simulated graphs are all but complete"):
+        gof = un.graph_gof(fit, draws=20, rng=2)
+    assert gof.notes
+
+
+def test_goodness_of_fit_of_a_model_that_fits() -> None:
+    """From its own law, counts lie within the simulations; triads sum to n choose 3, distances to n (n − 1)."""
+    omega = un.Graphs(15, directed=True)
+    model = un.GraphStatistics("edges + mutual", omega)
+    y = model.sampler(np.array([-2.0, 3.0]), ()).sweep(np.zeros((1, omega.dim)), 200, np.random.default_rng(1))
+    fit = un.fit(model, un.networks(omega.adjacency(y[0]), omega), un.MonteCarloML(draws=1000, loglik=False), rng=2)
+    gof = un.graph_gof(fit, draws=200, rng=3)
+    assert gof["triads"].observed.sum() == 15 * 14 * 13 // 6
+    assert np.all(gof["triads"].simulated.sum(axis=1) == 15 * 14 * 13 // 6)
+    assert gof["distance"].observed.sum() == 15 * 14
+    assert gof["outdegree"].observed.sum() == 15
+    assert gof["shared partners"].observed.sum() == y.sum()
+    assert np.all(np.abs(gof["statistics"].simulated.mean(axis=0) - gof["statistics"].observed) < 2.5)
+    assert all(one.overall > 0.01 for one in gof.parts.values())
+    assert "outdegree" in gof.summary()
+    wrong = un.fit(un.GraphStatistics("edges", omega), un.networks(omega.adjacency(y[0]), omega), un.PseudoLikelihood())
+    assert un.graph_gof(wrong, draws=200, rng=3)["triads"].p.min() < 0.05
+
+
+def test_goodness_of_fit_is_drawn() -> None:
+    import matplotlib.pyplot as plt
+
+    fit = un.fit(un.GraphStatistics("edges", OMEGA), un.networks(SPARSE, OMEGA))
+    figure, axes = un.graph_gof(fit, draws=20, rng=1).plot()
+    assert axes.size >= 5
+    plt.close(figure)

@@ -1,4 +1,4 @@
-"""Pseudo-likelihood of s50 and Knecht against glm on change statistics that R computed by brute force (graphs/fits.R)."""
+"""Pseudo-likelihood of s50 and Knecht against glm on change statistics by brute force in R (graphs/fits.R)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,12 @@ def knecht() -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray], dict[str, n
     D[tuple(primary[key].astype(int) - 1 for key in ("from", "to"))] = 1
     present = (A == 10).sum(axis=2) < 25  # one who left has structural zeros to everybody
     delinquency = np.stack([pupils[f"delinquency_w{t}"] for t in (1, 2, 3, 4)])
-    return np.where(A == 10, 0, A), present, {"sex": pupils["sex"].astype(int), "delinquency": delinquency}, {"primary": D}
+    return (
+        np.where(A == 10, 0, A),
+        present,
+        {"sex": pupils["sex"].astype(int), "delinquency": delinquency},
+        {"primary": D},
+    )
 
 
 def agrees(name: str, model: un.GraphStatistics, obs: un.Observations) -> un.Fit:
@@ -91,6 +96,10 @@ def test_knecht() -> None:
 
 
 def test_most_statistics_meet_r() -> None:
-    names = {name.split("(")[0] for one in ("s50 wave 1", "s50", "s50 undirected", "knecht") for name in expected(one)[0].split(" + ")}
+    names = {
+        name.split("(")[0]
+        for one in ("s50 wave 1", "s50", "s50 undirected", "knecht")
+        for name in expected(one)[0].split(" + ")
+    }
     assert names <= set(STATISTICS)
     assert len(names) >= 18

@@ -33,8 +33,8 @@ class Masks:
             out.append(f"{count:,} of {self.fixed.size:,} dyads are fixed at no tie, as an actor was not there.")
         if count := int(self.missing.sum()):
             out.append(
-                f"{count:,} of {self.missing.size:,} ties are missing: they are not modelled as zeros. Pseudo-likelihood "
-                "leaves out their terms, and counts them as absent in the change statistics of others, as ergm does; "
-                "un.MonteCarloML() sums over what they can be."
+                f"{count:,} of {self.missing.size:,} ties are missing: they are not modelled as zeros. "
+                "Pseudo-likelihood leaves out their terms, and counts them as absent in the change statistics of "
+                "others, as ergm does; un.MonteCarloML() sums over what they can be."
             )
         return tuple(out)

@@ -57,8 +57,8 @@ def networks(
     if not domain.directed and not np.array_equal(unseen, np.swapaxes(unseen, 1, 2)):
         t, i, j = np.argwhere(unseen & ~np.swapaxes(unseen, 1, 2))[0].tolist()
         raise DataError(
-            f"The tie ({i}, {j}) of graph {t} (from 0) is missing and ({j}, {i}) is not: an undirected tie is one. Copy "
-            "what is known to the other side."
+            f"The tie ({i}, {j}) of graph {t} (from 0) is missing and ({j}, {i}) is not: an undirected tie is one. "
+            "Copy what is known to the other side."
         )
     ties = absent & (graphs != 0) & ~np.isnan(graphs)
     if ties.any():

@@ -301,7 +301,7 @@ class Model(Unnormalised):
 
     simulates: bool = False  # whether `chains` gives draws of the statistics, which need no table of outcomes
 
-    def chains(self, obs: Observations, at: np.ndarray) -> list[Chain]:
+    def chains(self, obs: Observations, at: np.ndarray) -> Sequence[Chain]:
         """One chain for each of these observations, that starts at its outcome."""
         raise CombinationError(f"{type(self).__name__} has no chains of its own.")
 
@@ -316,7 +316,7 @@ class Model(Unnormalised):
         return held
 
     def extremes(self, obs: Observations) -> list[str]:
-        """The statistics that are at their least or at their most in every observation, as far as the model can tell."""
+        """Statistics that are at their least or at their most in every observation, as far as the model can tell."""
         return []
 
     def independent(self, obs: Observations) -> tuple[np.ndarray, float]:

@@ -9,10 +9,10 @@ over independent observations (Godambe 1960). Within a chain g_t has mean zero g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, Protocol, final
 
 import numpy as np
 
@@ -41,6 +41,18 @@ class FlipBlock(NamedTuple):
     weight: np.ndarray  # (b, d) w_t, and 0 where a bit cannot flip
 
 
+class SimulatedSpread(Protocol):
+    """Var(score) under the model, from simulations."""
+
+    def spread(self, theta: np.ndarray) -> np.ndarray | None:
+        """(p, p); None where simulations at θ are unlike the data."""
+        ...
+
+    def notes(self, theta: np.ndarray) -> tuple[str, ...]:
+        """What there is to say of it."""
+        ...
+
+
 @final
 @dataclass(frozen=True)
 class FlipProblem(ParametricProblem):
@@ -50,7 +62,7 @@ class FlipProblem(ParametricProblem):
     obs: Observations
     figures: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    simulated: Callable[[np.ndarray], np.ndarray] | None = None  # θ → Var(score) under the model, from simulations
+    simulated: SimulatedSpread | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -166,10 +178,11 @@ class FlipProblem(ParametricProblem):
         return Constants(np.zeros(0))
 
     def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
-        return self.notes, dict(self.figures)
+        more = () if self.simulated is None else self.simulated.notes(theta)
+        return (*self.notes, *more), dict(self.figures)
 
     def scores(self, theta: np.ndarray) -> FlipScores:
-        spread = None if self.simulated is None else self.simulated(theta)
+        spread = None if self.simulated is None else self.simulated.spread(theta)
         return FlipScores(self, theta, self.information(theta), float(self.obs.weights.sum()), spread)
 
     def by_observation(self, theta: np.ndarray) -> Iterator[tuple[FlipBlock, np.ndarray]]:

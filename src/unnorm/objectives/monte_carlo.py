@@ -5,8 +5,8 @@ With M draws y_m of every context at θ₀, s centred at their mean s̄ and δ =
     ℓ(θ) − ℓ(θ₀) ≈ Σ_t w_t { δᵀ (s(y_t) − s̄_t) − log M⁻¹ Σ_m exp δᵀ (s(y_tm) − s̄_t) },
 
 which is concave and good near θ₀. Far from the maximum the observed statistics are replaced by a point on the way from
-s̄ to them (Hummel, Hunter & Handcock 2012): as far as draws that weigh unevenly by no more than one standard deviation of
-log weights can see. Then θ₀ moves on, until the whole way is one step and the draws' error is small beside the
+s̄ to them (Hummel, Hunter & Handcock 2012), as far as the draws can see: log weights may have a standard deviation of
+`REACH`. Then θ₀ moves on, until the whole way is one step and the draws' error is small beside the
 sampling error. The draws enter the scores as reference points do: se² = se_sampling² + se_reference².
 
 Ties that are missing are summed over (Handcock & Gile 2010): s(y_t) becomes a second set of draws, of the missing ties
@@ -37,8 +37,8 @@ NEAR = 0.3  # … at the last step, for estimates that need no further draws
 STAGES = 40
 DEGENERATE = (
     "The model is degenerate near the data: graphs simulated from it are all but empty or all but complete, and the "
-    "observed ones are neither. Terms such as triangle, ttriple and kstar do this: use gwesp(0.25) and gwdegree(0.5) in "
-    "their place, or un.PseudoLikelihood(), whose estimates then describe no likely graph."
+    "observed ones are neither. Terms such as triangle, ttriple and kstar do this: use gwesp(0.25) and gwdegree(0.5) "
+    "in their place, or un.PseudoLikelihood(), whose estimates then describe no likely graph."
 )
 
 
@@ -104,7 +104,10 @@ class MonteCarloML(Objective):
                 "observation, so that the likelihood rises without end. Remove it, or add data."
             )
         simulator = Simulator(model, obs, self.thin, generator(rng))
-        begun = [self._begun(simulator, theta) for theta in (pseudo_maximum(FlipProblem(model, obs)), model.independent(obs)[0])]
+        begun = [
+            self._begun(simulator, theta)
+            for theta in (pseudo_maximum(FlipProblem(model, obs)), model.independent(obs)[0])
+        ]
         near = [one for one in begun if one is not None]
         if not near:
             raise NoEstimateError(DEGENERATE)
@@ -248,8 +251,9 @@ class MonteCarloProblem(ParametricProblem):
     def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
         size, share = self.drawn.size, self.share(theta)
         notes = [
-            f"Monte Carlo maximum likelihood: {len(self.stages)} sets of draws, the last of {size:,} graphs; Monte Carlo "
-            f"error at most {share:.2g} of a standard error. Standard errors are from the simulated Fisher information."
+            f"Monte Carlo maximum likelihood: {len(self.stages)} sets of draws, the last of {size:,} graphs; Monte "
+            f"Carlo error at most {share:.2g} of a standard error. Standard errors are from the simulated Fisher "
+            "information."
         ]
         figures: dict[str, Any] = {"draws": size, "stages": list(self.stages), "accepted": self.drawn.accepted}
         if self.objective.is_likelihood(self.simulator.obs, PerContext()):

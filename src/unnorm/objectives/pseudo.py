@@ -26,6 +26,12 @@ from .flips import FlipProblem
 MANY = 10  # independent observations for each parameter, from which their own scores tell the variance
 BURN, THIN, LEAST = 10, 2, 20  # sweeps before the first and between simulations, and simulations at least
 Errors = Literal["auto", "scores", "simulated"]
+UNLIKE = 0.05  # of the observed ones, or zeros: with fewer, simulations are unlike the data
+DEGENERATE = (
+    "The model is degenerate at the estimate: {simulated:.1%} of bits are one in simulations, {observed:.1%} in the "
+    "data, so that it describes no outcome like those observed, and has no standard errors. Of graphs, use gwesp(0.25) "
+    "and gwdegree(0.5) in place of triangle, ttriple and kstar."
+)
 SIMULATED = (
     "Standard errors are from {draws:,} simulated outcomes at the estimate (a Godambe matrix): they assume the model."
 )
@@ -81,11 +87,7 @@ class PseudoLikelihood(Objective):
         if self.errors == "scores" or (self.errors == "auto" and not few):
             return FlipProblem(model, obs, reference)
         rounds = max(LEAST, -(-self.draws // obs.n))
-        random = generator(rng)
-        return FlipProblem(
-            model, obs, reference, (SIMULATED.format(draws=rounds * obs.n),),
-            lambda theta: simulated_spread(model, obs, theta, rounds, random),
-        )  # fmt: skip
+        return FlipProblem(model, obs, reference, simulated=Godambe(model, obs, rounds, generator(rng)))
 
     @classmethod
     def examples(cls) -> tuple[PseudoLikelihood, ...]:
@@ -95,18 +97,40 @@ class PseudoLikelihood(Objective):
         return {"objective": self.name, "errors": self.errors, "draws": self.draws, "cluster": self.cluster}
 
 
-def simulated_spread(
-    model: Model, obs: Observations, theta: np.ndarray, rounds: int, rng: np.random.Generator
-) -> np.ndarray:
+@final
+class Godambe:
     """Σ_t w_t E[g_t g_tᵀ | x_t] at θ, from `rounds` outcomes of each context; g has mean zero there."""
-    at = np.arange(obs.n)
-    sampler, free = model.sampler(theta, model.arguments(obs, at)), ~model.held_bits(obs, at)
-    missing = None if obs.masks is None else obs.masks.missing
-    out, y = np.zeros((model.size, model.size)), obs.outcome
-    root = np.sqrt(np.maximum(obs.weights, 1e-300))[:, None]
-    for r in range(rounds):
-        y = sampler.sweep(y, THIN if r else BURN, rng, free)
-        seen = y if missing is None else np.where(missing, 0.0, y)
-        g = np.concatenate([g for _, g in FlipProblem(model, replace(obs, outcome=seen)).by_observation(theta)]) / root
-        out += g.T @ g
-    return out / rounds
+
+    def __init__(self, model: Model, obs: Observations, rounds: int, rng: np.random.Generator) -> None:
+        self._model, self._obs, self._rounds, self._rng = model, obs, rounds, rng
+        self._known: tuple[bytes, np.ndarray | None, str] | None = None
+
+    def spread(self, theta: np.ndarray) -> np.ndarray | None:
+        return self._at(theta)[1]
+
+    def notes(self, theta: np.ndarray) -> tuple[str, ...]:
+        return (self._at(theta)[2],)
+
+    def _at(self, theta: np.ndarray) -> tuple[bytes, np.ndarray | None, str]:
+        if self._known is None or self._known[0] != theta.tobytes():
+            self._known = (theta.tobytes(), *self._simulated(theta))
+        return self._known
+
+    def _simulated(self, theta: np.ndarray) -> tuple[np.ndarray | None, str]:
+        model, obs, rng = self._model, self._obs, self._rng
+        at = np.arange(obs.n)
+        free = ~model.held_bits(obs, at)
+        sampler = model.sampler(theta, model.arguments(obs, at))
+        hidden = np.zeros_like(free) if obs.masks is None else obs.masks.missing
+        out, y, ones = np.zeros((model.size, model.size)), obs.outcome, 0.0
+        root = np.sqrt(np.maximum(obs.weights, 1e-300))[:, None]
+        for r in range(self._rounds):
+            y = sampler.sweep(y, THIN if r else BURN, rng, free)
+            ones += float(y[free].mean()) / self._rounds
+            again = FlipProblem(model, replace(obs, outcome=np.where(hidden, 0.0, y)))
+            g = np.concatenate([g for _, g in again.by_observation(theta)]) / root
+            out += g.T @ g / self._rounds
+        observed = float(obs.outcome[free & ~hidden].mean())
+        if not UNLIKE * observed <= ones <= 1 - UNLIKE * (1 - observed):
+            return None, DEGENERATE.format(observed=observed, simulated=ones)
+        return out, SIMULATED.format(draws=self._rounds * obs.n)

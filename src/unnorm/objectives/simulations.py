@@ -1,7 +1,8 @@
-"""Draws of sufficient statistics in every context, their weighted moments and Monte Carlo errors, and ℓ along a path."""
+"""Draws of sufficient statistics in every context, their moments and Monte Carlo errors, and ℓ along a path."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import final
@@ -111,7 +112,7 @@ class Simulator:
         return Draws(theta, mean, stats - mean[:, None], observed, self.obs.weights, accepted, ones, given)
 
     def _draw(
-        self, chains: list[Chain], free: np.ndarray, theta: np.ndarray, M: int, first: bool
+        self, chains: Sequence[Chain], free: np.ndarray, theta: np.ndarray, M: int, first: bool
     ) -> tuple[np.ndarray, float, float]:
         """(n, M, p) statistics, the share of proposals accepted, and of free bits that are one."""
         drawn = []

@@ -1,4 +1,5 @@
-"""Goodness of fit of graphs (Hunter, Goodreau & Handcock 2008): what the statistics did not fit, observed and simulated."""
+"""Goodness of fit of graphs (Hunter, Goodreau & Handcock 2008): properties that were not fitted, observed and
+simulated."""
 
 from __future__ import annotations
 
@@ -121,8 +122,12 @@ def _panel(ax: Any, name: str, one: Compared) -> None:
         capprops=quiet, medianprops={"color": "0.3"}, manage_ticks=False,
     )  # fmt: skip
     ax.plot(at, observed, color="tab:red", marker="o", markersize=3, linewidth=1.2)
-    every = max(1, len(seen) // 16)
-    ax.set_xticks(at[::every], [one.levels[k] for k in seen[::every]], rotation=60 if len(one.levels[0]) > 3 else 0)
+    words = max(len(one.levels[k]) for k in seen) > 2
+    shown = at if words else np.unique(np.r_[at[:: max(1, len(at) // 8)], at[-1]])
+    ax.set_xticks(shown, [one.levels[seen[k]] for k in shown], rotation=90 if words else 0)
+    if name != "statistics" and observed.max() > 50 * max(np.median(observed), 1.0):
+        ax.set_yscale("symlog", linthresh=1.0)
+        ax.set_ylim(0, None)
     ax.set_title(name)
     ax.set_ylabel("standard deviations from the mean" if name == "statistics" else "number")
 

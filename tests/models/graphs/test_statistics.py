@@ -110,13 +110,16 @@ def test_definitions_by_hand() -> None:
     omega = un.Graphs(5, directed=True)
     formula = "edges+mutual+ttriple+ctriple+triangle+istar(2)+ostar(2)+isolates+idegree(2)+odegree(0)+esp(1)+dsp(1)"
     s = un.GraphStatistics(formula, omega).statistics(A)
-    assert s["edges"] == 6 and s["mutual"] == 1 and s["isolates"] == 1
+    assert s["edges"] == 6
+    assert s["mutual"] == 1
+    assert s["isolates"] == 1
     assert s["ttriple"] == 2  # 0→1→2 with 0→2, 1→0→2 with 1→2
     assert s["ctriple"] == 1  # 0→2→3→0
     assert s["triangle"] == 3
     assert s["istar(2)"] == 2  # into 0 and into 2
     assert s["ostar(2)"] == 2  # from 0 and from 1
-    assert s["idegree(2)"] == 2 and s["odegree(0)"] == 1
+    assert s["idegree(2)"] == 2
+    assert s["odegree(0)"] == 1
     assert s["esp(1)"] == 2  # 0→2 by way of 1, 1→2 by way of 0
     # two-paths i→j→k by pair: 02 (1), 12 (0), 03 (2), 13 (2), 20 (3), 31 (0), 32 (0); all single
     assert s["dsp(1)"] == 7
@@ -149,13 +152,20 @@ def test_previous_graphs_and_covariates() -> None:
         "+ nodecov(x) + nodeocov(x) + nodeicov(x) + absdiff(x) + nodefactor(g) + nodeofactor(g) + nodeifactor(g)"
     )
     s = un.GraphStatistics(formula, omega, {"x": [1.0, 2.0, 4.0], "g": ["u", "v", "v"]}, {"d": D}).statistics(A, B)
-    assert s["memory(autoregression)"] == 2 and s["memory(innovation)"] == 1 and s["memory(loss)"] == -2
-    assert s["memory"] == 1 and s["stability"] == 4  # 01, 20, 12, 21 as they were
+    assert s["memory(autoregression)"] == 2
+    assert s["memory(innovation)"] == 1
+    assert s["memory(loss)"] == -2
+    assert s["memory"] == 1
+    assert s["stability"] == 4
     assert s["delrecip"] == 2  # 0→1 answers 1→0, 0→2 answers 2→0
     assert s["edgecov(d)"] == 2 + 3 + 6
-    assert s["nodecov(x)"] == 3 + 5 + 5 and s["nodeocov(x)"] == 1 + 1 + 4 and s["nodeicov(x)"] == 2 + 4 + 1
+    assert s["nodecov(x)"] == 3 + 5 + 5
+    assert s["nodeocov(x)"] == 1 + 1 + 4
+    assert s["nodeicov(x)"] == 2 + 4 + 1
     assert s["absdiff(x)"] == 1 + 3 + 3
-    assert s["nodefactor(g)[v]"] == 3 and s["nodeofactor(g)[v]"] == 1 and s["nodeifactor(g)[v]"] == 2
+    assert s["nodefactor(g)[v]"] == 3
+    assert s["nodeofactor(g)[v]"] == 1
+    assert s["nodeifactor(g)[v]"] == 2
 
 
 def test_lagged_covariates_are_those_of_the_graph_before() -> None:

@@ -131,9 +131,8 @@ def sample(codes, tables, directed, paths, G, P, deg, W, pairs, offset, theta, s
         q(remove) = ½/E + ½/F,      q(set) = ½/F     (1/F where there is none to remove).
 
     `plan` = (burn, thin): proposals before the first draw, and from draw to draw; `offset` (F,) is added to the change
-    of f; `s` are the statistics of the state,
-    `stats` (M, p) those of the draws and `kept` (M or 0, F) their ties. Returns the share of proposals accepted, and the
-    mean share of dyads with a tie.
+    of f; `s` are the statistics of the state, `stats` (M, p) those of the draws and `kept` (M or 0, F) their ties.
+    Returns the share of proposals accepted, and the mean share of dyads with a tie.
     """
     F, p, draws = len(pairs), len(codes), len(stats)
     eta = offset.copy()

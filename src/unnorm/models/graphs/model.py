@@ -46,7 +46,7 @@ class GraphStatistics(Model):
     """
 
     formula: str
-    domain: Graphs
+    domain: Graphs  # pyright: ignore[reportIncompatibleVariableOverride]
     nodes: Any = None
     dyads: Mapping[str, Any] | None = None
     names: tuple[str, ...] = field(init=False, default=())
@@ -104,7 +104,6 @@ class GraphStatistics(Model):
         return theta
 
     def check(self, obs: Observations) -> None:
-        super().check(obs)
         if self.reads_before and obs.kind != "transitions":
             which = [one.label for one in self.parts if one.reads_before]
             raise InputError(
@@ -115,8 +114,9 @@ class GraphStatistics(Model):
             which = [one.label for one in self.parts if one.varies(self.attributes)]
             raise InputError(
                 f"{listing(which)} reads a covariate that varies in time, and the observations do not say which graph "
-                "each is. Make them with un.networks(A, omega)."
+                "each is. Make them with un.networks(A, omega), of as many graphs as the covariate has."
             )
+        super().check(obs)
 
     def arguments(self, obs: Observations, at: np.ndarray) -> tuple[Any, ...]:
         """({"before": (N, d), "wave": (N,)},), as far as the statistics read them."""
@@ -163,12 +163,18 @@ class GraphStatistics(Model):
         if obs.masks is not None and obs.masks.missing.any():
             return []
         low, here, high = (
-            np.stack([self.wave(np.where(held[t], obs.outcome[t], y[t]), arguments, t).statistics for t in at])
+            np.stack(
+                [self.wave(np.where(held[t], obs.outcome[t], y[t]), arguments, t).statistics for t in range(obs.n)]
+            )
             for y in (np.zeros_like(obs.outcome), obs.outcome, np.ones_like(obs.outcome))
         )
         rising = np.array([np.all(np.diff(table) >= 0) for table in self.compiled.tables])
         for c, one in enumerate(self.parts):
-            W = [one.weights(self.surroundings(arguments, t)) for t in at] if one.code == kernels.DYADIC else []
+            W = (
+                [one.weights(self.surroundings(arguments, t)) for t in range(obs.n)]
+                if one.code == kernels.DYADIC
+                else []
+            )
             rising[c] &= all(np.all(each >= 0) for each in W if each is not None)
         edge = np.all(np.isclose(here, low), axis=0) | np.all(np.isclose(here, high), axis=0)
         return [name for name, flat, up in zip(self.names, edge, rising) if flat and up]
@@ -216,7 +222,7 @@ class GraphStatistics(Model):
         flat = np.column_stack([np.reshape(leaf, (N, -1)) for leaf in arguments[0].values()])
         starts = np.flatnonzero(np.r_[True, np.any(flat[1:] != flat[:-1], axis=1)])  # rows of one context in a run
         for begin, end in zip(starts, np.r_[starts[1:], N]):
-            self._sums(y[begin:end], arguments, begin, out[begin:end])
+            self._sums(y[begin:end], arguments, int(begin), out[begin:end])
         return out
 
     def _sums(self, y: np.ndarray, arguments: tuple[Any, ...], t: int, out: np.ndarray) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -45,7 +46,7 @@ class GraphSampler(ChangeSampler):
                 return float(wave.statistics @ self.theta - wave.ties @ log_odds)
 
             begin = gap()
-            for before, beta in zip(betas[:-1], betas[1:]):
+            for before, beta in itertools.pairwise(betas):
                 log_w[c] += (beta - before) * (gap() - begin)
                 wave.move(beta * self.theta, mask, F, rng, (1.0 - beta) * log_odds)
             out[c] = wave.ties

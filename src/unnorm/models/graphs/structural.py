@@ -267,7 +267,7 @@ class GWODegree(_WeightedDegree):
 
 @dataclass(frozen=True)
 class _Partners(Statistic):
-    """Σ h(P_ik) over ties (`ESP`) or over all dyads (`DSP`), P_ik = #{j : i → j → k} (of directed graphs ergm's OTP)."""
+    """Σ h(P_ik) over ties (`ESP`) or over all dyads (`DSP`), P_ik = #{j : i → j → k} (ergm's OTP)."""
 
     paths: ClassVar[bool] = True
     label: str
