@@ -322,6 +322,8 @@ class Model(Unnormalised):
     def independent(self, obs: Observations) -> tuple[np.ndarray, float]:
         """A θ at which the free bits are independent, and the log-likelihood there: where paths of log Z begin."""
         free = ~self.held_bits(obs, np.arange(obs.n))
+        if obs.masks is not None:
+            free &= ~obs.masks.missing
         return np.zeros(self.size), -float(obs.weights @ free.sum(axis=1)) * float(np.log(2.0))
 
     def sampler(self, theta: np.ndarray, arguments: tuple[Any, ...]) -> ChangeSampler:

@@ -33,6 +33,7 @@ from .simulations import Draws, Simulator, path_loglik
 
 FIRST = 250  # draws over all contexts while θ₀ is on its way
 REACH = 1.5  # sd of the log weights of one context that a step may cause
+LEASH, LAST_LEASH = 0.05, 1e-3  # of the information at θ₀: half its square is taken off, 3e-4 se at the last step
 NEAR = 0.3  # … at the last step, for estimates that need no further draws
 STAGES = 40
 DEGENERATE = (
@@ -85,7 +86,7 @@ class MonteCarloML(Objective):
             )
 
     def is_likelihood(self, obs: Observations, normaliser: Normaliser) -> bool:
-        return self.loglik and (obs.masks is None or not obs.masks.missing.any())
+        return self.loglik
 
     def default_normaliser(self, model: Unnormalised, obs: Observations, anchored: bool = True) -> Normaliser:
         return PerContext()
@@ -177,11 +178,19 @@ class MonteCarloProblem(ParametricProblem):
         gamma = 1.0 if worst <= REACH else REACH / worst
         return replace(self, gamma=gamma, stages=(*self.stages, gamma))
 
+    @cached_property
+    def _leash(self) -> np.ndarray:
+        """A little of the information at θ₀: keeps steps finite where the observed statistics lie beyond the draws."""
+        zero = np.zeros_like(self.start)
+        return (LEASH if self.gamma < 1.0 else LAST_LEASH) * self.drawn.tilted(zero)[2]
+
     def _parts(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """Value, gradient, information."""
         d, delta = self.drawn, theta - self.start
         value, mean, cov = d.tilted(delta)
-        value, gradient = self.gamma * (self._gap @ delta) - value, self.gamma * self._gap - mean
+        pull = self._leash @ delta
+        value = self.gamma * (self._gap @ delta) - value - 0.5 * (delta @ pull)
+        gradient, cov = self.gamma * self._gap - mean - pull, cov + self._leash
         if d.given is not None:
             more, other, within = d.given.tilted(delta)
             value, gradient, cov = value + more, gradient + other, cov - within
@@ -244,8 +253,8 @@ class MonteCarloProblem(ParametricProblem):
 
     def loglik(self, theta: np.ndarray) -> float:
         """ℓ(θ): by path sampling to θ₀, and from there by the draws at hand."""
-        if not self.objective.is_likelihood(self.simulator.obs, PerContext()):
-            return self.value(theta)
+        if not self.objective.loglik:
+            return float("nan")
         return self._path[0] + self.value(theta)
 
     def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -256,7 +265,7 @@ class MonteCarloProblem(ParametricProblem):
             "information."
         ]
         figures: dict[str, Any] = {"draws": size, "stages": list(self.stages), "accepted": self.drawn.accepted}
-        if self.objective.is_likelihood(self.simulator.obs, PerContext()):
+        if self.objective.loglik:
             figures["loglik_se"] = self._path[1]
             notes.append(f"The log-likelihood is by path sampling, with a Monte Carlo error of {self._path[1]:.2g}.")
         return tuple(notes), figures

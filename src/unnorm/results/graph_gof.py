@@ -100,7 +100,7 @@ class GraphGof:
         """One panel for each property: boxes of the simulations, a line for the data. Returns (Figure, axes)."""
         import matplotlib.pyplot as plt
 
-        figure, axes = plt.subplots(2, -(-len(self.parts) // 2), figsize=(13, 7), layout="constrained", squeeze=False)
+        figure, axes = plt.subplots(2, -(-len(self.parts) // 2), figsize=(13, 8), layout="constrained", squeeze=False)
         for ax, (name, one) in zip(axes.flat, self.parts.items()):
             _panel(ax, name, one)
         for ax in axes.flat[len(self.parts) :]:
@@ -124,12 +124,12 @@ def _panel(ax: Any, name: str, one: Compared) -> None:
     ax.plot(at, observed, color="tab:red", marker="o", markersize=3, linewidth=1.2)
     words = max(len(one.levels[k]) for k in seen) > 2
     shown = at if words else np.unique(np.r_[at[:: max(1, len(at) // 8)], at[-1]])
-    ax.set_xticks(shown, [one.levels[seen[k]] for k in shown], rotation=90 if words else 0)
-    if name != "statistics" and observed.max() > 50 * max(np.median(observed), 1.0):
+    ax.set_xticks(shown, [one.levels[seen[k]] for k in shown], rotation=90 if words else 0, fontsize=8)
+    if name != "statistics" and observed.max() > 20 * max(np.median(observed), 1.0):
         ax.set_yscale("symlog", linthresh=1.0)
         ax.set_ylim(0, None)
     ax.set_title(name)
-    ax.set_ylabel("standard deviations from the mean" if name == "statistics" else "number")
+    ax.set_ylabel("sd from the mean" if name == "statistics" else "number")
 
 
 def graph_gof(fit: Fit, draws: int = 100, rng: Rng = None) -> GraphGof:

@@ -185,6 +185,8 @@ class GraphStatistics(Model):
         dyadic = self.compiled.codes == kernels.DYADIC
         theta = np.zeros(self.size)
         free = ~self.held_bits(obs, at)
+        if obs.masks is not None:
+            free &= ~obs.masks.missing
         if not dyadic.any():
             return theta, -float(obs.weights @ free.sum(axis=1)) * float(np.log(2.0))
         X = np.concatenate([chain.changes()[mask][:, dyadic] for chain, mask in zip(self.chains(obs, at), free)])
