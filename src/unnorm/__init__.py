@@ -33,6 +33,7 @@ _NAMES = {
     "results.fitting": ("fit",),
     "results.graph_gof": ("graph_gof", "GraphGof"),
     "results.kernel_path": ("kernel_path", "KernelPath"),
+    "results.penalty_path": ("penalty_path", "PenaltyPath"),
     "results.comparison": ("Comparison", "compare"),
     "results.simulation": ("simulate",),
     "bayes": ("sample", "Langevin", "NUTS", "Draws"),
@@ -96,6 +97,7 @@ if TYPE_CHECKING:
     from .results.fitting import fit
     from .results.graph_gof import GraphGof, graph_gof
     from .results.kernel_path import KernelPath, kernel_path
+    from .results.penalty_path import PenaltyPath, penalty_path
     from .results.simulation import simulate
     from .solvers import LBFGS, Imputing, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient

@@ -24,7 +24,7 @@ def _model(lag: int, covariates: tuple[str, ...], d: int = 4) -> tuple[un.Ising,
 def _obs(model: un.Ising, n: int = 60, seed: int = 4) -> un.Observations:
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, (n, model.domain.dim)).astype(float)
-    z = {name: rng.normal(size=n) for name in model.covariates}
+    z = {name: rng.normal(size=n) for name in model.columns}
     if model.lag:
         return un.transitions(y, extra=z or None, group=np.arange(n) // 20)
     return un.conditional(y, x=z) if z else un.iid(y)

@@ -16,6 +16,7 @@ from .chains import Chains, chains, order_key
 from .masks import Masks
 
 Kind = Literal["iid", "transitions", "conditional"]
+COMPACT = 2**24  # entries of a byte array from which its outcomes stay bytes
 
 
 def lag_suffix(lag: int) -> str:
@@ -33,7 +34,7 @@ class Observations:
     """
 
     kind: Kind
-    outcome: np.ndarray  # (n, d) float64
+    outcome: np.ndarray  # (n, d) float64; int8 where it came as a large array of bytes
     outcome_names: tuple[str, ...]
     context: Mapping[str, np.ndarray] = field(default_factory=dict)  # name → (n,); empty for IID data
     lags: int = 0  # transitions only
@@ -131,6 +132,26 @@ class Observations:
         return lines
 
 
+def compact(data: Any) -> np.ndarray | None:
+    """A large array of single bytes (bool, int8, uint8) as int8: binary vectors of which float64 would hold eight times
+    the memory. None for any other data, and for values above 127."""
+    if not (isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.names is None):
+        return None
+    if data.dtype.itemsize > 1 or data.dtype.kind not in "bui" or data.size < COMPACT:
+        return None
+    data = np.ascontiguousarray(data)
+    return None if data.dtype.kind == "u" and data.max() > 127 else data.view(np.int8)
+
+
+def _stand_ins(table: Table, y: str | Sequence[str] | None) -> list[Column]:
+    """Columns with the outcome's names and no values, where the values are kept as one array."""
+    names = _names(y, "y") or table.names
+    if len(names) != len(table.names):
+        raise DataError(f"The array has {len(table.names)} columns, but y= names {len(names)}: {listing(names)}.")
+    nothing = np.broadcast_to(np.zeros(1), (table.n,))
+    return [Column(name, nothing) for name in names]
+
+
 def _few(names: Iterable[str], most: int = 8) -> str:
     """Names in a row, and how many more there are."""
     names = list(names)
@@ -158,6 +179,12 @@ def iid(
     (2, 2)
     """
     table = _table(data, missing)
+    bits = compact(data)
+    if bits is not None:
+        columns = _stand_ins(table, y)
+        made = _rows("iid", table, columns[:1], {}, weight, offset, group, missing)
+        names = tuple(column.name for column in columns)
+        return replace(made, outcome=bits if made.n == len(bits) else bits[made.row], outcome_names=names)
     outcome = _outcome(table, y)
     return _rows("iid", table, outcome, {}, weight, offset, group, missing)
 
@@ -226,18 +253,20 @@ def transitions(
             "missing='drop', which breaks the chain there."
         )
     table = _table(data, missing)
-    outcome = _outcome(table, y)
+    bits = compact(data)
+    outcome = _outcome(table, y) if bits is None else _stand_ins(table, y)
     names = tuple(column.name for column in outcome)
     groups, extras = _groups(table, group), _extras(table, extra, names, lags)
     linked = chains(table, outcome, groups, None if order is None else order_key(table, order), max_gap, missing)
     place, notes = _places(linked, lags, [*extras.values(), *_attached(table, weight, offset)], missing)
     row = linked.row[place]
-    points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
-    earlier = {
-        name + lag_suffix(lag): points[linked.row[place - lag], j]
-        for lag in range(1, lags + 1)
-        for j, name in enumerate(names)
-    }
+    if bits is None:
+        points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
+        before = {lag: points[linked.row[place - lag]].T.copy() for lag in range(1, lags + 1)}
+    else:
+        points = bits
+        before = {lag: points[linked.row[place - lag]].T for lag in range(1, lags + 1)}
+    earlier = {name + lag_suffix(lag): before[lag][j] for lag in range(1, lags + 1) for j, name in enumerate(names)}
     return Observations(
         "transitions",
         points[row],

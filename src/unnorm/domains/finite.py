@@ -152,7 +152,7 @@ class Bits(Domain):
 
     def contains(self, y: np.ndarray) -> np.ndarray:
         """Whether every entry is 0 or 1."""
-        y = outcomes(y, self)
+        y = y if isinstance(y, np.ndarray) and y.dtype == np.int8 and y.ndim == 2 else outcomes(y, self)
         return ((y == 0.0) | (y == 1.0)).all(axis=1)
 
     def from_unit(self, u: np.ndarray) -> np.ndarray:

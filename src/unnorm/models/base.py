@@ -277,6 +277,21 @@ class Model(Unnormalised):
     def _chunk(self, total: int, nodes: int) -> int:
         return chunk_length(total, 8 * nodes * (3 * self.size + 4), least=1 if total == 1 else 16)
 
+    @property
+    def penalised(self) -> np.ndarray:
+        """(p,) booleans: the parameters that a ridge or lasso penalty is for."""
+        return np.ones(self.size, dtype=bool)
+
+    by_products: bool = False  # whether sums over rows need no table of rows × parameters
+
+    def row_sums(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], v: np.ndarray) -> np.ndarray:
+        """(p,) Σ_r v_r ∂f_θ(y_r|x_r)/∂θ."""
+        return v @ self.jacobian(theta, y, arguments)
+
+    def row_squares(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], v: np.ndarray) -> np.ndarray:
+        """(p,) Σ_r v_r (∂f_θ(y_r|x_r)/∂θ_j)²."""
+        return v @ self.jacobian(theta, y, arguments) ** 2
+
     def changes(self, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
         """(n, d, p) Δ_i s(y_t|x_t): how the statistics change when bit i flips. Models override it to be quicker."""
         return recomputed(self, y, arguments)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 class ChangeSampler(ABC):
     """Updates of C vectors side by side, each in its own context, at one θ."""
 
+    quick: bool  # whether thousands of sweeps cost little
+
     @abstractmethod
     def sweep(self, y: np.ndarray, sweeps: int, rng: np.random.Generator, free: np.ndarray | None = None) -> np.ndarray:
         """(C, d) the vectors after so many sweeps over the bits that are `free`, (C, d) booleans; None for all."""
@@ -99,6 +101,8 @@ class PlainSampler(ChangeSampler):
     model: Model
     theta: np.ndarray
     arguments: tuple[Any, ...]
+
+    quick = False
 
     def _f(self, y: np.ndarray) -> np.ndarray:
         return self.model.log_f(self.theta, y, self.arguments)
@@ -190,6 +194,8 @@ class CompiledSampler(ChangeSampler):
 
     functions: tuple[Any, Any, Any]  # start, delta, flip
     params: tuple[Any, ...]
+
+    quick = True
 
     def sweep(self, y: np.ndarray, sweeps: int, rng: np.random.Generator, free: np.ndarray | None = None) -> np.ndarray:
         y = np.array(y, dtype=np.float64, order="C")

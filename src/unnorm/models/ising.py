@@ -8,14 +8,15 @@ spins σ = 2y − 1 a coupling is J_ij/4.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from .._base.blas import single_threaded
 from .._base.numerics import floats, whole
+from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..domains import BinaryVectors
 from ..errors import InputError, listing
@@ -25,6 +26,7 @@ from .exponential_family import ExponentialFamily, LinearDataTerms
 from .gibbs import ChangeSampler, CompiledSampler
 from .ising_changes import IsingChanges, IsingShape, energies, outcome_sums
 
+PIECE = 2**19  # numbers of a piece of rows
 JACOBIAN = 2**31  # bytes above which a table of rows × parameters is refused
 
 
@@ -38,7 +40,6 @@ class IsingParts(NamedTuple):
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class Ising(Model):
     """Binary vectors with pairwise couplings; the parameters are called h[i], J[i,j], K[i,j] and B[i,name].
 
@@ -57,29 +58,23 @@ class Ising(Model):
         ('h[1]', 'h[2]', 'h[3]', 'J[1,2]', 'J[1,3]', 'J[2,3]')
     """
 
-    d: int | Sequence[str]
-    lag: int = 0
-    covariates: tuple[str, ...] = ()
-    bits: tuple[str, ...] = field(init=False, default=())  # the bits' names
-    names: tuple[str, ...] = field(init=False, default=())
-    domain: BinaryVectors = field(init=False)
-    context_arity: int = field(init=False, default=0)
-
-    def __post_init__(self) -> None:
-        bits, covariates = _bits(self.d), _covariates(self.covariates)
-        if self.lag not in (0, 1) or isinstance(self.lag, bool):
-            raise InputError(f"lag of Ising must be 0 or 1; got {self.lag!r}.")
+    def __init__(self, d: int | Sequence[str], lag: int = 0, covariates: str | Sequence[str] = ()) -> None:
+        bits, columns = _bits(d), _columns(covariates)
+        if lag not in (0, 1) or isinstance(lag, bool):
+            raise InputError(f"lag of Ising must be 0 or 1; got {lag!r}.")
+        self.bits, self.lag, self.columns = bits, int(lag), columns
+        self.domain = BinaryVectors(len(bits))
         pairs = [f"J[{bits[i]},{bits[j]}]" for i in range(len(bits)) for j in range(i + 1, len(bits))]
-        before = [f"K[{a},{b}]" for a in bits for b in bits] if self.lag else []
-        names = (*(f"h[{a}]" for a in bits), *pairs, *before, *(f"B[{a},{c}]" for a in bits for c in covariates))
-        arity = (1 if self.lag or covariates else 0) + (1 if self.lag and covariates else 0)
-        values = {"d": len(bits), "lag": int(self.lag), "covariates": covariates, "bits": bits, "names": names}
-        for name, value in {**values, "domain": BinaryVectors(len(bits)), "context_arity": arity}.items():
-            object.__setattr__(self, name, value)
+        before = [f"K[{a},{b}]" for a in bits for b in bits] if lag else []
+        self.names = (*(f"h[{a}]" for a in bits), *pairs, *before, *(f"B[{a},{c}]" for a in bits for c in columns))
+        self.context_arity = (1 if lag or columns else 0) + (1 if lag and columns else 0)
+
+    def __repr__(self) -> str:
+        return f"Ising({self.domain.dim}, lag={self.lag}, covariates={self.columns!r})"
 
     @cached_property
     def shape(self) -> IsingShape:
-        return IsingShape(self.domain.dim, self.lag, len(self.covariates))
+        return IsingShape(self.domain.dim, self.lag, len(self.columns))
 
     @property
     def size(self) -> int:
@@ -97,11 +92,11 @@ class Ising(Model):
         """θ (a fit's `estimate` or `theta`) as arrays h, J, K, B."""
         h, J, W = self.shape.arrays(self.flatten(theta))
         split = self.lag * self.domain.dim
-        return IsingParts(h, J, W[:, :split] if self.lag else None, W[:, split:] if self.covariates else None)
+        return IsingParts(h, J, W[:, :split] if self.lag else None, W[:, split:] if self.columns else None)
 
     def from_parts(self, h: Any, J: Any, K: Any = None, B: Any = None) -> np.ndarray:
         """The flat θ of arrays h (d,), J (d, d) symmetric, K (d, d) and B (d, c)."""
-        d, c = self.domain.dim, len(self.covariates)
+        d, c = self.domain.dim, len(self.columns)
         given = {"h": (h, (d,)), "J": (J, (d, d))}
         given |= {"K": (K, (d, d))} if self.lag else {}
         given |= {"B": (B, (d, c))} if c else {}
@@ -139,8 +134,8 @@ class Ising(Model):
             parts = [y, y[i] * y[j]]
             if self.lag:
                 parts.append(jnp.outer(y, arguments[0]).ravel())
-            if self.covariates:
-                z = jnp.stack([jnp.asarray(arguments[-1][name], dtype=float) for name in self.covariates])
+            if self.columns:
+                z = jnp.stack([jnp.asarray(arguments[-1][name], dtype=float) for name in self.columns])
                 parts.append(jnp.outer(y, z).ravel())
             return (jnp.concatenate(parts),)
 
@@ -156,12 +151,20 @@ class Ising(Model):
     def _context(self, arguments: tuple[Any, ...], dtype: Any = np.float64) -> np.ndarray | None:
         """(n, lag·d + c) what acts on the fields."""
         parts = [np.asarray(arguments[0], dtype=dtype)] if self.lag else []
-        if self.covariates:
-            parts.append(np.stack([np.asarray(arguments[-1][name], dtype=dtype) for name in self.covariates], axis=1))
+        if self.columns:
+            parts.append(np.stack([np.asarray(arguments[-1][name], dtype=dtype) for name in self.columns], axis=1))
         return None if not parts else parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
-        return energies(self.shape, theta, y.astype(np.float64, copy=False), self._context(arguments))
+        X, y = self._context(arguments), y.astype(np.float64, copy=False)
+        length = max(256, PIECE // self.domain.dim)
+        pieces = [(slice(begin, begin + length),) for begin in range(0, len(y), length)]
+
+        def work(at: slice) -> np.ndarray:
+            return energies(self.shape, theta, y[at], None if X is None else X[at])
+
+        with single_threaded():
+            return np.concatenate(run_tasks(work, pieces, cores())) if pieces else np.zeros(0)
 
     def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
         if 8 * len(y) * self.size > JACOBIAN:
@@ -176,6 +179,28 @@ class Ising(Model):
         if X is not None:
             parts += [(y[:, :, None] * part[:, None]).reshape(len(y), -1) for part in (X[:, :split], X[:, split:])]
         return np.concatenate(parts, axis=1)
+
+    @property
+    def penalised(self) -> np.ndarray:
+        """All but the fields."""
+        return np.arange(self.size) >= self.domain.dim
+
+    by_products = True
+
+    def row_sums(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], v: np.ndarray) -> np.ndarray:
+        X = self._context(arguments)
+        return self._in_pieces(lambda at: outcome_sums(self.shape, v[at], y[at], None if X is None else X[at]), y)
+
+    def row_squares(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], v: np.ndarray) -> np.ndarray:
+        X = self._context(arguments)  # bits are their own squares
+        return self._in_pieces(lambda at: outcome_sums(self.shape, v[at], y[at], None if X is None else X[at] ** 2), y)
+
+    def _in_pieces(self, work: Callable[[slice], np.ndarray], y: np.ndarray) -> np.ndarray:
+        """Σ work(rows) over pieces that stay in the cache, on all cores."""
+        length = max(256, PIECE // self.domain.dim)
+        pieces = [(slice(begin, begin + length),) for begin in range(0, len(y), length)]
+        with single_threaded():
+            return np.sum(run_tasks(work, pieces, cores()), axis=0)
 
     def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
         return np.zeros((self.size, self.size))
@@ -210,18 +235,18 @@ class Ising(Model):
             raise InputError(
                 f"Ising(lag=1) reads the previous step, which {obs.kind} observations do not have. Use un.transitions."
             )
-        if missing := [name for name in self.covariates if name not in obs.context]:
+        if missing := [name for name in self.columns if name not in obs.context]:
             raise InputError(
                 f"The covariates {listing(missing)} are not in the observations' context "
                 f"({listing(list(obs.context)) or 'there is none'}). Pass them as x= of un.conditional, or extra= of "
                 "un.transitions."
             )
-        if text := [name for name in self.covariates if obs.context[name].dtype.kind not in "biuf"]:
+        if text := [name for name in self.columns if obs.context[name].dtype.kind not in "biuf"]:
             raise InputError(f"The covariates of Ising must be numbers; {listing(text)} holds text.")
         super().check(obs)
 
     def to_dict(self) -> dict[str, Any]:
-        about = {"model": "Ising", "bits": list(self.bits), "lag": self.lag, "covariates": list(self.covariates)}
+        about = {"model": "Ising", "bits": list(self.bits), "lag": self.lag, "covariates": list(self.columns)}
         return {**about, "names": list(self.names), "domain": self.domain.to_dict()}
 
 
@@ -235,7 +260,7 @@ def _bits(d: Any) -> tuple[str, ...]:
     return names
 
 
-def _covariates(names: Any) -> tuple[str, ...]:
+def _columns(names: Any) -> tuple[str, ...]:
     given = (names,) if isinstance(names, str) else tuple(names)
     if len(set(given)) != len(given) or not all(isinstance(name, str) for name in given):
         raise InputError(f"covariates of Ising must be distinct column names; got {listing(given)}.")

@@ -28,8 +28,15 @@ class Operator(ABC):
     def plus(self, other: Operator) -> Operator:
         """The sum with one of its own kind."""
 
+    def __add__(self, other: Operator) -> Operator:
+        return self.plus(other)
+
     @abstractmethod
     def scaled(self, factor: float) -> Operator: ...
+
+    @abstractmethod
+    def shifted(self, ridge: np.ndarray) -> Operator:
+        """A + diag(ridge)."""
 
     @abstractmethod
     def diagonal(self) -> np.ndarray: ...
@@ -41,9 +48,9 @@ class Operator(ABC):
     @abstractmethod
     def dense(self) -> np.ndarray: ...
 
-    def solve(self, b: np.ndarray, tolerance: float = 1e-10, ridge: np.ndarray | float = 0.0) -> np.ndarray:
-        """(A + diag(ridge))⁻¹ b by preconditioned conjugate gradients."""
-        return conjugate_gradients(lambda v: self.times(v) + ridge * v, b, self.nearly_inverse, tolerance)
+    def solve(self, b: np.ndarray, tolerance: float = 1e-10) -> np.ndarray:
+        """A⁻¹ b by preconditioned conjugate gradients."""
+        return conjugate_gradients(self.times, b, self.nearly_inverse, tolerance)
 
 
 def conjugate_gradients(
@@ -95,6 +102,9 @@ class DenseOperator(Operator):
 
     def scaled(self, factor: float) -> Operator:
         return DenseOperator(factor * self.A)
+
+    def shifted(self, ridge: np.ndarray) -> Operator:
+        return DenseOperator(self.A + np.diag(ridge))
 
     def diagonal(self) -> np.ndarray:
         return np.diag(self.A)
@@ -149,6 +159,11 @@ class NodeBlocks(Operator):
 
     def scaled(self, factor: float) -> Operator:
         return NodeBlocks(self.index, self.size, (factor * self.blocks).astype(self.blocks.dtype))
+
+    def shifted(self, ridge: np.ndarray) -> Operator:
+        blocks, each = self.blocks.copy(), np.arange(self.blocks.shape[1])
+        blocks[:, each, each] += (self._share * self._spread(ridge)).astype(blocks.dtype)
+        return NodeBlocks(self.index, self.size, blocks)
 
     def diagonal(self) -> np.ndarray:
         return self._gather(np.diagonal(self.blocks, axis1=1, axis2=2).astype(np.float64))

@@ -121,8 +121,10 @@ class ParametricProblem(ABC):
         """The problem of some of the observations, and their share; None where all of them cost little."""
         return None
 
-    def chosen(self, theta: np.ndarray, curvature: Operator | None) -> ChosenErrors | None:
-        """How errors of single parameters are computed, where p × p numbers are too many."""
+    def chosen(
+        self, theta: np.ndarray, curvature: Operator | None, ridge: np.ndarray | float = 0.0
+    ) -> ChosenErrors | None:
+        """How errors of single parameters are computed, where p × p numbers are too many; `ridge`: of a penalty."""
         return None
 
     def identifying(self, now: Derivatives) -> Derivatives:

@@ -18,10 +18,10 @@ from ..data.observations import Observations
 from ..errors import CombinationError, InputError, listing
 from ..models.base import Model, Unnormalised
 from ..models.normalisers import Anchored, Constant, Layout, Normaliser, PerContext, Smooth
-from ..references import IID, SCHEMES, Defensive, Lattice, Uniform, from_dict
+from ..references import IID, SCHEMES, Defensive, Uniform, from_dict
 from ..references.base import BoundReference, Reference
 from ..references.contrast import Contrast, contrast
-from ..references.points import PointScheme
+from ..references.points import PointScheme, evenly_spread
 from .additive import AdditiveProblem
 from .anchor import model_anchor
 from .base import Cluster, Objective
@@ -111,7 +111,7 @@ class Contrastive(Objective):
         if self.points is not None:
             return self.points
         evenly = normaliser is not None and normaliser.low_discrepancy and bound.cube_dim is not None
-        return Lattice() if evenly else IID()
+        return evenly_spread(bound, 0) if evenly else IID()
 
     def sharing(self, model: Unnormalised, obs: Observations, normaliser: Normaliser) -> tuple[Any, ...] | None:
         bound = self.reference.bind(model.domain, obs)
@@ -168,6 +168,10 @@ class RowContrastive(Contrastive):
     """An objective that is a sum over rows, Σ ℓ(f + χ + offset)."""
 
     even_points = True
+
+    @property
+    def by_products(self) -> bool:
+        return True
 
     @abstractmethod
     def rows(self, drawn: Contrast) -> RowSource:

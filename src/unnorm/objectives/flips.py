@@ -9,13 +9,15 @@ over independent observations (Godambe 1960). Within a chain g_t has mean zero g
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, final
+from typing import Any, NamedTuple, Protocol, TypeVar, final
 
 import numpy as np
 
+from .._base.blas import single_threaded
+from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..models.base import Model
 from ..models.batching import tree_take
@@ -31,6 +33,9 @@ SINGLE = 2**24  # numbers of all changes from which float32 will do
 SOLVED = 1e-3  # relative residual of H⁻¹ e_c: the error of se is its square
 SWEEPS = 50  # from the data to draws of the model, in simulated errors
 KEPT = 2**29  # bytes of changes that may be kept between iterations; beyond it blocks are made again
+
+
+T = TypeVar("T", bound=Any)
 
 
 class FlipBlock(NamedTuple):
@@ -86,66 +91,81 @@ class FlipProblem(ParametricProblem):
         return self.model.arguments(self.obs, np.arange(self.obs.n))
 
     @cached_property
-    def _kept(self) -> list[FlipBlock] | None:
-        kept, held = [], 0
-        for block in self._made():
-            kept.append(block)
-            held += block.changes.nbytes + block.weight.nbytes
-            if held > KEPT:
-                return None
-        return kept
+    def _starts(self) -> list[int]:
+        return list(range(0, self.obs.n, max(1, BLOCK // self.model.change_width)))
 
-    def _made(self) -> Iterator[FlipBlock]:
-        n, d = self.obs.outcome.shape
-        length = max(1, BLOCK // self.model.change_width)
-        for begin in range(0, n, length):
-            at = np.arange(begin, min(begin + length, n))
-            changes = self.model.change_products(self.obs.outcome[at], tree_take(self.arguments, at), self.single)
-            w = np.ones(len(at)) if self.obs.weight is None else self.obs.weight[at]
-            free = self.model.free_bits(self.obs, at)
-            weight = np.broadcast_to(w[:, None], (len(at), d)) if free is None else w[:, None] * free
-            yield FlipBlock(at, changes, weight)
+    @cached_property
+    def _kept(self) -> dict[int, FlipBlock] | None:
+        """The blocks once for all, where they are small enough together."""
+        first = self._made(0)
+        held = first.changes.nbytes + (0 if 0 in first.weight.strides else first.weight.nbytes)
+        if held * len(self._starts) > KEPT:
+            return None
+        return {0: first, **{i: self._made(i) for i in range(1, len(self._starts))}}
+
+    def _made(self, i: int) -> FlipBlock:
+        begin, end = self._starts[i], (*self._starts, self.obs.n)[i + 1]
+        at = np.arange(begin, end)
+        changes = self.model.change_products(self.obs.outcome[at], tree_take(self.arguments, at), self.single)
+        w = np.ones(len(at)) if self.obs.weight is None else self.obs.weight[at]
+        w = w.astype(np.float32) if self.single else w
+        free = self.model.free_bits(self.obs, at)
+        weight = np.broadcast_to(w[:, None], (len(at), self.obs.dim)) if free is None else w[:, None] * free
+        return FlipBlock(at, changes, weight)
+
+    def block(self, i: int) -> FlipBlock:
+        return self._made(i) if self._kept is None else self._kept[i]
 
     def blocks(self) -> Iterator[FlipBlock]:
         """The observations, block by block."""
-        return self._made() if self._kept is None else iter(self._kept)
+        return (self.block(i) for i in range(len(self._starts)))
+
+    def summed(self, work: Callable[[FlipBlock], T]) -> T:
+        """Σ work(block), on as many threads as there are cores, with BLAS on one each."""
+        _ = self._kept  # made before the threads ask for it
+
+        def over(mine: list[int]) -> Any:
+            total: Any = None
+            for i in mine:
+                one = work(self.block(i))
+                total = one if total is None else total + one
+            return total
+
+        every = list(range(len(self._starts)))
+        threads = min(cores(), len(every))
+        with single_threaded():
+            parts = run_tasks(over, [(every[t::threads],) for t in range(threads)], threads)
+        for other in parts[1:]:
+            parts[0] = parts[0] + other
+        return parts[0]
 
     def value(self, theta: np.ndarray) -> float:
-        return -sum(weighted_sum(b.weight, softplus(b.changes.times(theta))) for b in self.blocks())
+        return -self.summed(lambda b: weighted_sum(b.weight, softplus(b.changes.times(theta))))
 
     def slope(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         """Value and gradient: one pass, and no matrix of p × p."""
-        value, gradient = 0.0, np.zeros(len(theta))
-        for b in self.blocks():
+
+        def work(b: FlipBlock) -> np.ndarray:
             eta = b.changes.times(theta)
-            value -= weighted_sum(b.weight, softplus(eta))
-            gradient -= b.changes.total(b.weight * expit(eta))
-        return value, gradient
+            return np.append(b.changes.total(b.weight * expit(eta)), weighted_sum(b.weight, softplus(eta)))
+
+        both = -self.summed(work)
+        return float(both[-1]), both[:-1]
 
     def information(self, theta: np.ndarray) -> np.ndarray:
         """(p, p) −H = Σ w σ(η) σ(−η) Δ Δᵀ."""
-        out = np.zeros((len(theta), len(theta)))
-        for b in self.blocks():
-            p = expit(b.changes.times(theta))
-            out += b.changes.cross(b.weight * p * (1.0 - p))
-        return out
+        return self.summed(lambda b: b.changes.cross(b.weight * variance(b.changes.times(theta))))
 
     def curvature(self, theta: np.ndarray) -> Operator:
-        out: Operator | None = None
-        for b in self.blocks():
-            p = expit(b.changes.times(theta))
-            one = b.changes.operator(b.weight * p * (1.0 - p))
-            out = one if out is None else out.plus(one)
-        assert out is not None
-        return out
+        return self.summed(lambda b: b.changes.operator(b.weight * variance(b.changes.times(theta))))
 
     def curvature_times(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
         """−H v in one pass over the data."""
-        out = np.zeros(len(theta))
-        for b in self.blocks():
-            p = expit(b.changes.times(theta))
-            out += b.changes.total(b.weight * p * (1.0 - p) * b.changes.times(v))
-        return out
+
+        def work(b: FlipBlock) -> np.ndarray:
+            return b.changes.total(b.weight * variance(b.changes.times(theta)) * b.changes.times(v))
+
+        return self.summed(work)
 
     def part(self, rng: np.random.Generator) -> tuple[FlipProblem, float] | None:
         d = self.obs.dim
@@ -156,12 +176,16 @@ class FlipProblem(ParametricProblem):
         obs = self.obs.take(at)
         return FlipProblem(self.model, obs), float(obs.weights.sum() / self.obs.weights.sum())
 
-    def chosen(self, theta: np.ndarray, curvature: Operator | None) -> FlipErrors:
-        return FlipErrors(self, theta, curvature)
+    def chosen(self, theta: np.ndarray, curvature: Operator | None, ridge: np.ndarray | float = 0.0) -> FlipErrors:
+        return FlipErrors(self, theta, curvature, ridge)
 
     @cached_property
-    def scale(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return np.sum([b.changes.squares(b.weight) for b in self.blocks()], axis=0)
+    def _scale(self) -> np.ndarray:
+        return self.summed(lambda b: b.changes.squares(b.weight))
+
+    @property
+    def scale(self) -> np.ndarray:
+        return self._scale
 
     def derivatives(self, theta: np.ndarray) -> Derivatives:
         return Derivatives(*self.slope(theta), self.information(theta), self.scale)
@@ -209,6 +233,12 @@ def softplus(eta: np.ndarray) -> np.ndarray:
     """log(1 + e^η) = −log σ(−η), in η's own precision."""
     e = np.exp(-np.abs(eta))
     return np.maximum(eta, 0) + (np.log(1 + e) if eta.dtype == np.float32 else np.log1p(e))  # log is quicker
+
+
+def variance(eta: np.ndarray) -> np.ndarray:
+    """σ(η) σ(−η)."""
+    p = expit(eta)
+    return p * (1.0 - p)
 
 
 def weighted_sum(w: np.ndarray, x: np.ndarray) -> float:
@@ -277,10 +307,13 @@ class FlipErrors(ChosenErrors):
     problem: FlipProblem
     theta: np.ndarray
     given: Operator | None  # curvature of a part, scaled: the preconditioner; None for that of all the data
+    ridge: np.ndarray | float = 0.0  # diagonal of a penalty
 
     @cached_property
     def curvature(self) -> Operator:
-        return self.problem.curvature(self.theta) if self.given is None else self.given
+        if self.given is not None:
+            return self.given
+        return self.problem.curvature(self.theta).shifted(np.broadcast_to(self.ridge, self.theta.shape))
 
     def columns(self, index: np.ndarray) -> np.ndarray:
         """(q, p) H⁻¹ e_c."""
@@ -294,7 +327,7 @@ class FlipErrors(ChosenErrors):
         return np.array([conjugate_gradients(self._times, b, lambda v: inner.solve(v, SOLVED), SOLVED) for b in B])
 
     def _times(self, v: np.ndarray) -> np.ndarray:
-        return self.problem.curvature_times(self.theta, v)
+        return self.problem.curvature_times(self.theta, v) + self.ridge * v
 
     def empirical(self, index: np.ndarray) -> np.ndarray:
         V, weights = self.columns(index), self.problem.obs.weights

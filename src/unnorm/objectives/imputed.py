@@ -72,7 +72,8 @@ class ImputedScores(Scores):
             about = np.mean(s, axis=0)
             for g, one in zip(each, s):
                 C += (g - mean).T @ (one - about) / (K - 1)
-        return self.information @ np.linalg.inv(self.information - C)
+        H = self.information if self.penalty is None else self.information + self.penalty
+        return H @ np.linalg.inv(H - C)
 
     def points_spread(self, power: int) -> np.ndarray:
         return np.zeros((self.size, self.size))
@@ -106,10 +107,11 @@ class ImputedErrors(ChosenErrors):
     theta: np.ndarray
     curvature: Operator | None
     sweeps: int
+    ridge: np.ndarray | float = 0.0
 
     def _columns(self, index: np.ndarray) -> np.ndarray:
         """(q, p) A⁻ᵀ e_c, H from the last of the draws."""
-        plain = FlipErrors(self.filled[-1], self.theta, self.curvature)
+        plain = FlipErrors(self.filled[-1], self.theta, self.curvature, self.ridge)
         out = first = plain.columns(index)
         for _ in range(MOST):
             after = first + plain.solved(self._covaried(out))

@@ -17,11 +17,13 @@ from ..models.base import Model
 from ..models.normalisers import Layout
 from .anchor import ENOUGH, Anchor, Integrated, anchor_report
 from .base import Constants, Derivatives, ParametricProblem
+from .flips import FlipProblem
 from .likelihood import RowLikelihood
 from .redraws import Probe, Probed, Redraws, points_only
 from .rows import Rows, RowSource
 from .scores import DenseDesign, Drawn, RowScores, ScoreRows, sum_by
 
+MANY = 2000  # parameters from which no matrix of p × p is formed where sums will do
 KEPT = 2**27  # numbers that may be kept between iterations (1 GiB); beyond it blocks are evaluated again
 
 
@@ -154,7 +156,7 @@ class RowProblem(ParametricProblem):
 
     def nu_at(self, theta: np.ndarray) -> np.ndarray:
         """ν*(θ)."""
-        return self.nu_star(self._bases(theta))
+        return self.nu_star(self._light(theta) if self.by_products else self._bases(theta))
 
     def _nu_rows(self, rows: Rows, nu: np.ndarray) -> np.ndarray | float:
         return self.layout.fixed if self.layout.fixed is not None else nu[self._of(rows)]
@@ -165,8 +167,57 @@ class RowProblem(ParametricProblem):
         """The objective at any (θ, ν)."""
         return float(sum(b.rows.likelihood.value(b.eta + self._nu_rows(b.rows, nu)) for b in self._evaluated(theta)))
 
+    @property
+    def by_products(self) -> bool:
+        """Whether values and slopes are computed without a table of rows × parameters."""
+        many = self.source.size * self.model.size > KEPT
+        return self.model.by_products and self.anchor is None and (many or self.model.size > MANY)
+
+    def _light(self, theta: np.ndarray) -> list[Base]:
+        """f + offset alone, of all rows."""
+        nothing = np.zeros((0, 0))
+        out = []
+        for rows in self.source.blocks():
+            f = self.model.log_f(theta, rows.y, self.model.arguments(self.obs, rows.context))
+            out.append(Base(rows, f + rows.offset, nothing))
+        return out
+
+    def slope(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        if not self.by_products:
+            return super().slope(theta)
+        bases = self._light(theta)
+        nu = self.nu_star(bases)
+        value, gradient = 0.0, np.zeros(self.model.size)
+        for rows, eta, _ in bases:
+            eta = eta + self._nu_rows(rows, nu)
+            value += rows.likelihood.value(eta)
+            arguments = self.model.arguments(self.obs, rows.context)
+            gradient += self.model.row_sums(theta, rows.y, arguments, rows.likelihood.slopes(eta)[0])
+        return float(value), gradient
+
+    @cached_property
+    def _scale(self) -> np.ndarray:
+        if not self.by_products:
+            return super().scale
+        bases = self._light(self.start)
+        nu, out = self.nu_star(bases), np.zeros(self.model.size)
+        for rows, eta, _ in bases:
+            curvature = rows.likelihood.slopes(eta + self._nu_rows(rows, nu))[1]
+            out += self.model.row_squares(self.start, rows.y, self.model.arguments(self.obs, rows.context), curvature)
+        return out
+
+    @property
+    def scale(self) -> np.ndarray:
+        return self._scale
+
+    def part(self, rng: np.random.Generator) -> tuple[ParametricProblem, float] | None:
+        """On bits, the pseudo-likelihood: nearly the same maximum, and a curvature that is known by products."""
+        if not self.by_products or self.model.domain.bits is None:
+            return None
+        return FlipProblem(self.model, self.obs), 1.0
+
     def value(self, theta: np.ndarray) -> float:
-        bases = self._bases(theta)
+        bases = self._light(theta) if self.by_products else self._bases(theta)
         nu = self.nu_star(bases)
         return float(sum(b.rows.likelihood.value(b.eta + self._nu_rows(b.rows, nu)) for b in bases))
 
@@ -209,8 +260,8 @@ class RowProblem(ParametricProblem):
         low = np.full(self.layout.size, np.inf)
         high = np.full(self.layout.size, -np.inf)
         least, most = np.inf, -np.inf
-        for base in self._evaluated(direction):
-            rows, score = base.rows, base.J @ direction
+        for rows in self.source.blocks():
+            score = self.model.log_f(direction, rows.y, self.model.arguments(self.obs, rows.context))
             of = self._of(rows)
             np.minimum.at(low, of[rows.data], score[rows.data])
             np.maximum.at(high, of[~rows.data], score[~rows.data])

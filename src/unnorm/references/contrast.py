@@ -19,7 +19,7 @@ import numpy as np
 from .._base.numerics import Rng, generator, read_only
 from ..errors import InputError, OutsideError
 from .base import BoundReference
-from .points import IID, Lattice, Points, PointScheme, points_wanted
+from .points import Points, PointScheme, evenly_spread, points_wanted
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -140,9 +140,9 @@ def contrast(
     """Label the observations against points of `reference`.
 
     `per_point` reference points for each observation of a chain or a regression (and for kernels around the outcome);
-    `total` points shared by IID data. Both count all points over all randomisations of `scheme`, which is `Lattice()`
-    unless given, or `IID()` where the reference has no map from the unit cube. Observed points outside Ω, or where q is
-    zero, are an error that names the first.
+    `total` points shared by IID data. Both count all points over all randomisations of `scheme`, which unless given is
+    `Lattice()`, on bits `Sobol()`, or `IID()` where the reference has no map from the unit cube. Observed points
+    outside Ω, or where q is zero, are an error that names the first.
 
     >>> import numpy as np
     >>> import unnorm as un
@@ -157,7 +157,7 @@ def contrast(
     rng = generator(rng)
     notes: tuple[str, ...] = ()
     if scheme is None:
-        scheme = Lattice() if reference.cube_dim is not None else IID()
+        scheme = evenly_spread(reference, per_point * obs.n if per_point is not None else total or 0)
         if reference.cube_dim is None:
             notes = ("The reference has no map from the unit cube, so its points are IID.",)
     _check_inside(obs, reference)

@@ -26,6 +26,7 @@ from .tracing import FreshPoints, JaxPoints
 if TYPE_CHECKING:
     from ..data.observations import Observations
 
+MOST_NET, MOST_SOBOL = 2**27, 21_201  # numbers of a default Sobol net; its coordinates at most
 _LEAST = 2.0**-53  # unit points are kept this far from 0 and 1, where quantiles are infinite
 
 
@@ -55,6 +56,11 @@ class PointScheme(ABC):
         """Whether all points are independent."""
         return False
 
+    @property
+    def even_pairs(self) -> bool:
+        """Whether every pair of coordinates is spread evenly over the square: what couplings of bits need."""
+        return True
+
     @abstractmethod
     def unit(self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator) -> np.ndarray:
         """One set of points in the unit cube, (n, k, d), for contexts of this rank; (1, k, d) for None, IID data."""
@@ -71,6 +77,12 @@ class PointScheme(ABC):
         """Points of `reference`: `per_point` for each observation, or `total` in all for IID data."""
         k = points_wanted(reference, obs, per_point, total)
         each = total is None
+        if not self.even_pairs and reference.domain.bits is not None and (reference.cube_dim or 0) > 1:
+            raise CombinationError(
+                f"{type(self).__name__} points do not suit bits: some pairs of coordinates fill the square unevenly "
+                "(of 14 bits that are 1 one time in ten, the worst pair coincided 2.4 times as often as it should). "
+                "Use points=un.Sobol() or un.IID()."
+            )
         sizes = self._sizes(k)
         rng = generator(rng)
         n = obs.n if each else 1
@@ -139,6 +151,16 @@ class PointScheme(ABC):
                 f"points, or for randomisations={k} at most."
             )
         return [k // R + (r < k % R) for r in range(R)]
+
+
+def evenly_spread(reference: BoundReference, points: int) -> PointScheme:
+    """The best scheme for a reference: a lattice; on bits a Sobol net, unless it is larger than it is worth; or IID."""
+    d = reference.cube_dim
+    if d is None:
+        return IID()
+    if reference.domain.bits is None or d == 1:
+        return Lattice()
+    return Sobol() if points * (d + 1) <= MOST_NET and d < MOST_SOBOL else IID()
 
 
 SCHEMES: Registry[PointScheme] = Registry("points", PointScheme)  # filled by registry.py
@@ -294,6 +316,10 @@ class Lattice(PointScheme):
     @property
     def sets(self) -> int:
         return self.randomisations
+
+    @property
+    def even_pairs(self) -> bool:
+        return False
 
     def unit(self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator) -> np.ndarray:
         if rank is None:

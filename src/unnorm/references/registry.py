@@ -2,6 +2,7 @@
 
 from .._base.words import chooses_from as _chooses_from
 from .base import REGISTRY as _REGISTRY
+from .bernoulli_tree import BernoulliTree as BernoulliTree
 from .custom import Custom as Custom
 from .defensive import Defensive as Defensive
 from .directional import VonMises as VonMises

@@ -17,6 +17,7 @@ import numpy as np
 from ..data.observations import Observations
 from ..domains.base import Domain, Quadrature
 from ..models.base import Model, Unnormalised
+from ..models.gibbs import ChangeSampler
 from .smooths import SmoothPart
 
 ROWS_AT_ONCE = 400_000  # rows of f̂ held at once
@@ -28,6 +29,8 @@ class Density(ABC):
 
     domain: Domain
 
+    sweeps: bool = False  # whether `sampler` gives Gibbs sweeps on bits
+
     @abstractmethod
     def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
         """f̂(y_i | context of observation at[i]), (N,)."""
@@ -38,6 +41,10 @@ class Density(ABC):
 
     def additive(self) -> tuple[Unnormalised, SmoothPart] | None:
         """The model and its fitted terms, where f̂ is the sum of these; None where it is not."""
+        return None
+
+    def sampler(self, obs: Observations, at: np.ndarray) -> ChangeSampler | None:
+        """Gibbs sweeps over bits, one chain for each entry of `at`; None where Ω is not bits or f̂ has no such thing."""
         return None
 
     def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
@@ -75,12 +82,19 @@ class ParametricDensity(Density):
     model: Model
     theta: np.ndarray
 
+    sweeps = True
+
     @property
     def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.model.domain
 
     def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
         return self.model.log_f(self.theta, y, self.model.arguments(obs, at))
+
+    def sampler(self, obs: Observations, at: np.ndarray) -> ChangeSampler | None:
+        if self.domain.free is None:
+            return None
+        return self.model.sampler(self.theta, self.model.arguments(obs, at))
 
     def contexts(self, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
         of = self.model.contexts(obs).of

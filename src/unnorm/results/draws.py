@@ -5,6 +5,7 @@
   refined until its total variation error is below `TOLERANCE`.
 - Other domains of up to three coordinates, and wherever a bound of f is given: rejection from the uniform law. A bound
   that is not given is searched for in every context, and every proposal is checked against it.
+- Bits with too many states, where f̂ has change statistics: Gibbs sweeps (gibbs_draws.py), checked by their starts.
 - What is left (many coordinates, too many states, acceptance too rare): sampling–importance–resampling, with a warning.
 """
 
@@ -21,6 +22,7 @@ from ..domains.base import Domain, Quadrature
 from ..errors import EstimationError, InputError, UnnormWarning
 from ..references.base import BoundReference
 from .density import ROWS_AT_ONCE, Density
+from .gibbs_draws import gibbs_draws
 
 TOLERANCE = 1e-5  # total variation between the table and the density: invisible below 10¹⁰ draws
 FIRST_CELLS, MOST_CELLS = 256, 2**14
@@ -63,6 +65,8 @@ class Drawer:
             return "enumeration"
         if self._bound is not None:
             return "rejection"
+        if self._domain.free is not None and self._density.sweeps:
+            return "gibbs"
         if self._domain.finite or self._domain.cube_dim > MOST_COORDINATES:
             return "resampling"
         return "inverse" if self._domain.cube_dim == 1 else "rejection"
@@ -74,6 +78,7 @@ class Drawer:
             "enumeration": self._enumerate,
             "inverse": self._invert,
             "rejection": self._reject,
+            "gibbs": self._sweep,
             "resampling": self._resample,
         }[self.method]
         return self._domain.wrap(draw(contexts, first, of))
@@ -108,6 +113,12 @@ class Drawer:
             cell, _ = _inverse(p, of[who] - begin, self._rng.random(len(who)))
             out[who] = rule.points[cell]
         return out
+
+    def _sweep(self, contexts: Observations, first: np.ndarray, of: np.ndarray) -> np.ndarray:
+        y, doubt = gibbs_draws(self._density, contexts, self._rng)
+        if doubt is not None:
+            self._warn(doubt)
+        return y
 
     def _invert(self, contexts: Observations, first: np.ndarray, of: np.ndarray) -> np.ndarray:
         out = np.empty((contexts.n, self._domain.dim))

@@ -153,7 +153,8 @@ def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoo
             return solver
         if problem.obs.missing is not None:
             return Imputing()
-        return LBFGS() if problem.model.flat().size > MOST_PARAMETERS and problem.objective.by_products else Newton()
+        many = problem.model.flat().size > MOST_PARAMETERS and problem.model.flat().by_products
+        return LBFGS() if many and problem.objective.by_products else Newton()
     if solver is None:
         return smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     name = type(solver).__name__

@@ -15,8 +15,10 @@ from ..errors import InputError, OutsideError, UnnormWarning
 from ..references import Uniform
 from .density import ROWS_AT_ONCE, Density
 from .draws import Proposal
+from .gibbs_draws import annealed_log_z
 
 CHECKED = 20  # contexts whose integrals are compared with a finer rule
+DOUBTFUL = 0.1  # standard error of log Z by annealing that is said aloud
 LEAST, WANTED, ENOUGH, MOST = 200, 4000, 2e5, 2e7  # points where there is no rule: each context (2), all contexts (2)
 
 
@@ -140,8 +142,24 @@ def _rule_error(density: Density, obs: Observations, log_z: np.ndarray, order: i
     return float(np.max(np.abs(finer - log_z)))
 
 
+def _annealed(density: Density, obs: Observations, rng: np.random.Generator) -> Constants:
+    """By annealing from independent bits with the outcomes' frequencies to the model."""
+    first, of = density.contexts(obs)
+    log_z, error = annealed_log_z(density, obs, first, rng)
+    if error.max() > DOUBTFUL:
+        warnings.warn(
+            f"log Z of {density.domain!r} is estimated by annealed importance sampling, with standard errors up to "
+            f"{error.max():.2g}: the likelihoods are no better known.",
+            UnnormWarning,
+            stacklevel=6,
+        )
+    return Constants(log_z[of], float(error.max()))
+
+
 def _sampled(density: Density, obs: Observations, proposal: Proposal | None, rng: np.random.Generator) -> Constants:
     """log Ẑ = log mean exp(f̂ − log q) over fresh points of q for each distinct context; se(log Ẑ) = sd(Ẑ)/Ẑ."""
+    if density.domain.bits is not None and density.sweeps:
+        return _annealed(density, obs, rng)
     q = None if proposal is None else proposal(obs)
     if q is None or q.given == "outcome":  # a kernel around the outcome is not a law for it
         q = Uniform().bind(density.domain, obs)

@@ -68,19 +68,22 @@ class Imputing(Solver):
         arguments = model.arguments(obs, np.arange(obs.n))
         y = _first(obs.outcome, holes, obs.weights, random)
         bound = FlipProblem(model, replace(obs, outcome=y))
-        path, curvature = self.solver.climb(bound, random)
+        path, curvature = self.solver.climb(self.solver.penalised(bound, model, obs), random)
         found = [path.theta]
         while len(found) < self.burn + self.draws:
             y = model.sampler(path.theta, arguments).sweep(y, self.sweeps, random, holes)
             bound = FlipProblem(model, replace(obs, outcome=y))
-            path, curvature = self.solver.climb(bound, random, path.theta)
+            path, curvature = self.solver.climb(self.solver.penalised(bound, model, obs), random, path.theta)
             found.append(path.theta)
         theta = np.mean(found[self.burn :], axis=0)
         filled = []
         for _ in range(self.draws):
             y = model.sampler(theta, arguments).sweep(y, self.sweeps, random, holes)
             filled.append(FlipProblem(model, replace(obs, outcome=y)))
-        share = float(holes.mean())
+        share, lasso = float(holes.mean()), self.solver.lasso > 0
+        ridge = self.solver.ridge * float(obs.weights.sum()) * model.penalised
+        few = theta.size <= MOST_PARAMETERS
+        scores = ImputedScores(tuple(filled), theta, np.diag(ridge) if few and self.solver.ridge else None)
         notes, figures = bound.report(theta)
         return Solution(
             names=bound.names,
@@ -93,10 +96,10 @@ class Imputing(Solver):
             reason=f"the last of {self.burn + self.draws} rounds: {path.reason}",
             iterations=self.burn + self.draws,
             solver=self.to_dict(),
-            scores=ImputedScores(tuple(filled), theta) if theta.size <= MOST_PARAMETERS else None,
+            scores=scores if few and not lasso else None,
             notes=(*notes, NOTE.format(share=share, K=self.draws)),
             figures={**figures, "missing": share},
-            chosen=ImputedErrors(tuple(filled), theta, curvature, self.sweeps),
+            chosen=None if lasso else ImputedErrors(tuple(filled), theta, curvature, self.sweeps, ridge),
         )
 
     def to_dict(self) -> dict[str, Any]:

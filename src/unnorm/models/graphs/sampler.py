@@ -22,6 +22,7 @@ class GraphSampler(ChangeSampler):
     model: GraphStatistics
     theta: np.ndarray
     arguments: tuple[Any, ...]
+    quick = True
 
     def _free(self, free: np.ndarray | None, chains: int) -> np.ndarray:
         every = np.broadcast_to(self.model.domain.free, (chains, self.model.domain.dim))

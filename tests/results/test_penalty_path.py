@@ -1,0 +1,86 @@
+"""Ridge and lasso: optimality conditions, and the path that chooses their strength."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit
+
+import unnorm as un
+from unnorm.errors import CombinationError, InputError
+
+EVERY = un.ConditionalNCE(un.BitFlip(every=True))
+D = 8
+MODEL = un.Ising(D)
+TRUTH = np.concatenate([np.full(D, -0.5), np.where(np.arange(MODEL.size - D) < 5, 1.2, 0.0)])
+
+
+def _data(n: int = 600) -> np.ndarray:
+    return MODEL.sampler(TRUTH, ()).sweep(np.zeros((n, D)), 50, np.random.default_rng(1))
+
+
+def test_ridge_is_the_penalised_maximum() -> None:
+    y, lam = _data(), 0.05
+    X = MODEL.changes(y, ()).reshape(-1, MODEL.size)
+    S = lam * len(y) * MODEL.penalised
+    found = minimize(
+        lambda v: np.logaddexp(0, X @ v).sum() + 0.5 * S @ v**2,
+        np.zeros(MODEL.size),
+        jac=lambda v: X.T @ expit(X @ v) + S * v,
+        method="BFGS",
+        options={"gtol": 1e-8},
+    )
+    fit = un.fit(MODEL, un.iid(y), EVERY, solver=un.LBFGS(1e-14, ridge=lam), rng=1)
+    np.testing.assert_allclose(fit.estimate, found.x, atol=1e-6)
+    p = expit(X @ found.x)
+    V = np.linalg.inv(X.T @ (X * (p * (1 - p))[:, None]) + np.diag(S))
+    g = (-p[:, None] * X).reshape(len(y), D, -1).sum(axis=1)
+    expected = np.sqrt(np.diag(V @ (g.T @ g * len(y) / (len(y) - 1)) @ V))
+    table = fit.solution.chosen.empirical(np.arange(MODEL.size))  # pyright: ignore
+    np.testing.assert_allclose(np.sqrt(np.diag(table)), expected, rtol=1e-3)
+    assert any("do not make up" in note for note in fit.notes)
+
+
+def test_lasso_fulfils_its_optimality_conditions() -> None:
+    y, lam = _data(), 0.02
+    fit = un.fit(MODEL, un.iid(y), EVERY, solver=un.LBFGS(1e-13, lasso=lam), rng=1)
+    X = MODEL.changes(y, ()).reshape(-1, MODEL.size)
+    g = -X.T @ expit(X @ fit.estimate) / len(y)
+    zero, on = fit.estimate == 0, MODEL.penalised
+    assert 5 < zero.sum() < 27
+    assert np.abs(g[zero]).max() <= lam
+    np.testing.assert_allclose(g[on & ~zero], lam * np.sign(fit.estimate[on & ~zero]), atol=1e-6)
+    np.testing.assert_allclose(g[~on], 0.0, atol=1e-6)
+    assert not fit.has_covariance
+    assert any("intervals that ignore the selection are too short" in note for note in fit.notes)
+
+
+@pytest.mark.parametrize("kind", ["ridge", "lasso"])
+def test_the_path_finds_a_penalty_that_predicts_better(kind) -> None:
+    path = un.penalty_path(MODEL, un.iid(_data(150)), kind, folds=4, rng=3)
+    assert path.score.max() > path.score[-1]  # hardly any penalty
+    assert path.chosen >= path.best
+    assert path.fit.settings["solver"][kind] == path.chosen
+    error = [np.abs(f.estimate - TRUTH).mean() for f in (path.fit, un.fit(MODEL, un.iid(_data(150)), EVERY))]
+    assert error[0] < error[1]
+    assert np.all(np.diff(path.strengths) < 0)
+    if kind == "lasso":
+        assert path.nonzero[0] <= 3
+        assert path.nonzero[-1] > 15
+
+
+def test_missing_bits_and_words() -> None:
+    y = np.where(np.random.default_rng(5).random((120, D)) < 0.1, np.nan, _data(120))
+    path = un.penalty_path(MODEL, un.iid(y, missing="keep"), "ridge", [0.1, 0.01], folds=2, rng=1)
+    assert path.fit.settings["solver"]["solver"] == "Imputing"
+    with pytest.raises(InputError, match="'ridge', 'lasso'"):
+        un.penalty_path(MODEL, un.iid(_data(50)), "both")  # pyright: ignore
+    with pytest.raises(InputError, match="positive"):
+        un.penalty_path(MODEL, un.iid(_data(50)), strengths=[-1])
+    with pytest.raises(InputError, match="Use fewer folds"):
+        un.penalty_path(MODEL, un.iid(_data(3)), folds=5)
+    with pytest.raises(CombinationError, match="on bits"):
+        un.penalty_path(un.ExponentialFamily(lambda y: y, "a", un.Interval(0, 1)), un.iid([0.2, 0.4, 0.5]), folds=2)
+    with pytest.raises(InputError, match="non-negative"):
+        un.LBFGS(ridge=-1)
