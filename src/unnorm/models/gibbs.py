@@ -104,6 +104,12 @@ class PlainSampler(ChangeSampler):
 
     quick = False
 
+    @property
+    def _bits(self) -> list[int]:
+        """Those that Ω does not fix."""
+        free = self.model.domain.free
+        return list(range(self.model.domain.dim)) if free is None else np.flatnonzero(free).tolist()
+
     def _f(self, y: np.ndarray) -> np.ndarray:
         return self.model.log_f(self.theta, y, self.arguments)
 
@@ -111,7 +117,7 @@ class PlainSampler(ChangeSampler):
         y = y.astype(np.float64)
         now = self._f(y)
         for _ in range(sweeps):
-            for i in range(y.shape[1]):
+            for i in self._bits:
                 y, now, _ = self._update(y, now, i, 1.0, np.zeros(len(y)), rng, None if free is None else free[:, i])
         return y
 
@@ -142,7 +148,7 @@ class PlainSampler(ChangeSampler):
         log_q, log_w = np.zeros(len(y)), np.zeros(len(y))
         for before, beta in pairwise(betas.tolist()):
             log_w += (beta - before) * (now - start - log_q)
-            for i in range(y.shape[1]):
+            for i in self._bits:
                 y, now, moved = self._update(y, now, i, beta, log_odds[i], rng)
                 log_q = log_q + moved
         return y, log_w
