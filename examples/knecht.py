@@ -1,7 +1,7 @@
 """Friendship among 26 pupils in four waves (Knecht), with missing answers and a pupil who left.
 
-    python examples/knecht.py ../shared/data            # the folder with net_knecht_*.csv
-    python examples/knecht.py ../shared/data docs       # … and writes the picture there
+python examples/knecht.py ../shared/data            # the folder with net_knecht_*.csv
+python examples/knecht.py ../shared/data docs       # … and writes the picture there
 """
 
 from __future__ import annotations

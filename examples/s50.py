@@ -1,7 +1,7 @@
 """Friendship among 50 pupils (s50, three waves): one network, then the sequence, with goodness of fit.
 
-    python examples/s50.py ../shared/data            # the folder with net_s50_edges.csv and net_s50_actors.csv
-    python examples/s50.py ../shared/data docs       # … and writes the pictures there
+python examples/s50.py ../shared/data            # the folder with net_s50_edges.csv and net_s50_actors.csv
+python examples/s50.py ../shared/data docs       # … and writes the pictures there
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def main(data: Path, pictures: Path | None) -> None:
     pseudo = un.fit(model, obs, un.PseudoLikelihood(), rng=4)
     fit = un.fit(model, obs, un.MonteCarloML(), rng=5)
     print(pseudo.summary(), fit.summary(), sep="\n\n")
-    gof, bare = un.graph_gof(fit, rng=6), un.fit(un.GraphStatistics("edges + memory", omega), obs, un.PseudoLikelihood())
+    gof, bare = (
+        un.graph_gof(fit, rng=6),
+        un.fit(un.GraphStatistics("edges + memory", omega), obs, un.PseudoLikelihood()),
+    )
     without = un.graph_gof(bare, rng=7)
     for name in gof.parts:
         alone = without.parts[name].overall if name != "statistics" else np.nan

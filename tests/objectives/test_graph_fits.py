@@ -288,3 +288,22 @@ def test_goodness_of_fit_is_drawn() -> None:
     figure, axes = un.graph_gof(fit, draws=20, rng=1).plot()
     assert axes.size >= 5
     plt.close(figure)
+
+
+def test_monte_carlo_errors_by_batch_means() -> None:
+    """Of independent draws Σ_t w_t² Cov/M; of a chain with correlation ρ, (1 + ρ)/(1 − ρ) times as much."""
+    from unnorm.objectives.simulations import Draws
+
+    rng, n, M, rho = np.random.default_rng(1), 300, 400, 0.5
+    L = np.array([[1.0, 0.0], [0.7, 0.5]])
+    noise = rng.normal(size=(n, M, 2)) @ L.T
+    chain = np.zeros_like(noise)
+    chain[:, 0] = noise[:, 0]
+    for m in range(1, M):
+        chain[:, m] = rho * chain[:, m - 1] + np.sqrt(1 - rho**2) * noise[:, m]
+    weight = rng.integers(1, 4, n).astype(float)
+    expected = float(weight @ weight) * (L @ L.T) / M
+    for draws, times in ((noise, 1.0), (chain, (1 + rho) / (1 - rho))):
+        mean = draws.mean(axis=1)
+        found = Draws(np.zeros(2), mean, draws - mean[:, None], mean, weight).error(np.zeros(2))
+        np.testing.assert_allclose(found, times * expected, rtol=0.1)
