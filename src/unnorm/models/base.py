@@ -180,6 +180,7 @@ class Unnormalised(ABC):
             )
 
 
+# long: the protocol of parametric models, on bits too
 class Model(Unnormalised):
     """A parametric model: f_θ(y|x) with a flat vector of parameters θ."""
 

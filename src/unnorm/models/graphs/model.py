@@ -23,6 +23,7 @@ from .sampler import GraphSampler
 from .wave import Compiled, Wave
 
 
+# long: everything that a model can give (enumeration, change statistics, chains) is given here
 @final
 @dataclass(frozen=True, eq=False)
 class GraphStatistics(Model):
