@@ -125,7 +125,7 @@ def _panel(ax: Any, name: str, one: Compared) -> None:
     words = max(len(one.levels[k]) for k in seen) > 2
     shown = at if words else np.unique(np.r_[at[:: max(1, len(at) // 8)], at[-1]])
     ax.set_xticks(shown, [one.levels[seen[k]] for k in shown], rotation=90 if words else 0, fontsize=8)
-    if name != "statistics" and observed.max() > 20 * max(np.median(observed), 1.0):
+    if name != "statistics" and observed.max() > 30 * np.median(observed[observed > 0]):
         ax.set_yscale("symlog", linthresh=1.0)
         ax.set_ylim(0, None)
     ax.set_title(name)
