@@ -18,10 +18,11 @@ _REGISTRIES = (
 # room or module → the other public names that it defines
 _NAMES = {
     "domains.process": ("PoissonProcess",),
-    "data": ("Observations", "iid", "transitions", "conditional"),
+    "data": ("Observations", "iid", "transitions", "conditional", "networks"),
     "terms": ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction"),
     "engine": ("gam", "Gam"),
     "models": ("ExponentialFamily", "Energy", "Additive", "Ising"),
+    "models.graphs": ("GraphStatistics",),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
     "models.kernel": ("Kernel",),
     "models.linear_chi": ("Linear", "minwise"),
@@ -30,6 +31,7 @@ _NAMES = {
     "solvers.stochastic": ("unbiased_gradient", "SGD", "Network", "Features", "log_z"),
     "results.fit": ("Fit",),
     "results.fitting": ("fit",),
+    "results.graph_gof": ("graph_gof", "GraphGof"),
     "results.kernel_path": ("kernel_path", "KernelPath"),
     "results.penalty_path": ("penalty_path", "PenaltyPath"),
     "results.comparison": ("Comparison", "compare"),
@@ -76,7 +78,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from . import domains, errors, patterns, references
     from .bayes import NUTS, Draws, Langevin, sample
-    from .data import Observations, conditional, iid, transitions
+    from .data import Observations, conditional, iid, networks, transitions
     from .data.covariates.registry import *
     from .domains.process import PoissonProcess
     from .domains.registry import *
@@ -84,6 +86,7 @@ if TYPE_CHECKING:
     from .groups import FitGroup, fit_each
     from .groups.loading import load
     from .models import Additive, Energy, ExponentialFamily, Ising
+    from .models.graphs import GraphStatistics
     from .models.kernel import Kernel
     from .models.linear_chi import Linear, minwise
     from .models.normalisers import Anchored, Constant, Fixed, PerContext, Smooth
@@ -96,6 +99,7 @@ if TYPE_CHECKING:
     from .results.comparison import Comparison, compare
     from .results.fit import Fit
     from .results.fitting import fit
+    from .results.graph_gof import GraphGof, graph_gof
     from .results.kernel_path import KernelPath, kernel_path
     from .results.penalty_path import PenaltyPath, penalty_path
     from .results.simulation import simulate

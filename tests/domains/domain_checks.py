@@ -21,7 +21,7 @@ def features(domain: Domain, y: np.ndarray) -> np.ndarray:
         rule = domain.quadrature()
         mean = rule.weights @ rule.points / domain.volume
         sd = np.sqrt(rule.weights @ (rule.points - mean) ** 2 / domain.volume)
-        z = (y - mean) / sd
+        z = (y - mean) / np.where(sd > 0, sd, 1.0)  # a dyad that is fixed does not vary
     d = z.shape[1]
     pairs = [z[:, i] * z[:, j] for i in range(min(d, 6)) for j in range(i, min(d, 6))]
     return np.column_stack([z, *pairs, z**3, np.exp(0.5 * z), np.exp(-0.5 * z[:, :1] + 0.3 * z[:, -1:])])

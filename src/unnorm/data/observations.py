@@ -13,6 +13,7 @@ from .._base.frames import Column, Missing, Table, check_finite, check_numeric, 
 from .._base.numerics import whole
 from ..errors import DataError, InputError, listing, unknown
 from .chains import Chains, chains, order_key
+from .masks import Masks
 
 Kind = Literal["iid", "transitions", "conditional"]
 COMPACT = 2**24  # entries of a byte array from which its outcomes stay bytes
@@ -46,6 +47,7 @@ class Observations:
     row: np.ndarray | None = None  # (n,) position in the input table of y_t
     notes: tuple[str, ...] = ()  # sentences: what was dropped or skipped, how many, why
     backend: Any = None  # narwhals implementation of the input table, for output tables of the same kind
+    masks: Masks | None = None  # bits that could not vary or were not seen
 
     @property
     def n(self) -> int:
@@ -99,6 +101,7 @@ class Observations:
             offset=pick(self.offset),
             missing=pick(self.missing),
             row=pick(self.row),
+            masks=None if self.masks is None else self.masks.take(index),
         )
 
     def __repr__(self) -> str:

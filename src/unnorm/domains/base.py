@@ -73,6 +73,11 @@ class Domain(ABC):
         return None
 
     @property
+    def free(self) -> np.ndarray | None:
+        """(d,) the coordinates that can be 0 or 1 whatever the others are, where these are all of Ω; the rest are 0."""
+        return None
+
+    @property
     def sides(self) -> Corners | None:
         """The corners between which Ω is a box with Lebesgue measure; None where it is none."""
         return None

@@ -133,6 +133,10 @@ class Bits(Domain):
         return self.dim
 
     @property
+    def free(self) -> np.ndarray:
+        return np.ones(self.dim, dtype=bool)
+
+    @property
     def volume(self) -> float:
         """2^d (infinity where that overflows; `log_volume` does not)."""
         return 2.0**self.dim if self.dim < 1024 else np.inf

@@ -321,7 +321,7 @@ class Iteration:
         return self.tilted and plain and self.tolerance >= _MANY and left < _LEFT and gain < 0.5 * self.tolerance
 
     def confirmed(self, working: Working, at: Value, step: np.ndarray) -> tuple[Working, Value]:
-        """The working model and the criterion moved to β(ρ), with the likelihood that the rows have there instead of the
+        """The working model and the criterion moved to β(ρ), with the likelihood of the rows there in place of the
         model's: a pass for η alone."""
         problem, since = self.problem, time.perf_counter()
         eta = self.design.predict(at.state.beta, problem.threads)

@@ -27,7 +27,7 @@ from .changes import Changes, DenseChanges, recomputed
 from .lookup import Lookup, Table
 
 if TYPE_CHECKING:
-    from .gibbs import ChangeSampler
+    from .gibbs import Chain, ChangeSampler
 
 
 @dataclass(frozen=True)
@@ -323,7 +323,39 @@ class Model(Unnormalised):  # long: what each objective, solver and sampler may 
 
     def free_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray | None:
         """(n, d) or (1, d) booleans: which bits of these observations can flip; None for all of them."""
-        return None if obs.missing is None else ~obs.missing[at]
+        if obs.missing is not None:
+            return ~obs.missing[at]
+        if obs.masks is None:
+            free = self.domain.free
+            return None if free is None or free.all() else free[None]
+        return ~(self.held_bits(obs, at) | obs.masks.missing[at])
+
+    simulates: bool = False  # whether `chains` gives draws of the statistics, which need no table of outcomes
+
+    def chains(self, obs: Observations, at: np.ndarray) -> Sequence[Chain]:
+        """One chain for each of these observations, that starts at its outcome."""
+        raise CombinationError(f"{type(self).__name__} has no chains of its own.")
+
+    def held_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray:
+        """(n, d) bits that stay as they are in every draw: fixed ones, and where f reads the previous outcome those
+        that did not exist or were not seen there; but not those that are missing themselves."""
+        held = np.zeros((len(at), self.domain.dim), dtype=bool)
+        if self.domain.free is not None:
+            held |= ~self.domain.free
+        if obs.masks is not None:
+            held |= obs.masks.fixed[at] | (obs.masks.before[at] if self.context_arity else False)
+        return held
+
+    def extremes(self, obs: Observations) -> list[str]:
+        """Statistics that are at their least or at their most in every observation, as far as the model can tell."""
+        return []
+
+    def independent(self, obs: Observations) -> tuple[np.ndarray, float]:
+        """A θ at which the free bits are independent, and the log-likelihood there: where paths of log Z begin."""
+        free = ~self.held_bits(obs, np.arange(obs.n))
+        if obs.masks is not None:
+            free &= ~obs.masks.missing
+        return np.zeros(self.size), -float(obs.weights @ free.sum(axis=1)) * float(np.log(2.0))
 
     def sampler(self, theta: np.ndarray, arguments: tuple[Any, ...]) -> ChangeSampler:
         """Gibbs sweeps over bits at θ, chain c in the c-th context of `arguments`."""

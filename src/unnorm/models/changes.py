@@ -103,7 +103,7 @@ def flipped(y: np.ndarray, i: int) -> np.ndarray:
 
 def recomputed(model: Model, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
     """(n, d, p) changes from the statistics of every flipped vector: right for any model that is linear in θ."""
-    if model.domain.bits is None or not model.linear:
+    if model.domain.free is None or not model.linear:
         raise CombinationError(
             f"Change statistics need binary vectors or graphs and a model that is linear in its parameters; got "
             f"{type(model).__name__} on {model.domain!r}. Other models on bits take random flips: "

@@ -25,7 +25,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
 import numpy as np
 
@@ -54,6 +54,45 @@ class ChangeSampler(ABC):
         """
 
 
+class Sampled(NamedTuple):
+    """What a chain drew."""
+
+    statistics: np.ndarray  # (draws, p)
+    kept: np.ndarray  # (draws, F) the free bits, or (0, F) where they are not kept
+    accepted: float  # share of the proposals
+    ones: float  # share of the free bits that are one
+
+
+class Chain(Protocol):
+    """One outcome in its context, moved by flips: draws of its statistics without a table of outcomes."""
+
+    @property
+    def statistics(self) -> np.ndarray:
+        """(p,) of the outcome where the chain is."""
+        ...
+
+    @property
+    def ties(self) -> np.ndarray:
+        """(d,) that outcome."""
+        ...
+
+    def score(self, theta: np.ndarray, free: np.ndarray) -> np.ndarray:
+        """(p,) the score of its pseudo-likelihood over the free bits."""
+        ...
+
+    def sample(
+        self,
+        theta: np.ndarray,
+        free: np.ndarray,
+        plan: tuple[int, int],
+        draws: int,
+        rng: np.random.Generator,
+        keep: bool = False,
+    ) -> Sampled:
+        """Draws of the statistics; `plan`: proposals before the first draw, and from draw to draw."""
+        ...
+
+
 @final
 @dataclass(frozen=True)
 class PlainSampler(ChangeSampler):
@@ -65,6 +104,12 @@ class PlainSampler(ChangeSampler):
 
     quick = False
 
+    @property
+    def _bits(self) -> list[int]:
+        """Those that Ω does not fix."""
+        free = self.model.domain.free
+        return list(range(self.model.domain.dim)) if free is None else np.flatnonzero(free).tolist()
+
     def _f(self, y: np.ndarray) -> np.ndarray:
         return self.model.log_f(self.theta, y, self.arguments)
 
@@ -72,7 +117,7 @@ class PlainSampler(ChangeSampler):
         y = y.astype(np.float64)
         now = self._f(y)
         for _ in range(sweeps):
-            for i in range(y.shape[1]):
+            for i in self._bits:
                 y, now, _ = self._update(y, now, i, 1.0, np.zeros(len(y)), rng, None if free is None else free[:, i])
         return y
 
@@ -103,7 +148,7 @@ class PlainSampler(ChangeSampler):
         log_q, log_w = np.zeros(len(y)), np.zeros(len(y))
         for before, beta in pairwise(betas.tolist()):
             log_w += (beta - before) * (now - start - log_q)
-            for i in range(y.shape[1]):
+            for i in self._bits:
                 y, now, moved = self._update(y, now, i, beta, log_odds[i], rng)
                 log_q = log_q + moved
         return y, log_w

@@ -172,6 +172,7 @@ class Objective(ABC):
     per_point: int | None = None
     total: int | None = None
     points: PointScheme | None = None
+    masks: bool = False  # whether it leaves out bits that are fixed or missing
     even_points: bool = False  # whether evenly spread points (un.Lattice) suit it
     cluster: Cluster = None
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar, final
+from typing import Any, NamedTuple, Protocol, TypeVar, final
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from .base import ChosenErrors, Constants, Derivatives, ParametricProblem
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
 BLOCK = 2**22  # numbers that the changes of one block hold
+CERTAIN = 15.0  # log-odds of one bit beyond which a maximum is as good as at infinity
 LEAST_PART, PER_PARAMETER = 5000, 50  # observations in a part: in all, and for each coefficient of a bit
 SINGLE = 2**24  # numbers of all changes from which float32 will do
 SOLVED = 1e-3  # relative residual of H⁻¹ e_c: the error of se is its square
@@ -45,6 +46,18 @@ class FlipBlock(NamedTuple):
     weight: np.ndarray  # (b, d) w_t, and 0 where a bit cannot flip
 
 
+class SimulatedSpread(Protocol):
+    """Var(score) under the model, from simulations."""
+
+    def spread(self, theta: np.ndarray) -> np.ndarray | None:
+        """(p, p); None where simulations at θ are unlike the data."""
+        ...
+
+    def notes(self, theta: np.ndarray) -> tuple[str, ...]:
+        """What there is to say of it."""
+        ...
+
+
 @final
 @dataclass(frozen=True)
 class FlipProblem(ParametricProblem):
@@ -54,6 +67,7 @@ class FlipProblem(ParametricProblem):
     obs: Observations
     figures: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    simulated: SimulatedSpread | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -187,15 +201,31 @@ class FlipProblem(ParametricProblem):
         return Constants(np.zeros(0))
 
     def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
-        return self.notes, dict(self.figures)
+        more = () if self.simulated is None else self.simulated.notes(theta)
+        return (*self.notes, *more), dict(self.figures)
 
     def scores(self, theta: np.ndarray) -> FlipScores:
-        return FlipScores(self, theta, self.information(theta), float(self.obs.weights.sum()))
+        spread = None if self.simulated is None else self.simulated.spread(theta)
+        return FlipScores(self, theta, self.information(theta), float(self.obs.weights.sum()), spread)
 
     def by_observation(self, theta: np.ndarray) -> Iterator[tuple[FlipBlock, np.ndarray]]:
         """(b, p) scores w_t g_t of the observations, block by block."""
         for b in self.blocks():
             yield b, -b.changes.by_outcome(b.weight * expit(b.changes.times(theta)))
+
+
+def pseudo_maximum(problem: FlipProblem) -> np.ndarray | None:
+    """The maximum, by full Newton steps, for other methods to start from; None where they do not find it."""
+    theta = problem.start
+    for _ in range(25):
+        now = problem.derivatives(theta)
+        step = np.linalg.pinv(now.information, hermitian=True) @ now.gradient
+        if float(now.gradient @ step) < 1e-10 * (1 + abs(now.value)):
+            return theta
+        theta = theta + step
+        if max(float(np.max(np.abs(b.changes.times(theta)), initial=0.0)) for b in problem.blocks()) > CERTAIN:
+            break
+    return None
 
 
 def softplus(eta: np.ndarray) -> np.ndarray:
@@ -229,13 +259,17 @@ class FlipScores(Scores):
     theta: np.ndarray
     information: np.ndarray
     weight: float
+    spread: np.ndarray | None = None  # Var(score) under the model, from simulations
     penalty: np.ndarray | None = None
     reselection: Reselection | None = None
     smoothing: np.ndarray | None = None
 
     drawn = Drawn.NONE
     shared = False
-    model_based = False
+
+    @property
+    def model_based(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.spread is not None
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -245,7 +279,7 @@ class FlipScores(Scores):
         return np.zeros((self.size, self.size))
 
     def data_spread(self) -> np.ndarray:
-        return self.empirical_spread()
+        return self.empirical_spread() if self.spread is None else self.spread
 
     def empirical_spread(self) -> np.ndarray:
         out, weights = np.zeros((self.size, self.size)), self.problem.obs.weights

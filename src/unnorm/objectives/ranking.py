@@ -389,6 +389,10 @@ class ConditionalNCE(Choice):
     def around_outcome(self) -> bool:
         return True
 
+    @property
+    def masks(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.reference.every
+
     def bind(
         self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
     ) -> ParametricProblem:

@@ -92,7 +92,7 @@ class ParametricDensity(Density):
         return self.model.log_f(self.theta, y, self.model.arguments(obs, at))
 
     def sampler(self, obs: Observations, at: np.ndarray) -> ChangeSampler | None:
-        if self.domain.bits is None:
+        if self.domain.free is None:
             return None
         return self.model.sampler(self.theta, self.model.arguments(obs, at))
 

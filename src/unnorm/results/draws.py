@@ -65,7 +65,7 @@ class Drawer:
             return "enumeration"
         if self._bound is not None:
             return "rejection"
-        if self._domain.bits is not None and self._density.sweeps:
+        if self._domain.free is not None and self._density.sweeps:
             return "gibbs"
         if self._domain.finite or self._domain.cube_dim > MOST_COORDINATES:
             return "resampling"

@@ -87,6 +87,12 @@ def fit(
     model.check(obs)
     check_missing(model, obs, objective, solver)
     obs, notes = keep_inside(model.domain, wrapped(model.domain, obs), outside)
+    if obs.masks is not None and not objective.masks:
+        raise CombinationError(
+            f"{objective.name} cannot leave out bits that are fixed or missing, and the observations have some. Use "
+            "un.PseudoLikelihood(), or of un.GraphStatistics un.MonteCarloML(); structural zeros that hold for all "
+            "graphs can go to un.Graphs(n, fixed=…), which every objective takes."
+        )
     obs = weighted(obs, weights)
     _require(solver, (Solver, type(None)), "solver", SOLVERS)
     if normaliser is None:

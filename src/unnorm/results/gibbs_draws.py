@@ -24,10 +24,10 @@ def gibbs_draws(density: Density, contexts: Observations, rng: np.random.Generat
     sampler = density.sampler(contexts, np.arange(n))
     assert sampler is not None
     low = np.arange(n) % 2 == 0
-    y = (rng.random((n, d)) < np.where(low, 0.1, 0.9)[:, None]).astype(np.float64)
+    y = ((rng.random((n, d)) < np.where(low, 0.1, 0.9)[:, None]) & _free(density)).astype(np.float64)
     done, sweeps = 0, FEWEST if sampler.quick else FEWEST // 4
     while True:
-        y = sampler.sweep(y, sweeps - done, rng)
+        y = sampler.sweep(y, sweeps - done, rng, np.broadcast_to(_free(density), y.shape))
         done = sweeps
         if n < ENOUGH:
             return y, None
@@ -41,6 +41,12 @@ def gibbs_draws(density: Density, contexts: Observations, rng: np.random.Generat
                 "(nearly all bits 0, or nearly all 1); do not trust these draws."
             )
         sweeps = 2 * done
+
+
+def _free(density: Density) -> np.ndarray:
+    """(d,) the bits that are not fixed at 0."""
+    assert density.domain.free is not None
+    return density.domain.free
 
 
 def _apart(value: np.ndarray, low: np.ndarray) -> float:
@@ -60,6 +66,7 @@ def annealed_log_z(
     """
     d, U = density.domain.dim, len(first)
     each = int(np.clip(CHAINS // U, EACH, 400))
+    free = _free(density)
     p = (obs.weights @ obs.outcome + 0.5) / (obs.weights.sum() + 1.0)
     log_odds = np.log(p / (1 - p))
     log_z, error = np.empty(U), np.empty(U)
@@ -71,8 +78,8 @@ def annealed_log_z(
         assert sampler is not None
         steps = STEPS if sampler.quick else SLOW_STEPS
         steps = int(np.clip(UPDATES / (U * each * d), 10, steps))
-        y = (rng.random((len(at), d)) < p).astype(np.float64)
-        start = density.log_f(obs, y, at) - y @ log_odds - np.log1p(-p).sum()
+        y = ((rng.random((len(at), d)) < p) & free).astype(np.float64)
+        start = density.log_f(obs, y, at) - y @ log_odds - np.log1p(-p[free]).sum()
         log_w = start + sampler.anneal(y, log_odds, np.linspace(0.0, 1.0, steps + 1), rng)[1]
         log_w = log_w.reshape(len(here), each)
         top = log_w.max(axis=1, keepdims=True)

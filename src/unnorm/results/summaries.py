@@ -42,7 +42,10 @@ def fit_summary(fit: Fit, level: float = 0.95) -> str:
         lines.append(f"constants {'FAIL' if fit.constants_failed else 'checked'}: {fit.constants}")
     what = "log-likelihood" if fit.is_likelihood else "log-likelihood of the contrast"
     with_aic = fit.is_likelihood and not is_relative(fit)
-    lines.append(f"{what} {fit.loglik:.6g}" + (f", AIC {fit.aic:.6g}" if with_aic else ""))
+    if np.isnan(fit.loglik):
+        lines.append("log-likelihood not computed")
+    else:
+        lines.append(f"{what} {fit.loglik:.6g}" + (f", AIC {fit.aic:.6g}" if with_aic else ""))
     reference = fit.diagnostics.get("reference")
     if reference is not None:
         m = fit.diagnostics.get("m")  # None where points are drawn afresh at every step
@@ -66,10 +69,11 @@ def _parameters(fit: Fit, level: float) -> list[str]:
         return [f"{several(len(fit.names), 'parameter')}, without standard errors; their values are in fit.theta"]
     z = normal_quantile(level)
     parts = fit.errors is not None and fit.errors.points
-    head = f"{'term':<20} {'estimate':>12} {'se':>10} {'lower':>12} {'upper':>12}"
+    wide = max(20, *(len(name) for name in fit.names))
+    head = f"{'term':<{wide}} {'estimate':>12} {'se':>10} {'lower':>12} {'upper':>12}"
     lines = [head + (f" {'of which: data':>15} {'points':>9}" if parts else "")]
     for i, (name, value, error) in enumerate(zip(fit.names, fit.estimate, fit.se)):
-        line = f"{name:<20} {value:>12.5g} {error:>10.3g} {value - z * error:>12.5g} {value + z * error:>12.5g}"
+        line = f"{name:<{wide}} {value:>12.5g} {error:>10.3g} {value - z * error:>12.5g} {value + z * error:>12.5g}"
         if fit.errors is not None and parts:
             data, points = (np.sqrt(max(V[i, i], 0.0)) for V in (fit.errors.sampling, fit.errors.reference))
             line += f" {data:>15.3g} {points:>9.2g}"

@@ -1,5 +1,5 @@
-"""Sums by cell, extremes and ranks of long columns, on every core. Stretches have a fixed length and are added in order,
-so that results do not depend on the number of threads."""
+"""Sums by cell, extremes and ranks of long columns, on every core. Stretches have a fixed length, added in order, so
+that results do not depend on the number of threads."""
 
 from __future__ import annotations
 

@@ -1,0 +1,54 @@
+"""Toggles of many graphs side by side, for simulation and annealing."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from ..gibbs import ChangeSampler
+
+if TYPE_CHECKING:
+    from .model import GraphStatistics
+
+
+@final
+@dataclass(frozen=True)
+class GraphSampler(ChangeSampler):
+    """Metropolis–Hastings, tie / no tie; a sweep proposes as many toggles as there are free dyads."""
+
+    model: GraphStatistics
+    theta: np.ndarray
+    arguments: tuple[Any, ...]
+    quick = True
+
+    def _free(self, free: np.ndarray | None, chains: int) -> np.ndarray:
+        every = np.broadcast_to(self.model.domain.free, (chains, self.model.domain.dim))
+        return every if free is None else every & np.atleast_2d(free)
+
+    def sweep(self, y: np.ndarray, sweeps: int, rng: np.random.Generator, free: np.ndarray | None = None) -> np.ndarray:
+        out = np.empty(y.shape)
+        for c, mask in enumerate(self._free(free, len(y))):
+            wave = self.model.wave(y[c], self.arguments, c)
+            wave.move(self.theta, mask, sweeps * int(mask.sum()), rng, None)
+            out[c] = wave.ties
+        return out
+
+    def anneal(
+        self, y: np.ndarray, log_odds: np.ndarray, betas: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        out, log_w = np.empty(y.shape), np.zeros(len(y))
+        for c, mask in enumerate(self._free(None, len(y))):
+            wave, F = self.model.wave(y[c], self.arguments, c), int(mask.sum())
+
+            def gap(wave=wave) -> float:
+                return float(wave.statistics @ self.theta - wave.ties @ log_odds)
+
+            begin = gap()
+            for before, beta in itertools.pairwise(betas):
+                log_w[c] += (beta - before) * (gap() - begin)
+                wave.move(beta * self.theta, mask, F, rng, (1.0 - beta) * log_odds)
+            out[c] = wave.ties
+        return out, log_w

@@ -1,0 +1,136 @@
+"""Maximum pseudo-likelihood by name, with errors that one graph allows.
+
+The estimates are those of `ConditionalNCE(BitFlip(every=True))`. Its score Σ_t g_t is no sum over independent bits, so
+that −H alone gives errors that are too small. Their variance is taken
+
+- from the scores of independent observations, Σ_t g_t g_tᵀ, where there are many more of these than parameters;
+- else from simulations at the estimate: Σ_t Var(g_t | x_t), each y_t drawn anew in its own context. That assumes the
+  model, and needs one observation only (a Godambe matrix; Schmid & Hunter 2023).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, final
+
+import numpy as np
+
+from .._base.numerics import Rng, generator, whole
+from ..data.observations import Observations
+from ..errors import CombinationError, InputError, unknown
+from ..models.base import Model, Unnormalised
+from ..models.normalisers import Normaliser, PerContext
+from .base import Cluster, Objective
+from .flips import FlipProblem
+
+MANY = 10  # independent observations for each parameter, from which their own scores tell the variance
+BURN, THIN, LEAST = 10, 2, 20  # sweeps before the first and between simulations, and simulations at least
+Errors = Literal["auto", "scores", "simulated"]
+UNLIKE = 0.05  # of the observed ones, or zeros: with fewer, simulations are unlike the data
+DEGENERATE = (
+    "The model is degenerate at the estimate: {simulated:.1%} of bits are one in simulations, {observed:.1%} in the "
+    "data, so that it describes no outcome like those observed, and has no standard errors. Of graphs, use gwesp(0.25) "
+    "and gwdegree(0.5) in place of triangle, ttriple and kstar."
+)
+SIMULATED = (
+    "Standard errors are from {draws:,} simulated outcomes at the estimate (a Godambe matrix): they assume the model."
+)
+
+
+@final
+@dataclass(frozen=True)
+class PseudoLikelihood(Objective):
+    """Σ_t Σ_i log p_θ(y_ti | the other bits, x_t): logistic regression on change statistics (Besag 1975).
+
+    Args:
+        errors: "scores" (robust, from independent observations), "simulated" (a Godambe matrix from simulations at the
+            estimate, which assumes the model), or "auto": scores where there are ten observations for each parameter.
+        draws: simulated outcomes, over all contexts together.
+        cluster: group column or columns whose observations depend on each other, for robust errors.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> A = np.zeros((6, 6), int); A[[0, 0, 1, 2, 3, 4], [1, 2, 2, 3, 4, 5]] = 1
+        >>> model = un.GraphStatistics("edges + triangle", omega := un.Graphs(6))
+        >>> un.fit(model, un.networks(A + A.T, omega), un.PseudoLikelihood(), rng=1).estimate.round(4).tolist()
+        [-0.5108, 0.2231]
+    """
+
+    errors: Errors = "auto"
+    draws: int = 1000
+    cluster: Cluster = None
+
+    loss = "conditional"
+    cancels = True
+    masks = True
+
+    def __post_init__(self) -> None:
+        if self.errors not in ("auto", "scores", "simulated"):
+            raise InputError(unknown("errors", self.errors, ("auto", "scores", "simulated")))
+        whole(self.draws, "draws of PseudoLikelihood", least=LEAST)
+
+    def default_normaliser(self, model: Unnormalised, obs: Observations, anchored: bool = True) -> Normaliser:
+        return PerContext()
+
+    def bind(self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None) -> FlipProblem:
+        if normaliser.layout(obs).size != obs.n:
+            raise CombinationError(
+                f"In {self.name} the normalising constants cancel: leave normaliser out (got {normaliser!r})."
+            )
+        if model.domain.free is None or not model.linear:
+            raise CombinationError(
+                f"{self.name} is for models of bits that are linear in their parameters, such as un.GraphStatistics; "
+                f"got {type(model).__name__} on {model.domain!r}. Use un.Exact(), or un.Logistic(…)."
+            )
+        few = float(obs.weights.sum()) < MANY * model.size
+        reference = {"reference": f"each of {model.domain.dim} bits of the observed outcome flipped once"}
+        if self.errors == "scores" or (self.errors == "auto" and not few):
+            return FlipProblem(model, obs, reference)
+        rounds = max(LEAST, -(-self.draws // obs.n))
+        return FlipProblem(model, obs, reference, simulated=Godambe(model, obs, rounds, generator(rng)))
+
+    @classmethod
+    def examples(cls) -> tuple[PseudoLikelihood, ...]:
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"objective": self.name, "errors": self.errors, "draws": self.draws, "cluster": self.cluster}
+
+
+@final
+class Godambe:
+    """Σ_t w_t E[g_t g_tᵀ | x_t] at θ, from `rounds` outcomes of each context; g has mean zero there."""
+
+    def __init__(self, model: Model, obs: Observations, rounds: int, rng: np.random.Generator) -> None:
+        self._model, self._obs, self._rounds, self._rng = model, obs, rounds, rng
+        self._known: tuple[bytes, np.ndarray | None, str] | None = None
+
+    def spread(self, theta: np.ndarray) -> np.ndarray | None:
+        return self._at(theta)[1]
+
+    def notes(self, theta: np.ndarray) -> tuple[str, ...]:
+        return (self._at(theta)[2],)
+
+    def _at(self, theta: np.ndarray) -> tuple[bytes, np.ndarray | None, str]:
+        if self._known is None or self._known[0] != theta.tobytes():
+            self._known = (theta.tobytes(), *self._simulated(theta))
+        return self._known
+
+    def _simulated(self, theta: np.ndarray) -> tuple[np.ndarray | None, str]:
+        model, obs, rng = self._model, self._obs, self._rng
+        at = np.arange(obs.n)
+        free = ~model.held_bits(obs, at)
+        sampler = model.sampler(theta, model.arguments(obs, at))
+        hidden = np.zeros_like(free) if obs.masks is None else obs.masks.missing
+        out, y, ones = np.zeros((model.size, model.size)), obs.outcome, 0.0
+        root = np.sqrt(np.maximum(obs.weights, 1e-300))[:, None]
+        for r in range(self._rounds):
+            y = sampler.sweep(y, THIN if r else BURN, rng, free)
+            ones += float(y[free].mean()) / self._rounds
+            again = FlipProblem(model, replace(obs, outcome=np.where(hidden, 0.0, y)))
+            g = np.concatenate([g for _, g in again.by_observation(theta)]) / root
+            out += g.T @ g / self._rounds
+        observed = float(obs.outcome[free & ~hidden].mean())
+        if not UNLIKE * observed <= ones <= 1 - UNLIKE * (1 - observed):
+            return None, DEGENERATE.format(observed=observed, simulated=ones)
+        return out, SIMULATED.format(draws=self._rounds * obs.n)
