@@ -9,7 +9,7 @@ NONE, ISOTROPIC, TRANSLATE, BORDER = 0, 1, 2, 3
 HEAVIEST = 100.0  # the largest weight of a pair, as in spatstat
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def cells(x, y, low, side, nx, ny):  # pragma: no cover - compiled
     """Points sorted by cell: their order, and where each cell begins."""
     n = len(x)
@@ -30,7 +30,7 @@ def cells(x, y, low, side, nx, ny):  # pragma: no cover - compiled
     return order, start
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def outside_rectangle(px, py, r, low, high):  # pragma: no cover - compiled
     """The angle of the circle of radius r around p that is outside a rectangle."""
     left, below, right, above = px - low[0], py - low[1], high[0] - px, high[1] - py
@@ -44,7 +44,7 @@ def outside_rectangle(px, py, r, low, high):  # pragma: no cover - compiled
     return 2.0 * (a + b + c + d) - overlap
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _inside(px, py, edges):  # pragma: no cover - compiled
     odd = False
     for e in range(len(edges)):
@@ -54,7 +54,7 @@ def _inside(px, py, edges):  # pragma: no cover - compiled
     return odd
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def outside_polygon(px, py, r, edges, scratch):  # pragma: no cover - compiled
     """The angle of the circle of radius r around p that is outside a polygon with the given edges."""
     m = 0
@@ -84,17 +84,15 @@ def outside_polygon(px, py, r, edges, scratch):  # pragma: no cover - compiled
     return total
 
 
-@njit(cache=True, nogil=True)
-def _weight(px, py, d, gap, how, low, high, edges, rectangle, scratch):  # pragma: no cover - compiled
+@njit(cache=True, nogil=True, error_model="numpy")
+def _weight(px, py, d, low, high, edges, rectangle, scratch):  # pragma: no cover - compiled
     """1 over the share of the circle through the neighbour that lies in the window."""
-    if how != ISOTROPIC or d <= gap or d <= 0.0:
-        return 1.0
     out = outside_rectangle(px, py, d, low, high) if rectangle else outside_polygon(px, py, d, edges, scratch)
     share = 1.0 - out / (2.0 * np.pi)
     return 1.0 / share if share * HEAVIEST > 1.0 else HEAVIEST
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectangle):  # pragma: no cover - compiled
     """A histogram over r of Σ_{i≠j} e_ij share_i share_j, i among `first` and j among `second`, to be summed up.
 
@@ -145,14 +143,16 @@ def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectan
                         w = (there + back) * width * height / ((width - abs(dx)) * (height - abs(dy)))
                     else:
                         if there:
-                            w += _weight(x[i], y[i], d, b[i], how, low, high, edges, rectangle, scratch)
+                            whole = how == NONE or d <= b[i]  # most are: no call
+                            w += 1.0 if whole else _weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
                         if back:
-                            w += _weight(x[j], y[j], d, b[j], how, low, high, edges, rectangle, scratch)
+                            whole = how == NONE or d <= b[j]
+                            w += 1.0 if whole else _weight(x[j], y[j], d, low, high, edges, rectangle, scratch)
                     out[at] += w * s[i] * s[j]
     return out[:bins]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def smoothed_pairs(xy, share, gap, grid, band, how, low, high, edges, rectangle):  # pragma: no cover - compiled
     """Σ_{i≠j} e_ij share_i share_j k_h(r − d) for each r, k the Epanechnikov kernel with standard deviation h."""
     n, bins = len(xy), len(grid)
@@ -178,7 +178,8 @@ def smoothed_pairs(xy, share, gap, grid, band, how, low, high, edges, rectangle)
                     if how == TRANSLATE:
                         w = width * height / ((width - abs(dx)) * (height - abs(dy)))
                     else:
-                        w = _weight(x[i], y[i], d, gap[i], how, low, high, edges, rectangle, scratch)
+                        whole = how == NONE or d <= gap[i]
+                        w = 1.0 if whole else _weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
                     w *= share[i] * share[j]
                     for q in range(np.searchsorted(grid, d - half), bins):
                         t = (grid[q] - d) / half
