@@ -7,13 +7,15 @@ import pytest
 from scipy.spatial.distance import cdist
 
 import unnorm as un
+from parts_in_contributing import example
 from unnorm.patterns import REGISTRY
 from unnorm.patterns.interactions import Interaction, Neighbours
 from unnorm.patterns.interactions.reading import read_interaction
 from unnorm.patterns.metropolis import interaction as compiled
 from unnorm.patterns.places import Places, border_distance, close_pairs
 
-EXAMPLES = REGISTRY.examples()
+RING = example("An interaction of point patterns")["Ring"]  # CONTRIBUTING.md's
+EXAMPLES = (*REGISTRY.examples(), *RING.examples())
 SQUARE = un.Box((0, 1), (0, 1))
 
 
@@ -177,7 +179,8 @@ def test_a_pair_spline_ends_smoothly() -> None:
 
 @pytest.mark.parametrize("one", EXAMPLES, ids=repr)
 def test_descriptions(one: Interaction) -> None:
-    assert REGISTRY.read(one.to_dict()) == one
+    with REGISTRY.including(type(one)):
+        assert REGISTRY.read(one.to_dict()) == one
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,7 @@ def _remove(i, c, head, before, after):  # pragma: no cover - compiled
         before[after[i]] = before[i]
 
 
+# long: compiled, and its arguments are arrays
 @njit(cache=True, nogil=True)
 def run(xs, ys, marks, trend, n, proposals, uniforms, log_size, grid, law, trace):  # pragma: no cover
     """A batch of steps from n points at the front of the arrays; returns the new n, or −1 where room ran out.

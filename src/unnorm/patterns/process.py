@@ -21,7 +21,9 @@ BATCH = 20_000  # steps between looks at the chain
 SWEEPS = 200  # steps for each expected point before the first pattern
 LEAST = 50_000
 MARGIN = 1.05  # over the largest log intensity found
-MOST = 5_000_000  # points of a pattern
+MOST = 5_000_000  # points that thinning proposes
+EXPLODED = 30  # times as many points as the data, or the trend alone, would have
+LEAST_ROOM = 1000
 DRIFT = 4.0  # standard errors between the halves of the trace of n that are a sign of no convergence yet
 
 
@@ -96,11 +98,11 @@ class Process:
                 f"There is no process with {interaction!r} and these coefficients: points would attract each other "
                 "without end. Fit un.Geyer or un.AreaInteraction, which saturate."
             )
-        chain = Chain.of(self, code, interaction.energy(pattern, phi), rng)
         window = pattern.windows[code]
         alone = self.log_trend(Places.of(window.uniform(2000, rng), rng.integers(0, pattern.types, 2000), code))
         poisson = min(float(np.mean(np.exp(alone)) * window.volume * pattern.types), 1e5)
         expected = max(20, round(poisson), int(np.sum(pattern.places.replicate == code)))
+        chain = Chain(self, code, interaction.energy(pattern, phi), expected, rng)
         chain.advance(max(LEAST, SWEEPS * expected))
         chain.look()
         out = [chain.places()]
@@ -114,19 +116,16 @@ class Process:
 class Chain:
     """A birth–death–move chain in one window; `trace` has the number of points after every step."""
 
-    def __init__(self, process: Process, code: int, law: Energy, window: Domain, rng: np.random.Generator) -> None:
-        self.process, self.code, self.law, self.window, self.rng = process, code, law, window, rng
+    def __init__(self, process: Process, code: int, law: Energy, usual: int, rng: np.random.Generator) -> None:
+        self.process, self.code, self.law, self.rng = process, code, law, rng
+        self.window = process.pattern.windows[code]
         pattern = process.pattern
         start = pattern.places.take(pattern.places.replicate == code)
-        self.n = start.n
+        self.n, self.usual = start.n, usual
         self.state = self._roomy(start, max(64, 2 * start.n))
         self.trace: list[np.ndarray] = []
         self.grid = self._grid()
         self.law_arrays = (law.kind, float(law.reach) ** 2, law.breaks, law.steps, law.numbers)
-
-    @classmethod
-    def of(cls, process: Process, code: int, law: Energy, rng: np.random.Generator) -> Chain:
-        return cls(process, code, law, process.pattern.windows[code], rng)
 
     def _roomy(self, places: Places, room: int) -> list[np.ndarray]:
         trend = self.process.log_trend(places)
@@ -159,8 +158,8 @@ class Chain:
             kept = [one.copy() for one in self.state]
             found = self._run(proposals, uniforms, log_size, trace)
             while found < 0:  # more room, and the batch once more from where it began
-                if len(kept[0]) > MOST:
-                    raise EstimationError(f"The simulated pattern has more than {MOST:,} points: the process explodes.")
+                if len(kept[0]) > EXPLODED * max(self.usual, LEAST_ROOM):
+                    raise EstimationError(f"The simulated pattern has more than {len(kept[0]):,} points: it explodes.")
                 kept = [np.concatenate([one, np.zeros_like(one)]) for one in kept]
                 self.state = [one.copy() for one in kept]
                 found = self._run(proposals, uniforms, log_size, trace)

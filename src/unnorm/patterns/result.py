@@ -32,6 +32,7 @@ NO_LIKELIHOOD = (
 )
 
 
+# long: all that can be asked of a fitted pattern, most of it in one line
 @final
 @dataclass(frozen=True, eq=False)
 class PatternFit:

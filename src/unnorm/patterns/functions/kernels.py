@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-NONE, ISOTROPIC, TRANSLATE = 0, 1, 2
+NONE, ISOTROPIC, TRANSLATE, BORDER = 0, 1, 2, 3
 HEAVIEST = 100.0  # the largest weight of a pair, as in spatstat
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def cells(x, y, low, side, nx, ny):  # pragma: no cover - compiled
     """Points sorted by cell: their order, and where each cell begins."""
     n = len(x)
@@ -30,24 +30,21 @@ def cells(x, y, low, side, nx, ny):  # pragma: no cover - compiled
     return order, start
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
 def outside_rectangle(px, py, r, low, high):  # pragma: no cover - compiled
     """The angle of the circle of radius r around p that is outside a rectangle."""
-    angle = np.zeros(4)
-    gaps = (px - low[0], py - low[1], high[0] - px, high[1] - py)  # around the rectangle, neighbours adjacent
-    total = 0.0
-    for k in range(4):
-        if gaps[k] < r:
-            angle[k] = np.arccos(max(gaps[k], 0.0) / r)
-            total += 2.0 * angle[k]
-    for k in range(4):
-        both = angle[k] + angle[(k + 1) % 4] - 0.5 * np.pi
-        if both > 0.0 and angle[k] > 0.0 and angle[(k + 1) % 4] > 0.0:
-            total -= both
-    return total
+    left, below, right, above = px - low[0], py - low[1], high[0] - px, high[1] - py
+    a = np.arccos(max(left, 0.0) / r) if left < r else 0.0
+    b = np.arccos(max(below, 0.0) / r) if below < r else 0.0
+    c = np.arccos(max(right, 0.0) / r) if right < r else 0.0
+    d = np.arccos(max(above, 0.0) / r) if above < r else 0.0
+    # arcs beyond two adjacent sides overlap where the circle holds their corner
+    half = 0.5 * np.pi
+    overlap = max(a + b - half, 0.0) + max(b + c - half, 0.0) + max(c + d - half, 0.0) + max(d + a - half, 0.0)
+    return 2.0 * (a + b + c + d) - overlap
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _inside(px, py, edges):  # pragma: no cover - compiled
     odd = False
     for e in range(len(edges)):
@@ -57,7 +54,7 @@ def _inside(px, py, edges):  # pragma: no cover - compiled
     return odd
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def outside_polygon(px, py, r, edges, scratch):  # pragma: no cover - compiled
     """The angle of the circle of radius r around p that is outside a polygon with the given edges."""
     m = 0
@@ -87,45 +84,43 @@ def outside_polygon(px, py, r, edges, scratch):  # pragma: no cover - compiled
     return total
 
 
-@njit(cache=True, nogil=True)
-def _weight(px, py, d, gap, how, low, high, edges, rectangle, scratch):  # pragma: no cover - compiled
+@njit(cache=True, nogil=True, error_model="numpy")
+def _weight(px, py, d, low, high, edges, rectangle, scratch):  # pragma: no cover - compiled
     """1 over the share of the circle through the neighbour that lies in the window."""
-    if how != ISOTROPIC or d <= gap or d <= 0.0:
-        return 1.0
     out = outside_rectangle(px, py, d, low, high) if rectangle else outside_polygon(px, py, d, edges, scratch)
     share = 1.0 - out / (2.0 * np.pi)
     return 1.0 / share if share * HEAVIEST > 1.0 else HEAVIEST
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectangle):  # pragma: no cover - compiled
-    """Σ_{i≠j, d ≤ r} e_ij share_i share_j for each r of the grid, i among `first` and j among `second`; and the same
-    counts of pairs with b_i > r (border correction), each as a histogram to be summed up.
+    """A histogram over r of Σ_{i≠j} e_ij share_i share_j, i among `first` and j among `second`, to be summed up.
 
-    e is 1, Ripley's isotropic weight of j seen from i, or the translation weight."""
+    e is 1, Ripley's isotropic weight of j seen from i, the translation weight, or, with BORDER, 1 for d ≤ r < b_i (a
+    pair then leaves the sum where r reaches b_i)."""
     n, bins = len(xy), len(grid)
     reach = grid[-1]
     width, height = high[0] - low[0], high[1] - low[1]
     nx, ny = max(1, min(int(width / reach), 1000)), max(1, min(int(height / reach), 1000))
     side = max(width / nx, height / ny, reach)
-    x, y = xy[:, 0].copy(), xy[:, 1].copy()
-    order, start = cells(x, y, low, side, nx, ny)
-    out, free, lost = np.zeros(bins), np.zeros(bins + 1), np.zeros(bins + 1)
-    scratch = np.empty(2 * len(edges) + 2)
+    order, start = cells(xy[:, 0], xy[:, 1], low, side, nx, ny)
+    x, y, b, s, is_first, is_second = xy[order, 0], xy[order, 1], gap[order], share[order], first[order], second[order]
+    leaves = np.searchsorted(grid, b)
+    out, scratch = np.zeros(bins + 1), np.empty(2 * len(edges) + 2)
     step = grid[1] - grid[0]
     for i in range(n):
-        if not first[i]:
-            continue
         cx, cy = min(max(int((x[i] - low[0]) / side), 0), nx - 1), min(max(int((y[i] - low[1]) / side), 0), ny - 1)
-        for gy in range(max(0, cy - 1), min(ny, cy + 2)):
-            for gx in range(max(0, cx - 1), min(nx, cx + 2)):
-                for k in range(start[gy * nx + gx], start[gy * nx + gx + 1]):
-                    j = order[k]
-                    if j == i or not second[j]:
-                        continue
+        for gy in range(cy, min(ny, cy + 2)):
+            # each pair once: the rest of this row of cells, then the row above
+            for gx in range(cx if gy == cy else max(0, cx - 1), min(nx, cx + 2)):
+                begin = i + 1 if gy == cy and gx == cx else start[gy * nx + gx]
+                for j in range(begin, start[gy * nx + gx + 1]):
                     dx, dy = x[j] - x[i], y[j] - y[i]
                     d2 = dx * dx + dy * dy
                     if d2 > reach * reach:
+                        continue
+                    there, back = is_first[i] and is_second[j], is_first[j] and is_second[i]
+                    if not (there or back):
                         continue
                     d = np.sqrt(d2)
                     at = min(int(d / step), bins - 1)
@@ -135,18 +130,29 @@ def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectan
                         at += 1
                     if at == bins:
                         continue
+                    if how == BORDER:
+                        if there and b[i] > d:
+                            out[at] += 1.0
+                            out[leaves[i]] -= 1.0
+                        if back and b[j] > d:
+                            out[at] += 1.0
+                            out[leaves[j]] -= 1.0
+                        continue
+                    w = 0.0
                     if how == TRANSLATE:
-                        w = width * height / ((width - abs(dx)) * (height - abs(dy)))
+                        w = (there + back) * width * height / ((width - abs(dx)) * (height - abs(dy)))
                     else:
-                        w = _weight(x[i], y[i], d, gap[i], how, low, high, edges, rectangle, scratch)
-                    out[at] += w * share[i] * share[j]
-                    if gap[i] > d:  # counted for d ≤ r < b_i
-                        free[at] += 1.0
-                        lost[np.searchsorted(grid, gap[i])] += 1.0
-    return out, free, lost
+                        if there:
+                            whole = how == NONE or d <= b[i]  # most are: no call
+                            w += 1.0 if whole else _weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
+                        if back:
+                            whole = how == NONE or d <= b[j]
+                            w += 1.0 if whole else _weight(x[j], y[j], d, low, high, edges, rectangle, scratch)
+                    out[at] += w * s[i] * s[j]
+    return out[:bins]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def smoothed_pairs(xy, share, gap, grid, band, how, low, high, edges, rectangle):  # pragma: no cover - compiled
     """Σ_{i≠j} e_ij share_i share_j k_h(r − d) for each r, k the Epanechnikov kernel with standard deviation h."""
     n, bins = len(xy), len(grid)
@@ -172,7 +178,8 @@ def smoothed_pairs(xy, share, gap, grid, band, how, low, high, edges, rectangle)
                     if how == TRANSLATE:
                         w = width * height / ((width - abs(dx)) * (height - abs(dy)))
                     else:
-                        w = _weight(x[i], y[i], d, gap[i], how, low, high, edges, rectangle, scratch)
+                        whole = how == NONE or d <= gap[i]
+                        w = 1.0 if whole else _weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
                     w *= share[i] * share[j]
                     for q in range(np.searchsorted(grid, d - half), bins):
                         t = (grid[q] - d) / half

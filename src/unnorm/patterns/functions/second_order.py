@@ -9,11 +9,11 @@ import numpy as np
 from ...errors import InputError, unknown
 from ..pattern import Pattern
 from ..places import borders
-from .kernels import ISOTROPIC, NONE, TRANSLATE, pair_sums, smoothed_pairs
+from .kernels import BORDER, ISOTROPIC, NONE, TRANSLATE, pair_sums, smoothed_pairs
 from .summary import Summary, alone, distances, widest
 
 Edge = Literal["isotropic", "translate", "border", "none"]
-EDGES = {"isotropic": ISOTROPIC, "translate": TRANSLATE, "border": NONE, "none": NONE}
+EDGES = {"isotropic": ISOTROPIC, "translate": TRANSLATE, "border": BORDER, "none": NONE}
 STOYAN = 0.15  # bandwidth of the pair correlation, times 1/√λ
 
 
@@ -48,14 +48,14 @@ def K(
     share = _shares(pattern, intensity)
     area, how = pattern.area, _edge(correction, pattern)
     arguments = _arguments(pattern)
-    sums, free, lost = pair_sums(pattern.xy, share, first, second, arguments[0], grid, how, *arguments[1:])
+    sums = pair_sums(pattern.xy, share, first, second, arguments[0], grid, how, *arguments[1:])
     n1, n2 = int(first.sum()), int(second.sum())
     if correction == "border":
         if intensity is not None:
             raise InputError("K with an intensity has no border correction here: use 'isotropic' or 'translate'.")
         at_risk = n1 - np.searchsorted(np.sort(arguments[0][first]), grid, side="right")
         with np.errstate(invalid="ignore", divide="ignore"):
-            value = np.cumsum(free - lost)[:-1] / at_risk / (n2 / area)
+            value = np.cumsum(sums) / at_risk / (n2 / area)
     elif intensity is None:
         value = np.cumsum(sums) * area / (n1 * n2 if types is not None and types[0] != types[1] else n1 * (n1 - 1))
     else:

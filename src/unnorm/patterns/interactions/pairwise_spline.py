@@ -24,7 +24,9 @@ DEGREE = 3
 class PairwiseSpline(Pairwise):
     """t_j(u, x) = Σ_v B_j(‖u − v‖): the log pair interaction is a cubic spline on [0, r], with φ its coefficients.
 
-    The spline and its slope are zero at r, so that nothing jumps there; `k` coefficients are free.
+    The spline and its slope are zero at r, so that nothing jumps there, and its slope is zero at 0, where there are few
+    pairs to tell; `k` coefficients are free. Attraction at some distances may or may not be a process: a simulation
+    of one that is none says that it explodes.
 
     >>> import unnorm as un
     >>> un.PairwiseSpline(15.0, k=5).reach
@@ -40,7 +42,7 @@ class PairwiseSpline(Pairwise):
 
     @cached_property
     def _knots(self) -> np.ndarray:
-        inner = np.linspace(0.0, self.r, self.k + 2 - DEGREE + 1) if self.k + 2 > DEGREE else np.array([0.0, self.r])
+        inner = np.linspace(0.0, self.r, self.k + 4 - DEGREE)  # k + 3 B-splines
         return np.concatenate([np.zeros(DEGREE), inner, np.full(DEGREE, self.r)])
 
     def names(self, pattern: Pattern) -> tuple[str, ...]:
@@ -51,14 +53,12 @@ class PairwiseSpline(Pairwise):
 
         if not d.size:
             return np.zeros((0, self.k))
-        return BSpline.design_matrix(np.minimum(d, self.r), self._knots, DEGREE).toarray()[:, : self.k]
+        B = BSpline.design_matrix(np.minimum(d, self.r), self._knots, DEGREE).toarray()
+        B[:, 1] += B[:, 0]  # flat at 0
+        return B[:, 1 : self.k + 1]
 
     def breaks(self) -> np.ndarray:
         return self.r * np.arange(1, STEPS + 1) / STEPS
-
-    def stable(self, phi: np.ndarray) -> bool:
-        """Whether coincident points do not attract; attraction farther out may or may not be a process."""
-        return bool(phi[0] <= 0.0)
 
     @classmethod
     def examples(cls) -> tuple[PairwiseSpline, ...]:
