@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from .ahead import kernel
+
 _NONE = np.empty(0)
 _RUNS = 1024  # whose raw sums are held at once
 _CHUNK = 65_536  # rows of dense columns evaluated at a time, where they are not stored
@@ -121,9 +123,7 @@ class Segment:
         self, rows: ResponseRows, family: int, beta: np.ndarray, first: int, last: int
     ) -> tuple[float, np.ndarray, np.ndarray]:
         """(ℓ, raw score, raw XᵀWX with each pair of local blocks once) over runs first…last−1."""
-        from . import kernels
-
-        cross_products: Any = kernels.cross_products
+        cross_products = kernel("cross_products")
 
         q, d, c = self.sizes
         gamma, delta, zeta = self.raw_coefficients(beta)
@@ -180,9 +180,7 @@ class Segment:
         out: np.ndarray,
     ) -> np.ndarray:
         """Raw Σ w'_r h_r x_r over runs first…last−1; `out` (rows of the segment, or empty) receives h."""
-        from . import kernels
-
-        leverages: Any = kernels.leverages
+        leverages = kernel("leverages")
 
         q, d, c = self.sizes
         gamma, delta, zeta = self.raw_coefficients(beta)
