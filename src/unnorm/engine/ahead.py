@@ -111,7 +111,7 @@ def _holds(folder: Path, below: str) -> bool:
 def _started(names: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
     """A process that finds the modules where this one does, and nothing else: no code of the working folder (-P)."""
     path = os.pathsep.join([str(_ROOT), *(place for place in sys.path if place)])
-    hidden = getattr(subprocess, "CREATE_NO_WINDOW", 0)  # no window flashes up on Windows
+    hidden = subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0  # no window flashes up
     try:
         return subprocess.Popen(
             [sys.executable, "-P", "-W", "ignore", "-m", f"{__package__}.ahead", *names],
