@@ -71,7 +71,8 @@ def child(code: str) -> subprocess.Popen[bytes]:
 
 def test_a_kernel_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done = tmp_path / "done"
-    process = child(f"import time; time.sleep(.3); open({str(done)!r}, 'w').close(); print('cross_products', flush=True)")
+    code = f"import time; time.sleep(.3); open({str(done)!r}, 'w').close(); print('cross_products', flush=True)"
+    process = child(code)
     monkeypatch.setattr(ahead, "_running", {"cross_products": process})
     assert ahead.kernel("cross_products").py_func.__name__ == "cross_products"
     assert done.exists()
