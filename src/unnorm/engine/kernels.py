@@ -51,9 +51,11 @@ def _weight(family, y, eta, wt):
 @njit(nogil=True, cache=True, error_model="numpy")
 def _add(total, more):
     """total += more, of matrices: in the caller, each such expression would be compiled as a function of its own."""
-    for i in range(total.shape[0]):
-        for j in range(total.shape[1]):
-            total[i, j] += more[i, j]
+    whole = total.size - total.size % 4
+    for k in range(0, whole, 4):
+        axpy4(total, k, 1.0, more, k)
+    for k in range(whole, total.size):
+        total[k // total.shape[1], k % total.shape[1]] += more[k // total.shape[1], k % total.shape[1]]
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
