@@ -151,3 +151,21 @@ def test_kernels_older_than_their_source_do_not_count(empty: list, tmp_path: Pat
     assert ahead._cached()
     os.utime(folder / "kernels.leverages-59.py311.nbi", (source - 9, source - 9))
     assert not ahead._cached()
+
+
+def test_where_nothing_can_be_kept_on_disk_kernels_are_compiled_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    from unnorm.engine import cached
+
+    plain = numba.njit
+
+    def nowhere(**options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function 'twice': no locator available")
+        return plain(**options)
+
+    monkeypatch.setattr(cached.numba, "njit", nowhere)
+    twice = cached.njit(cache=True, nogil=True)(lambda x: 2.0 * x)
+    assert twice(3.0) == 6.0
+    assert twice.stats.cache_path is None

@@ -88,12 +88,10 @@ def _may_start() -> bool:
 def _cached() -> bool:
     """Whether the largest kernels are on disk, newer than their source; or cannot be kept there."""
     given = os.environ.get("NUMBA_CACHE_DIR", "")
-    if given:
-        return _holds(Path(given), "*/")
-    beside = _HERE / "__pycache__"
-    if _holds(beside, ""):
+    folder, below = (Path(given), "*/") if given else (_HERE / "__pycache__", "")
+    if _holds(folder, below):
         return True
-    if os.access(beside if beside.is_dir() else _HERE, os.W_OK):
+    if os.access(next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists()), os.W_OK):
         return False
     from . import kernels  # elsewhere: Numba says where
 

@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .cached import njit
 from .links import binary_row
 from .simd import axpy4, cubic4, dot4, outer4, quadratic4
 
