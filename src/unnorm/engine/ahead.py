@@ -1,7 +1,7 @@
 """The first fit of an installation: the two largest kernels compiled in processes beside this one.
 
 Numba compiles one function at a time in a process, and keeps what it has compiled on disk. So where that cache is
-empty, other processes compile `cross_products` and `leverages` into it while this one imports, reads data and compiles
+empty, two processes compile `cross_products` and `leverages` into it while this one imports, reads data and compiles
 the small kernels; `kernel` waits for them and loads what they wrote. Nothing depends on it: where a process cannot be
 started, or fails, this one compiles what it needs. Where the cache is filled, nothing is started.
 """
@@ -53,14 +53,12 @@ def compile_ahead() -> None:
     if _begun:
         return
     _begun = True
-    others = min(cores(), 3) - 1
-    if others < 1 or not _may_start() or _cached():
+    if cores() < 2 or not _may_start() or _cached():
         return
-    shares = [LARGEST] if others == 1 else [(name,) for name in LARGEST]
-    for share in shares:
-        process = _started(share)
+    for name in LARGEST:
+        process = _started(name)
         if process is not None:
-            _running.update(dict.fromkeys(share, process))
+            _running[name] = process
     if _running:
         atexit.register(_end)
 
@@ -70,7 +68,7 @@ def kernel(name: str) -> Any:
     if name in _running:
         with _one_waits:  # the others must not compile it meanwhile
             if name in _running:
-                _wait(name, _running[name])
+                _wait(_running[name])
                 del _running[name]
     from . import kernels
 
@@ -106,15 +104,15 @@ def _holds(folder: Path, below: str) -> bool:
     return all(any(path.stat().st_mtime >= source for path in paths) for paths in found)
 
 
-def _started(names: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
+def _started(name: str) -> subprocess.Popen[bytes] | None:
     """A process that finds the modules where this one does, and nothing else: no code of the working folder (-P)."""
     path = os.pathsep.join([str(_ROOT), *(place for place in sys.path if place)])
     hidden = subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0  # no window flashes up
     try:
         return subprocess.Popen(
-            [sys.executable, "-P", "-W", "ignore", "-m", f"{__package__}.ahead", *names],
+            [sys.executable, "-P", "-W", "ignore", "-m", f"{__package__}.ahead", name],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             env={**os.environ, "PYTHONPATH": path},
             creationflags=hidden,
@@ -123,23 +121,18 @@ def _started(names: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
         return None
 
 
-def _wait(name: str, process: subprocess.Popen[bytes]) -> None:
-    """Until the process has written this kernel, or has ended."""
-    assert process.stdout is not None
-    giving_up = threading.Timer(PATIENCE, process.kill)
-    giving_up.daemon = True
-    giving_up.start()
-    while (line := process.stdout.readline()) and line.split() != [name.encode()]:
-        pass
-    giving_up.cancel()
-    if not any(one is process for other, one in _running.items() if other != name):  # it has nothing left to do
-        process.stdout.close()
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    """Until the process has ended, or has taken too long."""
+    try:
+        process.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        process.kill()
         process.wait()
 
 
 def _end() -> None:
     """No process outlives this one."""
-    for process in {id(one): one for one in _running.values()}.values():
+    for process in _running.values():
         process.kill()
         process.wait()
 
@@ -147,6 +140,4 @@ def _end() -> None:
 if __name__ == "__main__":
     from . import kernels as _kernels
 
-    for _name in sys.argv[1:]:
-        vars(_kernels)[_name].compile(signature(_name))
-        print(_name, flush=True)
+    vars(_kernels)[sys.argv[1]].compile(signature(sys.argv[1]))
