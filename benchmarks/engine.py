@@ -2,10 +2,11 @@
 
 Four cases on ../shared/bench (or simulated chains where that is absent): (1) one subject, (2) all subjects pooled,
 (3) each subject by itself, (4) by=subject on every term. R and unnorm take turns in one process each; what is printed
-are medians and their ratio. `--cold` times whole processes, from the shell's start to the written result. `--scale`
-goes to 10⁷ rows and reports memory; `--regimes` to many smooths, wide smooths and many levels (`--only "re 400"`: those
-whose name contains it; `--patience 600`: seconds after which R is stopped, and the ratio is a bound). `--levels` shows
-how time and memory grow with the number of levels.
+are medians and their ratio. `--cold` times whole processes, from the shell's start to the written result; `--cold
+--empty` the first fit of an installation and `unnorm demo`, with an empty compilation cache and with a filled one.
+`--scale` goes to 10⁷ rows and reports memory; `--regimes` to many smooths, wide smooths and many levels (`--only "re
+400"`: those whose name contains it; `--patience 600`: seconds after which R is stopped, and the ratio is a bound).
+`--levels` shows how time and memory grow with the number of levels.
 """
 
 from __future__ import annotations
@@ -233,6 +234,37 @@ def cold(quick: bool, reps: int) -> None:
             print(f"{'':36s} with an empty compilation cache: {empty[0]:.2f} s", flush=True)
 
 
+README = """
+import unnorm as un
+table = un.datasets.eye()
+one = {name: values[table["subject"] == 1] for name, values in table.items()}
+eye = un.Additive("s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)", un.Box((0, 800), (0, 600)))
+un.fit(eye, un.transitions(one, y=("x", "y"), order="fix", group=("subject", "image")),
+       objective=un.Logistic(un.Uniform(), per_point=20), rng=2)
+"""
+
+
+def empty(reps: int) -> None:
+    """Whole processes with an empty compilation cache and with a filled one: the best wall and processor seconds of
+    `reps`, the processes that compile beside it included."""
+    demo = "import sys; from unnorm.cli import main; main(['demo', '--quiet', '--out', sys.argv[1]])"
+    for label, code in (("README's eye formula, one subject", README), ("unnorm demo", demo)):
+        found: dict[str, list[tuple[float, float]]] = {"empty": [], "filled": []}
+        for _ in range(reps):
+            with tempfile.TemporaryDirectory() as folder:
+                environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(folder) / "cache")}
+                for which, into in found.items():
+                    command = [sys.executable, "-c", code, str(Path(folder) / which)]
+                    before = os.times()
+                    wall = _process(command, environment)
+                    after = os.times()
+                    used = after.children_user + after.children_system
+                    into.append((wall, used - before.children_user - before.children_system))
+        for which, into in found.items():
+            wall, cpu = (min(column) for column in zip(*into))
+            print(f"{label:36s} {which:6s} cache {wall:6.2f} s (processor {cpu:.2f})", flush=True)
+
+
 def _process(command: list[str], environment: dict[str, str] | None = None) -> float:
     since = time.perf_counter()
     subprocess.run(command, check=True, env=environment, stdout=subprocess.DEVNULL)
@@ -391,6 +423,7 @@ def main() -> None:
     options.add_argument("--quick", action="store_true", help="leave out gam and bam's by=subject")
     options.add_argument("--reps", type=int, default=5)
     options.add_argument("--cold", action="store_true")
+    options.add_argument("--empty", action="store_true", help="with --cold: the first fit of an installation")
     options.add_argument("--scale", action="store_true")
     options.add_argument("--regimes", action="store_true", help="many smooths, wide smooths, many levels")
     options.add_argument("--only", default="", help="with --regimes: those whose name contains this")
@@ -413,6 +446,8 @@ def main() -> None:
         levels_grow()
     elif chosen.grown:
         one_grown(chosen.grown[0], int(chosen.grown[1]))
+    elif chosen.cold and chosen.empty:
+        empty(min(chosen.reps, 3))
     elif chosen.cold:
         cold(chosen.quick, min(chosen.reps, 3))
     else:

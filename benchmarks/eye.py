@@ -2,9 +2,10 @@
 
     python benchmarks/eye.py osie      # the paper's findings on 87,821 real transitions, 15 subjects, with timings
     python benchmarks/eye.py mgcv      # the same 15 fits with mgcv's bam(discrete=TRUE, nthreads=2), live; the ratio
+    python benchmarks/eye.py job       # all of OSIE from the shell, report included: seconds by stage
     python benchmarks/eye.py redraws   # Monte Carlo sd over 20 redraws of the reference points, bundled data
 
-`osie` and `mgcv` read ../shared/data/eye_osie_fixations.csv; `mgcv` needs Rscript with mgcv.
+`osie`, `mgcv` and `job` read ../shared/data/eye_osie_fixations.csv; `mgcv` needs Rscript with mgcv.
 """
 
 from __future__ import annotations
@@ -92,6 +93,44 @@ def mgcv() -> None:
     print(f"ratio {theirs / ours:.2f}")
 
 
+def job() -> None:
+    """`unnorm fit` on all of OSIE, in this process: wall and processor seconds of each stage."""
+    from contextlib import contextmanager
+    from unittest.mock import patch
+
+    from unnorm.cli import main, run
+
+    class Stages:
+        """In place of the progress bar."""
+
+        def __init__(self, *_: object) -> None: ...
+        def __enter__(self) -> Stages:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        @contextmanager
+        def step(self, what: str):
+            wall, cpu = time.perf_counter(), time.process_time()
+            yield
+            print(f"{what:<12} {time.perf_counter() - wall:6.2f} s (processor {time.process_time() - cpu:.2f})")
+
+    def analysed(prepared, fits):
+        seconds = fits.diagnostics["seconds"]
+        print(f"of which     {seconds['separate']:6.2f} s separate fits, {seconds['joint']:.2f} s the group's")
+        return plain(prepared, fits)
+
+    plain = run.analysed
+    command = [
+        *("fit", str(OSIE), "--y", "x,y", "--order", "fix", "--group", "subject,image", "--by", "subject"),
+        *("--window", "0,800,0,600", "--y-down", "--outside", "drop", "--out"),
+    ]
+    began, cpu = time.perf_counter(), time.process_time()
+    with tempfile.TemporaryDirectory() as folder, patch.multiple(run, Progress=Stages, analysed=analysed):
+        main([*command, str(Path(folder) / "results")])
+    print(f"{'in all':<12} {time.perf_counter() - began:6.2f} s (processor {time.process_time() - cpu:.2f})")
+
+
 def redraws(k: int, times: int) -> None:
     """Mean over the grid of the Monte Carlo sd, over that of the standard error, at observed covariate values."""
     obs = un.transitions(un.datasets.eye(), y=("x", "y"), order="fix", group=("subject", "image"))
@@ -123,14 +162,14 @@ def redraws(k: int, times: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("osie", "mgcv", "redraws"))
+    parser.add_argument("what", choices=("osie", "mgcv", "job", "redraws"))
     parser.add_argument("-k", type=int, default=REFERENCES)
     parser.add_argument("--times", type=int, default=20)
     chosen = parser.parse_args()
     if chosen.what == "redraws":
         redraws(chosen.k, chosen.times)
     else:
-        {"osie": osie, "mgcv": mgcv}[chosen.what]()
+        {"osie": osie, "mgcv": mgcv, "job": job}[chosen.what]()
 
 
 if __name__ == "__main__":

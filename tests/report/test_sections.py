@@ -195,6 +195,32 @@ def test_held_out_bits_are_the_librarys(analyses: dict[str, Analysis], model: un
     assert levels["group"] == pytest.approx(np.mean([levels[level] for level in "abc"]))
 
 
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")
+def test_held_out_bits_beside_the_figures_are_those_alone(
+    analyses: dict[str, Analysis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unnorm.report import held_out
+
+    monkeypatch.setattr(held_out, "cores", lambda: 1)
+    alone = held_out.held_out_bits(replace(analyses["levels"], begun={}))
+    monkeypatch.setattr(held_out, "cores", lambda: 2)
+    beside = replace(analyses["levels"], begun={})
+    held_out.begin(beside)
+    assert list(beside.begun) == [held_out.BITS]
+    assert held_out.held_out_bits(beside) == alone
+
+
+def test_held_out_bits_that_fail_beside_the_figures_say_why(
+    analyses: dict[str, Analysis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refit(*_: object) -> dict[str, un.Fit]:
+        raise un.errors.EstimationError("no such fit")
+
+    monkeypatch.setattr("unnorm.report.held_out.cores", lambda: 2)
+    page = render(PROVENANCE, make_sections(replace(analyses["pooled"], refit=refit, begun={})))
+    assert "Held-out bits could not be computed: no such fit" in page
+
+
 def test_rows_of_the_group_and_of_a_level(analyses: dict[str, Analysis]) -> None:
     analysis = analyses["levels"]
     assert analysis.rows("group").tolist() == list(range(195))

@@ -33,6 +33,9 @@ def eye(
         force: replace an earlier output there (the default folder is always replaced).
         quiet: print nothing but errors.
     """
+    from ..engine.ahead import compile_ahead
+
+    compile_ahead()  # before anything heavy is imported
     from .run import run_job
 
     force = force or out == DEMO_FOLDER  # the README's line can be run again

@@ -30,7 +30,10 @@ def fit(
         force: replace an earlier output there.
         quiet: print nothing but errors.
     """
+    from ..engine.ahead import compile_ahead
+
+    target, job = check_target(out, force), options.job(data=data, terms=terms, objective=objective, level=level)
+    compile_ahead()  # before anything heavy is imported
     from .run import run_job
 
-    target = check_target(out, force)
-    run_job(options.job(data=data, terms=terms, objective=objective, level=level), target, force, quiet)
+    run_job(job, target, force, quiet)

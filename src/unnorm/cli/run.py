@@ -24,8 +24,8 @@ STEPS = ("reading", "fitting", "tables")  # and then the report's sections
 
 
 def run_job(job: Job, target: Path, force: bool, quiet: bool) -> None:
-    """Everything from the job to the output folder."""
-    with Progress((*STEPS, *SECTIONS), quiet) as progress:
+    """Everything from the job to the output folder. BLAS has one thread throughout: levels have the cores."""
+    with single_threaded(), Progress((*STEPS, *SECTIONS), quiet) as progress:
         with progress.step("reading"):
             prepared = prepare(job)
         with progress.step("fitting"):
@@ -69,7 +69,7 @@ def analysed(prepared: Prepared, fits: Any) -> Analysis:
 
 def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progress) -> None:
     """All output files into a folder."""
-    with progress.step("tables"), single_threaded():
+    with progress.step("tables"):
         (folder / "effects.csv").write_text(csv_text(effects_table(analysis)), encoding="utf-8")
         (folder / "parameters.csv").write_text(csv_text(parameters_table(analysis)), encoding="utf-8")
         (folder / "summary.txt").write_text(analysis.summary + "\n", encoding="utf-8")

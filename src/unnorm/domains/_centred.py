@@ -55,10 +55,13 @@ def split_box(lower: np.ndarray, upper: np.ndarray, centres: np.ndarray, order: 
     shares = np.concatenate([np.column_stack([whole, second]), np.column_stack([second, whole])])
     signs = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
     room = np.where(signs > 0, (upper - x)[:, None], (x - lower)[:, None])  # (c, 4, 2)
-    points = x[:, None, None] + (signs * room)[:, :, None] * shares  # (c, 4, N, 2)
+    points = np.empty((len(x), 4, len(shares), 2))
+    for k in range(2):  # a coordinate at a time: NumPy is slow along an axis of two
+        at = (signs[:, k] * room[:, :, k])[:, :, None] * shares[:, k]
+        at += x[:, k, None, None]
+        np.clip(at, lower[k], upper[k], out=points[..., k])
     weights = room.prod(axis=2)[:, :, None] * np.tile(weight, 2)
-    count = 4 * len(shares)
-    points = np.clip(points.reshape(-1, 2), lower, upper)
+    count, points = 4 * len(shares), points.reshape(-1, 2)
     return points, weights.ravel(), np.repeat(np.arange(len(x)), count)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from .._base.frames import table as as_table
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from . import gam_rows
+from .ahead import compile_ahead
 from .gam_result import Gam
 from .response import response as response_of
 
@@ -92,6 +93,7 @@ def gam(
     from ..terms.parser import parse
     from .core import build_design, smooth_fit
 
+    compile_ahead()
     distribution = response_of(family, link, theta)
     _check_family(family, method, theta)
     if method not in METHODS:

@@ -18,8 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from .cached import njit
 from .links import binary_row
 from .simd import axpy4, cubic4, dot4, outer4, quadratic4
 
@@ -47,6 +47,16 @@ def _weight(family, y, eta, wt):
         return wt * (y - eta), wt, 0.0, 0.0
     value, g, w, dw = binary_row(family, y, eta, wt)
     return g, w, dw, value
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add(total, more):
+    """total += more, of matrices: in the caller, each such expression would be compiled as a function of its own."""
+    whole = total.size - total.size % 4
+    for k in range(0, whole, 4):
+        axpy4(total, k, 1.0, more, k)
+    for k in range(whole, total.size):
+        total[k // total.shape[1], k % total.shape[1]] += more[k // total.shape[1], k % total.shape[1]]
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
@@ -78,7 +88,7 @@ def cross_products(
     width = size + d + c
     together = max(1, min(64, _BLOCK // max(1, c * width)))  # runs per matrix product
     along = np.zeros((together, width))  # Σ w (local, dense, context) over the rows of each run
-    product = np.empty((c, width))
+    product, squares = np.empty((c, width)), np.empty((d, d))
     held = np.empty((256 if d > 0 else 0, d))
     n_held, held_from = 0, ptr[first]
     total, odds = 0.0, 1.0
@@ -158,7 +168,8 @@ def cross_products(
                             local_x[f[r, j], k] += held[n_held, k]
                     n_held += 1
                     if n_held == 256:
-                        xx += np.dot(held.T, x[held_from : held_from + n_held])
+                        np.dot(held[:n_held].T, x[held_from : held_from + n_held], squares)
+                        _add(xx, squares)
                         held_from += n_held
                         n_held = 0
                 n += 1
@@ -169,10 +180,11 @@ def cross_products(
                 g_z[k] += g_run * z[run, k]
                 along[run - run0, size + d + k] = w_run * z[run, k]
         np.dot(z[run0:run1].T, along[: run1 - run0], product)
-        context += product
+        _add(context, product)
     _add_pairs(table, value, index, ws, n)
     if n_held > 0:
-        xx += np.dot(held[:n_held].T, x[held_from : held_from + n_held])
+        np.dot(held[:n_held].T, x[held_from : held_from + n_held], squares)
+        _add(xx, squares)
     return total - math.log(odds)
 
 
@@ -422,19 +434,6 @@ def counting_sort(ids, count):
         order[place[k]] = r
         place[k] += 1
     return order, starts
-
-
-@njit(nogil=True, cache=True)
-def product(a, b):
-    """A B in strips small enough that BLAS starts no threads of its own: these collide with ours, and with other
-    processes."""
-    m, k = a.shape
-    n = b.shape[1]
-    out = np.empty((m, n))
-    strip = max(1, _BLOCK // max(1, k * n))
-    for i in range(0, m, strip):
-        np.dot(a[i : i + strip], b, out[i : i + strip])
-    return out
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .ahead import kernel
 from .products import Product
 
 _NONE = np.empty(0)
@@ -136,9 +137,7 @@ class Segment:
     ) -> tuple[float, tuple[np.ndarray, ...]]:
         """ℓ over runs first…last−1, and sums for `gather`: the raw score, raw XᵀWX with each pair of local blocks once,
         and a product's own sums."""
-        from . import kernels
-
-        cross_products: Any = kernels.cross_products
+        cross_products = kernel("cross_products")
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
@@ -214,9 +213,7 @@ class Segment:
     ) -> np.ndarray:
         """Raw Σ w'_r h_r x_r over runs first…last−1; `out` (rows of the segment, or empty) receives h. `lever` is what
         `levers` made of the raw P."""
-        from . import kernels
-
-        leverages: Any = kernels.leverages
+        leverages = kernel("leverages")
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)

@@ -12,6 +12,7 @@ import numpy as np
 from ..data.covariates import Covariate, CovariateSet
 from ..data.observations import Observations
 from ..domains.base import Domain
+from ..engine.ahead import compile_ahead
 from ..errors import InputError, TermError
 from ..terms import Terms, parse
 from ..terms.specs import Term
@@ -63,6 +64,7 @@ class Additive(Unnormalised):
                 "covariates must be a list of un.Expression, un.Function and un.Map objects, each with its name; "
                 f"got {type(covariates).__name__}{f' with {wrong[0]!r}' if wrong else ''}."
             )
+        compile_ahead()  # an additive model is made to be fitted
         parsed = parse(terms)
         if parsed.response is not None:
             raise InputError(f"The terms of a model have no response: drop {parsed.response!r} and the '~'.")

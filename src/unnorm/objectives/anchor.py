@@ -259,7 +259,12 @@ class TermsAnchor(Anchor):
         return self.model.obs.take(spread(self.model.obs.n))
 
     def _parts_of_error(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of the interpolation over contexts, and of the rule."""
+        """Of the interpolation over contexts, and of the rule; kept, since `finer` asks where `errors` has asked."""
+        if self._kept.get("asked") != theta.tobytes():
+            self._kept.update(asked=theta.tobytes(), parts=self._compared(theta))
+        return self._kept["parts"]
+
+    def _compared(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         some = spread(self.model.obs.n)
         used = (self.at(theta).log_z - self.model.obs.offsets)[some]
         if self.order is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -40,6 +41,7 @@ class Analysis:
     save: Callable[[str], None] | None = None
     summary: str = ""
     refit: Callable[[Observations, int], Mapping[str, Fit]] | None = None  # the same fits to other rows, with a seed
+    begun: dict[str, Future[Any]] = field(default_factory=dict, repr=False)  # what is computed beside the sections
     _effects: dict[tuple[str, str], Columns] = field(default_factory=dict, repr=False)  # each computed once
 
     def __repr__(self) -> str:

@@ -128,13 +128,12 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
         beta, here = new, there
         if move > 1.0:
             continue
-        finer = None
+        before = anchor
         if not np.isfinite(shift) or move <= least:
             weight = float(problem.likelihood.slopes(np.asarray(gam.linear_predictor))[1].sum())
-            shift = anchor.shift(beta, weight)
-            finer = anchor.finer(beta, shift / ENOUGH) if shift > ENOUGH else None
-        if finer is not None:
-            anchor, here, shift = finer, finer.at(beta), np.inf
+            anchor, shift = _fine_enough(anchor, beta, weight)
+        if anchor is not before:
+            here = anchor.at(beta)
         elif move <= least:
             settled = True
             break
@@ -143,6 +142,20 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
     theta = None if part.theta is None else beta
     mean = rounds.padded(here.mean, gam.smoothed.size)
     return AnchoredFit(gam, anchor, Integrated(here.log_z, mean), theta, number, settled, shift)
+
+
+def _fine_enough(anchor: Anchor, beta: np.ndarray, weight: float) -> tuple[Anchor, float]:
+    """The anchor refined until its errors at β are small, or as far as it goes, and the shift that they allow.
+
+    Nothing is fitted in between: a fit on integrals that are about to be refined would be thrown away.
+    """
+    shift = anchor.shift(beta, weight)
+    while shift > ENOUGH:
+        finer = anchor.finer(beta, shift / ENOUGH)
+        if finer is None:
+            break
+        anchor, shift = finer, finer.shift(beta, weight)
+    return anchor, shift
 
 
 def _seen(rounds: _Rounds, here: Integrated) -> _Rounds:

@@ -22,7 +22,6 @@ import numpy as np
 from .._base.numerics import Rng, generator
 from ..domains import Box
 from ..errors import InputError
-from ..results.planar import PolarLaw, polar_chains
 
 WIDTH, HEIGHT = 800.0, 600.0
 CENTRE = (WIDTH / 2, HEIGHT / 2)
@@ -73,6 +72,8 @@ def draw_subjects(subjects: int, rng: Rng = None) -> tuple[EyeCurves, ...]:
 
 def scanpaths(curves: EyeCurves, paths: int, length: int, rng: Rng = None) -> np.ndarray:
     """(paths, length, 2) fixations of one subject."""
+    from ..results.planar import PolarLaw, polar_chains  # heavy, and reading the bundled data needs none of it
+
     random = generator(rng)
     box = Box((0, WIDTH), (0, HEIGHT))
     starts = np.clip(random.normal(CENTRE, (100.0, 75.0), (paths, 2)), 1.0, np.array([WIDTH - 1, HEIGHT - 1]))[:, None]

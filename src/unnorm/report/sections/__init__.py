@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from ..._base.blas import single_threaded
 from ...errors import UnnormError, UnnormWarning
+from .. import held_out
 from ..analysis import Analysis
 from ..page import Section
 from . import constants, effects, monte_carlo, numbers, places, simulated
@@ -36,13 +37,16 @@ def make_sections(
     A section that cannot be made says why, and the others stand.
     """
     sections = []
-    for anchor, (title, make) in SECTIONS.items():
-        with step(anchor), warnings.catch_warnings(), single_threaded():
-            warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the fits' notes
-            try:
-                found = make(analysis)
-            except UnnormError as error:
-                found = Section((f"This section could not be made: {error}",))
-        if found is not None:
-            sections.append(replace(found, anchor=anchor, title=title))
+    with warnings.catch_warnings(), single_threaded():
+        warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the fits' notes
+        if "numbers" in SECTIONS:  # whose fits take the longest
+            held_out.begin(analysis)
+        for anchor, (title, make) in SECTIONS.items():
+            with step(anchor):
+                try:
+                    found = make(analysis)
+                except UnnormError as error:
+                    found = Section((f"This section could not be made: {error}",))
+            if found is not None:
+                sections.append(replace(found, anchor=anchor, title=title))
     return sections

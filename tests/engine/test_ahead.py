@@ -1,0 +1,166 @@
+"""The first fit: how many kernels it compiles, and that other processes compile the largest of them, or none do."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from unnorm.engine import ahead
+
+README = """
+import json, sys, unnorm as un
+table = un.datasets.eye()
+one = {name: values[table["subject"] == 1] for name, values in table.items()}
+eye = un.Additive("s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)", un.Box((0, 800), (0, 600)))
+from unnorm.engine import ahead
+others = len({id(process) for process in ahead._running.values()})
+fit = un.fit(eye, un.transitions(one, y=("x", "y"), order="fix", group=("subject", "image")),
+             objective=un.Logistic(un.Uniform(), per_point=20), rng=2)
+from numba.core.dispatcher import Dispatcher
+from unnorm.engine import kernels
+own = {name: part for name, part in vars(kernels).items() if isinstance(part, Dispatcher)}
+print(json.dumps({
+    "others": others,
+    "left": len(ahead._running),
+    "signatures": {name: len(part.signatures) for name, part in own.items() if part.signatures},
+    "agree": [own[name].signatures == [ahead.signature(name)] for name in ahead.LARGEST],
+    "compiled here": sum(sum(part.stats.cache_misses.values()) for part in own.values()),
+    "estimate": fit.smooths.gam.smoothed.beta.tolist(),
+}))
+"""
+KERNELS = {  # of README's eye formula: one signature each. More of them make the first fit slower, by .3 to 2 s each
+    *("group_rows", "counting_sort", "locate", "solve_sites", "predictor", "run_sums"),
+    *("cross_products", "leverages", "cholesky_inverse"),
+}
+
+
+def readme(cache: Path | None = None) -> dict:
+    environment = {**os.environ, **({} if cache is None else {"NUMBA_CACHE_DIR": str(cache)})}
+    out = subprocess.run([sys.executable, "-c", README], capture_output=True, text=True, check=True, env=environment)
+    return json.loads(out.stdout.splitlines()[-1])
+
+
+def test_the_readmes_formula_needs_few_kernels_and_one_signature_of_each() -> None:
+    readme()  # the cache is filled
+    found = readme()
+    assert found["signatures"] == dict.fromkeys(KERNELS, 1)
+    assert found["agree"] == [True, True], "ahead.signature differs from what a fit calls: it would compile in vain"
+    assert found["others"] == 0, "the cache is filled, and yet other processes were started"
+
+
+@pytest.mark.slow
+def test_an_empty_cache_is_filled_by_several_processes_and_nothing_is_left(tmp_path: Path) -> None:
+    found = readme(tmp_path)
+    others = len(ahead.LARGEST) if ahead.cores() > 1 else 0
+    assert found["others"] == others
+    assert found["left"] == 0
+    assert found["compiled here"] == len(KERNELS) - others
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} == {".nbi", ".nbc"}
+    assert found["estimate"] == readme(tmp_path)["estimate"]
+
+
+def child(code: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", code])
+
+
+def test_a_kernel_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    process = child(f"import time; time.sleep(.3); open({str(done)!r}, 'w').close()")
+    monkeypatch.setattr(ahead, "_running", {"cross_products": process})
+    assert ahead.kernel("cross_products").py_func.__name__ == "cross_products"
+    assert done.exists()
+    assert process.returncode == 0, "the process was not waited for, and is a zombie"
+    assert not ahead._running
+
+
+def test_a_process_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_running", {name: child("raise SystemExit(1)") for name in ahead.LARGEST})
+    assert [ahead.kernel(name).py_func.__name__ for name in ahead.LARGEST] == list(ahead.LARGEST)
+    assert not ahead._running
+
+
+def test_a_process_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = child("import time; time.sleep(60)")
+    monkeypatch.setattr(ahead, "PATIENCE", 0.2)
+    monkeypatch.setattr(ahead, "_running", {"leverages": process})
+    ahead.kernel("leverages")
+    assert process.returncode not in (None, 0)
+
+
+def test_no_process_outlives_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = child("import time; time.sleep(60)")
+    monkeypatch.setattr(ahead, "_running", {"leverages": process})
+    ahead._end()
+    assert process.returncode not in (None, 0)
+
+
+@pytest.fixture
+def empty(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list:
+    """An empty cache, two cores, and a list of what would be started."""
+    asked: list = []
+
+    def refused(command: list[str], **_: object) -> None:
+        asked.append(command)
+        raise PermissionError
+
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(ahead, "_begun", False)
+    monkeypatch.setattr(ahead, "_running", {})
+    monkeypatch.setattr(ahead, "cores", lambda: 2)
+    monkeypatch.setattr(ahead.subprocess, "Popen", refused)
+    return asked
+
+
+def test_where_no_process_can_be_started_nothing_is_said(empty: list) -> None:
+    ahead.compile_ahead()
+    ahead.compile_ahead()
+    assert [command[-1] for command in empty] == list(ahead.LARGEST)  # tried once each
+    assert not ahead._running
+
+
+@pytest.mark.parametrize("name", ["", "/opt/app/bin/Blender", "C:\\R\\bin\\R.exe"])
+def test_a_program_that_embeds_python_is_not_started_again(empty: list, monkeypatch: pytest.MonkeyPatch, name) -> None:
+    monkeypatch.setattr(ahead.sys, "executable", name)
+    ahead.compile_ahead()
+    assert not empty
+
+
+def test_one_core_compiles_alone(empty: list, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "cores", lambda: 1)
+    ahead.compile_ahead()
+    assert not empty
+
+
+def test_kernels_older_than_their_source_do_not_count(empty: list, tmp_path: Path) -> None:
+    folder = tmp_path / "engine_0"
+    folder.mkdir()
+    source = (Path(ahead.__file__).parent / "kernels.py").stat().st_mtime
+    for name in ahead.LARGEST:
+        (folder / f"kernels.{name}-59.py311.nbi").touch()
+    assert ahead._cached()
+    os.utime(folder / "kernels.leverages-59.py311.nbi", (source - 9, source - 9))
+    assert not ahead._cached()
+
+
+def test_where_nothing_can_be_kept_on_disk_kernels_are_compiled_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    from unnorm.engine import cached
+
+    plain = numba.njit
+
+    def nowhere(**options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function 'twice': no locator available")
+        return plain(**options)
+
+    monkeypatch.setattr(cached.numba, "njit", nowhere)
+    twice = cached.njit(cache=True, nogil=True)(lambda x: 2.0 * x)
+    assert twice(3.0) == 6.0
+    assert twice.stats.cache_path is None
