@@ -119,4 +119,4 @@ class Adaptive(BasisKind):
         return Setup(plain.basis, plain.columns, roots, ranks, 2)
 
     def examples(self) -> tuple[str, ...]:
-        return ("s(x, bs='ad', k=20)", "s(x, bs='ad', k=15, m=3)", "s(x, bs='ad', k=12, m=2)", "s(x, z, bs='ad', k=7)")
+        return ("s(x, bs='ad', k=20)", "s(x, bs='ad', k=15, m=3)", "s(x, bs='ad', k=12, m=2)", "s(x, z, bs='ad', k=5)")

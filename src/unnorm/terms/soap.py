@@ -243,11 +243,11 @@ class SoapFilms(BasisKind):
         return Film(lattice, known, k, knots)
 
     def examples(self) -> tuple[str, ...]:
-        square = "{'x': (-0.1, 1.1, 1.1, -0.1), 'z': (-4, -4, 6, 6)}"
-        hole = "{'x': (0.3, 0.7, 0.5), 'z': (3.5, 3.5, 4.5)}"
+        square = "{'x': (-0.1, 1.1, 1.1, -0.1), 'z': (-4, -4, 4.5, 4.5)}"
+        hole = "{'x': (0.3, 0.7, 0.5), 'z': (2.6, 2.6, 3.6)}"
         return (
             f"s(x, z, bs='so', k=8, xt={{'boundary': ({square},), 'grid': 60, 'interior': 12}})",
-            f"s(x, z, bs='so', xt={{'boundary': ({square}, {hole}), 'grid': 80, 'k': (8, 5)}})",
+            f"s(x, z, bs='so', xt={{'boundary': ({square}, {hole}), 'grid': 80, 'interior': 12, 'k': (8, 4)}})",
         )
 
 
