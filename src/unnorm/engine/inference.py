@@ -36,7 +36,7 @@ LogRatio = Callable[[np.ndarray], np.ndarray]
 
 
 def mixture_tail(
-    q: float, weights: np.ndarray, df: np.ndarray | None = None, log_ratio: LogRatio | None = None
+    q: float, weights: np.ndarray, df: np.ndarray | None = None, log_ratio: LogRatio | None = None, most: float = 1.0
 ) -> float:
     """P(Σ_j λ_j χ²_{h_j} > q), to about ten digits even where it is tiny.
 
@@ -47,7 +47,7 @@ def mixture_tail(
     geometrically there. Davies (1980), which mgcv uses, inverts on the imaginary axis: an absolute error of 2e-5.
 
     `log_ratio`: where the weights are not the λ_j but near them, log Π(1 − 2tμ_i)/Π(1 − 2tλ_i) along a path of t; no μ
-    may be above the larger of 1 and max λ then.
+    may be above the larger of `most` and max λ then.
     """
     lam = np.asarray(weights, dtype=np.float64)
     h = np.ones_like(lam) if df is None else np.asarray(df, dtype=np.float64)
@@ -59,7 +59,7 @@ def mixture_tail(
             return 1.0
         if np.ptp(lam) <= 1e-12 * lam[0] and log_ratio is None:
             return float(chdtrc(h.sum(), max(q / lam[0], 0.0)))
-    top = lam.max() if log_ratio is None else max(float(lam.max()), 1.0)
+    top = lam.max() if log_ratio is None else max(float(lam.max()), most)
     lam, q = lam / top, q / top  # now the nearest branch point is at t = ½
 
     def log_integrand(t: np.ndarray | complex | float) -> np.ndarray:
@@ -212,15 +212,17 @@ def wald_test(beta: np.ndarray, V: np.ndarray, residual_df: float | None) -> Tes
     return Test(T, float(rank), tail(T, np.ones(rank), residual_df))
 
 
-def tail(T: float, weights: np.ndarray, residual_df: float | None, log_ratio: LogRatio | None = None) -> float:
+def tail(
+    T: float, weights: np.ndarray, residual_df: float | None, log_ratio: LogRatio | None = None, most: float = 1.0
+) -> float:
     """P(Σ λ_i χ²₁ > T), or P(Σ λ_i χ²₁ > T χ²_df / df) where the scale has df residual degrees of freedom; `log_ratio`
-    as in `mixture_tail`."""
+    and `most` as in `mixture_tail`."""
     if residual_df is None:
-        return mixture_tail(T, weights, log_ratio=log_ratio)
+        return mixture_tail(T, weights, None, log_ratio, most)
     df = max(residual_df, 1.0)
     if np.all(weights == 1.0) and log_ratio is None:
         return float(fdtrc(weights.size, df, max(T / weights.size, 0.0)))
-    return mixture_tail(0.0, np.append(weights, -T / df), np.append(np.ones_like(weights), df), log_ratio)
+    return mixture_tail(0.0, np.append(weights, -T / df), np.append(np.ones_like(weights), df), log_ratio, most)
 
 
 # --- what not knowing the smoothing parameters adds ---------------------------------------------------------------

@@ -82,6 +82,13 @@ class Spectrum:
         back = np.linalg.inv(np.linalg.cholesky(np.eye(self.f.size) + self.c @ self.gamma @ self.c.T))
         return np.maximum(np.linalg.eigvalsh(back @ (np.diag(self.f) + self.c @ self.N @ self.c.T) @ back.T), 0.0)
 
+    def bound(self) -> float:
+        """No μ is larger: λ_max(diag f + cNcᵀ)/λ_min(I + cΓcᵀ), each bounded by what c adds. Without other random
+        effects V_e ≤ M⁻¹, and 1 is a bound."""
+        gram = self.c.T @ self.c
+        more, less = (np.linalg.eigvals(matrix @ gram).real for matrix in (self.N, self.gamma))
+        return (float(self.f.max()) + max(float(more.max()), 0.0)) / max(1.0 + min(float(less.min()), 0.0), 1e-3)
+
     def mean(self) -> float:
         """Σ μ = tr{(I + cΓcᵀ)⁻¹(diag f + cNcᵀ)}."""
         gram, weighted = self.c.T @ self.c, (self.c.T * self.f) @ self.c
@@ -118,7 +125,7 @@ def level_test(
     if r > _WIDE:  # the levels' own weights, with the mean that the shared columns leave them
         f = f * (spectrum.mean() / max(float(f.sum()), 1e-300))
         return Test(T, float(rank), tail(T, f, residual_df))
-    return Test(T, float(rank), tail(T, f, residual_df, spectrum.log_ratio))
+    return Test(T, float(rank), tail(T, f, residual_df, spectrum.log_ratio, 1.0 if same else spectrum.bound()))
 
 
 def shared_test(
