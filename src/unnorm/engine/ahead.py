@@ -43,6 +43,7 @@ def signature(name: str) -> tuple[Any, ...]:
     known = {"first": whole, "last": whole, "family": whole, "f": array(types.int32, 2)}
     known |= {one: array(whole, 1) for one in ("ptr", "cell0", "m", "i0")}
     known |= {one: array(real, 2) for one in ("u", "mult", "x", "z", *_TABLES)}
+    known["kept"] = array(real, 2 if name == "cross_products" else 1)
     arguments = inspect.signature(vars(kernels)[name].py_func).parameters
     return tuple(known.get(one, array(real, 1)) for one in arguments)
 

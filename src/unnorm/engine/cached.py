@@ -12,11 +12,12 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     """`numba.njit(**options)`; with cache=True, and neither the source's folder nor the user's writable, without it."""
 
     def decorate(function: Callable[..., Any]) -> Any:
+        plain: Any = numba.njit  # whose stubs know each option by itself
         try:
-            return numba.njit(**options)(function)
+            return plain(**options)(function)
         except RuntimeError:  # "cannot cache function …: no locator available"
             if not options.get("cache"):
                 raise
-            return numba.njit(**{**options, "cache": False})(function)
+            return plain(**{**options, "cache": False})(function)
 
     return decorate

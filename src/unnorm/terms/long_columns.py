@@ -43,7 +43,8 @@ def cell_sums(x: np.ndarray, low: float, scale: float, cells: int) -> tuple[np.n
         return counts, sums
 
     found = _run(work, [(part,) for part in _stretches(x)])
-    return sum(counts for counts, _ in found), sum(sums for _, sums in found)
+    counts, sums = zip(*found)
+    return np.sum(counts, axis=0), np.sum(sums, axis=0)
 
 
 def ranked(x: np.ndarray, more: Sequence[float], places: int) -> tuple[np.ndarray, int]:
@@ -85,7 +86,7 @@ def ranked(x: np.ndarray, more: Sequence[float], places: int) -> tuple[np.ndarra
         k = int(np.searchsorted(before, rank, side="right")) - 1
         group = ordered[slice(*groups[k])]
         new = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
-        return group[new[rank - before[k]]]
+        return float(group[new[rank - before[k]]])
 
     at = np.linspace(0, total - 1, places)
     below = np.minimum(at.astype(int), total - 1)
