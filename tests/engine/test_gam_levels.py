@@ -269,7 +269,7 @@ def test_whatever_asks_for_the_covariance_gets_the_same(case: str, monkeypatch: 
         for a, b in zip(asked(fit), there):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7 * max(1.0, np.abs(b).max()))
         fit.save(tmp_path / "fit")
-        again = un.load(tmp_path / "fit")
+        again: Any = un.load(tmp_path / "fit")
         for a, b in zip(asked(again), there):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-7 * max(1.0, np.abs(b).max()))
     assert again.summary() == fit.summary()
