@@ -73,6 +73,12 @@ def ising(full: bool) -> None:
     names = {name: j for j, name in enumerate(model.names)}
     z = (fit.estimate - truth)[[names[name] for name in some]] / table["se"]  # pyright: ignore
     print(f"    z = {', '.join(f'{v:.1f}' for v in z)}")
+    for label, q in (("independent bits", un.ProductBernoulli()), ("a tree", un.BernoulliTree())):
+        objective = un.Logistic(q, total=4 * n, points=un.IID())
+        nce, took = timed(lambda objective=objective: un.fit(model, obs, objective, solver=un.LBFGS(), rng=4))
+        assert isinstance(nce, un.Fit)
+        ratio = rmse(model, nce.estimate, truth) / rmse(model, fit.estimate, truth)
+        print(f"  NCE, k = 4, {label:17s} {took}, {peak()}; rmse {ratio:.3f} of the pseudo-likelihood's")
     nodes, took = timed(lambda: by_nodes(y))
     assert isinstance(nodes, np.ndarray)
     ratio = rmse(model, fit.estimate, truth) / rmse(model, nodes, truth)
