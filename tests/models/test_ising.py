@@ -169,6 +169,14 @@ def test_bad_input_is_named() -> None:
         un.Ising(2).from_parts([0, 0], [[0, 1], [2, 0]])
     with pytest.raises(InputError, match="'J\\[1,9\\]'"):
         un.fit(un.Ising(3), un.iid(y), EVERY).errors_of("J[1,9]")
+    spins = 2 * y - 1
+    with pytest.raises(un.errors.OutsideError, match=r"y1 = -1. Entries must be 0 or 1; recode spins by \(s \+ 1\)/2"):
+        un.fit(un.Ising(3), un.iid(spins), EVERY)
+    still = y.copy()
+    still[:, 2] = 0
+    for solver in (un.Newton(), un.LBFGS()):
+        with pytest.raises(NoEstimateError, match=r"h\[3\] → −∞"):
+            un.fit(un.Ising(3), un.iid(still), EVERY, solver=solver, rng=1)
     y[:, 1] = 1 - y[:, 0]
     for solver in (un.Newton(), un.LBFGS()):
         with pytest.raises(NoEstimateError, match=r"h\[|J\["):

@@ -26,8 +26,8 @@ def test_the_tree_is_the_maximum_likelihood_tree() -> None:
     obs = un.iid(y)
     omega = un.BinaryVectors(4)
     bound = un.BernoulliTree().bind(omega, obs)
-    parents = bound.reference.parents
-    assert parents == (-1, 0, 1, 2)
+    parents = bound.to_dict()["parents"]
+    assert parents == [-1, 0, 1, 2]
     best = bound.log_density(y, obs, np.arange(obs.n)).sum()
 
     def likelihood(edges: tuple[tuple[int, int], ...]) -> float:

@@ -126,6 +126,10 @@ class Domain(ABC):
         """`contains`, but a point of the boundary may count as outside: enough for continuous draws, and quicker."""
         return self.contains(y)
 
+    def outside_words(self, y: np.ndarray, names: tuple[str, ...]) -> tuple[str, str]:
+        """What is wrong with one outcome (d,) that is not in Ω, and what to do about it."""
+        return f"y = {np.array2string(y, precision=6)}", "Enlarge the domain, correct the data"
+
     @abstractmethod
     def from_unit(self, u: np.ndarray) -> np.ndarray:
         """(n, cube_dim) points of the unit cube → (n, d) outcomes; carries the uniform law to μ/|Ω|."""

@@ -155,6 +155,11 @@ class Bits(Domain):
         y = y if isinstance(y, np.ndarray) and y.dtype == np.int8 and y.ndim == 2 else outcomes(y, self)
         return ((y == 0.0) | (y == 1.0)).all(axis=1)
 
+    def outside_words(self, y: np.ndarray, names: tuple[str, ...]) -> tuple[str, str]:
+        j = int(np.argmin((y == 0) | (y == 1)))
+        spins = "; recode spins by (s + 1)/2" if y[j] == -1 else ""
+        return f"{names[j]} = {y[j]:g}", f"Entries must be 0 or 1{spins}. Correct the data"
+
     def from_unit(self, u: np.ndarray) -> np.ndarray:
         """One coordinate per indicator: 1 where u ≥ ½."""
         return (unit_points(u, self) >= 0.5).astype(np.float64)

@@ -180,8 +180,7 @@ class Unnormalised(ABC):
             )
 
 
-# long: the protocol of parametric models, on bits too
-class Model(Unnormalised):
+class Model(Unnormalised):  # long: what each objective, solver and sampler may ask, with defaults
     """A parametric model: f_θ(y|x) with a flat vector of parameters θ."""
 
     parametric = True

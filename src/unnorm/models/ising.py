@@ -40,7 +40,7 @@ class IsingParts(NamedTuple):
 
 
 @final
-class Ising(Model):
+class Ising(Model):  # long: each of the answers of `Model` as matrix products
     """Binary vectors with pairwise couplings; the parameters are called h[i], J[i,j], K[i,j] and B[i,name].
 
     Args:

@@ -9,7 +9,7 @@ over independent observations (Godambe 1960). Within a chain g_t has mean zero g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, TypeVar, final
@@ -113,12 +113,11 @@ class FlipProblem(ParametricProblem):
         weight = np.broadcast_to(w[:, None], (len(at), self.obs.dim)) if free is None else w[:, None] * free
         return FlipBlock(at, changes, weight)
 
-    def block(self, i: int) -> FlipBlock:
-        return self._made(i) if self._kept is None else self._kept[i]
-
-    def blocks(self) -> Iterator[FlipBlock]:
-        """The observations, block by block."""
-        return (self.block(i) for i in range(len(self._starts)))
+    def blocks(self, which: Iterable[int] | None = None) -> Iterator[FlipBlock]:
+        """The observations, block by block: all blocks, or those in `which`."""
+        kept = self._kept
+        for i in range(len(self._starts)) if which is None else which:
+            yield self._made(i) if kept is None else kept[i]
 
     def summed(self, work: Callable[[FlipBlock], T]) -> T:
         """Σ work(block), on as many threads as there are cores, with BLAS on one each."""
@@ -126,8 +125,8 @@ class FlipProblem(ParametricProblem):
 
         def over(mine: list[int]) -> Any:
             total: Any = None
-            for i in mine:
-                one = work(self.block(i))
+            for b in self.blocks(mine):
+                one = work(b)
                 total = one if total is None else total + one
             return total
 

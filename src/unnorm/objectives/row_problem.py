@@ -48,7 +48,7 @@ class Blocks(NamedTuple):
 
 @final
 @dataclass(frozen=True)
-class RowProblem(ParametricProblem):
+class RowProblem(ParametricProblem):  # long: with a table of rows × parameters, and without
     """The rows of a source with a parametric f."""
 
     model: Model

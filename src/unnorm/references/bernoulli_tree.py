@@ -107,8 +107,6 @@ def _tree(information: np.ndarray) -> tuple[list[int], list[int]]:
 class BoundTree(BoundReference):
     """Bits along a known tree."""
 
-    reference: BernoulliTree
-
     def __init__(self, domain: Domain, reference: BernoulliTree) -> None:
         super().__init__(domain, reference)
         order, parents, table = np.asarray(reference.order), np.asarray(reference.parents), np.asarray(reference.p)

@@ -35,7 +35,7 @@ NO_MODEL = "This needs the function f, which is not stored: load with un.load(pa
 
 @final
 @dataclass(frozen=True, eq=False)
-class Fit:
+class Fit:  # long: what can be asked of a result
     """Estimates of θ and the normalising constants, with their uncertainty.
 
     `theta` gives the parameters as the model knows them; `tidy()` a table; `summary()` a text; `log_density(y, x)` the

@@ -221,18 +221,21 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
-    inside = domain.contains(obs.outcome if obs.missing is None else np.where(obs.missing, 0.0, obs.outcome))
+    seen = obs.outcome if obs.missing is None else np.where(obs.missing, 0.0, obs.outcome)
+    inside = domain.contains(seen)
     for lag in range(1, obs.lags + 1):
         inside = inside & domain.contains(obs.previous(lag))
     if inside.all():
         return obs, ()
     count, first = int((~inside).sum()), int(np.argmin(inside))
     row = first if obs.row is None else int(obs.row[first])
-    where = f"the first is row {row}, y = {np.array2string(obs.outcome[first], precision=6)}"
+    y = obs.previous()[first] if domain.contains(seen[[first]])[0] else seen[first]
+    what, remedy = domain.outside_words(y, obs.outcome_names)
+    where = f"the first is row {row}, {what}"
     if outside == "error":
         raise OutsideError(
             f"{count} of {obs.n} observations lie outside {domain!r}; {where}. "
-            f"Enlarge the domain, correct the data, or pass {option('outside', 'drop')}."
+            f"{remedy}, or pass {option('outside', 'drop')}."
         )
     if count == obs.n:
         raise OutsideError(f"All {obs.n} observations lie outside {domain!r}; {where}. Check the units of the domain.")

@@ -26,7 +26,8 @@ from .base import Solution, Solver
 from .newton import MOST_PARAMETERS, Path
 
 INNER = 1e-4  # relative residual of A⁻¹ g
-LARGEST = 30.0  # of |θ| in units of logits where the way to infinity is looked at
+LARGE, LARGEST = 8.0, 30.0  # |θ|, in logits, from which the way to infinity is looked at: at the end, and before
+SINGLY = 20  # large parameters that are looked at one by one
 Inverse = Callable[[np.ndarray], np.ndarray]
 
 MANY = (
@@ -148,6 +149,7 @@ class LBFGS(Solver):
             step = two_loops(g, past, inverse_of(problem, curvature, past))
             gain = 0.5 * float(g @ step)
             if gain <= self.tolerance * theta.size:
+                _refuse_infinite(problem, theta, LARGE)
                 return Path(theta, True, f"predicted gain {gain:.1e}", iteration - 1), curvature
             moved = line_search(problem, theta, value, g, step)
             if moved is None:
@@ -157,7 +159,7 @@ class LBFGS(Solver):
             if float(change @ (after - theta)) > 0:
                 past.append((after - theta, change))
             theta, g = after, slope
-            _refuse_infinite(problem, theta)
+            _refuse_infinite(problem, theta, LARGEST)
             if renew and curvature is not None:
                 curvature, past = problem.curvature(theta), deque(maxlen=self.memory)
         reason = f"still rising after {self.max_steps} steps"
@@ -252,11 +254,21 @@ def _ascent(theta: np.ndarray, g: np.ndarray, lam: np.ndarray) -> np.ndarray:
     return np.where(theta != 0, g - lam * np.sign(theta), at_zero)
 
 
-def _refuse_infinite(problem: ParametricProblem, theta: np.ndarray) -> None:
-    far = np.flatnonzero(np.abs(theta) > LARGEST)
-    if problem.concave and far.size and problem.unbounded(np.where(np.abs(theta) > LARGEST, np.sign(theta), 0.0)):
-        ways = [f"{problem.names[j]} → {'+' if theta[j] > 0 else '−'}∞" for j in far[:5]]
-        raise NoEstimateError(
-            f"The estimate does not exist: the objective rises without end as {listing(ways)}. The data are separated "
-            "along it (bits that are never 1 together, or always). Remove the parameter, or add data or a ridge."
-        )
+def _refuse_infinite(problem: ParametricProblem, theta: np.ndarray, least: float) -> None:
+    """Refuse an estimate that is on its way to infinity, along the large parameters together or one by one."""
+    far = np.flatnonzero(np.abs(theta) > least)
+    if not problem.concave or not far.size:
+        return
+    ways = [np.where(np.abs(theta) > least, theta, 0.0)]
+    for j in far[:SINGLY]:
+        one = np.zeros_like(theta)
+        one[j] = np.sign(theta[j])
+        ways.append(one)
+    for way in ways:
+        if problem.unbounded(way / np.abs(way).max()):
+            named = [f"{problem.names[j]} → {'+' if way[j] > 0 else '−'}∞" for j in np.flatnonzero(way)[:5]]
+            raise NoEstimateError(
+                f"The estimate does not exist: the objective rises without end as {listing(named)}. The data are "
+                "separated along it (a bit that never changes, or bits that are never or always 1 together). Remove "
+                "it, or add data or a ridge."
+            )
