@@ -14,7 +14,7 @@ from unnorm.objectives.base import Objective
 
 pytestmark = pytest.mark.slow
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"
-THETA = np.array([-2.2, 1.0, 0.1, 1.2])
+THETA = {50: np.array([-2.2, 1.0, 0.1, 1.2]), 20: np.array([-1.5, 1.0, 0.1, 1.2])}  # by actors: of like mean degree
 FORMULA = "edges + mutual + ttriple + stability"
 
 
@@ -32,7 +32,7 @@ def repeated(n: int, T: int, objective: Objective, repetitions: int) -> tuple[np
     model = un.GraphStatistics(FORMULA, omega)
     found = []
     for r in range(repetitions):
-        obs = un.networks(sequence(model, THETA, T, np.random.default_rng([7, r])), omega)
+        obs = un.networks(sequence(model, THETA[n], T, np.random.default_rng([7, r])), omega)
         found.append(un.fit(model, obs, objective, rng=10_000 + r))
     return np.stack([fit.estimate for fit in found]), np.stack([fit.se for fit in found])
 
@@ -49,8 +49,8 @@ def repeated(n: int, T: int, objective: Objective, repetitions: int) -> tuple[np
 )
 def test_errors_and_coverage(n: int, T: int, objective: Objective, repetitions: int) -> None:
     estimate, se = repeated(n, T, objective, repetitions)
-    sd, bias = estimate.std(axis=0, ddof=1), estimate.mean(axis=0) - THETA
-    covered = np.mean(np.abs(estimate - THETA) < 1.96 * se)
+    sd, bias = estimate.std(axis=0, ddof=1), estimate.mean(axis=0) - THETA[n]
+    covered = np.mean(np.abs(estimate - THETA[n]) < 1.96 * se)
     print(f"sd {sd.round(4)} se {se.mean(axis=0).round(4)} bias/sd {(bias / sd).round(2)} coverage {covered:.3f}")
     slack = 4 / np.sqrt(2 * repetitions)
     np.testing.assert_allclose(se.mean(axis=0), sd, rtol=0.05 + slack)
