@@ -57,7 +57,7 @@ def fit_pattern(
         correction: "border" leaves out rows within the interaction's reach of the border; "none" takes the pattern as
             all there is; "periodic" joins the sides of a rectangle.
         points: dummy points from elsewhere, `un.Dummies(points, rho=…)`.
-        dummies: how many to draw, all marks and replicates together; default 4 n, and 10,000 at least.
+        dummies: how many to draw, all marks and replicates together; default 4 n, 10,000 or more, n from 400,000 on.
         design: how: "stratified", "poisson" or "binomial".
         smoothing: how the smoothing parameters are chosen.
         rng: seed or generator of the dummy points.
