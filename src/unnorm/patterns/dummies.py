@@ -14,8 +14,8 @@ import numpy as np
 
 from .._base.numerics import Rng, floats, generator, whole
 from ..errors import InputError, OutsideError, unknown
-from .pattern import Pattern
 from .places import Places
+from .point_pattern import Pattern
 
 Design = Literal["stratified", "poisson", "binomial"]
 DESIGNS = ("stratified", "poisson", "binomial")
@@ -51,7 +51,7 @@ class Dummies:
 
     def drawn(self, pattern: Pattern) -> DrawnDummies:
         """As places of this pattern's windows."""
-        from .pattern import pattern as read
+        from .point_pattern import pattern as read
 
         given = self.points
         bare = not isinstance(given, Mapping) and isinstance(given, list | tuple | np.ndarray)

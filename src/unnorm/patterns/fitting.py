@@ -19,8 +19,8 @@ from ..inference.sandwich import error_parts
 from .dummies import Design, DrawnDummies, Dummies, draw
 from .interactions import Interaction
 from .interactions.base import Correction
-from .pattern import Pattern
 from .places import Places
+from .point_pattern import Pattern
 from .result import PatternFit
 from .rows import Covaried, PatternModel
 from .scores import FittedRows, PatternScores
