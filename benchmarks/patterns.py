@@ -60,11 +60,12 @@ def theirs(n: int, r: float, envelopes: int) -> dict[str, float]:
 
 
 def ours(n: int, r: float, envelopes: int) -> dict[str, float]:
-    points, one = pattern(n, 1), pattern(3604, 2)
+    points = pattern(n, 1)
+    one = un.pattern(np.random.default_rng(2).random((3604, 2)) * (2, 1), window=un.Box((0, 2), (0, 1)))
     un.fit_pattern(pattern(500, 3), "s(x, y)", interaction=un.Strauss(0.02), rng=1)  # compiled
     un.patterns.K(pattern(500, 3))
-    count = 4 * points.n
-    out = {"linear": cpu(lambda: un.fit_pattern(points, "x", dummies=count, rng=1))}
+    count = None if n > 10**5 else 4 * points.n
+    out = {"read": cpu(lambda: pattern(n, 1)), "linear": cpu(lambda: un.fit_pattern(points, "x", dummies=count, rng=1))}
     if n <= 10**5:
         out["strauss"] = cpu(lambda: un.fit_pattern(points, interaction=un.Strauss(r), dummies=count, rng=1))
     out["smooth"] = cpu(lambda: un.fit_pattern(points, "s(x, y)", dummies=count, rng=1))

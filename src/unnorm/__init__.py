@@ -13,7 +13,7 @@ from ._version import __version__
 # registries whose parts are public under their own names
 _REGISTRIES = (
     ("domains", "REGISTRY"), ("references", "REGISTRY"), ("references", "SCHEMES"), ("data.covariates", "REGISTRY"),
-    ("objectives", "REGISTRY"), ("patterns", "REGISTRY"),
+    ("objectives", "REGISTRY"), ("patterns.interactions", "REGISTRY"),
 )  # fmt: skip
 # room or module → the other public names that it defines
 _NAMES = {
@@ -39,7 +39,10 @@ _NAMES = {
     "bayes": ("sample", "Langevin", "NUTS", "Draws"),
     "groups": ("FitGroup", "fit_each"),
     "groups.loading": ("load",),
-    "patterns": ("pattern", "Pattern", "Dummies", "fit_pattern", "PatternFit"),
+    "patterns.point_pattern": ("pattern", "Pattern"),
+    "patterns.dummies": ("Dummies",),
+    "patterns.fitting": ("fit_pattern",),
+    "patterns.result": ("PatternFit",),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {

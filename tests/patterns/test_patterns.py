@@ -285,7 +285,7 @@ def test_robust_errors_of_a_clustered_pattern() -> None:
         (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), interaction=un.Strauss(2.0)), "only 1 wide"),
         (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), interaction=un.HardCore(0.2)), "forbids points 0.2 or less"),
         (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), interaction=un.Strauss(0.49), rng=1), "farther than|smaller r"),
-        (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), interaction=un.MultiStrauss(0.1)), "types of points"),
+        (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), interaction=un.MultiStrauss([[0.1]])), "types of points"),
         (lambda: un.fit_pattern(poisson(3.0, 0.0, 1, ISLAND), correction="periodic"), "rectangle"),
         (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), "0 + x"), "intercept"),
         (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), "z ~ x"), "no response"),

@@ -68,9 +68,9 @@ def pattern(
         quiet: print nothing but errors.
     """
     from .._base import frames
-    from ..patterns import fit_pattern
-    from ..patterns import pattern as make
+    from ..patterns.fitting import fit_pattern
     from ..patterns.interactions.reading import read_interaction
+    from ..patterns.point_pattern import pattern as make
     from .jobs import covariates
     from .jobs import window as read_window
 

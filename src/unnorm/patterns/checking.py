@@ -9,7 +9,7 @@ import numpy as np
 from .._base.numerics import Rng, generator, whole
 from ..errors import InputError, unknown
 from .functions.envelope import FUNCTIONS, Envelope, summarised
-from .pattern import Pattern
+from .point_pattern import Pattern
 
 if TYPE_CHECKING:
     from .result import PatternFit

@@ -14,12 +14,13 @@ import numpy as np
 
 from .._base.numerics import Rng, floats, generator, whole
 from ..errors import InputError, OutsideError, unknown
-from .pattern import Pattern
 from .places import Places
+from .point_pattern import Pattern
 
 Design = Literal["stratified", "poisson", "binomial"]
 DESIGNS = ("stratified", "poisson", "binomial")
 FEWEST = 10_000
+PLENTY = 400_000  # stratified points beyond which four for each data point are more than needed: one will do
 Rho = float | Callable[[np.ndarray], np.ndarray]
 
 
@@ -50,7 +51,7 @@ class Dummies:
 
     def drawn(self, pattern: Pattern) -> DrawnDummies:
         """As places of this pattern's windows."""
-        from .pattern import pattern as read
+        from .point_pattern import pattern as read
 
         given = self.points
         bare = not isinstance(given, Mapping) and isinstance(given, list | tuple | np.ndarray)
@@ -115,10 +116,11 @@ class Strata:
 
 
 def draw(pattern: Pattern, design: Design = "stratified", total: int | None = None, rng: Rng = None) -> DrawnDummies:
-    """Dummy points in all windows, for every mark: about `total` (default four for each point, and 10,000 at least)."""
+    """Dummy points in all windows, for every mark: about `total`; default four for each point, 10,000 at least, and
+    one for each point of large patterns."""
     if design not in DESIGNS:
         raise InputError(unknown("design", design, DESIGNS))
-    count = max(FEWEST, 4 * pattern.n) if total is None else whole(total, "dummies", 1)
+    count = max(FEWEST, min(4 * pattern.n, PLENTY), pattern.n) if total is None else whole(total, "dummies", 1)
     rng = generator(rng)
     rho = count / (pattern.area * pattern.types)
     if design == "stratified":

@@ -19,8 +19,8 @@ from ..inference.sandwich import error_parts
 from .dummies import Design, DrawnDummies, Dummies, draw
 from .interactions import Interaction
 from .interactions.base import Correction
-from .pattern import Pattern
 from .places import Places
+from .point_pattern import Pattern
 from .result import PatternFit
 from .rows import Covaried, PatternModel
 from .scores import FittedRows, PatternScores
@@ -57,7 +57,7 @@ def fit_pattern(
         correction: "border" leaves out rows within the interaction's reach of the border; "none" takes the pattern as
             all there is; "periodic" joins the sides of a rectangle.
         points: dummy points from elsewhere, `un.Dummies(points, rho=…)`.
-        dummies: how many to draw, all marks and replicates together; default 4 n, and 10,000 at least.
+        dummies: how many to draw, all marks and replicates together; default 4 n, 10,000 or more, n from 400,000 on.
         design: how: "stratified", "poisson" or "binomial".
         smoothing: how the smoothing parameters are chosen.
         rng: seed or generator of the dummy points.

@@ -16,15 +16,15 @@ from ..errors import CombinationError, InputError, unknown
 from ..inference import tests
 from ..inference.sandwich import ErrorParts
 from ..inference.tests import NestedTest
-from .pattern import Pattern
 from .places import Places
+from .point_pattern import Pattern
 from .scores import FittedRows
 from .where import places_at
 
 if TYPE_CHECKING:
     from .diagnostics import Lurking, ResidualMap
     from .functions import Envelope
-    from .process import Process
+    from .gibbs import Process
 
 NO_LIKELIHOOD = (
     "{what} needs the likelihood, and this fit is a logistic regression against dummy points{gibbs}. Compare nested "
@@ -219,7 +219,7 @@ class PatternFit:
 
     def process(self) -> Process:
         """The fitted process, which can be simulated."""
-        from .process import Process
+        from .gibbs import Process
 
         fitted, model = self.fitted, self.fitted.model
 

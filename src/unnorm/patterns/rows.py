@@ -19,8 +19,8 @@ from ..errors import InputError, unknown
 from ..terms import Terms, arithmetic, linear, parse
 from .interactions import Interaction, Neighbours
 from .interactions.base import Correction
-from .pattern import Pattern
 from .places import Places, borders
+from .point_pattern import Pattern
 
 CORRECTIONS = ("border", "none", "periodic")
 BLOCK = 200_000  # rows whose neighbours are sought at once

@@ -24,8 +24,8 @@ from ..objectives.likelihood import LOGISTIC
 from ..objectives.scores import Drawn, Enough, Reselection, Scores
 from ..solvers.engine_rows import cross, reselection, smoothing_uncertainty, total
 from .dummies import DrawnDummies
-from .pattern import Pattern
 from .places import Places
+from .point_pattern import Pattern
 from .rows import Covaried, PatternModel
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from .pattern import Pattern
-from .pattern import pattern as read
 from .places import Places
+from .point_pattern import Pattern
+from .point_pattern import pattern as read
 
 MOST_CELLS = 4096  # across
 

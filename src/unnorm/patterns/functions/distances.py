@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ...errors import InputError, unknown
-from ..pattern import Pattern
 from ..places import border_distance, borders
+from ..point_pattern import Pattern
 from .summary import Summary, alone, distances
 
 Censoring = Literal["km", "border", "none"]

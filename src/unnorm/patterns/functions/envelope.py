@@ -11,8 +11,8 @@ import numpy as np
 from ..._base.frames import to_native
 from ..._base.numerics import Rng, generator, whole
 from ...errors import InputError, unknown
-from ..pattern import Pattern
 from ..places import Places
+from ..point_pattern import Pattern
 from .distances import F, G, J
 from .second_order import K, L, pair_correlation
 from .summary import Summary

@@ -7,8 +7,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ...errors import InputError, unknown
-from ..pattern import Pattern
 from ..places import borders
+from ..point_pattern import Pattern
 from .kernels import BORDER, ISOTROPIC, NONE, TRANSLATE, pair_sums, smoothed_pairs
 from .summary import Summary, alone, distances, widest
 

@@ -11,7 +11,7 @@ from ..._base.frames import to_native
 from ...errors import InputError
 
 if TYPE_CHECKING:
-    from ..pattern import Pattern
+    from ..point_pattern import Pattern
 
 STEPS = 512
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from .base import AREA, Energy, Interaction, Neighbours, positive
-from .kernels import area_rows, area_without
 
 if TYPE_CHECKING:
-    from ..pattern import Pattern
+    from ..point_pattern import Pattern
 
 
 @final
@@ -40,11 +39,15 @@ class AreaInteraction(Interaction):
         return ("area",)
 
     def statistics(self, near: Neighbours) -> np.ndarray:
+        from .kernels import area_rows  # compiled: not before it is needed
+
         pairs = near.pairs
         step = _steps(near)
         return area_rows(pairs.starts(near.u.n), step, float(self.r))[:, None]
 
     def without(self, near: Neighbours) -> np.ndarray:
+        from .kernels import area_without
+
         pairs = near.pairs
         return area_without(pairs.a, pairs.starts(near.u.n), _steps(near), float(self.r))[:, None]
 

@@ -20,7 +20,7 @@ from ...errors import InputError
 from ..places import Pairs, Places, close_pairs
 
 if TYPE_CHECKING:
-    from ..pattern import Pattern
+    from ..point_pattern import Pattern
 
 Correction = Literal["border", "none", "periodic"]
 

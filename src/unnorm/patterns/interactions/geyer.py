@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from .base import GEYER, Energy, Interaction, Neighbours, positive
-from .kernels import geyer_rows, geyer_without
 
 if TYPE_CHECKING:
-    from ..pattern import Pattern
+    from ..point_pattern import Pattern
 
 
 @final
@@ -43,12 +42,16 @@ class Geyer(Interaction):
         return ("geyer",)
 
     def statistics(self, near: Neighbours) -> np.ndarray:
+        from .kernels import geyer_rows  # compiled: not before it is needed
+
         own = near.among.pairs.within(self.r)
         count = np.bincount(own.a, minlength=near.x.n)
         pairs = near.pairs.within(self.r)
         return geyer_rows(pairs.starts(near.u.n), pairs.b, near.own, count, float(self.sat))[:, None]
 
     def without(self, near: Neighbours) -> np.ndarray:
+        from .kernels import geyer_without
+
         close = near.pairs.within(self.r)
         start = close.starts(near.x.n)
         return geyer_without(near.pairs.a, near.pairs.b, start, close.b, float(self.sat))[:, None]

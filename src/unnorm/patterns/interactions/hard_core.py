@@ -12,7 +12,7 @@ from .base import Neighbours, positive
 from .pairwise import Pairwise
 
 if TYPE_CHECKING:
-    from ..pattern import Pattern
+    from ..point_pattern import Pattern
 
 
 @final

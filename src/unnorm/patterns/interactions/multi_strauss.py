@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ...errors import InputError
-from .base import positive
 from .pairwise import Pairwise
 
 if TYPE_CHECKING:
-    from ..pattern import Pattern
+    from ..point_pattern import Pattern
 
 
 @final
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 class MultiStrauss(Pairwise):
     """One Strauss statistic for each pair of types i ≤ j: points of type j within radii[i][j] of u, of type i.
 
-    `radii` is one number for all pairs, or a symmetric matrix in the order of the pattern's types; 0 for types that do
-    not interact.
+    `radii` is a symmetric matrix in the order of the pattern's types; 0 for types that do not interact.
 
     >>> import unnorm as un
     >>> un.MultiStrauss([[9.0, 5.0], [5.0, 0.0]]).reach
@@ -32,11 +30,11 @@ class MultiStrauss(Pairwise):
 
     def __post_init__(self) -> None:
         matrix = np.asarray(self.radii, dtype=np.float64)
-        if matrix.ndim == 0:
-            positive(float(matrix), "radii", "MultiStrauss")
-        elif matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T):
-            raise InputError(f"radii of MultiStrauss must be a number or a symmetric matrix; got {self.radii!r}.")
-        elif not np.all(np.isfinite(matrix) & (matrix >= 0.0)) or not matrix.any():
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T):
+            raise InputError(
+                f"radii of MultiStrauss must be a symmetric matrix, one row for each type; got {self.radii!r}."
+            )
+        if not np.all(np.isfinite(matrix) & (matrix >= 0.0)) or not matrix.any():
             raise InputError(f"radii of MultiStrauss must be positive, or 0 for no interaction; got {self.radii!r}.")
         object.__setattr__(self, "radii", matrix.tolist())
 
@@ -48,29 +46,26 @@ class MultiStrauss(Pairwise):
         super().check(pattern)
         if pattern.mark_name is None:
             raise InputError("MultiStrauss needs types of points: name their column, un.pattern(…, marks='…').")
-        if np.ndim(self.radii) == 2 and len(self.radii) != pattern.types:
+        if len(self.radii) != pattern.types:
             raise InputError(
                 f"radii of MultiStrauss must be {pattern.types} × {pattern.types}, in the order of the types "
                 f"{', '.join(map(str, pattern.mark_levels))}; got {len(self.radii)} × {len(self.radii)}."
             )
 
-    def _matrix(self, types: int) -> np.ndarray:
-        return np.broadcast_to(np.asarray(self.radii, dtype=np.float64), (types, types))
-
-    def _couples(self, types: int) -> list[tuple[int, int]]:
-        R = self._matrix(types)
-        return [(i, j) for i in range(types) for j in range(i, types) if R[i, j] > 0.0]
+    @property
+    def _couples(self) -> list[tuple[int, int]]:
+        types = range(len(self.radii))
+        return [(i, j) for i in types for j in types if i <= j and self.radii[i][j] > 0.0]
 
     def names(self, pattern: Pattern) -> tuple[str, ...]:
         label = [str(one) for one in pattern.mark_levels]
-        return tuple(f"strauss_{label[i]}_{label[j]}" for i, j in self._couples(pattern.types))
+        return tuple(f"strauss_{label[i]}_{label[j]}" for i, j in self._couples)
 
     def potential(self, d: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        types = len(self.radii) if np.ndim(self.radii) == 2 else int(max(u.max(initial=0), v.max(initial=0))) + 1
-        R = self._matrix(types)
+        R = np.asarray(self.radii)
         low, high = np.minimum(u, v), np.maximum(u, v)
         near = d <= R[u, v]
-        return np.stack([near & (low == i) & (high == j) for i, j in self._couples(types)], axis=1).astype(float)
+        return np.stack([near & (low == i) & (high == j) for i, j in self._couples], axis=1).astype(float)
 
     def breaks(self) -> np.ndarray:
         values = np.unique(np.asarray(self.radii, dtype=np.float64))

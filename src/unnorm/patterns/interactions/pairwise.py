@@ -10,7 +10,7 @@ import numpy as np
 from .base import PAIRWISE, Energy, Interaction, Neighbours
 
 if TYPE_CHECKING:
-    from ..pattern import Pattern
+    from ..point_pattern import Pattern
 
 
 class Pairwise(Interaction):

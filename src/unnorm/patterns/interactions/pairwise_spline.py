@@ -13,7 +13,7 @@ from .base import positive
 from .pairwise import Pairwise
 
 if TYPE_CHECKING:
-    from ..pattern import Pattern
+    from ..point_pattern import Pattern
 
 STEPS = 1024  # of ψ in a simulation
 DEGREE = 3

@@ -12,7 +12,7 @@ from .base import positive
 from .pairwise import Pairwise
 
 if TYPE_CHECKING:
-    from ..pattern import Pattern
+    from ..point_pattern import Pattern
 
 STEPS = 4096  # of ψ in a simulation
 

@@ -11,7 +11,7 @@ from .base import positive
 from .pairwise import Pairwise
 
 if TYPE_CHECKING:
-    from ..pattern import Pattern
+    from ..point_pattern import Pattern
 
 
 @final

@@ -122,13 +122,12 @@ class Pattern:
 
     def duplicated(self) -> np.ndarray:
         """(n,) whether an earlier point of the same mark and replicate has the same coordinates."""
-        _, first, code = np.unique(
-            np.column_stack([self.xy, self.places.mark, self.places.replicate]),
-            axis=0,
-            return_index=True,
-            return_inverse=True,
-        )
-        return first[code.ravel()] != np.arange(self.n)
+        keys = (self.places.replicate, self.places.mark, self.xy[:, 1], self.xy[:, 0])
+        order = np.lexsort(keys)  # stable: of equal points the earlier comes first
+        same = np.logical_and.reduce([key[order][1:] == key[order][:-1] for key in keys])
+        out = np.zeros(self.n, dtype=bool)
+        out[order[1:]] = same
+        return out
 
     def table(self) -> Any:
         """The points as a table of the data's kind."""

@@ -14,8 +14,8 @@ from ..domains.base import Domain
 from ..errors import EstimationError, InputError, UnnormWarning
 from .interactions.base import Correction, Energy, Interaction
 from .metropolis import run
-from .pattern import Pattern
 from .places import Places
+from .point_pattern import Pattern
 
 BATCH = 20_000  # steps between looks at the chain
 SWEEPS = 200  # steps for each expected point before the first pattern
