@@ -3,7 +3,9 @@
 Four cases on ../shared/bench (or simulated chains where that is absent): (1) one subject, (2) all subjects pooled,
 (3) each subject by itself, (4) by=subject on every term. R and unnorm take turns in one process each; what is printed
 are medians and their ratio. `--cold` times whole processes, from the shell's start to the written result. `--scale`
-goes to 10⁷ rows and reports memory; `--regimes` to many smooths, wide smooths and many levels.
+goes to 10⁷ rows and reports memory; `--regimes` to many smooths, wide smooths and many levels (`--only NAME`: those
+whose name contains it). `--cores` (no R) fits 10⁷ rows (or `--rows N`) on 1, 2, 4, … cores, and prints beside the gain
+that of a bare scatter-add loop.
 """
 
 from __future__ import annotations
@@ -242,6 +244,7 @@ def _process(command: list[str], environment: dict[str, str] | None = None) -> f
 SMOOTHS = " + ".join(f"s(x{i})" for i in range(15))
 REGIMES = {  # name → (rows, right-hand side, levels of g)
     "15 smooths": (100_000, SMOOTHS, 2),
+    "6 smooths": (1_000_000, " + ".join(f"s(x{i})" for i in range(6)), 2),
     "s(x,z,k=200)": (50_000, "s(x0, x1, k=200)", 2),
     "te 7x7x7": (50_000, "te(x0, x1, x2, k=7)", 2),
     "re 400 levels": (20_000, "s(x0) + s(g, bs='re')", 400),
@@ -258,22 +261,25 @@ def regime_table(rows: int, levels: int) -> dict[str, np.ndarray]:
     return {**table, "g": g.astype(float), "y": (rng.random(rows) < 1 / (1 + np.exp(-eta))).astype(float)}
 
 
-def regimes(quick: bool, reps: int) -> None:
+def regimes(quick: bool, reps: int, only: str) -> None:
     """Each regime once against bam (`--quick`: unnorm alone), and `summary()` with 400 levels."""
     import unnorm as un
 
     for name, (rows, formula, levels) in REGIMES.items():
+        if only not in name:
+            continue
         table = regime_table(rows, levels)
         labelled = {**table, "g": np.char.add("l", table["g"].astype(int).astype(str))}
-        un.gam(f"y ~ {formula}", {key: v[:2_000] for key, v in labelled.items()}, family="binomial")
-        ours, fit = [], None
+        un.gam(f"y ~ {formula}", labelled, family="binomial")  # compiled code is in memory
+        ours, cpu, fit = [], [], None
         for _ in range(min(reps, 3)):
-            since = time.perf_counter()
+            since, processor = time.perf_counter(), time.process_time()
             fit = un.gam(f"y ~ {formula}", labelled, family="binomial")
             ours.append(time.perf_counter() - since)
+            cpu.append(time.process_time() - processor)
         assert fit is not None
         theirs = [np.nan] if quick else [_bam(table, formula, "fit")]
-        compare(f"{name} ({rows} rows)", theirs, ours)
+        compare(f"{name} ({rows} rows)", theirs, ours, cpu)
         if name == "re 400 levels":
             since = time.perf_counter()
             fit.summary()
@@ -304,14 +310,12 @@ def _memory(what: str) -> int:
     raise OSError(f"/proc/self/status has no {what}")
 
 
-def one_scale(rows: int) -> None:
-    from unnorm.engine.core import build_design, smooth_fit
-    from unnorm.terms.parser import parse
-
+def scaled(rows: int) -> dict[str, np.ndarray]:
+    """So many rows: pairs of successive fixations drawn from the chains, contexts all different."""
     rng = np.random.default_rng(2)
     long = np.concatenate(chains())
-    chain = long[rng.integers(0, len(long) - 1, rows // 21)[:, None] + np.arange(2)]  # pairs of successive fixations
-    chain[:, 0] += rng.normal(scale=1e-3, size=(len(chain), 2))  # contexts are all different
+    chain = long[rng.integers(0, len(long) - 1, rows // 21)[:, None] + np.arange(2)]
+    chain[:, 0] += rng.normal(scale=1e-3, size=(len(chain), 2))
     table = {name: np.empty(21 * len(chain)) for name in COLUMNS}
     for a in range(0, len(chain), 20_000):
         part = chain[a : a + 20_000]
@@ -323,6 +327,14 @@ def one_scale(rows: int) -> None:
         piece["angle"][::21] = np.arctan2(y - part[:, 0, 1], x - part[:, 0, 0])
         for name, column in piece.items():
             table[name][21 * a : 21 * a + column.size] = column
+    return table
+
+
+def one_scale(rows: int) -> None:
+    from unnorm.engine.core import build_design, smooth_fit
+    from unnorm.terms.parser import parse
+
+    table = scaled(rows)
     small = {name: column[:42_000] for name, column in table.items()}
     spec = parse(FORMULA)
 
@@ -345,6 +357,82 @@ def one_scale(rows: int) -> None:
     )
 
 
+# ---- threads ----
+
+
+def _scatter():
+    """A bare scatter-add loop, compiled: sixteen adds a row into a table of 225 × 225, which is what a pass is made of."""
+    from numba import njit
+
+    @njit(nogil=True)
+    def scatter(at, table):
+        for r in range(at.shape[0]):
+            i, j = at[r, 0], at[r, 1]
+            for a in range(4):
+                for b in range(4):
+                    table[i + a, j + b] += 0.5
+
+    return scatter
+
+
+def one_cores(rows: int, count: int) -> None:
+    """Seconds of terms, design and fit on `count` cores, and of the bare loop, as JSON."""
+    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:count]))
+    from concurrent.futures import ThreadPoolExecutor
+
+    from unnorm.engine.core import build_design, smooth_fit
+    from unnorm.terms.parser import parse
+
+    table, spec = scaled(rows), parse(FORMULA)
+
+    def fit(data: dict[str, np.ndarray]) -> dict[str, float]:
+        at = [time.perf_counter()]
+        built = spec.build(data, knots=KNOTS)
+        at.append(time.perf_counter())
+        design = build_design(built, data)
+        at.append(time.perf_counter())
+        found = smooth_fit(design, data["cls"])
+        at.append(time.perf_counter())
+        passes = found.timings["passes"] + found.timings["leverage passes"]
+        counts = found.iterations["passes"] + found.iterations["leverage passes"]
+        took = dict(zip(("terms", "design", "fit"), np.diff(at).tolist()))
+        return {**took, "passes": passes, "count": counts, "all": at[-1] - at[0], "bytes": design.bytes / len(data["cls"])}
+
+    fit({name: column[:600_000] for name, column in table.items()})  # compiled code is in memory
+    best = min((fit(table) for _ in range(2)), key=lambda one: one["all"])
+    scatter, rng = _scatter(), np.random.default_rng(0)
+    at = rng.integers(0, 221, (4_000_000, 2))
+    tables = [np.zeros((225, 225)) for _ in range(count)]
+    scatter(at[:10], tables[0])
+    seconds = []
+    with ThreadPoolExecutor(count) as pool:
+        for _ in range(3):
+            since = time.perf_counter()
+            list(pool.map(scatter, np.array_split(at, count), tables))
+            seconds.append(time.perf_counter() - since)
+    print(json.dumps({**best, "bare": min(seconds)}))
+
+
+def by_cores(rows: int) -> None:
+    """The fit on 1, 2, 4, … cores, each in its own process, and the gain of a bare loop."""
+    most = len(os.sched_getaffinity(0))
+    counts = sorted({1, *(2**k for k in range(1, 11) if 2**k < most), most})
+    one: dict[str, float] = {}
+    print("cores   terms  design  passes (n)      all, s   gain of all, of passes, of a bare loop; passes/bare")
+    for count in counts:
+        command = [sys.executable, str(HERE / "engine.py"), "--rows", str(rows), "--threads", str(count)]
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        one = one or found
+        gain = {name: one[name] / found[name] for name in ("all", "passes", "bare")}
+        gain["passes"] *= found["count"] / one["count"]
+        print(
+            f"{count:5d} {found['terms']:7.3f} {found['design']:7.3f} {found['passes']:7.3f} ({found['count']}) "
+            f"{found['all']:11.3f} {gain['all']:12.2f} {gain['passes']:10.2f} {gain['bare']:14.2f} "
+            f"{gain['passes'] / gain['bare']:14.2f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--quick", action="store_true", help="leave out gam and bam's by=subject")
@@ -353,17 +441,24 @@ def main() -> None:
     options.add_argument("--scale", action="store_true")
     options.add_argument("--regimes", action="store_true", help="many smooths, wide smooths, many levels")
     options.add_argument("--one", nargs=3, metavar=("CASE", "TABLE", "RESULT"), help=argparse.SUPPRESS)
+    options.add_argument("--only", default="", help="of the regimes, those whose name contains this")
+    options.add_argument("--cores", action="store_true", help="10⁷ rows (or --rows) on 1, 2, 4, … cores; needs no R")
     options.add_argument("--rows", type=int, help=argparse.SUPPRESS)
+    options.add_argument("--threads", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.one:
         case, table, result = chosen.one
         Path(result).write_text(json.dumps(unnorm_fit(case, read(Path(table)))))
+    elif chosen.cores:
+        by_cores(chosen.rows or 10_000_000)
+    elif chosen.threads:
+        one_cores(chosen.rows, chosen.threads)
     elif chosen.rows:
         one_scale(chosen.rows)
     elif chosen.scale:
         scale()
     elif chosen.regimes:
-        regimes(chosen.quick, chosen.reps)
+        regimes(chosen.quick, chosen.reps, chosen.only)
     elif chosen.cold:
         cold(chosen.quick, min(chosen.reps, 3))
     else:

@@ -266,7 +266,7 @@ class Iteration:
         residual = working.score - self.penalties.columns(working.beta) @ np.exp(rho)
         decrement = 0.5 * float(residual @ start.state.inverse.dot(residual))
         clock.add("smoothing steps", since)
-        if not self.gaussian and self.problem.free.any() and decrement < max(1.0, 0.1 * _CLOSE * self.problem.count):
+        if not self.gaussian and self.problem.free.any() and decrement < 1.0:
             since = time.perf_counter()
             problem, lever = self.problem, self.criterion.lever(working, self.penalties, start.state)
             tilt = self.design.leverage(problem.rows, problem.code, working.beta, lever, problem.threads)
