@@ -109,11 +109,13 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     """ρ at which the criterion, along one ρ_j, has another minimum that is low enough to try; the lowest first.
 
     Asked of every ρ_j: a finite λ_j is compared with infinite ones, and an infinite one with finite. Where rows are
-    many, of the limits alone, and on the working model of the fit, which is exact if the family is Gaussian.
+    many, of the limits alone. The fit's working model answers, tilt included: exactly where the family is Gaussian, to a
+    few hundredths of the distance from the fit where no mean is extreme (measured). Where some is, the criterion itself
+    is asked.
     """
     if problem.design.size > _NARROW:
         return []
-    exactly = problem.family != "gaussian" and problem.count <= _FEW
+    exactly = problem.count <= _FEW and _extreme(problem, found)
     every = problem.count <= _FEW and problem.design.size <= _SMALL
     which = problem.free if every else limits(found, problem.free) != 0
     centre = (found.bounds[0] + found.bounds[1]) / 2
