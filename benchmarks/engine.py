@@ -361,7 +361,7 @@ def one_scale(rows: int) -> None:
 
 
 def _scatter():
-    """A bare scatter-add loop, compiled: sixteen adds a row into a table of 225 × 225, which is what a pass is made of."""
+    """A bare scatter-add loop, compiled: sixteen adds a row into a table of 225 × 225, as for a pair in a pass."""
     from numba import njit
 
     @njit(nogil=True)
@@ -396,7 +396,7 @@ def one_cores(rows: int, count: int) -> None:
         passes = found.timings["passes"] + found.timings["leverage passes"]
         counts = found.iterations["passes"] + found.iterations["leverage passes"]
         took = dict(zip(("terms", "design", "fit"), np.diff(at).tolist()))
-        return {**took, "passes": passes, "count": counts, "all": at[-1] - at[0], "bytes": design.bytes / len(data["cls"])}
+        return {**took, "passes": passes, "count": counts, "all": at[-1] - at[0]}
 
     fit({name: column[:600_000] for name, column in table.items()})  # compiled code is in memory
     best = min((fit(table) for _ in range(2)), key=lambda one: one["all"])

@@ -65,7 +65,7 @@ def sorted_rows(design, rows: ResponseRows) -> ResponseRows:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_the_pass_is_that_of_dense_columns(name, threads):
-    terms, design, X = prepared(name)
+    _, design, X = prepared(name)
     assert "product" in design.kinds.values()
     beta, rows = rows_of(X, 1)
     loglik, score, cross = design.sweep(sorted_rows(design, rows), FAMILIES["binomial"], design.to_flat(beta), threads)
@@ -83,7 +83,7 @@ def test_the_pass_is_that_of_dense_columns(name, threads):
 
 @pytest.mark.parametrize("name", ["tensor", "three", "cyclic", "by"])
 def test_leverages_predictions_and_sums_are_those_of_dense_columns(name):
-    terms, design, X = prepared(name)
+    _, design, X = prepared(name)
     beta, rows = rows_of(X, 2)
     inner = sorted_rows(design, rows)
     eta = X @ beta + rows.offset
@@ -116,7 +116,7 @@ def test_fits_of_some_rows_and_of_all_agree_with_dense_columns(monkeypatch):
 
 
 def test_a_surface_is_within_its_error_of_the_thin_plate():
-    terms, design, X = prepared("surface")
+    _, design, X = prepared("surface")
     beta = np.zeros(X.shape[1])
     beta[1:] = np.random.default_rng(3).normal(size=X.shape[1] - 1)
     apart = design.unsort(design.predict(design.to_flat(beta))) - X @ beta

@@ -62,9 +62,12 @@ def test_contexts_that_lie_together_are_found_as_by_hashing(threads, monkeypatch
     ids, count = arrange.number([a, b])
     other = arrange.arrange(a.size, None, 0, ids)
     assert count == 700
-    assert order.order is None and other.order is None
-    assert (order.starts == other.starts).all() and (order.first == other.first).all()
-    assert order.constant(a) and not order.constant(rng.random(a.size))
+    assert order.order is None
+    assert other.order is None
+    assert (order.starts == other.starts).all()
+    assert (order.first == other.first).all()
+    assert order.constant(a)
+    assert not order.constant(rng.random(a.size))
 
 
 def test_a_context_that_comes_back_is_not_consecutive():

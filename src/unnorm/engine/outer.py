@@ -276,9 +276,7 @@ class Iteration:
             self.tilted = True
         return working, start, decrement
 
-    def choose(
-        self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray], decrement: float
-    ) -> Value:
+    def choose(self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray], decrement: float) -> Value:
         """ρ on the working model, from which Newton's step in β would gain `decrement` nats."""
         free, since = self.problem.free, time.perf_counter()
         if not free.any():
@@ -318,8 +316,8 @@ class Iteration:
         return self.tilted and plain and self.tolerance >= _MANY and left < _LEFT and gain < 0.5 * self.tolerance
 
     def confirmed(self, working: Working, at: Value, step: np.ndarray) -> tuple[Working, Value]:
-        """The working model and the criterion moved to β(ρ), with the likelihood that the rows have there instead of the
-        model's: a pass for η alone."""
+        """The working model and the criterion moved to β(ρ), with the rows' likelihood there instead of the model's: a
+        pass for η alone."""
         problem, since = self.problem, time.perf_counter()
         eta = self.design.predict(at.state.beta, problem.threads)
         loglik = log_likelihood(problem.code, problem.rows, eta, problem.threads)

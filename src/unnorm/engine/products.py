@@ -185,11 +185,13 @@ class Product:
 
     def add(self, values: Values, others: tuple[Any, ...], kept: np.ndarray, sums: tuple[np.ndarray, ...]) -> None:
         """Rows with kept (rows, 2) = (dℓ/dη, w) to `sums`: score, band and table."""
-        from .product_kernels import by_cell, product_cross, product_gram
+        from . import product_kernels as kernels
 
+        product_cross: Any = kernels.product_cross
         score, band, table = sums
         steps = self.basis.steps
-        product_gram(*values, by_cell(values[1], len(score)), steps, self.basis.band[1], kept, band, score)
+        order = kernels.by_cell(values[1], len(score))
+        kernels.product_gram(*values, order, steps, self.basis.band[1], kept, band, score)
         product_cross(*values, steps, *others, kept, table)
 
     def gather(
@@ -205,7 +207,7 @@ class Product:
             band_times(band[a:b], self.basis.band[0], C, a, half)
             return C[a:b].T @ half
 
-        cross = sum(run_tasks(work, _cuts(len(C), threads), threads))
+        cross = np.sum(run_tasks(work, _cuts(len(C), threads), threads), axis=0)
         return C.T @ score, cross + cross.T, C.T @ table
 
     def lever(self, own: np.ndarray, across: np.ndarray, threads: int) -> tuple[np.ndarray, np.ndarray]:
@@ -221,14 +223,14 @@ class Product:
         run_tasks(work, _cuts(len(C), threads), threads)
         return band, np.ascontiguousarray(2.0 * (C @ across))
 
-    def leverage(
-        self, values: Values, others: tuple[Any, ...], band: np.ndarray, table: np.ndarray
-    ) -> np.ndarray:
+    def leverage(self, values: Values, others: tuple[Any, ...], band: np.ndarray, table: np.ndarray) -> np.ndarray:
         """Its part of h."""
-        from .product_kernels import by_cell, product_across, product_leverage
+        from . import product_kernels as kernels
 
+        product_across: Any = kernels.product_across
         out, steps = np.zeros(len(values[1])), self.basis.steps
-        product_leverage(*values, by_cell(values[1], len(band)), steps, self.basis.band[1], band, out)
+        order = kernels.by_cell(values[1], len(band))
+        kernels.product_leverage(*values, order, steps, self.basis.band[1], band, out)
         product_across(*values, steps, *others, table, out)
         return out
 

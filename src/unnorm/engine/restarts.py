@@ -109,9 +109,9 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     """ρ at which the criterion, along one ρ_j, has another minimum that is low enough to try; the lowest first.
 
     Asked of every ρ_j: a finite λ_j is compared with infinite ones, and an infinite one with finite. Where rows are
-    many, of the limits alone. The fit's working model answers, tilt included: exactly where the family is Gaussian, to a
-    few hundredths of the distance from the fit where no mean is extreme (measured). Where some is, the criterion itself
-    is asked.
+    many, of the limits alone. The fit's working model answers, tilt included: exactly where the family is Gaussian, to
+    a few hundredths of the distance from the fit where no mean is extreme (measured). Where one is, the criterion
+    itself is asked.
     """
     if problem.design.size > _NARROW:
         return []
