@@ -312,7 +312,8 @@ class Iteration:
         little, of their squares, that this one is expected to leave `left`, and ρ has hardly anything to gain."""
         slope, curve = np.abs(at.gradient), np.abs(np.diag(at.hessian))
         gain = 0.5 * np.sum((slope**2 / np.maximum(np.maximum(slope, curve), 1e-12))[self.problem.free])
-        plain = self.problem.code in (BINOMIAL, POISSON) and self.problem.scale_known
+        problem = self.problem
+        plain = problem.code in (BINOMIAL, POISSON) and problem.scale_known and problem.rows.y.size > 0  # not a group's
         return self.tilted and plain and self.tolerance >= _MANY and left < _LEFT and gain < 0.5 * self.tolerance
 
     def confirmed(self, working: Working, at: Value, step: np.ndarray) -> tuple[Working, Value]:
