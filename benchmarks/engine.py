@@ -6,7 +6,8 @@ are medians and their ratio. `--cold` times whole processes, from the shell's st
 --empty` the first fit of an installation and `unnorm demo`, with an empty compilation cache and with a filled one.
 `--scale` goes to 10⁷ rows and reports memory; `--regimes` to many smooths, wide smooths and many levels (`--only "re
 400"`: those whose name contains it; `--patience 600`: seconds after which R is stopped, and the ratio is a bound).
-`--levels` shows how time and memory grow with the number of levels.
+`--levels` shows how time and memory grow with the number of levels. `--cores` (no R)
+fits 10⁷ rows (or `--rows N`) on 1, 2, 4, … cores, and prints beside the gain that of a bare scatter-add loop.
 """
 
 from __future__ import annotations
@@ -276,6 +277,7 @@ def _process(command: list[str], environment: dict[str, str] | None = None) -> f
 SMOOTHS = " + ".join(f"s(x{i})" for i in range(15))
 REGIMES = {  # name → (rows, right-hand side, levels of g)
     "15 smooths": (100_000, SMOOTHS, 2),
+    "6 smooths": (1_000_000, " + ".join(f"s(x{i})" for i in range(6)), 2),
     "s(x,z,k=200)": (50_000, "s(x0, x1, k=200)", 2),
     "te 7x7x7": (50_000, "te(x0, x1, x2, k=7)", 2),
     "re 400 levels": (20_000, "s(x0) + s(g, bs='re')", 400),
@@ -377,14 +379,12 @@ def _memory(what: str) -> int:
     raise OSError(f"/proc/self/status has no {what}")
 
 
-def one_scale(rows: int) -> None:
-    from unnorm.engine.core import build_design, smooth_fit
-    from unnorm.terms.parser import parse
-
+def scaled(rows: int) -> dict[str, np.ndarray]:
+    """So many rows: pairs of successive fixations drawn from the chains, contexts all different."""
     rng = np.random.default_rng(2)
     long = np.concatenate(chains())
-    chain = long[rng.integers(0, len(long) - 1, rows // 21)[:, None] + np.arange(2)]  # pairs of successive fixations
-    chain[:, 0] += rng.normal(scale=1e-3, size=(len(chain), 2))  # contexts are all different
+    chain = long[rng.integers(0, len(long) - 1, rows // 21)[:, None] + np.arange(2)]
+    chain[:, 0] += rng.normal(scale=1e-3, size=(len(chain), 2))
     table = {name: np.empty(21 * len(chain)) for name in COLUMNS}
     for a in range(0, len(chain), 20_000):
         part = chain[a : a + 20_000]
@@ -396,6 +396,14 @@ def one_scale(rows: int) -> None:
         piece["angle"][::21] = np.arctan2(y - part[:, 0, 1], x - part[:, 0, 0])
         for name, column in piece.items():
             table[name][21 * a : 21 * a + column.size] = column
+    return table
+
+
+def one_scale(rows: int) -> None:
+    from unnorm.engine.core import build_design, smooth_fit
+    from unnorm.terms.parser import parse
+
+    table = scaled(rows)
     small = {name: column[:42_000] for name, column in table.items()}
     spec = parse(FORMULA)
 
@@ -418,6 +426,82 @@ def one_scale(rows: int) -> None:
     )
 
 
+# ---- threads ----
+
+
+def _scatter():
+    """A bare scatter-add loop, compiled: sixteen adds a row into a table of 225 × 225, as for a pair in a pass."""
+    from numba import njit
+
+    @njit(nogil=True)
+    def scatter(at, table):
+        for r in range(at.shape[0]):
+            i, j = at[r, 0], at[r, 1]
+            for a in range(4):
+                for b in range(4):
+                    table[i + a, j + b] += 0.5
+
+    return scatter
+
+
+def one_cores(rows: int, count: int) -> None:
+    """Seconds of terms, design and fit on `count` cores, and of the bare loop, as JSON."""
+    os.sched_setaffinity(0, set(sorted(os.sched_getaffinity(0))[:count]))
+    from concurrent.futures import ThreadPoolExecutor
+
+    from unnorm.engine.core import build_design, smooth_fit
+    from unnorm.terms.parser import parse
+
+    table, spec = scaled(rows), parse(FORMULA)
+
+    def fit(data: dict[str, np.ndarray]) -> dict[str, float]:
+        at = [time.perf_counter()]
+        built = spec.build(data, knots=KNOTS)
+        at.append(time.perf_counter())
+        design = build_design(built, data)
+        at.append(time.perf_counter())
+        found = smooth_fit(design, data["cls"])
+        at.append(time.perf_counter())
+        passes = found.timings["passes"] + found.timings["leverage passes"]
+        counts = found.iterations["passes"] + found.iterations["leverage passes"]
+        took = dict(zip(("terms", "design", "fit"), np.diff(at).tolist()))
+        return {**took, "passes": passes, "count": counts, "all": at[-1] - at[0]}
+
+    fit({name: column[:600_000] for name, column in table.items()})  # compiled code is in memory
+    best = min((fit(table) for _ in range(2)), key=lambda one: one["all"])
+    scatter, rng = _scatter(), np.random.default_rng(0)
+    at = rng.integers(0, 221, (4_000_000, 2))
+    tables = [np.zeros((225, 225)) for _ in range(count)]
+    scatter(at[:10], tables[0])
+    seconds = []
+    with ThreadPoolExecutor(count) as pool:
+        for _ in range(3):
+            since = time.perf_counter()
+            list(pool.map(scatter, np.array_split(at, count), tables))
+            seconds.append(time.perf_counter() - since)
+    print(json.dumps({**best, "bare": min(seconds)}))
+
+
+def by_cores(rows: int) -> None:
+    """The fit on 1, 2, 4, … cores, each in its own process, and the gain of a bare loop."""
+    most = len(os.sched_getaffinity(0))
+    counts = sorted({1, *(2**k for k in range(1, 11) if 2**k < most), most})
+    one: dict[str, float] = {}
+    print("cores   terms  design  passes (n)      all, s   gain of all, of passes, of a bare loop; passes/bare")
+    for count in counts:
+        command = [sys.executable, str(HERE / "engine.py"), "--rows", str(rows), "--threads", str(count)]
+        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        one = one or found
+        gain = {name: one[name] / found[name] for name in ("all", "passes", "bare")}
+        gain["passes"] *= found["count"] / one["count"]
+        print(
+            f"{count:5d} {found['terms']:7.3f} {found['design']:7.3f} {found['passes']:7.3f} ({found['count']}) "
+            f"{found['all']:11.3f} {gain['all']:12.2f} {gain['passes']:10.2f} {gain['bare']:14.2f} "
+            f"{gain['passes'] / gain['bare']:14.2f}",
+            flush=True,
+        )
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--quick", action="store_true", help="leave out gam and bam's by=subject")
@@ -431,11 +515,17 @@ def main() -> None:
     options.add_argument("--levels", action="store_true", help="time and memory with ever more levels")
     options.add_argument("--grown", nargs=2, metavar=("FORMULA", "LEVELS"), help=argparse.SUPPRESS)
     options.add_argument("--one", nargs=3, metavar=("CASE", "TABLE", "RESULT"), help=argparse.SUPPRESS)
+    options.add_argument("--cores", action="store_true", help="10⁷ rows (or --rows) on 1, 2, 4, … cores; needs no R")
     options.add_argument("--rows", type=int, help=argparse.SUPPRESS)
+    options.add_argument("--threads", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.one:
         case, table, result = chosen.one
         Path(result).write_text(json.dumps(unnorm_fit(case, read(Path(table)))))
+    elif chosen.cores:
+        by_cores(chosen.rows or 10_000_000)
+    elif chosen.threads:
+        one_cores(chosen.rows, chosen.threads)
     elif chosen.rows:
         one_scale(chosen.rows)
     elif chosen.scale:

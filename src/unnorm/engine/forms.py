@@ -206,26 +206,9 @@ class Forms:
         columns = np.concatenate([np.arange(shared), own])
         lazy = None if stored or not d else evaluate
         return Segment(
-            level,
-            lo,
-            hi,
-            columns,
-            tuple(blocks),
-            tables,
-            ptr,
-            u,
-            cell0,
-            poly,
-            m,
-            mult,
-            i0,
-            f,
-            x,
-            z,
-            lazy,
-            local,
-            product,
-        )
+            level, lo, hi, columns, tuple(blocks), tables, ptr, u, cell0, poly, m, mult, i0, f, x, z,
+            lazy, local, product,
+        )  # fmt: skip
 
     def _local(self, here, lo: int, hi: int, block) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """u (cell + t), first cells, cubics and first raw functions of the local blocks."""

@@ -1,8 +1,6 @@
 """The row pass, compiled: rows × coefficients → (log-likelihood, score, weighted cross-product), in one sweep.
 
-Rows come in runs (`ptr`): the rows of one context, or any stretch of rows where there is none. In raw coordinates a
-row has
-
+Rows come in runs (`ptr`): those of one context, or any stretch where there is none. In raw coordinates a row has
 - LOCAL blocks: u[r, b] = cell + t; four non-zero cubics a0 + t(a1 + t(a2 + t a3)) at raw indices i0[b] + cell + 0…3;
 - FACTOR blocks: one non-zero, at raw index f[r, j];
 - d DENSE columns x[r, :];
@@ -23,8 +21,7 @@ from .cached import njit
 from .links import binary_row
 from .simd import axpy4, cubic4, dot4, outer4, quadratic4
 
-# Helpers that take arrays are written out in the loops: a call, even inlined, counts references (atomically) at every
-# row.
+# Helpers that take arrays are written out in the loops: a call, even inlined, counts references at every row.
 BINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
 _BLOCK = 600_000  # multiplications in one BLAS call: larger is no quicker, and takes the tables' place in the cache
 _ROWS = 256  # held at a time, so that each pair of blocks meets its part of the table in the first-level cache
@@ -335,8 +332,7 @@ def run_sums(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, v, totals):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def locate(x, order, breaks, period, out, column):
-    """out[i, column] = cell + t of x[order[i]] among the breaks (wrapped by `period` if positive); the rows that lie
-    outside."""
+    """out[i, column] = cell + t of x[order[i]] among the breaks (wrapped by `period` > 0); how many lie outside."""
     cells = breaks.shape[0] - 1
     low, high = breaks[0], breaks[cells]
     slack = 1e-9 * (high - low)
@@ -373,8 +369,7 @@ def locate(x, order, breaks, period, out, column):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def group_rows(keys, most):
-    """Number distinct rows of `keys` (n, d) uint64 by first appearance; (ids, count), count = −1 once there are more
-    than `most`."""
+    """Number distinct rows of `keys` (n, d) uint64 by first appearance: (ids, count), count = −1 beyond `most`."""
     n, d = keys.shape
     bits = 4
     while (1 << bits) < 2 * (most + 1):

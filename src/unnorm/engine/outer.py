@@ -271,7 +271,7 @@ class Iteration:
         residual = working.score - self.penalties.columns(working.beta) @ np.exp(rho)
         decrement = 0.5 * float(residual @ start.state.inverse.dot(residual))
         clock.add("smoothing steps", since)
-        if not self.gaussian and self.problem.free.any() and decrement < max(1.0, 0.1 * _CLOSE * self.problem.count):
+        if not self.gaussian and self.problem.free.any() and decrement < 1.0:
             since = time.perf_counter()
             problem, lever = self.problem, self.criterion.lever(working, self.penalties, start.state)
             tilt = self.design.leverage(problem.rows, problem.code, working.beta, lever, problem.threads)
@@ -317,12 +317,13 @@ class Iteration:
         little, of their squares, that this one is expected to leave `left`, and ρ has hardly anything to gain."""
         slope, curve = np.abs(at.gradient), np.abs(np.diag(at.hessian))
         gain = 0.5 * np.sum((slope**2 / np.maximum(np.maximum(slope, curve), 1e-12))[self.problem.free])
-        plain = self.problem.code in (BINOMIAL, POISSON) and self.problem.scale_known
+        problem = self.problem
+        plain = problem.code in (BINOMIAL, POISSON) and problem.scale_known and problem.rows.y.size > 0  # not a group's
         return self.tilted and plain and self.tolerance >= _MANY and left < _LEFT and gain < 0.5 * self.tolerance
 
     def confirmed(self, working: Working, at: Value, step: np.ndarray) -> tuple[Working, Value]:
-        """The working model and the criterion moved to β(ρ), with the likelihood of the rows there in place of the
-        model's: a pass for η alone."""
+        """The working model and the criterion moved to β(ρ), with the rows' likelihood there instead of the model's: a
+        pass for η alone."""
         problem, since = self.problem, time.perf_counter()
         eta = self.design.predict(at.state.beta, problem.threads)
         loglik = log_likelihood(problem.code, problem.rows, eta, problem.threads)

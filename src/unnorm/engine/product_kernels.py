@@ -17,6 +17,7 @@ from .simd import axpy4, cubic4, dot4, outer4, quadratic4
 _FAST = {"contract", "nsz", "arcp", "reassoc"}
 
 
+# long: compiled, with arrays as arguments
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def product_values(u, begin, end, cell0, poly, sizes, by, value, first):
     """value[r − begin] = V (times by[r], where given) and first[r − begin] = i of rows begin…end−1."""
@@ -100,6 +101,7 @@ def product_leverage(value, first, order, steps, near, band, out):
         out[r] += h
 
 
+# long: compiled, with arrays as arguments
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def product_cross(
     value, first, steps, ptr, begin, end, u, cell0, poly, m, mult, i0, f, x, z, kept, table,
@@ -133,6 +135,7 @@ def product_cross(
                     table[to, q + d + k] += v * z[run, k]
 
 
+# long: compiled, with arrays as arguments
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def product_across(
     value, first, steps, ptr, begin, end, u, cell0, poly, m, mult, i0, f, x, z, table, out,

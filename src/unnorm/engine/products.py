@@ -187,11 +187,11 @@ class Product:
         """Rows with kept (rows, 2) = (dℓ/dη, w) to `sums`: score, band and table."""
         from . import product_kernels as kernels
 
-        product_gram: Any = kernels.product_gram
         product_cross: Any = kernels.product_cross
         score, band, table = sums
         steps = self.basis.steps
-        product_gram(*values, kernels.by_cell(values[1], len(score)), steps, self.basis.band[1], kept, band, score)
+        order = kernels.by_cell(values[1], len(score))
+        kernels.product_gram(*values, order, steps, self.basis.band[1], kept, band, score)
         product_cross(*values, steps, *others, kept, table)
 
     def gather(
@@ -227,10 +227,10 @@ class Product:
         """Its part of h."""
         from . import product_kernels as kernels
 
-        product_leverage: Any = kernels.product_leverage
         product_across: Any = kernels.product_across
         out, steps = np.zeros(len(values[1])), self.basis.steps
-        product_leverage(*values, kernels.by_cell(values[1], len(band)), steps, self.basis.band[1], band, out)
+        order = kernels.by_cell(values[1], len(band))
+        kernels.product_leverage(*values, order, steps, self.basis.band[1], band, out)
         product_across(*values, steps, *others, table, out)
         return out
 

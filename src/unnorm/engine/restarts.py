@@ -26,6 +26,7 @@ _BETTER = 1e-3  # nats
 _FEW = 4_000  # rows up to which descents from several ρ are tried where means are extreme
 _SEPARATED = 30.0  # |η| of a binomial row whose mean is 0 or 1 to 1e-13
 _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which they are
+_ROWS_EACH = 30  # rows for each coefficient from which the working model is good along ρ_j
 _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
 _SMALL = 120  # coefficients up to which it is asked of every λ_j
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
@@ -110,11 +111,14 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     """ρ at which the criterion, along one ρ_j, has another minimum that is low enough to try; the lowest first.
 
     Asked of every ρ_j: a finite λ_j is compared with infinite ones, and an infinite one with finite. Where rows are
-    many, of the limits alone, and on the working model of the fit, which is exact if the family is Gaussian.
+    many, of the limits alone. The fit's working model answers, tilt included: exactly where the family is Gaussian, to
+    a few hundredths of the distance from the fit where no mean is extreme and rows are many for the coefficients
+    (measured). Elsewhere the criterion itself is asked.
     """
     if problem.design.size > _NARROW:
         return []
-    exactly = problem.family != "gaussian" and problem.count <= _FEW
+    sparse = problem.family != "gaussian" and problem.count < _ROWS_EACH * problem.design.size
+    exactly = problem.count <= _FEW and (sparse or _extreme(problem, found))
     every = problem.count <= _FEW and problem.design.size <= _SMALL
     which = problem.free if every else limits(found, problem.free) != 0
     centre = (found.bounds[0] + found.bounds[1]) / 2

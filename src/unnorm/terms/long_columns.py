@@ -1,5 +1,7 @@
-"""Sums by cell, extremes and ranks of long columns, on every core. Stretches have a fixed length, added in order, so
-that results do not depend on the number of threads."""
+"""Sums by cell, extremes and ranks of long columns, on every core.
+
+Stretches have a fixed length and are added in order, so that results do not depend on the number of threads.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,7 @@ def cell_sums(x: np.ndarray, low: float, scale: float, cells: int) -> tuple[np.n
         return counts, sums
 
     found = _run(work, [(part,) for part in _stretches(x)])
-    counts, sums = zip(*found)
-    return np.sum(counts, axis=0), np.sum(sums, axis=0)
+    return np.sum([counts for counts, _ in found], axis=0), np.sum([sums for _, sums in found], axis=0)
 
 
 def ranked(x: np.ndarray, more: Sequence[float], places: int) -> tuple[np.ndarray, int]:
@@ -86,7 +87,7 @@ def ranked(x: np.ndarray, more: Sequence[float], places: int) -> tuple[np.ndarra
         k = int(np.searchsorted(before, rank, side="right")) - 1
         group = ordered[slice(*groups[k])]
         new = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
-        return float(group[new[rank - before[k]]])
+        return float(group[int(new[rank - before[k]])])
 
     at = np.linspace(0, total - 1, places)
     below = np.minimum(at.astype(int), total - 1)
