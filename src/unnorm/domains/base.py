@@ -39,7 +39,7 @@ class Quadrature:
         return f"Quadrature({self.rule})"
 
 
-class Domain(ABC):
+class Domain(ABC):  # long: one property for each thing that other parts may ask of Ω
     """Ω with its base measure: volume, membership, uniform draws, quadrature or enumeration.
 
     A domain states what it is (the attributes and properties below), and other parts go by these statements alone.
