@@ -1,11 +1,13 @@
 """Patterns, their fits and simulations: closed forms, equivalences, and what is refused."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import unnorm as un
 from unnorm import patterns
-from unnorm.patterns.functions.envelope import extremeness
+from unnorm.patterns.functions.envelope import extremeness, summarised
 from unnorm.patterns.interactions import Neighbours
 from unnorm.patterns.places import Places
 
@@ -238,6 +240,28 @@ def test_extreme_rank_lengths() -> None:
     assert np.argsort(extremeness(curves))[:2].tolist() == [0, 2]
     places = extremeness(np.array([[1.0, 9.0], [1.0, 9.0], [2.0, 5.0], [3.0, 6.0]]))
     assert places[0] == places[1]
+
+
+def test_the_most_extreme_of_all() -> None:
+    """p = 1/(n + 1) where the data leave all simulations behind, and 1 in their middle."""
+    own = patterns.Summary("L", "none", np.arange(3.0), np.full(3, 100.0), np.zeros(3))
+    curves = np.random.default_rng(1).normal(size=(39, 3))
+    found = summarised("L", own, curves, 0.95)
+    assert found.p == pytest.approx(1 / 40)
+    assert found.global_upper.max() < 100.0
+    np.testing.assert_allclose(found.lower, curves.min(axis=0))
+    middle = summarised("L", replace(own, value=np.median(curves, axis=0)), curves, 0.95)
+    assert middle.p == 1.0
+
+
+def test_lurking_limits_end_at_zero() -> None:
+    """Over the whole window a fitted constant has no residual, and no variance of one."""
+    points = poisson(6.0, 0.0, 17)
+    curve = un.fit_pattern(points, rng=1).lurking("x")
+    assert abs(curve.residual[-1]) < 1e-3 * points.n
+    assert curve.limit[-1] < 0.05 * np.sqrt(points.n)
+    middle = len(curve.limit) // 2
+    assert curve.limit[middle] == pytest.approx(2 * np.sqrt(points.n / 4), rel=0.05)
 
 
 def test_envelopes_have_their_size() -> None:
