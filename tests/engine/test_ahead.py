@@ -34,7 +34,7 @@ print(json.dumps({
 }))
 """
 KERNELS = {  # of README's eye formula: one signature each. More of them make the first fit slower, by .3 to 2 s each
-    *("group_rows", "counting_sort", "locate", "solve_sites", "predictor", "run_sums"),
+    *("group_rows", "locate", "solve_sites", "predictor", "run_sums"),
     *("cross_products", "leverages", "cholesky_inverse"),
 }
 

@@ -225,7 +225,9 @@ def test_a_solver_that_stops_early_says_so(values: np.ndarray) -> None:
 
 def test_newton_refuses_more_parameters_than_a_dense_covariance_can_have() -> None:
     model = un.Energy(lambda th, y: jnp.sum(th) * y, np.zeros(2001), un.Interval(0, 1))
-    with pytest.raises(CombinationError, match=r"2,001 × 2,001.*limit is 2,000 parameters\. Use solver=un\.SGD"):
+    with pytest.raises(
+        CombinationError, match=r"2,001 × 2,001.*limit is 2,000 parameters\. Use solver=un\.LBFGS\(\) or un\.SGD"
+    ):
         un.fit(model, un.iid([0.1, 0.2]))
 
 

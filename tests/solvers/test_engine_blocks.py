@@ -56,7 +56,9 @@ def test_many_blocks_are_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(list(one.solution.scores.blocks())) == 1
     assert len(list(many.solution.scores.blocks())) > 5
     a, b = one.smooths, many.smooths
-    np.testing.assert_allclose(b.beta, a.beta, rtol=1e-4, atol=1e-4 * np.abs(a.beta).max())
+    # χ's surface is interpolated on the range of the rows at hand (engine/products.py): a thousandth of an error
+    se = np.sqrt(np.diag(a.errors.total))
+    assert np.all(np.abs(b.beta - a.beta) <= 1e-4 * np.abs(a.beta).max() + 2e-3 * se)
     for part in ("total", "sampling", "reference"):
         V, W = getattr(a.errors, part), getattr(b.errors, part)
         np.testing.assert_allclose(W, V, rtol=2e-3, atol=2e-3 * np.abs(V).max(), err_msg=part)

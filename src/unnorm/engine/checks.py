@@ -49,16 +49,21 @@ class Check:
 
 
 def k_index(
-    residuals: np.ndarray, coordinates: Sequence[np.ndarray], rng: np.random.Generator, repeats: int = 400
+    residuals: np.ndarray,
+    coordinates: Sequence[np.ndarray],
+    rng: np.random.Generator,
+    repeats: int = 400,
+    spread: bool = False,
 ) -> tuple[float, float]:
     """The k-index of Wood (2017, §5.9): half the mean squared difference of neighbouring residuals over their variance.
 
-    Below 1 there is a pattern left; the p-value is the share of random orders that give a smaller one. Values on a
-    grid are spread over their cells first (`untied`).
+    Below 1 there is a pattern left; the p-value is the share of random orders that give a smaller one. With
+    `spread`, values on a grid are spread over their cells first (`untied`); mgcv leaves them in the order of the rows.
     """
     r = np.asarray(residuals, dtype=np.float64)
     n = r.size
-    coordinates = [untied(np.asarray(x, dtype=np.float64), rng) for x in coordinates]
+    if spread:
+        coordinates = [untied(np.asarray(x, dtype=np.float64), rng) for x in coordinates]
     if len(coordinates) == 1:
         order = np.argsort(coordinates[0], kind="stable")
 

@@ -234,7 +234,7 @@ class Iteration:
             if self.abandon is not None and self.abandon(at.state.rho):
                 return Found(working, at, gradient, False, "abandoned", iteration, bounds)
             gain = start.value - at.value
-            error = decrement / length**2 if np.isfinite(length) else np.inf  # what a step left, of its square
+            error = decrement / (length * length) if np.isfinite(length) else np.inf  # what a step left, of its square
             step = at.state.beta - working.beta
             size = 0.5 * float(step @ (working.score - penalties.columns(working.beta) @ np.exp(at.state.rho)))
             if self.gaussian or (self.tilted and gain < self.tolerance and max(size, decrement) < near):
@@ -244,7 +244,7 @@ class Iteration:
                 working, rho = self.settle(working, at.state.rho), at.state.rho
                 continue
             length = 0.5 * float(step @ working.cross.dot(step))  # penalties are quadratic: the rows alone err
-            if self.expected(at, error * length**2) and self.at_rest(step, _SLIGHT):
+            if self.expected(at, error * length * length) and self.at_rest(step, _SLIGHT):
                 self.require_finite(working, at)
                 working, at = self.confirmed(working, at, step)
                 return Found(working, at, np.where(free, at.gradient, 0.0), True, CONVERGED, iteration, bounds)
@@ -319,6 +319,7 @@ class Iteration:
         gain = 0.5 * np.sum((slope**2 / np.maximum(np.maximum(slope, curve), 1e-12))[self.problem.free])
         problem = self.problem
         plain = problem.code in (BINOMIAL, POISSON) and problem.scale_known and problem.rows.y.size > 0  # not a group's
+        plain = plain and bool(self.problem.free.any())  # at a fixed ρ Newton's steps go to the end
         return self.tilted and plain and self.tolerance >= _MANY and left < _LEFT and gain < 0.5 * self.tolerance
 
     def confirmed(self, working: Working, at: Value, step: np.ndarray) -> tuple[Working, Value]:

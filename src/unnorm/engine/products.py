@@ -101,6 +101,8 @@ def product_basis(
     """The product form of the `size` columns functions(points), points (r, d), on the rows' range; None where it would
     not be within `SURFACE_ERROR` of them at these rows, or needs more than `most` raw functions."""
     cells = max(_CELLS, round(5 * size ** (1 / len(grid))))
+    if any(np.ptp(x) == 0.0 for x in rows):  # one value, as in a block of rows that share a context
+        return None
     checks = np.random.default_rng(0).integers(0, len(rows[0]), _CHECKS)
     at = np.stack([np.asarray(x, dtype=np.float64)[checks] for x in rows], axis=1)
     exact: np.ndarray | None = None

@@ -11,7 +11,7 @@ from .._base.frames import to_native
 from .._base.intervals import quantile
 from .._base.numerics import Rng, generator, whole
 from ..errors import InputError, listing, unknown
-from ..inference.sandwich import TOO_FEW
+from ..inference.sandwich import too_few
 from .fit import Fit
 from .making import SIMULATED
 
@@ -45,5 +45,5 @@ def _covariance(fit: Fit, index: np.ndarray, simulated: int | None, rng: Rng) ->
     if fit.has_covariance or some is None:
         return fit.covariance[np.ix_(index, index)]
     if fit.n <= len(fit.names):
-        raise InputError(TOO_FEW.format(units=int(fit.n), what="observations", p=len(fit.names), remedy=SIMULATED))
+        raise InputError(too_few(fit.n, False, len(fit.names), SIMULATED))
     return some.empirical(index)

@@ -126,7 +126,7 @@ def at_k(gam: Gam, labels: tuple[str, ...]) -> Iterator[checks.BasisCheck]:
     for term in near:
         at = [np.asarray(gam.columns[name], dtype=float)[rows] for name in gam_effects.coordinates(term)]
         here = ~np.isnan(at).any(axis=0)  # a step of length zero has no direction
-        index, p = checks.k_index(residuals[here], [x[here] for x in at], draw, repeats=100)
+        index, p = checks.k_index(residuals[here], [x[here] for x in at], draw, repeats=100, spread=True)
         edf = gam.edf[term.label]
         if edf > AT_K * term.size or p < PATTERN:
             yield checks.BasisCheck(term.label, term.size, edf, index, p)
