@@ -61,9 +61,9 @@ def test_many_blocks_are_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None
     assert np.all(np.abs(b.beta - a.beta) <= 1e-4 * np.abs(a.beta).max() + 2e-3 * se)
     for part in ("total", "sampling", "reference"):
         V, W = getattr(a.errors, part), getattr(b.errors, part)
-        np.testing.assert_allclose(W, V, rtol=2e-3, atol=2e-3 * np.abs(V).max(), err_msg=part)
+        np.testing.assert_allclose(W, V, rtol=5e-3, atol=5e-3 * np.abs(V).max(), err_msg=part)
     V, W = a.errors.robust.covariance, b.errors.robust.covariance
-    np.testing.assert_allclose(W, V, rtol=2e-3, atol=2e-3 * np.abs(V).max())
+    np.testing.assert_allclose(W, V, rtol=5e-3, atol=5e-3 * np.abs(V).max())
     np.testing.assert_allclose(many.nu, one.nu, atol=1e-4)
     assert many.value == pytest.approx(one.value, rel=1e-5)
 
