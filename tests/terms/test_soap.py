@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.errors import DataError, TermError, UnnormWarning
+from unnorm.errors import CombinationError, DataError, TermError, UnnormWarning
 from unnorm.terms import Terms, from_dict
 from unnorm.terms.film import Lattice
 from unnorm.terms.soap import even_knots
@@ -246,3 +246,18 @@ def test_a_film_sums_to_zero_over_many_rows():
     (film,) = Terms((un.s("x", "y", bs="so", k=8, xt={"boundary": window, "grid": 60, "interior": 10}),)).build(columns)
     X = film.design(columns)
     assert np.abs(X.mean(axis=0)).max() < 1e-10 * np.abs(X).max()
+
+
+def test_known_values_other_than_zero_are_refused_where_f_is_unnormalised():
+    inside = np.random.default_rng(1).uniform(0.05, 0.95, (200, 2))
+    obs = un.iid({"x": inside[:, 0], "y": inside[:, 1]}, y=("x", "y"))
+    for edge, refused in ((SQUARE[:, 0], True), (0 * SQUARE[:, 0], False)):
+        loop = {"x": SQUARE[:, 0], "y": SQUARE[:, 1], "f": edge}
+        film = un.s("x", "y", bs="so", xt={"boundary": [loop], "grid": 40, "interior": 9})
+        model = un.Additive(film, un.Box((0, 1), (0, 1)))
+        objective = un.Logistic(un.Uniform(), total=2000)
+        if refused:
+            with pytest.raises(CombinationError, match="values other than zero are for un.gam"):
+                un.fit(model, obs, objective, rng=2)
+        else:
+            assert un.fit(model, obs, objective, rng=2).converged

@@ -107,6 +107,7 @@ class AdditiveProblem:
         self._refuse_context_terms()
         terms, part = self._sampled()
         built = self.build(terms, part)
+        _refuse_known_values(built, part)
         if self.drawn is not Drawn.NONE and self.source.size <= min(self.source.most, SAMPLE):  # one block: its rows
             return built, part, self._design(built, self.rows, part)
         return built, *self.met(built)
@@ -215,6 +216,17 @@ def _ends(columns: Mapping[str, np.ndarray]) -> np.ndarray:
     """The rows where a numeric column is least or largest."""
     numeric = [column for column in columns.values() if column.dtype.kind in "fiu"]
     return np.unique([end for column in numeric for end in (int(column.argmin()), int(column.argmax()))])
+
+
+def _refuse_known_values(built: Sequence[BuiltTerm], part: LinearPart) -> None:
+    """A boundary whose values are known and not zero would be an offset that reads y, at every node and point."""
+    for term in built:
+        known = term.fixed(part.columns)
+        if known is not None and np.nanmax(np.abs(known), initial=0.0) > 0.0:
+            raise CombinationError(
+                f"{term.label}: boundary values other than zero are for un.gam; in un.Additive leave 'f' out of the "
+                "boundary, or make it zero."
+            )
 
 
 def _picked(part: LinearPart, keep: np.ndarray) -> LinearPart:
