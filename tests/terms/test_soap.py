@@ -257,7 +257,7 @@ def test_known_values_other_than_zero_are_refused_where_f_is_unnormalised():
         model = un.Additive(film, un.Box((0, 1), (0, 1)))
         objective = un.Logistic(un.Uniform(), total=2000)
         if refused:
-            with pytest.raises(CombinationError, match="values other than zero are for un.gam"):
+            with pytest.raises(CombinationError, match=r"values other than zero are for un\.gam"):
                 un.fit(model, obs, objective, rng=2)
         else:
             assert un.fit(model, obs, objective, rng=2).converged
