@@ -370,7 +370,8 @@ class Iteration:
             raise NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
 
     def separating(self, rho: np.ndarray, directions: list[np.ndarray]) -> np.ndarray | None:
-        return separating(self.design, self.problem.rows, self.problem.family, rho, directions)
+        problem = self.problem
+        return separating(self.design, problem.rows, problem.family, rho, directions, problem.threads)
 
     def failure(
         self, working: Working, rho: np.ndarray, directions: list[np.ndarray], singular: Singular

@@ -28,24 +28,27 @@ _OPPOSED = 1e-10  # dᵀS_jd, of what it is at most for coefficients of that siz
 
 
 def separating(
-    design: Design, rows: ResponseRows, family: str, rho: np.ndarray, directions: Iterable[np.ndarray]
+    design: Design, rows: ResponseRows, family: str, rho: np.ndarray, directions: Iterable[np.ndarray], threads: int = 1
 ) -> np.ndarray | None:
     """The first of the directions (flat) that separates the rows, scaled to max |xᵀd| = 1; None where none does."""
     if rows.y.size == 0:  # a joint design keeps its rows to itself: nothing can be checked
         return None
     for direction in directions:
-        moved = design.predict(direction)
-        size = float(np.abs(moved).max(initial=0.0))
+        if not np.isfinite(direction).all() or _opposed(design.penalties, direction, rho):  # known without the rows
+            continue
+        moved = design.predict(direction, threads)
+        size = max(float(moved.max(initial=0.0)), -float(moved.min(initial=0.0)))
         if not np.isfinite(size) or size == 0.0:
             continue
-        d, moved = direction / size, moved / size
-        if not _opposed(design.penalties, d, rho) and (sign := _sign(moved, rows, family)):
-            return sign * d
+        moved /= size
+        if sign := _sign(moved, rows, family):
+            return sign * direction / size
     return None
 
 
 def _opposed(penalties: Penalties, d: np.ndarray, rho: np.ndarray) -> bool:
     """Whether some penalty with λ_j > 0 acts on d, so that the maximum exists, however far away."""
+    d = d / max(float(np.abs(d).max(initial=0.0)), 1e-300)  # only its direction matters: no square may overflow
     energies = d @ penalties.columns(d)
     norms = [sum(penalties.norm(piece) for piece in pieces) for pieces in penalties.pieces]
     return bool(np.any((energies > _OPPOSED * np.array(norms) * float(d @ d)) & np.isfinite(rho)))
