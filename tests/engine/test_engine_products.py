@@ -97,7 +97,7 @@ def test_leverages_predictions_and_sums_are_those_of_dense_columns(name):
     assert design.unsort(hats) == pytest.approx(h, rel=1e-8)
     right = design.to_flat(X.T @ (w * (1 - 2 * mu) * h))
     assert np.abs(pull - right).max() < 1e-8 * np.abs(right).max()
-    assert design.unsort(design.predict(design.to_flat(beta), 2)) == pytest.approx(X @ beta, rel=1e-9, abs=1e-9)
+    assert design.unsort(design.predict(design.to_flat(beta), 2)) == pytest.approx(X @ beta, rel=1e-8, abs=1e-8)
     label = np.zeros(N, np.int64)
     assert design.sums(eta, label, 1, 2)[0] == pytest.approx(X.T @ eta, rel=1e-9, abs=1e-8)
 

@@ -213,10 +213,10 @@ def test_the_k_index_of_whole_numbers_among_others(dim):
     data, points = rng.integers(0, 20, (400, dim)), rng.uniform(-0.5, 19.5, (400, dim))
     x = list(np.concatenate([data, points]).T)
     r = np.repeat([1.0, -1.0], 400)
-    index, p = checks.k_index(r, x, rng)
+    index, p = checks.k_index(r, x, rng, spread=True)
     assert 0.9 < index < 1.1
     assert p > 0.02
-    index, p = checks.k_index(r + 2.0 * np.sin(0.6 * x[0]), x, rng)
+    index, p = checks.k_index(r + 2.0 * np.sin(0.6 * x[0]), x, rng, spread=True)
     assert index < 0.7
     assert p == 0.0
 
