@@ -381,6 +381,3 @@ class Iteration:
         if found is not None:
             return NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
         return NotIdentifiedError(not_identified(self.design, working.cross, singular))
-
-
-Problem = PenalisedRows  # the name that groups still import

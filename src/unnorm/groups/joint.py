@@ -30,7 +30,7 @@ from ..engine.core import build_design
 from ..engine.criteria import Laplace
 from ..engine.design import Design, Placement
 from ..engine.gam_result import Gam
-from ..engine.outer import Clock, Found, Problem, smooth, starting_rho
+from ..engine.outer import Clock, Found, PenalisedRows, smooth, starting_rho
 from ..engine.penalties import Group, Penalties, Piece
 from ..engine.segment import ResponseRows
 from ..objectives.likelihood import LOGISTIC, POISSON
@@ -350,7 +350,7 @@ def fit_joint(levels: Levels, members: tuple[Member, ...], beta: np.ndarray, rho
     nothing = np.empty(0)
     rows = ResponseRows(nothing, nothing, nothing)  # each member has its own
     stands: Any = design  # for an engine design
-    problem = Problem(stands, rows, family, families.FAMILIES[family], 0.0, design.rows, free, threads, Clock())
+    problem = PenalisedRows(stands, rows, family, families.FAMILIES[family], 0.0, design.rows, free, threads, Clock())
     if rho is None and not free.all():
         cross = design.sweep(problem.rows, problem.code, beta, threads)[2]
         rho = np.where(free, starting_rho(cross, penalties), np.log(np.maximum(fixed, 1e-12)))
@@ -394,7 +394,7 @@ def _smoothing_uncertainty(found: Found, q: int) -> np.ndarray:
     return half @ half.T
 
 
-def _report(design: JointDesign, found: Found, terms: Sequence[BuiltTerm], problem: Problem) -> Joint:
+def _report(design: JointDesign, found: Found, terms: Sequence[BuiltTerm], problem: PenalisedRows) -> Joint:
     state, q, at = found.at.state, design.q, design.penalties.starts
     turn = rotation(design.members[0].design, terms)
     sigma = state.inverse.sigma
