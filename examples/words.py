@@ -1,6 +1,6 @@
 """A log-bilinear and a small neural language model without their normalising constants (Mnih & Teh 2012).
 
-    python examples/words.py TEXT.txt [--vocabulary 10000] [--dim 64] [--lags 3] [--steps 4000] [--neural]
+    python examples/words.py TEXT.txt [--vocabulary 10000] [--dim 64] [--lags 3] [--steps 2000] [--neural]
 
 p(word | three words before) ∝ exp f_θ. Three ways to train f without a sum over the vocabulary, each then normalised
 exactly on held-out text, next to a bigram and to the same model trained with the full softmax:
@@ -179,11 +179,11 @@ def main() -> None:
     parser.add_argument("--vocabulary", type=int, default=10_000)
     parser.add_argument("--dim", type=int, default=64)
     parser.add_argument("--lags", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--points", type=int, default=25)
     parser.add_argument("--neural", action="store_true")
-    parser.add_argument("--softmax", type=int, default=500, help="steps of the exactly normalised model; 0 for none")
+    parser.add_argument("--softmax", type=int, default=1500, help="steps of the exactly normalised model; 0 for none")
     a = parser.parse_args()
     text = read(a.text, a.vocabulary)
     V, f = len(text.vocabulary), neural if a.neural else bilinear
