@@ -1,4 +1,4 @@
-"""Every code block of docs/constants.md and docs/kernels.md runs, in order."""
+"""Every code block of docs/constants.md, docs/kernels.md and docs/words.md runs, in order."""
 
 from __future__ import annotations
 
@@ -33,3 +33,9 @@ def test_kernels() -> None:
     assert path.converged
     assert np.all(np.abs(path.fit.estimate - ml.estimate) < 0.045 * ml.se)
     assert np.all(np.abs(many.estimate - [2.0, 1.0]) < 3 * many.se)
+
+
+def test_words() -> None:
+    blocks, names = run("words.md")
+    assert blocks == 2
+    assert names["fit"].theta["out"].shape == (50, 8)
