@@ -91,7 +91,7 @@ class _Held(Criterion):
         return Value(0.0, np.zeros(m), np.zeros((m, m)), solve(working, penalties, rho))
 
     def lever(self, working: Working, penalties: Any, state: Any) -> Any:
-        raise NotImplementedError("a ρ that is given has no slope")  # nothing asks where no ρ is free
+        raise AssertionError("nothing asks for a slope where no ρ is free")
 
 
 def choose(

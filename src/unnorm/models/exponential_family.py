@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
-from .._base.numerics import floats, x64
+from .._base.numerics import x64
 from ..domains.base import Domain
 from ..errors import InputError, listing
-from .base import DataTerms, Kernels, Model, positional
+from .base import DataTerms, Kernels, positional
 from .batching import CHUNK_BYTES, chunk_length, rowwise
+from .linear import LinearModel
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class ExponentialFamily(Model):
+class ExponentialFamily(LinearModel):
     """A model linear in its statistics, f_θ(y|x) = θᵀ s(y|x).
 
     Args:
@@ -46,28 +47,6 @@ class ExponentialFamily(Model):
             raise InputError(f"domain must be a Domain such as un.Interval(-1, 1); got {self.domain!r}.")
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "context_arity", positional(self.statistics, "statistics", 1, 3) - 1)
-
-    @property
-    def linear(self) -> bool:
-        return True
-
-    @property
-    def start(self) -> np.ndarray:
-        return np.zeros(self.size)
-
-    def unflatten(self, theta: np.ndarray) -> dict[str, float]:
-        return dict(zip(self.names, (float(value) for value in theta)))
-
-    def flatten(self, theta: Any) -> np.ndarray:
-        if isinstance(theta, Mapping):
-            missing = [name for name in self.names if name not in theta]
-            if missing:
-                raise InputError(f"theta must give {listing(self.names)}; missing {listing(missing)}.")
-            theta = [theta[name] for name in self.names]
-        theta = floats(theta, "theta")
-        if theta.shape != (self.size,):
-            raise InputError(f"theta must have {self.size} entries ({listing(self.names)}); got shape {theta.shape}.")
-        return theta
 
     def _one(self, y: Any, *arguments: Any) -> Any:
         """s(y|x) for one point as a (p,) array."""

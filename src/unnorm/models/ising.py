@@ -8,7 +8,7 @@ spins σ = 2y − 1 a coupling is J_ij/4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -20,11 +20,12 @@ from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..domains import BinaryVectors
 from ..errors import InputError, listing
-from .base import DataTerms, Kernels, Model
+from .base import DataTerms, Kernels
 from .changes import Changes
 from .exponential_family import ExponentialFamily, LinearDataTerms
 from .gibbs import ChangeSampler, CompiledSampler
 from .ising_changes import IsingChanges, IsingShape, energies, outcome_sums
+from .linear import LinearModel
 
 PIECE = 2**19  # numbers of a piece of rows
 JACOBIAN = 2**31  # bytes above which a table of rows × parameters is refused
@@ -40,7 +41,7 @@ class IsingParts(NamedTuple):
 
 
 @final
-class Ising(Model):  # long: each of the answers of `Model` as matrix products
+class Ising(LinearModel):  # long: each of the answers of `Model` as matrix products
     """Binary vectors with pairwise couplings; the parameters are called h[i], J[i,j], K[i,j] and B[i,name].
 
     Args:
@@ -80,14 +81,6 @@ class Ising(Model):  # long: each of the answers of `Model` as matrix products
     def size(self) -> int:
         return self.shape.size
 
-    @property
-    def linear(self) -> bool:
-        return True
-
-    @property
-    def start(self) -> np.ndarray:
-        return np.zeros(self.size)
-
     def parts(self, theta: Any) -> IsingParts:
         """θ (a fit's `estimate` or `theta`) as arrays h, J, K, B."""
         h, J, W = self.shape.arrays(self.flatten(theta))
@@ -108,20 +101,6 @@ class Ising(Model):  # long: each of the answers of `Model` as matrix products
             raise InputError("J must be symmetric: J[i, j] and J[j, i] are one coupling.")
         W = np.concatenate([arrays.get("K", np.zeros((d, 0))), arrays.get("B", np.zeros((d, 0)))], axis=1)
         return self.shape.flat(arrays["h"], arrays["J"], W)
-
-    def unflatten(self, theta: np.ndarray) -> dict[str, float]:
-        return dict(zip(self.names, theta.tolist()))
-
-    def flatten(self, theta: Any) -> np.ndarray:
-        if isinstance(theta, Mapping):
-            missing = [name for name in self.names if name not in theta]
-            if missing:
-                raise InputError(f"theta must give {listing(self.names)}; missing {listing(missing)}.")
-            theta = [theta[name] for name in self.names]
-        theta = floats(theta, "theta")
-        if theta.shape != (self.size,):
-            raise InputError(f"theta must have {self.size:,} entries ({listing(self.names)}); got {theta.shape}.")
-        return theta
 
     @cached_property
     def _family(self) -> ExponentialFamily:

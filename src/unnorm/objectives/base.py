@@ -63,6 +63,8 @@ class ChosenErrors(ABC):
 class ParametricProblem(ABC):
     """A function of the flat θ to be maximised, with what inference needs to know at the maximum."""
 
+    lasso: np.ndarray | float = 0.0  # (p,) weight of |θ|, which the solver treats, as it has no slope at zero
+
     @property
     @abstractmethod
     def names(self) -> tuple[str, ...]:
@@ -161,6 +163,24 @@ def cluster_labels(cluster: Cluster, obs: Observations) -> np.ndarray | None:
     label = np.unique(np.stack(labels, axis=1), axis=0, return_inverse=True)[1].ravel()
     live = np.bincount(label, obs.weights) > 0
     return np.where(live, np.cumsum(live) - 1, 0)[label]
+
+
+class ModelProblem(ParametricProblem):
+    """One whose θ is the model's own."""
+
+    model: Model
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.model.names
+
+    @property
+    def start(self) -> np.ndarray:
+        return self.model.start
+
+    @property
+    def concave(self) -> bool:
+        return self.model.linear
 
 
 class Objective(ABC):

@@ -16,7 +16,7 @@ from ..errors import CombinationError, InputError, UnnormWarning
 from ..models.base import DataTerms, Model, Moments, Unnormalised
 from ..models.normalisers import Constant, Layout, Normaliser, PerContext
 from .additive import AdditiveProblem
-from .base import Cluster, Constants, Derivatives, Objective, ParametricProblem
+from .base import Cluster, Constants, Derivatives, ModelProblem, Objective, ParametricProblem
 from .integrals import Integrals
 from .likelihood import POISSON, RowLikelihood
 from .rows import ArrayRows, Rows
@@ -32,7 +32,7 @@ MOST_ROWS = 50_000_000  # of the Poisson likelihood with smooth terms
 
 
 @dataclass(frozen=True)
-class IntegratedProblem(ParametricProblem):
+class IntegratedProblem(ModelProblem):
     """What 𝓛 and 𝓜 share: Σ_t w_t f_θ(y_t|x_t), and integrals over Ω for each distinct context."""
 
     model: Model
@@ -46,18 +46,6 @@ class IntegratedProblem(ParametricProblem):
     def weight(self) -> np.ndarray:
         """(n,) w_t."""
         return self.obs.weights
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.model.names
-
-    @property
-    def start(self) -> np.ndarray:
-        return self.model.start
-
-    @property
-    def concave(self) -> bool:
-        return self.model.linear
 
     @cached_property
     def context_weight(self) -> np.ndarray:

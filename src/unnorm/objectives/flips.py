@@ -23,7 +23,7 @@ from ..models.base import Model
 from ..models.batching import tree_take
 from ..models.changes import Changes
 from ..models.operators import Operator, conjugate_gradients
-from .base import ChosenErrors, Constants, Derivatives, ParametricProblem
+from .base import ChosenErrors, Constants, Derivatives, ModelProblem
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
 BLOCK = 2**22  # numbers that the changes of one block hold
@@ -60,7 +60,7 @@ class SimulatedSpread(Protocol):
 
 @final
 @dataclass(frozen=True)
-class FlipProblem(ParametricProblem):
+class FlipProblem(ModelProblem):
     """Σ_t w_t Σ_i log σ(−θᵀ Δ_i s(y_t|x_t)) over the bits that can flip."""
 
     model: Model
@@ -68,18 +68,6 @@ class FlipProblem(ParametricProblem):
     figures: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     simulated: SimulatedSpread | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.model.names
-
-    @property
-    def start(self) -> np.ndarray:
-        return self.model.start
-
-    @property
-    def concave(self) -> bool:
-        return True
 
     @property
     def single(self) -> bool:
@@ -201,12 +189,17 @@ class FlipProblem(ParametricProblem):
         return Constants(np.zeros(0))
 
     def report(self, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
-        more = () if self.simulated is None else self.simulated.notes(theta)
+        known = self.simulated is not None and self.simulated.spread(theta) is not None  # else the scores' refusal
+        more = self.simulated.notes(theta) if self.simulated is not None and known else ()
         return (*self.notes, *more), dict(self.figures)
 
     def scores(self, theta: np.ndarray) -> FlipScores:
-        spread = None if self.simulated is None else self.simulated.spread(theta)
-        return FlipScores(self, theta, self.information(theta), float(self.obs.weights.sum()), spread)
+        information, weight, simulated = self.information(theta), float(self.obs.weights.sum()), self.simulated
+        if simulated is None:
+            return FlipScores(self, theta, information, weight)
+        spread = simulated.spread(theta)
+        refusal = None if spread is not None else " ".join(simulated.notes(theta))
+        return FlipScores(self, theta, information, weight, spread, refusal=refusal)
 
     def by_observation(self, theta: np.ndarray) -> Iterator[tuple[FlipBlock, np.ndarray]]:
         """(b, p) scores w_t g_t of the observations, block by block."""
@@ -263,6 +256,7 @@ class FlipScores(Scores):
     penalty: np.ndarray | None = None
     reselection: Reselection | None = None
     smoothing: np.ndarray | None = None
+    refusal: str | None = None
 
     drawn = Drawn.NONE
     shared = False

@@ -23,7 +23,7 @@ class Penalised(ParametricProblem):
 
     problem: ParametricProblem
     ridge: np.ndarray  # (p,) W λ₂, zero where nothing is penalised
-    lasso: np.ndarray  # (p,) W λ₁
+    lasso: np.ndarray | float  # (p,) W λ₁
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class Penalised(ParametricProblem):
     def chosen(
         self, theta: np.ndarray, curvature: Operator | None, ridge: np.ndarray | float = 0.0
     ) -> ChosenErrors | None:
-        return None if self.lasso.any() else self.problem.chosen(theta, curvature, self.ridge)
+        return None if np.any(self.lasso) else self.problem.chosen(theta, curvature, self.ridge)
 
 
 def penalised(problem: ParametricProblem, which: np.ndarray, weight: float, ridge: float, lasso: float) -> Penalised:

@@ -28,7 +28,7 @@ from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser, PerContext
 from ..references import Uniform
 from ..references.contrast import Contrast
-from .base import Constants, Derivatives, ParametricProblem
+from .base import Constants, Derivatives, ModelProblem
 from .contrastive import Contrastive, figures
 from .flips import FlipProblem
 from .row_problem import KEPT
@@ -49,7 +49,7 @@ class Choices(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ChoiceProblem(ParametricProblem):
+class ChoiceProblem(ModelProblem):
     """A sum over observations, each against its own k reference points."""
 
     model: Model
@@ -60,18 +60,6 @@ class ChoiceProblem(ParametricProblem):
     notes: tuple[str, ...] = ()
     redraw: Callable[[int], ChoiceProblem] | None = None  # on the i-th set of fresh points
     unseen: float = 1.0  # 1 − k/K of points drawn without replacement from K: what is left of their variance
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.model.names
-
-    @property
-    def start(self) -> np.ndarray:
-        return self.model.start
-
-    @property
-    def concave(self) -> bool:
-        return self.model.linear
 
     @cached_property
     def _kept(self) -> list[tuple[Rows, np.ndarray]] | None:
@@ -335,7 +323,7 @@ class Choice(Contrastive):
 
     def bind(
         self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
-    ) -> ParametricProblem:
+    ) -> ModelProblem:
         self.check_normaliser(normaliser, obs)
         if self.points is not None and not self.points.iid:
             raise CombinationError(
@@ -395,7 +383,7 @@ class ConditionalNCE(Choice):
 
     def bind(
         self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
-    ) -> ParametricProblem:
+    ) -> ModelProblem:
         if not self.reference.every:
             self._check_number(self.reference.bind(model.domain, obs).distinct)
             return super().bind(model, obs, normaliser, rng, drawn)

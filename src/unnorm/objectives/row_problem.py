@@ -16,7 +16,7 @@ from ..data.observations import Observations
 from ..models.base import Model
 from ..models.normalisers import Layout
 from .anchor import ENOUGH, Anchor, Integrated, anchor_report
-from .base import Constants, Derivatives, ParametricProblem
+from .base import Constants, Derivatives, ModelProblem, ParametricProblem
 from .flips import FlipProblem
 from .likelihood import RowLikelihood
 from .redraws import Laws, Probe, Read, Redraws, points_only
@@ -51,7 +51,7 @@ class Blocks(NamedTuple):
 
 @final
 @dataclass(frozen=True)
-class RowProblem(ParametricProblem):  # long: with a table of rows × parameters, and without
+class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and without
     """The rows of a source with a parametric f."""
 
     model: Model
@@ -65,14 +65,6 @@ class RowProblem(ParametricProblem):  # long: with a table of rows × parameters
     redraw: Callable[[int, float], RowSource] | None = None  # the i-th set of fresh points, c times as many
     over: Over | None = None  # rows at the nodes of a rule
     anchor: Anchor | None = None  # −log Z_θ(x) as part of the constants: f is then normalised, and ν is δ
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return self.model.names
-
-    @property
-    def start(self) -> np.ndarray:
-        return self.model.start
 
     @property
     def concave(self) -> bool:

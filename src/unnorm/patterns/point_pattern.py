@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base.frames import Missing
 from .._base.numerics import point_text
+from .._base.words import option
 from ..data.observations import Observations, iid
 from ..domains.base import Domain
 from ..errors import DataError, InputError, OutsideError, listing, unknown
@@ -270,5 +271,5 @@ def _inside(
     where = f"the first is row {row}, at {point_text(places.xy[first])}"
     said = f"{int((~inside).sum()):,} of {places.n:,} points lie outside the window; {where}"
     if outside == "error" or not inside.any():
-        raise OutsideError(f"{said}. Enlarge the window, correct the data, or pass outside='drop'.")
+        raise OutsideError(f"{said}. Enlarge the window, correct the data, or pass {option('outside', 'drop')}.")
     return places.take(inside), kept, (f"{said}; they were dropped.",)

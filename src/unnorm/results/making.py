@@ -142,7 +142,9 @@ def _errors(
         return None, (), None
     with single_threaded():  # BLAS threads that wait for a busy core cost ten times what they gain (500 coefficients)
         errors = error_parts(scores, labels, dict(zip(solution.index.tolist(), solution.names)))
-    if errors is None:
+    if errors is None and scores.refusal is not None:
+        refusal = scores.refusal
+    elif errors is None:
         refusal = _too_few(scores, REMEDY if solution.chosen is None else SIMULATED)
     elif not relative:
         for note in errors.notes:

@@ -3,7 +3,7 @@
 The step is −H_k g, H_k the inverse Hessian by the last few changes of θ and g (Nocedal 1980) on top of H_0. Where the
 problem knows its curvature by products, H_0 = A⁻¹ with A that of a few thousand observations, scaled: the first step on
 all the data is then all but Newton's, and a handful of passes over them is enough. The part's own maximum, found first,
-is where they start. Elsewhere H_0 = γ diag(1/scale).
+is where they start. Elsewhere H_0 = γ diag(1/scale). SciPy's L-BFGS takes no H_0, and no lasso: hence one of our own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..errors import ConvergenceError, InputError, NoEstimateError, listing
 from ..models.base import Model
 from ..models.operators import Operator
 from ..objectives.base import ParametricProblem, Problem
-from ..objectives.penalised import Penalised, penalised
+from ..objectives.penalised import penalised
 from .base import Solution, Solver
 from .newton import MOST_PARAMETERS, Path
 
@@ -220,8 +220,7 @@ def line_search(
 
 def orthant_wise(solver: LBFGS, problem: ParametricProblem, theta: np.ndarray) -> Path:
     """L-BFGS within the orthant that the steepest ascent points into (OWL-QN: Andrew & Gao 2007), for a lasso."""
-    assert isinstance(problem, Penalised)  # made by `penalised` of the same solver
-    lam = problem.lasso
+    lam = np.broadcast_to(problem.lasso, theta.shape)
     value, g = problem.slope(theta)
     past: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=solver.memory)
     for iteration in range(1, solver.max_steps * 4 + 1):

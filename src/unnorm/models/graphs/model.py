@@ -9,12 +9,12 @@ from typing import Any, final
 
 import numpy as np
 
-from ..._base.numerics import floats
 from ...data.observations import Observations
 from ...domains.graphs import Graphs
 from ...errors import CombinationError, InputError, listing
-from ..base import Context, DataTerms, Kernels, Model, Moments
+from ..base import Context, DataTerms, Kernels, Moments
 from ..exponential_family import LinearDataTerms
+from ..linear import LinearModel
 from . import kernels
 from .attributes import Attributes
 from .base import Statistic, Surroundings
@@ -26,7 +26,7 @@ from .wave import Compiled, Wave
 # long: everything that a model can give (enumeration, change statistics, chains) is given here
 @final
 @dataclass(frozen=True, eq=False)
-class GraphStatistics(Model):
+class GraphStatistics(LinearModel):
     """An exponential family of graphs, f_θ(y|x) = θᵀ s(y|x), its statistics written as in ergm.
 
     Args:
@@ -82,27 +82,6 @@ class GraphStatistics(Model):
     @cached_property
     def compiled(self) -> Compiled:
         return Compiled.of(self.parts, self.domain.n, self.domain.directed)
-
-    @property
-    def linear(self) -> bool:
-        return True
-
-    @property
-    def start(self) -> np.ndarray:
-        return np.zeros(self.size)
-
-    def unflatten(self, theta: np.ndarray) -> dict[str, float]:
-        return dict(zip(self.names, (float(value) for value in theta)))
-
-    def flatten(self, theta: Any) -> np.ndarray:
-        if isinstance(theta, Mapping):
-            if missing := [name for name in self.names if name not in theta]:
-                raise InputError(f"theta must give {listing(self.names)}; missing {listing(missing)}.")
-            theta = [theta[name] for name in self.names]
-        theta = floats(theta, "theta")
-        if theta.shape != (self.size,):
-            raise InputError(f"theta must have {self.size} entries ({listing(self.names)}); got shape {theta.shape}.")
-        return theta
 
     def check(self, obs: Observations) -> None:
         if self.reads_before and obs.kind != "transitions":

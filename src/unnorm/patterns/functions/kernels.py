@@ -10,7 +10,7 @@ HEAVIEST = 100.0  # the largest weight of a pair, as in spatstat
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def cells(x, y, low, side, nx, ny):  # pragma: no cover - compiled
+def cells(x, y, low, side, nx, ny):
     """Points sorted by cell: their order, and where each cell begins."""
     n = len(x)
     code = np.empty(n, np.int64)
@@ -31,7 +31,7 @@ def cells(x, y, low, side, nx, ny):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def outside_rectangle(px, py, r, low, high):  # pragma: no cover - compiled
+def outside_rectangle(px, py, r, low, high):
     """The angle of the circle of radius r around p that is outside a rectangle."""
     left, below, right, above = px - low[0], py - low[1], high[0] - px, high[1] - py
     a = np.arccos(max(left, 0.0) / r) if left < r else 0.0
@@ -45,7 +45,7 @@ def outside_rectangle(px, py, r, low, high):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _inside(px, py, edges):  # pragma: no cover - compiled
+def _inside(px, py, edges):
     odd = False
     for e in range(len(edges)):
         ax, ay, bx, by = edges[e, 0, 0], edges[e, 0, 1], edges[e, 1, 0], edges[e, 1, 1]
@@ -55,7 +55,7 @@ def _inside(px, py, edges):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def outside_polygon(px, py, r, edges, scratch):  # pragma: no cover - compiled
+def outside_polygon(px, py, r, edges, scratch):
     """The angle of the circle of radius r around p that is outside a polygon with the given edges."""
     m = 0
     for e in range(len(edges)):
@@ -85,7 +85,7 @@ def outside_polygon(px, py, r, edges, scratch):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _weight(px, py, d, low, high, edges, rectangle, scratch):  # pragma: no cover - compiled
+def _weight(px, py, d, low, high, edges, rectangle, scratch):
     """1 over the share of the circle through the neighbour that lies in the window."""
     out = outside_rectangle(px, py, d, low, high) if rectangle else outside_polygon(px, py, d, edges, scratch)
     share = 1.0 - out / (2.0 * np.pi)
@@ -93,7 +93,7 @@ def _weight(px, py, d, low, high, edges, rectangle, scratch):  # pragma: no cove
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectangle):  # pragma: no cover - compiled
+def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectangle):
     """A histogram over r of Σ_{i≠j} e_ij share_i share_j, i among `first` and j among `second`, to be summed up.
 
     e is 1, Ripley's isotropic weight of j seen from i, the translation weight, or, with BORDER, 1 for d ≤ r < b_i (a
@@ -153,7 +153,7 @@ def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectan
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def smoothed_pairs(xy, share, gap, grid, band, how, low, high, edges, rectangle):  # pragma: no cover - compiled
+def smoothed_pairs(xy, share, gap, grid, band, how, low, high, edges, rectangle):
     """Σ_{i≠j} e_ij share_i share_j k_h(r − d) for each r, k the Epanechnikov kernel with standard deviation h."""
     n, bins = len(xy), len(grid)
     half = band * np.sqrt(5.0)

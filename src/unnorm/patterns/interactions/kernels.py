@@ -7,7 +7,7 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def geyer_rows(start, b, own, count, sat):  # pragma: no cover - compiled
+def geyer_rows(start, b, own, count, sat):
     """min(s, N_u) + Σ_v [min(s, c_v + 1) − min(s, c_v)], c_v the points within r of v, u itself not counted."""
     out = np.empty(len(own))
     for a in range(len(own)):
@@ -21,7 +21,7 @@ def geyer_rows(start, b, own, count, sat):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def geyer_without(i, j, start, b, sat):  # pragma: no cover - compiled
+def geyer_without(i, j, start, b, sat):
     """Geyer's statistic of x_i given x less x_i and x_j, for each pair."""
     out = np.empty(len(i))
     for p in range(len(i)):
@@ -42,7 +42,7 @@ def geyer_without(i, j, start, b, sat):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def _exposed(cx, cy, r, xs, ys, n, skip, lo, hi):  # pragma: no cover - compiled
+def _exposed(cx, cy, r, xs, ys, n, skip, lo, hi):
     """½∮(x dy − y dx) over the arcs of the circle around (cx, cy) that n discs of the same radius, less `skip`, leave
     free; None of it counts where another disc is the same one."""
     m = 0
@@ -84,7 +84,7 @@ def _exposed(cx, cy, r, xs, ys, n, skip, lo, hi):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def _union(xs, ys, n, r, lo, hi):  # pragma: no cover - compiled
+def _union(xs, ys, n, r, lo, hi):
     """The area of the union of n discs."""
     total = 0.0
     for k in range(n):
@@ -93,7 +93,7 @@ def _union(xs, ys, n, r, lo, hi):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def covered(xs, ys, n, r, lo, hi):  # pragma: no cover - compiled
+def covered(xs, ys, n, r, lo, hi):
     """The share of the disc around 0 that discs around the n points (xs, ys), all within 2r, cover."""
     if n == 0:
         return 0.0
@@ -103,7 +103,7 @@ def covered(xs, ys, n, r, lo, hi):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def area_rows(start, step, r):  # pragma: no cover - compiled
+def area_rows(start, step, r):
     """The covered share of each row's disc."""
     out = np.zeros(len(start) - 1)
     most = 1
@@ -120,7 +120,7 @@ def area_rows(start, step, r):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def area_without(i, start, step, r):  # pragma: no cover - compiled
+def area_without(i, start, step, r):
     """The covered share of the disc of i, were the pair's other point not there."""
     out = np.zeros(len(i))
     most = 1
