@@ -15,6 +15,7 @@ from unnorm.engine.core import build_design, smooth_fit
 from unnorm.errors import InputError
 from unnorm.groups import FitGroup, fit_each, load_group
 from unnorm.groups import joint as joints
+from unnorm.groups.floor import floored
 from unnorm.terms.base import Penalty
 from unnorm.terms.built import FactorSmoothTerm
 
@@ -272,6 +273,42 @@ def test_saving_computes_no_advice_and_keeps_what_was_asked(obs, tmp_path):
     back.save(tmp_path / "again")  # a loaded fit saved again loses nothing
     assert load_group(tmp_path / "two").group.advise() == two.group.advise()
     assert load_group(tmp_path / "again").fits["2"].advise() == two.fits["2"].advise()
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_a_common_curve_does_not_collapse(obs, seed):
+    """REML finds no variance for s(angle) on these points, though subject 2's own curve spans more than one: 0 ± 0."""
+    each = fit_each(MODEL, obs, "subject", un.Logistic(un.Uniform(), per_point=5, points=un.IID()), CHI, rng=seed)
+    group, mean = each.effect("s(angle)"), each.effect("s(angle)", "mean")
+    assert any("The common curve" in note and "s(angle)" in note for note in each.group.notes)
+    assert 0.5 < np.ptp(group["estimate"]) / np.ptp(mean["estimate"]) < 1.5
+    assert np.all(np.abs(group["estimate"] - mean["estimate"]) < 2 * group["se"])
+    assert 0.1 < group["se"].mean() < 0.3  # levels differ by .3, and there are four
+
+
+def test_the_floor_is_the_deviations_law(each):
+    """λ of the main effect far above: its prior variances become those of the deviations, direction by direction."""
+    gams = {level: fit.smooths.gam for level, fit in each.fits.items()}
+    columns = joints.common_rows(gams, ("step", "dcenter", "angle", "x_prev", "y_prev"))
+    terms = (MODEL.terms + CHI.terms).build(columns, periods={"angle": 2 * np.pi})
+    members = joints.members_of(gams, terms, 1)
+    levels = joints.Levels(gams, tuple(terms), 3, "subject", True, 1, members)
+    found = joints.fit_joint(levels, members, levels.start())
+    labels = levels.penalties[0].labels
+    at = labels.index("s(angle)")
+    flat = replace(found, rho=np.where(np.arange(len(labels)) == at, 25.0, found.rho))
+    higher = floored(levels, flat)
+    penalties, fixed = higher.penalties
+    lam = np.where(np.isnan(fixed), np.exp(found.rho), fixed)
+    shared, own = penalties.blocks(lam)[:2]
+    (piece,) = penalties.pieces[at]
+    rank = len(next(g for g in penalties.groups if g.which == (at,)).matrices[0])
+    here = slice(piece.at.start, piece.at.start + rank)
+    below = slice(here.start + 1, here.stop + 1)  # after the intercept
+    np.testing.assert_allclose(np.diag(shared)[here], np.diag(own)[below], rtol=1e-6)
+    assert "s(angle)" in higher.floors
+    again = floored(higher, replace(flat, rho=np.log(lam)))
+    assert again is None or "s(angle)" not in again.floors[len(higher.floors) :]
 
 
 @pytest.mark.filterwarnings("ignore:The constants of:unnorm.errors.UnnormWarning")  # five points are few for χ

@@ -146,6 +146,8 @@ class Joint:
     inverse: ArrowInverse
     flat: np.ndarray
     rho: np.ndarray  # log λ
+    common: np.ndarray  # (q, q) Σ_s A_s of the main effects, in the engine's coordinates
+    floors: tuple[str, ...]  # main effects that have the deviations' law
 
     @property
     def slices(self) -> dict[str, slice]:
@@ -319,10 +321,12 @@ class Levels:
     reml: bool
     threads: int
     members: tuple[Member, ...]
+    given: tuple[Penalties, np.ndarray] | None = None  # penalties in place of `penalties_of`
+    floors: tuple[str, ...] = ()  # labels of main effects that have the deviations' law (groups/floor.py)
 
     @cached_property
     def penalties(self) -> tuple[Penalties, np.ndarray]:
-        return penalties_of(self.members, self.terms, self.count, self.by)
+        return self.given or penalties_of(self.members, self.terms, self.count, self.by)
 
     @property
     def q(self) -> int:
@@ -351,11 +355,12 @@ def fit_joint(levels: Levels, members: tuple[Member, ...], beta: np.ndarray, rho
     rows = ResponseRows(nothing, nothing, nothing)  # each member has its own
     stands: Any = design  # for an engine design
     problem = PenalisedRows(stands, rows, family, families.FAMILIES[family], 0.0, design.rows, free, threads, Clock())
-    if rho is None and not free.all():
-        cross = design.sweep(problem.rows, problem.code, beta, threads)[2]
-        rho = np.where(free, starting_rho(cross, penalties), np.log(np.maximum(fixed, 1e-12)))
+    if not free.all():
+        if rho is None:
+            rho = starting_rho(design.sweep(problem.rows, problem.code, beta, threads)[2], penalties)
+        rho = np.where(free, rho, np.log(np.maximum(fixed, 1e-12)))
     found = smooth(problem, Laplace(reml), beta, rho, TOLERANCE, MOST)
-    return _report(design, found, terms[:count], problem)
+    return _report(design, found, terms[:count], problem, levels.floors)
 
 
 def _start(
@@ -394,7 +399,9 @@ def _smoothing_uncertainty(found: Found, q: int) -> np.ndarray:
     return half @ half.T
 
 
-def _report(design: JointDesign, found: Found, terms: Sequence[BuiltTerm], problem: PenalisedRows) -> Joint:
+def _report(
+    design: JointDesign, found: Found, terms: Sequence[BuiltTerm], problem: PenalisedRows, floors: tuple[str, ...]
+) -> Joint:
     state, q, at = found.at.state, design.q, design.penalties.starts
     turn = rotation(design.members[0].design, terms)
     sigma = state.inverse.sigma
@@ -436,4 +443,6 @@ def _report(design: JointDesign, found: Found, terms: Sequence[BuiltTerm], probl
         inverse=state.inverse,
         flat=state.beta,
         rho=state.rho,
+        common=found.working.cross.shared,
+        floors=floors,
     )

@@ -28,6 +28,7 @@ from ..solvers.smoothing import Smoothing
 from ..terms.base import BuiltTerm
 from ..terms.specs import Terms
 from .anchored import MOST_ROUNDS, SETTLED, LevelAnchor, anchored_member
+from .floor import floored
 from .joint import Joint, Levels, common_rows, fit_joint, members_of
 from .scores import GroupScores, member_rows
 
@@ -35,6 +36,10 @@ KEPT = ("reference", "points", "iid_points", "even_points", "sets", "k", "law") 
 RELATIVE = (
     "Weights are relative: the population's bands take them for frequencies with a mean of one, so that the error "
     "within levels is approximate; the spread between levels is estimated as ever."
+)
+FLOORS = (
+    "The common curve of {labels} is small against the differences between levels, from which it has its prior "
+    "variance: REML alone would shrink it, and its band, towards zero."
 )
 REDRAWS = 2  # of every level's reference points, to see how much they move the main effects
 
@@ -109,7 +114,9 @@ def _joint(
     offsets = None if first is None else {level: one.offset for level, one in rows.items() if one is not None}
     levels = Levels(gams, built, count, by, reml, threads, members_of(gams, built, threads, offsets))
     if offsets is None:
-        return fit_joint(levels, levels.members, levels.start()), None
+        joint = fit_joint(levels, levels.members, levels.start())
+        higher = floored(levels, joint)
+        return joint if higher is None else fit_joint(higher, higher.members, joint.flat, joint.rho), None
     anchors = [_level_anchor(one, built[:count]) for one in fits.values()]
     flat = levels.start([given.log_z[given.context] for given in anchors])
     rho, joint, members = None, None, []
@@ -119,6 +126,10 @@ def _joint(
         members = run_tasks(anchored_member, tasks, threads)
         joint = fit_joint(levels, tuple(one.member for one in members), flat, rho)
         flat, rho = joint.flat, joint.rho
+        higher = floored(levels, joint)
+        if higher is not None:
+            levels = higher
+            continue
         if all(one.moved(levels.user(flat, s) - was) < SETTLED for s, (one, was) in enumerate(zip(members, old))):
             break
     assert joint is not None
@@ -215,6 +226,7 @@ def _scores(
         smoothing=joint.smoothing,
         redraws=lambda: run_tasks(one, list(enumerate(fits)), threads),
         widened=few_levels(len(fits)),
+        between=len(fits) - 1,
         threads=threads,
     )
 
@@ -239,6 +251,8 @@ def _solution(
             index += list(range(fitted.slices[term.label].start, fitted.slices[term.label].stop))
     levels = len(joint.design.members)
     notes = [f"Main effects of a joint fit of {levels} levels of {by!r}; bands are for the population's mean."]
+    if joint.floors:
+        notes.append(FLOORS.format(labels=", ".join(joint.floors)))
     if smoothing.method not in ("reml", "ml"):
         notes.append(f"The joint fit chose its smoothness by REML, not by {smoothing.method}: deviations are random.")
     return Solution(

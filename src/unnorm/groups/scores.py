@@ -86,6 +86,7 @@ class GroupScores(Scores):
     smoothing: np.ndarray | None
     redraws: Callable[[], list[np.ndarray]] | None  # level by level, (R, p_s) scores of fresh points, flat
     widened: float
+    between: int | None
     threads: int
     c: float = 1.0
 

@@ -72,6 +72,7 @@ class Scores(ABC):
     counts_points: bool = True  # whether, with IID points and a correct model, −H holds the points' variance too
     by_chance: float = 0.0  # share of V by which the data's part may come out too small without anything being wrong
     widened: float = 1.0  # the sampling variance times this: what few levels of a group add
+    between: int | None = None  # degrees of freedom of the variance between levels, where that is what errors rest on
     robust_refusal: str | None = None  # why there are no robust errors, where there are none
     refusal: str | None = None  # why there are no errors at all, where the objective knows it
     level: int | None = None  # the coordinate of δ, where it is one number and the constants follow θ
