@@ -1,8 +1,8 @@
 """Few levels: the population's band holds its curve whatever the curve's size against the levels' differences.
 
 The laws are on the circle, exp(f + d_s) with f and d_s random sums of three harmonics, the differences of one size, f
-of none, some or twice that size. REML's variance of f is often zero here: bands from it alone cover 40 to 64 % where f is
-about as large as the differences between 2 to 5 levels, and 0 ± 0 is half of all curves.
+of none, some or twice that size. REML's variance of f is often zero here: bands from it alone cover 40 to 64 % where
+f is somewhat smaller than the differences between 2 to 5 levels, and 0 ± 0 is half of all curves.
 """
 
 from __future__ import annotations
