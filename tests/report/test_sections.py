@@ -133,22 +133,21 @@ def test_a_toy_section_appears(analyses: dict[str, Analysis], monkeypatch: pytes
 
 @pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # terms extrapolated
 def test_one_number_for_one_level_and_the_worst_is_named(analyses: dict[str, Analysis], each: un.FitGroup) -> None:
-    """The table, the sentence and `Fit.check_normaliser` say the same of a level."""
+    """The table and the sentence say what the fit itself found of a level."""
     section = constants.section(analyses["levels"])
     (table,) = section.tables
-    rms = {row[0].text: row[1].value for row in table.rows}
-    obs = analyses["levels"].obs
-    for level, fit in each.fits.items():
-        own = obs.take(obs.group["who"] == level)
-        check = fit.check_normaliser(constants.CONTEXTS, own, constants.ORDER)
-        assert rms[level] == check.rms
-    worst = max(rms, key=lambda level: rms[level] or 0.0)
-    own = obs.take(obs.group["who"] == worst)
-    check = each.fits[worst].check_normaliser(constants.CONTEXTS, own, constants.ORDER)
-    assert f"Consistency check of who {worst}, the worst: {check.verdict}" in section.text
-    grades = [row[3].text for row in table.rows]
-    assert f"good (rms difference up to 0.05) for {grades.count('good')}" in section.text[0]
-    assert f"poor for {grades.count('poor')}" in section.text[0]
+    found = {row[0].text: row[4].text for row in table.rows}
+    for row in table.rows:
+        fit = each.fits[row[0].text]
+        assert fit.constants is not None
+        assert row[1].value == fit.diagnostics["constants_rms"]
+        assert f"differ by {row[1].value:.2g} (rms) and at most {row[2].value:.2g}" in fit.constants
+        assert row[4].text == ("fails" if fit.constants_failed else "passes")
+    failed = [name for name, verdict in found.items() if verdict == "fails"]
+    worst = max(failed or found, key=lambda name: each.fits[name].diagnostics["constants_bias"])
+    assert f"Consistency check of who {worst}, the worst: {each.fits[worst].constants}" in section.text
+    says = f"Of 3, {len(failed)} fail the check of them ({', '.join(failed)})" if failed else "None of 3 fails"
+    assert says in section.text[0]
 
 
 @pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # terms extrapolated

@@ -71,6 +71,7 @@ def _constants(fit: Fit, problem: Problem, anchors: bool) -> tuple[Fit, list[str
     use = either(f"normaliser=un.{best!r}" + ("" if anchors else " and leave solver out"), "the default --normaliser")
     check = replace(check, remedy=use)
     figures = {**fit.diagnostics, "constants_bias": check.bias}
+    figures |= {"constants_rms": check.rms, "constants_largest": check.largest}
     fit = replace(fit, constants=check.verdict, constants_failed=check.failed, diagnostics=figures)
     told = problem.normaliser.warning(problem.obs) is not None  # that it cannot follow, before it was fitted
     return fit, [check.verdict] if check.failed and not told else []

@@ -9,19 +9,14 @@ import numpy as np
 
 from ...results.constants import worst
 from ...results.fit import Fit
-from ...results.normaliser_check import FAIR, GOOD, Anchoring, NormaliserCheck
+from ...results.normaliser_check import Anchoring
 from .. import figures
 from ..analysis import Analysis
 from ..page import Cell, Section, Table, number, p_value
 
-CONTEXTS = 100  # at which each fit is checked
-ORDER = 30  # of the rule for each of them, 720 nodes: log Z to about 0.001
+ORDER = 30  # of the rule for each cell of a map, 720 nodes: log Z to about 0.001
 MOST_NAMED = 20
-GRADES = {
-    "good": f"good (rms difference up to {GOOD:g})",
-    "fair": f"fair (up to {FAIR:g})",
-    "poor": "poor",
-}
+UNCHECKED = "the constants were not checked."  # fits that did not converge
 WIDTH = 20  # cells across a map: each needs an integral
 
 
@@ -31,18 +26,14 @@ def section(analysis: Analysis) -> Section:
     fits = {which: fit for which, fit in analysis.all_fits.items() if analysis.smooths(which).normaliser_labels}
     if not fits:
         return Section(("The normalising constants cancel or are integrated: none are estimated.",))
-    checks = {
-        which: fit.check_normaliser(CONTEXTS, analysis.obs.take(analysis.rows(which)), ORDER)
-        for which, fit in fits.items()
-    }
-    worse = max(checks, key=lambda which: checks[which].rms)
+    worse = worst(fits)
     text: list[str] = []
     tables: tuple[Table, ...] = ()
     if analysis.fits:
-        text.append(_grades(analysis, checks))
-        tables = (_table(str(analysis.by), checks),)
+        text.append(_failures(analysis, fits))
+        tables = (_table(str(analysis.by), fits),)
     whose = f" of {analysis.by} {worse}" if analysis.fits else ""
-    text.append(f"Consistency check{whose and f'{whose}, the worst'}: {checks[worse].verdict}")
+    text.append(f"Consistency check{whose and f'{whose}, the worst'}: {fits[worse].constants or UNCHECKED}")
     images = _images(analysis, fits[worse])
     if images is None:
         text.append("The normaliser depends on more than the previous point and has no map.")
@@ -60,11 +51,10 @@ def _anchored(analysis: Analysis) -> Section:
     own = analysis.fits or {"": analysis.main}
     known = {which: fit.anchoring for which, fit in own.items() if fit.anchoring is not None}
     which = worst({name: own[name] for name in known})
-    check = own[which].check_normaliser(CONTEXTS, analysis.obs.take(analysis.rows(which)) if which else None, ORDER)
     whose = f" of {analysis.by} {which}, the worst" if analysis.fits else ""
     text = (
         "The constants are computed from the effects: χ̂ = −log ∫ exp f̂ + δ̂.",
-        f"Consistency check{whose}: {check.verdict}",
+        f"Consistency check{whose}: {own[which].constants or UNCHECKED}",
     )
     if not analysis.fits:
         return Section(text)
@@ -82,21 +72,25 @@ def _p(one: Anchoring) -> Cell:
     return p_value(one.p if one.tests else np.nan)
 
 
-def _grades(analysis: Analysis, checks: Mapping[str, NormaliserCheck]) -> str:
-    """For how many levels the check is good, fair and poor; the poor ones by name."""
-    who = {grade: [which for which, one in checks.items() if one.grade == grade] for grade in GRADES}
-    counts = ", ".join(f"{words} for {len(who[grade])}" for grade, words in GRADES.items())
-    named = f" ({', '.join(who['poor'][:MOST_NAMED])}{', …' if len(who['poor']) > MOST_NAMED else ''})"
-    return (
-        f"Each {analysis.by} has constants of its own. Of {len(checks)}, their consistency is {counts}"
-        f"{named if who['poor'] else ''}."
-    )
+def _failures(analysis: Analysis, fits: Mapping[str, Fit]) -> str:
+    """For how many levels the check failed, by name."""
+    failed = [which for which, one in fits.items() if one.constants_failed]
+    begin = f"Each {analysis.by} has constants of its own"
+    if not failed:
+        return f"{begin}. None of {len(fits)} fails the check of them."
+    named = f"{', '.join(failed[:MOST_NAMED])}{', …' if len(failed) > MOST_NAMED else ''}"
+    return f"{begin}. Of {len(fits)}, {len(failed)} fail the check of them ({named})."
 
 
-def _table(by: str, checks: Mapping[str, NormaliserCheck]) -> Table:
-    rows = [(Cell(which), number(one.rms, 3), number(one.largest, 2), Cell(one.grade)) for which, one in checks.items()]
-    head = (by, "rms difference", "largest", "consistency")
-    return Table(f"Consistency of χ̂ with −log ∫ exp f̂, on the log scale, {CONTEXTS} contexts each", head, tuple(rows))
+def _table(by: str, fits: Mapping[str, Fit]) -> Table:
+    def row(which: str, fit: Fit) -> tuple[Cell, ...]:
+        figures = [number(fit.diagnostics.get(f"constants_{name}", np.nan), 3) for name in ("rms", "largest", "bias")]
+        checked = "not checked" if fit.constants is None else "fails" if fit.constants_failed else "passes"
+        return (Cell(which), *figures, Cell(checked))
+
+    head = (by, "rms difference", "largest", "can move f̂ by, standard errors", "check")
+    title = "χ̂ against −log ∫ exp f̂, on the log scale, as each fit checked them"
+    return Table(title, head, tuple(row(which, fit) for which, fit in fits.items()))
 
 
 def _images(analysis: Analysis, fit: Fit) -> tuple[figures.Image, figures.Image] | None:
