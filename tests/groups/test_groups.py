@@ -193,6 +193,25 @@ def test_it_is_saved_and_read(each, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["eye", "other"]
 
 
+def test_parts_of_a_saved_group_stay_together(each, tmp_path):
+    """Each part is sound by itself: levels that changed places, a part of another group, a part that is gone."""
+    each.save(tmp_path / "eye")
+    each.save(tmp_path / "other")
+    folder = tmp_path / "eye"
+    (folder / "level-0").rename(folder / "aside")
+    (folder / "level-1").rename(folder / "level-0")
+    (folder / "aside").rename(folder / "level-1")
+    with pytest.raises(InputError, match="level-0 is not the fit that was saved with them"):
+        load_group(folder)
+    each.save(folder)
+    each.fits["2"].save(folder / "level-0")
+    with pytest.raises(InputError, match="level-0 is not the fit that was saved with them"):
+        load_group(folder)
+    shutil.rmtree(tmp_path / "other" / "group")
+    with pytest.raises(InputError, match="group is not a saved fit"):
+        load_group(tmp_path / "other")
+
+
 def test_a_loaded_group_knows_its_robust_errors_and_their_refusal(each, tmp_path):
     """The group has none, and sends to the levels, which have them: also when loaded."""
     each.save(tmp_path / "eye")

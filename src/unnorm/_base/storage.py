@@ -91,6 +91,15 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
     return description, arrays
 
 
+def digest(path: Path) -> str:
+    """The SHA-256 that a saved folder ends with: of its description and its arrays, which `read_folder` checks."""
+    try:
+        text = (path / JSON_NAME).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a saved fit: it has no {JSON_NAME} that can be read ({error}).") from error
+    return text.rpartition(_MARK)[2].partition('"')[0]
+
+
 def _plain(array: np.ndarray) -> np.ndarray:
     """Objects (labels) as text: an npz without pickles."""
     array = np.asarray(array)

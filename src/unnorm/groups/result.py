@@ -233,12 +233,15 @@ class FitGroup:
             for i, grid in enumerate(self.grids.values())
             for j, values in enumerate(grid.values())
         }
+        parts = {f"level-{i}": fit for i, fit in enumerate(self.fits.values())}
+        parts |= {} if self.group is None else {GROUP: self.group}
         with storage.writing_to(target), scratch_folder(target) as scratch:
-            inside = storage.write_folder(scratch / "new", about, arrays)
-            for i, fit in enumerate(self.fits.values()):
-                fit.save(inside / f"level-{i}")
-            if self.group is not None:
-                self.group.save(inside / GROUP)
+            for name, fit in parts.items():
+                fit.save(scratch / name)
+            manifest = {name: storage.digest(scratch / name) for name in parts}
+            inside = storage.write_folder(scratch / "new", {**about, "manifest": manifest}, arrays)
+            for name in parts:
+                os.replace(scratch / name, inside / name)
             take_place(inside, target)
 
 
@@ -283,6 +286,7 @@ def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) 
             label: {name: arrays[f"grid.{i}.{j}"] for j, name in enumerate(names)}
             for i, (label, names) in enumerate(about["grids"].items())
         }
+        _as_saved(Path(path), about["manifest"])
         return FitGroup(
             by=about["by"],
             fits={level: load(Path(path) / f"level-{i}", model) for i, level in enumerate(levels)},
@@ -302,3 +306,12 @@ def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) 
             f"The saved fits {os.fspath(path)} are damaged: {error!r} is missing or malformed. "
             f"Expected the folders {listing([GROUP, 'level-0', '…'])}."
         ) from error
+
+
+def _as_saved(path: Path, manifest: Mapping[str, str]) -> None:
+    """Every part is the one that was saved with the others, in its own place."""
+    for name, digest in manifest.items():
+        if storage.digest(path / name) != digest:
+            raise InputError(
+                f"The saved fits {path} are damaged: {name} is not the fit that was saved with them. Save them again."
+            )
