@@ -109,3 +109,23 @@ def test_errors(term, error, says):
     with pytest.raises(error) as caught:
         un.gam(f"y ~ {term}", table)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("scale", [1e-30, 1e-9, 1e12, 1e35])
+def test_a_process_does_not_depend_on_the_units(scale):
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=200)
+    y = np.sin(2 * x) + 0.3 * rng.normal(size=200)
+    fits = [un.gam("y ~ s(x, bs='gp')", {"x": s * x, "y": y}) for s in (1.0, scale)]
+    np.testing.assert_allclose(fits[1].linear_predictor, fits[0].linear_predictor, atol=1e-6)
+    assert fits[1].edf_total == pytest.approx(fits[0].edf_total, abs=1e-5)
+
+
+@pytest.mark.parametrize(("scale", "how"), [(1e-300, "underflow"), (1e-100, "underflow"), (1e100, "overflow")])
+@pytest.mark.parametrize("bs", ["tp", "cr", "gp"])
+def test_scales_beyond_arithmetic_are_refused(bs, scale, how):
+    x = scale * np.random.default_rng(2).normal(size=50)
+    with pytest.raises(
+        un.errors.DataError, match=rf"column 'x' spans .* whose powers {how}\. Measure it in other units"
+    ):
+        un.gam(f"y ~ s(x, bs='{bs}', k=5)", {"x": x, "y": np.arange(50.0)})

@@ -52,6 +52,11 @@ class GaussianProcess(PlainBasis):
         d = self.knots.shape[1]
         return d, self.vectors.shape[1] + 1 + (0 if self.stationary else d)
 
+    @property
+    def unit(self) -> float:
+        """Of the linear functions: the data's, as mgcv's score has it, unless these would dwarf the correlations."""
+        return 1.0 if 1e-6 <= self.rho <= 1e6 else self.rho
+
     def raw(self, points: np.ndarray) -> np.ndarray:
         return chunked(points, self.raw_shape[1], max(64, (1 << 20) // len(self.knots)), self._rows)
 
@@ -60,7 +65,7 @@ class GaussianProcess(PlainBasis):
 
         at = points - self.centre
         near = correlation(cdist(at, self.knots) / self.rho, self.form, self.power) @ self.vectors
-        return np.concatenate([near, np.ones((len(at), 1)), *([] if self.stationary else [at])], axis=1)
+        return np.concatenate([near, np.ones((len(at), 1)), *([] if self.stationary else [at / self.unit])], axis=1)
 
 
 def knots_of(request: Request, k: int) -> np.ndarray:

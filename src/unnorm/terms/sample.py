@@ -22,6 +22,7 @@ _CELLS = 2048  # the same in 2 and 3 dimensions
 _ROWS = 4096  # among which knots are placed in 2 and 3 dimensions
 _LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
 _ALL = 300  # distinct rows that are all made knots
+SMALLEST, LARGEST = 1e-40, 1e40  # a column's range: squares of its cubes must be numbers, and not zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +80,11 @@ def check_finite(low: float, high: float, column: np.ndarray, name: str, what: s
     if low == high:
         raise TermError(
             f"{what}: column {name!r} is constant ({low:g}), so nothing can be estimated. Leave the term out."
+        )
+    if not SMALLEST <= high - low <= LARGEST:
+        how = "underflow" if high - low < SMALLEST else "overflow"
+        raise DataError(
+            f"{what}: column {name!r} spans {high - low:.3g}, whose powers {how}. Measure it in other units."
         )
 
 
