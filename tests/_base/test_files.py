@@ -28,6 +28,9 @@ GOOD = {
     "large integers and infinities": "a,b,s\n9007199254740993,inf,x\n-9007199254740993,-inf,y\n",
     "too large for an integer": "a,b,s\n99999999999999999999,1,x\n1,2,y\n",
     "one column": "a\n1\n\n3\n",
+    "hexadecimal, signs, bare points": "a,b,s\n0x1A,+5,5.\n1,2,.5\n",
+    "digits and blanks of other scripts": "a,b,s\n١٢٣,\u00a012.5,００１\n1,2,3\n",
+    "blanks around numbers": "a,b,s\n 1,2.5 ,\u20091\n2,1,1\n",
     "leading zeros and blanks": "a,b,s\n007, 1.5,é\n008,2,日本\n",
 }
 
@@ -136,3 +139,18 @@ def test_parquet(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"pip install 'unnorm\[parquet\]'"):
         read_table(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("arrow", [True, False])
+def test_one_long_cell_costs_its_own_length(arrow):
+    """Six million characters in one of 2,000 rows: as text of one width it would be 48 GB."""
+    rows = "".join(f"{i},z\n" for i in range(1999))
+    read = files._parse_csv(f"a,s\n{rows}1999,{'z' * 6_000_000}\n".encode(), "long.csv", arrow=arrow)
+    assert read["a"][-1] == 1999
+    assert len(read["s"][-1]) == 6_000_000
+    assert read["s"].dtype == object
+
+
+def test_what_reads_as_a_number():
+    assert all(map(files.reads_as_number, ("1", " -2.5e3 ", "+5", "inf")))
+    assert not any(map(files.reads_as_number, ("0x1A", "١٢٣", "\u00a01", "1_000", "1,5", "")))

@@ -301,7 +301,11 @@ OK = {"g": ["a", "a", "b"], "t": [1, 2, 1], "x": [0.0, 1.0, 2.0], "y": [3.0, 4.0
         ({"t": [1.0, np.inf, 1.0]}, {}, "Column 't' has 1 infinite values, first row 1"),
         ({}, {"group": None}, r"Column 't' must not repeat a value: 1 rows do, first row 2 \(t = 1.*group="),
         ({"t": [2, 2, 1]}, {}, "'t' must not repeat a value within 'g': 1 rows do, first row 1"),
-        ({}, {"order": "g"}, "'g' .order=. must hold integers, floats or dates; got text, first 'a'"),
+        (
+            {},
+            {"order": "g"},
+            "'g' .order=. must be integers, floats or dates; 3 of 3 values are text, first row 0 .'a'",
+        ),
         ({}, {"extra": "x"}, "extra='x' clashes"),
         ({"x_prev": [0, 0, 0]}, {"extra": "x_prev"}, "extra='x_prev' clashes"),
         ({}, {"lags": 2}, "no transitions.*2 of 2 sequences are shorter than 3 points"),

@@ -20,6 +20,8 @@ import numpy as np
 from ..errors import InputError, listing
 
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
+BLOCK = 2**20  # bytes that pyarrow parses at once
+WIDE = 2**26  # characters of a whole column of text from which its cells are objects, each as long as it is
 LONGEST_HEADER = 100_000  # characters; a cell of more than 131,072 is refused by the csv module
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
@@ -103,6 +105,8 @@ def _parse_csv(raw: bytes, path: str, tab: bool = False, arrow: bool | None = No
         raise InputError(f"{path!r} has column names but no rows.")
     if arrow is None:
         arrow = importlib.util.find_spec("pyarrow") is not None
+    if arrow and (b"0x" in body or b"0X" in body):  # which pyarrow takes for hexadecimal numbers
+        arrow = False
     return (_by_arrow if arrow else _by_numpy)(body, names, mark, path)
 
 
@@ -118,12 +122,12 @@ def _check_names(names: list[str], path: str) -> None:
 
 
 def reads_as_number(text: str) -> bool:
-    """Whether a cell of text holds a number."""
+    """Whether a cell of text holds a number; other digits and blanks than those of ASCII make it text."""
     try:
         float(text)
     except ValueError:
         return False
-    return True
+    return text.isascii() and "_" not in text
 
 
 def _ragged(path: str, line: int, expected: int, got: int) -> InputError:
@@ -138,6 +142,7 @@ def _by_arrow(body: bytes, names: list[str], mark: str, path: str) -> dict[str, 
     import pyarrow.csv as arrow_csv
 
     ragged: list[tuple[int, int]] = []
+    block = max(BLOCK, 4 * max(map(len, body.split(b"\n"))))  # a row must lie within two blocks
 
     def keep(row: Any) -> str:
         ragged.append((row.number or 0, row.actual_columns))
@@ -147,7 +152,7 @@ def _by_arrow(body: bytes, names: list[str], mark: str, path: str) -> dict[str, 
         return arrow_csv.read_csv(
             io.BytesIO(body),
             # one thread, so that a ragged row knows its number; parsing is not what takes the time
-            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
+            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False, block_size=block),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=mark,
                 newlines_in_values=b'"' in body,
@@ -187,7 +192,8 @@ def _from_arrow(column: Any) -> np.ndarray:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         coded = column.combine_chunks().dictionary_encode()
         levels = coded.dictionary.to_pylist()
-        if not column.null_count:
+        wide = len(column) * max(map(len, levels), default=0) > WIDE
+        if not column.null_count and not wide:
             return np.array(levels, dtype=np.str_)[coded.indices.to_numpy()]
         codes = pc.fill_null(coded.indices, len(levels)).to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
         return np.array([*levels, None], dtype=object)[codes]
@@ -244,8 +250,10 @@ def _parse_cells(cells: list[str]) -> np.ndarray:
     if not set(MISSING_CELLS).isdisjoint(cells):
         gaps = np.fromiter((cell in MISSING_CELLS for cell in cells), dtype=bool, count=len(cells))
     there = text[~gaps]
-    # Python reads '1_000' as a number; a table does not mean it.
-    for kind in () if any("_" in cell for cell in there) else (np.int64, np.float64):
+    # Python takes '1_000' and digits of other scripts for numbers, which a table does not mean; pyarrow '+5' for a float.
+    plain = all(cell.isascii() and "_" not in cell for cell in there)
+    signed = any("+" in cell for cell in there)
+    for kind in () if not plain else (np.float64,) if signed else (np.int64, np.float64):
         try:
             numbers = there.astype(kind)
         except (ValueError, OverflowError):
@@ -257,5 +265,7 @@ def _parse_cells(cells: list[str]) -> np.ndarray:
         return out
     if gaps.any():
         text[gaps] = None
+        return text
+    if len(cells) * max(map(len, cells), default=0) > WIDE:
         return text
     return np.array(cells, dtype=np.str_)

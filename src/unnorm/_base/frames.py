@@ -398,12 +398,13 @@ def to_native(columns: Mapping[str, Any], backend: Any = None) -> Any:
 # --- checks: each names the column, the count, the first row and the remedy ------------------------------------------
 
 
-def check_numeric(columns: Iterable[Column], role: str) -> None:
+def check_numeric(columns: Iterable[Column], role: str, what: str = "numeric") -> None:
+    """Columns of text are refused; `what`: what else they must be."""
     for column in columns:
         if column.numeric or (column.missing is not None and column.missing.all()):
             continue
         if column.levels is None:
-            raise DataError(f"Column {column.name!r} ({option(role)}) must be numeric; got {column.kind}.")
+            raise DataError(f"Column {column.name!r} ({option(role)}) must be {what}; got {column.kind}.")
         odd = np.array([not reads_as_number(str(label)) for label in column.levels])[column.data]
         if column.missing is not None:
             odd &= ~column.missing
@@ -411,7 +412,7 @@ def check_numeric(columns: Iterable[Column], role: str) -> None:
             raise DataError(f"Column {column.name!r} ({option(role)}) holds numbers as text; make it numeric.")
         first = int(np.argmax(odd))
         raise DataError(
-            f"Column {column.name!r} ({option(role)}) must be numeric; {int(odd.sum()):,} of {odd.size:,} values are "
+            f"Column {column.name!r} ({option(role)}) must be {what}; {int(odd.sum()):,} of {odd.size:,} values are "
             f"text, first row {first} ({str(column.levels[column.data[first]])!r}; rows count from 0)."
         )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.frames import Column, Missing, Table, any_missing, check_finite, incomplete
+from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric, incomplete
 from .._base.words import option
 from ..errors import DataError, InputError, listing
 
@@ -138,9 +138,6 @@ def _allowed(key: Column, step: np.ndarray, max_gap: Any) -> tuple[np.ndarray, s
 def order_key(table: Table, order: Any) -> Column:
     column = table.column(order, "order").whole().as_times()
     if column.levels is not None:
-        raise DataError(
-            f"Column {column.name!r} ({option('order')}) must hold integers, floats or dates; got text, "
-            f"first {str(column.levels[0])!r}."
-        )
+        check_numeric([column], "order", "integers, floats or dates")
     check_finite([column])
     return column
