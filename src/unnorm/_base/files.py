@@ -250,7 +250,7 @@ def _parse_cells(cells: list[str]) -> np.ndarray:
     if not set(MISSING_CELLS).isdisjoint(cells):
         gaps = np.fromiter((cell in MISSING_CELLS for cell in cells), dtype=bool, count=len(cells))
     there = text[~gaps]
-    # Python takes '1_000' and digits of other scripts for numbers, which a table does not mean; pyarrow '+5' for a float.
+    # Python takes '1_000' and digits of other scripts for numbers; a table does not. To pyarrow '+5' is a float.
     plain = all(cell.isascii() and "_" not in cell for cell in there)
     signed = any("+" in cell for cell in there)
     for kind in () if not plain else (np.float64,) if signed else (np.int64, np.float64):
