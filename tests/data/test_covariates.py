@@ -188,6 +188,7 @@ TEXTS = {
     "abs(x - x_prev)": lambda v: abs(v["x"] - v["x_prev"]),
     "-x**2 / (1 + y**-1.5)": lambda v: -(v["x"] ** 2) / (1 + v["y"] ** -1.5),
     "step > 100": lambda v: (v["step"] > 100).astype(float),
+    "x < 5 < 7": lambda v: (v["x"] < 5).astype(float),
     "100 < x <= 400": lambda v: ((v["x"] > 100) & (v["x"] <= 400)).astype(float),
     "where(angle >= 0, sqrt(step), minimum(x, y))": lambda v: np.where(
         v["angle"] >= 0, np.sqrt(v["step"]), np.minimum(v["x"], v["y"])

@@ -163,5 +163,5 @@ def _walk(node: ast.expr, columns: dict[str, np.ndarray]) -> Any:
         case ast.Compare(left=left, ops=ops, comparators=others):
             sides = [_walk(side, columns) for side in (left, *others)]
             holds = [_COMPARE[type(op)](a, b) for op, a, b in zip(ops, sides, sides[1:])]
-            return np.asarray(np.logical_and.reduce(holds), dtype=np.float64)
+            return np.asarray(np.logical_and.reduce(np.broadcast_arrays(*holds)), dtype=np.float64)
     raise TermError(f"{ast.dump(node)[:60]} is not allowed; an expression may use {KNOWN}.")
