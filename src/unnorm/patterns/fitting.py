@@ -92,9 +92,9 @@ def _solved(pattern: Pattern, model: PatternModel, drawn: DrawnDummies, smoothin
     given = model.at(pattern, everything.take(inside), index[inside])
     kept = inside[given.allowed]
     given, places = given.take(given.allowed), everything.take(kept)
-    offset = given.known - drawn.log_rho(places)
-    found = _engine(model, given, index[kept] >= 0, offset, smoothing)
-    return FittedRows(pattern, model, drawn, found, places, index[kept], kept)
+    log_rho = drawn.log_rho(places)
+    found = _engine(model, given, index[kept] >= 0, given.known - log_rho, smoothing)
+    return FittedRows(pattern, model, drawn, found, places, index[kept], kept, log_rho)
 
 
 def _engine(model: PatternModel, given: Covaried, z: np.ndarray, offset: np.ndarray, smoothing: str) -> Gam:

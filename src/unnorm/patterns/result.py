@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ from .scores import FittedRows
 from .where import places_at
 
 if TYPE_CHECKING:
+    from ..data.covariates import Covariate
     from .diagnostics import Lurking, ResidualMap
     from .functions import Envelope
     from .gibbs import Process
@@ -265,6 +267,21 @@ class PatternFit:
         from .plots import overview
 
         return overview(self, n, rng)
+
+    # --- on disk ----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder that `un.load` reads: JSON and npz, no code; an earlier fit there is replaced."""
+        from .saving import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], covariates: Sequence[Covariate] = ()) -> PatternFit:
+        """Read a saved fit; `covariates`: the model's `un.Function` covariates, which are not saved."""
+        from .saving import load
+
+        return load(path, covariates)
 
     # --- simulation -------------------------------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ class PatternModel:
     interaction: Interaction | None
     correction: Correction
     statistics: tuple[str, ...]  # names of t
+    text: str = "1"  # the terms as they were given
 
     @classmethod
     def of(
@@ -83,7 +84,7 @@ class PatternModel:
             names = interaction.names(pattern)
             for name in names:
                 parsed = parsed + linear(name)
-        return cls(parsed, tuple(covariates), interaction, correction, names)
+        return cls(parsed, tuple(covariates), interaction, correction, names, terms)
 
     @cached_property
     def needs(self) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ class FittedRows:
     places: Places  # of the rows
     index: np.ndarray  # the data point that each row is, −1 for dummy points
     kept: np.ndarray  # of all data and then all dummy points, those that are rows
+    log_rho: np.ndarray  # (N,) of the dummy points' process at the rows
 
     @cached_property
     def p(self) -> np.ndarray:
@@ -57,10 +58,6 @@ class FittedRows:
     def data(self) -> np.ndarray:
         """(N,) bool."""
         return self.index >= 0
-
-    @cached_property
-    def log_rho(self) -> np.ndarray:
-        return self.dummies.log_rho(self.places)
 
     @cached_property
     def intensity(self) -> np.ndarray:
