@@ -55,7 +55,8 @@ def fit_pattern(
         covariates: `un.Map`, `un.Expression` and `un.Function` objects that the terms may name.
         interaction: `un.Strauss(r)`, `un.Geyer(r, sat)`, `un.HardCore(r)`, `un.AreaInteraction(r)`, …; None: Poisson.
         correction: "border" leaves out rows within the interaction's reach of the border; "none" takes the pattern as
-            all there is; "periodic" joins the sides of a rectangle.
+            all there is; "periodic" joins the sides of a rectangle; "isotropic" and "translate" weight close pairs for
+            those that the border hides (interactions that are sums over pairs).
         points: dummy points from elsewhere, `un.Dummies(points, rho=…)`.
         dummies: how many to draw, all marks and replicates together; default 4 n, 10,000 or more, n from 400,000 on.
         design: how: "stratified", "poisson" or "binomial".
@@ -110,7 +111,7 @@ def _enough(pattern: Pattern, model: PatternModel, n: int, m: int) -> None:
     if model.interaction is None:
         raise DataError("There are no points to fit.")
     few = FEW.format(n=n, all=pattern.n, reach=model.reach, interaction=model.interaction)
-    raise DataError(f"{few}. Take a smaller r, or correction='none' or 'periodic'.")
+    raise DataError(f"{few}. Take a smaller r, or correction='isotropic' or 'none'.")
 
 
 def _unstable(model: PatternModel, found: Gam) -> tuple[str, ...]:

@@ -18,11 +18,11 @@ from ..data.covariates import Covariate, CovariateSet
 from ..errors import InputError, unknown
 from ..terms import Terms, arithmetic, linear, parse
 from .interactions import Interaction, Neighbours
-from .interactions.base import Correction
+from .interactions.base import WEIGHTED, Correction
 from .places import Places, borders
 from .point_pattern import Pattern
 
-CORRECTIONS = ("border", "none", "periodic")
+CORRECTIONS = ("border", "none", "periodic", *WEIGHTED)
 BLOCK = 200_000  # rows whose neighbours are sought at once
 
 
@@ -73,6 +73,11 @@ class PatternModel:
             raise InputError(
                 "correction='periodic' joins the sides of a rectangle, and this window is none: use 'border'."
             )
+        if interaction is not None and correction in WEIGHTED and not interaction.weighs:
+            raise InputError(
+                f"correction={correction!r} weights pairs of points, and {interaction!r} is no sum over pairs: use "
+                "'border', or 'periodic' in a rectangle."
+            )
         parsed = parse(terms, table=True)
         if parsed.response is not None:
             raise InputError(f"The terms of a pattern have no response: drop {parsed.response!r} and the '~'.")
@@ -101,7 +106,7 @@ class PatternModel:
 
     def neighbours(self, pattern: Pattern, places: Places, own: np.ndarray) -> Neighbours:
         period = pattern.sides if self.correction == "periodic" else None
-        return Neighbours(places, pattern.places, own, self.reach, period)
+        return Neighbours(places, pattern.places, own, self.reach, period, self.correction, pattern.windows)
 
     def at(self, pattern: Pattern, places: Places, own: np.ndarray | None = None) -> Covaried:
         """The columns at places; own[a] is the point that place a is, −1 for none (the default)."""

@@ -32,6 +32,5 @@ for (correction in c("isotropic", "translate")) {
   note("pines strausshard", swedishpines, "pines", ~ 1, StraussHard(9, 2), correction)
   note("redwood strauss", redwoodfull, "redwood", ~ y, Strauss(.05), correction)
   note("marked", types, "marked", ~ marks, MultiStrauss(matrix(c(.05, .03, .03, .04), 2)), correction)
-  note("redwood geyer", redwoodfull, "redwood", ~ 1, Geyer(.05, 4), correction)
 }
 write.csv(fits, file.path(here, "corrections.csv"), row.names = FALSE, quote = FALSE)

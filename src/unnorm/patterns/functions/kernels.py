@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ..edge_weights import circle_weight
+
 NONE, ISOTROPIC, TRANSLATE, BORDER = 0, 1, 2, 3
-HEAVIEST = 100.0  # the largest weight of a pair, as in spatstat
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -28,68 +29,6 @@ def cells(x, y, low, side, nx, ny):
         order[fill[code[i]]] = i
         fill[code[i]] += 1
     return order, start
-
-
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def outside_rectangle(px, py, r, low, high):
-    """The angle of the circle of radius r around p that is outside a rectangle."""
-    left, below, right, above = px - low[0], py - low[1], high[0] - px, high[1] - py
-    a = np.arccos(max(left, 0.0) / r) if left < r else 0.0
-    b = np.arccos(max(below, 0.0) / r) if below < r else 0.0
-    c = np.arccos(max(right, 0.0) / r) if right < r else 0.0
-    d = np.arccos(max(above, 0.0) / r) if above < r else 0.0
-    # arcs beyond two adjacent sides overlap where the circle holds their corner
-    half = 0.5 * np.pi
-    overlap = max(a + b - half, 0.0) + max(b + c - half, 0.0) + max(c + d - half, 0.0) + max(d + a - half, 0.0)
-    return 2.0 * (a + b + c + d) - overlap
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _inside(px, py, edges):
-    odd = False
-    for e in range(len(edges)):
-        ax, ay, bx, by = edges[e, 0, 0], edges[e, 0, 1], edges[e, 1, 0], edges[e, 1, 1]
-        if (ay > py) != (by > py) and px < (bx - ax) * (py - ay) / (by - ay) + ax:
-            odd = not odd
-    return odd
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def outside_polygon(px, py, r, edges, scratch):
-    """The angle of the circle of radius r around p that is outside a polygon with the given edges."""
-    m = 0
-    for e in range(len(edges)):
-        ax, ay = edges[e, 0, 0] - px, edges[e, 0, 1] - py
-        dx, dy = edges[e, 1, 0] - px - ax, edges[e, 1, 1] - py - ay
-        a, b, c = dx * dx + dy * dy, ax * dx + ay * dy, ax * ax + ay * ay - r * r
-        disc = b * b - a * c
-        if disc <= 0.0:
-            continue
-        root = np.sqrt(disc)
-        for sign in (-1.0, 1.0):
-            t = (-b + sign * root) / a
-            if 0.0 <= t <= 1.0:
-                scratch[m] = np.arctan2(ay + t * dy, ax + t * dx)
-                m += 1
-    if m == 0:
-        return 0.0 if _inside(px + r, py, edges) else 2.0 * np.pi
-    found = np.sort(scratch[:m])
-    total = 0.0
-    for k in range(m):
-        begin = found[k]
-        end = found[k + 1] if k + 1 < m else found[0] + 2.0 * np.pi
-        mid = 0.5 * (begin + end)
-        if end > begin and not _inside(px + r * np.cos(mid), py + r * np.sin(mid), edges):
-            total += end - begin
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _weight(px, py, d, low, high, edges, rectangle, scratch):
-    """1 over the share of the circle through the neighbour that lies in the window."""
-    out = outside_rectangle(px, py, d, low, high) if rectangle else outside_polygon(px, py, d, edges, scratch)
-    share = 1.0 - out / (2.0 * np.pi)
-    return 1.0 / share if share * HEAVIEST > 1.0 else HEAVIEST
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -144,10 +83,10 @@ def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectan
                     else:
                         if there:
                             whole = how == NONE or d <= b[i]  # most are: no call
-                            w += 1.0 if whole else _weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
+                            w += 1.0 if whole else circle_weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
                         if back:
                             whole = how == NONE or d <= b[j]
-                            w += 1.0 if whole else _weight(x[j], y[j], d, low, high, edges, rectangle, scratch)
+                            w += 1.0 if whole else circle_weight(x[j], y[j], d, low, high, edges, rectangle, scratch)
                     out[at] += w * s[i] * s[j]
     return out[:bins]
 
@@ -179,7 +118,7 @@ def smoothed_pairs(xy, share, gap, grid, band, how, low, high, edges, rectangle)
                         w = width * height / ((width - abs(dx)) * (height - abs(dy)))
                     else:
                         whole = how == NONE or d <= gap[i]
-                        w = 1.0 if whole else _weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
+                        w = 1.0 if whole else circle_weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
                     w *= share[i] * share[j]
                     for q in range(np.searchsorted(grid, d - half), bins):
                         t = (grid[q] - d) / half

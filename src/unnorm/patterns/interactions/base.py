@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 import numpy as np
 
 from ..._base.registry import Registry
+from ...domains.base import Domain
 from ...errors import InputError
 from ..places import Pairs, Places, close_pairs
 
 if TYPE_CHECKING:
     from ..point_pattern import Pattern
 
-Correction = Literal["border", "none", "periodic"]
+Correction = Literal["border", "none", "periodic", "isotropic", "translate"]
+WEIGHTED = ("isotropic", "translate")  # corrections that weight pairs
 
 
 @final
@@ -35,6 +37,19 @@ class Neighbours:
     own: np.ndarray  # (N,)
     reach: float
     period: np.ndarray | None = None  # side lengths, where the window's sides are joined
+    correction: Correction = "none"
+    windows: tuple[Domain, ...] = ()  # one for each replicate, where pairs have weights
+
+    @cached_property
+    def weights(self) -> np.ndarray | None:
+        """(P,) what each pair counts, for those that the border hides; None where each counts once."""
+        if self.correction not in WEIGHTED:
+            return None
+        from ..edge_weights import weights  # compiled: not before it is needed
+
+        a, b = self.pairs.a, self.pairs.b
+        step = self.x.xy[b] - self.u.xy[a]
+        return weights(self.correction, self.u.xy[a], step, self.pairs.d, self.u.replicate[a], self.windows)
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -44,7 +59,8 @@ class Neighbours:
     @cached_property
     def among(self) -> Neighbours:
         """The points themselves as rows."""
-        return Neighbours(self.x, self.x, np.arange(self.x.n), self.reach, self.period)
+        own = np.arange(self.x.n)
+        return Neighbours(self.x, self.x, own, self.reach, self.period, self.correction, self.windows)
 
     def summed(self, values: np.ndarray, pairs: Pairs | None = None) -> np.ndarray:
         """(N,) Σ_b values over each row's pairs."""
@@ -55,6 +71,7 @@ class Interaction(ABC):
     """t(u, x∖u), of one or more statistics. What it is, it declares here."""
 
     r: float
+    weighs: bool = False  # whether pairs can have weights, correction="isotropic" or "translate"
     multiplies: bool = False  # whether exp φ is one number γ, by which each close pair multiplies the density
 
     @property
