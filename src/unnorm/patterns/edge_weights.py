@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from ..domains.base import Domain
+from .sorting import sort_with
 
 HEAVIEST = 100.0  # the largest weight of a pair, as in spatstat
 AT_ONCE = 20_000  # overlaps of polygons
@@ -61,11 +62,11 @@ def outside_polygon(px, py, r, edges, scratch):
                 m += 1
     if m == 0:
         return 0.0 if _inside(px + r, py, edges) else 2.0 * np.pi
-    found = np.sort(scratch[:m])
+    sort_with(scratch, scratch, m)
     total = 0.0
     for k in range(m):
-        begin = found[k]
-        end = found[k + 1] if k + 1 < m else found[0] + 2.0 * np.pi
+        begin = scratch[k]
+        end = scratch[k + 1] if k + 1 < m else scratch[0] + 2.0 * np.pi
         mid = 0.5 * (begin + end)
         if end > begin and not _inside(px + r * np.cos(mid), py + r * np.sin(mid), edges):
             total += end - begin

@@ -238,7 +238,7 @@ class PatternFit:
     ) -> Envelope:
         """A summary function of the data beside that of n patterns of this model; see `un.patterns.envelope`.
 
-        For a Poisson model whose intensity varies, K, L and g of data and simulations are those that divide by λ̂.
+        For a Poisson model whose intensity varies, the functions of data and simulations are those that know λ̂.
         """
         from .checking import model_envelope
 

@@ -18,7 +18,6 @@ from ...errors import InputError
 from ..places import Places, close_pairs
 from ..point_pattern import Pattern
 
-AT_ONCE = 4096  # places
 SHARE = 0.95  # of the smallest intensity at a point: λ_min, where it is not given (spatstat's choice)
 
 
@@ -39,17 +38,26 @@ def thinning(pattern: Pattern, intensity: Any, least: float | None) -> tuple[np.
 
 
 def survival(u: Places, gap: np.ndarray, x: Places, log_keep: np.ndarray, grid: np.ndarray, own: bool) -> np.ndarray:
-    """(R,) the mean of s(u, r) over places at least r from the border; `own`: places are the points themselves."""
-    alive, seen = np.zeros(len(grid)), np.zeros(len(grid))
-    for first in range(0, u.n, AT_ONCE):
-        s = slice(first, min(u.n, first + AT_ONCE))
-        pairs = close_pairs(u.take(s), x, float(grid[-1]))
-        if own:
-            pairs = pairs.less(np.arange(s.start, s.stop))
-        steps = np.zeros((s.stop - s.start, len(grid)))
-        np.add.at(steps, (pairs.a, np.searchsorted(grid, pairs.d, side="left")), log_keep[pairs.b])
-        known = grid[None] <= gap[s, None]
-        alive += np.sum(np.exp(np.cumsum(steps, axis=1)), axis=0, where=known)
-        seen += known.sum(axis=0)
+    """(R,) the mean of s(u, r) over places at least r from the border; `own`: places are the points themselves.
+
+    s falls at the distance of each neighbour, and a place leaves the mean where r reaches its border.
+    """
+    bins = len(grid)
+    pairs = close_pairs(u, x, float(grid[-1]))
+    if own:
+        pairs = pairs.less(np.arange(u.n))
+    order = np.lexsort((pairs.d, pairs.a))
+    a, step = pairs.a[order], log_keep[pairs.b[order]]
+    at = np.searchsorted(grid, pairs.d[order], side="left")
+    leaves = np.searchsorted(grid, gap, side="right")  # the first r beyond the border
+    seen = at < leaves[a]
+    a, step, at = a[seen], step[seen], at[seen]
+    total = np.cumsum(step)
+    before = np.concatenate([[0.0], total])[np.searchsorted(a, np.arange(u.n))]  # of earlier places
+    after = np.exp(total - before[a])
+    falls = np.bincount(at, after * -np.expm1(-step), bins + 1)  # s less what it was
+    last = np.exp(np.bincount(a, step, u.n))
+    alive = u.n + np.cumsum(falls - np.bincount(leaves, last, bins + 1))[:bins]
+    count = u.n - np.cumsum(np.bincount(leaves, minlength=bins + 1))[:bins]
     with np.errstate(divide="ignore", invalid="ignore"):
-        return alive / seen
+        return np.where(count > 0, alive / count, np.nan)

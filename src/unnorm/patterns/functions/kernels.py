@@ -6,6 +6,7 @@ import numpy as np
 from numba import njit
 
 from ..edge_weights import circle_weight
+from ..sorting import first_at_least
 
 NONE, ISOTROPIC, TRANSLATE, BORDER = 0, 1, 2, 3
 
@@ -32,11 +33,11 @@ def cells(x, y, low, side, nx, ny):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectangle):
+def pair_sums(xy, share, first, second, gap, gone, grid, how, low, high, edges, rectangle):
     """A histogram over r of Σ_{i≠j} e_ij share_i share_j, i among `first` and j among `second`, to be summed up.
 
     e is 1, Ripley's isotropic weight of j seen from i, the translation weight, or, with BORDER, 1 for d ≤ r < b_i (a
-    pair then leaves the sum where r reaches b_i)."""
+    pair then leaves the sum where r reaches b_i, at `gone`)."""
     n, bins = len(xy), len(grid)
     reach = grid[-1]
     width, height = high[0] - low[0], high[1] - low[1]
@@ -44,7 +45,7 @@ def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectan
     side = max(width / nx, height / ny, reach)
     order, start = cells(xy[:, 0], xy[:, 1], low, side, nx, ny)
     x, y, b, s, is_first, is_second = xy[order, 0], xy[order, 1], gap[order], share[order], first[order], second[order]
-    leaves = np.searchsorted(grid, b)
+    leaves = gone[order]
     out, scratch = np.zeros(bins + 1), np.empty(2 * len(edges) + 2)
     step = grid[1] - grid[0]
     for i in range(n):
@@ -120,7 +121,7 @@ def smoothed_pairs(xy, share, gap, grid, band, how, low, high, edges, rectangle)
                         whole = how == NONE or d <= gap[i]
                         w = 1.0 if whole else circle_weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
                     w *= share[i] * share[j]
-                    for q in range(np.searchsorted(grid, d - half), bins):
+                    for q in range(first_at_least(grid, d - half), bins):
                         t = (grid[q] - d) / half
                         if t >= 1.0:
                             break

@@ -53,7 +53,8 @@ def K(
         d, w = _translated(pattern, share, first, second, float(grid[-1]))
         sums = np.bincount(np.searchsorted(grid, d), w, len(grid))
     else:
-        sums = pair_sums(pattern.xy, share, first, second, arguments[0], grid, how, *arguments[1:])
+        gone = np.searchsorted(grid, arguments[0])
+        sums = pair_sums(pattern.xy, share, first, second, arguments[0], gone, grid, how, *arguments[1:])
     n1, n2 = int(first.sum()), int(second.sum())
     if correction == "border":
         if intensity is not None:

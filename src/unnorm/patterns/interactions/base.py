@@ -141,7 +141,7 @@ class Energy:
     """φᵀt(u, x∖u) in the form that compiled simulation reads.
 
     PAIRWISE: Σ_v of a step function of the squared distance, `steps[mark u, mark v, k]` between breaks k − 1 and k.
-    GEYER and AREA: φ and what else they need, in `numbers`.
+    GEYER: φ, r² and s; AREA: φ and r, in `numbers`, of which there are three.
     """
 
     kind: int

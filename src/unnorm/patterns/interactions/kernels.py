@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ..sorting import first_at_least, sort_with
+
 
 @njit(cache=True, nogil=True)
 def geyer_rows(start, b, own, count, sat):
@@ -33,7 +35,7 @@ def geyer_without(i, j, start, b, sat):
                 continue
             n += 1
             c = start[v + 1] - start[v] - 1  # x_i is one of them
-            at = jb + np.searchsorted(b[jb:je], v)
+            at = jb + first_at_least(b[jb:je], v)
             if at < je and b[at] == v:
                 c -= 1
             total += min(sat, c + 1.0) - min(sat, float(c))
@@ -70,16 +72,16 @@ def _exposed(cx, cy, r, xs, ys, n, skip, lo, hi):
             e = np.pi
         lo[m], hi[m] = a, e
         m += 1
-    order = np.argsort(lo[:m])
+    sort_with(lo, hi, m)
     total, at = 0.0, -np.pi
     for q in range(m + 1):
-        begin = np.pi if q == m else lo[order[q]]
+        begin = np.pi if q == m else lo[q]
         if begin > at:  # the free arc from `at` to `begin`
             total += 0.5 * (
                 r * r * (begin - at) + r * cx * (np.sin(begin) - np.sin(at)) - r * cy * (np.cos(begin) - np.cos(at))
             )
-        if q < m and hi[order[q]] > at:
-            at = hi[order[q]]
+        if q < m and hi[q] > at:
+            at = hi[q]
     return total
 
 

@@ -49,4 +49,4 @@ class Pairwise(Interaction):
                 steps[u, v] = self.potential(middle, mark_u, mark_v) @ phi
         if self.core:
             steps[..., ends <= self.core] = -np.inf
-        return Energy(PAIRWISE, self.reach, ends**2, steps, np.zeros(1))
+        return Energy(PAIRWISE, self.reach, ends**2, steps, np.zeros(3))
