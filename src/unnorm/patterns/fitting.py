@@ -15,7 +15,7 @@ from ..data.covariates import Covariate
 from ..engine.gam_fit import gam
 from ..engine.gam_result import Gam
 from ..errors import DataError, InputError, UnnormWarning
-from ..inference.sandwich import error_parts
+from ..inference.sandwich import Robust, error_parts
 from .dummies import Design, DrawnDummies, Dummies, draw
 from .interactions import Interaction
 from .interactions.base import Correction
@@ -77,9 +77,13 @@ def fit_pattern(
     model = PatternModel.of(pattern, terms, covariates, interaction, correction)
     drawn = draw(pattern, design, dummies, rng) if points is None else points.drawn(pattern)
     fitted = _solved(pattern, model, drawn, smoothing)
+    scores = PatternScores(fitted)
     with single_threaded():
-        errors = error_parts(PatternScores(fitted), names=dict(enumerate(fitted.gam.coefficients)))
+        errors = error_parts(scores, names=dict(enumerate(fitted.gam.coefficients)))
     assert errors is not None
+    robust = errors.robust
+    assert robust is not None
+    errors = replace(errors, robust=Robust(lambda: robust.covariance, lambda: scores.robust_df, robust.refusal))
     notes = (*pattern.notes, *errors.notes, *fitted.gam.notes, *_unstable(model, fitted.gam))
     return PatternFit(fitted, errors, notes)
 
