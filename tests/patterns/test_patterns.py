@@ -344,7 +344,7 @@ def test_outside_and_duplicates_are_noted() -> None:
     points = un.pattern(xy, window=SQUARE, outside="drop")
     assert points.n == 3
     assert "1 of 4 points lie outside the window; the first is row 2" in points.notes[0]
-    assert "1 points have the same coordinates as an earlier one, first row 1" in points.notes[1]
+    assert "1 point with the same coordinates as an earlier one, first row 1" in points.notes[1]
 
 
 @pytest.mark.filterwarnings("ignore:The estimated interaction attracts")

@@ -43,6 +43,10 @@ OPTIONS = {
     "missing": Option("--missing"),
     "outside": Option("--outside"),
     "centre": Option("--centre"),
+    "correction": Option("--correction"),
+    "dummies": Option("--dummies"),
+    "marks": Option("--marks"),
+    "replicate": Option("--replicate"),
     "per_point": Option("--references"),
     "points": Option("--points"),
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.numerics import Rng
+from .._base.words import option
 from ..data.covariates import Covariate
 from ..engine.gam_fit import gam
 from ..engine.gam_result import Gam
@@ -26,7 +27,8 @@ from .rows import Covaried, PatternModel
 from .scores import FittedRows, PatternScores
 
 RESPONSE = "a data point"
-FEW = "Only {n} of {all} points are farther than {reach:.6g}, the reach of {interaction!r}, from the border"
+ENOUGH, PEAK = 200, 0.1  # dummy points, and the share of ∫λ that one of them may carry
+FEW = "None of {all} points is farther than {reach:.6g}, the reach of {interaction!r}, from the border"
 
 
 # long: a public entry point
@@ -84,7 +86,7 @@ def fit_pattern(
     robust = errors.robust
     assert robust is not None
     errors = replace(errors, robust=Robust(lambda: robust.covariance, lambda: scores.robust_df, robust.refusal))
-    notes = (*pattern.notes, *errors.notes, *fitted.gam.notes, *_unstable(model, fitted.gam))
+    notes = (*pattern.notes, *errors.notes, *fitted.gam.notes, *_unstable(model, fitted.gam), *_peaked(fitted))
     return PatternFit(fitted, errors, notes)
 
 
@@ -111,11 +113,14 @@ def _enough(pattern: Pattern, model: PatternModel, n: int, m: int) -> None:
     if n and m:
         return
     if not m and n:
-        raise DataError("No dummy point is left to compare the data with: pass more of them, dummies=…")
+        raise DataError(
+            f"No dummy point is left to compare the data with: pass more of them, {option('dummies', 10_000)}."
+        )
     if model.interaction is None:
         raise DataError("There are no points to fit.")
-    few = FEW.format(n=n, all=pattern.n, reach=model.reach, interaction=model.interaction)
-    raise DataError(f"{few}. Take a smaller r, or correction='isotropic' or 'none'.")
+    few = FEW.format(all=pattern.n, reach=model.reach, interaction=model.interaction)
+    other = "isotropic" if model.interaction.weighs else "none"
+    raise DataError(f"{few}. Take a smaller r, or {option('correction', other)}.")
 
 
 def _unstable(model: PatternModel, found: Gam) -> tuple[str, ...]:
@@ -127,6 +132,26 @@ def _unstable(model: PatternModel, found: Gam) -> tuple[str, ...]:
     note = (
         f"The estimated interaction attracts, and {model.interaction!r} is a process only where it does not: the fit "
         "describes the pattern's clustering but nothing can be simulated from it. Use un.Geyer or un.AreaInteraction."
+    )
+    warnings.warn(note, UnnormWarning, stacklevel=3)
+    return (note,)
+
+
+def _peaked(fitted: FittedRows) -> tuple[str, ...]:
+    """Where one dummy point carries much of ∫λ, the integral is not known, and may be infinite."""
+    dummy = np.flatnonzero(~fitted.data)
+    log_share = np.asarray(fitted.gam.linear_predictor)[dummy]  # log λ − log ρ
+    if len(dummy) < ENOUGH:
+        return ()
+    share = np.exp(log_share - log_share.max())
+    k = int(np.argmax(share))
+    if share[k] < PEAK * share.sum():
+        return ()
+    x, y = fitted.places.xy[dummy[k]]
+    note = (
+        f"One of {len(dummy):,} dummy points, at ({x:.6g}, {y:.6g}), carries {share[k] / share.sum():.0%} of the integral "
+        "of the fitted intensity: it has a sharp peak there, or a pole whose integral is infinite. Bound the covariate "
+        "or offset, or take many more dummy points."
     )
     warnings.warn(note, UnnormWarning, stacklevel=3)
     return (note,)

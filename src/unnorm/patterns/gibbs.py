@@ -23,6 +23,7 @@ LEAST = 2_000  # steps of a round
 FEWEST_ROUNDS, MOST_ROUNDS = 5, 50
 APART = 3.0  # autocorrelation times of the number of points between patterns, within these steps for each point:
 NEAREST, FARTHEST = 20, 200
+LOOKED = 20_000  # places at which a bound of the intensity is sought
 MARGIN = 1.05  # over the largest log intensity found
 MOST = 5_000_000  # points that thinning proposes
 EXPLODED = 30  # times as many points as the data, or the trend alone, would have
@@ -68,7 +69,7 @@ class Process:
         places = Places.joined(
             [
                 here,
-                *(Places.of(pattern.windows[code].uniform(20_000, rng), mark, code) for mark in range(pattern.types)),
+                *(Places.of(pattern.windows[code].uniform(LOOKED, rng), mark, code) for mark in range(pattern.types)),
             ]
         )
         return float(self.log_trend(places).max()) + np.log(MARGIN)
@@ -79,7 +80,8 @@ class Process:
         size = np.exp(top) * window.volume * pattern.types
         if not size < MOST:
             raise InputError(
-                f"Thinning would propose {size:.3g} points, more than {MOST:,}: the intensity is too peaked."
+                f"Thinning would propose {size:.3g} points, more than {MOST:,}: the intensity is too high, or too "
+                "peaked. Check its unit: points for each unit of area."
             )
         out = []
         for _ in range(count):
@@ -87,8 +89,11 @@ class Process:
             places = Places.of(window.uniform(m, rng), rng.integers(0, pattern.types, m), code)
             log_lambda = self.log_trend(places)
             if m and log_lambda.max() > top:
-                raise EstimationError(
-                    "The intensity is larger somewhere than the bound that thinning found: try another rng."
+                x, y = places.xy[int(np.argmax(log_lambda))]
+                raise InputError(
+                    f"The log intensity is {log_lambda.max():.4g} at ({x:.6g}, {y:.6g}), above {top:.4g}, the largest "
+                    f"at {LOOKED:,} other places: a sharp peak, or a pole whose integral may be infinite. Bound it: "
+                    "np.minimum(log_trend, …)."
                 )
             out.append(places.take(np.log(rng.random(m)) < log_lambda - top))
         return out
@@ -254,8 +259,15 @@ def process(
     def trend(places: Places) -> np.ndarray:
         values = log_trend(places.xy) if callable(log_trend) else np.full(places.n, float(log_trend))
         values = np.asarray(values, dtype=np.float64)
-        if values.shape != (places.n,) or np.any(np.isnan(values) | (values == np.inf)):
+        if values.shape != (places.n,):
             raise InputError("log_trend must give a number for each of N places, an array of shape (N,).")
+        wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
+        if wrong.size:
+            x, y = places.xy[wrong[0]]
+            raise InputError(
+                f"log_trend is {values[wrong[0]]} at ({x:.6g}, {y:.6g}): the log intensity must be finite, or −∞ where "
+                "there are no points."
+            )
         return values
 
     words = "a function of places" if callable(log_trend) else f"{float(log_trend):.6g}"

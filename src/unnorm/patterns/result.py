@@ -99,7 +99,23 @@ class PatternFit:
 
     @property
     def aic(self) -> float:
+        """Refused: see the message."""
         raise InputError(self._no_likelihood("AIC"))
+
+    @property
+    def bic(self) -> float:
+        """Refused: see the message."""
+        raise InputError(self._no_likelihood("BIC"))
+
+    @property
+    def loglik(self) -> float:
+        """Refused: see the message."""
+        raise InputError(self._no_likelihood("A log-likelihood"))
+
+    @property
+    def bits(self) -> float:
+        """Refused: see the message."""
+        raise InputError(self._no_likelihood("A count of bits"))
 
     def held_out(self, *_: Any) -> None:
         """Refused: see the message."""
@@ -214,7 +230,8 @@ class PatternFit:
             raise InputError(f"{label} is a function of several covariates: draw it with fit.intensity(at).")
         name = term.covariates[0]
         column = gam.columns[name]
-        values = np.unique(column) if column.dtype.kind not in "fiu" else np.linspace(column.min(), column.max(), n)
+        labels = column.dtype.kind not in "fiu" or term.factor_levels is not None
+        values = np.unique(column) if labels else np.linspace(column.min(), column.max(), n)
         X, where = term.design({name: values}), gam.index(label)
         V, df = self._covariance(robust)
         V = V[np.ix_(where, where)]

@@ -14,6 +14,7 @@ from typing import final
 
 import numpy as np
 
+from .._base.words import option
 from ..data.covariates import Covariate, CovariateSet
 from ..errors import InputError, unknown
 from ..terms import Terms, arithmetic, linear, parse
@@ -71,14 +72,16 @@ class PatternModel:
             raise InputError(f"interaction must be one such as un.Strauss(r=9.0), or None; got {interaction!r}.")
         if correction == "periodic" and pattern.sides is None:
             raise InputError(
-                "correction='periodic' joins the sides of a rectangle, and this window is none: use 'border'."
+                f"{option('correction', 'periodic')} joins the sides of a rectangle, and this window is none: use "
+                "'border'."
             )
         if interaction is not None and correction in WEIGHTED and not interaction.weighs:
             raise InputError(
-                f"correction={correction!r} weights pairs of points, and {interaction!r} is no sum over pairs: use "
-                "'border', or 'periodic' in a rectangle."
+                f"{option('correction', correction)} weights pairs of points, and {interaction!r} is no sum over pairs: "
+                "use 'border', or 'periodic' in a rectangle."
             )
-        parsed = parse(terms, table=True)
+        labels = [name for name in (pattern.mark_name, pattern.replicate_name) if name is not None]
+        parsed = parse(terms, table=True).labelled(labels)
         if parsed.response is not None:
             raise InputError(f"The terms of a pattern have no response: drop {parsed.response!r} and the '~'.")
         if not parsed.intercept:

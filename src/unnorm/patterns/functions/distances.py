@@ -70,7 +70,7 @@ def G(
     from scipy.spatial import KDTree
 
     alone(pattern, "G")
-    grid = distances(r, _default_reach(pattern))
+    grid = distances(r, _default_reach(pattern), pattern)
     gap = borders(pattern.places, pattern.windows)
     if intensity is not None:
         log_keep, lowest = thinning(pattern, intensity, least)
@@ -103,7 +103,7 @@ def F(
     from scipy.spatial import KDTree
 
     alone(pattern, "F", 1)
-    grid = distances(r, _default_reach(pattern))
+    grid = distances(r, _default_reach(pattern), pattern)
     centres, window = _raster(pattern, raster), pattern.windows[0]
     gap = border_distance(centres, window)
     if intensity is not None:
@@ -127,7 +127,7 @@ def J(
     """(1 − G)/(1 − F): 1 for a Poisson process, below where points cluster; nan where F has reached 1. Arguments are
     those of `G` and `F`."""
     alone(pattern, "J")
-    grid = distances(r, _default_reach(pattern))
+    grid = distances(r, _default_reach(pattern), pattern)
     g = G(pattern, grid, correction=correction, intensity=intensity, least=least)
     f = F(pattern, grid, correction=correction, raster=raster, intensity=intensity, least=least)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -17,17 +17,14 @@ import numpy as np
 from ...errors import InputError
 from ..places import Places, close_pairs
 from ..point_pattern import Pattern
+from .summary import positive_at_points
 
 SHARE = 0.95  # of the smallest intensity at a point: λ_min, where it is not given (spatstat's choice)
 
 
 def thinning(pattern: Pattern, intensity: Any, least: float | None) -> tuple[np.ndarray, float]:
     """log(1 − λ_min/λ) of each point, and λ_min."""
-    lam = np.asarray(intensity, dtype=np.float64)
-    if lam.shape != (pattern.n,) or not np.all(np.isfinite(lam) & (lam > 0.0)):
-        raise InputError(
-            f"intensity must be {pattern.n:,} positive numbers, one for each point; got shape {lam.shape}."
-        )
+    lam = positive_at_points(pattern, intensity)
     lowest = SHARE * float(lam.min()) if least is None else float(least)
     if not 0.0 < lowest < lam.min():
         raise InputError(

@@ -11,7 +11,7 @@ from ..edge_weights import translation
 from ..places import borders, close_pairs
 from ..point_pattern import Pattern
 from .kernels import BORDER, ISOTROPIC, NONE, TRANSLATE, pair_sums, smoothed_pairs
-from .summary import Summary, alone, distances, widest
+from .summary import Summary, alone, distances, positive_at_points, widest
 
 Edge = Literal["isotropic", "translate", "border", "none"]
 EDGES = {"isotropic": ISOTROPIC, "translate": TRANSLATE, "border": BORDER, "none": NONE}
@@ -44,7 +44,7 @@ def K(
     True
     """
     alone(pattern, "K")
-    grid = distances(r, widest(pattern))
+    grid = distances(r, widest(pattern), pattern)
     first, second = _chosen(pattern, types)
     share = _shares(pattern, intensity)
     area, how = pattern.area, _edge(correction)
@@ -83,7 +83,7 @@ def pair_correlation(
     alone(pattern, "The pair correlation")
     if correction == "border":
         raise InputError("The pair correlation has no border correction: use 'isotropic', 'translate' or 'none'.")
-    grid = distances(r, widest(pattern))
+    grid = distances(r, widest(pattern), pattern)
     share, area, n = _shares(pattern, intensity), pattern.area, pattern.n
     band = STOYAN / np.sqrt(5.0 * n / area) if bandwidth is None else float(bandwidth)
     if not 0.0 < band < np.inf:
@@ -151,9 +151,5 @@ def _shares(pattern: Pattern, intensity: Any) -> np.ndarray:
     """(n,) 1 for each point, or 1/λ scaled so that Σ 1/λ is the window's area."""
     if intensity is None:
         return np.ones(pattern.n)
-    given = np.asarray(intensity, dtype=np.float64)
-    if given.shape != (pattern.n,) or not np.all(np.isfinite(given) & (given > 0.0)):
-        raise InputError(
-            f"intensity must be {pattern.n:,} positive numbers, one for each point; got shape {given.shape}."
-        )
+    given = positive_at_points(pattern, intensity)
     return np.sqrt(pattern.area / np.sum(1.0 / given)) / given

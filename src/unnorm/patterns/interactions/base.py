@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._base.registry import Registry
 from ...domains.base import Domain
-from ...errors import InputError
+from ...errors import DataError, InputError
 from ..places import Pairs, Places, close_pairs
 
 if TYPE_CHECKING:
@@ -156,3 +156,26 @@ def positive(value: Any, name: str, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
         raise InputError(f"{name} of {what} must be a positive number; got {value!r}.")
     return float(value)
+
+
+def first_duplicate(pattern: Pattern) -> str:
+    """Which points are where another is, and what to do."""
+    from scipy.spatial import KDTree
+
+    for code in range(pattern.replicates):
+        here = np.flatnonzero(pattern.places.replicate == code)
+        pairs = KDTree(pattern.xy[here]).query_pairs(0.0, output_type="ndarray") if len(here) else np.zeros((0, 2), int)
+        if len(pairs):
+            x, y = pattern.xy[here[pairs[0, 0]]]
+            return (
+                f"two points lie at ({x:.6g}, {y:.6g}). Drop one of them, pattern.take(~pattern.duplicated()), or add "
+                "to the coordinates the noise that rounding took off."
+            )
+    return ""
+
+
+def refuse_duplicates(interaction: Interaction, pattern: Pattern) -> None:
+    """Refuse points in the same place, where the process has none."""
+    said = first_duplicate(pattern)
+    if said:
+        raise DataError(f"{interaction!r} forbids points in the same place, and {said}")
