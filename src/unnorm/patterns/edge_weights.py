@@ -20,9 +20,8 @@ AT_ONCE = 20_000  # overlaps of polygons
 
 
 @njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def outside_rectangle(px, py, r, low, high):
-    """The angle of the circle of radius r around p that is outside a rectangle."""
-    left, below, right, above = px - low[0], py - low[1], high[0] - px, high[1] - py
+def outside_rectangle(left, below, right, above, r):
+    """The angle of the circle of radius r that is outside a rectangle whose sides are so far from its centre."""
     a = np.arccos(max(left, 0.0) / r) if left < r else 0.0
     b = np.arccos(max(below, 0.0) / r) if below < r else 0.0
     c = np.arccos(max(right, 0.0) / r) if right < r else 0.0
@@ -31,6 +30,13 @@ def outside_rectangle(px, py, r, low, high):
     half = 0.5 * np.pi
     overlap = max(a + b - half, 0.0) + max(b + c - half, 0.0) + max(c + d - half, 0.0) + max(d + a - half, 0.0)
     return 2.0 * (a + b + c + d) - overlap
+
+
+@njit(cache=True, nogil=True, error_model="numpy", inline="always")
+def rectangle_weight(left, below, right, above, d):
+    """1 over the share of the circle of radius d that lies in a rectangle."""
+    share = 1.0 - outside_rectangle(left, below, right, above, d) / (2.0 * np.pi)
+    return 1.0 / share if share * HEAVIEST > 1.0 else HEAVIEST
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -76,8 +82,9 @@ def outside_polygon(px, py, r, edges, scratch):
 @njit(cache=True, nogil=True, error_model="numpy")
 def circle_weight(px, py, d, low, high, edges, rectangle, scratch):
     """1 over the share of the circle through the neighbour that lies in the window."""
-    out = outside_rectangle(px, py, d, low, high) if rectangle else outside_polygon(px, py, d, edges, scratch)
-    share = 1.0 - out / (2.0 * np.pi)
+    if rectangle:
+        return rectangle_weight(px - low[0], py - low[1], high[0] - px, high[1] - py, d)
+    share = 1.0 - outside_polygon(px, py, d, edges, scratch) / (2.0 * np.pi)
     return 1.0 / share if share * HEAVIEST > 1.0 else HEAVIEST
 
 

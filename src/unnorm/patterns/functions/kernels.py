@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ..edge_weights import circle_weight
+from ..edge_weights import circle_weight, rectangle_weight
 from ..sorting import first_at_least
 
 NONE, ISOTROPIC, TRANSLATE, BORDER = 0, 1, 2, 3
@@ -48,6 +48,7 @@ def pair_sums(xy, share, first, second, gap, gone, grid, how, low, high, edges, 
     leaves = gone[order]
     out, scratch = np.zeros(bins + 1), np.empty(2 * len(edges) + 2)
     step = grid[1] - grid[0]
+    left, below, right, above = low[0], low[1], high[0], high[1]
     for i in range(n):
         cx, cy = min(max(int((x[i] - low[0]) / side), 0), nx - 1), min(max(int((y[i] - low[1]) / side), 0), ny - 1)
         for gy in range(cy, min(ny, cy + 2)):
@@ -82,12 +83,15 @@ def pair_sums(xy, share, first, second, gap, gone, grid, how, low, high, edges, 
                     if how == TRANSLATE:
                         w = (there + back) * width * height / ((width - abs(dx)) * (height - abs(dy)))
                     else:
-                        if there:
-                            whole = how == NONE or d <= b[i]  # most are: no call
-                            w += 1.0 if whole else circle_weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
-                        if back:
-                            whole = how == NONE or d <= b[j]
-                            w += 1.0 if whole else circle_weight(x[j], y[j], d, low, high, edges, rectangle, scratch)
+                        for k in (i, j):
+                            if not (there if k == i else back):
+                                continue
+                            if how == NONE or d <= b[k]:  # most are
+                                w += 1.0
+                            elif rectangle:  # arrays as arguments would take as long as the sum
+                                w += rectangle_weight(x[k] - left, y[k] - below, right - x[k], above - y[k], d)
+                            else:
+                                w += circle_weight(x[k], y[k], d, low, high, edges, rectangle, scratch)
                     out[at] += w * s[i] * s[j]
     return out[:bins]
 
