@@ -2,8 +2,8 @@
 
     python benchmarks/patterns.py [--points 10000 1000000] [--envelopes 199] [--data ../shared/data]
 
-Prints seconds of CPU time and ratios. Needs Rscript with spatstat.model and spatstat.explore. The envelopes are those of
-the 3,604 trees of bei, where pp_bei_points.csv is in the folder of data; else of as many uniform points.
+Prints seconds of CPU time and ratios. Needs Rscript with spatstat.model and spatstat.explore. The envelopes are
+those of the 3,604 trees of bei, where pp_bei_points.csv is in the folder of data; else of as many uniform points.
 """
 
 from __future__ import annotations

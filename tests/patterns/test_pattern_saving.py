@@ -82,7 +82,7 @@ def test_functions_are_passed_again(tmp_path: Path) -> None:
         numbers.intensity(5)
     whole = un.PatternFit.load(tmp_path / "fit", [ridge])
     np.testing.assert_array_equal(whole.intensity(5)["intensity"], fit.intensity(5)["intensity"])
-    with pytest.raises(un.errors.InputError, match="its own 'other'|its own other"):
+    with pytest.raises(un.errors.InputError, match=r"its own '?other"):
         un.PatternFit.load(tmp_path / "fit", [un.Function("other", lambda y, _: y[:, 0])])
 
 

@@ -46,15 +46,15 @@ def test_a_pole_is_told() -> None:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: un.fit_pattern(plain(TWICE), interaction=un.HardCore(0.001)), r"same place, and two points lie at \(0"),
-        (lambda: un.fit_pattern(plain(TWICE), interaction=un.Softcore(0.1, 0.5, 0.01)), "forbids points in the same place"),
+        (lambda: un.fit_pattern(plain(TWICE), interaction=un.HardCore(0.001)), r"same place, and two points lie at"),
+        (lambda: un.fit_pattern(plain(TWICE), interaction=un.Softcore(0.1, 0.5, 0.01)), "points in the same place"),
         (lambda: un.HardCore.largest(plain(TWICE)), "There is no hard core: two points"),
-        (lambda: patterns.K(plain(), [0.5, 3.0]), r"r goes up to 3, and no two places in the window are more than 1\.41421"),
+        (lambda: patterns.K(plain(), [0.5, 3.0]), r"r goes up to 3, and no two .* 1\.41421"),
         (lambda: patterns.G(plain(), [0.5, 3.0]), "Take a smaller r"),
         (lambda: patterns.K(plain(), intensity=np.zeros(80)), r"it is 0 at \(0\."),
-        (lambda: un.pattern({"x": [0.1], "y": [0.2]}, ("x", "y"), window=SQUARE, marks="kind"), "asked for by marks='kind'"),
+        (lambda: un.pattern({"x": [0.1], "y": [0.2]}, ("x", "y"), window=SQUARE, marks="kind"), "by marks='kind'"),
         (lambda: un.pattern([[0.1, 0.2]], window=SQUARE, marks="kind"), "an array has none: pass a table"),
-        (lambda: patterns.process(SQUARE, lambda xy: np.full(len(xy), np.inf)).simulate(rng=1), r"log_trend is inf at \("),
+        (lambda: patterns.process(SQUARE, lambda xy: np.full(len(xy), np.inf)).simulate(rng=1), r"is inf at \("),
         (
             lambda: patterns.process(SQUARE, lambda xy: -3 * np.log(np.hypot(*xy.T))).simulate(20, rng=1),
             "a pole whose integral may be infinite|too peaked",
@@ -62,7 +62,7 @@ def test_a_pole_is_told() -> None:
         (lambda: un.fit_pattern(plain(), rng=1).bic, "BIC needs the likelihood"),
         (lambda: un.fit_pattern(plain(), rng=1).loglik, r"fit\.wald"),
         (lambda: un.fit_pattern(plain(), rng=1).bits, r"fit\.envelope"),
-        (lambda: un.fit_pattern(plain(), interaction=un.Strauss(0.6), rng=1), "None of 80 points .* correction='isotropic'"),
+        (lambda: un.fit_pattern(plain(), interaction=un.Strauss(0.6), rng=1), "None of 80 .* correction='isotropic'"),
     ],
 )  # fmt: skip
 def test_bad_input(make, says: str) -> None:

@@ -105,7 +105,9 @@ def isotropic(xy: np.ndarray, d: np.ndarray, window: Domain) -> np.ndarray:
     assert window.edges is not None
     low, high = (np.asarray(one, dtype=np.float64) for one in window.enclosing_box)
     gap = border_distance(xy, window)
-    return _circle_weights(np.ascontiguousarray(xy), d, gap, low, high, np.array(window.edges), window.sides is not None)
+    return _circle_weights(
+        np.ascontiguousarray(xy), d, gap, low, high, np.array(window.edges), window.sides is not None
+    )
 
 
 def translation(step: np.ndarray, window: Domain) -> np.ndarray:
@@ -139,7 +141,7 @@ def _polygon(window: Domain) -> Any:
     import shapely
 
     assert window.edges is not None
-    faces = shapely.get_parts(shapely.polygonize(shapely.linestrings(window.edges)))
+    faces = shapely.get_parts(shapely.polygonize(list(map(shapely.LineString, window.edges))))
     inside = window.contains(shapely.get_coordinates(shapely.point_on_surface(faces)))
     return shapely.union_all(faces[inside])
 

@@ -149,9 +149,9 @@ def _peaked(fitted: FittedRows) -> tuple[str, ...]:
         return ()
     x, y = fitted.places.xy[dummy[k]]
     note = (
-        f"One of {len(dummy):,} dummy points, at ({x:.6g}, {y:.6g}), carries {share[k] / share.sum():.0%} of the integral "
-        "of the fitted intensity: it has a sharp peak there, or a pole whose integral is infinite. Bound the covariate "
-        "or offset, or take many more dummy points."
+        f"One of {len(dummy):,} dummy points, at ({x:.6g}, {y:.6g}), carries {share[k] / share.sum():.0%} of the "
+        "integral of the fitted intensity: it has a sharp peak there, or a pole whose integral is infinite. Bound the "
+        "covariate or offset, or take many more dummy points."
     )
     warnings.warn(note, UnnormWarning, stacklevel=3)
     return (note,)

@@ -52,7 +52,7 @@ class Process:
         return self.trend(places) if places.n else np.zeros(0)
 
     def simulate(self, n: int = 1, rng: Rng = None) -> list[Pattern]:
-        """n independent patterns (Poisson), or n states of one long chain, several autocorrelation times apart (Gibbs)."""
+        """n independent patterns (Poisson), or n states of one long chain, some autocorrelation times apart (Gibbs)."""
         count, rng = whole(n, "The number of patterns", 1), generator(rng)
         pattern = self.pattern
         parts: list[list[Places]] = [[] for _ in range(count)]

@@ -245,8 +245,9 @@ def _levels(
     lost = np.flatnonzero(code < 0)
     if lost.size:
         raise DataError(
-            f"{several(lost.size, 'point')} with a {name!r} that is not among {option}= {listing(levels.tolist(), most=8)}, "
-            f"first {values[lost[0]].item()!r} in row {lost[0] if obs.row is None else obs.row[lost[0]]}."
+            f"{several(lost.size, 'point')} with a {name!r} that is not among {option}= "
+            f"{listing(levels.tolist(), most=8)}, first {values[lost[0]].item()!r} in row "
+            f"{lost[0] if obs.row is None else obs.row[lost[0]]}."
         )
     return tuple(levels.tolist()), code
 

@@ -92,7 +92,9 @@ def pair_correlation(
     how = _edge(correction)
     if how == TRANSLATE and not rectangle:
         everything = np.ones(n, dtype=bool)
-        sums = _smoothed(*_translated(pattern, share, everything, everything, grid[-1] + band * np.sqrt(5.0)), grid, band)
+        sums = _smoothed(
+            *_translated(pattern, share, everything, everything, grid[-1] + band * np.sqrt(5.0)), grid, band
+        )
     else:
         sums = smoothed_pairs(pattern.xy, share, gap, grid, band, how, low, high, edges, rectangle)
     squared = n * (n - 1) / area**2 if intensity is None else 1.0
@@ -124,7 +126,9 @@ def _smoothed(d: np.ndarray, w: np.ndarray, grid: np.ndarray, band: float) -> np
     order = np.argsort(d)
     d, w = d[order], w[order]
     begin, end = np.searchsorted(d, grid - half), np.searchsorted(d, grid + half)
-    return np.array([0.75 / half * np.sum(w[b:e] * (1 - ((d[b:e] - r) / half) ** 2)) for r, b, e in zip(grid, begin, end)])
+    return np.array(
+        [0.75 / half * np.sum(w[b:e] * (1 - ((d[b:e] - r) / half) ** 2)) for r, b, e in zip(grid, begin, end)]
+    )
 
 
 def _arguments(pattern: Pattern) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
