@@ -50,10 +50,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "patterns/interactions/kernels.py": [
         (
-            "c = count[b[k]] - (1 if own[a] >= 0 else 0)",
+            "c = count[b[k]] - (back[k] if own[a] >= 0 else 0.0)",
             "c = count[b[k]]",
             "a point among its own neighbours' neighbours",
         ),
+        ("c -= back[at]  # and x_j", "pass", "a second point among the neighbours' neighbours"),
         ("if k < skip:  # of equal discs", "if k >= 0:  # of equal discs", "equal discs cover nothing"),
     ],
     "patterns/functions/distances.py": [

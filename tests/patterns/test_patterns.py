@@ -329,8 +329,8 @@ def test_robust_errors_of_a_clustered_pattern() -> None:
         (lambda: patterns.F(poisson(5.0, 0.0, 1), intensity=np.ones(len(poisson(5.0, 0.0, 1).xy)), least=2.0),
          "must be positive and below 1"),
         (lambda: patterns.J(poisson(5.0, 0.0, 1), intensity=[1.0]), "one for each point"),
-        (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), interaction=un.Geyer(0.05, 2.0), correction="isotropic"),
-         "no sum over pairs"),
+        (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), interaction=un.AreaInteraction(0.05), correction="isotropic"),
+         "not made of pairs"),
         (lambda: patterns.K(poisson(5.0, 0.0, 1), r=[0.2, 0.1]), "increasing"),
     ],
 )  # fmt: skip

@@ -32,3 +32,12 @@ def test_summaries(name: str) -> None:
         assert abs(values.mean() - mean) < 4 * error, (summary, values.mean(), mean, error)
         # the spread too, to four errors of a ratio of variances with tails a little heavier than normal
         assert abs(np.log(values.std(ddof=1) / sd)) < 4 * np.sqrt(0.75 / many + 0.75 / len(values)), summary
+
+
+def test_without_interaction_it_is_poisson() -> None:
+    """Births and deaths balance at every n: with γ = 1 the number of points is Poisson."""
+    drawn = patterns.process(SQUARE, float(np.log(4.0)), un.Strauss(0.05), [0.0]).simulate(1000, rng=9)
+    n = np.array([one.n for one in drawn])
+    assert abs(n.mean() - 4.0) < 4 * 2 / np.sqrt(1000)
+    assert abs(n.var() - 4.0) < 4 * np.sqrt((3 * 16 + 4 - 16) / 1000)  # κ₄ + 2σ⁴
+    assert abs(np.mean(n == 0) - np.exp(-4)) < 4 * np.sqrt(np.exp(-4) / 1000)

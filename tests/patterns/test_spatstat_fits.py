@@ -1,5 +1,7 @@
 """Fits on spatstat's own dummy points: coefficients to 1e-6 of ppm(method = "logi"), standard errors to 2 %."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from figures import SHARED, dummies, pattern, read
@@ -61,8 +63,13 @@ def test_gibbs(case: str) -> None:
         np.testing.assert_allclose(fit.se, se, rtol=0.02)
 
 
-@pytest.mark.parametrize("case", ["pines strauss", "pines strausshard", "redwood strauss", "marked"])
-@pytest.mark.parametrize("correction", ["isotropic", "translate"])
+@pytest.mark.parametrize(
+    ("case", "correction"),
+    [
+        *product(("pines strauss", "pines strausshard", "redwood strauss", "marked"), ("isotropic", "translate")),
+        ("redwood geyer", "translate"),
+    ],
+)
 @pytest.mark.filterwarnings("ignore:The estimated interaction attracts")
 def test_weighted_pairs(case: str, correction: str) -> None:
     """Corrections that weight close pairs (corrections.R)."""

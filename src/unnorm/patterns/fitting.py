@@ -58,7 +58,7 @@ def fit_pattern(
         interaction: `un.Strauss(r)`, `un.Geyer(r, sat)`, `un.HardCore(r)`, `un.AreaInteraction(r)`, …; None: Poisson.
         correction: "border" leaves out rows within the interaction's reach of the border; "none" takes the pattern as
             all there is; "periodic" joins the sides of a rectangle; "isotropic" and "translate" weight close pairs for
-            those that the border hides (interactions that are sums over pairs).
+            those that the border hides (all but the area interaction).
         points: dummy points from elsewhere, `un.Dummies(points, rho=…)`.
         dummies: how many to draw, all marks and replicates together; default 4 n, 10,000 or more, n from 400,000 on.
         design: how: "stratified", "poisson" or "binomial".

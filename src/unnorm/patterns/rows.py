@@ -77,7 +77,7 @@ class PatternModel:
             )
         if interaction is not None and correction in WEIGHTED and not interaction.weighs:
             raise InputError(
-                f"{option('correction', correction)} weights pairs of points, and {interaction!r} is no sum over "
+                f"{option('correction', correction)} weights pairs of points, and {interaction!r} is not made of "
                 "pairs: use 'border', or 'periodic' in a rectangle."
             )
         labels = [name for name in (pattern.mark_name, pattern.replicate_name) if name is not None]

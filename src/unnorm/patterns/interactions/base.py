@@ -42,14 +42,21 @@ class Neighbours:
 
     @cached_property
     def weights(self) -> np.ndarray | None:
-        """(P,) what each pair counts, for those that the border hides; None where each counts once."""
+        """(P,) what each pair counts seen from its row, for those that the border hides; None: each counts once."""
+        return self._weights(self.u.xy[self.pairs.a])
+
+    @cached_property
+    def weights_back(self) -> np.ndarray | None:
+        """(P,) what each pair counts seen from its point."""
+        return self._weights(self.x.xy[self.pairs.b])
+
+    def _weights(self, seen_from: np.ndarray) -> np.ndarray | None:
         if self.correction not in WEIGHTED:
             return None
         from ..edge_weights import weights  # compiled: not before it is needed
 
-        a, b = self.pairs.a, self.pairs.b
-        step = self.x.xy[b] - self.u.xy[a]
-        return weights(self.correction, self.u.xy[a], step, self.pairs.d, self.u.replicate[a], self.windows)
+        step = self.x.xy[self.pairs.b] - self.u.xy[self.pairs.a]
+        return weights(self.correction, seen_from, step, self.pairs.d, self.u.replicate[self.pairs.a], self.windows)
 
     @cached_property
     def pairs(self) -> Pairs:
