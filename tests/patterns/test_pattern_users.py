@@ -59,6 +59,8 @@ def test_a_pole_is_told() -> None:
             lambda: patterns.process(SQUARE, lambda xy: -3 * np.log(np.hypot(*xy.T))).simulate(20, rng=1),
             "a pole whose integral may be infinite|too peaked",
         ),
+        (lambda: un.fit_pattern(plain(), "z", covariates=un.Expression("z", "x")), r"a list: covariates=\[z\]"),
+        (lambda: un.fit(un.Additive("s(x)", SQUARE), plain(), objective=un.Exact()), "goes to un.fit_pattern"),
         (lambda: un.fit_pattern(plain(), rng=1).bic, "BIC needs the likelihood"),
         (lambda: un.fit_pattern(plain(), rng=1).loglik, r"fit\.wald"),
         (lambda: un.fit_pattern(plain(), rng=1).bits, r"fit\.envelope"),

@@ -41,3 +41,19 @@ def test_without_interaction_it_is_poisson() -> None:
     assert abs(n.mean() - 4.0) < 4 * 2 / np.sqrt(1000)
     assert abs(n.var() - 4.0) < 4 * np.sqrt((3 * 16 + 4 - 16) / 1000)  # κ₄ + 2σ⁴
     assert abs(np.mean(n == 0) - np.exp(-4)) < 4 * np.sqrt(np.exp(-4) / 1000)
+
+
+def test_a_chain_that_drifts_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From no points to 2,000 in a thousand steps it cannot have settled; given time it has."""
+    process = patterns.process(SQUARE, float(np.log(2000.0)), un.Strauss(0.001), [-0.1])
+    with monkeypatch.context() as patched:
+        for name, value in (("LEAST", 100), ("ROUND", 0), ("MOST_ROUNDS", 10)):
+            patched.setattr(f"unnorm.patterns.gibbs.{name}", value)
+        with pytest.warns(un.errors.UnnormWarning, match="still drifts, from"):
+            process.simulate(rng=1)
+    assert abs(process.simulate(rng=1)[0].n - 1994) < 5 * np.sqrt(2000)
+
+
+def test_patterns_of_one_chain_are_apart() -> None:
+    n = np.array([one.n for one in patterns.process(SQUARE, 5.3, un.Strauss(0.05), [-1.6]).simulate(400, rng=3)])
+    assert abs(np.corrcoef(n[1:], n[:-1])[0, 1]) < 4 / np.sqrt(400)

@@ -65,6 +65,8 @@ class PatternModel:
         """The model on patterns like this one, checked."""
         if correction not in CORRECTIONS:
             raise InputError(unknown("correction", correction, CORRECTIONS))
+        if isinstance(covariates, Covariate):
+            raise InputError(f"covariates must be a list: covariates=[{covariates.name}].")
         wrong = [one for one in covariates if not isinstance(one, Covariate)]
         if wrong:
             raise InputError(f"covariates must be un.Map, un.Expression and un.Function objects; got {wrong[0]!r}.")
