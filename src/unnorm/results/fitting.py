@@ -80,7 +80,7 @@ def fit(
 
     objective = Exact() if objective is None else objective
     _require(model, Unnormalised, "model", "un.ExponentialFamily(...), un.Energy(...) or un.Additive(...)")
-    other = "(a point pattern goes to un.fit_pattern, or is given by pattern.observations(): places, given their number)"
+    other = "(a point pattern goes to un.fit_pattern, or is given by pattern.observations(): places given their number)"
     _require(obs, Observations, "obs", f"the result of un.iid, un.transitions or un.conditional {other}")
     _require(objective, Objective, "objective", "un.Exact(), un.Poisson(), un.Logistic(...) or the like")
     if obs.n == 0:
