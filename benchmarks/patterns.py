@@ -1,17 +1,20 @@
-"""Point patterns against spatstat, R live: the same model and number of dummy points, K with envelopes.
+"""Point patterns against spatstat, R live: the same model and number of dummy points, K with envelopes of bei.
 
-    python benchmarks/patterns.py [--points 10000 1000000] [--envelopes 199]
+    python benchmarks/patterns.py [--points 10000 1000000] [--envelopes 199] [--data ../shared/data]
 
-Prints seconds of CPU time and ratios. Needs Rscript with spatstat.model and spatstat.explore.
+Prints seconds of CPU time and ratios. Needs Rscript with spatstat.model and spatstat.explore. The envelopes are
+those of the 3,604 trees of bei, where pp_bei_points.csv is in the folder of data; else of as many uniform points.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import subprocess
 import time
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,13 +28,21 @@ set.seed(1)
 W <- owin(c(0, 2), c(0, 1))
 X <- rpoispp(function(x, y) {n} * exp(x - 1) / (exp(1) - exp(-1)), win = W)
 cpu <- function(e) {{ t <- proc.time(); force(e); d <- proc.time() - t; d[["user.self"]] + d[["sys.self"]] }}
-nd <- ceiling(sqrt(4 * npoints(X)))
-Q <- function() quadscheme.logi(X, dummytype = "stratrand", nd = nd)
+Q <- function() quadscheme.logi(X, dummytype = "stratrand", nd = ceiling(sqrt({dummies})))
 cat("linear", cpu(ppm(Q() ~ x, method = "logi")), "\\n")
-if ({n} <= 1e5) cat("strauss", cpu({{f <- ppm(Q() ~ 1, Strauss({r}), method = "logi"); vcov(f)}}), "\\n")
-Y <- runifpoint(3604, W)
-cat("envelope", cpu(for (i in 1:5) Kest(Y, correction = "isotropic")) / 5 * ({envelopes} + 1), "\\n")
-if ({n} <= 1e5) cat("smooth", cpu(ppm(X ~ s(x, y), use.gam = TRUE)), "\\n")
+if ({n} <= 1e5) {{
+  cat("strauss", cpu({{f <- ppm(Q() ~ 1, Strauss({r}), method = "logi"); vcov(f)}}), "\\n")
+  cat("smooth", cpu(ppm(X ~ s(x, y), use.gam = TRUE)), "\\n")
+}}
+"""
+ENVELOPES = """
+suppressMessages({{library(spatstat.geom); library(spatstat.explore)}})
+xy <- read.csv("{file}")
+X <- ppp(xy$x, xy$y, window = owin(c(0, 1000), c(0, 500)))
+t <- proc.time()
+E <- envelope(X, Kest, nsim = {envelopes}, correction = "{correction}", verbose = FALSE, savefuns = TRUE)
+d <- proc.time() - t
+cat("envelope", d[["user.self"]] + d[["sys.self"]], "\\n")
 """
 
 
@@ -52,40 +63,64 @@ def pattern(n: int, seed: int) -> un.Pattern:
     return un.pattern({"x": x, "y": rng.random(m)}, y=("x", "y"), window=un.Box((0, 2), (0, 1)))
 
 
-def theirs(n: int, r: float, envelopes: int) -> dict[str, float]:
-    text = R.format(n=float(n), r=r, envelopes=envelopes)
+def from_r(text: str) -> dict[str, float]:
     done = subprocess.run(["Rscript", "-e", text], capture_output=True, text=True, check=False)
     lines = [line.split() for line in done.stdout.splitlines()]
     return {name: float(value) for name, value in (line for line in lines if len(line) == 2)}
 
 
-def ours(n: int, r: float, envelopes: int) -> dict[str, float]:
-    points = pattern(n, 1)
-    one = un.pattern(np.random.default_rng(2).random((3604, 2)) * (2, 1), window=un.Box((0, 2), (0, 1)))
+def ours(points: un.Pattern, r: float, dummies: int) -> dict[str, float]:
     un.fit_pattern(pattern(500, 3), "s(x, y)", interaction=un.Strauss(0.02), rng=1)  # compiled
-    un.patterns.K(pattern(500, 3))
-    count = None if n > 10**5 else 4 * points.n
-    out = {"read": cpu(lambda: pattern(n, 1)), "linear": cpu(lambda: un.fit_pattern(points, "x", dummies=count, rng=1))}
-    if n <= 10**5:
-        out["strauss"] = cpu(lambda: un.fit_pattern(points, interaction=un.Strauss(r), dummies=count, rng=1))
-    out["smooth"] = cpu(lambda: un.fit_pattern(points, "s(x, y)", dummies=count, rng=1))
-    out["envelope"] = cpu(lambda: un.patterns.K(one), 5) * (envelopes + 1)
+    n = points.n
+    out = {"linear": cpu(lambda: un.fit_pattern(points, "x", dummies=dummies, rng=1))}
+    if n <= 2 * 10**5:
+        out["strauss"] = cpu(lambda: un.fit_pattern(points, interaction=un.Strauss(r), dummies=dummies, rng=1))
+    out["smooth"] = cpu(lambda: un.fit_pattern(points, "s(x, y)", dummies=dummies, rng=1))
     return out
 
 
+def envelopes(data: Path, count: int, folder: Path) -> None:
+    """K of bei with simulations of a Poisson process, both with their own simulations and bands."""
+    file = data / "pp_bei_points.csv"
+    if file.is_file():
+        with file.open() as opened:
+            xy = np.array([[float(row["x"]), float(row["y"])] for row in csv.DictReader(opened)])
+    else:
+        xy = np.random.default_rng(2).random((3604, 2)) * (1000, 500)
+    bei = un.pattern({"x": xy[:, 0], "y": xy[:, 1]}, ("x", "y"), window=un.Box((0, 1000), (0, 500)))
+    copy = folder / "points.csv"
+    copy.write_text("x,y\n" + "".join(f"{x!r},{y!r}\n" for x, y in xy.tolist()))
+    for correction in ("isotropic", "translate", "border"):
+        un.patterns.K(bei, correction=correction)  # compiled
+        mine = cpu(lambda how=correction: un.patterns.envelope(bei, "K", n=count, rng=1, correction=how))
+        other = from_r(ENVELOPES.format(file=copy, envelopes=count, correction=correction)).get("envelope")
+        show(f"{bei.n:,} trees, {count} envelopes of K, {correction}", mine, other)
+
+
+def show(what: str, seconds: float, other: float | None) -> None:
+    ratio = "" if other is None else f"{other:9.2f} s spatstat  ×{other / seconds:.1f}"
+    print(f"{what:<52}{seconds:9.2f} s  {ratio}", flush=True)
+
+
 def main() -> None:
+    import tempfile
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--points", type=int, nargs="+", default=[10_000])
+    parser.add_argument("--points", type=int, nargs="*", default=[10_000])
     parser.add_argument("--envelopes", type=int, default=199)
+    parser.add_argument("--data", type=Path, default=Path(__file__).resolve().parents[2] / "shared" / "data")
     given = parser.parse_args()
     warnings.simplefilter("ignore", un.errors.UnnormWarning)  # a Strauss fit of Poisson points may attract
+    if given.envelopes:
+        with tempfile.TemporaryDirectory() as folder:
+            envelopes(given.data, given.envelopes, Path(folder))
     for n in given.points:
         r = 0.5 / float(np.sqrt(n))
-        mine, spatstat = ours(n, r, given.envelopes), theirs(n, r, given.envelopes)
-        for name, seconds in mine.items():
-            other = spatstat.get(name)
-            ratio = "" if other is None else f"{other:9.2f} s spatstat  ×{other / seconds:.1f}"
-            print(f"{n:>9,} points  {name:<10}{seconds:9.2f} s  {ratio}")
+        points = pattern(n, 1)
+        dummies = points.n if points.n > 400_000 else 4 * points.n
+        spatstat = from_r(R.format(n=float(n), r=r, dummies=dummies))
+        for name, seconds in ours(points, r, dummies).items():
+            show(f"{n:,} points, {dummies:,} dummy points, {name}", seconds, spatstat.get(name))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from unnorm._base import words
 from unnorm._base.words import OPTIONS, by_word, either, in_shell, option
 from unnorm.cli.config import checked_job
 from unnorm.cli.options import Options
+from unnorm.cli.pattern import pattern
 from unnorm.errors import InputError, UnnormError
 from unnorm.inference.advice import advise
 from unnorm.references import SCHEMES, PointScheme
@@ -29,8 +30,10 @@ def test_examples_run() -> None:
 
 def test_every_option_is_an_argument_in_python_and_an_option_in_the_shell() -> None:
     callables: tuple[Callable[..., Any], ...] = (un.transitions, un.fit, un.Additive, un.Logistic)
+    callables += (un.pattern, un.fit_pattern)
     arguments = {name for one in callables for name in inspect.signature(one).parameters}
-    typed = {f"--{name.replace('_', '-')}" for name in Options.__dataclass_fields__}
+    own = inspect.signature(pattern).parameters
+    typed = {f"--{name.replace('_', '-')}" for name in (*Options.__dataclass_fields__, *own)}
     for name, one in OPTIONS.items():
         assert name in arguments, name
         assert one.shell in typed, one.shell

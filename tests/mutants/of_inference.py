@@ -87,7 +87,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("int(np.ceil(np.trace(V @ scores.information)))", "int(np.trace(V @ scores.information))", "edf rounded down"),
         ("robust = Robust(lambda: whole(found.M), found.df)", "robust = Robust(lambda: whole(found.M))", "no t"),
         (
-            "Robust(lambda: self.covariance[at], self.df, self.refusal)",
+            "Robust(lambda: self.covariance[at], self._df, self.refusal)",
             "Robust(lambda: self.covariance[at], None, self.refusal)",
             "df lost",
         ),

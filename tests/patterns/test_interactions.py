@@ -201,3 +201,34 @@ def test_reading(text: str, want: Interaction) -> None:
 def test_bad_text(text: str) -> None:
     with pytest.raises(un.errors.InputError):
         read_interaction(text)
+
+
+@pytest.mark.parametrize("how", ["isotropic", "translate"])
+@pytest.mark.parametrize("one", [one for one in EXAMPLES if one.weighs], ids=repr)
+def test_weighted_pairs(one: Interaction, how) -> None:
+    """A point does not see itself, nor a second one that is left out, with weights of pairs either."""
+    x = scattered()
+
+    def around(u: Places, pattern: Places, own: np.ndarray | None = None) -> Neighbours:
+        return Neighbours(u, pattern, np.full(u.n, -1) if own is None else own, one.reach, None, how, (SQUARE,))
+
+    among = around(x, x, np.arange(x.n))
+    found, less = one.statistics(among), one.without(among)
+    plain = one.statistics(near(x, x, one, np.arange(x.n)))
+    assert not plain.size or np.any(np.abs(found - plain) > 1e-6)
+    for i in range(0, x.n, 17):
+        here, rest = x.take(np.array([i])), np.arange(x.n) != i
+        np.testing.assert_allclose(found[i], one.statistics(around(here, x.take(rest)))[0], rtol=1e-9, atol=1e-12)
+        for p in np.flatnonzero(among.pairs.a == i)[:4]:
+            fewer = rest & (np.arange(x.n) != among.pairs.b[p])
+            np.testing.assert_allclose(less[p], one.statistics(around(here, x.take(fewer)))[0], rtol=1e-9, atol=1e-12)
+
+
+def test_equal_discs_cover_once() -> None:
+    """Two points in one place cover what one of them does."""
+    area = un.AreaInteraction(0.04)
+    x, u = scattered(), scattered(30, 8)
+    twice = Places.joined([x, x.take(np.arange(60))])
+    once, both = area.statistics(near(u, x, area)), area.statistics(near(u, twice, area))
+    assert np.sum(once > 0) > 10
+    np.testing.assert_allclose(both, once, atol=1e-10)

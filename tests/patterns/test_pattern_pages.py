@@ -1,11 +1,14 @@
 """docs/patterns.md: every block runs; and `unnorm pattern` writes what Python computes."""
 
 import csv
+import os
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from figures import read
 
 import unnorm as un
 from unnorm.cli import main
@@ -13,17 +16,50 @@ from unnorm.cli import main
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_page() -> None:
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the page's blocks leave behind; they read the repository's fixtures and save a fit."""
     text = (DOCS / "patterns.md").read_text(encoding="utf-8")
-    blocks, names = re.findall(r"```python\n(.*?)```", text, flags=re.S), {}
-    for block in blocks:
-        exec(compile(block, "patterns.md", "exec"), names)  # the documentation's own text, not a user's
-    assert len(blocks) == 5
-    fit, strauss = names["fit"], names["strauss"]
+    blocks, names = re.findall(r"```python\n(.*?)```", text, flags=re.S), {"text": text}
+    assert len(blocks) == 8
+    folder = tmp_path_factory.mktemp("page")
+    (folder / "tests").symlink_to(DOCS.parent / "tests")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        for block in blocks:
+            exec(compile(block, "patterns.md", "exec"), names)  # the documentation's own text, not a user's
+    finally:
+        os.chdir(before)
+    return names
+
+
+def test_page(page: dict[str, Any]) -> None:
+    fit, strauss = page["fit"], page["strauss"]
     assert abs(fit.theta["elev"] - 1.2) < 3 * fit.se[1]
     assert abs(strauss.theta["strauss"] - np.log(0.3)) < 3 * strauss.se[1]
-    assert names["inside"].p > 0.02
-    assert names["csr"].p <= 0.05 < names["own"].p
+    assert page["inside"].p > 0.02
+    assert page["csr"].p <= 0.05 < page["own"].p
+    assert page["again"].summary() == page["mixed"].summary()
+
+
+def test_page_side_by_side(page: dict[str, Any]) -> None:
+    """R's figures on the page are those of the fixtures, and the page's fit has them."""
+    shown = re.findall(r"^(\S+) +(-?\d\.\d{7}) (\d\.\d{7})$", page["text"], flags=re.M)
+    table = read("fits.csv")
+    here = table["case"] == "marked"
+    assert [row[0] for row in shown] == table["term"][here].tolist()
+    for column, k in (("estimate", 1), ("se", 2)):
+        figures = np.array([float(row[k]) for row in shown])
+        np.testing.assert_allclose(figures, table[column][here].astype(float), atol=5.1e-8)
+        np.testing.assert_allclose(getattr(page["both"], column), figures, atol=2e-7)
+    for name in "KG":
+        (row,) = re.findall(rf"^{name} ([\d. ]+)$", page["text"], flags=re.M)
+        figures = np.array(row.split(), float)
+        np.testing.assert_allclose(page[name], figures, atol=5.1e-8)
+        known = read("functions.csv")
+        column = (known["case"] == f"star {name}") & (known["column"] == ("iso" if name == "K" else "km"))
+        assert all(np.abs(known["value"][column].astype(float) - one).min() < 5.1e-8 for one in figures)
 
 
 @pytest.fixture

@@ -324,7 +324,13 @@ def test_robust_errors_of_a_clustered_pattern() -> None:
         (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), rng=1).aic, "fit.wald"),
         (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), rng=1).held_out(None), "likelihood"),
         (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), interaction=un.Strauss(0.05), rng=1).intensity(), "fit.trend"),
-        (lambda: patterns.K(poisson(3.0, 0.0, 1, ISLAND), correction="translate"), "for rectangles"),
+        (lambda: patterns.G(poisson(5.0, 0.0, 1), correction="km", intensity=np.ones(len(poisson(5.0, 0.0, 1).xy))),
+         "'border' only"),
+        (lambda: patterns.F(poisson(5.0, 0.0, 1), intensity=np.ones(len(poisson(5.0, 0.0, 1).xy)), least=2.0),
+         "must be positive and below 1"),
+        (lambda: patterns.J(poisson(5.0, 0.0, 1), intensity=[1.0]), "one for each point"),
+        (lambda: un.fit_pattern(poisson(5.0, 0.0, 1), interaction=un.AreaInteraction(0.05), correction="isotropic"),
+         "not made of pairs"),
         (lambda: patterns.K(poisson(5.0, 0.0, 1), r=[0.2, 0.1]), "increasing"),
     ],
 )  # fmt: skip
@@ -338,7 +344,7 @@ def test_outside_and_duplicates_are_noted() -> None:
     points = un.pattern(xy, window=SQUARE, outside="drop")
     assert points.n == 3
     assert "1 of 4 points lie outside the window; the first is row 2" in points.notes[0]
-    assert "1 points have the same coordinates as an earlier one, first row 1" in points.notes[1]
+    assert "1 point with the same coordinates as an earlier one, first row 1" in points.notes[1]
 
 
 @pytest.mark.filterwarnings("ignore:The estimated interaction attracts")

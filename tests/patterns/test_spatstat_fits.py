@@ -1,5 +1,7 @@
 """Fits on spatstat's own dummy points: coefficients to 1e-6 of ppm(method = "logi"), standard errors to 2 %."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from figures import SHARED, dummies, pattern, read
@@ -59,6 +61,30 @@ def test_gibbs(case: str) -> None:
     np.testing.assert_allclose(raw_se(fit), se, rtol=loose.get(case, 1e-5))
     if case != "redwood strauss":  # γ > 1 is no process, and Σ1 there is not positive
         np.testing.assert_allclose(fit.se, se, rtol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("case", "correction"),
+    [
+        *product(("pines strauss", "pines strausshard", "redwood strauss", "marked"), ("isotropic", "translate")),
+        ("redwood geyer", "translate"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:The estimated interaction attracts")
+def test_weighted_pairs(case: str, correction: str) -> None:
+    """Corrections that weight close pairs (corrections.R)."""
+    table = read("corrections.csv")
+    here = (table["case"] == case) & (table["correction"] == correction)
+    given = dummies(str(table["set"][here][0]), float(table["rho"][here][0]), str(table["how"][here][0]))
+    terms, interaction, _ = CASES[case]
+    fit = un.fit_pattern(
+        pattern(case.split()[0]), "y" if case == "redwood strauss" else terms, interaction=interaction,
+        correction=correction, points=given,
+    )  # fmt: skip
+    np.testing.assert_allclose(fit.estimate, table["estimate"][here].astype(float), rtol=1e-8)
+    # with isotropic weights spatstat's errors take w_ij for w_ji
+    near = 0.011 if correction == "isotropic" else 1e-6
+    np.testing.assert_allclose(raw_se(fit), table["se"][here].astype(float), rtol=near)
 
 
 def maps() -> tuple[un.Map, un.Map]:

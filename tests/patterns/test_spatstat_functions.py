@@ -55,19 +55,70 @@ def test_G(name: str, column: str) -> None:
     close(patterns.G(pattern(name), r, correction=COLUMNS[column]).value[at], value)
 
 
+def on_raster(case: str, column: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, tuple[int, int]]:
+    """r, where spatstat's values were kept, these, and the raster (distances.R)."""
+    table = read("distances.csv")
+    here = (table["case"] == case) & (table["column"] == column)
+    index = table["index"][here].astype(int)
+    value = np.array([np.nan if one in ("NA", "NaN") else float(one) for one in table["value"][here].tolist()])
+    raster = int(table["nx"][here][0]), int(table["ny"][here][0])
+    return float(table["step"][here][0]) * np.arange(index[-1] + 1), index, value, raster
+
+
+@pytest.mark.parametrize("name", ["pines", "redwood"])
+@pytest.mark.parametrize("column", ["km", "rs"])
+@pytest.mark.parametrize("function", ["F", "J"])
+def test_F_and_J(name: str, column: str, function: str) -> None:
+    """On spatstat's raster, where its distances are right."""
+    r, at, value, raster = on_raster(f"{name} {function} exact", column)
+    mine = getattr(patterns, function)(pattern(name), r, correction=COLUMNS[column], raster=raster).value[at]
+    np.testing.assert_array_equal(np.isnan(mine), np.isnan(value))
+    close(mine, value)
+
+
+@pytest.mark.parametrize("column", ["km", "rs"])
+def test_F_and_J_of_a_polygon(column: str) -> None:
+    """spatstat's distances to a polygon's border are those on the raster: the estimators on its distances."""
+    raster = read("raster_star.csv")
+    r, at, value, _ = on_raster("star F exact", column)
+    f = cdf(raster["d"].astype(float), raster["b"].astype(float), r, COLUMNS[column])
+    close(f[at], value)
+    r, at, value, _ = on_raster("star J exact", column)
+    g = patterns.G(pattern("star"), r, correction=COLUMNS[column]).value
+    left = np.isfinite(value)
+    close(((1 - g) / np.where(f < 1, 1 - f, np.nan))[at][left], value[left])
+
+
 @pytest.mark.parametrize("name", ["pines", "redwood", "star"])
 @pytest.mark.parametrize("column", ["km", "rs"])
-def test_F_and_J(name: str, column: str) -> None:
-    """On rasters of 1000 cells across, to 1e-3: spatstat's distances on a raster are not those to the points."""
-    points = pattern(name)
-    r, at, value = figures(f"{name} F", column)
-    mine = patterns.F(points, r, correction=COLUMNS[column], raster=1000).value[at]
-    np.testing.assert_allclose(mine, value, atol=1e-3)
-    r, at, value = figures(f"{name} J", column)
-    seen = patterns.F(points, r, correction=COLUMNS[column], raster=1000).value[at] < 0.5
-    mine = patterns.J(points, r, correction=COLUMNS[column], raster=1000).value[at]
-    assert seen.sum() >= 5
-    np.testing.assert_allclose(mine[seen], value[seen], rtol=5e-3)
+def test_F_and_J_on_a_fine_raster(name: str, column: str) -> None:
+    """To 1e-3: up to 1 % of spatstat's distances are too large there, and J divides by 1 − F."""
+    r, at, value, raster = on_raster(f"{name} F fine", column)
+    f = patterns.F(pattern(name), r, correction=COLUMNS[column], raster=raster).value[at]
+    np.testing.assert_allclose(f, value, atol=1e-3)
+    r, at, value, raster = on_raster(f"{name} J fine", column)
+    mine = patterns.J(pattern(name), r, correction=COLUMNS[column], raster=raster).value[at]
+    assert np.sum(f < 0.75) >= 6
+    np.testing.assert_allclose(mine[f < 0.75], value[f < 0.75], atol=1e-3)
+
+
+@pytest.mark.parametrize("function", ["F", "G", "J"])
+def test_inhomogeneous(function: str) -> None:
+    r, at, value, raster = on_raster(f"pines {function}inhom", "bord")
+    pines = pattern("pines")
+    options = {} if function == "G" else {"raster": raster}
+    given = {"intensity": np.exp(-5 + 0.01 * pines.xy[:, 0]), "least": np.exp(-5.1)}
+    close(getattr(patterns, function)(pines, r, **given, **options).value[at], value)
+
+
+def test_translation_in_a_polygon() -> None:
+    """spatstat's overlaps of the window are raster ones."""
+    star = pattern("star")
+    r, at, value, _ = on_raster("star K", "trans")
+    np.testing.assert_allclose(patterns.K(star, r, correction="translate").value[at], value, rtol=5e-4)
+    r, at, value, _ = on_raster("star pcf", "trans")
+    mine = patterns.pair_correlation(star, r, correction="translate").value[at]
+    np.testing.assert_allclose(mine[3:], value[3:], rtol=0.002)
 
 
 @pytest.mark.parametrize("column", ["km", "rs"])

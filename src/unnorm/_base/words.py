@@ -33,7 +33,8 @@ class Option:
         return repr(value) if self.parts is None else f"un.{by_word(self.parts)[value].__name__}()"
 
 
-# The settings that `unnorm fit` has too, by the name of the argument in Python. Others are named as in Python anywhere.
+# The settings that `unnorm fit` or `unnorm pattern` has too, by the name of the argument in Python. Others are named as
+# in Python anywhere.
 OPTIONS = {
     "y": Option("--y"),
     "order": Option("--order"),
@@ -43,6 +44,10 @@ OPTIONS = {
     "missing": Option("--missing"),
     "outside": Option("--outside"),
     "centre": Option("--centre"),
+    "correction": Option("--correction"),
+    "dummies": Option("--dummies"),
+    "marks": Option("--marks"),
+    "replicate": Option("--replicate"),
     "per_point": Option("--references"),
     "points": Option("--points"),
 }

@@ -55,7 +55,7 @@ def pattern(
         map: a covariate on a grid, as NAME=FILE (.csv, .parquet, .npy); may be given again.
         covariate: a covariate as arithmetic, as NAME=EXPRESSION; may be given again.
         interaction: between points, as "strauss(7)", "geyer(5, sat=2)", "hardcore(2)", "areainteraction(4)".
-        correction: border, none or periodic.
+        correction: border, none, periodic, isotropic or translate.
         marks: the column of the points' types.
         replicate: the column that tells patterns of one experiment apart.
         dummies: dummy points; by default four for each point, and 10,000 at least.

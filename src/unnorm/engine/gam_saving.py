@@ -128,7 +128,7 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
         weights=arrays.get("weights"),
         offset=arrays.get("offset"),
         offset_names=None if names is None else tuple(names),
-        backend=_backend(about["backend"]),
+        backend=backend(about["backend"]),
         notes=tuple(about["notes"]),
     )
 
@@ -143,7 +143,7 @@ def _unpacked(arrays: Mapping[str, np.ndarray], name: str, alike: bool) -> Block
     )
 
 
-def _backend(name: str | None) -> Any:
+def backend(name: str | None) -> Any:
     """The user's kind of table, where it is installed here; else plain dictionaries."""
     if name is None or importlib.util.find_spec(name) is None:
         return None

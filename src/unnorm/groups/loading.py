@@ -12,13 +12,14 @@ if TYPE_CHECKING:
     from ..bayes.draws import Draws
     from ..engine.gam_result import Gam
     from ..models.base import Unnormalised
+    from ..patterns.result import PatternFit
     from ..results.fit import Fit
     from . import FitGroup
 
 
-def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit | FitGroup | Draws | Gam:
-    """Read a saved `Fit`, `FitGroup`, `Draws` or `Gam`. With `model`, everything works; without it, numbers and tables
-    do (a `Gam` has no model, and all of it works).
+def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit | FitGroup | Draws | Gam | PatternFit:
+    """Read a saved `Fit`, `FitGroup`, `Draws`, `Gam` or `PatternFit`. With `model`, everything works; without it,
+    numbers and tables do (a `Gam` or a `PatternFit` has no model, and all of it works).
 
     Args:
         path: the folder that `save` wrote.
@@ -39,6 +40,12 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
         if model is not None:
             raise InputError(f"{os.fspath(path)} holds a Gam, which needs no model: read it with un.load(path).")
         return load_gam(path)
+    if kind == "PatternFit":
+        from ..patterns.saving import load as load_pattern
+
+        if model is not None:
+            raise InputError(f"{os.fspath(path)} holds a PatternFit, which needs no model: read it with un.load(path).")
+        return load_pattern(path)
     if kind == "SGDCheckpoint":
         raise InputError(
             f"{os.fspath(path)} is the checkpoint of a run, not a fit: the call of un.fit that wrote it goes "

@@ -69,11 +69,21 @@ class ErrorParts:
 class Robust:
     """A covariance that is computed once, when first asked for; or the sentence why there is none."""
 
-    def __init__(self, compute: Callable[[], np.ndarray], df: float | None = None, refusal: str | None = None) -> None:
+    def __init__(
+        self,
+        compute: Callable[[], np.ndarray],
+        df: float | Callable[[], float] | None = None,
+        refusal: str | None = None,
+    ) -> None:
         self._compute: Callable[[], np.ndarray] | None = compute
         self._value: np.ndarray | None = None
-        self.df = df  # degrees of freedom of its intervals; None for the normal
+        self._df = df
         self.refusal = refusal
+
+    @property
+    def df(self) -> float | None:
+        """Degrees of freedom of its intervals; None for the normal."""
+        return self._df() if callable(self._df) else self._df
 
     @property
     def covariance(self) -> np.ndarray:
@@ -88,7 +98,7 @@ class Robust:
         return self._value
 
     def picked(self, at: Any) -> Robust:
-        out = Robust(lambda: self.covariance[at], self.df, self.refusal)
+        out = Robust(lambda: self.covariance[at], self._df, self.refusal)
         if self._value is not None:
             out._value = self._value[at]
         return out

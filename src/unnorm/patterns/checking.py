@@ -9,12 +9,15 @@ import numpy as np
 from .._base.numerics import Rng, generator, whole
 from ..errors import InputError, unknown
 from .functions.envelope import FUNCTIONS, Envelope, summarised
+from .functions.inhomogeneous import SHARE
 from .point_pattern import Pattern
+from .where import places_at
 
 if TYPE_CHECKING:
     from .result import PatternFit
 
-BY_INTENSITY = ("K", "L", "g")  # functions that can divide by λ
+BY_NEAREST = ("F", "G", "J")  # functions that need a lower bound of λ too
+ACROSS = 64  # cells of the grid on which the bound is sought
 
 
 def model_envelope(
@@ -23,22 +26,29 @@ def model_envelope(
     """The data's function beside those of n patterns of the model."""
     if function not in FUNCTIONS:
         raise InputError(unknown("function", function, tuple(FUNCTIONS)))
-    pattern = fit.pattern
+    pattern, count = fit.pattern, whole(n, "n", 19)
     if pattern.replicates > 1:
         raise InputError("An envelope is of one pattern: fit one replicate, pattern.only(0).")
-    compute, varying = FUNCTIONS[function], _varies(fit) and function in BY_INTENSITY
-
-    def value(one: Pattern, grid: Any) -> Any:
-        more = {"intensity": np.exp(fit.process().log_trend(one.places))} if varying else {}
-        return compute(one, grid, **more, **options)
-
-    own = value(pattern, r)
     least = 1 if function == "F" else 2
-    simulated = [one for one in fit.simulate(whole(n, "n", 19), generator(rng)) if one.n >= least]
-    if len(simulated) < n:
-        raise InputError(f"{n - len(simulated)} of {n} simulated patterns have too few points for {function}.")
-    curves = np.stack([value(one, own.r).value for one in simulated])
-    return summarised(function, own, curves, level)
+    simulated = [one for one in fit.simulate(count, generator(rng)) if one.n >= least]
+    if len(simulated) < count:
+        raise InputError(f"{count - len(simulated)} of {count} simulated patterns have too few points for {function}.")
+    patterns = [pattern, *simulated]
+    given = _intensities(fit, patterns, function) if _varies(fit) else [{}] * len(patterns)
+    own = FUNCTIONS[function](pattern, r, **given[0], **options)
+    curves = [FUNCTIONS[function](one, own.r, **more, **options).value for one, more in zip(simulated, given[1:])]
+    return summarised(function, own, np.stack(curves), level)
+
+
+def _intensities(fit: PatternFit, patterns: list[Pattern], function: str) -> list[dict[str, Any]]:
+    """What a function of each pattern is told of λ; one lower bound for all, so that they estimate one function."""
+    process = fit.process()
+    found = [np.exp(process.log_trend(one.places)) for one in patterns]
+    if function not in BY_NEAREST:
+        return [{"intensity": one} for one in found]
+    everywhere = np.exp(process.log_trend(places_at(fit.pattern, ACROSS)))
+    bound = SHARE * float(min(everywhere.min(), *(one.min() for one in found)))
+    return [{"intensity": one, "least": bound} for one in found]
 
 
 def _varies(fit: PatternFit) -> bool:

@@ -11,11 +11,12 @@ import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.numerics import Rng
+from .._base.words import option
 from ..data.covariates import Covariate
 from ..engine.gam_fit import gam
 from ..engine.gam_result import Gam
 from ..errors import DataError, InputError, UnnormWarning
-from ..inference.sandwich import error_parts
+from ..inference.sandwich import Robust, error_parts
 from .dummies import Design, DrawnDummies, Dummies, draw
 from .interactions import Interaction
 from .interactions.base import Correction
@@ -26,7 +27,8 @@ from .rows import Covaried, PatternModel
 from .scores import FittedRows, PatternScores
 
 RESPONSE = "a data point"
-FEW = "Only {n} of {all} points are farther than {reach:.6g}, the reach of {interaction!r}, from the border"
+ENOUGH, PEAK = 200, 0.1  # dummy points, and the share of ∫λ that one of them may carry
+FEW = "None of {all} points is farther than {reach:.6g}, the reach of {interaction!r}, from the border"
 
 
 # long: a public entry point
@@ -55,7 +57,8 @@ def fit_pattern(
         covariates: `un.Map`, `un.Expression` and `un.Function` objects that the terms may name.
         interaction: `un.Strauss(r)`, `un.Geyer(r, sat)`, `un.HardCore(r)`, `un.AreaInteraction(r)`, …; None: Poisson.
         correction: "border" leaves out rows within the interaction's reach of the border; "none" takes the pattern as
-            all there is; "periodic" joins the sides of a rectangle.
+            all there is; "periodic" joins the sides of a rectangle; "isotropic" and "translate" weight close pairs for
+            those that the border hides (all but the area interaction).
         points: dummy points from elsewhere, `un.Dummies(points, rho=…)`.
         dummies: how many to draw, all marks and replicates together; default 4 n, 10,000 or more, n from 400,000 on.
         design: how: "stratified", "poisson" or "binomial".
@@ -76,10 +79,14 @@ def fit_pattern(
     model = PatternModel.of(pattern, terms, covariates, interaction, correction)
     drawn = draw(pattern, design, dummies, rng) if points is None else points.drawn(pattern)
     fitted = _solved(pattern, model, drawn, smoothing)
+    scores = PatternScores(fitted)
     with single_threaded():
-        errors = error_parts(PatternScores(fitted), names=dict(enumerate(fitted.gam.coefficients)))
+        errors = error_parts(scores, names=dict(enumerate(fitted.gam.coefficients)))
     assert errors is not None
-    notes = (*pattern.notes, *errors.notes, *fitted.gam.notes, *_unstable(model, fitted.gam))
+    robust = errors.robust
+    assert robust is not None
+    errors = replace(errors, robust=Robust(lambda: robust.covariance, lambda: scores.robust_df, robust.refusal))
+    notes = (*pattern.notes, *errors.notes, *fitted.gam.notes, *_unstable(model, fitted.gam), *_peaked(fitted))
     return PatternFit(fitted, errors, notes)
 
 
@@ -92,9 +99,9 @@ def _solved(pattern: Pattern, model: PatternModel, drawn: DrawnDummies, smoothin
     given = model.at(pattern, everything.take(inside), index[inside])
     kept = inside[given.allowed]
     given, places = given.take(given.allowed), everything.take(kept)
-    offset = given.known - drawn.log_rho(places)
-    found = _engine(model, given, index[kept] >= 0, offset, smoothing)
-    return FittedRows(pattern, model, drawn, found, places, index[kept], kept)
+    log_rho = drawn.log_rho(places)
+    found = _engine(model, given, index[kept] >= 0, given.known - log_rho, smoothing)
+    return FittedRows(pattern, model, drawn, found, places, index[kept], kept, log_rho)
 
 
 def _engine(model: PatternModel, given: Covaried, z: np.ndarray, offset: np.ndarray, smoothing: str) -> Gam:
@@ -106,11 +113,14 @@ def _enough(pattern: Pattern, model: PatternModel, n: int, m: int) -> None:
     if n and m:
         return
     if not m and n:
-        raise DataError("No dummy point is left to compare the data with: pass more of them, dummies=…")
+        raise DataError(
+            f"No dummy point is left to compare the data with: pass more of them, {option('dummies', 10_000)}."
+        )
     if model.interaction is None:
         raise DataError("There are no points to fit.")
-    few = FEW.format(n=n, all=pattern.n, reach=model.reach, interaction=model.interaction)
-    raise DataError(f"{few}. Take a smaller r, or correction='none' or 'periodic'.")
+    few = FEW.format(all=pattern.n, reach=model.reach, interaction=model.interaction)
+    other = "isotropic" if model.interaction.weighs else "none"
+    raise DataError(f"{few}. Take a smaller r, or {option('correction', other)}.")
 
 
 def _unstable(model: PatternModel, found: Gam) -> tuple[str, ...]:
@@ -122,6 +132,26 @@ def _unstable(model: PatternModel, found: Gam) -> tuple[str, ...]:
     note = (
         f"The estimated interaction attracts, and {model.interaction!r} is a process only where it does not: the fit "
         "describes the pattern's clustering but nothing can be simulated from it. Use un.Geyer or un.AreaInteraction."
+    )
+    warnings.warn(note, UnnormWarning, stacklevel=3)
+    return (note,)
+
+
+def _peaked(fitted: FittedRows) -> tuple[str, ...]:
+    """Where one dummy point carries much of ∫λ, the integral is not known, and may be infinite."""
+    dummy = np.flatnonzero(~fitted.data)
+    log_share = np.asarray(fitted.gam.linear_predictor)[dummy]  # log λ − log ρ
+    if len(dummy) < ENOUGH:
+        return ()
+    share = np.exp(log_share - log_share.max())
+    k = int(np.argmax(share))
+    if share[k] < PEAK * share.sum():
+        return ()
+    x, y = fitted.places.xy[dummy[k]]
+    note = (
+        f"One of {len(dummy):,} dummy points, at ({x:.6g}, {y:.6g}), carries {share[k] / share.sum():.0%} of the "
+        "integral of the fitted intensity: it has a sharp peak there, or a pole whose integral is infinite. Bound the "
+        "covariate or offset, or take many more dummy points."
     )
     warnings.warn(note, UnnormWarning, stacklevel=3)
     return (note,)

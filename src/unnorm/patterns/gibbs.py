@@ -18,13 +18,17 @@ from .places import Places
 from .point_pattern import Pattern
 
 BATCH = 20_000  # steps between looks at the chain
-SWEEPS = 200  # steps for each expected point before the first pattern
-LEAST = 50_000
+ROUND = 20  # steps for each point between looks at whether the chain has settled
+LEAST = 2_000  # steps of a round
+FEWEST_ROUNDS, MOST_ROUNDS = 5, 50
+APART = 3.0  # autocorrelation times of the number of points between patterns, within these steps for each point:
+NEAREST, FARTHEST = 20, 200
+LOOKED = 20_000  # places at which a bound of the intensity is sought
 MARGIN = 1.05  # over the largest log intensity found
 MOST = 5_000_000  # points that thinning proposes
 EXPLODED = 30  # times as many points as the data, or the trend alone, would have
 LEAST_ROOM = 1000
-DRIFT = 4.0  # standard errors between the halves of the trace of n that are a sign of no convergence yet
+DRIFT, SMALL = 3.0, 0.03  # standard errors, and share of n, between quarters of the trace of n that are a sign of drift
 
 
 @final
@@ -48,7 +52,7 @@ class Process:
         return self.trend(places) if places.n else np.zeros(0)
 
     def simulate(self, n: int = 1, rng: Rng = None) -> list[Pattern]:
-        """n independent patterns (Poisson), or n states of one long chain, many steps for each point apart (Gibbs)."""
+        """n independent patterns (Poisson), or n states of one long chain, some autocorrelation times apart (Gibbs)."""
         count, rng = whole(n, "The number of patterns", 1), generator(rng)
         pattern = self.pattern
         parts: list[list[Places]] = [[] for _ in range(count)]
@@ -65,7 +69,7 @@ class Process:
         places = Places.joined(
             [
                 here,
-                *(Places.of(pattern.windows[code].uniform(20_000, rng), mark, code) for mark in range(pattern.types)),
+                *(Places.of(pattern.windows[code].uniform(LOOKED, rng), mark, code) for mark in range(pattern.types)),
             ]
         )
         return float(self.log_trend(places).max()) + np.log(MARGIN)
@@ -76,7 +80,8 @@ class Process:
         size = np.exp(top) * window.volume * pattern.types
         if not size < MOST:
             raise InputError(
-                f"Thinning would propose {size:.3g} points, more than {MOST:,}: the intensity is too peaked."
+                f"Thinning would propose {size:.3g} points, more than {MOST:,}: the intensity is too high, or too "
+                "peaked. Check its unit: points for each unit of area."
             )
         out = []
         for _ in range(count):
@@ -84,8 +89,11 @@ class Process:
             places = Places.of(window.uniform(m, rng), rng.integers(0, pattern.types, m), code)
             log_lambda = self.log_trend(places)
             if m and log_lambda.max() > top:
-                raise EstimationError(
-                    "The intensity is larger somewhere than the bound that thinning found: try another rng."
+                x, y = places.xy[int(np.argmax(log_lambda))]
+                raise InputError(
+                    f"The log intensity is {log_lambda.max():.4g} at ({x:.6g}, {y:.6g}), above {top:.4g}, the largest "
+                    f"at {LOOKED:,} other places: a sharp peak, or a pole whose integral may be infinite. Bound it: "
+                    "np.minimum(log_trend, …)."
                 )
             out.append(places.take(np.log(rng.random(m)) < log_lambda - top))
         return out
@@ -103,11 +111,10 @@ class Process:
         poisson = min(float(np.mean(np.exp(alone)) * window.volume * pattern.types), 1e5)
         expected = max(20, round(poisson), int(np.sum(pattern.places.replicate == code)))
         chain = Chain(self, code, interaction.energy(pattern, phi), expected, rng)
-        chain.advance(max(LEAST, SWEEPS * expected))
-        chain.look()
-        out = [chain.places()]
+        chain.settle()
+        out, apart = [chain.places()], chain.apart()
         for _ in range(count - 1):
-            chain.advance(max(LEAST // 10, SWEEPS * expected // 2))
+            chain.advance(apart)
             out.append(chain.places())
         return out
 
@@ -139,7 +146,7 @@ class Chain:
 
     def _grid(self) -> tuple[Any, ...]:
         assert self.window.enclosing_box is not None
-        low, high = (np.asarray(one, dtype=np.float64) for one in self.window.enclosing_box)
+        low, high = (np.array(one, dtype=np.float64) for one in self.window.enclosing_box)
         nx, ny = (int(np.clip((high - low)[k] / self.law.reach, 1, 500)) for k in (0, 1))
         side = (high - low) / (nx, ny)
         return low, side, nx, ny, (high - low) if self.process.periodic else np.zeros(2)
@@ -171,20 +178,45 @@ class Chain:
         x, y, mark, trend = self.state
         return run(x, y, mark, trend, self.n, proposals, uniforms, log_size, self.grid, self.law_arrays, trace)
 
-    def look(self) -> None:
-        """Warn where the number of points still drifts: the halves of the second half of the trace differ."""
+    def settle(self) -> None:
+        """Rounds of steps until the number of points no longer drifts; a warning where it still does at the end."""
+        drift = None
+        for k in range(MOST_ROUNDS):
+            self.advance(max(LEAST, ROUND * self.n))
+            if k + 1 >= FEWEST_ROUNDS:
+                drift = self._drift()
+                if drift is None:
+                    return
+        assert drift is not None
+        warnings.warn(
+            f"The simulated number of points still drifts, from {drift[0]:.1f} to {drift[1]:.1f}: the chain may not "
+            "have converged.",
+            UnnormWarning,
+            stacklevel=2,
+        )
+
+    def _late(self) -> np.ndarray:
+        """(20, B) the second half of the trace, in blocks."""
         trace = np.concatenate(self.trace)
         trace = trace[len(trace) // 2 :]
-        blocks = trace[: len(trace) // 20 * 20].reshape(20, -1).mean(axis=1)
-        first, second = blocks[:10], blocks[10:]
+        return trace[: len(trace) // 20 * 20].reshape(20, -1)
+
+    def _drift(self) -> tuple[float, float] | None:
+        """The means of n in the third and fourth quarter of the trace, where they differ; None where they do not."""
+        means = self._late().mean(axis=1)
+        first, second = means[:10], means[10:]
         se = np.sqrt((first.var(ddof=1) + second.var(ddof=1)) / 10) + 1e-12
-        if abs(first.mean() - second.mean()) > DRIFT * se and abs(first.mean() - second.mean()) > 0.05 * trace.mean():
-            warnings.warn(
-                f"The simulated number of points still drifts, from {first.mean():.1f} to {second.mean():.1f}: the "
-                "chain may not have converged.",
-                UnnormWarning,
-                stacklevel=2,
-            )
+        step = abs(first.mean() - second.mean())
+        moved = step > DRIFT * se and step > SMALL * max(means.mean(), 1.0)
+        return (float(first.mean()), float(second.mean())) if moved else None
+
+    def apart(self) -> int:
+        """Steps between patterns: a few autocorrelation times of n, from the variance of block means."""
+        blocks = self._late()
+        spread = float(blocks.var())
+        time = blocks.shape[1] * float(blocks.mean(axis=1).var(ddof=1)) / spread if spread else 0.0
+        n = max(float(blocks.mean()), 1.0)
+        return max(LEAST, int(np.clip(APART * time, NEAREST * n, FARTHEST * n)))
 
     def places(self) -> Places:
         x, y, mark, _ = (one[: self.n].copy() for one in self.state)
@@ -227,8 +259,15 @@ def process(
     def trend(places: Places) -> np.ndarray:
         values = log_trend(places.xy) if callable(log_trend) else np.full(places.n, float(log_trend))
         values = np.asarray(values, dtype=np.float64)
-        if values.shape != (places.n,) or np.any(np.isnan(values) | (values == np.inf)):
+        if values.shape != (places.n,):
             raise InputError("log_trend must give a number for each of N places, an array of shape (N,).")
+        wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
+        if wrong.size:
+            x, y = places.xy[wrong[0]]
+            raise InputError(
+                f"log_trend is {values[wrong[0]]} at ({x:.6g}, {y:.6g}): the log intensity must be finite, or −∞ where "
+                "there are no points."
+            )
         return values
 
     words = "a function of places" if callable(log_trend) else f"{float(log_trend):.6g}"

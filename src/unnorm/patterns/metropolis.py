@@ -13,6 +13,9 @@ from numba import njit
 
 from .interactions.base import AREA, GEYER, PAIRWISE
 from .interactions.kernels import covered
+from .sorting import first_at_least
+
+BIRTH = DEATH = 0.3  # shares of the steps; the others are moves
 
 
 @njit(cache=True, nogil=True)
@@ -25,7 +28,7 @@ def _cell(x, y, low, side, nx, ny):  # pragma: no cover - compiled
 @njit(cache=True, nogil=True)
 def _step(a, b, period):  # pragma: no cover - compiled
     d = b - a
-    return d - period * np.round(d / period) if period > 0.0 else d
+    return d - period * np.floor(d / period + 0.5) if period > 0.0 else d
 
 
 @njit(cache=True, nogil=True)
@@ -64,36 +67,30 @@ def interaction(x, y, mark, skip, marks, state, grid, law, found, more, work):  
     kind, reach2, breaks, steps, numbers = law
     xs, ys = state[0], state[1]
     period = grid[4]
-    if kind == PAIRWISE:
-        n = _near(x, y, skip, reach2, state, grid, found)
-        total = 0.0
-        for k in range(n):
-            j = found[k]
-            dx, dy = _step(x, xs[j], period[0]), _step(y, ys[j], period[1])
-            at = np.searchsorted(breaks, dx * dx + dy * dy)
-            if at < len(breaks):
-                total += steps[mark, marks[j], at]
-        return total
-    if kind == GEYER:
-        phi, r2, sat = numbers[0], numbers[1], numbers[2]
-        n = _near(x, y, skip, r2, state, grid, found)
-        total = min(sat, float(n))
-        for k in range(n):
-            j = found[k]
-            c = _near(xs[j], ys[j], j, r2, state, grid, more)
+    phi, second, sat = numbers[0], numbers[1], numbers[2]
+    n = _near(x, y, skip, second if kind == GEYER else reach2, state, grid, found)
+    total = min(sat, float(n)) if kind == GEYER else 0.0
+    px, py, lo, hi = work
+    for k in range(n):
+        j = found[k]
+        if kind == GEYER:
+            c = _near(xs[j], ys[j], j, second, state, grid, more)
             if skip >= 0:
                 for q in range(c):
                     if more[q] == skip:
                         c -= 1
                         break
             total += min(sat, c + 1.0) - min(sat, float(c))
-        return phi * total
-    n = _near(x, y, skip, reach2, state, grid, found)
-    px, py, lo, hi = work
-    for k in range(n):
-        j = found[k]
-        px[k], py[k] = _step(x, xs[j], period[0]), _step(y, ys[j], period[1])
-    return numbers[0] * covered(px, py, n, numbers[1], lo, hi)
+            continue
+        dx, dy = _step(x, xs[j], period[0]), _step(y, ys[j], period[1])
+        px[k], py[k] = dx, dy
+        if kind == PAIRWISE:
+            at = first_at_least(breaks, dx * dx + dy * dy)
+            if at < len(breaks):
+                total += steps[mark, marks[j], at]
+    if kind == PAIRWISE:
+        return total
+    return phi * (covered(px, py, n, second, lo, hi) if kind == AREA else total)
 
 
 @njit(cache=True, nogil=True)
@@ -133,36 +130,36 @@ def run(xs, ys, marks, trend, n, proposals, uniforms, log_size, grid, law, trace
     state = (xs, ys, head, after)
     for b in range(len(proposals)):
         x, y, mark, log_b = proposals[b, 0], proposals[b, 1], int(proposals[b, 2]), proposals[b, 3]
-        accept = np.log(uniforms[b, 2])
-        what = uniforms[b, 0]
-        if what < 0.3:  # birth
-            if n == room:
-                return -1
-            e = log_b + interaction(x, y, mark, -1, marks, state, grid, law, found, more, work)
-            if accept < e + log_size - np.log(n + 1.0):
-                xs[n], ys[n], marks[n], trend[n] = x, y, mark, log_b
-                _add(n, _cell(x, y, low, side, nx, ny), head, before, after)
-                n += 1
-        elif n > 0:
-            i = min(int(uniforms[b, 1] * n), n - 1)
-            e_i = trend[i] + interaction(xs[i], ys[i], marks[i], i, marks, state, grid, law, found, more, work)
-            if what < 0.6:  # death
-                if accept < np.log(float(n)) - log_size - e_i:
-                    _remove(i, _cell(xs[i], ys[i], low, side, nx, ny), head, before, after)
-                    n -= 1
-                    if i != n:  # the last point takes the free number
-                        c = _cell(xs[n], ys[n], low, side, nx, ny)
-                        _remove(n, c, head, before, after)
-                        xs[i], ys[i], marks[i], trend[i] = xs[n], ys[n], marks[n], trend[n]
-                        _add(i, c, head, before, after)
-            else:  # move
-                e = log_b + interaction(x, y, mark, i, marks, state, grid, law, found, more, work)
-                if accept < e - e_i:
-                    _remove(i, _cell(xs[i], ys[i], low, side, nx, ny), head, before, after)
-                    xs[i], ys[i], marks[i], trend[i] = x, y, mark, log_b
-                    _add(i, _cell(x, y, low, side, nx, ny), head, before, after)
+        accept, what = np.log(uniforms[b, 2]), uniforms[b, 0]
+        birth, death = what < BIRTH, BIRTH <= what < BIRTH + DEATH  # else a move, which is both
+        trace[b] = n
+        if n == 0 and not birth:
+            continue
+        if n == room and birth:
+            return -1
+        i = -1 if birth else min(int(uniforms[b, 1] * n), n - 1)
+        log_ratio = log_size - np.log(n + 1.0) if birth else (np.log(float(n)) - log_size if death else 0.0)
+        for new in range(2):  # log λ of the point that may go, then of the one that may come
+            if (birth and new == 0) or (death and new == 1):
+                continue
+            u, v, m, e = (x, y, mark, log_b) if new else (xs[i], ys[i], marks[i], trend[i])
+            e += interaction(u, v, m, i, marks, state, grid, law, found, more, work)
+            log_ratio += e if new else -e
+        if not accept < log_ratio:
+            continue
+        if not birth:
+            _remove(i, _cell(xs[i], ys[i], low, side, nx, ny), head, before, after)
+        if death:
+            n -= 1
+            if i != n:  # the last point takes the free number
+                c = _cell(xs[n], ys[n], low, side, nx, ny)
+                _remove(n, c, head, before, after)
+                xs[i], ys[i], marks[i], trend[i] = xs[n], ys[n], marks[n], trend[n]
+                _add(i, c, head, before, after)
+        else:
+            at = n if birth else i
+            xs[at], ys[at], marks[at], trend[at] = x, y, mark, log_b
+            _add(at, _cell(x, y, low, side, nx, ny), head, before, after)
+            n += 1 if birth else 0
         trace[b] = n
     return n
-
-
-KINDS = (PAIRWISE, GEYER, AREA)

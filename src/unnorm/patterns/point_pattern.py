@@ -8,6 +8,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from .._base.counts import several
 from .._base.frames import Missing
 from .._base.numerics import point_text
 from .._base.words import option
@@ -180,6 +181,7 @@ def pattern(
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
     named = tuple(name for name in (marks, replicate) if name is not None)
+    _have(data, {"marks": marks, "replicate": replicate})
     obs = iid(data, y=y, group=named or None, missing=missing)
     if obs.dim != 2:
         raise DataError(f"A point has two coordinates, y=('x', 'y'); got {obs.dim}: {listing(obs.outcome_names)}.")
@@ -200,11 +202,25 @@ def pattern(
     if twice.any():
         first = int(np.flatnonzero(twice)[0])
         note = (
-            f"{int(twice.sum()):,} points have the same coordinates as an earlier one, first row "
+            f"{several(int(twice.sum()), 'point')} with the same coordinates as an earlier one, first row "
             f"{_row(obs, kept, first)} at {point_text(places.xy[first])}; Poisson and Gibbs processes have none."
         )
         made = Pattern(**{**vars(made), "notes": (*made.notes, note)})
     return made
+
+
+def _have(data: Any, wanted: dict[str, str | None]) -> None:
+    """Refuse names of columns that are not there, in the caller's words."""
+    from .._base.frames import table
+
+    asked = {argument: name for argument, name in wanted.items() if name is not None}
+    if not asked:
+        return
+    names = () if isinstance(data, np.ndarray | list | tuple) else table(data).names
+    for argument, name in asked.items():
+        if name not in names:
+            has = f"the columns are {listing(names)}" if names else "an array has none: pass a table"
+            raise DataError(f"There is no column {name!r}, asked for by {option(argument, name)}; {has}.")
 
 
 def _row(obs: Observations, kept: np.ndarray, i: int) -> int:
@@ -229,8 +245,9 @@ def _levels(
     lost = np.flatnonzero(code < 0)
     if lost.size:
         raise DataError(
-            f"{lost.size:,} points have a {name!r} that is not among {option}= {listing(levels.tolist(), most=8)}, "
-            f"first {values[lost[0]].item()!r} in row {lost[0] if obs.row is None else obs.row[lost[0]]}."
+            f"{several(lost.size, 'point')} with a {name!r} that is not among {option}= "
+            f"{listing(levels.tolist(), most=8)}, first {values[lost[0]].item()!r} in row "
+            f"{lost[0] if obs.row is None else obs.row[lost[0]]}."
         )
     return tuple(levels.tolist()), code
 

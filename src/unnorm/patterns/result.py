@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,12 +17,14 @@ from ..errors import CombinationError, InputError, unknown
 from ..inference import tests
 from ..inference.sandwich import ErrorParts
 from ..inference.tests import NestedTest
+from ..results.smooths import robust_covariance
 from .places import Places
 from .point_pattern import Pattern
 from .scores import FittedRows
 from .where import places_at
 
 if TYPE_CHECKING:
+    from ..data.covariates import Covariate
     from .diagnostics import Lurking, ResidualMap
     from .functions import Envelope
     from .gibbs import Process
@@ -71,10 +74,14 @@ class PatternFit:
 
     @property
     def covariance_robust(self) -> np.ndarray:
-        """From sums of the score over tiles of the window (or replicates): right also where points attract or repel
-        each other in ways that the model leaves out, if only over distances shorter than a tile."""
-        assert self.errors.robust is not None
-        return self.errors.robust.covariance
+        """From sums of the score over cells of the window (or replicates): right also where points attract or repel
+        each other in ways that the model leaves out, over distances up to a tenth of the window's side. Its intervals
+        are Student's, with `errors.robust.df` degrees of freedom."""
+        return robust_covariance(self.errors)[0]
+
+    def _covariance(self, robust: bool) -> tuple[np.ndarray, float | None]:
+        """The covariance and the degrees of freedom of its intervals."""
+        return robust_covariance(self.errors) if robust else (self.covariance, None)
 
     @property
     def se(self) -> np.ndarray:
@@ -92,7 +99,23 @@ class PatternFit:
 
     @property
     def aic(self) -> float:
+        """Refused: see the message."""
         raise InputError(self._no_likelihood("AIC"))
+
+    @property
+    def bic(self) -> float:
+        """Refused: see the message."""
+        raise InputError(self._no_likelihood("BIC"))
+
+    @property
+    def loglik(self) -> float:
+        """Refused: see the message."""
+        raise InputError(self._no_likelihood("A log-likelihood"))
+
+    @property
+    def bits(self) -> float:
+        """Refused: see the message."""
+        raise InputError(self._no_likelihood("A count of bits"))
 
     def held_out(self, *_: Any) -> None:
         """Refused: see the message."""
@@ -112,8 +135,8 @@ class PatternFit:
     def tidy(self, level: float = 0.95, robust: bool = False) -> Any:
         """A table of the parametric coefficients: term, estimate, se, se_sampling, se_reference, lower, upper."""
         at = self.parametric
-        V = self.covariance_robust if robust else self.covariance
-        se, z = np.sqrt(np.diag(V))[at], quantile(level, None)
+        V, df = self._covariance(robust)
+        se, z = np.sqrt(np.diag(V))[at], quantile(level, df)
         parts = {}
         if not robust:
             both = (("se_sampling", self.errors.sampling), ("se_reference", self.errors.reference))
@@ -148,8 +171,8 @@ class PatternFit:
             if name not in self.names:
                 raise InputError(unknown("which", name, self.names))
         index = np.array([self.names.index(name) for name in names])
-        V = self.covariance_robust if robust else self.covariance
-        return tests.wald(self.estimate[index], V[np.ix_(index, index)], None)
+        V, df = self._covariance(robust)
+        return tests.wald(self.estimate[index], V[np.ix_(index, index)], df)
 
     # --- intensities ------------------------------------------------------------------------------------------------
 
@@ -160,7 +183,7 @@ class PatternFit:
         Args:
             at: places, as a table with the pattern's columns or an (N, 2) array; or so many cells across the window.
             level: of the intervals, which are exp of those of log λ.
-            robust: errors from tiles of the window.
+            robust: errors from sums over cells of the window, see `covariance_robust`.
         """
         if not self.poisson:
             raise CombinationError(
@@ -183,8 +206,8 @@ class PatternFit:
         given = fitted.model.alone(pattern, places) if alone else fitted.model.at(pattern, places)
         X = fitted.matrix(given)
         log_lambda = fitted.log_intensity(given, X)
-        V = self.covariance_robust if robust else self.covariance
-        se, z = np.sqrt(np.einsum("ij,jk,ik->i", X, V, X, optimize=True)), quantile(level, None)
+        V, df = self._covariance(robust)
+        se, z = np.sqrt(np.einsum("ij,jk,ik->i", X, V, X, optimize=True)), quantile(level, df)
         lam = np.exp(log_lambda)
         obs = pattern.rows(places)
         table = {
@@ -207,11 +230,13 @@ class PatternFit:
             raise InputError(f"{label} is a function of several covariates: draw it with fit.intensity(at).")
         name = term.covariates[0]
         column = gam.columns[name]
-        values = np.unique(column) if column.dtype.kind not in "fiu" else np.linspace(column.min(), column.max(), n)
+        labels = column.dtype.kind not in "fiu" or term.factor_levels is not None
+        values = np.unique(column) if labels else np.linspace(column.min(), column.max(), n)
         X, where = term.design({name: values}), gam.index(label)
-        V = (self.covariance_robust if robust else self.covariance)[np.ix_(where, where)]
+        V, df = self._covariance(robust)
+        V = V[np.ix_(where, where)]
         estimate = X @ self.estimate[where]
-        se, z = np.sqrt(np.einsum("ij,jk,ik->i", X, V, X)), quantile(level, None)
+        se, z = np.sqrt(np.einsum("ij,jk,ik->i", X, V, X)), quantile(level, df)
         table = {name: values, "estimate": estimate, "se": se, "lower": estimate - z * se, "upper": estimate + z * se}
         return to_native(table, self.pattern.backend)
 
@@ -236,7 +261,7 @@ class PatternFit:
     ) -> Envelope:
         """A summary function of the data beside that of n patterns of this model; see `un.patterns.envelope`.
 
-        For a Poisson model whose intensity varies, K, L and g of data and simulations are those that divide by λ̂.
+        For a Poisson model whose intensity varies, the functions of data and simulations are those that know λ̂.
         """
         from .checking import model_envelope
 
@@ -265,6 +290,21 @@ class PatternFit:
         from .plots import overview
 
         return overview(self, n, rng)
+
+    # --- on disk ----------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder that `un.load` reads: JSON and npz, no code; an earlier fit there is replaced."""
+        from .saving import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str], covariates: Sequence[Covariate] = ()) -> PatternFit:
+        """Read a saved fit; `covariates`: the model's `un.Function` covariates, which are not saved."""
+        from .saving import load
+
+        return load(path, covariates)
 
     # --- simulation -------------------------------------------------------------------------------------------------
 

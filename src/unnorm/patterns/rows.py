@@ -14,15 +14,16 @@ from typing import final
 
 import numpy as np
 
+from .._base.words import option
 from ..data.covariates import Covariate, CovariateSet
 from ..errors import InputError, unknown
 from ..terms import Terms, arithmetic, linear, parse
 from .interactions import Interaction, Neighbours
-from .interactions.base import Correction
+from .interactions.base import WEIGHTED, Correction
 from .places import Places, borders
 from .point_pattern import Pattern
 
-CORRECTIONS = ("border", "none", "periodic")
+CORRECTIONS = ("border", "none", "periodic", *WEIGHTED)
 BLOCK = 200_000  # rows whose neighbours are sought at once
 
 
@@ -50,6 +51,7 @@ class PatternModel:
     interaction: Interaction | None
     correction: Correction
     statistics: tuple[str, ...]  # names of t
+    text: str = "1"  # the terms as they were given
 
     @classmethod
     def of(
@@ -63,6 +65,8 @@ class PatternModel:
         """The model on patterns like this one, checked."""
         if correction not in CORRECTIONS:
             raise InputError(unknown("correction", correction, CORRECTIONS))
+        if isinstance(covariates, Covariate):
+            raise InputError(f"covariates must be a list: covariates=[{covariates.name}].")
         wrong = [one for one in covariates if not isinstance(one, Covariate)]
         if wrong:
             raise InputError(f"covariates must be un.Map, un.Expression and un.Function objects; got {wrong[0]!r}.")
@@ -70,9 +74,16 @@ class PatternModel:
             raise InputError(f"interaction must be one such as un.Strauss(r=9.0), or None; got {interaction!r}.")
         if correction == "periodic" and pattern.sides is None:
             raise InputError(
-                "correction='periodic' joins the sides of a rectangle, and this window is none: use 'border'."
+                f"{option('correction', 'periodic')} joins the sides of a rectangle, and this window is none: use "
+                "'border'."
             )
-        parsed = parse(terms, table=True)
+        if interaction is not None and correction in WEIGHTED and not interaction.weighs:
+            raise InputError(
+                f"{option('correction', correction)} weights pairs of points, and {interaction!r} is not made of "
+                "pairs: use 'border', or 'periodic' in a rectangle."
+            )
+        labels = [name for name in (pattern.mark_name, pattern.replicate_name) if name is not None]
+        parsed = parse(terms, table=True).labelled(labels)
         if parsed.response is not None:
             raise InputError(f"The terms of a pattern have no response: drop {parsed.response!r} and the '~'.")
         if not parsed.intercept:
@@ -83,7 +94,7 @@ class PatternModel:
             names = interaction.names(pattern)
             for name in names:
                 parsed = parsed + linear(name)
-        return cls(parsed, tuple(covariates), interaction, correction, names)
+        return cls(parsed, tuple(covariates), interaction, correction, names, terms)
 
     @cached_property
     def needs(self) -> tuple[str, ...]:
@@ -100,7 +111,7 @@ class PatternModel:
 
     def neighbours(self, pattern: Pattern, places: Places, own: np.ndarray) -> Neighbours:
         period = pattern.sides if self.correction == "periodic" else None
-        return Neighbours(places, pattern.places, own, self.reach, period)
+        return Neighbours(places, pattern.places, own, self.reach, period, self.correction, pattern.windows)
 
     def at(self, pattern: Pattern, places: Places, own: np.ndarray | None = None) -> Covaried:
         """The columns at places; own[a] is the point that place a is, −1 for none (the default)."""

@@ -20,9 +20,11 @@ import numpy as np
 
 from ..engine.gam_predict import design
 from ..engine.gam_result import Gam
+from ..inference.sandwich import bread
 from ..objectives.likelihood import LOGISTIC
 from ..objectives.scores import Drawn, Enough, Reselection, Scores
 from ..solvers.engine_rows import cross, reselection, smoothing_uncertainty, total
+from .dependence import Dependence, dependence
 from .dummies import DrawnDummies
 from .places import Places
 from .point_pattern import Pattern
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from .interactions import Interaction
 
 CHUNK = 65_536
-BLOCKS = 36  # tiles that robust errors take as independent, over all windows
 
 
 @final
@@ -47,6 +48,7 @@ class FittedRows:
     places: Places  # of the rows
     index: np.ndarray  # the data point that each row is, −1 for dummy points
     kept: np.ndarray  # of all data and then all dummy points, those that are rows
+    log_rho: np.ndarray  # (N,) of the dummy points' process at the rows
 
     @cached_property
     def p(self) -> np.ndarray:
@@ -57,10 +59,6 @@ class FittedRows:
     def data(self) -> np.ndarray:
         """(N,) bool."""
         return self.index >= 0
-
-    @cached_property
-    def log_rho(self) -> np.ndarray:
-        return self.dummies.log_rho(self.places)
 
     @cached_property
     def intensity(self) -> np.ndarray:
@@ -209,14 +207,21 @@ class PatternScores(Scores):
         gam = self.fitted.gam
         return design(gam, {name: column[rows] for name, column in gam.columns.items()}, len(rows))
 
+    @cached_property
+    def _dependence(self) -> Dependence:
+        return dependence(self.fitted, self.information, bread(self))
+
+    @property
+    def robust_df(self) -> float:
+        """Degrees of freedom of what `empirical_spread` adds up."""
+        return self._dependence.df
+
     def empirical_spread(self) -> np.ndarray:
-        """Σ1 from sums over tiles of the windows, or over replicates where there are enough: no model of the
-        dependence between near points need be correct, if tiles are wider than it reaches."""
-        label, count = tiles(self.fitted)
-        G = self.cluster_sums(label, count)
+        """Σ1 from sums over cells of the windows and those that touch them: no model of the dependence between near
+        points need be correct, if it reaches no farther than a cell's width."""
         sigma2 = self.measured_spread() if self.drawn is Drawn.EVENLY else self.points_spread(2)
         assert sigma2 is not None
-        return count / max(count - 1, 1) * G.T @ G - sigma2
+        return self._dependence.M - sigma2
 
     def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
         """(count, p) sums of the score over labels of rows, dummy points included."""
@@ -225,20 +230,3 @@ class PatternScores(Scores):
         for here, X in self.fitted.gam.design_chunks():
             np.add.at(out, label[here], residual[here, None] * X)
         return out
-
-
-def tiles(fitted: FittedRows) -> tuple[np.ndarray, int]:
-    """The tile of each row, and how many there are: replicates if more than BLOCKS/2, else parts of them."""
-    R = fitted.pattern.replicates
-    if R > BLOCKS // 2:
-        return fitted.places.replicate, R
-    side = max(2, int(np.ceil(np.sqrt(BLOCKS / R))))
-    label = np.empty(fitted.places.n, dtype=np.int64)
-    for code, window in enumerate(fitted.pattern.windows):
-        assert window.enclosing_box is not None
-        low, high = window.enclosing_box
-        here = fitted.places.replicate == code
-        cell = np.clip(((fitted.places.xy[here] - low) / (high - low) * side).astype(int), 0, side - 1)
-        label[here] = code * side**2 + cell[:, 0] * side + cell[:, 1]
-    found, codes = np.unique(label, return_inverse=True)
-    return codes, len(found)

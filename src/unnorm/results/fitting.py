@@ -80,7 +80,8 @@ def fit(
 
     objective = Exact() if objective is None else objective
     _require(model, Unnormalised, "model", "un.ExponentialFamily(...), un.Energy(...) or un.Additive(...)")
-    _require(obs, Observations, "obs", "the result of un.iid, un.transitions or un.conditional")
+    other = "(a point pattern goes to un.fit_pattern, or is given by pattern.observations(): places given their number)"
+    _require(obs, Observations, "obs", f"the result of un.iid, un.transitions or un.conditional {other}")
     _require(objective, Objective, "objective", "un.Exact(), un.Poisson(), un.Logistic(...) or the like")
     if obs.n == 0:
         raise InputError(f"There are no observations to fit. {' '.join(obs.notes)}".strip())

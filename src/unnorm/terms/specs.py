@@ -41,6 +41,10 @@ class Term(ABC):
     def columns(self) -> tuple[str, ...]:
         """Every column that the term reads."""
 
+    def labelled(self, names: Collection[str]) -> Term:
+        """The term with these columns read as categories where it takes categories, whatever they hold."""
+        return self
+
     def unpenalised(self) -> Term:
         """The term without a penalty to be chosen; one with its own sp=, and a random effect, stay as they are."""
         return self
@@ -63,6 +67,10 @@ class Smooth(Term):
     factors: frozenset[str] = frozenset()  # columns to read as categories whatever they hold
     xt: Any = None  # what a basis needs beside: neighbours (mrf), the base of a factor-smooth (fs)
     id: str | None = None  # smooths with the same one share basis and smoothing parameters
+
+    def labelled(self, names: Collection[str]) -> Smooth:
+        own = {self.by, *(self.covariates if self.bs in FACTOR_KINDS else ())}.intersection(names)
+        return replace(self, factors=self.factors | {str(name) for name in own}) if own else self
 
     def unpenalised(self) -> Smooth:
         return self if self.sp is not None or self.bs in FACTOR_KINDS else replace(self, fx=True)
@@ -175,6 +183,10 @@ class Terms:
     def columns(self) -> tuple[str, ...]:
         """Every column that some term reads, in order, each once."""
         return tuple(dict.fromkeys(name for term in self.terms for name in term.columns))
+
+    def labelled(self, names: Collection[str]) -> Terms:
+        """With these columns read as categories in `by=`, `re` and `fs`: labels that happen to be numbers."""
+        return replace(self, terms=tuple(term.labelled(names) for term in self.terms))
 
     def without_intercept(self) -> Terms:
         return replace(self, intercept=False)

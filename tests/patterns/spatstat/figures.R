@@ -1,4 +1,5 @@
-# spatstat's own figures for tests/patterns: fits by ppm(method = "logi") on given dummy points, and summary functions.
+# spatstat's own figures for tests/patterns: fits by ppm(method = "logi") on given dummy points, and
+# summary functions (F and J are in distances.R).
 # Writes points.csv, dummies.csv, fits.csv, functions.csv, raster.csv and gam.csv beside itself; the data sets are spatstat.data's, and
 # "marked" and "star" are simulated here.
 #   Rscript tests/patterns/spatstat/figures.R
@@ -97,9 +98,6 @@ for (name in c("pines", "redwood", "star")) {
   K <- if (name == "star") c("isotropic", "border") else c("isotropic", "translate", "border", "none")
   keep(paste(name, "K"), Kest(X, correction = K), switch(name, star = c("iso", "border"), c("iso", "trans", "border", "un")))
   keep(paste(name, "G"), Gest(X, correction = c("km", "rs", "han", "none")), c("km", "rs", "han", "raw"))
-  fine <- diff(Frame(X)$xrange) / 1000
-  keep(paste(name, "F"), Fest(X, eps = fine, correction = c("km", "rs")), c("km", "rs"))
-  keep(paste(name, "J"), Jest(X, eps = fine, correction = c("km", "rs")), c("km", "rs"))
   keep(paste(name, "pcf"), pcf(X, correction = "isotropic"), "iso")
 }
 # a coarse raster with spatstat's own distances on it, for the estimators of F by themselves; its distances never equal

@@ -132,9 +132,7 @@ def extremeness(curves: np.ndarray) -> np.ndarray:
 
     A curve's ranks, from either end and at every r, are sorted; curves are compared by them as words are.
     """
-    from scipy.stats import rankdata
-
-    low = rankdata(curves, axis=0, method="average")
+    low = np.stack([_ranks(column) for column in curves.T], axis=1)
     ranks = np.sort(np.minimum(low, len(curves) + 1 - low), axis=1)
     order = np.lexsort(ranks.T[::-1])
     place = np.empty(len(curves))
@@ -144,3 +142,9 @@ def extremeness(curves: np.ndarray) -> np.ndarray:
         if same[k]:
             place[order[k - 1]] = place[order[k]]
     return place
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """(N,) from 1 for the smallest; equal ones share their mean rank."""
+    ordered = np.sort(values)
+    return 0.5 * (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right") + 1)

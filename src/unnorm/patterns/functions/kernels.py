@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ..edge_weights import circle_weight, rectangle_weight
+from ..sorting import first_at_least
+
 NONE, ISOTROPIC, TRANSLATE, BORDER = 0, 1, 2, 3
-HEAVIEST = 100.0  # the largest weight of a pair, as in spatstat
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -30,74 +32,12 @@ def cells(x, y, low, side, nx, ny):
     return order, start
 
 
-@njit(cache=True, nogil=True, error_model="numpy", inline="always")
-def outside_rectangle(px, py, r, low, high):
-    """The angle of the circle of radius r around p that is outside a rectangle."""
-    left, below, right, above = px - low[0], py - low[1], high[0] - px, high[1] - py
-    a = np.arccos(max(left, 0.0) / r) if left < r else 0.0
-    b = np.arccos(max(below, 0.0) / r) if below < r else 0.0
-    c = np.arccos(max(right, 0.0) / r) if right < r else 0.0
-    d = np.arccos(max(above, 0.0) / r) if above < r else 0.0
-    # arcs beyond two adjacent sides overlap where the circle holds their corner
-    half = 0.5 * np.pi
-    overlap = max(a + b - half, 0.0) + max(b + c - half, 0.0) + max(c + d - half, 0.0) + max(d + a - half, 0.0)
-    return 2.0 * (a + b + c + d) - overlap
-
-
 @njit(cache=True, nogil=True, error_model="numpy")
-def _inside(px, py, edges):
-    odd = False
-    for e in range(len(edges)):
-        ax, ay, bx, by = edges[e, 0, 0], edges[e, 0, 1], edges[e, 1, 0], edges[e, 1, 1]
-        if (ay > py) != (by > py) and px < (bx - ax) * (py - ay) / (by - ay) + ax:
-            odd = not odd
-    return odd
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def outside_polygon(px, py, r, edges, scratch):
-    """The angle of the circle of radius r around p that is outside a polygon with the given edges."""
-    m = 0
-    for e in range(len(edges)):
-        ax, ay = edges[e, 0, 0] - px, edges[e, 0, 1] - py
-        dx, dy = edges[e, 1, 0] - px - ax, edges[e, 1, 1] - py - ay
-        a, b, c = dx * dx + dy * dy, ax * dx + ay * dy, ax * ax + ay * ay - r * r
-        disc = b * b - a * c
-        if disc <= 0.0:
-            continue
-        root = np.sqrt(disc)
-        for sign in (-1.0, 1.0):
-            t = (-b + sign * root) / a
-            if 0.0 <= t <= 1.0:
-                scratch[m] = np.arctan2(ay + t * dy, ax + t * dx)
-                m += 1
-    if m == 0:
-        return 0.0 if _inside(px + r, py, edges) else 2.0 * np.pi
-    found = np.sort(scratch[:m])
-    total = 0.0
-    for k in range(m):
-        begin = found[k]
-        end = found[k + 1] if k + 1 < m else found[0] + 2.0 * np.pi
-        mid = 0.5 * (begin + end)
-        if end > begin and not _inside(px + r * np.cos(mid), py + r * np.sin(mid), edges):
-            total += end - begin
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _weight(px, py, d, low, high, edges, rectangle, scratch):
-    """1 over the share of the circle through the neighbour that lies in the window."""
-    out = outside_rectangle(px, py, d, low, high) if rectangle else outside_polygon(px, py, d, edges, scratch)
-    share = 1.0 - out / (2.0 * np.pi)
-    return 1.0 / share if share * HEAVIEST > 1.0 else HEAVIEST
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectangle):
+def pair_sums(xy, share, first, second, gap, gone, grid, how, low, high, edges, rectangle):
     """A histogram over r of Σ_{i≠j} e_ij share_i share_j, i among `first` and j among `second`, to be summed up.
 
     e is 1, Ripley's isotropic weight of j seen from i, the translation weight, or, with BORDER, 1 for d ≤ r < b_i (a
-    pair then leaves the sum where r reaches b_i)."""
+    pair then leaves the sum where r reaches b_i, at `gone`)."""
     n, bins = len(xy), len(grid)
     reach = grid[-1]
     width, height = high[0] - low[0], high[1] - low[1]
@@ -105,9 +45,10 @@ def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectan
     side = max(width / nx, height / ny, reach)
     order, start = cells(xy[:, 0], xy[:, 1], low, side, nx, ny)
     x, y, b, s, is_first, is_second = xy[order, 0], xy[order, 1], gap[order], share[order], first[order], second[order]
-    leaves = np.searchsorted(grid, b)
+    leaves = gone[order]
     out, scratch = np.zeros(bins + 1), np.empty(2 * len(edges) + 2)
     step = grid[1] - grid[0]
+    left, below, right, above = low[0], low[1], high[0], high[1]
     for i in range(n):
         cx, cy = min(max(int((x[i] - low[0]) / side), 0), nx - 1), min(max(int((y[i] - low[1]) / side), 0), ny - 1)
         for gy in range(cy, min(ny, cy + 2)):
@@ -142,12 +83,15 @@ def pair_sums(xy, share, first, second, gap, grid, how, low, high, edges, rectan
                     if how == TRANSLATE:
                         w = (there + back) * width * height / ((width - abs(dx)) * (height - abs(dy)))
                     else:
-                        if there:
-                            whole = how == NONE or d <= b[i]  # most are: no call
-                            w += 1.0 if whole else _weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
-                        if back:
-                            whole = how == NONE or d <= b[j]
-                            w += 1.0 if whole else _weight(x[j], y[j], d, low, high, edges, rectangle, scratch)
+                        for k in (i, j):
+                            if not (there if k == i else back):
+                                continue
+                            if how == NONE or d <= b[k]:  # most are
+                                w += 1.0
+                            elif rectangle:  # arrays as arguments would take as long as the sum
+                                w += rectangle_weight(x[k] - left, y[k] - below, right - x[k], above - y[k], d)
+                            else:
+                                w += circle_weight(x[k], y[k], d, low, high, edges, rectangle, scratch)
                     out[at] += w * s[i] * s[j]
     return out[:bins]
 
@@ -179,9 +123,9 @@ def smoothed_pairs(xy, share, gap, grid, band, how, low, high, edges, rectangle)
                         w = width * height / ((width - abs(dx)) * (height - abs(dy)))
                     else:
                         whole = how == NONE or d <= gap[i]
-                        w = 1.0 if whole else _weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
+                        w = 1.0 if whole else circle_weight(x[i], y[i], d, low, high, edges, rectangle, scratch)
                     w *= share[i] * share[j]
-                    for q in range(np.searchsorted(grid, d - half), bins):
+                    for q in range(first_at_least(grid, d - half), bins):
                         t = (grid[q] - d) / half
                         if t >= 1.0:
                             break

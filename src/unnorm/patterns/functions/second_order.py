@@ -7,10 +7,11 @@ from typing import Any, Literal
 import numpy as np
 
 from ...errors import InputError, unknown
-from ..places import borders
+from ..edge_weights import translation
+from ..places import borders, close_pairs
 from ..point_pattern import Pattern
 from .kernels import BORDER, ISOTROPIC, NONE, TRANSLATE, pair_sums, smoothed_pairs
-from .summary import Summary, alone, distances, widest
+from .summary import Summary, alone, distances, positive_at_points, widest
 
 Edge = Literal["isotropic", "translate", "border", "none"]
 EDGES = {"isotropic": ISOTROPIC, "translate": TRANSLATE, "border": BORDER, "none": NONE}
@@ -32,7 +33,7 @@ def K(
     Args:
         pattern: one pattern.
         r: distances; default 513, up to a quarter of the window's shorter side.
-        correction: of pairs cut off by the border: "isotropic" (Ripley), "translate" (rectangles), "border", "none".
+        correction: of pairs cut off by the border: "isotropic" (Ripley), "translate", "border", "none".
         intensity: (n,) λ at the points, for a process whose intensity varies (Baddeley, Møller & Waagepetersen 2000).
         types: two marks (i, j): points of type j around points of type i.
 
@@ -43,12 +44,17 @@ def K(
     True
     """
     alone(pattern, "K")
-    grid = distances(r, widest(pattern))
+    grid = distances(r, widest(pattern), pattern)
     first, second = _chosen(pattern, types)
     share = _shares(pattern, intensity)
-    area, how = pattern.area, _edge(correction, pattern)
+    area, how = pattern.area, _edge(correction)
     arguments = _arguments(pattern)
-    sums = pair_sums(pattern.xy, share, first, second, arguments[0], grid, how, *arguments[1:])
+    if how == TRANSLATE and pattern.windows[0].sides is None:
+        d, w = _translated(pattern, share, first, second, float(grid[-1]))
+        sums = np.bincount(np.searchsorted(grid, d), w, len(grid))
+    else:
+        gone = np.searchsorted(grid, arguments[0])
+        sums = pair_sums(pattern.xy, share, first, second, arguments[0], gone, grid, how, *arguments[1:])
     n1, n2 = int(first.sum()), int(second.sum())
     if correction == "border":
         if intensity is not None:
@@ -77,25 +83,52 @@ def pair_correlation(
     alone(pattern, "The pair correlation")
     if correction == "border":
         raise InputError("The pair correlation has no border correction: use 'isotropic', 'translate' or 'none'.")
-    grid = distances(r, widest(pattern))
+    grid = distances(r, widest(pattern), pattern)
     share, area, n = _shares(pattern, intensity), pattern.area, pattern.n
     band = STOYAN / np.sqrt(5.0 * n / area) if bandwidth is None else float(bandwidth)
     if not 0.0 < band < np.inf:
         raise InputError(f"bandwidth must be a positive distance; got {bandwidth!r}.")
     gap, low, high, edges, rectangle = _arguments(pattern)
-    sums = smoothed_pairs(pattern.xy, share, gap, grid, band, _edge(correction, pattern), low, high, edges, rectangle)
+    how = _edge(correction)
+    if how == TRANSLATE and not rectangle:
+        everything = np.ones(n, dtype=bool)
+        sums = _smoothed(
+            *_translated(pattern, share, everything, everything, grid[-1] + band * np.sqrt(5.0)), grid, band
+        )
+    else:
+        sums = smoothed_pairs(pattern.xy, share, gap, grid, band, how, low, high, edges, rectangle)
     squared = n * (n - 1) / area**2 if intensity is None else 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         value = sums / (2 * np.pi * grid * area * squared)
     return Summary("g", correction, grid, value, np.ones(len(grid)), pattern.backend)
 
 
-def _edge(correction: str, pattern: Pattern) -> int:
+def _edge(correction: str) -> int:
     if correction not in EDGES:
         raise InputError(unknown("correction", correction, tuple(EDGES)))
-    if correction == "translate" and pattern.windows[0].sides is None:
-        raise InputError("correction='translate' is for rectangles; for other windows use 'isotropic' or 'border'.")
     return EDGES[correction]
+
+
+def _translated(
+    pattern: Pattern, share: np.ndarray, first: np.ndarray, second: np.ndarray, reach: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Distances of close pairs in a polygon, each pair once, and their weights by translation, both ways together."""
+    pairs = close_pairs(pattern.places, pattern.places, reach)
+    i, j, d = (one[pairs.a < pairs.b] for one in (pairs.a, pairs.b, pairs.d))
+    times = (first[i] & second[j]).astype(float) + (first[j] & second[i])
+    i, j, d, times = (one[times > 0] for one in (i, j, d, times))
+    return d, times * share[i] * share[j] * translation(pattern.xy[j] - pattern.xy[i], pattern.windows[0])
+
+
+def _smoothed(d: np.ndarray, w: np.ndarray, grid: np.ndarray, band: float) -> np.ndarray:
+    """Σ w k_h(r − d) for each r, as `smoothed_pairs`."""
+    half = band * np.sqrt(5.0)
+    order = np.argsort(d)
+    d, w = d[order], w[order]
+    begin, end = np.searchsorted(d, grid - half), np.searchsorted(d, grid + half)
+    return np.array(
+        [0.75 / half * np.sum(w[b:e] * (1 - ((d[b:e] - r) / half) ** 2)) for r, b, e in zip(grid, begin, end)]
+    )
 
 
 def _arguments(pattern: Pattern) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
@@ -122,9 +155,5 @@ def _shares(pattern: Pattern, intensity: Any) -> np.ndarray:
     """(n,) 1 for each point, or 1/λ scaled so that Σ 1/λ is the window's area."""
     if intensity is None:
         return np.ones(pattern.n)
-    given = np.asarray(intensity, dtype=np.float64)
-    if given.shape != (pattern.n,) or not np.all(np.isfinite(given) & (given > 0.0)):
-        raise InputError(
-            f"intensity must be {pattern.n:,} positive numbers, one for each point; got shape {given.shape}."
-        )
+    given = positive_at_points(pattern, intensity)
     return np.sqrt(pattern.area / np.sum(1.0 / given)) / given

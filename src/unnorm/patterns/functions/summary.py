@@ -48,13 +48,20 @@ class Summary:
         return ax
 
 
-def distances(r: Any, default: float) -> np.ndarray:
+def distances(r: Any, default: float, pattern: Pattern) -> np.ndarray:
     """Increasing distances, the first of them 0; default 513, up to `default`."""
     if r is None:
         return np.linspace(0.0, default, STEPS + 1)
     grid = np.asarray(r, dtype=np.float64)
     if grid.ndim != 1 or len(grid) < 2 or not np.all(np.isfinite(grid)) or grid[0] < 0 or not np.all(np.diff(grid) > 0):
         raise InputError("r must be two or more increasing distances, none negative.")
+    low, high = pattern.windows[0].enclosing_box or (0.0, np.inf)
+    across = float(np.linalg.norm(high - low))
+    if grid[-1] > across:
+        raise InputError(
+            f"r goes up to {grid[-1]:.6g}, and no two places in the window are more than {across:.6g} apart. Take a "
+            f"smaller r: the default ends at {default:.6g}."
+        )
     return grid if grid[0] == 0.0 else np.concatenate([[0.0], grid])
 
 
@@ -71,3 +78,17 @@ def widest(pattern: Pattern) -> float:
     box = pattern.windows[0].enclosing_box
     assert box is not None
     return float((box[1] - box[0]).min()) / 4.0
+
+
+def positive_at_points(pattern: Pattern, intensity: Any) -> np.ndarray:
+    """(n,) λ at the points, checked."""
+    lam = np.asarray(intensity, dtype=np.float64)
+    if lam.shape != (pattern.n,):
+        raise InputError(f"intensity must be {pattern.n:,} numbers, one for each point; got shape {lam.shape}.")
+    wrong = np.flatnonzero(~(np.isfinite(lam) & (lam > 0.0)))
+    if wrong.size:
+        x, y = pattern.xy[wrong[0]]
+        raise InputError(
+            f"intensity must be positive and finite at every point; it is {lam[wrong[0]]:.6g} at ({x:.6g}, {y:.6g})."
+        )
+    return lam

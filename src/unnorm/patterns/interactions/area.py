@@ -52,7 +52,7 @@ class AreaInteraction(Interaction):
         return area_without(pairs.a, pairs.starts(near.u.n), _steps(near), float(self.r))[:, None]
 
     def energy(self, pattern: Pattern, phi: np.ndarray) -> Energy:
-        numbers = np.array([phi[0], self.r])
+        numbers = np.array([phi[0], self.r, 0.0])
         return Energy(AREA, self.reach, np.array([self.reach**2]), np.zeros((1, 1, 1)), numbers)
 
     @classmethod

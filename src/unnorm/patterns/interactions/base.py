@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 import numpy as np
 
 from ..._base.registry import Registry
-from ...errors import InputError
+from ...domains.base import Domain
+from ...errors import DataError, InputError
 from ..places import Pairs, Places, close_pairs
 
 if TYPE_CHECKING:
     from ..point_pattern import Pattern
 
-Correction = Literal["border", "none", "periodic"]
+Correction = Literal["border", "none", "periodic", "isotropic", "translate"]
+WEIGHTED = ("isotropic", "translate")  # corrections that weight pairs
 
 
 @final
@@ -35,6 +37,26 @@ class Neighbours:
     own: np.ndarray  # (N,)
     reach: float
     period: np.ndarray | None = None  # side lengths, where the window's sides are joined
+    correction: Correction = "none"
+    windows: tuple[Domain, ...] = ()  # one for each replicate, where pairs have weights
+
+    @cached_property
+    def weights(self) -> np.ndarray | None:
+        """(P,) what each pair counts seen from its row, for those that the border hides; None: each counts once."""
+        return self._weights(self.u.xy[self.pairs.a])
+
+    @cached_property
+    def weights_back(self) -> np.ndarray | None:
+        """(P,) what each pair counts seen from its point."""
+        return self._weights(self.x.xy[self.pairs.b])
+
+    def _weights(self, seen_from: np.ndarray) -> np.ndarray | None:
+        if self.correction not in WEIGHTED:
+            return None
+        from ..edge_weights import weights  # compiled: not before it is needed
+
+        step = self.x.xy[self.pairs.b] - self.u.xy[self.pairs.a]
+        return weights(self.correction, seen_from, step, self.pairs.d, self.u.replicate[self.pairs.a], self.windows)
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -44,7 +66,8 @@ class Neighbours:
     @cached_property
     def among(self) -> Neighbours:
         """The points themselves as rows."""
-        return Neighbours(self.x, self.x, np.arange(self.x.n), self.reach, self.period)
+        own = np.arange(self.x.n)
+        return Neighbours(self.x, self.x, own, self.reach, self.period, self.correction, self.windows)
 
     def summed(self, values: np.ndarray, pairs: Pairs | None = None) -> np.ndarray:
         """(N,) Σ_b values over each row's pairs."""
@@ -55,6 +78,7 @@ class Interaction(ABC):
     """t(u, x∖u), of one or more statistics. What it is, it declares here."""
 
     r: float
+    weighs: bool = False  # whether pairs can have weights, correction="isotropic" or "translate"
     multiplies: bool = False  # whether exp φ is one number γ, by which each close pair multiplies the density
 
     @property
@@ -124,7 +148,7 @@ class Energy:
     """φᵀt(u, x∖u) in the form that compiled simulation reads.
 
     PAIRWISE: Σ_v of a step function of the squared distance, `steps[mark u, mark v, k]` between breaks k − 1 and k.
-    GEYER and AREA: φ and what else they need, in `numbers`.
+    GEYER: φ, r² and s; AREA: φ and r, in `numbers`, of which there are three.
     """
 
     kind: int
@@ -139,3 +163,26 @@ def positive(value: Any, name: str, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
         raise InputError(f"{name} of {what} must be a positive number; got {value!r}.")
     return float(value)
+
+
+def first_duplicate(pattern: Pattern) -> str:
+    """Which points are where another is, and what to do."""
+    from scipy.spatial import KDTree
+
+    for code in range(pattern.replicates):
+        here = np.flatnonzero(pattern.places.replicate == code)
+        pairs = KDTree(pattern.xy[here]).query_pairs(0.0, output_type="ndarray") if len(here) else np.zeros((0, 2), int)
+        if len(pairs):
+            x, y = pattern.xy[here[pairs[0, 0]]]
+            return (
+                f"two points lie at ({x:.6g}, {y:.6g}). Drop one of them, pattern.take(~pattern.duplicated()), or add "
+                "to the coordinates the noise that rounding took off."
+            )
+    return ""
+
+
+def refuse_duplicates(interaction: Interaction, pattern: Pattern) -> None:
+    """Refuse points in the same place, where the process has none."""
+    said = first_duplicate(pattern)
+    if said:
+        raise DataError(f"{interaction!r} forbids points in the same place, and {said}")

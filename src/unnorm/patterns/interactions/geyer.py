@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ..places import Pairs
 from .base import GEYER, Energy, Interaction, Neighbours, positive
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 class Geyer(Interaction):
     """The change of Σ_v min(s, points within r of v) that u brings: clusters that saturate, so that φ > 0 is a process.
 
+    With an edge correction that weights pairs, the points within r of v are a sum of weights seen from v.
+
     >>> import unnorm as un
     >>> un.Geyer(2.0, sat=3.0).reach  # a neighbour's own neighbours matter
     4.0
@@ -25,6 +28,7 @@ class Geyer(Interaction):
 
     r: float
     sat: float
+    weighs = True
 
     @property
     def multiplies(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -44,17 +48,26 @@ class Geyer(Interaction):
     def statistics(self, near: Neighbours) -> np.ndarray:
         from .kernels import geyer_rows  # compiled: not before it is needed
 
-        own = near.among.pairs.within(self.r)
-        count = np.bincount(own.a, minlength=near.x.n)
-        pairs = near.pairs.within(self.r)
-        return geyer_rows(pairs.starts(near.u.n), pairs.b, near.own, count, float(self.sat))[:, None]
+        own, weight, _ = self._close(near.among)
+        count = np.bincount(own.a, weight, near.x.n)
+        pairs, there, back = self._close(near)
+        start = pairs.starts(near.u.n)
+        return geyer_rows(start, pairs.b, near.own, count, float(self.sat), there, back)[:, None]
 
     def without(self, near: Neighbours) -> np.ndarray:
         from .kernels import geyer_without
 
+        close, there, back = self._close(near)
+        start, count = close.starts(near.x.n), np.bincount(close.a, there, near.x.n)
+        pairs = near.pairs
+        return geyer_without(pairs.a, pairs.b, start, close.b, count, float(self.sat), there, back)[:, None]
+
+    def _close(self, near: Neighbours) -> tuple[Pairs, np.ndarray, np.ndarray]:
+        """Pairs within r, and their weights seen from the row and from the point."""
+        here = near.pairs.d <= self.r
         close = near.pairs.within(self.r)
-        start = close.starts(near.x.n)
-        return geyer_without(near.pairs.a, near.pairs.b, start, close.b, float(self.sat))[:, None]
+        both = [np.ones(len(close.d)) if w is None else w[here] for w in (near.weights, near.weights_back)]
+        return close, both[0], both[1]
 
     def energy(self, pattern: Pattern, phi: np.ndarray) -> Energy:
         numbers = np.array([phi[0], self.r**2, self.sat])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ...errors import DataError, InputError
-from .base import Neighbours, positive
+from .base import Neighbours, first_duplicate, positive, refuse_duplicates
 from .pairwise import Pairwise
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class HardCore(Pairwise):
         super().check(pattern)
         near = Neighbours(pattern.places, pattern.places, np.arange(pattern.n), self.r).pairs
         if near.d.size:
+            refuse_duplicates(self, pattern)
             k = int(np.argmin(near.d))
             a, b = pattern.xy[near.a[k]], pattern.xy[near.b[k]]
             raise DataError(
@@ -77,6 +78,8 @@ class HardCore(Pairwise):
                 best = min(best, float(KDTree(xy).query(xy, k=2)[0][:, 1].min()))
         if not np.isfinite(best):
             raise InputError("No replicate has two points: there is no smallest distance.")
+        if best == 0.0:
+            raise DataError(f"There is no hard core: {first_duplicate(pattern)}")
         return best * pattern.n / (pattern.n + 1)
 
     @classmethod

@@ -5,39 +5,41 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from ..sorting import first_at_least, sort_with
+
 
 @njit(cache=True, nogil=True)
-def geyer_rows(start, b, own, count, sat):
-    """min(s, N_u) + Σ_v [min(s, c_v + 1) − min(s, c_v)], c_v the points within r of v, u itself not counted."""
+def geyer_rows(start, b, own, count, sat, there, back):
+    """min(s, N_u) + Σ_v [min(s, c_v + w_vu) − min(s, c_v)], c_v the weights of points within r of v, u not counted."""
     out = np.empty(len(own))
     for a in range(len(own)):
-        n = start[a + 1] - start[a]
-        total = min(sat, float(n))
+        n, total = 0.0, 0.0
         for k in range(start[a], start[a + 1]):
-            c = count[b[k]] - (1 if own[a] >= 0 else 0)
-            total += min(sat, c + 1.0) - min(sat, float(c))
-        out[a] = total
+            n += there[k]
+            c = count[b[k]] - (back[k] if own[a] >= 0 else 0.0)
+            total += min(sat, c + back[k]) - min(sat, c)
+        out[a] = total + min(sat, n)
     return out
 
 
 @njit(cache=True, nogil=True)
-def geyer_without(i, j, start, b, sat):
+def geyer_without(i, j, start, b, count, sat, there, back):
     """Geyer's statistic of x_i given x less x_i and x_j, for each pair."""
     out = np.empty(len(i))
     for p in range(len(i)):
-        n, total = 0, 0.0
+        n, total = 0.0, 0.0
         jb, je = start[j[p]], start[j[p] + 1]
         for k in range(start[i[p]], start[i[p] + 1]):
             v = b[k]
             if v == j[p]:
                 continue
-            n += 1
-            c = start[v + 1] - start[v] - 1  # x_i is one of them
-            at = jb + np.searchsorted(b[jb:je], v)
+            n += there[k]
+            c = count[v] - back[k]  # x_i is one of them
+            at = jb + first_at_least(b[jb:je], v)
             if at < je and b[at] == v:
-                c -= 1
-            total += min(sat, c + 1.0) - min(sat, float(c))
-        out[p] = total + min(sat, float(n))
+                c -= back[at]  # and x_j
+            total += min(sat, c + back[k]) - min(sat, c)
+        out[p] = total + min(sat, n)
     return out
 
 
@@ -70,16 +72,16 @@ def _exposed(cx, cy, r, xs, ys, n, skip, lo, hi):
             e = np.pi
         lo[m], hi[m] = a, e
         m += 1
-    order = np.argsort(lo[:m])
+    sort_with(lo, hi, m)
     total, at = 0.0, -np.pi
     for q in range(m + 1):
-        begin = np.pi if q == m else lo[order[q]]
+        begin = np.pi if q == m else lo[q]
         if begin > at:  # the free arc from `at` to `begin`
             total += 0.5 * (
                 r * r * (begin - at) + r * cx * (np.sin(begin) - np.sin(at)) - r * cy * (np.cos(begin) - np.cos(at))
             )
-        if q < m and hi[order[q]] > at:
-            at = hi[order[q]]
+        if q < m and hi[q] > at:
+            at = hi[q]
     return total
 
 

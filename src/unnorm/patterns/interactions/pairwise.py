@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 class Pairwise(Interaction):
-    """t(u, x∖u) = Σ_{v ∈ x∖u, ‖u − v‖ ≤ R} ψ(‖u − v‖, mark u, mark v)."""
+    """t(u, x∖u) = Σ_{v ∈ x∖u, ‖u − v‖ ≤ R} w_uv ψ(‖u − v‖, mark u, mark v), w the edge correction's weight."""
+
+    weighs = True
 
     @abstractmethod
     def potential(self, d: np.ndarray, u: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -25,14 +27,17 @@ class Pairwise(Interaction):
         """Increasing distances, the last R, between which a simulation may take ψ as constant."""
 
     def statistics(self, near: Neighbours) -> np.ndarray:
-        pairs = near.pairs
-        psi = self.potential(pairs.d, near.u.mark[pairs.a], near.x.mark[pairs.b])
+        psi = self._weighted(near)
         return np.stack([near.summed(column) for column in psi.T], axis=1) if psi.shape[1] else np.zeros((near.u.n, 0))
 
     def without(self, near: Neighbours) -> np.ndarray:
+        return self.statistics(near)[near.pairs.a] - self._weighted(near)
+
+    def _weighted(self, near: Neighbours) -> np.ndarray:
+        """(P, k) w ψ of every pair."""
         pairs = near.pairs
         psi = self.potential(pairs.d, near.u.mark[pairs.a], near.x.mark[pairs.b])
-        return self.statistics(near)[pairs.a] - psi
+        return psi if near.weights is None else near.weights[:, None] * psi
 
     def energy(self, pattern: Pattern, phi: np.ndarray) -> Energy:
         ends = self.breaks()
@@ -44,4 +49,4 @@ class Pairwise(Interaction):
                 steps[u, v] = self.potential(middle, mark_u, mark_v) @ phi
         if self.core:
             steps[..., ends <= self.core] = -np.inf
-        return Energy(PAIRWISE, self.reach, ends**2, steps, np.zeros(1))
+        return Energy(PAIRWISE, self.reach, ends**2, steps, np.zeros(3))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from ...errors import InputError
-from .base import positive
+from .base import positive, refuse_duplicates
 from .pairwise import Pairwise
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ class Softcore(Pairwise):
         positive(self.sigma0, "sigma0", "Softcore")
         if not positive(self.kappa, "kappa", "Softcore") < 1.0:
             raise InputError(f"kappa of Softcore must be between 0 and 1; got {self.kappa!r}.")
+
+    def check(self, pattern: Pattern) -> None:
+        super().check(pattern)
+        refuse_duplicates(self, pattern)
 
     def names(self, pattern: Pattern) -> tuple[str, ...]:
         return ("softcore",)
