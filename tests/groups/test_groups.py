@@ -330,6 +330,30 @@ def test_the_floor_is_the_deviations_law(each):
     assert again is None or "s(angle)" not in again.floors[len(higher.floors) :]
 
 
+def test_the_floor_lowers_no_variance(each):
+    """Where λ leaves some directions above the deviations' variances and some below, each keeps the larger."""
+    gams = {level: fit.smooths.gam for level, fit in each.fits.items()}
+    columns = joints.common_rows(gams, ("step", "dcenter", "angle", "x_prev", "y_prev"))
+    terms = (MODEL.terms + CHI.terms).build(columns, periods={"angle": 2 * np.pi})
+    members = joints.members_of(gams, terms, 1)
+    levels = joints.Levels(gams, tuple(terms), 3, "subject", True, 1, members)
+    found = joints.fit_joint(levels, members, levels.start())
+    penalties = levels.penalties[0]
+    at = penalties.labels.index("s(angle)")
+    (piece,) = penalties.pieces[at]
+    rank = len(next(g for g in penalties.groups if g.which == (at,)).matrices[0])
+    here = slice(piece.at.start, piece.at.start + rank)
+    shared, own = (np.diag(block) for block in penalties.blocks(np.exp(found.rho))[:2])
+    ratio = shared[here] / own[here.start + 1 : here.stop + 1]  # the deviations' variance over the main effect's
+    assert ratio.max() > 4 * ratio.min()  # the deviations' first directions have variances of their own
+    rho = found.rho.copy()
+    rho[at] -= 0.5 * (np.log(ratio.max()) + np.log(ratio.min()))  # halfway: some above, some below
+    expected = np.minimum(np.exp(rho[at] - found.rho[at]) * shared[here], own[here.start + 1 : here.stop + 1])
+    raised, fixed = floored(levels, replace(found, rho=rho)).penalties
+    got = np.diag(raised.blocks(np.where(np.isnan(fixed), np.exp(rho), fixed))[0])[here]
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
 @pytest.mark.filterwarnings("ignore:The constants of:unnorm.errors.UnnormWarning")  # five points are few for χ
 def test_what_more_points_would_bring_the_group(obs):
     """Five IID points and four times as many: the shares foretold are those found, to within a factor of two (four

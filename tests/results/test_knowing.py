@@ -154,6 +154,14 @@ def test_a_covariate_that_reaches_beyond_the_points() -> None:
     assert not any("On Ω" in one for one in said(model, obs, un.Logistic(mixed, per_point=10))[1])
 
 
+def test_a_covariate_that_reaches_below_the_points() -> None:
+    """The lower end alone: data and Gaussian points at the top of Ω."""
+    u = 1.0 - 0.1 * np.random.default_rng(5).beta(2, 3, 400)
+    model, obs = un.Additive("s(u, k=6)", un.Interval(0, 1)), un.iid({"u": u}, y="u")
+    _, warned = said(model, obs, un.Logistic(un.Gaussian(), total=4000))
+    assert any("On Ω u goes from" in one for one in warned)
+
+
 def test_no_point_resembles_the_data() -> None:
     """The review's N8: said in place of what follows from it."""
     line = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-50, 150))
