@@ -38,13 +38,14 @@ def corner(order: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def split_interval(lower: float, upper: float, centres: np.ndarray, order: int) -> Rules:
-    """[a, x] and [x, b] apart."""
-    s, w = gauss_legendre(max(3, -(-order // 2)))
+    """[a, x] and [x, b] apart, nodes at distances ρ = s² from x."""
+    root, w = gauss_legendre(max(3, -(-order // 2)))
+    s, w = root**2, 2.0 * root * w
     x = np.clip(centres[:, :1], lower, upper)
     left, right = x - lower, upper - x
-    points = np.concatenate([lower + left * s, x + right * s], axis=1)
-    weights = np.concatenate([left * w, right * w], axis=1)
-    return points.reshape(-1, 1), weights.ravel(), np.repeat(np.arange(len(x)), points.shape[1])
+    points = np.concatenate([(x - left * s)[:, ::-1], x + right * s], axis=1)
+    weights = np.concatenate([left * w[::-1], right * w], axis=1)
+    return np.clip(points, lower, upper).reshape(-1, 1), weights.ravel(), np.repeat(np.arange(len(x)), points.shape[1])
 
 
 def split_box(lower: np.ndarray, upper: np.ndarray, centres: np.ndarray, order: int) -> Rules:

@@ -20,7 +20,7 @@ import numpy as np
 from ..data.observations import Observations
 from ..domains.base import Quadrature
 from ..errors import CombinationError, InputError, UnnormWarning
-from ..models.base import Context, Model, Unnormalised
+from ..models.base import Model, Unnormalised
 from ..models.built_additive import BuiltAdditive
 from .integrals import Integrals
 from .redraws import Rules
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ENOUGH = 0.05  # standard errors by which the integrals may move an estimate
 CHECKED = 40  # contexts at which their error is measured
+ENDS = 3  # lowest and highest values of each column that f reads, which are among them
 MOST_REFINEMENTS = 6
 KEPT_BYTES = 2**30  # of nodes in the engine's form, kept between iterations
 ROWS = 1_000_000  # nodes evaluated at a time
@@ -116,16 +117,8 @@ class ModelAnchor(Anchor):
         of = self.integrals.context.of
         return Integrated(log_z[of] + self.offset, mean[of])
 
-    @cached_property
-    def _some(self) -> Integrals:
-        context = self.integrals.context
-        some = spread(context.size)
-        return replace(self.integrals, context=Context(context.at(some), np.arange(len(some)), len(some)))
-
     def errors(self, theta: np.ndarray) -> np.ndarray:
-        if self.integrals.rule.exact:
-            return np.zeros(1)
-        return self._some.log_z(theta) - self._some.finest().log_z(theta)
+        return self.integrals.errors(theta, CHECKED)
 
     def finer(self, theta: np.ndarray, excess: float) -> Anchor | None:
         if self.integrals.rule.exact or self.refinements >= MOST_REFINEMENTS:
@@ -144,7 +137,8 @@ class ModelAnchor(Anchor):
 
     def figures(self) -> dict[str, Any]:
         about = self.integrals
-        return {"quadrature": about.rule.rule, "nodes": len(about.rule.points), "contexts": about.context.size}
+        nodes, contexts = len(about.rule.points), about.context.size
+        return {"quadrature": about.rule.rule, "order": about.order, "nodes": nodes, "contexts": contexts}
 
 
 def _require_rule(model: Unnormalised) -> None:
@@ -255,8 +249,17 @@ class TermsAnchor(Anchor):
             yield _Nodes(begin + design.sort(of)[first], design, log_w)
 
     @cached_property
+    def _checked(self) -> np.ndarray:
+        """Observations at whose contexts the error is measured: evenly spread, and the ends of what f reads there."""
+        obs = self.model.obs
+        known = {**obs.group, **obs.context}
+        read = [known[name] for name in self.model.source.covariates(obs).reads(self.model.columns)]
+        ends = [np.argsort(x, kind="stable")[[*range(min(ENDS, obs.n)), *range(-min(ENDS, obs.n), 0)]] for x in read]
+        return np.unique(np.concatenate([spread(obs.n), *ends]))
+
+    @cached_property
     def _some(self) -> Observations:
-        return self.model.obs.take(spread(self.model.obs.n))
+        return self.model.obs.take(self._checked)
 
     def _parts_of_error(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of the interpolation over contexts, and of the rule; kept, since `finer` asks where `errors` has asked."""
@@ -265,8 +268,7 @@ class TermsAnchor(Anchor):
         return self._kept["parts"]
 
     def _compared(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        some = spread(self.model.obs.n)
-        used = (self.at(theta).log_z - self.model.obs.offsets)[some]
+        used = (self.at(theta).log_z - self.model.obs.offsets)[self._checked]
         if self.order is None:
             return np.zeros(1), np.zeros(1)
         same = self._integrate("same", self._some, self.order, theta)[0] if self.grid is not None else used

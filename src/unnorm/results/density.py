@@ -54,7 +54,23 @@ class Density(ABC):
             obs: whose contexts x_t.
             order: of the rule; default the domain's own.
         """
-        return self._by(self.domain.quadrature(order), obs)
+        x = obs.previous() if obs.kind == "transitions" else None
+        if x is None or self.domain.centred(x[:1], order) is None:
+            return self._by(self.domain.quadrature(order), obs)
+        return self._centred(x, obs, order)
+
+    def _centred(self, x: np.ndarray, obs: Observations, order: int | None) -> np.ndarray:
+        """Nodes that crowd towards the previous point, where a chain's density may be sharp."""
+        out = np.empty(obs.n)
+        for begin, end in _blocks(obs.n, CONTEXTS_AT_ONCE):
+            rules = self.domain.centred(x[begin:end], order)
+            assert rules is not None
+            points, weights, of = rules
+            f = self.log_f(obs, points, begin + of)
+            starts = np.searchsorted(of, np.arange(end - begin))
+            top = np.maximum.reduceat(f, starts)
+            out[begin:end] = top + np.log(np.add.reduceat(weights * np.exp(f - top[of]), starts))
+        return out
 
     def _by(self, rule: Quadrature, obs: Observations) -> np.ndarray:
         """The same nodes for all contexts."""
@@ -119,21 +135,6 @@ class SmoothDensity(Density):
     def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
         columns = self.model.linear_part(obs, y, at, None).columns
         return self.part.f(columns)
-
-    def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
-        if obs.kind != "transitions":
-            return super().log_z(obs, order)
-        x, out = obs.previous(), np.empty(obs.n)
-        for begin, end in _blocks(obs.n, CONTEXTS_AT_ONCE):
-            rules = self.domain.centred(x[begin:end], order)
-            if rules is None:
-                return super().log_z(obs, order)
-            points, weights, of = rules
-            f = self.log_f(obs, points, begin + of)
-            starts = np.searchsorted(of, np.arange(end - begin))
-            top = np.maximum.reduceat(f, starts)
-            out[begin:end] = top + np.log(np.add.reduceat(weights * np.exp(f - top[of]), starts))
-        return out
 
     def contexts(self, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
         if not obs.has_context:

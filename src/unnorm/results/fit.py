@@ -286,7 +286,7 @@ class Fit:  # long: what can be asked of a result
 
         density = self.density
         proposal = reference_on(density.domain, self.diagnostics.get("law"))
-        return held_out(density, obs, proposal, rule_order(self) if order is None else order, rng)
+        return held_out(density, obs, proposal, rule_order(self) if order is None else order, rng, order is None)
 
     def simulate(
         self,
@@ -439,8 +439,10 @@ def _same_data(a: Observations | None, b: Observations | None) -> bool:
 
 
 def rule_order(fit: Fit) -> int | None:
-    """Of the rule that normalises f̂: the fit's own; None for the domain's, where the fit needed less than that."""
-    return None if fit.anchored else fit.diagnostics.get("order")
+    """Of the rule that normalises f̂: the fit's own, or the domain's where the fit needed less than that."""
+    order = fit.diagnostics.get("order")
+    default = None if fit.model is None else fit.model.domain.default_order
+    return order if not fit.anchored or order is None or default is None else max(order, default)
 
 
 def smooth_terms(fit: Fit) -> SmoothPart:

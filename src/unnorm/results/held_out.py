@@ -12,12 +12,15 @@ from .._base.counts import counted, total
 from .._base.numerics import Rng, generator, read_only
 from ..data.observations import Observations
 from ..errors import InputError, OutsideError, UnnormWarning
+from ..objectives.integrals import telling
 from ..references import Uniform
 from .density import ROWS_AT_ONCE, Density
 from .draws import Proposal
 from .gibbs_draws import annealed_log_z
 
 CHECKED = 20  # contexts whose integrals are compared with a finer rule
+KNOWN, UNKNOWN = 1e-3, 0.05  # error of log Z at which a rule is fine enough, and above which it is said aloud
+DOUBLINGS, NODES = 4, 4e7  # how often a rule is made finer, and nodes over all contexts up to which it is
 DOUBTFUL = 0.1  # standard error of log Z by annealing that is said aloud
 LEAST, WANTED, ENOUGH, MOST = 200, 4000, 2e5, 2e7  # points where there is no rule: each context (2), all contexts (2)
 
@@ -48,6 +51,10 @@ class HeldOut:
 
 
 UNIFORM = "the uniform law"
+COARSE = (
+    "log Z is known to {error:.2g} only: exp f̂ is sharper than the nodes of the rule are close, and the log-likelihood "
+    "may be off by as much for each observation. Raise order=."
+)
 
 
 def evenly(n: int, most: int) -> np.ndarray:
@@ -68,8 +75,10 @@ def halves(obs: Observations) -> tuple[np.ndarray, np.ndarray]:
     return ~odd, odd
 
 
-def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int | None, rng: Rng = 0) -> HeldOut:
-    """The fit's density at new observations, normalised."""
+def held_out(
+    density: Density, obs: Any, proposal: Proposal | None, order: int | None, rng: Rng = 0, refine: bool = True
+) -> HeldOut:
+    """The fit's density at new observations, normalised; `refine`: by rules made finer until log Z is known."""
     if not isinstance(obs, Observations):
         raise InputError(
             f"held_out takes observations (un.iid, un.transitions or un.conditional); got {type(obs).__name__}."
@@ -82,7 +91,9 @@ def held_out(density: Density, obs: Any, proposal: Proposal | None, order: int |
             f"{int((~inside).sum()):,} of {obs.n:,} observations lie outside {domain!r}, where the fitted density is "
             f"zero; the first is row {first}, y = {obs.outcome[first].tolist()}. Leave them out: obs.take(inside)."
         )
-    found = constants(density, obs, order, proposal, rng)
+    found = constants(density, obs, order, proposal, rng, refine)
+    if domain.rule is not None and found.error > UNKNOWN:
+        warnings.warn(COARSE.format(error=found.error), UnnormWarning, stacklevel=3)
     log_p = density.log_f(obs, obs.outcome, np.arange(obs.n)) - found.log_z
     w = obs.weights
     uniform = float(w @ (log_p + domain.log_volume)) / (w.sum() * np.log(2))
@@ -116,17 +127,40 @@ class Constants:
 
 
 def constants(
-    density: Density, obs: Observations, order: int | None, proposal: Proposal | None = None, rng: Rng = 0
+    density: Density,
+    obs: Observations,
+    order: int | None,
+    proposal: Proposal | None = None,
+    rng: Rng = 0,
+    refine: bool = False,
 ) -> Constants:
-    """By quadrature or enumeration; by importance sampling, with a warning, where Ω has neither."""
+    """By quadrature or enumeration; by importance sampling, with a warning, where Ω has neither.
+
+    `refine`: whether the order is ours to raise until log Z is known.
+    """
     try:
         density.domain.quadrature(order)
     except InputError:
         if order is not None:
             raise
         return _sampled(density, obs, proposal, generator(rng))
+    found = _by_rule(density, obs, order)
+    size = order or density.domain.default_order
+    for _ in range(DOUBLINGS if refine and size is not None else 0):
+        assert size is not None
+        size *= 2
+        if found.error <= KNOWN or obs.n * float(size) ** density.domain.dim > NODES:
+            break
+        try:
+            found = _by_rule(density, obs, size)
+        except InputError:  # the domain refuses so many nodes
+            break
+    return found
+
+
+def _by_rule(density: Density, obs: Observations, order: int | None) -> Constants:
     log_z = density.log_z(obs, order)
-    some = evenly(obs.n, CHECKED)
+    some = telling(log_z, CHECKED)
     return Constants(log_z, _rule_error(density, obs.take(some), log_z[some], order))
 
 

@@ -254,6 +254,6 @@ def check_normaliser(
         raise InputError(f"The fit has {chi.size} constants and the observations given are {obs.n}: not those fitted.")
     rows = evenly(obs.n, count) if obs.has_context else np.zeros(1, int)
     some = obs.take(rows)
-    found = constants(density, some, order, proposal)
+    found = constants(density, some, order, proposal, refine=True)
     here = (np.full(len(rows), chi[0]) if chi.size == 1 else chi[rows]) + some.offsets
     return NormaliserCheck(read_only(here), read_only(-found.log_z), read_only(rows), found.error, free)
