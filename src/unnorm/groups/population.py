@@ -29,7 +29,7 @@ from ..terms.base import BuiltTerm
 from ..terms.specs import Terms
 from .anchored import MOST_ROUNDS, SETTLED, LevelAnchor, anchored_member
 from .floor import floored
-from .joint import Joint, Levels, common_rows, fit_joint, members_of
+from .joint import Joint, Levels, Member, common_rows, fit_joint, members_of
 from .scores import GroupScores, member_rows
 
 KEPT = ("reference", "points", "iid_points", "even_points", "sets", "k", "law")  # what the group's record takes over
@@ -114,9 +114,7 @@ def _joint(
     offsets = None if first is None else {level: one.offset for level, one in rows.items() if one is not None}
     levels = Levels(gams, built, count, by, reml, threads, members_of(gams, built, threads, offsets))
     if offsets is None:
-        joint = fit_joint(levels, levels.members, levels.start())
-        higher = floored(levels, joint)
-        return joint if higher is None else fit_joint(higher, higher.members, joint.flat, joint.rho), None
+        return _above_floor(levels, levels.members, levels.start(), None)[0], None
     anchors = [_level_anchor(one, built[:count]) for one in fits.values()]
     flat = levels.start([given.log_z[given.context] for given in anchors])
     rho, joint, members = None, None, []
@@ -124,16 +122,21 @@ def _joint(
         old = [levels.user(flat, s) for s in range(len(anchors))]
         tasks = list(zip(levels.members, anchors, old))
         members = run_tasks(anchored_member, tasks, threads)
-        joint = fit_joint(levels, tuple(one.member for one in members), flat, rho)
+        joint, levels = _above_floor(levels, tuple(one.member for one in members), flat, rho)
         flat, rho = joint.flat, joint.rho
-        higher = floored(levels, joint)
-        if higher is not None:
-            levels = higher
-            continue
         if all(one.moved(levels.user(flat, s) - was) < SETTLED for s, (one, was) in enumerate(zip(members, old))):
             break
     assert joint is not None
     return joint, [one.integrated for one in members]
+
+
+def _above_floor(
+    levels: Levels, members: tuple[Member, ...], flat: np.ndarray, rho: np.ndarray | None
+) -> tuple[Joint, Levels]:
+    """The joint fit, and once more where a main effect is below its floor; the levels with the floors."""
+    joint = fit_joint(levels, members, flat, rho)
+    higher = floored(levels, joint)
+    return (joint, levels) if higher is None else (fit_joint(higher, members, joint.flat, joint.rho), higher)
 
 
 def _anchored_rows(one: Fit) -> AnchoredRows | None:

@@ -197,7 +197,11 @@ def _terms(node: ast.expr, offsets: list[str] | None) -> list[Term | _Expanded]:
         return [_Expanded(term) if len(found) > 1 else term for term in found]
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "offset":
         if offsets is None:
-            raise TermError("offset() in a formula is for un.gam; here pass the offset of the observations.")
+            raise TermError(
+                "offset() in a formula is for un.gam. Here an offset of the context is one of the observations "
+                "(offset= of un.conditional or un.transitions); one that reads y belongs to f: write it into the "
+                "statistics of un.ExponentialFamily, or into un.Energy."
+            )
         if len(node.args) != 1 or node.keywords:
             raise TermError(f"offset() takes one column or arithmetic on columns; got {_text(node)!r}.")
         offsets.append(_covariate("offset", node.args[0], True))
