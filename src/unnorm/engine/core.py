@@ -139,7 +139,7 @@ def _smooth_fit(
         beta, rho = design.to_flat(start.beta), start.rho
     elif design.rows >= _MANY and family != "gaussian":
         since = time.perf_counter()
-        beta, rho = _from_some(problem, criterion, beta, fixed, max_outer)
+        beta, rho, problem = _from_some(problem, criterion, beta, fixed, max_outer)
         clock.add("first fit on some contexts", since)
     rho_unset = rho is None
     if not free.all():
@@ -206,16 +206,17 @@ def _mixed_start(problem: PenalisedRows, beta: np.ndarray, fixed: np.ndarray) ->
 
 def _from_some(
     problem: PenalisedRows, criterion: Criterion, beta: np.ndarray, fixed: np.ndarray, most: int
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """β and ρ from every k-th run: most iterations then happen on few rows. λ = φ/σ² does not depend on how many rows
-    there are."""
+) -> tuple[np.ndarray, np.ndarray | None, PenalisedRows]:
+    """β and ρ from every k-th run (and these from some of those, where they are many): most iterations then happen on
+    few rows. λ = φ/σ² does not depend on how many rows there are. With them the problem, which may be known to be
+    identified."""
     from ..errors import EstimationError
 
     design = problem.design
     least = max(_FEW, _PER_COLUMN * design.size, design.rows // 10)
     every = design.rows // least
     if every < 3 or design.levels:  # with levels, p × p algebra is the larger part
-        return beta, None
+        return beta, None, problem
     part, taken = design.take(lambda k, segment: np.arange(0, segment.runs, every))
     rows = problem.rows
     some = ResponseRows(
@@ -227,14 +228,16 @@ def _from_some(
         part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock(),
         problem.scale_known, 0.0 if problem.scale_known else families.saturated(problem.family, some),
     )  # fmt: skip
-    start = None
+    begun, start = beta, None
     try:
-        if not problem.free.all():
-            start = _mixed_start(small, beta, fixed)
-        found = smooth(small, criterion, beta, start, 0.05, most, rough=True)
+        if part.rows >= _MANY:
+            begun, start, small = _from_some(small, criterion, beta, fixed, most)
+        if start is None and not problem.free.all():
+            start = _mixed_start(small, begun, fixed)
+        found = smooth(small, criterion, begun, start, 0.05, most, rough=True)
     except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
-        return beta, None
-    return found.at.state.beta, found.at.state.rho
+        return beta, None, problem
+    return found.at.state.beta, found.at.state.rho, replace(problem, identified=True)
 
 
 def _result(

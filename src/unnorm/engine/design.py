@@ -223,6 +223,12 @@ class Design:
         run_tasks(work, self._tasks(threads), threads)
         return out if self.own is None else out + self.own.predict(beta)
 
+    def most(self, beta: np.ndarray) -> float:
+        """A bound of |x_rᵀβ| over the rows (β flat), infinite where none is cheap."""
+        if self.own is not None:
+            return np.inf
+        return max((segment.most(beta[segment.columns]) for segment in self.segments), default=0.0)
+
     def integrals(self, beta: np.ndarray, log_w: np.ndarray, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """For each run, in the design's order: log Σ_r w_r exp x_rᵀβ, and the mean of its columns with these weights.
 

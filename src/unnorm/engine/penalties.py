@@ -195,6 +195,18 @@ class Penalties:
                 out[at, j] = piece.matrix @ v[at]
         return out
 
+    def root(self, j: int) -> tuple[slice, np.ndarray] | None:
+        """E with EᵀE = S_j on the columns `at`, where S_j is on one stretch of the shared columns and there are no
+        others."""
+        if len(self.pieces[j]) != 1 or self.levels or self.pieces[j][0].block != -1:
+            return None
+        matrix = self.pieces[j][0].matrix
+        diagonal = np.diag(matrix)
+        if np.count_nonzero(matrix) > np.count_nonzero(diagonal):
+            return self.pieces[j][0].at, square_root(matrix)
+        seen = np.flatnonzero(diagonal > 0)
+        return self.pieces[j][0].at, np.sqrt(diagonal[seen])[:, None] * np.eye(len(diagonal))[seen]
+
     def logdet(self, rho: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """log|S_λ|₊, gradient and Hessian in ρ."""
         ranks, value = self._single

@@ -279,6 +279,17 @@ class Segment:
             if self.product:
                 out[shift : shift + len(x)] += self.product.predict(delta[s:], self.product.at(shift, shift + len(x)))
 
+    def most(self, beta: np.ndarray) -> float:
+        """A bound of |x_rᵀβ| over the rows, infinite where none is cheap: B-splines are not negative and sum to one."""
+        gamma, delta, zeta = self.raw_coefficients(beta)
+        if self.x.shape[1] or self.dense is not None or self.mult.shape[1]:
+            return np.inf
+        local = sum(float(np.abs(gamma[at]).max(initial=0.0)) for at in self.tables)
+        if self.product is not None:
+            by = float(np.abs(self.product.by).max()) if self.product.by.size else 1.0
+            local += by * float(np.abs(self.product.basis.coefficients @ delta).max(initial=0.0))
+        return local + float(np.abs(self.z @ zeta).max(initial=0.0))
+
     def run_sums(self, v: np.ndarray, first: int, last: int) -> np.ndarray:
         """(runs, p) Σ_r v_r x_r over runs first…last−1; v (rows of the segment,)."""
         from . import kernels
