@@ -297,6 +297,8 @@ def _degrees(
     and no block is met with any other.
     """
     at, sigma = penalties.starts, inverse.sigma
+    if penalties.levels == 0 and penalties.diagonals is not None:
+        return _plain_degrees(design, sigma * (penalties.diagonals @ lam))
     shared, own = penalties.parts(lam)
     slopes = inverse.slopes if inverse.stacked is None or not penalties.alike else inverse.stacked[1]
     K = shared + _through(slopes, own)
@@ -317,6 +319,16 @@ def _degrees(
         u = place.rotation
         for out, product in zip((edf, edf1), products[k]):
             out[place.user] = 1.0 - np.sum((u @ product[..., inside, inside]) * u, axis=-1)
+    return edf, edf1
+
+
+def _plain_degrees(design: Design, ps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same without levels, from PS."""
+    edf, edf1 = np.empty(design.size), np.empty(design.size)
+    for place in design.placements:
+        u = place.rotation
+        for out, product in ((edf, ps[place.flat, place.flat]), (edf1, ps[place.flat] @ ps[:, place.flat])):
+            out[place.user] = 1.0 - np.sum((u @ product) * u, axis=-1)
     return edf, edf1
 
 

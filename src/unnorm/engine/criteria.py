@@ -58,7 +58,7 @@ class State:
 def solve(working: Working, penalties: Penalties, rho: np.ndarray) -> State:
     """β(ρ) and its derivative."""
     lam = np.exp(rho)
-    inverse = working.cross.add(*penalties.parts(lam)).invert()
+    inverse = penalties.added(working.cross, lam).invert()
     beta = inverse.dot(working.r)
     forces = penalties.columns(beta) * lam
     return State(rho, inverse, beta, forces, -inverse.dot(forces))
@@ -139,7 +139,7 @@ class Laplace(Criterion):
         if self.restricted or not penalties.free.any():
             return state.inverse
         ranged = ~penalties.free
-        h = working.cross.add(*penalties.parts(np.exp(state.rho)))
+        h = penalties.added(working.cross, np.exp(state.rho))
         return h.keep(ranged).invert().embed(ranged, penalties.starts)
 
     def _assemble(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrow import ArrowInverse, Blocks
+from .arrow import Arrow, ArrowInverse, Blocks
 
 _PAIRS = 200_000  # levels × penalties up to which they are held at once
 EVERY = -2  # the block of a piece that every level has alike
@@ -180,6 +180,12 @@ class Penalties:
             for piece in pieces:
                 out[piece.block + 1][piece.at, piece.at] += weight * piece.matrix
         return out[0], out[1:]
+
+    def added(self, cross: Arrow, lam: np.ndarray) -> Arrow:
+        """A + S_λ."""
+        if self.levels == 0 and self.diagonals is not None:
+            return cross.ridged(self.diagonals @ lam)
+        return cross.add(*self.parts(lam))
 
     def columns(self, v: np.ndarray) -> np.ndarray:
         """(p, M): S_j v for every j."""
