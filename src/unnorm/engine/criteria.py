@@ -91,9 +91,7 @@ class Criterion(ABC):
     def value(self, working: Working, penalties: Penalties, rho: np.ndarray) -> float:
         """The criterion alone."""
 
-    def along(
-        self, working: Working, penalties: Penalties, rho: np.ndarray, j: int, values: np.ndarray
-    ) -> np.ndarray:
+    def along(self, working: Working, penalties: Penalties, rho: np.ndarray, j: int, values: np.ndarray) -> np.ndarray:
         """The criterion alone at ρ with each of `values` for ρ_j; nan where H is singular."""
         return np.array([self._or_nan(working, penalties, _moved(rho, j, at)) for at in values.tolist()])
 
@@ -158,12 +156,10 @@ class Laplace(Criterion):
         left = working.rows - null
         return value + 0.5 * left * (np.log(2 * half_dp / left) + 1.0 + LOG_2PI)
 
-    def along(
-        self, working: Working, penalties: Penalties, rho: np.ndarray, j: int, values: np.ndarray
-    ) -> np.ndarray:
+    def along(self, working: Working, penalties: Penalties, rho: np.ndarray, j: int, values: np.ndarray) -> np.ndarray:
         """From one inverse P₀, at the least of the values: with S_j = EᵀE, E P₀ Eᵀ = QMQᵀ and t = λ_j − λ_j0,
 
-            log|H| = log|H₀| + Σ log(1 + tμ_i),   aᵀPb = aᵀP₀b − Σ t/(1 + tμ_i) (QᵀEP₀a)_i (QᵀEP₀b)_i.
+        log|H| = log|H₀| + Σ log(1 + tμ_i),   aᵀPb = aᵀP₀b − Σ t/(1 + tμ_i) (QᵀEP₀a)_i (QᵀEP₀b)_i.
         """
         root = penalties.root(j)
         if root is None or not self.restricted or values.size < 3:

@@ -228,7 +228,9 @@ class Iteration:
                     return Found(
                         working, start, np.where(free, start.gradient, 0.0), True, CONVERGED, iteration, bounds
                     )
-                if not (self.tilted and self.tolerance >= _MANY and decrement < self.near):  # else the last tilt will do
+                if not (
+                    self.tilted and self.tolerance >= _MANY and decrement < self.near
+                ):  # else the last tilt will do
                     working, start = self.tilt(working, start, decrement)
                 rises += self.tilted and start.value > last + self.tolerance
                 last = start.value if self.tilted else np.inf
