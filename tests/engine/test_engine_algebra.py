@@ -199,6 +199,6 @@ def test_the_error_of_the_first_task_that_fails_is_raised_and_the_next_call_work
         return i
 
     for _ in range(20):
-        with pytest.raises(ValueError, match="^1$"):
+        with pytest.raises(ValueError, match=r"^1$"):
             run_tasks(work, [(i,) for i in range(8)], threads)
         assert run_tasks(work, [(2 * i,) for i in range(8)], threads) == list(range(0, 16, 2))

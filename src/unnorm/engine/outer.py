@@ -332,8 +332,8 @@ class Iteration:
 
     def expected(self, at: Value, left: float) -> bool:
         """Whether the step to `at` may be the last though it is not short, if the pass there agrees: rows are many,
-        Newton's steps have left so little, of their squares, that this one is expected to leave `left`, and ρ has hardly
-        anything to gain."""
+        Newton's steps have left so little, of their squares, that this one is expected to leave `left`, and ρ can
+        hardly gain."""
         slope, curve = np.abs(at.gradient), np.abs(np.diag(at.hessian))
         gain = 0.5 * np.sum((slope**2 / np.maximum(np.maximum(slope, curve), 1e-12))[self.problem.free])
         problem = self.problem

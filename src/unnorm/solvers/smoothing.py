@@ -41,7 +41,8 @@ class Smoothing(Solver):
         method: "reml", "ml", "gcv" (UBRE, mgcv's default for binomial data), or "cv".
         sp: smoothing parameters to hold fixed, by penalty label.
         threads: at most so many; by default all cores.
-        reference_error: whether to measure the reference points' share of the errors.
+        reference_error: whether to measure the reference points' share of the errors, and with the same fresh points to
+            test that δ is constant (anchored constants).
     """
 
     method: str = "reml"
