@@ -255,6 +255,18 @@ class Design:
             self._put_own(means, self.own.run_sums(np.exp(v), segment), np.arange(len(means)))
         return log_z, self.to_user(means.T).T
 
+    def log_integrals(self, beta: np.ndarray, log_w: np.ndarray, threads: int = 1) -> np.ndarray:
+        """The first of `integrals` alone."""
+        flat, log_w = self.to_flat(beta), np.ascontiguousarray(self.sort(log_w))
+        if self.own is not None:
+            log_w = log_w + self.own.predict(flat)
+
+        def work(k: int, first: int, last: int) -> np.ndarray:
+            segment = self.segments[k]
+            return segment.log_integrals(flat[segment.columns], log_w, first, last)[0]
+
+        return np.concatenate(run_tasks(work, self._tasks(threads), threads))
+
     def _put_own(self, out: np.ndarray, sums: np.ndarray, of: np.ndarray) -> None:
         """Add (runs, k) sums over each run to row `of` of (…, p), in the columns of the run's level."""
         assert self.own is not None

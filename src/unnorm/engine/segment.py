@@ -316,6 +316,13 @@ class Segment:
 
     def integrals(self, beta: np.ndarray, log_w: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """log Σ w e^η (runs,) and the weighted means of the columns (runs, p), over runs first…last−1."""
+        log_z, v = self.log_integrals(beta, log_w, first, last)
+        return log_z, self.run_sums(v, first, last)
+
+    def log_integrals(
+        self, beta: np.ndarray, log_w: np.ndarray, first: int, last: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """log Σ w e^η (runs,) over runs first…last−1, and w e^η of each row over its run's sum."""
         v = np.zeros(self.hi - self.lo)
         self.predict(beta, v, first, last)
         here = slice(int(self.ptr[first]), int(self.ptr[last]))
@@ -324,7 +331,7 @@ class Segment:
         v[here] -= np.repeat(top := np.maximum.reduceat(v[here], starts), lengths)
         np.exp(v[here], out=v[here])
         v[here] /= np.repeat(total := np.add.reduceat(v[here], starts), lengths)
-        return top + np.log(total), self.run_sums(v, first, last)
+        return top + np.log(total), v
 
     def less(self, mean: np.ndarray) -> Segment:
         """The segment with `mean` (runs, p) subtracted from its columns, run by run: X = R C − M, M one row a run."""
