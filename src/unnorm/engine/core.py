@@ -80,6 +80,7 @@ def smooth_fit(
     max_outer: int = 200,
     link: str | None = None,
     theta: float | None = None,
+    rough: bool = False,
 ) -> Smoothed:
     """Fit one penalised model and choose its smoothing parameters.
 
@@ -87,15 +88,16 @@ def smooth_fit(
     by penalty label or one per penalty (negative = estimate), on top of the terms' own `fixed_sp`. `groups` (n,),
     `folds`, `rng` serve method="CV" (rows of one group, by default of one context, stay together). `start`: a fit of
     the same terms to start from. `link`: "probit" or "cloglog" for a binomial response; `theta`: of a negative binomial
-    one.
+    one. `rough`: only until β is within about a standard error, as the start of another fit.
 
     Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns
     UnnormWarning where it stops before convergence (also in `.converged`, `.reason`).
     """
     with single_threaded():
         return _smooth_fit(
-            design, y, (family, link, theta), weights, offset, method, sp, groups, folds, rng, start, threads, max_outer
-        )
+            design, y, (family, link, theta), weights, offset, method, sp, groups, folds, rng, start, threads,
+            max_outer, rough,
+        )  # fmt: skip
 
 
 # long: the entry point's arguments, passed on
@@ -103,7 +105,7 @@ def _smooth_fit(
     design: Design, y: np.ndarray, likelihood: tuple[str, str | None, float | None], weights: np.ndarray | None,
     offset: np.ndarray | None, method: str,
     sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,
-    start: Smoothed | None, threads: int | None, max_outer: int,
+    start: Smoothed | None, threads: int | None, max_outer: int, rough: bool,
 ) -> Smoothed:  # fmt: skip
     began = time.perf_counter()
     if method not in METHODS:
@@ -147,8 +149,8 @@ def _smooth_fit(
         if free.any() and rho_unset:
             rho = _mixed_start(problem, beta, fixed)
     tolerance = _TOLERANCE[design.rows >= _MANY]
-    found = smooth(problem, criterion, beta, rho, tolerance, max_outer)
-    if free.any() and method != "CV":
+    found = smooth(problem, criterion, beta, rho, tolerance, max_outer, rough)
+    if free.any() and method != "CV" and not rough:
         since = time.perf_counter()
         found = reconsider(problem, criterion, found, tolerance, max_outer)
         clock.add("restarts", since)
