@@ -4,7 +4,7 @@
 
 with U the identity (REML) or a basis of the penalties' range space (ML). Write S_k for λ_k S_k and η_k = X b_k. Then
 b_k = ∂β̂/∂ρ_k = −H⁻¹S_kβ̂, H_k = Xᵀdiag(W′η_k)X + S_k, b_kj = −H⁻¹{Xᵀ(W′η_kη_j) + S_kb_j + S_jb_k + δ_kj S_kβ̂}, and
-H_kj = Xᵀdiag(W″η_kη_j + W′ Xb_kj)X + δ_kj S_k give both derivatives of log|UᵀHU|, in one pass over the rows.
+H_kj = Xᵀdiag(W″η_kη_j + W′ Xb_kj)X + δ_kj S_k give both derivatives of log|UᵀHU|, in a pass over the rows for each ρ_k.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def hessian(
     rows: Rows, slopes: tuple[np.ndarray, np.ndarray], beta: np.ndarray, H_inv: np.ndarray, H: np.ndarray,
     blocks: list[Block], lam: np.ndarray, log_S: np.ndarray, U: np.ndarray | None,
 ) -> np.ndarray:  # fmt: skip
-    """∂²V/∂ρ∂ρᵀ, known scale. `slopes` are W′ and W″ (n,) by row. `log_S` is the Hessian of log|S_λ|₊; U (p, r) spans the penalties' range (ML), None is
-    the identity (REML)."""
+    """∂²V/∂ρ∂ρᵀ, known scale. `slopes` are W′ and W″ (n,) by row, `log_S` is the Hessian of log|S_λ|₊; U (p, r) spans
+    the penalties' range (ML), None is the identity (REML)."""
     p, M = beta.size, len(blocks)
     places = [slice(start, start + S.shape[0]) for start, S in blocks]
     S = [lam[k] * matrix for k, (_, matrix) in enumerate(blocks)]

@@ -99,9 +99,7 @@ class Smoothing(Solver):
     def _solve_anchored(self, problem: AdditiveProblem) -> Solution:
         """Constants that follow θ: linearised again until f's coefficients converge."""
 
-        def once(
-            built: tuple[BuiltTerm, ...], part: LinearPart, design: Design, start: Gam | None, rough: bool
-        ) -> Gam:
+        def once(built: tuple[BuiltTerm, ...], part: LinearPart, design: Design, start: Gam | None, rough: bool) -> Gam:
             return self._fit(problem, built, part, design, None if start is None else start.smoothed, rough)
 
         found = fit_anchored(problem, once, cores() if self.threads is None else self.threads)
