@@ -232,7 +232,7 @@ def _from_some(
     )  # fmt: skip
     begun, start = beta, None
     try:
-        if part.rows >= _MANY:
+        if _MANY <= part.rows <= design.rows // 2:  # a few long runs may be all of it
             begun, start, small = _from_some(small, criterion, beta, fixed, most)
         if start is None and not problem.free.all():
             start = _mixed_start(small, begun, fixed)

@@ -29,6 +29,7 @@ _RESTLESS = 0.5  # a step of η that is long for the 2·10⁻³ nats it gains: t
 _SETTLING = 40  # Newton steps at a fixed ρ: a maximum with λ = e⁻²⁰ is 20 steps away, one at infinity always as far
 _NEAR = 12.0  # times the tolerance: nats in β before the last step, which leaves a hundredth of them or less (measured)
 _MANY = 1e-3  # tolerance from which rows are many, and a leverage pass near β̂ costs more than it tells
+_WEIGHTY = 2.0  # times the tolerance: nats that a tilt is worth whose changes near β̂ are nothing
 _SAME = 2e-4  # nats from β̂ at which W may be taken for that at β̂: standard errors move by .3 % there (measured)
 _CLOSE = 1e-4  # nats a row that β may still gain where ρ is chosen in earnest
 _STRIDE = 4.0  # steps of one that are taken at once there
@@ -189,6 +190,7 @@ class Iteration:
         self.design, self.penalties = problem.design, problem.design.penalties
         self.gaussian = problem.family == "gaussian"
         self.tilted = self.gaussian or not problem.free.any()
+        self.slight = False  # whether the last tilt was worth little
         self.near = _NEAR * tolerance if problem.free.any() else 1e-8
         self.settled = False
         self.first: np.ndarray | None = None  # diagonal of XᵀWX at the start
@@ -228,10 +230,8 @@ class Iteration:
                     return Found(
                         working, start, np.where(free, start.gradient, 0.0), True, CONVERGED, iteration, bounds
                     )
-                if not (
-                    self.tilted and self.tolerance >= _MANY and decrement < self.near
-                ):  # else the last tilt will do
-                    working, start = self.tilt(working, start, decrement)
+                known = self.slight and self.tolerance >= _MANY and decrement < self.near  # the tilt, well enough
+                working, start = (working, start) if known else self.tilt(working, start, decrement)
                 rises += self.tilted and start.value > last + self.tolerance
                 last = start.value if self.tilted else np.inf
                 if rises == _RISES and free.any():  # the iteration circles: go down V itself
@@ -297,7 +297,11 @@ class Iteration:
         working = replace(working, tilt=tilt)
         problem.clock.add("leverage passes", since)
         self.tilted = True
-        return working, self.criterion.retilted(working, self.penalties, start)
+        tilted = self.criterion.retilted(working, self.penalties, start)
+        pull, curve = tilted.gradient - start.gradient, np.abs(np.diag(tilted.hessian))
+        worth = 0.5 * np.sum((pull**2 / np.maximum(np.maximum(np.abs(pull), curve), 1e-12))[problem.free])
+        self.slight = bool(worth < _WEIGHTY * self.tolerance)
+        return working, tilted
 
     def choose(self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray], decrement: float) -> Value:
         """ρ on the working model, from which Newton's step in β would gain `decrement` nats."""
