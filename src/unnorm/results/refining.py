@@ -58,8 +58,8 @@ def refined(problem: Problem, solver: Solver, solution: Solution, rng: Rng) -> S
 
 
 def _move(problem: Problem, old: Solution, new: Solution) -> float:
-    """max |f̂_new − f̂_old| over observations, about its mean, in standard errors; infinite where the new one has none (its
-    maximum was at infinity, on a rule that misses a peak)."""
+    """max |f̂_new − f̂_old| over observations, about its mean, in standard errors; infinite where the new one has none
+    (its maximum was at infinity, on a rule that misses a peak)."""
     (before, _, _), (after, X, at) = (_at_data(problem, one) for one in (old, new))
     assert new.scores is not None
     try:
