@@ -187,3 +187,18 @@ def test_work_on_the_pool_may_spread_work_itself():
         lambda i: sum(run_tasks(lambda j: i * j, [(j,) for j in range(5)], 2)), [(i,) for i in range(6)], 2
     )
     assert found == [10 * i for i in range(6)]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_the_error_of_the_first_task_that_fails_is_raised_and_the_next_call_works(threads):
+    from unnorm._base.threads import run_tasks
+
+    def work(i: int) -> int:
+        if i % 2:
+            raise ValueError(str(i))
+        return i
+
+    for _ in range(20):
+        with pytest.raises(ValueError, match=r"^1$"):
+            run_tasks(work, [(i,) for i in range(8)], threads)
+        assert run_tasks(work, [(2 * i,) for i in range(8)], threads) == list(range(0, 16, 2))

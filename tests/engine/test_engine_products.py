@@ -9,7 +9,7 @@ import pytest
 
 from unnorm.engine import forms, products
 from unnorm.engine.core import build_design, smooth_fit
-from unnorm.engine.families import FAMILIES, log_likelihood
+from unnorm.engine.families import FAMILIES
 from unnorm.engine.segment import ResponseRows
 from unnorm.terms.parser import parse
 
@@ -78,7 +78,7 @@ def test_the_pass_is_that_of_dense_columns(name, threads):
     size = np.sqrt(np.diag(flat(design, (X.T * w) @ X)))
     assert np.abs((score - g) / size).max() < 300 * near
     assert np.abs((cross.shared - flat(design, (X.T * w) @ X)) / np.outer(size, size)).max() < 10 * near
-    assert log_likelihood(0, rows, X @ beta, threads) == pytest.approx(loglik, rel=near)
+    assert np.abs(X @ beta).max() <= design.most(design.to_flat(beta)) * (1 + near)
 
 
 @pytest.mark.parametrize("name", ["tensor", "three", "cyclic", "by"])

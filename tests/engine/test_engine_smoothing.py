@@ -249,6 +249,47 @@ def test_from_a_first_fit_on_some_rows_to_the_same_optimum(monkeypatch):
     np.testing.assert_allclose(warm.rho, plain.rho, atol=0.02)
 
 
+@pytest.mark.parametrize("family", ["binomial", "poisson"])
+@pytest.mark.parametrize("seed", [3, 4, 5, 6])
+def test_standard_errors_of_many_rows_are_those_at_the_reported_estimate(family, seed):
+    """Where rows are many the iteration stops early: not before W is that at β̂, and a few steps more change nothing."""
+    data = {name: column.copy() for name, column in table(21_000, seed).items()}
+    if family == "binomial":  # rare ones: W moves with β
+        chance = 1 / (1 + np.exp(4 - 2 * np.sin(6 * data["a"]) - data["b"]))
+        data["binomial"] = (np.random.default_rng(seed + 100).random(21_000) < chance).astype(float)
+    design = build_design(parse("s(a, k=12) + s(b, k=12) + s(c, k=8)").build(data), data)
+    fit = smooth_fit(design, data[family], family)
+    rows = ResponseRows(design.sort(data[family]), np.empty(0), np.empty(0))
+    cross = design.sweep(rows, FAMILIES[family], design.to_flat(fit.beta))[2]
+    there = cross.add(*design.penalties.parts(np.exp(fit.rho))).invert()
+    np.testing.assert_allclose(fit.inverse.diagonal(), there.diagonal(), rtol=2e-3)
+    fixed = smooth_fit(design, data[family], family, sp=np.exp(fit.rho))  # Newton's steps to the end, at this ρ
+    assert np.abs(design.to_flat(fit.beta - fixed.beta) / np.sqrt(there.diagonal())).max() < 1e-3
+    assert fit.score == pytest.approx(fixed.score, abs=1e-3)
+
+
+@pytest.mark.parametrize("formula", ["s(a, k=9) + s(b, k=9)", "te(a, b, k=4) + s(c, k=9)"])
+@pytest.mark.parametrize("family", ["binomial", "gaussian"])
+def test_the_criterion_along_one_parameter_is_that_at_each_value(formula, family):
+    from unnorm.engine.criteria import Criterion
+    from unnorm.engine.outer import starting_rho
+
+    data = table()
+    design = build_design(parse(formula).build(data), data)
+    rows, beta = ResponseRows(design.sort(data[family]), np.empty(0), np.empty(0)), np.zeros(design.size)
+    loglik, score, cross = design.sweep(rows, FAMILIES[family], beta)
+    tilt = np.random.default_rng(1).normal(size=design.size)
+    working = Working(beta, loglik, score, cross, 0.0, N, family == "binomial", tilt)
+    centre, criterion = starting_rho(cross, design.penalties), Laplace()
+    for j in range(design.penalties.count):
+        values = centre[j] + np.linspace(-8.0, 13.0, 8)
+        found = criterion.along(working, design.penalties, centre, j, values)
+        np.testing.assert_allclose(
+            found, Criterion.along(criterion, working, design.penalties, centre, j, values), atol=1e-6
+        )
+        assert np.ptp(found) > 0.1
+
+
 def test_cross_validation_is_at_its_minimum_and_keeps_contexts_together():
     from unnorm.engine.crossval import _Folds, fold_of_rows
     from unnorm.engine.outer import Clock, PenalisedRows

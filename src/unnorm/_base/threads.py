@@ -27,14 +27,39 @@ def pool(threads: int, within: bool = False) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=WITHIN if within else POOL)
 
 
+_here = threading.local()  # .depth: how many of these calls the thread is inside of
+
+
 def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int, within: bool = False) -> list:
-    """`work` on every task: on the pool where there is more than one of each, else (and inside the pool) in turn.
+    """`work` on every task: on the pool where there is more than one of each, else (and inside the pool) in turn. The
+    calling thread takes its share.
 
     `within`: a task of the pool that calls this has a second pool for tasks of its own (a pool that waits for its own
     threads never ends): for passes that are long whatever the pool is busy with.
     """
     name = threading.current_thread().name
-    nested = name.startswith(WITHIN) or (name.startswith(POOL) and not within)
-    if threads <= 1 or len(tasks) <= 1 or nested:
+    depth = getattr(_here, "depth", 0) + name.startswith((POOL, WITHIN))
+    if threads <= 1 or len(tasks) <= 1 or name.startswith(WITHIN) or depth > within:
         return [work(*task) for task in tasks]
-    return list(pool(threads, name.startswith(POOL)).map(lambda task: work(*task), tasks))
+    left, found = iter(range(len(tasks))), [None] * len(tasks)
+    failed: dict[int, BaseException] = {}
+
+    def share() -> None:
+        for i in left:  # one thread at a time takes the next number
+            if failed:
+                return
+            try:
+                found[i] = work(*tasks[i])
+            except BaseException as error:  # raised below, by the caller
+                failed[i] = error
+
+    helpers = [pool(threads, depth > 0).submit(share) for _ in range(min(threads, len(tasks)) - 1)]
+    _here.depth = getattr(_here, "depth", 0) + 1
+    share()
+    _here.depth -= 1
+    for helper in helpers:
+        if not helper.cancel():  # it has begun
+            helper.result()
+    if failed:
+        raise failed[min(failed)]  # tasks are begun in order: the error that they have in turn
+    return found

@@ -219,8 +219,8 @@ def check_names(model: Additive, obs: Observations, normaliser: Normaliser | Non
 def refit(prepared: Prepared, model: Additive, obs: Observations, seed: int, strict: bool = False) -> dict[str, Fit]:
     """The fits of a job to other observations: `GROUP` is the one pooled model, or there is one for each level.
 
-    Without the error of the reference points, which held-out data do not need. With `strict`, a level that cannot be
-    fitted is an error; else it is left out.
+    Without the error of the reference points and the test of δ, which held-out data do not need. With `strict`, a level
+    that cannot be fitted is an error; else it is left out.
     """
     job = prepared.job
     options: dict[str, Any] = {

@@ -76,8 +76,16 @@ class Arrow:
             return Arrow(self.shared + shared, self.stacked[0] + np.asarray(own), self.stacked[1])
         return Arrow(self.shared + shared, tuple(a + b for a, b in zip(self.own, own)), self.cross)
 
+    def ridged(self, diagonal: np.ndarray) -> Arrow:
+        """With a diagonal added, where there are no levels."""
+        shared = self.shared.copy()
+        shared.ravel()[:: len(shared) + 1] += diagonal
+        return Arrow(shared)
+
     def dot(self, v: np.ndarray) -> np.ndarray:
         """H v, for a vector or the columns of a matrix."""
+        if not len(self.own):
+            return self.shared @ v
         at = self.starts
         out = np.empty(v.shape)
         top = self.shared @ v[: at[1]]
@@ -132,6 +140,8 @@ class Arrow:
         """H⁻¹ by blocks, and log|H|; raises `Singular`."""
         if self.stacked is not None:
             return self._invert_stacked(*self.stacked)
+        if not len(self.own):
+            return ArrowInverse(*_whole(self.shared))
         schur = self.shared.copy()
         logdet = 0.0
         inverses, slopes = [], []
@@ -159,6 +169,12 @@ class Arrow:
         except Singular as singular:
             raise Singular(-1, singular.direction, list(-slope @ singular.direction)) from None
         return ArrowInverse(sigma, inverse, slope, logdet + part)
+
+
+def _whole(matrix: np.ndarray) -> tuple[np.ndarray, Blocks, Blocks, float]:
+    """The inverse of a matrix without levels."""
+    sigma, logdet = _inverse(matrix, -1)
+    return sigma, (), (), logdet
 
 
 def _starts(shared: int, own: Blocks) -> np.ndarray:
@@ -207,14 +223,15 @@ def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None)
     `diagonal`, that of a matrix of which A is what was left: columns that the others span are then seen as small."""
     if len(matrix) == 0:
         return matrix.copy(), 0.0
-    if diagonal is None or not np.all(np.diag(matrix) > 0):
-        diagonal = np.diag(matrix)
-    if not np.all(diagonal > 0) or not np.all(np.isfinite(diagonal)):
+    if diagonal is None or not matrix.diagonal().min() > 0:
+        diagonal = matrix.diagonal()
+    if not (diagonal.min() > 0 and diagonal.max() < np.inf):
         direction = np.zeros(len(matrix))
         direction[int(np.argmin(np.where(np.isfinite(diagonal), diagonal, -np.inf)))] = 1.0
         raise Singular(block, direction)
     scale = 1.0 / np.sqrt(diagonal)
-    scaled = matrix * scale * scale[:, None]
+    scales = scale * scale[:, None]
+    scaled = matrix * scales
     if len(matrix) <= _OWN:
         from .kernels import cholesky_inverse
 
@@ -232,7 +249,7 @@ def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None)
         inverse += np.tril(inverse, -1).T
     if not least >= 1e-7:  # unit diagonal: a pivot of √ε means a column that the others span
         raise Singular(block, np.linalg.eigh(scaled)[1][:, 0] * scale)
-    inverse *= scale * scale[:, None]
+    inverse *= scales
     return inverse, 2.0 * float(log_pivots - np.sum(np.log(scale)))
 
 
@@ -257,6 +274,8 @@ class ArrowInverse:
 
     def dot(self, v: np.ndarray) -> np.ndarray:
         """H⁻¹ v."""
+        if not len(self.own):
+            return self.sigma @ v
         at = self.starts
         out = np.empty(v.shape)
         if self.stacked is not None:

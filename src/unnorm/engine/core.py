@@ -80,6 +80,7 @@ def smooth_fit(
     max_outer: int = 200,
     link: str | None = None,
     theta: float | None = None,
+    rough: bool = False,
 ) -> Smoothed:
     """Fit one penalised model and choose its smoothing parameters.
 
@@ -87,15 +88,16 @@ def smooth_fit(
     by penalty label or one per penalty (negative = estimate), on top of the terms' own `fixed_sp`. `groups` (n,),
     `folds`, `rng` serve method="CV" (rows of one group, by default of one context, stay together). `start`: a fit of
     the same terms to start from. `link`: "probit" or "cloglog" for a binomial response; `theta`: of a negative binomial
-    one.
+    one. `rough`: only until β is within about a standard error, as the start of another fit.
 
     Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns
     UnnormWarning where it stops before convergence (also in `.converged`, `.reason`).
     """
     with single_threaded():
         return _smooth_fit(
-            design, y, (family, link, theta), weights, offset, method, sp, groups, folds, rng, start, threads, max_outer
-        )
+            design, y, (family, link, theta), weights, offset, method, sp, groups, folds, rng, start, threads,
+            max_outer, rough,
+        )  # fmt: skip
 
 
 # long: the entry point's arguments, passed on
@@ -103,7 +105,7 @@ def _smooth_fit(
     design: Design, y: np.ndarray, likelihood: tuple[str, str | None, float | None], weights: np.ndarray | None,
     offset: np.ndarray | None, method: str,
     sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,
-    start: Smoothed | None, threads: int | None, max_outer: int,
+    start: Smoothed | None, threads: int | None, max_outer: int, rough: bool,
 ) -> Smoothed:  # fmt: skip
     began = time.perf_counter()
     if method not in METHODS:
@@ -139,7 +141,7 @@ def _smooth_fit(
         beta, rho = design.to_flat(start.beta), start.rho
     elif design.rows >= _MANY and family != "gaussian":
         since = time.perf_counter()
-        beta, rho = _from_some(problem, criterion, beta, fixed, max_outer)
+        beta, rho, problem = _from_some(problem, criterion, beta, fixed, max_outer)
         clock.add("first fit on some contexts", since)
     rho_unset = rho is None
     if not free.all():
@@ -147,8 +149,8 @@ def _smooth_fit(
         if free.any() and rho_unset:
             rho = _mixed_start(problem, beta, fixed)
     tolerance = _TOLERANCE[design.rows >= _MANY]
-    found = smooth(problem, criterion, beta, rho, tolerance, max_outer)
-    if free.any() and method != "CV":
+    found = smooth(problem, criterion, beta, rho, tolerance, max_outer, rough)
+    if free.any() and method != "CV" and not rough:
         since = time.perf_counter()
         found = reconsider(problem, criterion, found, tolerance, max_outer)
         clock.add("restarts", since)
@@ -206,16 +208,17 @@ def _mixed_start(problem: PenalisedRows, beta: np.ndarray, fixed: np.ndarray) ->
 
 def _from_some(
     problem: PenalisedRows, criterion: Criterion, beta: np.ndarray, fixed: np.ndarray, most: int
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """β and ρ from every k-th run: most iterations then happen on few rows. λ = φ/σ² does not depend on how many rows
-    there are."""
+) -> tuple[np.ndarray, np.ndarray | None, PenalisedRows]:
+    """β and ρ from every k-th run (and these from some of those, where they are many): most iterations then happen on
+    few rows. λ = φ/σ² does not depend on how many rows there are. With them the problem, which may be known to be
+    identified."""
     from ..errors import EstimationError
 
     design = problem.design
     least = max(_FEW, _PER_COLUMN * design.size, design.rows // 10)
     every = design.rows // least
     if every < 3 or design.levels:  # with levels, p × p algebra is the larger part
-        return beta, None
+        return beta, None, problem
     part, taken = design.take(lambda k, segment: np.arange(0, segment.runs, every))
     rows = problem.rows
     some = ResponseRows(
@@ -227,14 +230,16 @@ def _from_some(
         part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock(),
         problem.scale_known, 0.0 if problem.scale_known else families.saturated(problem.family, some),
     )  # fmt: skip
-    start = None
+    begun, start = beta, None
     try:
-        if not problem.free.all():
-            start = _mixed_start(small, beta, fixed)
-        found = smooth(small, criterion, beta, start, 0.05, most, rough=True)
+        if _MANY <= part.rows <= design.rows // 2:  # a few long runs may be all of it
+            begun, start, small = _from_some(small, criterion, beta, fixed, most)
+        if start is None and not problem.free.all():
+            start = _mixed_start(small, begun, fixed)
+        found = smooth(small, criterion, begun, start, 0.05, most, rough=True)
     except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
-        return beta, None
-    return found.at.state.beta, found.at.state.rho
+        return beta, None, problem
+    return found.at.state.beta, found.at.state.rho, replace(problem, identified=True)
 
 
 def _result(
@@ -294,6 +299,8 @@ def _degrees(
     and no block is met with any other.
     """
     at, sigma = penalties.starts, inverse.sigma
+    if penalties.levels == 0 and penalties.diagonals is not None:
+        return _plain_degrees(design, sigma * (penalties.diagonals @ lam))
     shared, own = penalties.parts(lam)
     slopes = inverse.slopes if inverse.stacked is None or not penalties.alike else inverse.stacked[1]
     K = shared + _through(slopes, own)
@@ -314,6 +321,16 @@ def _degrees(
         u = place.rotation
         for out, product in zip((edf, edf1), products[k]):
             out[place.user] = 1.0 - np.sum((u @ product[..., inside, inside]) * u, axis=-1)
+    return edf, edf1
+
+
+def _plain_degrees(design: Design, ps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same without levels, from PS."""
+    edf, edf1 = np.empty(design.size), np.empty(design.size)
+    for place in design.placements:
+        u = place.rotation
+        for out, product in ((edf, ps[place.flat, place.flat]), (edf1, ps[place.flat] @ ps[:, place.flat])):
+            out[place.user] = 1.0 - np.sum((u @ product) * u, axis=-1)
     return edf, edf1
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
-from .arrow import Arrow, ArrowInverse
+from .arrow import Arrow, ArrowInverse, Singular
 from .design import Lever
 from .penalties import Penalties
 
@@ -58,7 +58,7 @@ class State:
 def solve(working: Working, penalties: Penalties, rho: np.ndarray) -> State:
     """β(ρ) and its derivative."""
     lam = np.exp(rho)
-    inverse = working.cross.add(*penalties.parts(lam)).invert()
+    inverse = penalties.added(working.cross, lam).invert()
     beta = inverse.dot(working.r)
     forces = penalties.columns(beta) * lam
     return State(rho, inverse, beta, forces, -inverse.dot(forces))
@@ -74,6 +74,12 @@ class Value:
     state: State = field(repr=False)
 
 
+def _moved(rho: np.ndarray, j: int, at: float) -> np.ndarray:
+    out = rho.copy()
+    out[j] = at
+    return out
+
+
 class Criterion(ABC):
     """A function of ρ to be minimised."""
 
@@ -84,6 +90,16 @@ class Criterion(ABC):
     @abstractmethod
     def value(self, working: Working, penalties: Penalties, rho: np.ndarray) -> float:
         """The criterion alone."""
+
+    def along(self, working: Working, penalties: Penalties, rho: np.ndarray, j: int, values: np.ndarray) -> np.ndarray:
+        """The criterion alone at ρ with each of `values` for ρ_j; nan where H is singular."""
+        return np.array([self._or_nan(working, penalties, _moved(rho, j, at)) for at in values.tolist()])
+
+    def _or_nan(self, working: Working, penalties: Penalties, rho: np.ndarray) -> float:
+        try:
+            return self.value(working, penalties, rho)
+        except Singular:
+            return np.nan
 
     @abstractmethod
     def full(self, working: Working, penalties: Penalties, rho: np.ndarray) -> Value:
@@ -121,21 +137,48 @@ class Laplace(Criterion):
         if self.restricted or not penalties.free.any():
             return state.inverse
         ranged = ~penalties.free
-        h = working.cross.add(*penalties.parts(np.exp(state.rho)))
+        h = penalties.added(working.cross, np.exp(state.rho))
         return h.keep(ranged).invert().embed(ranged, penalties.starts)
 
     def _assemble(
         self, working: Working, penalties: Penalties, state: State, inverse: ArrowInverse, log_s: float
     ) -> float:
+        fitted, tilted = float(working.r @ state.beta), float(working.tilt @ state.beta)
+        return float(self._sum(working, penalties, inverse.logdet - log_s, fitted, tilted))
+
+    def _sum(self, working: Working, penalties: Penalties, logdets: Any, fitted: Any, tilted: Any) -> Any:
+        """V from log|H| − log|S_λ|₊, rᵀβ and gᵀβ, of one ρ or of several."""
         null = int(penalties.free.sum()) if self.restricted else 0
-        half_dp = working.c0 - 0.5 * float(working.r @ state.beta)  # −ℓ + ½βᵀSβ
-        value = (
-            0.5 * (inverse.logdet - log_s) + 0.5 * float(working.tilt @ (state.beta - working.beta)) - working.constant
-        )
+        half_dp = working.c0 - 0.5 * fitted  # −ℓ + ½βᵀSβ
+        value = 0.5 * logdets + 0.5 * (tilted - float(working.tilt @ working.beta)) - working.constant
         if working.scale_known:
             return value + half_dp - 0.5 * null * LOG_2PI
         left = working.rows - null
         return value + 0.5 * left * (np.log(2 * half_dp / left) + 1.0 + LOG_2PI)
+
+    def along(self, working: Working, penalties: Penalties, rho: np.ndarray, j: int, values: np.ndarray) -> np.ndarray:
+        """From one inverse P₀, at the least of the values: with S_j = EᵀE, E P₀ Eᵀ = QMQᵀ and t = λ_j − λ_j0,
+
+        log|H| = log|H₀| + Σ log(1 + tμ_i),   aᵀPb = aᵀP₀b − Σ t/(1 + tμ_i) (QᵀEP₀a)_i (QᵀEP₀b)_i.
+        """
+        root = penalties.root(j)
+        if root is None or not self.restricted or values.size < 3:
+            return super().along(working, penalties, rho, j, values)
+        low = float(values.min())
+        try:
+            state = solve(working, penalties, _moved(rho, j, low))
+        except Singular:
+            return super().along(working, penalties, rho, j, values)
+        at, E = root
+        mu, Q = np.linalg.eigh(E @ state.inverse.sigma[at, at] @ E.T)
+        turned = Q.T @ (E @ np.stack([state.beta, state.inverse.dot(working.tilt)], axis=1)[at])
+        t = np.exp(values)[:, None] - np.exp(low)
+        grown = 1.0 + t * np.maximum(mu, 0.0)
+        fitted = float(working.r @ state.beta) - (t / grown) @ turned[:, 0] ** 2
+        tilted = float(working.tilt @ state.beta) - (t / grown) @ (turned[:, 0] * turned[:, 1])
+        log_s = np.array([penalties.logdet(_moved(rho, j, value))[0] for value in values.tolist()])
+        logdets = state.inverse.logdet + np.log(grown).sum(axis=1) - log_s
+        return self._sum(working, penalties, logdets, fitted, tilted)
 
     def value(self, working: Working, penalties: Penalties, rho: np.ndarray) -> float:
         state = solve(working, penalties, rho)

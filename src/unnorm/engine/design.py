@@ -223,6 +223,12 @@ class Design:
         run_tasks(work, self._tasks(threads), threads)
         return out if self.own is None else out + self.own.predict(beta)
 
+    def most(self, beta: np.ndarray) -> float:
+        """A bound of |x_rᵀβ| over the rows (β flat), infinite where none is cheap."""
+        if self.own is not None:
+            return np.inf
+        return max((segment.most(beta[segment.columns]) for segment in self.segments), default=0.0)
+
     def integrals(self, beta: np.ndarray, log_w: np.ndarray, threads: int = 1) -> tuple[np.ndarray, np.ndarray]:
         """For each run, in the design's order: log Σ_r w_r exp x_rᵀβ, and the mean of its columns with these weights.
 
@@ -248,6 +254,18 @@ class Design:
             v = self.predict(flat) + log_w - self.own.predict(flat) - np.repeat(log_z, np.diff(segment.ptr))
             self._put_own(means, self.own.run_sums(np.exp(v), segment), np.arange(len(means)))
         return log_z, self.to_user(means.T).T
+
+    def log_integrals(self, beta: np.ndarray, log_w: np.ndarray, threads: int = 1) -> np.ndarray:
+        """The first of `integrals` alone."""
+        flat, log_w = self.to_flat(beta), np.ascontiguousarray(self.sort(log_w))
+        if self.own is not None:
+            log_w = log_w + self.own.predict(flat)
+
+        def work(k: int, first: int, last: int) -> np.ndarray:
+            segment = self.segments[k]
+            return segment.log_integrals(flat[segment.columns], log_w, first, last)[0]
+
+        return np.concatenate(run_tasks(work, self._tasks(threads), threads))
 
     def _put_own(self, out: np.ndarray, sums: np.ndarray, of: np.ndarray) -> None:
         """Add (runs, k) sums over each run to row `of` of (…, p), in the columns of the run's level."""

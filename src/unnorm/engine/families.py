@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._base.threads import run_tasks
 from ..errors import DataError, InputError, unknown
 from .segment import ResponseRows
 
 FAMILIES = {"binomial": 0, "poisson": 1, "gaussian": 2, "nb": 0, "quasipoisson": 1}  # the codes of kernels.py
 BINOMIAL, POISSON = FAMILIES["binomial"], FAMILIES["poisson"]
 LINKS = {"probit": 3, "cloglog": 4}  # of a binomial response, beside the logit
-_PART = 16_384  # rows whose likelihood is taken at a time
 UNKNOWN_SCALE = ("gaussian", "quasipoisson")
 
 
@@ -69,22 +67,6 @@ def checked(family: str, y: object, weights: object, offset: object, n: int) -> 
 
 def _xlogx(v: np.ndarray) -> np.ndarray:
     return np.where(v > 0, v * np.log(np.where(v > 0, v, 1.0)), 0.0)
-
-
-def log_likelihood(code: int, rows: ResponseRows, eta: np.ndarray, threads: int = 1) -> float:
-    """Σ ℓ at η (without the offset) of binomial rows with the logit link, or Poisson rows, in the kernels' form."""
-
-    def part(a: int, b: int) -> float:
-        at = eta[a:b] + rows.offset[a:b] if rows.offset.size else eta[a:b]
-        if code == BINOMIAL:
-            each = np.log1p(np.exp(-np.abs(at)))
-            each += np.maximum(at, 0.0)
-        else:
-            each = np.exp(np.minimum(at, 500.0))
-        each = rows.y[a:b] * at - each
-        return float(each.sum() if not rows.weights.size else rows.weights[a:b] @ each)
-
-    return sum(run_tasks(part, [(a, min(a + _PART, eta.size)) for a in range(0, eta.size, _PART)], threads))
 
 
 def saturated(family: str, rows: ResponseRows) -> float:

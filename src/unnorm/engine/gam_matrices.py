@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._base.blas import single_threaded
 from . import curvature, inference, level_covariance
 from .smoothed import INTERCEPT
 
@@ -59,16 +60,16 @@ def criterion_hessian(fit: Gam) -> np.ndarray:
     U = None
     if fit.method == "ML":
         U = inner.design.to_user(np.eye(inner.size)[:, ~inner.design.penalties.free])
-    return curvature.hessian(
-        lambda: _pieces(fit), inner.beta, fit.H_inv, fit.A + fit.S, fit.blocks, np.exp(inner.rho), log_S, U
-    )
-
-
-def _pieces(fit: Gam) -> Iterator[curvature.RowsWithSlopes]:
-    for here, X in fit.design_chunks():
-        w = 1.0 if fit.weights is None else fit.weights[here]
-        slope, curve = fit.distribution.weight_slopes(fit.y[here], fit.linear_predictor[here])
-        yield X, w * slope, w * curve
+    rows = curvature.CompactRows(inner.design)
+    if inner.design.levels:
+        rows = curvature.DenseRows(np.concatenate([X for _, X in fit.design_chunks()]))
+    w = 1.0 if fit.weights is None else fit.weights
+    slope, curve = fit.distribution.weight_slopes(fit.y, fit.linear_predictor)
+    H = fit.A + fit.S
+    with single_threaded():
+        return curvature.hessian(
+            rows, (w * slope, w * curve), inner.beta, fit.H_inv, H, fit.blocks, np.exp(inner.rho), log_S, U
+        )
 
 
 def unconditional(fit: Gam) -> inference.Unconditional | level_covariance.LevelUnconditional | None:

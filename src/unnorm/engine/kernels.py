@@ -186,6 +186,18 @@ def cross_products(
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+def _pair_leverages(p_local, value, index, h, rows):
+    """Add v_aᵀP_ab v_b of every pair of local blocks to h, of the rows held."""
+    size, held = p_local.shape[0], index.shape[1]
+    for a in range(index.shape[0]):
+        for b in range(a, index.shape[0]):
+            twice = 1.0 if a == b else 2.0
+            for n in range(rows):
+                at = index[a, n] * size + index[b, n]
+                h[n] += twice * quadratic4(p_local, at, size, value, 4 * (a * held + n), 4 * (b * held + n))
+
+
+@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def leverages(
     ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
     gamma, delta, zeta, p_local, p_local_x, p_xx, p_context, g_local, g_x, g_z, out, kept,
@@ -196,64 +208,57 @@ def leverages(
     P in raw coordinates: p_local (Q, Q), p_local_x (Q, d), p_xx (d, d), p_context (c, Q + d + c).
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
-    index = np.empty(n_local, np.int64)
-    value = np.empty((n_local, 4))
+    index = np.empty((n_local, _ROWS), np.int64)
+    value, hs, dws = np.empty((n_local, _ROWS, 4)), np.empty(_ROWS), np.empty(_ROWS)
+    runs, n = np.empty(_ROWS, np.int64), 0
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, out.shape[0] > 0
     more = kept.shape[0] > 0
     width = size + d + c
     together = max(1, min(64, _BLOCK // max(1, c * width)))
     along = np.empty((together, width))  # P z for each run
     turned = np.empty((256 if d > 0 else 0, d))  # x P for a block of rows
+    by_run = np.zeros(last - first)  # Σ w'h over the rows of each run
     block_from = block_to = ptr[first]
     for run0 in range(first, last, together):
         run1 = min(run0 + together, last)
         np.dot(z[run0:run1], p_context, along[: run1 - run0])
         for run in range(run0, run1):
             row = (run - run0) * width
-            at_run, h_run, g_run = 0.0, 0.0, 0.0
+            at_run, h_run = 0.0, 0.0
             for k in range(c):
                 at_run += z[run, k] * zeta[k]
                 h_run += z[run, k] * along[run - run0, size + d + k]
             for r in range(ptr[run], ptr[run + 1]):
                 eta = at_run + offset[r] if offsets else at_run
+                h = 0.0  # half the pairs of unlike columns
                 for b in range(n_local):
                     at = u[r, b]
                     cell = int(at)
                     i = i0[b] + cell
-                    index[b] = i
+                    index[b, n] = i
                     s = mult[r, m[b]] if m[b] >= 0 else 1.0
-                    cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 4 * b)
-                    eta += dot4(value, 4 * b, gamma, i)
-                for j in range(n_factor):
-                    eta += gamma[f[r, j]]
-                for k in range(d):
-                    eta += x[r, k] * delta[k]
-                _, _, dw, _ = _weight(family, y[r], eta, wt[r] if weighted else 1.0)
-                h = 0.0  # twice the off-diagonal pairs
-                for a in range(n_local):
-                    i = index[a]
-                    h += dot4(along, row + i, value, 4 * a)
-                    for b in range(a + 1, n_local):
-                        h += quadratic4(p_local, i * size + index[b], size, value, 4 * a, 4 * b)
+                    cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 4 * (b * _ROWS + n))
+                    eta += dot4(value, 4 * (b * _ROWS + n), gamma, i)
+                    h += dot4(along, row + i, value, 4 * (b * _ROWS + n))
                 for j in range(n_factor):
                     i = f[r, j]
+                    eta += gamma[i]
                     h += along[run - run0, i]
                     for k in range(j):
                         h += p_local[i, f[r, k]]
                     for b in range(n_local):
-                        h += dot4(p_local, i * size + index[b], value, 4 * b)
+                        h += dot4(p_local, i * size + index[b, n], value, 4 * (b * _ROWS + n))
                 for k in range(d):
+                    eta += x[r, k] * delta[k]
                     s = along[run - run0, size + k]
                     for b in range(n_local):
-                        i = index[b]
-                        s += value[b, 0] * p_local_x[i, k] + value[b, 1] * p_local_x[i + 1, k]
-                        s += value[b, 2] * p_local_x[i + 2, k] + value[b, 3] * p_local_x[i + 3, k]
+                        i = index[b, n]
+                        s += value[b, n, 0] * p_local_x[i, k] + value[b, n, 1] * p_local_x[i + 1, k]
+                        s += value[b, n, 2] * p_local_x[i + 2, k] + value[b, n, 3] * p_local_x[i + 3, k]
                     for j in range(n_factor):
                         s += p_local_x[f[r, j], k]
                     h += s * x[r, k]
                 h = 2.0 * h + h_run
-                for a in range(n_local):
-                    h += quadratic4(p_local, index[a] * size + index[a], size, value, 4 * a, 4 * a)
                 for j in range(n_factor):
                     h += p_local[f[r, j], f[r, j]]
                 if d > 0 and r >= block_to:
@@ -263,20 +268,31 @@ def leverages(
                     h += turned[r - block_from, k] * x[r, k]
                 if more:
                     h += kept[r]
-                if keep:
-                    out[r] = h
-                h *= dw
-                if more:
-                    kept[r] = h
-                g_run += h
-                for a in range(n_local):
-                    axpy4(g_local, index[a], h, value, 4 * a)
-                for j in range(n_factor):
-                    g_local[f[r, j]] += h
-                for k in range(d):
-                    g_x[k] += h * x[r, k]
-            for k in range(c):
-                g_z[k] += g_run * z[run, k]
+                _, _, dws[n], _ = _weight(family, y[r], eta, wt[r] if weighted else 1.0)
+                hs[n], runs[n] = h, run
+                n += 1
+                if n < _ROWS and r + 1 < ptr[last]:
+                    continue
+                _pair_leverages(p_local, value, index, hs, n)
+                for k in range(n):
+                    held = r + 1 - n + k
+                    h = hs[k]
+                    if keep:
+                        out[held] = h
+                    h *= dws[k]
+                    if more:
+                        kept[held] = h
+                    by_run[runs[k] - first] += h
+                    for a in range(n_local):
+                        axpy4(g_local, index[a, k], h, value, 4 * (a * _ROWS + k))
+                    for j in range(n_factor):
+                        g_local[f[held, j]] += h
+                    for j in range(d):
+                        g_x[j] += h * x[held, j]
+                n = 0
+    for run in range(first, last):
+        for k in range(c):
+            g_z[k] += by_run[run - first] * z[run, k]
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")

@@ -19,7 +19,7 @@ from ..errors import EstimationError, NoEstimateError, NotIdentifiedError
 from .arrow import Arrow, Singular
 from .criteria import Criterion, Value, Working, solve
 from .design import Design
-from .families import BINOMIAL, POISSON, log_likelihood
+from .families import BINOMIAL, POISSON
 from .penalties import EVERY, Penalties
 from .segment import ResponseRows
 from .separation import not_identified, separated, separating
@@ -28,9 +28,9 @@ CONVERGED = "The smoothing criterion and the penalised likelihood are at their o
 _RESTLESS = 0.5  # a step of η that is long for the 2·10⁻³ nats it gains: that row's standard error would exceed 8
 _SETTLING = 40  # Newton steps at a fixed ρ: a maximum with λ = e⁻²⁰ is 20 steps away, one at infinity always as far
 _NEAR = 12.0  # times the tolerance: nats in β before the last step, which leaves a hundredth of them or less (measured)
-_MANY = 1e-3  # tolerance from which rows are many, and a pass that only confirms is saved
-_LEFT = 2e-4  # nats that the last step is then expected to leave
-_SLIGHT = 0.02  # rms change of η, and of log W at most, in a last step that no pass confirms
+_MANY = 1e-3  # tolerance from which rows are many, and a leverage pass near β̂ costs more than it tells
+_WEIGHTY = 2.0  # times the tolerance: nats that a tilt is worth whose changes near β̂ are nothing
+_SAME = 2e-4  # nats from β̂ at which W may be taken for that at β̂: standard errors move by .3 % there (measured)
 _CLOSE = 1e-4  # nats a row that β may still gain where ρ is chosen in earnest
 _STRIDE = 4.0  # steps of one that are taken at once there
 _RISES = 3  # times that the criterion may rise before the joint iteration is given up for `descent`
@@ -65,6 +65,7 @@ class PenalisedRows:
     clock: Clock
     scale_known: bool = True
     saturated: float = 0.0  # subtracted from the log-likelihood where the scale is not known, so that it is −D/2
+    identified: bool = False  # whether some of the rows are known to determine every coefficient
 
 
 @dataclass(frozen=True)
@@ -189,6 +190,8 @@ class Iteration:
         self.design, self.penalties = problem.design, problem.design.penalties
         self.gaussian = problem.family == "gaussian"
         self.tilted = self.gaussian or not problem.free.any()
+        self.slight = False  # whether the last tilt was worth little
+        self.near = _NEAR * tolerance if problem.free.any() else 1e-8
         self.settled = False
         self.first: np.ndarray | None = None  # diagonal of XᵀWX at the start
 
@@ -209,24 +212,30 @@ class Iteration:
         centre = starting_rho(working.cross, penalties)
         rho = centre.copy() if rho is None else rho
         bounds = (centre - _FAR, centre + _FAR)
-        try:
-            solve(working, penalties, np.where(free, centre, rho))
-        except Singular as singular:
-            raise NotIdentifiedError(not_identified(self.design, working.cross, singular)) from singular
-        near = _NEAR * self.tolerance if free.any() else 1e-8
+        if not self.problem.identified:
+            try:
+                solve(working, penalties, np.where(free, centre, rho))
+            except Singular as singular:
+                raise NotIdentifiedError(not_identified(self.design, working.cross, singular)) from singular
         gain = size = last = length = np.inf
-        rises = 0
+        rises, ready = 0, False
         at: Value | None = None
         gradient = np.zeros(penalties.count)
         for iteration in range(1, most + 1):
             try:
-                working, start, decrement = self.look(working, rho)
+                start, decrement = self.value(working, rho)
+                if (ready and decrement < _SAME) or (rough and decrement < 1.0):
+                    if not rough:
+                        self.require_finite(working, start)
+                    return Found(
+                        working, start, np.where(free, start.gradient, 0.0), True, CONVERGED, iteration, bounds
+                    )
+                known = self.slight and self.tolerance >= _MANY and decrement < self.near  # the tilt, well enough
+                working, start = (working, start) if known else self.tilt(working, start, decrement)
                 rises += self.tilted and start.value > last + self.tolerance
                 last = start.value if self.tilted else np.inf
                 if rises == _RISES and free.any():  # the iteration circles: go down V itself
                     return self.descend(working, rho, bounds, iteration, most)
-                if rough and decrement < 1.0:
-                    return Found(working, start, start.gradient, True, CONVERGED, iteration, bounds)
                 at = self.choose(working, start, bounds, decrement)
             except Singular as singular:
                 raise self.failure(working, rho, [working.beta], singular) from singular
@@ -237,17 +246,17 @@ class Iteration:
             error = decrement / (length * length) if np.isfinite(length) else np.inf  # what a step left, of its square
             step = at.state.beta - working.beta
             size = 0.5 * float(step @ (working.score - penalties.columns(working.beta) @ np.exp(at.state.rho)))
-            if self.gaussian or (self.tilted and gain < self.tolerance and max(size, decrement) < near):
-                if self.gaussian or self.settled or self.at_rest(step):
+            length = 0.5 * float(step @ working.cross.dot(step))  # penalties are quadratic: the rows alone err
+            ready = self.tilted and gain < self.tolerance and max(size, decrement) < self.near
+            if self.gaussian or ready:
+                if not (self.gaussian or self.settled or self.at_rest(step)):
+                    working, rho, ready = self.settle(working, at.state.rho), at.state.rho, False
+                    continue
+                if self.gaussian or max(size, decrement) < _SAME:
                     self.require_finite(working, at)
                     return Found(working, at, gradient, True, CONVERGED, iteration, bounds)
-                working, rho = self.settle(working, at.state.rho), at.state.rho
-                continue
-            length = 0.5 * float(step @ working.cross.dot(step))  # penalties are quadratic: the rows alone err
-            if self.expected(at, error * length * length) and self.at_rest(step, _SLIGHT):
-                self.require_finite(working, at)
-                working, at = self.confirmed(working, at, step)
-                return Found(working, at, np.where(free, at.gradient, 0.0), True, CONVERGED, iteration, bounds)
+            else:
+                ready = self.expected(at, error * length * length) and self.at_rest(step)
             rho = at.state.rho
             working = self.advance(working, at.state.beta, rho)
         assert at is not None
@@ -266,20 +275,33 @@ class Iteration:
 
     def look(self, working: Working, rho: np.ndarray) -> tuple[Working, Value, float]:
         """The criterion at (β_k, ρ), tilted once β is near; and the nats that Newton's step in β would gain."""
-        clock, since = self.problem.clock, time.perf_counter()
+        start, decrement = self.value(working, rho)
+        return *self.tilt(working, start, decrement), decrement
+
+    def value(self, working: Working, rho: np.ndarray) -> tuple[Value, float]:
+        """The criterion at (β_k, ρ), and the nats that Newton's step in β would gain."""
+        since = time.perf_counter()
         start = self.criterion.full(working, self.penalties, rho)
         residual = working.score - self.penalties.columns(working.beta) @ np.exp(rho)
         decrement = 0.5 * float(residual @ start.state.inverse.dot(residual))
-        clock.add("smoothing steps", since)
-        if not self.gaussian and self.problem.free.any() and decrement < 1.0:
-            since = time.perf_counter()
-            problem, lever = self.problem, self.criterion.lever(working, self.penalties, start.state)
-            tilt = self.design.leverage(problem.rows, problem.code, working.beta, lever, problem.threads)
-            clock.add("leverage passes", since)
-            working = replace(working, tilt=tilt)
-            start = self.criterion.retilted(working, self.penalties, start)
-            self.tilted = True
-        return working, start, decrement
+        self.problem.clock.add("smoothing steps", since)
+        return start, decrement
+
+    def tilt(self, working: Working, start: Value, decrement: float) -> tuple[Working, Value]:
+        """Both with the tilt at β_k, where that is near."""
+        problem, since = self.problem, time.perf_counter()
+        if self.gaussian or not problem.free.any() or decrement >= 1.0:
+            return working, start
+        lever = self.criterion.lever(working, self.penalties, start.state)
+        tilt = self.design.leverage(problem.rows, problem.code, working.beta, lever, problem.threads)
+        working = replace(working, tilt=tilt)
+        problem.clock.add("leverage passes", since)
+        self.tilted = True
+        tilted = self.criterion.retilted(working, self.penalties, start)
+        pull, curve = tilted.gradient - start.gradient, np.abs(np.diag(tilted.hessian))
+        worth = 0.5 * np.sum((pull**2 / np.maximum(np.maximum(np.abs(pull), curve), 1e-12))[problem.free])
+        self.slight = bool(worth < _WEIGHTY * self.tolerance)
+        return working, tilted
 
     def choose(self, working: Working, start: Value, bounds: tuple[np.ndarray, np.ndarray], decrement: float) -> Value:
         """ρ on the working model, from which Newton's step in β would gain `decrement` nats."""
@@ -305,34 +327,23 @@ class Iteration:
             trial = 0.5 * (trial + working.beta)
         return moved
 
-    def at_rest(self, step: np.ndarray, typical: float = np.inf) -> bool:
-        """Whether the last step moves no row's η by much (else the maximum may be at infinity), and the rms of its
-        moves, by which W may change, is below `typical`."""
+    def at_rest(self, step: np.ndarray) -> bool:
+        """Whether the last step moves no row's η by much (else the maximum may be at infinity)."""
+        if self.design.most(step) < _RESTLESS:
+            return True
         moves = self.design.predict(step, self.problem.threads)
-        largest = max(float(moves.max()), -float(moves.min()))
-        return largest < _RESTLESS and float(moves @ moves) < moves.size * typical**2
+        return max(float(moves.max()), -float(moves.min())) < _RESTLESS
 
     def expected(self, at: Value, left: float) -> bool:
-        """Whether the step to `at` may be the last though it is not short: rows are many, Newton's steps have left so
-        little, of their squares, that this one is expected to leave `left`, and ρ has hardly anything to gain."""
+        """Whether the step to `at` may be the last though it is not short, if the pass there agrees: rows are many,
+        Newton's steps have left so little, of their squares, that this one is expected to leave `left`, and ρ can
+        hardly gain."""
         slope, curve = np.abs(at.gradient), np.abs(np.diag(at.hessian))
         gain = 0.5 * np.sum((slope**2 / np.maximum(np.maximum(slope, curve), 1e-12))[self.problem.free])
         problem = self.problem
         plain = problem.code in (BINOMIAL, POISSON) and problem.scale_known and problem.rows.y.size > 0  # not a group's
         plain = plain and bool(self.problem.free.any())  # at a fixed ρ Newton's steps go to the end
-        return self.tilted and plain and self.tolerance >= _MANY and left < _LEFT and gain < 0.5 * self.tolerance
-
-    def confirmed(self, working: Working, at: Value, step: np.ndarray) -> tuple[Working, Value]:
-        """The working model and the criterion moved to β(ρ), with the rows' likelihood there instead of the model's: a
-        pass for η alone."""
-        problem, since = self.problem, time.perf_counter()
-        eta = self.design.predict(at.state.beta, problem.threads)
-        loglik = log_likelihood(problem.code, problem.rows, eta, problem.threads)
-        turned = working.cross.dot(step)
-        model = working.loglik + float(step @ (working.score - 0.5 * turned))
-        moved = replace(working, beta=at.state.beta, loglik=loglik, score=working.score - turned)
-        problem.clock.add("likelihood", since)
-        return moved, replace(at, value=at.value + model - loglik)
+        return self.tilted and plain and self.tolerance >= _MANY and left < _SAME and gain < 0.5 * self.tolerance
 
     def settle(self, working: Working, rho: np.ndarray) -> Working:
         """Newton in β at this ρ until no row moves. Where the maximum is at infinity every step moves some η by one,

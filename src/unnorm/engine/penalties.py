@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrow import ArrowInverse, Blocks
+from .arrow import Arrow, ArrowInverse, Blocks
 
 _PAIRS = 200_000  # levels × penalties up to which they are held at once
 EVERY = -2  # the block of a piece that every level has alike
@@ -181,6 +181,12 @@ class Penalties:
                 out[piece.block + 1][piece.at, piece.at] += weight * piece.matrix
         return out[0], out[1:]
 
+    def added(self, cross: Arrow, lam: np.ndarray) -> Arrow:
+        """A + S_λ."""
+        if self.levels == 0 and self.diagonals is not None:
+            return cross.ridged(self.diagonals @ lam)
+        return cross.add(*self.parts(lam))
+
     def columns(self, v: np.ndarray) -> np.ndarray:
         """(p, M): S_j v for every j."""
         if self.diagonals is not None:
@@ -194,6 +200,18 @@ class Penalties:
                 at = slice(self.starts[piece.block + 1] + piece.at.start, self.starts[piece.block + 1] + piece.at.stop)
                 out[at, j] = piece.matrix @ v[at]
         return out
+
+    def root(self, j: int) -> tuple[slice, np.ndarray] | None:
+        """E with EᵀE = S_j on the columns `at`, where S_j is on one stretch of the shared columns and there are no
+        others."""
+        if len(self.pieces[j]) != 1 or self.levels or self.pieces[j][0].block != -1:
+            return None
+        matrix = self.pieces[j][0].matrix
+        diagonal = np.diag(matrix)
+        if np.count_nonzero(matrix) > np.count_nonzero(diagonal):
+            return self.pieces[j][0].at, square_root(matrix)
+        seen = np.flatnonzero(diagonal > 0)
+        return self.pieces[j][0].at, np.sqrt(diagonal[seen])[:, None] * np.eye(len(diagonal))[seen]
 
     def logdet(self, rho: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         """log|S_λ|₊, gradient and Hessian in ρ."""

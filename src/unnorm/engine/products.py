@@ -101,6 +101,8 @@ def product_basis(
     """The product form of the `size` columns functions(points), points (r, d), on the rows' range; None where it would
     not be within `SURFACE_ERROR` of them at these rows, or needs more than `most` raw functions."""
     cells = max(_CELLS, round(5 * size ** (1 / len(grid))))
+    if all(own is None for own, _ in grid) and (cells + 3) ** len(grid) > most:
+        return None
     if any(np.ptp(x) == 0.0 for x in rows):  # one value, as in a block of rows that share a context
         return None
     checks = np.random.default_rng(0).integers(0, len(rows[0]), _CHECKS)

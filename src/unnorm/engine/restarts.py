@@ -31,6 +31,7 @@ _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a lim
 _SMALL = 120  # coefficients up to which it is asked of every λ_j
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
 _HOPELESS = 10.0  # nats above the fit on its working model at which the criterion itself is not asked
+_LEVEL = 1e-5  # nats by which a minimum is below its neighbours: less is rounding, far out where nothing changes
 _ROUNDS = 3  # what one parameter does may bring another back from its limit
 _MOST = 4  # restarts at minima along single parameters
 _FURTHER = 12.0  # by which the bounds of ρ are moved out, once, where the criterion still falls towards them
@@ -125,12 +126,20 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     out: list[tuple[float, np.ndarray]] = []
     for j in np.flatnonzero(which).tolist():
         trials, values = _along(problem, criterion, found, j, centre[j], exactly)
-        padded = np.array([np.inf, *values, np.inf])
-        low = (padded[1:-1] < padded[:-2]) & (padded[1:-1] < padded[2:]) & (padded[1:-1] < found.at.value + _WORTH)
+        padded = np.array([np.inf, *values, np.inf]) - _LEVEL
+        low = (values < padded[:-2]) & (values < padded[2:]) & (values < found.at.value + _WORTH)
         low[0] &= values[0] < found.at.value - _BETTER  # falling towards zero smoothing is no minimum by itself
-        out += [(values[i], trials[i]) for i in np.flatnonzero(low) if trials[i] is not found.at.state.rho]
+        own = next(i for i, trial in enumerate(trials) if trial is found.at.state.rho)
+        out += [(values[i], trials[i]) for i in np.flatnonzero(low).tolist() if _apart(values, own, i)]
     out += _corners(problem, criterion, found, centre) if every else []
     return [rho for _, rho in sorted(out, key=lambda one: one[0])[:_MOST]]
+
+
+def _apart(values: np.ndarray, own: int, i: int) -> bool:
+    """Whether the minimum at i is another than the fit's, at `own`: there is a rise between them, or it is lower by
+    more than what a fit leaves on its way to infinity."""
+    path = values[own : i + 1] if i > own else values[i : own + 1][::-1]
+    return i != own and (bool(np.any(np.diff(path) > _LEVEL)) or values[i] < values[own] - _BETTER)
 
 
 def _corners(
@@ -164,13 +173,17 @@ def _along(
     here = found.at.state.rho
     places = [(float(here[j]), here, found.at.value)]
     grid = centre + _GRID
-    for side in (grid[grid > here[j] + 1.0], grid[grid < here[j] - 1.0][::-1]):
+    grid = grid[np.abs(grid - here[j]) > 1.0]
+    modelled = criterion.along(found.working, problem.design.penalties, here, j, grid)
+    above = grid > here[j]
+    for side in (np.flatnonzero(above), np.flatnonzero(~above)[::-1]):
         run, working = Iteration(problem, criterion, 1e-3), found.working
-        for at in side.tolist():
+        for at, value in zip(grid[side].tolist(), modelled[side].tolist()):
+            if np.isnan(value):  # H is singular
+                break
             trial = here.copy()
             trial[j] = at
             try:
-                value = criterion.value(found.working, problem.design.penalties, trial)
                 if exactly and value < found.at.value + _HOPELESS:
                     working, there = converged_at(run, working, trial)
                     value = there.value

@@ -279,6 +279,17 @@ class Segment:
             if self.product:
                 out[shift : shift + len(x)] += self.product.predict(delta[s:], self.product.at(shift, shift + len(x)))
 
+    def most(self, beta: np.ndarray) -> float:
+        """A bound of |x_rᵀβ| over the rows, infinite where none is cheap: B-splines are not negative and sum to one."""
+        gamma, delta, zeta = self.raw_coefficients(beta)
+        if self.x.shape[1] or self.dense is not None or self.mult.shape[1]:
+            return np.inf
+        local = sum(float(np.abs(gamma[at]).max(initial=0.0)) for at in self.tables)
+        if self.product is not None:
+            by = float(np.abs(self.product.by).max()) if self.product.by.size else 1.0
+            local += by * float(np.abs(self.product.basis.coefficients @ delta).max(initial=0.0))
+        return local + float(np.abs(self.z @ zeta).max(initial=0.0))
+
     def run_sums(self, v: np.ndarray, first: int, last: int) -> np.ndarray:
         """(runs, p) Σ_r v_r x_r over runs first…last−1; v (rows of the segment,)."""
         from . import kernels
@@ -305,6 +316,13 @@ class Segment:
 
     def integrals(self, beta: np.ndarray, log_w: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
         """log Σ w e^η (runs,) and the weighted means of the columns (runs, p), over runs first…last−1."""
+        log_z, v = self.log_integrals(beta, log_w, first, last)
+        return log_z, self.run_sums(v, first, last)
+
+    def log_integrals(
+        self, beta: np.ndarray, log_w: np.ndarray, first: int, last: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """log Σ w e^η (runs,) over runs first…last−1, and w e^η of each row over its run's sum."""
         v = np.zeros(self.hi - self.lo)
         self.predict(beta, v, first, last)
         here = slice(int(self.ptr[first]), int(self.ptr[last]))
@@ -313,7 +331,7 @@ class Segment:
         v[here] -= np.repeat(top := np.maximum.reduceat(v[here], starts), lengths)
         np.exp(v[here], out=v[here])
         v[here] /= np.repeat(total := np.add.reduceat(v[here], starts), lengths)
-        return top + np.log(total), self.run_sums(v, first, last)
+        return top + np.log(total), v
 
     def less(self, mean: np.ndarray) -> Segment:
         """The segment with `mean` (runs, p) subtracted from its columns, run by run: X = R C − M, M one row a run."""

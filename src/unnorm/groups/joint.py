@@ -113,6 +113,10 @@ class JointDesign:
         parts = [m.design.predict(self.coefficients(beta, s)) for s, m in enumerate(self.members)]
         return np.concatenate(parts)
 
+    def most(self, beta: np.ndarray) -> float:
+        """A bound of |x_rᵀβ|, as a design's."""
+        return max(m.design.most(self.coefficients(beta, s)) for s, m in enumerate(self.members))
+
 
 def _seen(matrix: np.ndarray, q: int) -> np.ndarray:
     """TᵀPT: a matrix on (shared, own) as a level's rows see it, whose columns of f count in both."""

@@ -206,6 +206,13 @@ class TermsAnchor(Anchor):
             log_z[nodes.runs], mean[nodes.runs] = nodes.design.integrals(theta, nodes.log_w, self.threads)
         return log_z, mean
 
+    def _log_z(self, key: str, obs: Observations, order: int | None, theta: np.ndarray) -> np.ndarray:
+        """The first of `_integrate` alone."""
+        log_z = np.empty(obs.n)
+        for nodes in self._nodes(key, obs, order):
+            log_z[nodes.runs] = nodes.design.log_integrals(theta, nodes.log_w, self.threads)
+        return log_z
+
     def _nodes(self, key: str, obs: Observations, order: int | None) -> Iterator[_Nodes]:
         if key in self._kept:
             yield from self._kept[key]
@@ -271,8 +278,8 @@ class TermsAnchor(Anchor):
         used = (self.at(theta).log_z - self.model.obs.offsets)[self._checked]
         if self.order is None:
             return np.zeros(1), np.zeros(1)
-        same = self._integrate("same", self._some, self.order, theta)[0] if self.grid is not None else used
-        fine = self._integrate("fine", self._some, 2 * self.order, theta)[0]
+        same = self._log_z("same", self._some, self.order, theta) if self.grid is not None else used
+        fine = self._log_z("fine", self._some, 2 * self.order, theta)
         return used - same, same - fine
 
     def errors(self, theta: np.ndarray) -> np.ndarray:

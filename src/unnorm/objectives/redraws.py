@@ -52,19 +52,18 @@ class Law:
 
         The observation's square is ∫ f (1 − p)² h hᵀ = ∫ k q (−ℓ'') h hᵀ, its mean ∫ f (1 − p) h = −∫ k q ℓ' h.
         """
-        slopes, h, unit = read.slopes, read.h, np.searchsorted(some, read.at)
+        slopes, h, begin = read.slopes, read.h, np.searchsorted(read.at, some)
         slope, curvature = mass * slopes[0], mass * slopes[1]
-        s, q = len(some), len(h)
-        whole = np.bincount(unit, slope**2 / np.maximum(curvature, 1e-300), s)  # ∫ f e^δ̂ where q > 0
-        mean = np.stack([-np.bincount(unit, slope * row, s) / whole for row in h], axis=1)
-        data, points = np.empty((s, q, q)), np.empty((s, q, q))
-        for i in range(q):
-            for j in range(i + 1):
-                both, crossed = h[i] * h[j], mean[:, i] * mean[:, j]
-                data[:, i, j] = data[:, j, i] = np.bincount(unit, curvature * both, s) / whole - crossed
-                squares = np.bincount(unit, slope * slopes[0] * both, s) / whole
-                points[:, i, j] = points[:, j, i] = squares - crossed / k
-        return Law(mean, data, points)
+        whole = np.add.reduceat(slope**2 / np.maximum(curvature, 1e-300), begin)  # ∫ f e^δ̂ where q > 0
+        mean = -np.add.reduceat(slope * h, begin, axis=1).T / whole[:, None]
+        data, points = np.empty((2, len(some), len(h), len(h)))
+        ends = [*begin[1:].tolist(), len(read.at)]
+        for t, (a, b) in enumerate(zip(begin.tolist(), ends)):  # a context's nodes lie together
+            here = h[:, a:b]
+            np.matmul(curvature[a:b] * here, here.T, out=data[t])
+            np.matmul(slope[a:b] * slopes[0][a:b] * here, here.T, out=points[t])
+        crossed = mean[:, :, None] * mean[:, None, :]
+        return Law(mean, data / whole[:, None, None] - crossed, points / whole[:, None, None] - crossed / k)
 
 
 @dataclass(frozen=True)

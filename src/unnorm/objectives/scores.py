@@ -246,6 +246,7 @@ class RowScores(Scores):
     anew: Callable[[float], RowScores] | None = None  # makes `more` where the coordinates depend on c themselves
     level: int | None = None  # the coordinate of δ, where it is one number and the constants follow θ
     law: Laws | None = None  # of the scores under the model, by the anchor's own rule
+    tested: bool = True  # whether δ's being constant is to be tested, which takes fresh points and the scores' law
 
     model_based = True
 

@@ -102,9 +102,11 @@ def make_fit(
 def columns_tested(
     solution: Solution, obs: Observations, cluster: np.ndarray | None = None
 ) -> Mapping[str, DeltaTest] | None:
-    """The tests that δ is constant, for each context column; None where δ is not one number."""
+    """The tests that δ is constant, for each context column; None where δ is not one number, or none are wanted."""
     scores = None if solution.scores is None else solution.scores.as_rows()
-    return None if scores is None or scores.level is None else delta_tests(scores, obs.context, cluster)
+    if scores is None or scores.level is None or not scores.tested:
+        return None
+    return delta_tests(scores, obs.context, cluster)
 
 
 def _independent(obs: Observations) -> np.ndarray:

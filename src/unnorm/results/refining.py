@@ -58,17 +58,21 @@ def refined(problem: Problem, solver: Solver, solution: Solution, rng: Rng) -> S
 
 
 def _move(problem: Problem, old: Solution, new: Solution) -> float:
-    """max |f̂_new − f̂_old| over observations, about its mean, in standard errors."""
-    values = [_at_data(problem, one) for one in (old, new)]
-    change = values[1][0] - values[0][0]
-    return float(np.max(np.abs(change) / values[1][1]))
+    """max |f̂_new − f̂_old| over observations, about its mean, in standard errors; infinite where the new one has none
+    (its maximum was at infinity, on a rule that misses a peak)."""
+    (before, _, _), (after, X, at) = (_at_data(problem, one) for one in (old, new))
+    assert new.scores is not None
+    try:
+        se = np.sqrt(np.maximum(quadratic_forms(X, bread(new.scores)[np.ix_(at, at)]), 1e-300))
+    except np.linalg.LinAlgError:
+        return np.inf
+    return float(np.max(np.abs(after - before) / np.maximum(se, 1e-3 * se.max())))
 
 
-def _at_data(problem: Problem, solution: Solution) -> tuple[np.ndarray, np.ndarray]:
-    """f̂ at some observations, about its mean, and its standard error."""
-    fitted, scores = solution.terms, solution.scores
+def _at_data(problem: Problem, solution: Solution) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """f̂ at some observations, about its mean; the columns there, and which coefficients are theirs."""
+    fitted = solution.terms
     assert fitted is not None
-    assert scores is not None
     some = evenly(problem.obs.n, PLACES)
     own = [term for term in fitted.terms if term.label in fitted.model_labels]
     theta = solution.estimate if problem.model.parametric else None
@@ -76,5 +80,4 @@ def _at_data(problem: Problem, solution: Solution) -> tuple[np.ndarray, np.ndarr
     X = np.concatenate([term.design({name: columns[name] for name in term.covariates}) for term in own], axis=1)
     at = np.concatenate([np.arange(fitted.slices[t.label].start, fitted.slices[t.label].stop) for t in own])
     X = X - X.mean(axis=0)
-    se = np.sqrt(np.maximum(quadratic_forms(X, bread(scores)[np.ix_(at, at)]), 1e-300))
-    return X @ fitted.beta[at], np.maximum(se, 1e-3 * se.max())
+    return X @ fitted.beta[at], X, at

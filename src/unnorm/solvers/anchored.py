@@ -28,7 +28,7 @@ UNSEEN = 1e-9  # of a term's largest information: what rounding leaves of a colu
 SETTLED = 1e-2  # standard errors that a coefficient may still move, where smoothing parameters are chosen
 SETTLED_FIXED = 1e-6  # where there are none to choose, and rounds are cheap
 
-Once = Callable[[tuple[BuiltTerm, ...], LinearPart, Design, Gam | None], Gam]  # one penalised fit
+Once = Callable[[tuple[BuiltTerm, ...], LinearPart, Design, Gam | None, bool], Gam]  # one penalised fit, or a rough one
 
 
 @final
@@ -66,7 +66,7 @@ class _Rounds:
         """f's own columns: once for all where f is linear, else at β."""
         return (self.part, self.design) if self.part.theta is None else self.problem.met(self.built, beta)
 
-    def fit(self, beta: np.ndarray, here: Integrated, start: Gam | None) -> Gam:
+    def fit(self, beta: np.ndarray, here: Integrated, start: Gam | None, rough: bool = False) -> Gam:
         part, design = self.linear(beta)
         context = self.problem.rows.context
         mean = self.padded(here.mean, design.size)
@@ -74,11 +74,11 @@ class _Rounds:
         offset = anchored if part.offset is None else part.offset + anchored
         part, design = replace(part, offset=offset, theta=None), design.less(mean, context)
         try:
-            return self.once(self.built, part, design, start)
+            return self.once(self.built, part, design, start, rough)
         except NotIdentifiedError:
             if start is None:
                 raise
-            return self.once(self.built, part, design, None)  # far from the start, where all weights vanished
+            return self.once(self.built, part, design, None, rough)  # far from the start, where all weights vanished
 
     def value(self, gam: Gam, beta: np.ndarray, moved: Integrated, at: Integrated, old: np.ndarray) -> float:
         """The penalised likelihood at f's coefficients β, all else and λ as in `gam`, which was linearised at `old`."""
@@ -117,8 +117,9 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
     built = rounds.built
     gam, settled, shift, number = None, False, np.inf, 0
     least = SETTLED if any(sp is None for term in built for sp in term.fixed_sp) else SETTLED_FIXED
-    for number in range(1, MOST_ROUNDS + 1):  # noqa: B007
-        gam = rounds.fit(beta, here, gam)
+    for number in range(1, MOST_ROUNDS + 1):
+        rough = number == 1 and least == SETTLED  # the constants of f = 0 are far from those of f̂
+        gam = rounds.fit(beta, here, gam, rough)
         new = gam.smoothed.beta[rounds.index]
         there = anchor.at(new)
         if part.theta is None:
@@ -126,7 +127,7 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
         se = np.sqrt(np.maximum(np.diag(gam.smoothed.Vp)[rounds.index], 1e-300))
         move = float(np.max(np.abs(new - beta) / se))
         beta, here = new, there
-        if move > 1.0:
+        if move > 1.0 or rough:
             continue
         before = anchor
         if not np.isfinite(shift) or move <= least:

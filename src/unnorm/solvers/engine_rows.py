@@ -181,6 +181,7 @@ class EngineScores:
             centred=problem.normaliser.terms is None or problem.normaliser.anchored,
             level=0 if self.integrated is not None and problem.normaliser.terms is None else None,  # the intercept
             law=self._law,
+            tested=reference_error,
         )
 
 

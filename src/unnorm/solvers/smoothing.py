@@ -41,7 +41,8 @@ class Smoothing(Solver):
         method: "reml", "ml", "gcv" (UBRE, mgcv's default for binomial data), or "cv".
         sp: smoothing parameters to hold fixed, by penalty label.
         threads: at most so many; by default all cores.
-        reference_error: whether to measure the reference points' share of the errors.
+        reference_error: whether to measure the reference points' share of the errors, and with the same fresh points to
+            test that δ is constant (anchored constants).
     """
 
     method: str = "reml"
@@ -98,8 +99,8 @@ class Smoothing(Solver):
     def _solve_anchored(self, problem: AdditiveProblem) -> Solution:
         """Constants that follow θ: linearised again until f's coefficients converge."""
 
-        def once(built: tuple[BuiltTerm, ...], part: LinearPart, design: Design, start: Gam | None) -> Gam:
-            return self._fit(problem, built, part, design, None if start is None else start.smoothed)
+        def once(built: tuple[BuiltTerm, ...], part: LinearPart, design: Design, start: Gam | None, rough: bool) -> Gam:
+            return self._fit(problem, built, part, design, None if start is None else start.smoothed, rough)
 
         found = fit_anchored(problem, once, cores() if self.threads is None else self.threads)
         reason = f"{found.gam.smoothed.reason}; {found.rounds} linearisations of the constants"
@@ -188,8 +189,9 @@ class Smoothing(Solver):
         part: LinearPart,
         design: Design,
         start: Smoothed | None = None,
+        rough: bool = False,
     ) -> Gam:
-        """One penalised fit, its smoothing parameters chosen."""
+        """One penalised fit, its smoothing parameters chosen; `rough`: as well as the start of another needs."""
         from ..engine.core import smooth_fit
 
         offset = _from_here(part)
@@ -206,10 +208,11 @@ class Smoothing(Solver):
                 groups=problem.rows.context if self.method == "cv" else None,
                 start=start,
                 threads=self.threads,
+                rough=rough and self.method != "cv",
             )
 
         smoothed = fitted(self.sp, start)
-        if problem.normaliser.weakly and self.method != "cv":
+        if problem.normaliser.weakly and self.method != "cv" and not rough:
             smoothed = self._weakened(smoothed, tuple(t for t in built if t.label in problem.delta_labels), fitted)
         if part.theta is not None and part.offset is not None:
             beta = smoothed.beta.copy()

@@ -19,6 +19,7 @@ from .long_columns import LONG, cell_sums, extremes, ranked
 
 _CELLS_1D = 2048  # distinct values kept as they are, and cells beyond that
 _CELLS = 2048  # the same in 2 and 3 dimensions
+_COMPILED = 65_536  # rows from which a compiled pass gains more than loading it takes
 _ROWS = 4096  # among which knots are placed in 2 and 3 dimensions
 _LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
 _ALL = 300  # distinct rows that are all made knots
@@ -118,7 +119,7 @@ def _one(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, uppe
         values, counts = np.unique(x, return_counts=True)
         if values.size <= _CELLS_1D:
             return Sample(names, values[:, None], counts / x.size, lower, upper, values.size, True, values[:, None])
-    if x.size >= LONG:
+    if x.size >= _COMPILED:
         counts, sums = cell_sums(x, lower[0], _CELLS_1D / (upper[0] - lower[0]), _CELLS_1D)
     else:
         cell = ((x - lower[0]) * (_CELLS_1D / (upper[0] - lower[0]))).astype(np.int32)

@@ -132,11 +132,12 @@ def _largest(E: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
         values, vectors = np.linalg.eigh(E)
         keep = np.argsort(-np.abs(values), kind="stable")[:k]
     else:
-        from scipy.sparse.linalg import ArpackError, eigsh
+        from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
+        product = LinearOperator(E.shape, matvec=E.dot, dtype=E.dtype)  # a matrix itself would be wrapped twice over
         try:
             values, vectors = eigsh(
-                E, k, which="LM", v0=np.cos(np.arange(n, dtype=np.float64)), tol=0, ncv=min(n, 3 * k // 2 + 10)
+                product, k, which="LM", v0=np.cos(np.arange(n, dtype=np.float64)), tol=0, ncv=min(n, 3 * k // 2 + 10)
             )
         except ArpackError:
             values, vectors = np.linalg.eigh(E)
