@@ -134,7 +134,7 @@ def _largest(E: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     else:
         from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
-        product = LinearOperator(E.shape, matvec=E.dot, dtype=E.dtype)  # a matrix itself would be wrapped twice over
+        product = LinearOperator(E.shape, matvec=E.dot, dtype=E.dtype)  # pyright: ignore[reportCallIssue] - a matrix would be wrapped twice
         try:
             values, vectors = eigsh(
                 product, k, which="LM", v0=np.cos(np.arange(n, dtype=np.float64)), tol=0, ncv=min(n, 3 * k // 2 + 10)
