@@ -429,3 +429,8 @@ def test_plots_give_axes_or_a_figure():
         with pytest.raises(InputError, match="no smooth term"):
             parametric.plot()
     plt.close("all")
+
+
+def test_too_few_rows_for_a_scale():
+    with pytest.raises(InputError, match=r"there are 2 rows and 2 coefficients\. Gather more rows, or leave terms out"):
+        un.gam("y ~ x", {"x": [0.0, 1.0], "y": [1.0, 2.0]})

@@ -124,6 +124,11 @@ def _smooth_fit(
     constant, saturated = families.constant(family, given, theta), families.saturated(family, rows)
     null_intercept, null_loglik = families.null_fit(family, rows, link)
     code, known = families.code_of(family, link), family not in families.UNKNOWN_SCALE
+    if not known and count <= (whole := int(design.penalties.free.sum())):
+        raise InputError(
+            f"A {family} response needs more rows than unpenalised coefficients, as the rest tell its scale; there are "
+            f"{count:,} rows and {whole:,} coefficients. Gather more rows, or leave terms out."
+        )
     problem = PenalisedRows(
         design, rows, family, code, constant, count, free, threads, clock, known, 0.0 if known else saturated
     )
