@@ -90,7 +90,7 @@ class Additive(Unnormalised):
             centre = self.domain.centre
         domain = self.domain
         return CovariateSet(
-            obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=domain.period, sphere=domain.sphere,
+            obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=domain.coordinate_period, sphere=domain.sphere,
             edges=domain.edges,
         )  # fmt: skip
 

@@ -171,15 +171,19 @@ class Unnormalised(ABC):
         """What terms can be written in: columns, built-ins of planar chains, the domain's period and centre."""
         centre = self.domain.centre if self.domain.dim == 2 else None
         domain = self.domain
-        return CovariateSet(obs, centre=centre, period=domain.period, sphere=domain.sphere, edges=domain.edges)
+        return CovariateSet(obs, centre=centre, period=domain.coordinate_period, sphere=domain.sphere, edges=domain.edges)
 
     def check(self, obs: Observations) -> None:
         """Refuse observations that Ω cannot take."""
         if obs.dim != self.domain.dim:
             raise InputError(
                 f"The domain {self.domain!r} has outcomes of {self.domain.dim} column(s); "
-                f"the observations have {obs.dim} ({listing(obs.outcome_names)}). Pass y= with matching columns."
+                f"the observations have {obs.dim} ({listing(obs.outcome_names)}). {self.domain.columns_words}"
             )
+        found = None if obs.unit is not None else self.domain.doubt(obs.outcome)
+        if found is not None:
+            row = found[0] if obs.row is None else int(obs.row[found[0]])
+            raise InputError(f"Row {row}: {found[1]}")
 
 
 class Model(Unnormalised):  # long: what each objective, solver and sampler may ask, with defaults
