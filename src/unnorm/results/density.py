@@ -54,7 +54,11 @@ class Density(ABC):
             obs: whose contexts x_t.
             order: of the rule; default the domain's own.
         """
-        return self._by(self.domain.quadrature(order), obs)
+        return self._by(self.quadrature(order), obs)
+
+    def quadrature(self, order: int | None) -> Quadrature:
+        """The rule of that order: the domain's, unless the model has its own."""
+        return self.domain.quadrature(order)
 
     def _by(self, rule: Quadrature, obs: Observations) -> np.ndarray:
         """The same nodes for all contexts."""
@@ -87,6 +91,16 @@ class ParametricDensity(Density):
     @property
     def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.model.domain
+
+    def quadrature(self, order: int | None) -> Quadrature:
+        return self.model.quadrature(order)
+
+    def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
+        if self.model.log_partition is None:
+            return super().log_z(obs, order)
+        context = self.model.contexts(obs)
+        nothing = np.zeros((1, self.domain.dim)), np.zeros(1)
+        return self.model.log_z(self.theta, *nothing, context)[context.of]
 
     def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
         return self.model.log_f(self.theta, y, self.model.arguments(obs, at))

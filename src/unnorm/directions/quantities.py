@@ -1,0 +1,192 @@
+"""What a family's parameters are called by those who use it, with errors by the delta method.
+
+A family gives each quantity as a smooth function of θ (a vector κμ, where the quantity is a direction); a `Quantity`
+turns the vector and its covariance into estimate, standard error and interval. A direction's interval is Fieller's: the
+directions u for which some r u, r ≥ 0, lies within the confidence ellipse of κμ. Where the ellipse holds 0 that is every
+direction, and the row says so.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from .._base.intervals import quantile
+from ..data.units import RADIANS, AngleUnit, Unit
+
+WHOLE_CIRCLE = "the interval is the whole circle: the data do not tell the {name} from any other"
+WHOLE_SPHERE = "every direction is within the confidence region: the data do not tell the {name}"
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    name: str
+    estimate: float
+    se: float
+    lower: float
+    upper: float
+    note: str | None = None
+
+
+class Quantity(ABC):
+    """A named function of θ."""
+
+    name: str
+    size: int = 1  # numbers that make its value
+
+    @abstractmethod
+    def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
+        """The lines of the table, from the value (size,) and its covariance."""
+
+
+@final
+@dataclass(frozen=True)
+class Angle(Quantity):
+    """The direction of a vector in the plane, as an angle of `period`."""
+
+    name: str
+    period: float = 2.0 * np.pi
+    size: int = 2
+
+    def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
+        angle, se, ends = fieller(value, V, level)
+        scale = self.period / (2.0 * np.pi)
+        given = unit if isinstance(unit, AngleUnit) else RADIANS
+        estimate = float(given.outward(angle * scale, self.period))
+        se = se * scale / abs(given.scale)
+        if ends is None:
+            low = float(given.low * scale / abs(given.scale))
+            return [Row(self.name, estimate, se, low, low + self.period / abs(given.scale), WHOLE_CIRCLE.format(name=self.name))]
+        lower, upper = (float(given.outward(end * scale, self.period)) for end in ends)
+        return [Row(self.name, estimate, se, *((lower, upper) if given.scale > 0 else (upper, lower)))]
+
+
+@final
+@dataclass(frozen=True)
+class Direction(Quantity):
+    """The direction of a vector in space; an axis is named by its end with z ≥ 0."""
+
+    name: str
+    axial: bool = False
+    size: int = 3
+
+    def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
+        if self.axial and value[np.flatnonzero(value)[-1:]].sum() < 0:
+            value = -value
+        note = WHOLE_SPHERE.format(name=self.name) if cone(value, V, level) is None else None
+        z = quantile(level, None)
+        length = float(np.linalg.norm(value))
+        m = value / length
+        if unit.name != "lonlat":
+            P = np.eye(3) - np.outer(m, m)
+            se = np.sqrt(np.diag(P @ V @ P)) / length
+            low, high = np.maximum(m - z * se, -1.0), np.minimum(m + z * se, 1.0)
+            return [Row(f"{self.name}[{j}]", *map(float, (m[j], se[j], low[j], high[j])), note) for j in range(3)]
+        (lon,) = Angle(f"{self.name} longitude").rows(value[:2], V[:2, :2], level, _DEGREES)
+        flat = float(np.hypot(*value[:2]))
+        slope = np.array([*(-value[2] * value[:2] / max(flat, 1e-300)), flat]) / length**2
+        lat, se = (float(np.degrees(one)) for one in (np.arctan2(value[2], flat), np.sqrt(slope @ V @ slope)))
+        ends = max(lat - z * se, -90.0), min(lat + z * se, 90.0)
+        return [Row(*(getattr(lon, f) for f in _FIELDS), lon.note or note), Row(f"{self.name} latitude", lat, se, *ends, note)]
+
+
+_DEGREES = AngleUnit("degrees", "°", np.pi / 180.0)
+_FIELDS = ("name", "estimate", "se", "lower", "upper")
+
+
+@final
+@dataclass(frozen=True)
+class Number(Quantity):
+    """A number without bounds."""
+
+    name: str
+
+    def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
+        x, se = float(value[0]), float(np.sqrt(V[0, 0]))
+        half = quantile(level, None) * se
+        return [Row(self.name, x, se, x - half, x + half)]
+
+
+@final
+@dataclass(frozen=True)
+class Size(Quantity):
+    """κ ≥ 0. The interval is even on the scale asinh κ, where the error of a concentration hardly depends on κ: it is
+    1/√n times a constant as κ → 0, and proportional to κ as κ → ∞."""
+
+    name: str
+
+    def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
+        x, se = float(value[0]), float(np.sqrt(V[0, 0]))
+        half = quantile(level, None) * se / np.hypot(1.0, x)
+        lower, upper = np.sinh(np.arcsinh(x) - half), np.sinh(np.arcsinh(x) + half)
+        return [Row(self.name, x, se, max(float(lower), 0.0), float(upper))]
+
+
+@final
+@dataclass(frozen=True)
+class Length(Quantity):
+    """A mean resultant length 0 ≤ ρ < 1; its interval is even on the scale atanh ρ."""
+
+    name: str
+
+    def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
+        x, se = float(value[0]), float(np.sqrt(V[0, 0]))
+        room = max(1.0 - x**2, 1e-300)
+        half = quantile(level, None) * se / room
+        middle = np.arctanh(min(x, 1.0 - 1e-16))
+        return [Row(self.name, x, se, max(float(np.tanh(middle - half)), 0.0), float(np.tanh(middle + half)))]
+
+
+def fieller(value: np.ndarray, V: np.ndarray, level: float) -> tuple[float, float, tuple[float, float] | None]:
+    """The angle of a vector in the plane, its standard error, and the ends of its interval; None for every angle.
+
+    Where V is the unit matrix the tangents to the ellipse make an angle asin(z/|v|) with v; elsewhere V^½ carries them.
+    """
+    angle, length = float(np.arctan2(value[1], value[0])), float(np.hypot(*value))
+    across = np.array([-np.sin(angle), np.cos(angle)])
+    se = float(np.sqrt(across @ V @ across)) / length
+    L = np.linalg.cholesky(V)
+    m = np.linalg.solve(L, value)
+    sine = quantile(level, None) / float(np.hypot(*m))
+    if sine >= 1.0:
+        return angle, se, None
+    tangent = np.sqrt(1.0 - sine**2)
+    ends = [L @ np.array([[tangent, -turn * sine], [turn * sine, tangent]]) @ m for turn in (-1.0, 1.0)]
+    return angle, se, (float(np.arctan2(*ends[0][::-1])), float(np.arctan2(*ends[1][::-1])))
+
+
+@final
+@dataclass(frozen=True)
+class Cone:
+    """A confidence region of a direction: an ellipse in the tangent plane, its half-axes as angles in radians."""
+
+    centre: np.ndarray  # (3,) unit vector
+    axes: np.ndarray  # (2, 3) the directions of the half-axes, longer one first
+    angles: np.ndarray  # (2,) their lengths
+
+    def outline(self, n: int = 200) -> np.ndarray:
+        """(n, 3) points of its edge."""
+        t = np.linspace(0.0, 2.0 * np.pi, n)
+        u = np.cos(t)[:, None] * self.angles[0] * self.axes[0] + np.sin(t)[:, None] * self.angles[1] * self.axes[1]
+        r = np.linalg.norm(u, axis=1, keepdims=True)
+        return np.cos(r) * self.centre + np.sin(r) * u / np.maximum(r, 1e-300)
+
+
+def cone(value: np.ndarray, V: np.ndarray, level: float) -> Cone | None:
+    """The confidence region of the direction of a vector in space; None where it is the whole sphere."""
+    from scipy.stats import chi2
+
+    c = float(chi2.ppf(level, 2))
+    length = float(np.linalg.norm(value))
+    if value @ np.linalg.solve(V, value) <= c:
+        return None
+    m = value / length
+    P = np.eye(3) - np.outer(m, m)
+    values, vectors = np.linalg.eigh(P @ V @ P / length**2)
+    return Cone(m, vectors[:, [2, 1]].T, np.minimum(np.sqrt(c * np.maximum(values[[2, 1]], 0.0)), np.pi))
