@@ -32,6 +32,10 @@ class Unit(ABC):
     def outward(self, values: np.ndarray) -> np.ndarray:
         """(n, d) as in unnorm → (n, k) as in the data."""
 
+    def angles(self, relative: bool = False) -> AngleUnit:
+        """The unit of single angles; `relative`: of differences, which have no origin and lie about 0."""
+        return _DEGREES
+
     @abstractmethod
     def names(self, given: tuple[str, ...]) -> tuple[str, ...]:
         """The names of the d columns, from those of the k."""
@@ -56,6 +60,9 @@ class AngleUnit(Unit):
         own = (np.asarray(values, dtype=np.float64) - self.origin) * np.sign(self.scale)
         low = self.low * period / (2.0 * np.pi)
         return (np.mod(own - low, period) + low) / abs(self.scale)
+
+    def angles(self, relative: bool = False) -> AngleUnit:
+        return replace(self, origin=0.0, low=-np.pi) if relative else self
 
     def names(self, given: tuple[str, ...]) -> tuple[str, ...]:
         return given
@@ -97,12 +104,12 @@ class LonLat(Unit):
         return "y1", "y2", "y3"
 
 
-RADIANS = AngleUnit("radians", "", 1.0)
+_DEGREES = AngleUnit("degrees", "°", _DEGREE)
 UNITS: dict[str, Unit] = {
     unit.name: unit
     for unit in (
-        RADIANS,
-        AngleUnit("degrees", "°", _DEGREE),
+        AngleUnit("radians", "", 1.0),
+        _DEGREES,
         AngleUnit("bearings", "°", -_DEGREE, np.pi / 2, low=0.0),  # clockwise from north
         AngleUnit("hours", " h", np.pi / 12, low=0.0),  # of the day
         LonLat(),

@@ -9,16 +9,16 @@ direction, and the row says so.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
 from .._base.intervals import quantile
-from ..data.units import RADIANS, AngleUnit, Unit
+from ..data.units import Unit
 
-WHOLE_CIRCLE = "the interval is the whole circle: the data do not tell the {name} from any other"
-WHOLE_SPHERE = "every direction is within the confidence region: the data do not tell the {name}"
+WHOLE_CIRCLE = "the interval of {name} is the whole circle: the data do not tell it from any other direction"
+WHOLE_SPHERE = "the confidence region of {name} is the whole sphere: the data do not tell it from any other direction"
 
 
 @final
@@ -48,21 +48,23 @@ class Quantity(ABC):
 @final
 @dataclass(frozen=True)
 class Angle(Quantity):
-    """The direction of a vector in the plane, as an angle of `period`."""
+    """The direction of a vector in the plane, as an angle of `period`; `relative`: a difference of two directions."""
 
     name: str
     period: float = 2.0 * np.pi
+    relative: bool = False
     size: int = 2
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
         angle, se, ends = fieller(value, V, level)
         scale = self.period / (2.0 * np.pi)
-        given = unit if isinstance(unit, AngleUnit) else RADIANS
+        given = unit.angles(self.relative)
         estimate = float(given.outward(angle * scale, self.period))
         se = se * scale / abs(given.scale)
         if ends is None:
             low = float(given.low * scale / abs(given.scale))
-            return [Row(self.name, estimate, se, low, low + self.period / abs(given.scale), WHOLE_CIRCLE.format(name=self.name))]
+            high, note = low + self.period / abs(given.scale), WHOLE_CIRCLE.format(name=self.name)
+            return [Row(self.name, estimate, se, low, high, note)]
         lower, upper = (float(given.outward(end * scale, self.period)) for end in ends)
         return [Row(self.name, estimate, se, *((lower, upper) if given.scale > 0 else (upper, lower)))]
 
@@ -88,16 +90,12 @@ class Direction(Quantity):
             se = np.sqrt(np.diag(P @ V @ P)) / length
             low, high = np.maximum(m - z * se, -1.0), np.minimum(m + z * se, 1.0)
             return [Row(f"{self.name}[{j}]", *map(float, (m[j], se[j], low[j], high[j])), note) for j in range(3)]
-        (lon,) = Angle(f"{self.name} longitude").rows(value[:2], V[:2, :2], level, _DEGREES)
+        (lon,) = Angle(f"{self.name} longitude").rows(value[:2], V[:2, :2], level, unit)
         flat = float(np.hypot(*value[:2]))
         slope = np.array([*(-value[2] * value[:2] / max(flat, 1e-300)), flat]) / length**2
         lat, se = (float(np.degrees(one)) for one in (np.arctan2(value[2], flat), np.sqrt(slope @ V @ slope)))
         ends = max(lat - z * se, -90.0), min(lat + z * se, 90.0)
-        return [Row(*(getattr(lon, f) for f in _FIELDS), lon.note or note), Row(f"{self.name} latitude", lat, se, *ends, note)]
-
-
-_DEGREES = AngleUnit("degrees", "°", np.pi / 180.0)
-_FIELDS = ("name", "estimate", "se", "lower", "upper")
+        return [replace(lon, note=lon.note or note), Row(f"{self.name} latitude", lat, se, *ends, note)]
 
 
 @final
@@ -184,9 +182,11 @@ def cone(value: np.ndarray, V: np.ndarray, level: float) -> Cone | None:
 
     c = float(chi2.ppf(level, 2))
     length = float(np.linalg.norm(value))
-    if value @ np.linalg.solve(V, value) <= c:
-        return None
     m = value / length
     P = np.eye(3) - np.outer(m, m)
     values, vectors = np.linalg.eigh(P @ V @ P / length**2)
-    return Cone(m, vectors[:, [2, 1]].T, np.minimum(np.sqrt(c * np.maximum(values[[2, 1]], 0.0)), np.pi))
+    angles = np.sqrt(c * np.maximum(values[[2, 1]], 0.0))
+    # beyond a right angle an ellipse in the tangent plane says nothing
+    if value @ np.linalg.solve(V, value) <= c or angles[0] >= np.pi / 2:
+        return None
+    return Cone(m, vectors[:, [2, 1]].T, angles)

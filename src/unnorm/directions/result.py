@@ -103,7 +103,7 @@ class DirectionFit:
     @property
     def notes(self) -> tuple[str, ...]:
         """What there is to say: of the fit, and of intervals that are the whole circle or sphere."""
-        own = dict.fromkeys(f"{row.name}: {row.note}." for row in self.rows() if row.note)
+        own = dict.fromkeys(f"{row.note[0].upper()}{row.note[1:]}." for row in self.rows() if row.note)
         return (*self.fit.notes, *own)
 
     def summary(self) -> str:

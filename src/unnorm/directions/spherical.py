@@ -160,7 +160,7 @@ def watson(domain: Domain | None = None) -> Family:
             return sign * (theta["v"] @ y) ** 2
 
         def usual(theta: Any) -> tuple[Any, ...]:
-            return theta["v"], sign * (theta["v"] @ theta["v"])
+            return theta["v"] * norm(theta["v"]), sign * (theta["v"] @ theta["v"])
 
         return Chart(Energy(f, {"v": start}, domain, rule=rule), usual)
 
@@ -173,7 +173,7 @@ def watson(domain: Domain | None = None) -> Family:
         return chart(1.0, poles, rule), chart(-1.0, girdle, rule)
 
     def quadratic(value: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        return np.zeros(3), np.sign(value[1][0]) * np.outer(value[0], value[0])
+        return np.zeros(3), np.outer(value[0], value[0]) / value[1][0]  # (|κ|μ)(|κ|μ)ᵀ/κ
 
     quantities = (Direction("axis", axial=True), Number("kappa"))
     return Family("Watson", domain, quantities, make, even=True, quadratic=quadratic)

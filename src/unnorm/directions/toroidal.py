@@ -1,0 +1,60 @@
+"""Two angles at once: bivariate von Mises laws on the torus.
+
+    sine      f = κ₁ cos(y₁ − μ₁) + κ₂ cos(y₂ − μ₂) + λ sin(y₁ − μ₁) sin(y₂ − μ₂)     (Singh, Hnizdo & Demchuk 2002)
+    cosine    f = κ₁ cos(y₁ − μ₁) + κ₂ cos(y₂ − μ₂) + λ cos(y₁ − μ₁ − y₂ + μ₂)        (Mardia, Taylor & Subramaniam 2007, λ = −κ₃)
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from ..data.observations import Observations
+from ..domains import Torus
+from ..errors import InputError, unknown
+from ..models.energy import Energy
+from ..references.directional import concentration_circle
+from .bessel import norm
+from .family import Chart, Family
+from .quantities import Angle, Number, Size
+from .rules import focused_torus
+
+
+def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
+    """The sine or cosine model of two dependent angles; λ is the dependence, 0 where they are independent.
+
+    >>> import unnorm as un
+    >>> [one.name for one in un.directions.bivariate_von_mises().quantities]
+    ['mean1', 'kappa1', 'mean2', 'kappa2', 'lambda']
+    """
+    if model not in ("sine", "cosine"):
+        raise InputError(unknown("model", model, ("sine", "cosine")))
+
+    def f(theta: Any, y: Any) -> Any:
+        import jax.numpy as jnp
+
+        along, across = [], []
+        for j, v in enumerate((theta["v1"], theta["v2"])):
+            c, s = jnp.cos(y[j]), jnp.sin(y[j])
+            along.append(v[0] * c + v[1] * s)
+            across.append((v[0] * s - v[1] * c) / norm(v))
+        together = across[0] * across[1]
+        if model == "cosine":
+            together = together + along[0] * along[1] / (norm(theta["v1"]) * norm(theta["v2"]))
+        return along[0] + along[1] + theta["lambda"] * together
+
+    def usual(theta: Any) -> tuple[Any, ...]:
+        return theta["v1"], norm(theta["v1"]), theta["v2"], norm(theta["v2"]), theta["lambda"]
+
+    def make(obs: Observations) -> tuple[Chart, ...]:
+        y, w = obs.outcome, obs.weights / obs.weights.sum()
+        z = w @ np.exp(1j * y)
+        start: dict[str, Any] = {"lambda": 0.0}
+        for j in range(2):
+            length = max(concentration_circle(float(abs(z[j]))), 1e-2)
+            start[f"v{j + 1}"] = length * np.array([np.cos(np.angle(z[j])), np.sin(np.angle(z[j]))])
+        return (Chart(Energy(f, start, Torus(), rule=focused_torus(y, obs.weights)), usual),)
+
+    quantities = (Angle("mean1"), Size("kappa1"), Angle("mean2"), Size("kappa2"), Number("lambda"))
+    return Family(f"bivariate von Mises ({model} model)", Torus(), quantities, make)
