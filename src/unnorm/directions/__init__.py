@@ -11,6 +11,8 @@ from .circular import wrapped_cauchy as wrapped_cauchy
 from .circular import wrapped_normal as wrapped_normal
 from .family import Family as Family
 from .fitting import fit_direction as fit_direction
+from .plots import rose as rose
+from .plots import sphere_map as sphere_map
 from .regression import regression as regression
 from .result import DirectionFit as DirectionFit
 from .spherical import bingham as bingham

@@ -63,6 +63,7 @@ class Smooth(Term):
     factors: frozenset[str] = frozenset()  # columns to read as categories whatever they hold
     xt: Any = None  # what a basis needs beside: neighbours (mrf), the base of a factor-smooth (fs)
     id: str | None = None  # smooths with the same one share basis and smoothing parameters
+    open: bool = field(default=False, compare=False)  # whether bs was left out: an angle's smooth is then cyclic
 
     def unpenalised(self) -> Smooth:
         return self if self.sp is not None or self.bs in FACTOR_KINDS else replace(self, fx=True)
@@ -81,7 +82,7 @@ class Smooth(Term):
         )
 
     def __str__(self) -> str:
-        bs = None if self.bs == "tp" else self.bs
+        bs = None if self.bs == "tp" and self.open else self.bs
         sp = self.sp[0] if self.sp is not None and len(self.sp) == 1 else self.sp
         options = options_of(
             k=self.k,
@@ -245,7 +246,7 @@ class Terms:
 def s(
     *covariates: str | Factor,
     k: int | None = None,
-    bs: str = "tp",
+    bs: str | None = None,
     by: str | Factor | None = None,
     m: int | Sequence[int] | None = None,
     sp: float | Sequence[float | None] | None = None,
@@ -256,7 +257,7 @@ def s(
 ) -> Smooth:
     """A smooth function of one or more covariates.
 
-    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), gp
+    bs: tp (thin plate, 1 to 3 covariates; the default, but for the smooth of one angle of a circle, which is cc), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), gp
     (Gaussian process), sos (sphere: latitude, longitude), mrf (regions of a map), so (soap film: a region with a
     boundary), ad (adaptive), re (random effects), fs (a curve for each level of a factor).
     k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
@@ -277,6 +278,7 @@ def s(
     """
     names, factors = operands_of("s", covariates)
     by, factors = by_name("s", names, by, factors)
+    left_open, bs = bs is None, "tp" if bs is None else bs
     if bs not in BASES:
         raise TermError(unknown("bs", bs, BASES))
     label = f"s({','.join(names)})"
@@ -313,6 +315,7 @@ def s(
         factors,
         KINDS[bs].checked_xt(label, names, xt) if bs in KINDS else plain(xt),
         _checked_id(label, bs, id),
+        left_open,
     )
 
 
