@@ -8,7 +8,18 @@ from scipy.stats import chi2, norm, poisson
 import unnorm.domains.process
 from unnorm._base.numerics import x64
 from unnorm.domains import (
-    REGISTRY, Axis, BinaryVectors, Box, Circle, Domain, FiniteSet, Graphs, Interval, Sphere, Torus, Window,
+    REGISTRY,
+    Axis,
+    BinaryVectors,
+    Box,
+    Circle,
+    Domain,
+    FiniteSet,
+    Graphs,
+    Interval,
+    Sphere,
+    Torus,
+    Window,
 )  # fmt: skip
 from unnorm.domains.process import PoissonProcess
 from unnorm.errors import EstimationError, InputError, OutsideError, UnnormWarning

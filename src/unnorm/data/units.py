@@ -55,7 +55,7 @@ class AngleUnit(Unit):
     def inward(self, values: np.ndarray, row: np.ndarray | None = None) -> np.ndarray:
         return self.origin + self.scale * np.asarray(values, dtype=np.float64)
 
-    def outward(self, values: np.ndarray, period: float = 2.0 * np.pi) -> np.ndarray:
+    def outward(self, values: np.ndarray | float, period: float = 2.0 * np.pi) -> np.ndarray:
         """In one turn, or one `period`, of the unit: bearings and hours begin at 0, angles at minus half of it."""
         own = (np.asarray(values, dtype=np.float64) - self.origin) * np.sign(self.scale)
         low = self.low * period / (2.0 * np.pi)

@@ -65,7 +65,9 @@ def _on_circle(domain: Domain, mean: bool) -> Family:
     def usual(theta: Any) -> tuple[Any, ...]:
         import jax.numpy as jnp
 
-        vectors = [jnp.stack([theta[f"cos{end}"], theta[f"sin{end}"]]) for end in ((" turn", "") if mean else (" turn",))]
+        vectors = [
+            jnp.stack([theta[f"cos{end}"], theta[f"sin{end}"]]) for end in ((" turn", "") if mean else (" turn",))
+        ]
         return tuple(part for v in vectors for part in (v, norm(v)))
 
     model = ExponentialFamily(statistics, names, domain, log_partition=partition)

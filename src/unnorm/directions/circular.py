@@ -3,7 +3,7 @@
 With ϕ = 2πy/P on a domain of period P (2π, or π for axes) and u(ϕ) = (cos ϕ, sin ϕ):
 
     von Mises              f = v·u(ϕ),                     κ = |v|, mean direction that of v
-    generalised            f = Σ_k v_k·u(kϕ),              κ_k = |v_k|  (k = 1, 2: Maksimov 1967; Gatto & Jammalamadaka 2007)
+    generalised            f = Σ_k v_k·u(kϕ),              κ_k = |v_k|  (Gatto & Jammalamadaka 2007)
     wrapped Cauchy         f = −log(1 − c(v)·u(ϕ)),        |c| = tanh |v|, ρ = tanh(|v|/2)
     wrapped normal         f = log(1 + 2 Σ_p ρ^{p²} cos p(ϕ − μ)),     ρ = tanh(|v|/2) = exp(−σ²/2)
 """

@@ -71,6 +71,8 @@ class Family:
         """Refuse observations that Ω cannot take."""
         check_outcomes(self.domain, obs)
 
-    def split(self, values: np.ndarray) -> list[np.ndarray]:
-        """A vector of all quantities, quantity by quantity."""
-        return np.split(values, np.cumsum([quantity.size for quantity in self.quantities])[:-1])
+    @property
+    def slices(self) -> dict[str, slice]:
+        """Where each quantity lies in the vector of all."""
+        ends = np.cumsum([quantity.size for quantity in self.quantities]).tolist()
+        return {one.name: slice(end - one.size, end) for one, end in zip(self.quantities, ends)}

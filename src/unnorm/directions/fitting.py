@@ -36,7 +36,7 @@ def fit_direction(
     Args:
         family: from `un.directions`, e.g. `un.directions.kent()`.
         obs: from `un.iid`, `un.conditional` or `un.transitions`, with `unit=` where angles are not in radians.
-        objective, normaliser, rng, outside, weights: as for `un.fit`; default `un.Exact()`, which is maximum likelihood.
+        objective, normaliser, rng, outside, weights: as for `un.fit`; default `un.Exact()`.
 
     Returns:
         The usual parameters with errors (`parameters`, `tidy`, `summary`, `cone`), draws, densities and pictures; `fit`
@@ -103,11 +103,12 @@ def refuse_equal(family: Family, obs: Observations) -> None:
     if apart < _SAME:
         first = 0 if obs.row is None else int(obs.row[0])
         raise NoEstimateError(
-            f"All {len(y)} directions are equal (row {first}: {np.array2string(y[0], precision=6)}): the concentration has "
-            "no finite estimate. Look for a constant column or rounding, or add data."
+            f"All {len(y)} directions are equal (row {first}: {np.array2string(y[0], precision=6)}): the concentration "
+            "has no finite estimate. Look for a constant column or rounding, or add data."
         )
     if many is not None and family.oval and (len(many) < 3 or many[2] < _SAME * many[0]):
         raise NoEstimateError(
-            f"The {len(y)} directions lie on one great circle: the {family.name} family puts an infinite concentration there. "
-            "Use un.directions.von_mises_fisher() or watson(), fit the angle along the circle on un.Circle(), or add data."
+            f"The {len(y)} directions lie on one great circle: in the {family.name} family the concentration about it "
+            "has no finite estimate. Use un.directions.von_mises_fisher(), fit the angle along the circle on "
+            "un.Circle(), or add data."
         )

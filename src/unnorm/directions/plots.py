@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _GRID = 721
 
 
-def rose(obs: Observations, fit: Fit | None = None, *, bins: int = 36, domain: Domain | None = None, ax: Any = None) -> Any:
+def rose(
+    obs: Observations, fit: Fit | None = None, *, bins: int = 36, domain: Domain | None = None, ax: Any = None
+) -> Any:
     """A rose diagram: bars whose area is the share of the data, and the density of a fit as a line; returns the Axes.
 
     Bearings are drawn as on a compass. Axes are drawn twice, at both ends.
@@ -50,7 +52,8 @@ def rose(obs: Observations, fit: Fit | None = None, *, bins: int = 36, domain: D
     angles = np.concatenate([obs.outcome[:, 0] + j * domain.period for j in range(copies)]) % (2.0 * np.pi)
     share, edges = np.histogram(angles, np.linspace(0.0, 2.0 * np.pi, bins + 1), weights=np.tile(obs.weights, copies))
     density = share / (obs.weights.sum() * np.diff(edges))  # of one copy, per radian
-    ax.bar(edges[:-1], np.sqrt(density), width=np.diff(edges), align="edge", color=INNER, edgecolor="white", linewidth=0.5)
+    look = {"align": "edge", "color": INNER, "edgecolor": "white", "linewidth": 0.5}
+    ax.bar(edges[:-1], np.sqrt(density), width=np.diff(edges), **look)
     if fit is not None:
         grid = np.linspace(0.0, 2.0 * np.pi, _GRID)
         ax.plot(grid, np.sqrt(np.exp(fit.log_density(domain.wrap(grid)[:, 0]))), color=INK, linewidth=1.8)

@@ -2,8 +2,8 @@
 
 A family gives each quantity as a smooth function of θ (a vector κμ, where the quantity is a direction); a `Quantity`
 turns the vector and its covariance into estimate, standard error and interval. A direction's interval is Fieller's: the
-directions u for which some r u, r ≥ 0, lies within the confidence ellipse of κμ. Where the ellipse holds 0 that is every
-direction, and the row says so.
+directions u for which some r u, r ≥ 0, lies within the confidence ellipse of κμ. Where the ellipse holds 0 that is
+every direction, and the row says so.
 """
 
 from __future__ import annotations
@@ -89,7 +89,8 @@ class Direction(Quantity):
             P = np.eye(3) - np.outer(m, m)
             se = np.sqrt(np.diag(P @ V @ P)) / length
             low, high = np.maximum(m - z * se, -1.0), np.minimum(m + z * se, 1.0)
-            return [Row(f"{self.name}[{j}]", *map(float, (m[j], se[j], low[j], high[j])), note) for j in range(3)]
+            four = np.column_stack([m, se, low, high]).tolist()
+            return [Row(f"{self.name}[{j}]", *row, note=note) for j, row in enumerate(four)]
         (lon,) = Angle(f"{self.name} longitude").rows(value[:2], V[:2, :2], level, unit)
         flat = float(np.hypot(*value[:2]))
         slope = np.array([*(-value[2] * value[:2] / max(flat, 1e-300)), flat]) / length**2

@@ -1,10 +1,11 @@
 """Regression of a direction on covariates (Fisher & Lee 1992), on the circle and on the sphere.
 
     circle    y | x ~ von Mises(μ + 2 atan(γ·x), κ e^{δ·z})
-    sphere    y | x ~ von Mises–Fisher(m(x), κ e^{δ·z}),   m(x) = {(1 − |u|²) μ + 2 (u₁ east + u₂ north)} / (1 + |u|²),  u = Γx
+    sphere    y | x ~ von Mises–Fisher(m(x), κ e^{δ·z}),
+              m(x) = {(1 − |u|²) μ + 2 (u₁ east + u₂ north)} / (1 + |u|²),  u = Γx
 
 2 atan maps the line to the circle, and the inverse of the stereographic projection maps the plane to the sphere in the
-same way: m(x) is at the angle 2 atan|u| from μ, towards u. Since μ is the direction at x = 0, covariates are best centred.
+same way: m(x) is at the angle 2 atan|u| from μ, towards u. μ is the direction at x = 0: covariates are best centred.
 """
 
 from __future__ import annotations
@@ -171,9 +172,7 @@ def _on_sphere(names: tuple[str, ...], wide: tuple[str, ...]) -> Family:
 
     slopes = [Number(f"{name} {way}") for name in names for way in ("east", "north")]
     slopes += [Number(f"log kappa: {name}") for name in wide]
-    return Family(
-        "spherical regression", Sphere(), (Direction("mean"), Size("kappa"), *slopes), make, "conditional"
-    )
+    return Family("spherical regression", Sphere(), (Direction("mean"), Size("kappa"), *slopes), make, "conditional")
 
 
 def _sphere_start(obs: Observations, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

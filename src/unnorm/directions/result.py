@@ -46,12 +46,8 @@ class DirectionFit:
         """The lines of the table."""
         values, J = self._values
         V = J @ (self.fit.covariance_robust if robust else self.fit.covariance) @ J.T
-        begin, out = 0, []
-        for quantity in self.family.quantities:
-            at = slice(begin, begin + quantity.size)
-            out += quantity.rows(values[at], V[at, at], level, self.unit)
-            begin += quantity.size
-        return out
+        places = zip(self.family.quantities, self.family.slices.values())
+        return [row for quantity, at in places for row in quantity.rows(values[at], V[at, at], level, self.unit)]
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -92,12 +88,7 @@ class DirectionFit:
         directions = [one.name for one in self.family.quantities if one.size > 1]
         if name not in directions:
             raise InputError(unknown("name", name, directions))
-        begin = 0
-        for one in self.family.quantities:
-            if one.name == name:
-                break
-            begin += one.size
-        at = slice(begin, begin + one.size)
+        at = self.family.slices[name]
         return values[at], J[at] @ self.fit.covariance @ J[at].T
 
     @property
@@ -131,14 +122,14 @@ class DirectionFit:
         return self.fit.log_density(inner, x)
 
     def simulate(self, n: int, *, x0: Any = None, x: Any = None, chains: int | None = None, rng: Rng = None) -> Any:
-        """Draws in the unit of the data, as a table; as `Fit.simulate`, and exact for any concentration on the sphere."""
+        """Draws in the unit of the data, as a table: as `Fit.simulate`, and on the sphere exact for any κ."""
         from .._base.frames import to_native
 
         if self.family.quadratic is None:
             return self._outward(self.fit.simulate(n, x0=x0, x=x, chains=chains, rng=rng))
         from .sampling import draws
 
-        a, B = self.family.quadratic(self.family.split(self._values[0]))
+        a, B = self.family.quadratic([self._values[0][at] for at in self.family.slices.values()])
         y = draws(a, B, whole(n, "The number of draws", 0), generator(rng))
         y = self.family.domain.wrap(y)
         names = ("lon", "lat") if self.unit.name == "lonlat" else self.fit.settings["observations"]["outcome_names"]

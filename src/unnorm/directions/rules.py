@@ -2,8 +2,8 @@
 
 exp f of concentration κ has width 1/√κ; the domain's own rule must resolve that everywhere, which takes κ nodes. Here
 the nodes crowd: in polar coordinates about the data's own axes the polar angle is ϑ = w sinh(a t) (and the height above
-a girdle likewise), t ∈ [0, 1], with w the data's smallest spread, so that the integrand is as smooth in t for κ = 10⁴ as
-for κ = 1 and Gauss–Legendre converges geometrically. The error is known as for any rule: by doubling the order.
+a girdle likewise), t ∈ [0, 1], with w the data's smallest spread, so that the integrand is as smooth in t for κ = 10⁴
+as for κ = 1 and Gauss–Legendre converges geometrically. The error is known as for any rule: by doubling the order.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def polar(pole: np.ndarray, width: float, shape: Shape, order: int, half: bool =
         + r[:, None, None] * (np.cos(longitude)[:, None] * e[0] + np.sin(longitude)[:, None] * e[1])
     ).reshape(-1, 3)
     weights = np.repeat(weight * (np.pi / order), 2 * order)
-    about = {"peak": "about the mean direction", "poles": "about both ends of an axis", "girdle": "about a girdle"}[shape]
-    words = f"{len(z)} × {2 * order} nodes that crowd {about}: the error falls geometrically with the order"
+    about = {"peak": "the mean direction", "poles": "both ends of an axis", "girdle": "a girdle"}[shape]
+    words = f"{len(z)} × {2 * order} nodes that crowd about {about}: the error falls geometrically with the order"
     return Quadrature(points, weights, exact=False, rule=words)
 
 

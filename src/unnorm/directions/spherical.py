@@ -223,7 +223,7 @@ def carried(v: Any, frame: np.ndarray) -> tuple[Any, Any]:
 
 
 def _kent_start(obs: Observations) -> tuple[dict[str, Any], np.ndarray]:
-    """Kent's (1982) moments, and the frame of the mean: axes of the scatter in the plane at right angles to the mean, and large-κ formulas."""
+    """Kent's (1982) moments, by his formulas for large κ; and the frame of the mean and of the scatter about it."""
     w = obs.weights / obs.weights.sum()
     mean = w @ obs.outcome
     length = float(np.linalg.norm(mean))

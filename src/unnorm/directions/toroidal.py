@@ -1,7 +1,9 @@
 """Two angles at once: bivariate von Mises laws on the torus.
 
-    sine      f = κ₁ cos(y₁ − μ₁) + κ₂ cos(y₂ − μ₂) + λ sin(y₁ − μ₁) sin(y₂ − μ₂)     (Singh, Hnizdo & Demchuk 2002)
-    cosine    f = κ₁ cos(y₁ − μ₁) + κ₂ cos(y₂ − μ₂) + λ cos(y₁ − μ₁ − y₂ + μ₂)        (Mardia, Taylor & Subramaniam 2007, λ = −κ₃)
+    sine      f = κ₁ cos(y₁ − μ₁) + κ₂ cos(y₂ − μ₂) + λ sin(y₁ − μ₁) sin(y₂ − μ₂)
+    cosine    f = κ₁ cos(y₁ − μ₁) + κ₂ cos(y₂ − μ₂) + λ cos(y₁ − μ₁ − y₂ + μ₂)
+
+(Singh, Hnizdo & Demchuk 2002; Mardia, Taylor & Subramaniam 2007, whose κ₃ is −λ.)
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ _PLANE, _SPACE = 2, 3
 class Axis(Domain):
     """Axes: lines without a direction, such as fractures, long axes of nests or of crystals.
 
-    `Axis()`: axes in the plane, angles in radians modulo π with arc length (|Ω| = π); outcomes are scalars, `wrap` names
-    each by its angle in [−π/2, π/2), and a user's f must have period π. `Axis(3)`: axes in space (the projective
-    plane), unit vectors of which y and −y are the same outcome (|Ω| = 2π); f must be even, and `wrap` gives the one with
-    z ≥ 0.
+    `Axis()`: axes in the plane, angles in radians modulo π with arc length (|Ω| = π); outcomes are scalars, `wrap`
+    names each by its angle in [−π/2, π/2), and a user's f must have period π. `Axis(3)`: axes in space (the projective
+    plane), unit vectors of which y and −y are the same outcome (|Ω| = 2π); f must be even, and `wrap` gives the one
+    with z ≥ 0.
 
     Args:
         space: 2 for the plane, 3 for space.
@@ -92,7 +92,8 @@ class Axis(Domain):
         nodes = order if self.scalar else 2 * order**2
         refuse_large(nodes, f"A rule of order {order} on {self!r}", "Take a smaller order.")
         if self.scalar:
-            u, weights, what = np.arange(order)[:, None] / order, np.full(order, np.pi / order), f"trapezoid, {order} axes"
+            u, weights = np.arange(order)[:, None] / order, np.full(order, np.pi / order)
+            what = f"trapezoid, {order} axes"
         else:
             s, w = gauss_legendre(order)
             u = np.column_stack([np.repeat(s, 2 * order), np.tile(np.arange(2 * order) / (2 * order), order)])

@@ -1,7 +1,7 @@
 """Every domain, one line each: importing it here registers it (saved fits, public names, generic tests)."""
 
-from .base import REGISTRY as _REGISTRY
 from .axis import Axis as Axis
+from .base import REGISTRY as _REGISTRY
 from .boxes import Box as Box
 from .boxes import Interval as Interval
 from .finite import BinaryVectors as BinaryVectors

@@ -35,7 +35,7 @@ def doubtful_angles(angles: np.ndarray) -> tuple[int, str] | None:
     why = "is more than one turn, and all angles are whole numbers" if whole else "is more than two turns"
     return first, (
         f"an angle of {angles[first]:g} radians {why}: these look like degrees. Pass unit='degrees' (or 'bearings', "
-        "clockwise from north) where the observations are made, un.iid(…), un.transitions(…) or un.conditional(…); pass "
+        "clockwise from north) where the observations are made, un.iid(…), un.transitions(…) or un.conditional(…); "
         "unit='radians' if they are radians."
     )
 
@@ -139,8 +139,8 @@ class Sphere(Domain):
     dim = 3
     sphere = True
     columns_words = (
-        "Pass y= with the three coordinates of unit vectors, or longitude and latitude in degrees, y=('lon', 'lat'), with "
-        "unit='lonlat'."
+        "Pass y= with the three coordinates of unit vectors; or longitude and latitude in degrees, y=('lon', 'lat') "
+        "with unit='lonlat'."
     )
 
     @property

@@ -51,7 +51,7 @@ class Torus(Domain):
 
     def contains(self, y: np.ndarray) -> np.ndarray:
         """Whether all angles are finite."""
-        return np.isfinite(outcomes(y, self)).all(axis=1)
+        return np.all(np.isfinite(outcomes(y, self)), axis=1)
 
     def doubt(self, y: np.ndarray) -> tuple[int, str] | None:
         y = outcomes(y, self)
@@ -71,7 +71,8 @@ class Torus(Domain):
         if order is None and self.default_order is None:
             return super().quadrature(order)  # which says that there is no default
         order = chosen_order(order, self.default_order or 0)
-        refuse_large(order**self.dim, f"A trapezoid rule of order {order} in {self.dim} angles", "Take a smaller order.")
+        what = f"A trapezoid rule of order {order} in {self.dim} angles"
+        refuse_large(order**self.dim, what, "Take a smaller order.")
         u = np.stack(np.meshgrid(*[np.arange(order) / order] * self.dim, indexing="ij"), axis=-1)
         points = self.from_unit(u.reshape(-1, self.dim))
         return Quadrature(

@@ -187,7 +187,8 @@ class Unnormalised(ABC):
         """What terms can be written in: columns, built-ins of planar chains, the domain's period and centre."""
         centre = self.domain.centre if self.domain.dim == 2 else None
         domain = self.domain
-        return CovariateSet(obs, centre=centre, period=domain.coordinate_period, sphere=domain.sphere, edges=domain.edges)
+        period = domain.coordinate_period
+        return CovariateSet(obs, centre=centre, period=period, sphere=domain.sphere, edges=domain.edges)
 
     def check(self, obs: Observations) -> None:
         """Refuse observations that Ω cannot take."""

@@ -29,7 +29,7 @@ class Energy(Model):
         by_outcome, by_context: names of tables in theta0 (a dict) of which a point reads the row of y, or the rows of
             x, counted from 0: f receives `theta["out"]` as the row itself. `un.SGD` then moves these rows alone.
         rule: order → `unnorm.domains.Quadrature`, nodes that lie where f is sharp; default the domain's own.
-        log_partition: log ∫ exp f dy as a function of theta (and x, as f sees it) in JAX, where it is known: no rule then.
+        log_partition: log ∫ exp f dy as a function of theta (and x, as f sees it) in JAX, where it is known.
 
     Example:
         >>> import unnorm as un

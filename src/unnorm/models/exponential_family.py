@@ -27,7 +27,7 @@ class ExponentialFamily(LinearModel):
         names: p names, one for each statistic.
         domain: Ω.
         rule: order → `unnorm.domains.Quadrature`, nodes that lie where f is sharp; default the domain's own.
-        log_partition: log ∫ exp f dy as a function of theta (and x, as f sees it) in JAX, where it is known: no rule then.
+        log_partition: log ∫ exp f dy as a function of theta (and x, as f sees it) in JAX, where it is known.
 
     Example:
         >>> import unnorm as un

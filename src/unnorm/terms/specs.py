@@ -257,9 +257,10 @@ def s(
 ) -> Smooth:
     """A smooth function of one or more covariates.
 
-    bs: tp (thin plate, 1 to 3 covariates; the default, but for the smooth of one angle of a circle, which is cc), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), gp
+    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), gp
     (Gaussian process), sos (sphere: latitude, longitude), mrf (regions of a map), so (soap film: a region with a
-    boundary), ad (adaptive), re (random effects), fs (a curve for each level of a factor).
+    boundary), ad (adaptive), re (random effects), fs (a curve for each level of a factor). Left out, it is tp; for one
+    covariate whose period is known, such as an angle on a circle, cc.
     k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
     m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).
     by: a column that multiplies the function, or a factor: one function a level. Write factor("subject") where numbers
