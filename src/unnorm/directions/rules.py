@@ -57,12 +57,13 @@ def focused(y: np.ndarray, weights: np.ndarray, *, half: bool = False) -> Rule:
 
 
 def polar(pole: np.ndarray, width: float, shape: Shape, order: int, half: bool = False) -> Quadrature:
-    """`order` polar angles, crowded by `width`, times 2·order longitudes about `pole`."""
+    """`order` polar angles, crowded by `width`, times 2·order longitudes about `pole`; `half`: for even functions, of
+    axes."""
     refuse_large(2 * order**2, f"A spherical rule of order {order}", "Take a smaller order.")
     s, w = gauss_legendre(order)
     if shape == "peak":
         angle, step = _sinh(s, width, np.pi)
-        z, r, weight = np.cos(angle), np.sin(angle), w * step * np.sin(angle)
+        z, r, weight = np.cos(angle), np.sin(angle), w * step * np.sin(angle) * (0.5 if half else 1.0)
     elif shape == "poles":
         s, w = gauss_legendre(max(order // 2 + order % 2, 1))
         angle, step = _sinh(s, width, np.pi / 2)

@@ -75,7 +75,7 @@ class Axis(Domain):
             return turned(y, np.pi)
         first = y[:, [2, 1, 0]]  # the sign of z decides, or of y where z = 0, …
         sign = np.sign(first[np.arange(len(y)), np.argmax(first != 0.0, axis=1)])
-        return np.where(sign < 0, -1.0, 1.0)[:, None] * y
+        return np.where(sign < 0, -1.0, 1.0)[:, None] * y + 0.0  # no −0
 
     def from_unit(self, u: np.ndarray) -> np.ndarray:
         """−π/2 + πu; in space, Archimedes' equal-area map of the upper half, z = u₁."""
