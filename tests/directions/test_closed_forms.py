@@ -108,7 +108,7 @@ def test_constants_on_the_sphere(kappa: float) -> None:
     obs = un.iid(draws(np.zeros(3), kappa * np.outer(MU, MU), 200, rng))
     charts = un.directions.watson().make(obs)
     root = np.sqrt(kappa)
-    poles = np.log(4 * np.pi * special.dawsn(root) / root) + kappa
+    poles = np.log(4 * np.pi * special.dawsn(root) / root)  # of exp κ{(μ·y)² − 1}
     assert log_z(charts[0].model, root * MU, 128) == pytest.approx(poles, abs=1e-8)
     obs = un.iid(draws(np.zeros(3), -kappa * np.outer(MU, MU), 200, rng))
     girdle = np.log(2 * np.pi**1.5 * special.erf(root) / root)

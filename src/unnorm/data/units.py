@@ -104,11 +104,12 @@ class LonLat(Unit):
         return "y1", "y2", "y3"
 
 
+RADIANS = AngleUnit("radians", "", 1.0)
 _DEGREES = AngleUnit("degrees", "°", _DEGREE)
 UNITS: dict[str, Unit] = {
     unit.name: unit
     for unit in (
-        AngleUnit("radians", "", 1.0),
+        RADIANS,
         _DEGREES,
         AngleUnit("bearings", "°", -_DEGREE, np.pi / 2, low=0.0),  # clockwise from north
         AngleUnit("hours", " h", np.pi / 12, low=0.0),  # of the day

@@ -17,7 +17,7 @@ import numpy as np
 
 from .._base.numerics import whole
 from ..data.observations import Observations
-from ..domains import Circle, Domain
+from ..domains import Circle, Domain, Quadrature
 from ..errors import InputError
 from ..models.energy import Energy
 from ..models.exponential_family import ExponentialFamily
@@ -92,7 +92,14 @@ def generalised_von_mises(folds: Sequence[int] = (1, 2), domain: Domain | None =
         vectors = [jnp.stack([theta[f"cos{k}"], theta[f"sin{k}"]]) for k in orders]
         return tuple(part for v in vectors for part in (v, norm(v)))
 
-    model = ExponentialFamily(statistics, names, domain)
+    repeats = int(np.gcd.reduce(orders))  # f has so many equal periods, of which a rule needs one
+
+    def rule(order: int | None) -> Quadrature:
+        whole_turn = domain.quadrature(order)
+        words = whole_turn.rule if repeats == 1 else f"{whole_turn.rule}; of one of {repeats} equal periods"
+        return Quadrature(whole_turn.points / repeats, whole_turn.weights, exact=False, rule=words)
+
+    model = ExponentialFamily(statistics, names, domain, rule)
     quantities = [part for k in orders for part in (Angle(f"mean{k}", period / k), Size(f"kappa{k}"))]
     return Family("generalised von Mises", domain, tuple(quantities), lambda obs: (Chart(model, usual),))
 

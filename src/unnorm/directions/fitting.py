@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from .._base.numerics import Rng
 from ..data.observations import Observations
 from ..data.units import unit_of
-from ..errors import CombinationError, InputError, NoEstimateError, UnnormError
+from ..errors import CombinationError, InputError, NoEstimateError, NotIdentifiedError, UnnormError
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective
 from ..results.fit import Fit
@@ -77,17 +78,26 @@ def _best(
     weights: Weights,
 ) -> tuple[Chart, Fit]:
     """The chart with the highest maximum; where none has one, the first one's error."""
-    found: list[tuple[Chart, Fit]] = []
+    charts = family.make(obs)
+    if len(charts) == 1:
+        return charts[0], fit(charts[0].model, obs, objective, normaliser, rng=rng, weights=weights)
+    found: list[tuple[Chart, Fit, list[warnings.WarningMessage]]] = []
     failed: UnnormError | None = None
-    for chart in family.make(obs):
-        try:
-            found.append((chart, fit(chart.model, obs, objective, normaliser, rng=rng, weights=weights)))
-        except NoEstimateError as error:
-            failed = failed or error
+    for chart in charts:
+        with warnings.catch_warnings(record=True) as said:  # only the winner's are worth hearing
+            warnings.simplefilter("always")
+            try:
+                made = fit(chart.model, obs, objective, normaliser, rng=rng, weights=weights)
+                found.append((chart, made, said))
+            except (NoEstimateError, NotIdentifiedError) as error:
+                failed = failed or error
     if not found:
         assert failed is not None
         raise failed
-    return max(found, key=lambda one: one[1].value)
+    chart, made, said = max(found, key=lambda one: one[1].value)
+    for one in said:
+        warnings.warn(one.message, one.category, stacklevel=3)
+    return chart, made
 
 
 def refuse_equal(family: Family, obs: Observations) -> None:

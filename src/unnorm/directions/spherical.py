@@ -29,6 +29,7 @@ from .rules import focused, scatter
 
 LINEAR = ("y1", "y2", "y3")
 QUADRATIC = ("y1y1-y3y3", "y2y2-y3y3", "y1y2", "y1y3", "y2y3")
+_CLEARLY = 5.0  # times one gap between eigenvalues must exceed the other to tell poles from a girdle at sight
 _LARGEST = 1e8  # κ that a start may have
 
 
@@ -156,8 +157,9 @@ def watson(domain: Domain | None = None) -> Family:
     domain, half = _even(domain)
 
     def chart(sign: float, start: np.ndarray, rule: Any) -> Chart:
-        def f(theta: Any, y: Any) -> Any:
-            return sign * (theta["v"] @ y) ** 2
+        def f(theta: Any, y: Any) -> Any:  # less its largest value, so that no large numbers cancel
+            v = theta["v"]
+            return sign * ((v @ y) ** 2 - (v @ v if sign > 0 else 0.0))
 
         def usual(theta: Any) -> tuple[Any, ...]:
             return theta["v"] * norm(theta["v"]), sign * (theta["v"] @ theta["v"])
@@ -170,7 +172,9 @@ def watson(domain: Domain | None = None) -> Family:
         spread = np.maximum(values, 1e-10)
         poles = axes[:, 0] * np.sqrt(np.clip(1.0 / (spread[1] + spread[2]) - 1.5, 0.1, _LARGEST))
         girdle = axes[:, 2] * np.sqrt(np.clip(0.5 / spread[2] - 1.5, 0.1, _LARGEST))
-        return chart(1.0, poles, rule), chart(-1.0, girdle, rule)
+        charts = chart(1.0, poles, rule), chart(-1.0, girdle, rule)
+        gaps = values[0] - values[1], values[1] - values[2]
+        return charts[:1] if gaps[0] > _CLEARLY * gaps[1] else charts[1:] if gaps[1] > _CLEARLY * gaps[0] else charts
 
     def quadratic(value: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(3), np.outer(value[0], value[0]) / value[1][0]  # (|κ|μ)(|κ|μ)ᵀ/κ
