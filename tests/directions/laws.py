@@ -92,7 +92,10 @@ def laws(kappa: float) -> dict[str, Law]:
             d.watson(), lambda n, r: draws(none, kappa * np.outer(E1, E1), n, r), {"kappa": kappa}, {"axis": E1}
         ),
         "Watson, girdle": Law(
-            d.watson(un.Axis(3)), lambda n, r: draws(none, -kappa * np.outer(E1, E1), n, r), {"kappa": -kappa}, {"axis": E1}
+            d.watson(un.Axis(3)),
+            lambda n, r: draws(none, -kappa * np.outer(E1, E1), n, r),
+            {"kappa": -kappa},
+            {"axis": E1},
         ),
         "Bingham": Law(
             d.bingham(un.Axis(3)),
@@ -101,7 +104,10 @@ def laws(kappa: float) -> dict[str, Law]:
             {"axis": E3, "pole": E1},
         ),
         "Kent": Law(
-            d.kent(), lambda n, r: draws(kappa * E1, oval, n, r), {"kappa": kappa, "beta": 0.25 * kappa}, {"mean": E1, "major": E2}
+            d.kent(),
+            lambda n, r: draws(kappa * E1, oval, n, r),
+            {"kappa": kappa, "beta": 0.25 * kappa},
+            {"mean": E1, "major": E2},
         ),
         "Fisher–Bingham": Law(
             d.fisher_bingham(),

@@ -78,7 +78,9 @@ def test_von_mises_fisher_is_scipys(kappa: float) -> None:
     np.testing.assert_allclose(mean, y.mean(axis=0) / np.linalg.norm(y.mean(axis=0)), atol=1e-9)
     np.testing.assert_allclose(fit.log_density(y), stats.vonmises_fisher(mean, size).logpdf(y), rtol=1e-8, atol=1e-8)
     A = 1 / np.tanh(size) - 1 / size
-    assert fit.rows()[-1].se == pytest.approx(1 / np.sqrt(60 * (1 / size**2 - 1 / np.sinh(min(size, 300)) ** 2)), rel=1e-6)
+    assert fit.rows()[-1].se == pytest.approx(
+        1 / np.sqrt(60 * (1 / size**2 - 1 / np.sinh(min(size, 300)) ** 2)), rel=1e-6
+    )
     cone = fit.cone()
     if cone is not None:  # known where n κ A(κ) is large: both half-axes are √(χ²₂/nκA)
         np.testing.assert_allclose(cone.angles, np.sqrt(stats.chi2.ppf(0.95, 2) / (60 * size * A)), rtol=1e-6)
@@ -119,7 +121,9 @@ def test_constants_on_the_sphere(kappa: float) -> None:
     B = beta * (np.outer(e2, e2) - np.outer(e3, e3))
     obs = un.iid(draws(kappa * e1, B, 400, rng))
     j = np.arange(0, 400 if kappa < 1e3 else 4000)
-    series = special.gammaln(j + 0.5) - special.gammaln(j + 1) + 2 * j * np.log(2 * beta / kappa) + 0.5 * np.log(2 / kappa)
+    series = (
+        special.gammaln(j + 0.5) - special.gammaln(j + 1) + 2 * j * np.log(2 * beta / kappa) + 0.5 * np.log(2 / kappa)
+    )
     with np.errstate(divide="ignore"):
         series = special.logsumexp(series + np.log(special.ive(2 * j + 0.5, kappa))) + kappa + np.log(2 * np.pi)
     model = un.directions.fisher_bingham().make(obs)[0].model
@@ -136,11 +140,15 @@ def test_constants_on_the_sphere(kappa: float) -> None:
     def slice_at(z: float) -> float:  # ∫ over the circle at height z along e₃: 2π e^{…} I₀
         s = 1 - z**2
         half = 0.5 * s * (zeta[0] + zeta[1])
-        return 2 * np.pi * np.exp(half + abs(0.5 * s * (zeta[1] - zeta[0]))) * special.i0e(0.5 * s * (zeta[1] - zeta[0]))
+        return (
+            2 * np.pi * np.exp(half + abs(0.5 * s * (zeta[1] - zeta[0]))) * special.i0e(0.5 * s * (zeta[1] - zeta[0]))
+        )
 
     width = min(1.0, 30 / kappa)
     whole = integrate.quad(lambda t: slice_at(1 - t), 0, width, epsabs=0, epsrel=1e-12, limit=400)[0]
-    whole += integrate.quad(lambda t: slice_at(1 - t), width, 1, epsabs=0, epsrel=1e-12, limit=400)[0] if width < 1 else 0.0
+    whole += (
+        integrate.quad(lambda t: slice_at(1 - t), width, 1, epsabs=0, epsrel=1e-12, limit=400)[0] if width < 1 else 0.0
+    )
     theta = np.array([b[0, 0], b[1, 1], b[0, 1], b[0, 2], b[1, 2]])
     assert log_z(model, theta, 128) + shift == pytest.approx(np.log(2 * whole), abs=1e-8)
 
@@ -183,7 +191,10 @@ def test_draws_have_the_laws_moments() -> None:
         f = rule.points @ a + np.einsum("ni,ij,nj->n", rule.points, B, rule.points)
         p = rule.weights * np.exp(f - f.max())
         p /= p.sum()
-        for g in (lambda y: y, lambda y: np.column_stack([y[:, 0] ** 2, y[:, 1] ** 2, y[:, 0] * y[:, 1], y[:, 1] * y[:, 2]])):
+        for g in (
+            lambda y: y,
+            lambda y: np.column_stack([y[:, 0] ** 2, y[:, 1] ** 2, y[:, 0] * y[:, 1], y[:, 1] * y[:, 2]]),
+        ):
             mean = p @ g(rule.points)
             se = np.sqrt(p @ (g(rule.points) - mean) ** 2 / len(y))
             assert np.all(np.abs(g(y).mean(axis=0) - mean) < 4.5 * se), scale

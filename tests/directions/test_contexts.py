@@ -65,7 +65,9 @@ def test_chains_on_the_circle() -> None:
     within(again, fit.parameters)
     compass = un.fit_direction(d.chain(), un.transitions(np.degrees(y), unit="bearings"))
     assert compass.parameters["turn"] == pytest.approx(fit.parameters["turn"])
-    logistic = un.fit_direction(d.chain(), un.transitions(np.degrees(y), unit="degrees"), un.Logistic(per_point=10), rng=1)
+    logistic = un.fit_direction(
+        d.chain(), un.transitions(np.degrees(y), unit="degrees"), un.Logistic(per_point=10), rng=1
+    )
     assert np.all(np.abs(logistic.fit.estimate - fit.fit.estimate) < 0.5 * fit.fit.se)
     assert logistic.fit.errors is not None
 

@@ -37,8 +37,8 @@ def test_longitude_and_latitude() -> None:
     np.testing.assert_allclose(obs.outcome[:2], [[1, 0, 0], [0, 1, 0]], atol=1e-15)
     np.testing.assert_allclose(np.linalg.norm(obs.outcome, axis=1), 1.0)
     np.testing.assert_allclose(unit_of("lonlat").outward(obs.outcome[:3]), lonlat[:3], atol=1e-12)
-    chain = un.transitions({"lon": lonlat[:, 0], "lat": lonlat[:, 1], "z": [1, 2, 3, 4]}, ("lon", "lat"), lags=2, extra="z",
-                           unit="lonlat")  # fmt: skip
+    table = {"lon": lonlat[:, 0], "lat": lonlat[:, 1], "z": [1, 2, 3, 4]}
+    chain = un.transitions(table, ("lon", "lat"), lags=2, extra="z", unit="lonlat")
     assert list(chain.context) == [f"y{j}_prev{k}" for k in ("", "2") for j in (1, 2, 3)] + ["z"]
     np.testing.assert_allclose(chain.previous(2), obs.outcome[:2])
 
@@ -49,7 +49,9 @@ def test_the_unit_does_not_change_the_fit() -> None:
     bearings = un.fit_direction(d.von_mises(), un.iid(DEGREES, unit="bearings"))
     assert degrees.parameters["kappa"] == pytest.approx(radians.parameters["kappa"])
     assert degrees.parameters["mean"] == pytest.approx(np.degrees(radians.parameters["mean"]))
-    assert bearings.parameters["mean"] == pytest.approx(degrees.parameters["mean"])  # the sense of rotation is the unit's
+    assert bearings.parameters["mean"] == pytest.approx(
+        degrees.parameters["mean"]
+    )  # the sense of rotation is the unit's
     one, two = degrees.rows()[0], bearings.rows()[0]
     np.testing.assert_allclose([two.se, two.lower % 360, two.upper], [one.se, one.lower % 360, one.upper], rtol=1e-9)
     np.testing.assert_allclose(bearings.log_density(DEGREES), radians.log_density(np.radians(DEGREES)), rtol=1e-9)
@@ -90,7 +92,9 @@ class TestBadInput:
 
     def test_vectors_that_are_not_units(self) -> None:
         y = [[1.0, 0, 0], [0.6, 0.8, 0.0], [0.0, 2.0, 0.0]]
-        with pytest.raises(OutsideError, match=r"first is row 2, .*length is 2, not 1. Divide each vector by its length"):
+        with pytest.raises(
+            OutsideError, match=r"first is row 2, .*length is 2, not 1. Divide each vector by its length"
+        ):
             un.fit_direction(d.von_mises_fisher(), un.iid(y))
         with pytest.raises(InputError, match=r"three coordinates of unit vectors; or .*unit='lonlat'"):
             un.fit_direction(d.von_mises_fisher(), un.iid([[10.0, 20.0], [30.0, 40.0]]))
@@ -102,7 +106,7 @@ class TestBadInput:
             un.iid([[400.0, 20.0]], unit="lonlat")
         with pytest.raises(DataError, match="takes two columns"):
             un.iid([1.0, 2.0], unit="lonlat")
-        with pytest.raises(DataError, match="must be one of .*'bearings'.*got 'grads'"):
+        with pytest.raises(DataError, match=r"must be one of .*'bearings'.*got 'grads'"):
             un.iid([1.0, 2.0], unit="grads")
         assert set(UNITS) == {"radians", "degrees", "bearings", "hours", "lonlat"}
 
@@ -131,7 +135,7 @@ class TestBadInput:
         with pytest.raises(InputError, match="folds must be distinct"):
             d.generalised_von_mises((1, 1))
         obs = un.conditional({"a": [1.0, 2.0, 2.5], "g": ["u", "v", "v"]}, y="a", x="g")
-        with pytest.raises(InputError, match="There is no covariate 'wind'.*g"):
+        with pytest.raises(InputError, match=r"There is no covariate 'wind'.*g"):
             un.fit_direction(d.regression("wind"), obs)
         with pytest.raises(InputError, match="'g' holds text"):
             un.fit_direction(d.regression("g"), obs)

@@ -8,6 +8,7 @@ Both are linear in θ, and log Z_θ(x) is log I₀ or log sinh of the length of 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,7 @@ def chain(domain: Domain | None = None, *, mean: bool = True) -> Family:
     return _on_circle(domain, mean)
 
 
+@lru_cache(maxsize=8)  # so that the model is compiled once
 def _on_circle(domain: Domain, mean: bool) -> Family:
     assert domain.period is not None
     turn, log_volume = 2.0 * np.pi / domain.period, domain.log_volume
@@ -76,6 +78,7 @@ def _on_circle(domain: Domain, mean: bool) -> Family:
     return Family("von Mises chain", domain, quantities, lambda obs: (Chart(model, usual),), "transitions")
 
 
+@lru_cache(maxsize=2)
 def _on_sphere(mean: bool) -> Family:
     own = ("y1", "y2", "y3") if mean else ()
 

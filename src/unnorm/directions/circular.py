@@ -11,6 +11,7 @@ With ϕ = 2πy/P on a domain of period P (2π, or π for axes) and u(ϕ) = (cos 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,11 @@ def von_mises(domain: Domain | None = None) -> Family:
     >>> sorted(fit.parameters)
     ['kappa', 'mean']
     """
+    return _von_mises(_on(domain)[0])
+
+
+@lru_cache(maxsize=8)  # so that the model is compiled once
+def _von_mises(domain: Domain) -> Family:
     domain, period = _on(domain)
     turn, log_volume = 2.0 * np.pi / period, domain.log_volume
 

@@ -3,8 +3,8 @@
 A family gives each quantity as a smooth function of θ (a vector κμ, where the quantity is a direction); a `Quantity`
 turns the vector and its covariance into estimate, standard error and interval. A direction's interval is Fieller's: the
 directions u for which some r u, r ≥ 0, lies within the confidence ellipse of asinh(κ) μ. Where the ellipse holds 0 that
-is every direction, and the row says so. (Of asinh(κ), not κ, as the error of κ̂ grows with κ: six directions with κ = 100
-tell their mean, though κ̂ is less than two standard errors from 0.)
+is every direction, and the row says so. (Of asinh(κ), not κ, as the error of κ̂ grows with κ: six directions with
+κ = 100 tell their mean, though κ̂ is less than two standard errors from 0.)
 """
 
 from __future__ import annotations

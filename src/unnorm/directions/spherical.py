@@ -12,6 +12,7 @@ moments' estimate in which the uniform law and round contours are no corners.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,11 @@ def von_mises_fisher() -> Family:
     >>> [one.name for one in un.directions.von_mises_fisher().quantities]
     ['mean', 'kappa']
     """
+    return _von_mises_fisher()
 
+
+@lru_cache(maxsize=1)  # so that the model is compiled once
+def _von_mises_fisher() -> Family:
     def partition(theta: Any) -> Any:
         return np.log(4.0 * np.pi) + log_sinch(sum(theta[name] ** 2 for name in LINEAR))
 
