@@ -55,7 +55,7 @@ def main(folder: str, picture: str | None = None) -> None:
         mean, kappa = found[name].rows()
         known = "interval the whole circle" if mean.note else f"interval {mean.lower:.0f}° to {mean.upper:.0f}°"
         about = f"mean {mean.estimate:.0f}°, {known}; κ = {kappa.estimate:.2f} ({kappa.se:.2f})"
-        print(print(f"  {name:3s} n = {len(bearings)}: {about}"))
+        print(f"  {name:3s} n = {len(bearings)}: {about}")
 
     termites = read(data / "dir_termite_axes.csv")
     nests = un.fit_direction(
