@@ -107,6 +107,9 @@ def test_kent_and_its_kin_are_nested() -> None:
     logliks = [un.fit_direction(f(), y).fit.loglik for f in (d.von_mises_fisher, d.kent, d.fisher_bingham)]
     assert logliks[0] <= logliks[1] <= logliks[2]
     assert 2 * (logliks[2] - logliks[0]) < stats.chi2.ppf(0.9999, 5)
+    pair = np.array([[0.8, 0.0, 0.6], [0.0, 0.0, 1.0]])
+    both = np.concatenate([stats.vonmises_fisher(one, 60).rvs(100, random_state=k) for k, one in enumerate(pair)])
+    assert any(note.startswith("2β > κ") for note in un.fit_direction(d.kent(), un.iid(both)).notes)
     axes = [un.fit_direction(f(), y).fit.loglik for f in (d.watson, d.bingham)]
     assert axes[0] <= axes[1] <= logliks[2]
 

@@ -59,6 +59,7 @@ class Family:
     quadratic: Quadratic | None = None  # the quantities → a, B with f = a·y + yᵀBy, on the sphere
     even: bool = False  # whether f(y) = f(−y)
     oval: bool = False  # whether data on one great circle make a concentration infinite
+    remark: Callable[[dict[str, float]], str | None] = lambda parameters: None  # what estimates call for, a sentence
 
     def __repr__(self) -> str:
         return f"{self.name} on {self.domain!r}"

@@ -95,7 +95,8 @@ class DirectionFit:
     def notes(self) -> tuple[str, ...]:
         """What there is to say: of the fit, and of intervals that are the whole circle or sphere."""
         own = dict.fromkeys(f"{row.note[0].upper()}{row.note[1:]}." for row in self.rows() if row.note)
-        return (*self.fit.notes, *own)
+        remark = self.family.remark(self.parameters)
+        return (*self.fit.notes, *own, *(() if remark is None else (remark,)))
 
     def summary(self) -> str:
         """The fit as a text for people."""

@@ -220,7 +220,13 @@ def kent() -> Family:
         return value[0], value[3][0] * (np.outer(e2, e2) - np.outer(e3, e3))
 
     quantities = (Direction("mean"), Direction("major", axial=True), Size("kappa"), Size("beta"))
-    return Family("Kent", Sphere(), quantities, make, quadratic=quadratic, oval=True)
+    return Family("Kent", Sphere(), quantities, make, quadratic=quadratic, oval=True, remark=_kent_remark)
+
+
+def _kent_remark(parameters: dict[str, float]) -> str | None:
+    if 2.0 * parameters["beta"] <= parameters["kappa"]:
+        return None
+    return "2β > κ: the fitted density has two modes, which Kent's law has not. Compare un.directions.fisher_bingham()."
 
 
 def carried(v: Any, frame: np.ndarray) -> tuple[Any, Any]:
