@@ -15,7 +15,7 @@ from ..models.base import Model, check_outcomes
 from .quantities import Quantity
 
 Usual = Callable[[Any], tuple[Any, ...]]
-Quadratic = Callable[[list[np.ndarray]], tuple[np.ndarray, np.ndarray]]
+Draw = Callable[[list[np.ndarray], int, np.random.Generator], np.ndarray]
 
 
 @final
@@ -56,7 +56,7 @@ class Family:
     quantities: tuple[Quantity, ...]
     make: Make  # several charts where the likelihood may have several peaks
     kind: Kind = "iid"  # of the observations that it takes
-    quadratic: Quadratic | None = None  # the quantities → a, B with f = a·y + yᵀBy, on the sphere
+    draw: Draw | None = None  # the quantities, n, rng → n draws, where the family has a way of its own
     even: bool = False  # whether f(y) = f(−y)
     oval: bool = False  # whether data on one great circle make a concentration infinite
     remark: Callable[[dict[str, float]], str | None] = lambda parameters: None  # what estimates call for, a sentence

@@ -123,19 +123,16 @@ class DirectionFit:
         return self.fit.log_density(inner, x)
 
     def simulate(self, n: int, *, x0: Any = None, x: Any = None, chains: int | None = None, rng: Rng = None) -> Any:
-        """Draws in the unit of the data, as a table: as `Fit.simulate`, and on the sphere exact for any κ."""
+        """Draws in the unit of the data, as a table: as `Fit.simulate`, and without a context exact for any κ."""
         from .._base.frames import to_native
 
-        if self.family.quadratic is None:
+        if self.family.draw is None:
             return self._outward(self.fit.simulate(n, x0=x0, x=x, chains=chains, rng=rng))
-        from .sampling import draws
-
-        a, B = self.family.quadratic([self._values[0][at] for at in self.family.slices.values()])
-        y = draws(a, B, whole(n, "The number of draws", 0), generator(rng))
-        y = self.family.domain.wrap(y)
-        names = ("lon", "lat") if self.unit.name == "lonlat" else self.fit.settings["observations"]["outcome_names"]
-        y = self.unit.outward(y) if self.unit.name == "lonlat" else y
-        return to_native({name: y[:, j].copy() for j, name in enumerate(names)}, self.fit.backend)
+        values = [self._values[0][at] for at in self.family.slices.values()]
+        y = self.family.domain.wrap(self.family.draw(values, whole(n, "The number of draws", 0), generator(rng)))
+        names = self.fit.settings["observations"]["outcome_names"]
+        table = {name: y[:, j].copy() for j, name in enumerate(names)}
+        return self._outward(to_native(table, self.fit.backend))
 
     def _outward(self, table: Any) -> Any:
         from .._base.frames import table as as_table

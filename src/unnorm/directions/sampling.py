@@ -6,9 +6,12 @@ least eigenvalue 0, lies the angular central Gaussian law with Ω = I + 2A/b, wh
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..references.base import root
+from .family import Draw
 
 _AT_ONCE = 200_000
 _TRIES = 2_000  # rounds; a round accepts a third of its proposals or so
@@ -38,3 +41,12 @@ def draws(a: np.ndarray, B: np.ndarray, n: int, rng: np.random.Generator) -> np.
         have += len(good)
     assert have == n, "the envelope accepts a share of its proposals that is bounded below"
     return out
+
+
+def drawn(quadratic: Callable[[list[np.ndarray]], tuple[np.ndarray, np.ndarray]]) -> Draw:
+    """A family's own draws, from its quantities → a and B."""
+
+    def draw(values: list[np.ndarray], n: int, rng: np.random.Generator) -> np.ndarray:
+        return draws(*quadratic(values), n, rng)
+
+    return draw

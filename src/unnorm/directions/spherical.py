@@ -27,6 +27,7 @@ from .bessel import log_sinch, norm
 from .family import Chart, Family
 from .quantities import Direction, Number, Size
 from .rules import focused, scatter
+from .sampling import drawn
 
 LINEAR = ("y1", "y2", "y3")
 QUADRATIC = ("y1y1-y3y3", "y2y2-y3y3", "y1y2", "y1y3", "y2y3")
@@ -80,7 +81,7 @@ def _von_mises_fisher() -> Family:
     model = ExponentialFamily(lambda y: (y[0], y[1], y[2]), LINEAR, Sphere(), log_partition=partition)
     return Family(
         "von Mises–Fisher", Sphere(), (Direction("mean"), Size("kappa")), lambda obs: (Chart(model, usual),),
-        quadratic=lambda value: (value[0], np.zeros((3, 3))),
+        draw=drawn(lambda value: (value[0], np.zeros((3, 3)))),
     )  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def bingham(domain: Domain | None = None) -> Family:
 
     return Family(
         "Bingham", domain, _BINGHAM, make, even=True, oval=True,
-        quadratic=lambda value: (np.zeros(3), _from_axes(*value)),
+        draw=drawn(lambda value: (np.zeros(3), _from_axes(*value))),
     )  # fmt: skip
 
 
@@ -148,7 +149,7 @@ def fisher_bingham() -> Family:
 
     return Family(
         "Fisher–Bingham", Sphere(), (Direction("mean"), Size("kappa"), *_BINGHAM), make, oval=True,
-        quadratic=lambda value: (value[0], _from_axes(*value[2:])),
+        draw=drawn(lambda value: (value[0], _from_axes(*value[2:]))),
     )  # fmt: skip
 
 
@@ -185,7 +186,7 @@ def watson(domain: Domain | None = None) -> Family:
         return np.zeros(3), np.outer(value[0], value[0]) / value[1][0]  # (|κ|μ)(|κ|μ)ᵀ/κ
 
     quantities = (Direction("axis", axial=True), Number("kappa"))
-    return Family("Watson", domain, quantities, make, even=True, quadratic=quadratic)
+    return Family("Watson", domain, quantities, make, even=True, draw=drawn(quadratic))
 
 
 def kent() -> Family:
@@ -220,7 +221,7 @@ def kent() -> Family:
         return value[0], value[3][0] * (np.outer(e2, e2) - np.outer(e3, e3))
 
     quantities = (Direction("mean"), Direction("major", axial=True), Size("kappa"), Size("beta"))
-    return Family("Kent", Sphere(), quantities, make, quadratic=quadratic, oval=True, remark=_kent_remark)
+    return Family("Kent", Sphere(), quantities, make, draw=drawn(quadratic), oval=True, remark=_kent_remark)
 
 
 def _kent_remark(parameters: dict[str, float]) -> str | None:

@@ -22,6 +22,8 @@ from .family import Chart, Family
 from .quantities import Angle, Number, Size
 from .rules import focused_torus
 
+_CELLS = 2**16  # of the first angle's distribution function
+
 
 def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
     """The sine or cosine model of two dependent angles; λ is the dependence, 0 where they are independent.
@@ -58,5 +60,23 @@ def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
             start[f"v{j + 1}"] = length * np.array([np.cos(np.angle(z[j])), np.sin(np.angle(z[j]))])
         return (Chart(Energy(f, start, Torus(), rule=focused_torus(y, obs.weights)), usual),)
 
+    def draw(values: list[np.ndarray], n: int, rng: np.random.Generator) -> np.ndarray:
+        """y₁ from its marginal law, exp(κ₁ cos y₁) I₀(|z(y₁)|), then y₂ given y₁, von Mises about z(y₁)."""
+        from scipy.special import i0e
+
+        kappa1, kappa2, lam = (float(values[j][0]) for j in (1, 3, 4))
+
+        def z(y: np.ndarray) -> np.ndarray:
+            return kappa2 + lam * (1j * np.sin(y) if model == "sine" else np.exp(1j * y))
+
+        step = 2.0 * np.pi / _CELLS
+        grid = -np.pi + step * (np.arange(_CELLS) + 0.5)
+        log_p = kappa1 * np.cos(grid) + np.abs(z(grid)) + np.log(i0e(np.abs(z(grid))))
+        mass = np.cumsum(np.exp(log_p - log_p.max()))
+        cell = np.minimum(np.searchsorted(mass / mass[-1], rng.random(n)), _CELLS - 1)
+        first = grid[cell] + step * (rng.random(n) - 0.5)
+        second = rng.vonmises(np.angle(z(first)), np.abs(z(first)))
+        return np.column_stack([first, second]) + [np.arctan2(*values[j][::-1]) for j in (0, 2)]
+
     quantities = (Angle("mean1"), Size("kappa1"), Angle("mean2"), Size("kappa2"), Number("lambda"))
-    return Family(f"bivariate von Mises ({model} model)", Torus(), quantities, make)
+    return Family(f"bivariate von Mises ({model} model)", Torus(), quantities, make, draw=draw)
