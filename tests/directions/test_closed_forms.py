@@ -83,7 +83,10 @@ def test_von_mises_fisher_is_scipys(kappa: float) -> None:
     )
     cone = fit.cone()
     if cone is not None:  # known where n κ A(κ) is large: both half-axes are √(χ²₂/nκA)
-        np.testing.assert_allclose(cone.angles, np.sqrt(stats.chi2.ppf(0.95, 2) / (60 * size * A)), rtol=1e-6)
+        chi2 = stats.chi2.ppf(0.95, 2)
+        known = (np.arcsinh(size) * np.hypot(1, size) / fit.rows()[-1].se) ** 2  # asinh κ̂ in standard errors, squared
+        expected = np.sqrt(chi2 / (60 * size * A) / (1 - chi2 / known))
+        np.testing.assert_allclose(cone.angles, expected, rtol=1e-6)
 
 
 def test_wrapped_laws_are_theirs() -> None:

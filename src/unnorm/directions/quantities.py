@@ -84,6 +84,7 @@ class Direction(Quantity):
             value = -value
         note = WHOLE_SPHERE.format(name=self.name) if cone(value, V, level) is None else None
         z = quantile(level, None)
+        z = z * (stretch(value, V, z**2) or np.inf) if note is None else np.inf
         length = float(np.linalg.norm(value))
         m = value / length
         if unit.name != "lonlat":
@@ -151,6 +152,13 @@ def steadied(value: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return h * value, J @ V @ J.T
 
 
+def stretch(value: np.ndarray, V: np.ndarray, c: float) -> float | None:
+    """By how much Fieller's region is wider than the delta method's: 1/√(1 − c/vᵀV⁻¹v); None for every direction."""
+    value, V = steadied(value, V)
+    known = float(value @ np.linalg.solve(V, value))
+    return None if known <= c else float(1.0 / np.sqrt(1.0 - c / known))
+
+
 def fieller(value: np.ndarray, V: np.ndarray, level: float) -> tuple[float, float, tuple[float, float] | None]:
     """The angle of a vector in the plane, its standard error, and the ends of its interval; None for every angle.
 
@@ -196,9 +204,9 @@ def cone(value: np.ndarray, V: np.ndarray, level: float) -> Cone | None:
     m = value / length
     P = np.eye(3) - np.outer(m, m)
     values, vectors = np.linalg.eigh(P @ V @ P / length**2)
-    angles = np.sqrt(c * np.maximum(values[[2, 1]], 0.0))
-    # beyond a right angle an ellipse in the tangent plane says nothing
-    value, V = steadied(value, V)
-    if value @ np.linalg.solve(V, value) <= c or angles[0] >= np.pi / 2:
+    wider = stretch(value, V, c)
+    if wider is None:
         return None
-    return Cone(m, vectors[:, [2, 1]].T, angles)
+    angles = wider * np.sqrt(c * np.maximum(values[[2, 1]], 0.0))
+    # beyond a right angle an ellipse in the tangent plane says nothing
+    return None if angles[0] >= np.pi / 2 else Cone(m, vectors[:, [2, 1]].T, angles)
