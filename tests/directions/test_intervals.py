@@ -68,7 +68,9 @@ def test_the_whole_sphere() -> None:
     assert known is not None
     wider = 1 / np.sqrt(1 - 2.447747**2 / (np.arcsinh(9.0) * np.hypot(1, 9.0)) ** 2)
     np.testing.assert_allclose(known.angles, wider * 2.447747 * np.array([0.6, 0.3]) / 9.0, rtol=1e-6)
-    low = [row.lower for row in Direction("mean").rows(np.array([0.01, 0.0, 0.02]), np.eye(3), 0.95, unit_of("radians"))]
+    low = [
+        row.lower for row in Direction("mean").rows(np.array([0.01, 0.0, 0.02]), np.eye(3), 0.95, unit_of("radians"))
+    ]
     assert low == [-1.0, -1.0, -1.0]
     edge = known.outline()
     np.testing.assert_allclose(np.linalg.norm(edge, axis=1), 1.0)
