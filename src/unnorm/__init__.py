@@ -43,10 +43,12 @@ _NAMES = {
     "patterns.dummies": ("Dummies",),
     "patterns.fitting": ("fit_pattern",),
     "patterns.result": ("PatternFit",),
+    "directions": ("fit_direction", "DirectionFit"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
     "datasets": "studies.datasets",
+    "directions": "directions",
     "domains": "domains",
     "errors": "errors",
     "kernels": "terms.kernels",
@@ -79,10 +81,11 @@ def __dir__() -> list[str]:
 
 
 if TYPE_CHECKING:
-    from . import domains, errors, patterns, references
+    from . import directions, domains, errors, patterns, references
     from .bayes import NUTS, Draws, Langevin, sample
     from .data import Observations, conditional, iid, networks, transitions
     from .data.covariates.registry import *
+    from .directions import DirectionFit, fit_direction
     from .domains.process import PoissonProcess
     from .domains.registry import *
     from .engine import Gam, gam

@@ -14,8 +14,8 @@ from unnorm.errors import InputError
 
 def features(domain: Domain, y: np.ndarray) -> np.ndarray:
     """(n, k) smooth functions of the outcomes, periodic where the domain is, of unit size."""
-    if domain.period is not None:
-        angle = y * (2 * np.pi / domain.period)
+    if domain.coordinate_period is not None:
+        angle = y * (2 * np.pi / domain.coordinate_period)
         z = np.hstack([np.cos(angle), np.sin(angle), np.cos(2 * angle)])
     else:
         rule = domain.quadrature()
@@ -129,7 +129,7 @@ def contains_rejects_what_is_outside(domain: Domain) -> None:
         y = inside.copy()
         y[2, -1] = bad
         assert domain.contains(y).tolist() == [True, True, False, True, True]
-    if domain.period is None:
+    if domain.coordinate_period is None:
         assert not domain.contains(inside + 1e4).any()
         # a point a little off a member: outside when finite; else outside when it leaves the convex hull
         if domain.finite:
@@ -160,8 +160,8 @@ def descriptions_pass_through_json(domain: Domain) -> None:
 def wrapping_names_the_same_outcomes(domain: Domain) -> None:
     y = domain.uniform(50, rng=1)
     np.testing.assert_array_equal(domain.wrap(y), y)
-    if domain.period is not None:
-        np.testing.assert_allclose(domain.wrap(y + 3 * domain.period), y, atol=1e-13)
+    if domain.coordinate_period is not None:
+        np.testing.assert_allclose(domain.wrap(y + 3 * domain.coordinate_period), y, atol=1e-13)
 
 
 def bad_orders_are_refused(domain: Domain) -> None:

@@ -7,7 +7,20 @@ from scipy.stats import chi2, norm, poisson
 
 import unnorm.domains.process
 from unnorm._base.numerics import x64
-from unnorm.domains import REGISTRY, BinaryVectors, Box, Circle, Domain, FiniteSet, Graphs, Interval, Sphere, Window
+from unnorm.domains import (
+    REGISTRY,
+    Axis,
+    BinaryVectors,
+    Box,
+    Circle,
+    Domain,
+    FiniteSet,
+    Graphs,
+    Interval,
+    Sphere,
+    Torus,
+    Window,
+)  # fmt: skip
 from unnorm.domains.process import PoissonProcess
 from unnorm.errors import EstimationError, InputError, OutsideError, UnnormWarning
 
@@ -36,6 +49,8 @@ CASES = {
     ),
     "Circle": (Circle(), cosine, 3.0 + np.log(2 * np.pi * i0(2.0))),
     "Sphere": (Sphere(), lambda y: 2.0 * y[2] - 1.0, -1.0 + np.log(4 * np.pi * np.sinh(2.0) / 2.0)),
+    "Axis": (Axis(), lambda y: cosine(2 * y - 0.4), 3.0 + np.log(np.pi * i0(2.0))),
+    "Torus": (Torus(), lambda y: cosine(y[0]) + cosine(y[1]), 6.0 + 2 * np.log(2 * np.pi * i0(2.0))),
     "FiniteSet": (FiniteSet([1, 2, 5], weights=[1, 3, 0.5]), first, logsumexp([0.7, 1.4, 3.5], b=[1, 3, 0.5])),
     "BinaryVectors": (BinaryVectors(8), lambda y: THETA * y.sum(), 8 * np.log1p(np.exp(THETA))),
     "Graphs": (Graphs(4), lambda y: THETA * y.sum() - 1.0, 6 * np.log1p(np.exp(THETA)) - 1.0),
@@ -159,7 +174,7 @@ def test_an_estimated_bound_that_is_too_low_raises() -> None:
 def test_the_estimated_bound_holds_and_is_tight(name: str) -> None:
     domain, log_intensity, _ = CASES[name]
     process = PoissonProcess(log_intensity, domain)
-    top = {"Interval": 1.4, "Box": 0.7, "Window": 2.1, "Circle": 5.0, "Sphere": 1.0}[name]
+    top = {"Interval": 1.4, "Box": 0.7, "Window": 2.1, "Circle": 5.0, "Sphere": 1.0, "Axis": 5.0, "Torus": 10.0}[name]
     assert top < process.log_bound < top + 0.06
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import of_directions
 import of_inference
 import of_objectives
 import of_patterns
@@ -30,7 +31,13 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(module, *fault)
-    for faults in (of_objectives.MUTANTS, of_inference.MUTANTS, of_solvers.MUTANTS, of_patterns.MUTANTS)
+    for faults in (
+        of_objectives.MUTANTS,
+        of_inference.MUTANTS,
+        of_solvers.MUTANTS,
+        of_patterns.MUTANTS,
+        of_directions.MUTANTS,
+    )
     for module, some in faults.items()
     for fault in some
 ]

@@ -2,6 +2,9 @@
 
 NEAREST: dict[str, tuple[str, ...]] = {
     "_base/intervals.py": ("tests/inference/test_nested.py",),
+    "directions/quantities.py": ("tests/directions/test_intervals.py", "tests/directions/test_units.py"),
+    "directions/rules.py": ("tests/directions/test_closed_forms.py",),
+    "models/closed.py": ("tests/directions/test_closed_forms.py", "tests/directions/test_contexts.py"),
     "objectives/anchor.py": ("tests/objectives/test_anchor.py",),
     "solvers/anchored.py": ("tests/objectives/test_anchor.py",),
     "solvers/weaker.py": ("tests/solvers/test_weaker.py",),

@@ -33,9 +33,10 @@ def test_means_of_draws_are_the_integrals_on_every_domain(domain: Domain) -> Non
     rule = domain.quadrature()
     centre = rule.weights @ rule.points / rule.weights.sum()
     scale = float(np.sqrt(rule.weights @ ((rule.points - centre) ** 2).sum(axis=1) / rule.weights.sum())) or 1.0
-    if domain.period is not None:
-        model = un.ExponentialFamily(lambda y: (jnp.cos(y), jnp.sin(y)), ("a", "b"), domain)
-        theta, seen = (0.8, -0.5), lambda y: np.column_stack([np.cos(y), np.sin(y)])
+    if domain.coordinate_period is not None:
+        turn = 2 * np.pi / domain.coordinate_period
+        model = un.ExponentialFamily(lambda y: (jnp.cos(turn * y).sum(), jnp.sin(turn * y).sum()), ("a", "b"), domain)
+        theta, seen = (0.8, -0.5), lambda y: np.column_stack([np.cos(turn * y), np.sin(turn * y)])
     else:
         model = un.ExponentialFamily(lambda y: jnp.sum(jnp.atleast_1d(y)) / scale, ("a",), domain)
         theta, seen = (0.9,), lambda y: y

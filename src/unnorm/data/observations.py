@@ -48,6 +48,7 @@ class Observations:
     notes: tuple[str, ...] = ()  # sentences: what was dropped or skipped, how many, why
     backend: Any = None  # narwhals implementation of the input table, for output tables of the same kind
     masks: Masks | None = None  # bits that could not vary or were not seen
+    unit: str | None = None  # of directions, as the data gave them (data/units.py); None where nothing was said
 
     @property
     def n(self) -> int:
@@ -167,6 +168,7 @@ def iid(
     offset: Any = None,
     group: Any = None,
     missing: Missing = "error",
+    unit: str | None = None,
 ) -> Observations:
     """Independent outcomes y_1 … y_n.
 
@@ -174,6 +176,8 @@ def iid(
     the outcome's column or columns (an array's are `y`, or `y1, y2, …`). `weight`, `offset` and `group` are column
     names, or arrays of n values (`group` also a tuple of names). `missing="drop"` leaves out incomplete rows and notes
     how many; "keep" keeps outcomes of which some entries are missing, for models of bits that can do without them.
+    `unit` says what directions are written in: "radians", "degrees", "bearings" (degrees clockwise from north), "hours"
+    (of the day), or "lonlat" (longitude and latitude in degrees, which become unit vectors y1, y2, y3).
 
     >>> iid({"x": [0.1, 0.4], "y": [0.2, 0.9]}, y=("x", "y")).outcome.shape
     (2, 2)
@@ -186,7 +190,7 @@ def iid(
         names = tuple(column.name for column in columns)
         return replace(made, outcome=bits if made.n == len(bits) else bits[made.row], outcome_names=names)
     outcome = _outcome(table, y)
-    return _rows("iid", table, outcome, {}, weight, offset, group, missing)
+    return _in_unit(_rows("iid", table, outcome, {}, weight, offset, group, missing), unit)
 
 
 def conditional(
@@ -198,11 +202,12 @@ def conditional(
     offset: Any = None,
     group: Any = None,
     missing: Missing = "error",
+    unit: str | None = None,
 ) -> Observations:
     """Outcomes y_t, each with its covariates x_t.
 
     As `iid`; `x` names the columns of the context. With outcomes given as an array, `x` is a mapping of arrays, or an
-    array of shape (n,) or (n, k), called `x` or `x1, x2, …`.
+    array of shape (n,) or (n, k), called `x` or `x1, x2, …`. `unit` is that of outcomes, not of covariates.
 
     >>> conditional({"height": [1.6, 1.8], "age": [20, 30]}, y="height", x="age").context["age"]
     array([20, 30])
@@ -212,7 +217,7 @@ def conditional(
     context = _covariates(table, x)
     if taken := [name for name in context if name in {column.name for column in outcome}]:
         raise DataError(f"A column cannot be outcome and context at once; {listing(taken)} is in y= and in x=.")
-    return _rows("conditional", table, outcome, context, weight, offset, group, missing)
+    return _in_unit(_rows("conditional", table, outcome, context, weight, offset, group, missing), unit)
 
 
 def transitions(
@@ -227,6 +232,7 @@ def transitions(
     missing: Missing = "error",
     weight: Any = None,
     offset: Any = None,
+    unit: str | None = None,
 ) -> Observations:
     """The transitions y_{t−1} → y_t of one or more chains: outcome y_t, context y_{t−1} (and y_{t−2}, … with `lags`).
 
@@ -267,7 +273,7 @@ def transitions(
         points = bits
         before = {lag: points[linked.row[place - lag]].T for lag in range(1, lags + 1)}
     earlier = {name + lag_suffix(lag): before[lag][j] for lag in range(1, lags + 1) for j, name in enumerate(names)}
-    return Observations(
+    made = Observations(
         "transitions",
         points[row],
         names,
@@ -282,6 +288,13 @@ def transitions(
         notes=notes,
         backend=table.backend,
     )
+    return _in_unit(made, unit)
+
+
+def _in_unit(obs: Observations, unit: str | None) -> Observations:
+    from .units import in_unit
+
+    return in_unit(obs, unit)
 
 
 def _places(

@@ -53,6 +53,13 @@ class Domain(ABC):  # long: one property for each thing that other parts may ask
     sphere: bool = False  # whether Ω is the unit sphere: outcomes are directions, vectors of length 1
 
     @property
+    def coordinate_period(self) -> float | None:
+        """The period of each coordinate, where every coordinate is an angle (also where there are several)."""
+        return self.period
+
+    columns_words: str = "Pass y= with matching columns."  # the remedy where the number of columns is wrong
+
+    @property
     def cube_dim(self) -> int:
         """Dimension of the unit cube that `from_unit` maps onto Ω."""
         return self.dim
@@ -129,6 +136,10 @@ class Domain(ABC):  # long: one property for each thing that other parts may ask
     def outside_words(self, y: np.ndarray, names: tuple[str, ...]) -> tuple[str, str]:
         """What is wrong with one outcome (d,) that is not in Ω, and what to do about it."""
         return f"y = {np.array2string(y, precision=6)}", "Enlarge the domain, correct the data"
+
+    def doubt(self, y: np.ndarray) -> tuple[int, str] | None:
+        """The first of the outcomes (n, d) that is a member of Ω but looks like a mistake, and a sentence about it."""
+        return None
 
     @abstractmethod
     def from_unit(self, u: np.ndarray) -> np.ndarray:

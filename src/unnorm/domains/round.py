@@ -13,6 +13,47 @@ _TURN = 2.0 * np.pi
 _UNIT_TOLERANCE = 1e-6  # unit vectors stored in single precision are off by 1e-7
 
 
+TWO_TURNS = 2.0 * _TURN
+
+
+def turned(y: np.ndarray, period: float) -> np.ndarray:
+    """The angles in [−period/2, period/2); those already there are not touched."""
+    half = period / 2
+    wrapped = np.mod(y + half, period) - half
+    wrapped = np.where(wrapped >= half, -half, wrapped)  # mod may round up to the period
+    return np.where((y >= -half) & (y < half), y, wrapped)
+
+
+def doubtful_angles(angles: np.ndarray) -> tuple[int, str] | None:
+    """The first angle that cannot well be in radians: more than two turns, or whole numbers of more than one turn."""
+    size = np.abs(angles)
+    whole = bool(np.all(angles == np.round(angles)))
+    wrong = size > (_TURN if whole else TWO_TURNS)
+    if not wrong.any():
+        return None
+    first = int(np.argmax(wrong))
+    why = "is more than one turn, and all angles are whole numbers" if whole else "is more than two turns"
+    return first, (
+        f"an angle of {angles[first]:g} radians {why}: these look like degrees. Pass unit='degrees' (or 'bearings', "
+        "clockwise from north) where the observations are made, un.iid(…), un.transitions(…) or un.conditional(…); "
+        "unit='radians' if they are radians."
+    )
+
+
+def unit_length(y: np.ndarray) -> np.ndarray:
+    """(n, 3) → whether |‖y‖ − 1| ≤ 1e-6."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.abs(np.linalg.norm(y, axis=1) - 1.0) <= _UNIT_TOLERANCE
+
+
+def not_unit(y: np.ndarray) -> tuple[str, str]:
+    """What is wrong with a vector that is not of length 1, and the remedy."""
+    return (
+        f"y = {np.array2string(y, precision=6)}, whose length is {np.linalg.norm(y):.6g}, not 1",
+        "Divide each vector by its length, correct the data (longitudes and latitudes: unit='lonlat')",
+    )
+
+
 @final
 class Circle(Domain):
     """Angles in radians with arc length, 2π-periodic; outcomes are scalars.
@@ -50,10 +91,10 @@ class Circle(Domain):
 
     def wrap(self, y: np.ndarray) -> np.ndarray:
         """The angles in [−π, π); those already there are not touched."""
-        y = outcomes(y, self)
-        wrapped = np.mod(y + np.pi, _TURN) - np.pi
-        wrapped = np.where(wrapped >= np.pi, -np.pi, wrapped)  # mod may round up to the period
-        return np.where((y >= -np.pi) & (y < np.pi), y, wrapped)
+        return turned(outcomes(y, self), _TURN)
+
+    def doubt(self, y: np.ndarray) -> tuple[int, str] | None:
+        return doubtful_angles(outcomes(y, self)[:, 0])
 
     def from_unit(self, u: np.ndarray) -> np.ndarray:
         """−π + 2πu, wrapped."""
@@ -97,6 +138,10 @@ class Sphere(Domain):
 
     dim = 3
     sphere = True
+    columns_words = (
+        "Pass y= with the three coordinates of unit vectors; or longitude and latitude in degrees, y=('lon', 'lat') "
+        "with unit='lonlat'."
+    )
 
     @property
     def cube_dim(self) -> int:
@@ -113,8 +158,10 @@ class Sphere(Domain):
 
     def contains(self, y: np.ndarray) -> np.ndarray:
         """|‖y‖ − 1| ≤ 1e-6."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            return np.abs(np.linalg.norm(outcomes(y, self), axis=1) - 1.0) <= _UNIT_TOLERANCE
+        return unit_length(outcomes(y, self))
+
+    def outside_words(self, y: np.ndarray, names: tuple[str, ...]) -> tuple[str, str]:
+        return not_unit(y)
 
     def from_unit(self, u: np.ndarray) -> np.ndarray:
         """Archimedes' equal-area map: z = 2u₁ − 1, longitude 2πu₂ − π."""

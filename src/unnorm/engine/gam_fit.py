@@ -69,7 +69,7 @@ def gam(
             `folds`-fold cross-validation of the deviance, which keeps rows of one of `groups` together.
         sp: smoothing parameters to hold fixed, by penalty label or one for each penalty (negative: estimate).
         knots: covariate → knots; for cyclic terms the two ends, e.g. {"angle": (-pi, pi)}.
-        periods: covariate → period or (low, high), for cyclic terms without knots.
+        periods: covariate → period or (low, high), for cyclic terms without knots; s(x) without bs= is then cyclic.
         max_knots: thin-plate knots as mgcv places them: every distinct row, or so many drawn at random (the same ones
             each time). By default every one of up to 2,000 in tables of up to 5,000 rows; larger tables get means of
             groups of rows, which are quicker and, for curves, within .02 standard errors of every row.

@@ -90,8 +90,8 @@ class Additive(Unnormalised):
             centre = self.domain.centre
         domain = self.domain
         return CovariateSet(
-            obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=domain.period, sphere=domain.sphere,
-            edges=domain.edges,
+            obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=domain.coordinate_period,
+            sphere=domain.sphere, edges=domain.edges,
         )  # fmt: skip
 
     def check(self, obs: Observations) -> None:

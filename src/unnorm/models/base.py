@@ -19,7 +19,7 @@ import numpy as np
 from .._base.numerics import x64
 from ..data.covariates import CovariateSet
 from ..data.observations import Observations
-from ..domains.base import Domain
+from ..domains.base import Domain, Quadrature
 from ..errors import CombinationError, InputError, listing
 from ..terms.specs import Linear, Terms
 from .batching import chunk_length, chunks, tree_leaves, tree_take
@@ -28,6 +28,9 @@ from .lookup import Lookup, Table
 
 if TYPE_CHECKING:
     from .gibbs import Chain, ChangeSampler
+
+
+Rule = Callable[[int | None], Quadrature]  # order → points and weights; None for the domain's default order
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,19 @@ class LinearPart:
     theta: np.ndarray | None = None  # where f was linearised: the coefficients of the first term there; None if linear
 
 
+def check_outcomes(domain: Domain, obs: Observations) -> None:
+    """Refuse outcomes with another number of columns than Ω has, and those that look like another unit."""
+    if obs.dim != domain.dim:
+        raise InputError(
+            f"The domain {domain!r} has outcomes of {domain.dim} column(s); "
+            f"the observations have {obs.dim} ({listing(obs.outcome_names)}). {domain.columns_words}"
+        )
+    found = None if obs.unit is not None else domain.doubt(obs.outcome)
+    if found is not None:
+        row = found[0] if obs.row is None else int(obs.row[found[0]])
+        raise InputError(f"Row {row}: {found[1]}")
+
+
 class Unnormalised(ABC):
     """The root of all models: f on a domain Ω, up to a constant."""
 
@@ -171,15 +187,12 @@ class Unnormalised(ABC):
         """What terms can be written in: columns, built-ins of planar chains, the domain's period and centre."""
         centre = self.domain.centre if self.domain.dim == 2 else None
         domain = self.domain
-        return CovariateSet(obs, centre=centre, period=domain.period, sphere=domain.sphere, edges=domain.edges)
+        period = domain.coordinate_period
+        return CovariateSet(obs, centre=centre, period=period, sphere=domain.sphere, edges=domain.edges)
 
     def check(self, obs: Observations) -> None:
         """Refuse observations that Ω cannot take."""
-        if obs.dim != self.domain.dim:
-            raise InputError(
-                f"The domain {self.domain!r} has outcomes of {self.domain.dim} column(s); "
-                f"the observations have {obs.dim} ({listing(obs.outcome_names)}). Pass y= with matching columns."
-            )
+        check_outcomes(self.domain, obs)
 
 
 class Model(Unnormalised):  # long: what each objective, solver and sampler may ask, with defaults
@@ -265,7 +278,18 @@ class Model(Unnormalised):  # long: what each objective, solver and sampler may 
     @cached_property
     def kernels(self) -> Kernels:
         """Compiled once for each model, whatever the data's size."""
-        return self._build_kernels()
+        if self.log_partition is None:
+            return self._build_kernels()
+        from .closed import closed_kernels
+
+        return closed_kernels(self.partition)
+
+    log_partition: Callable[..., Any] | None = None  # log Z_θ(x) in closed form, where it is known
+
+    def partition(self, theta: Any, *arguments: Any) -> Any:
+        """log Z_θ(x) for one context and flat θ, traceable by JAX, of a model that knows it."""
+        assert self.log_partition is not None
+        return self.log_partition(self.unravel(theta), *arguments)
 
     def log_z(self, theta: np.ndarray, nodes: np.ndarray, log_w: np.ndarray, context: Context) -> np.ndarray:
         """(U,) values of log Σ_j w_j exp f_θ(y_j | x_u)."""
@@ -297,6 +321,15 @@ class Model(Unnormalised):  # long: what each objective, solver and sampler may 
     def penalised(self) -> np.ndarray:
         """(p,) booleans: the parameters that a ridge or lasso penalty is for."""
         return np.ones(self.size, dtype=bool)
+
+    rule: Rule | None = None  # for integrals over Ω, where the model knows where f is sharp
+
+    def quadrature(self, order: int | None) -> Quadrature:
+        """A rule for integrals of exp f over Ω: the model's own, or the domain's; where log Z is known, it is exact."""
+        if self.log_partition is not None:
+            nodes = self.domain.quadrature()  # the kernels do not read it; integrals of other functions do
+            return Quadrature(nodes.points, nodes.weights, exact=True, rule="log Z in closed form")
+        return self.domain.quadrature(order) if self.rule is None else self.rule(order)
 
     by_products: bool = False  # whether sums over rows need no table of rows × parameters
 

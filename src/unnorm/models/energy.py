@@ -12,7 +12,7 @@ import numpy as np
 from .._base.numerics import x64
 from ..domains.base import Domain
 from ..errors import InputError
-from .base import DataTerms, Kernels, Model, positional
+from .base import DataTerms, Kernels, Model, Rule, positional
 from .batching import chunk_length, chunks, rowwise, tree_take
 from .lookup import Lookup, Table, lookup
 
@@ -28,6 +28,8 @@ class Energy(Model):
         domain: Ω.
         by_outcome, by_context: names of tables in theta0 (a dict) of which a point reads the row of y, or the rows of
             x, counted from 0: f receives `theta["out"]` as the row itself. `un.SGD` then moves these rows alone.
+        rule: order → `unnorm.domains.Quadrature`, nodes that lie where f is sharp; default the domain's own.
+        log_partition: log ∫ exp f dy as a function of theta (and x, as f sees it) in JAX, where it is known.
 
     Example:
         >>> import unnorm as un
@@ -42,6 +44,8 @@ class Energy(Model):
     domain: Domain
     by_outcome: tuple[str, ...] = ()
     by_context: tuple[str, ...] = ()
+    rule: Rule | None = None
+    log_partition: Callable[..., Any] | None = None
     names: tuple[str, ...] = field(init=False, default=())
     context_arity: int = field(init=False, default=0)
     lookup: Lookup = field(init=False, default=Lookup(), repr=False)

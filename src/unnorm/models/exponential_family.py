@@ -12,7 +12,7 @@ import numpy as np
 from .._base.numerics import x64
 from ..domains.base import Domain
 from ..errors import InputError, listing
-from .base import DataTerms, Kernels, positional
+from .base import DataTerms, Kernels, Rule, positional
 from .batching import CHUNK_BYTES, chunk_length, rowwise
 from .linear import LinearModel
 
@@ -26,6 +26,8 @@ class ExponentialFamily(LinearModel):
         statistics: s(y), s(y, x) or s(y, x, extra) for one point, JAX-traceable, returning p numbers.
         names: p names, one for each statistic.
         domain: Ω.
+        rule: order → `unnorm.domains.Quadrature`, nodes that lie where f is sharp; default the domain's own.
+        log_partition: log ∫ exp f dy as a function of theta (and x, as f sees it) in JAX, where it is known.
 
     Example:
         >>> import unnorm as un
@@ -37,6 +39,8 @@ class ExponentialFamily(LinearModel):
     statistics: Callable[..., Any]
     names: tuple[str, ...]
     domain: Domain
+    rule: Rule | None = None
+    log_partition: Callable[..., Any] | None = None
     context_arity: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:

@@ -151,7 +151,7 @@ def model_anchor(model: Model, obs: Observations) -> ModelAnchor:
     _require_rule(model)
     default = model.domain.default_order
     order = None if default is None else max(8, default // 4)
-    return ModelAnchor(Integrals(model, model.contexts(obs), model.domain.quadrature(order), order), obs.offsets)
+    return ModelAnchor(Integrals(model, model.contexts(obs), model.quadrature(order), order), obs.offsets)
 
 
 class _Nodes(NamedTuple):

@@ -318,7 +318,7 @@ def _parts(model: Model, obs: Observations, order: int | None, layout: Layout) -
     is_open = order is None and default is not None
     if order is None and default is not None:
         order = max(8, default // 4)  # smooth f needs few nodes; `refined` doubles them until log Z is known to 1e-9
-    integrals = Integrals(model, context, model.domain.quadrature(order), order, is_open)
+    integrals = Integrals(model, context, model.quadrature(order), order, is_open)
     offset = obs.offsets if obs.has_context else np.full(obs.n, obs.shared_offset)
     data = model.data_terms(obs.outcome, context.at(context.of), obs.weights)
     return model, obs, data, integrals, layout, offset

@@ -41,12 +41,12 @@ class Integrals:
     def finer(self) -> Integrals:
         """The rule of twice the order."""
         order = 2 * (self.order or 1)
-        return replace(self, rule=self.model.domain.quadrature(order), order=order, doublings=self.doublings + 1)
+        return replace(self, rule=self.model.quadrature(order), order=order, doublings=self.doublings + 1)
 
     def finest(self) -> Integrals:
         """The yardstick: twice the order, and never below the domain's own default, to miss no narrow peak."""
         order = max(2 * (self.order or 1), self.model.domain.default_order or 1)
-        return replace(self, rule=self.model.domain.quadrature(order), order=order)
+        return replace(self, rule=self.model.quadrature(order), order=order)
 
     def errors(self, theta: np.ndarray, most: int) -> np.ndarray:
         """log Z_u − log Z_u by the finest rule at up to `most` contexts, in doubt those where f is sharpest."""

@@ -7,6 +7,7 @@ from .custom import Custom as Custom
 from .defensive import Defensive as Defensive
 from .directional import VonMises as VonMises
 from .directional import VonMisesFisher as VonMisesFisher
+from .directional_mixture import DirectionalMixture as DirectionalMixture
 from .discrete import BitFlip as BitFlip
 from .discrete import Marginal as Marginal
 from .discrete import ProductBernoulli as ProductBernoulli

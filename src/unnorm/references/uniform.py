@@ -84,7 +84,7 @@ class BoundUniform(BoundReference):
 
     @property
     def periodic(self) -> bool:
-        return self.domain.period is not None or self._steps
+        return self.domain.coordinate_period is not None or self._steps
 
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         if self._steps:

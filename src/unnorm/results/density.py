@@ -56,7 +56,7 @@ class Density(ABC):
         """
         x = obs.previous() if obs.kind == "transitions" else None
         if x is None or self.domain.centred(x[:1], order) is None:
-            return self._by(self.domain.quadrature(order), obs)
+            return self._by(self.quadrature(order), obs)
         return self._centred(x, obs, order)
 
     def _centred(self, x: np.ndarray, obs: Observations, order: int | None) -> np.ndarray:
@@ -71,6 +71,10 @@ class Density(ABC):
             top = np.maximum.reduceat(f, starts)
             out[begin:end] = top + np.log(np.add.reduceat(weights * np.exp(f - top[of]), starts))
         return out
+
+    def quadrature(self, order: int | None) -> Quadrature:
+        """The rule of that order: the domain's, unless the model has its own."""
+        return self.domain.quadrature(order)
 
     def _by(self, rule: Quadrature, obs: Observations) -> np.ndarray:
         """The same nodes for all contexts."""
@@ -103,6 +107,16 @@ class ParametricDensity(Density):
     @property
     def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.model.domain
+
+    def quadrature(self, order: int | None) -> Quadrature:
+        return self.model.quadrature(order)
+
+    def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
+        if self.model.log_partition is None:
+            return super().log_z(obs, order)
+        context = self.model.contexts(obs)
+        nothing = np.zeros((1, self.domain.dim)), np.zeros(1)
+        return self.model.log_z(self.theta, *nothing, context)[context.of]
 
     def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
         return self.model.log_f(self.theta, y, self.model.arguments(obs, at))

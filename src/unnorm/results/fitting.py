@@ -185,7 +185,7 @@ def describe(obs: Observations) -> dict[str, Any]:
 
 def wrapped(domain: Domain, obs: Observations) -> Observations:
     """Angles brought into one turn, the earlier points of a chain too."""
-    if domain.period is None:
+    if domain.coordinate_period is None:
         return obs
     context = dict(obs.context)
     for lag in range(1, obs.lags + 1):

@@ -166,7 +166,7 @@ def _by_rule(density: Density, obs: Observations, order: int | None) -> Constant
 
 def _rule_error(density: Density, obs: Observations, log_z: np.ndarray, order: int | None) -> float:
     """max |log Z − log Z by a rule half as fine again| over the observations; 0 where Ω is enumerated."""
-    if density.domain.quadrature(order).exact:
+    if density.quadrature(order).exact:
         return 0.0
     size = order or density.domain.default_order or 1
     try:

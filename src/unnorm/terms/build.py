@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 from .._base.blas import single_threaded
@@ -87,7 +88,7 @@ def build(
         KernelSmooth: lambda term: [build_kernel(term, columns, periods)],
         Interaction: lambda term: [build_interaction(term, columns, meeting.levels, parametric, intercept)],
     }
-    written = [_as_factor(term, columns) for term in terms]
+    written = [_as_factor(_as_cyclic(term, periods, partial), columns) for term in terms]
     parametric = [term for term in written if type(term) in (Linear, Factor, Interaction)]
     out: list[BuiltTerm] = []
     factors = [(i, term) for i, term in enumerate(written) if isinstance(term, Factor)]
@@ -104,6 +105,15 @@ def build(
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")
     return side(out, columns, intercept)
+
+
+def _as_cyclic(term: Term, periods: Mapping[str, Any], partial: Collection[str]) -> Term:
+    """A smooth of one angle whose basis was left open goes round. (Directions of steps, which a step of length zero
+    lacks, stay as they are written: their cyclic smooths treat such steps apart, and the user decides.)"""
+    if not (isinstance(term, Smooth) and term.open and len(term.covariates) == 1 and term.m is None):
+        return term
+    (name,) = term.covariates
+    return replace(term, bs="cc") if periods.get(name) is not None and name not in partial else term
 
 
 def _as_factor(term: Term, columns: Columns) -> Term:

@@ -67,6 +67,7 @@ class Smooth(Term):
     factors: frozenset[str] = frozenset()  # columns to read as categories whatever they hold
     xt: Any = None  # what a basis needs beside: neighbours (mrf), the base of a factor-smooth (fs)
     id: str | None = None  # smooths with the same one share basis and smoothing parameters
+    open: bool = field(default=False, compare=False)  # whether bs was left out: an angle's smooth is then cyclic
 
     def labelled(self, names: Collection[str]) -> Smooth:
         own = {self.by, *(self.covariates if self.bs in FACTOR_KINDS else ())}.intersection(names)
@@ -89,7 +90,7 @@ class Smooth(Term):
         )
 
     def __str__(self) -> str:
-        bs = None if self.bs == "tp" else self.bs
+        bs = None if self.bs == "tp" and self.open else self.bs
         sp = self.sp[0] if self.sp is not None and len(self.sp) == 1 else self.sp
         options = options_of(
             k=self.k,
@@ -257,7 +258,7 @@ class Terms:
 def s(
     *covariates: str | Factor,
     k: int | None = None,
-    bs: str = "tp",
+    bs: str | None = None,
     by: str | Factor | None = None,
     m: int | Sequence[int] | None = None,
     sp: float | Sequence[float | None] | None = None,
@@ -270,7 +271,8 @@ def s(
 
     bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), gp
     (Gaussian process), sos (sphere: latitude, longitude), mrf (regions of a map), so (soap film: a region with a
-    boundary), ad (adaptive), re (random effects), fs (a curve for each level of a factor).
+    boundary), ad (adaptive), re (random effects), fs (a curve for each level of a factor). Left out, it is tp; for one
+    covariate whose period is known, such as an angle on a circle, cc.
     k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
     m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).
     by: a column that multiplies the function, or a factor: one function a level. Write factor("subject") where numbers
@@ -289,6 +291,7 @@ def s(
     """
     names, factors = operands_of("s", covariates)
     by, factors = by_name("s", names, by, factors)
+    left_open, bs = bs is None, "tp" if bs is None else bs
     if bs not in BASES:
         raise TermError(unknown("bs", bs, BASES))
     label = f"s({','.join(names)})"
@@ -325,6 +328,7 @@ def s(
         factors,
         KINDS[bs].checked_xt(label, names, xt) if bs in KINDS else plain(xt),
         _checked_id(label, bs, id),
+        left_open,
     )
 
 

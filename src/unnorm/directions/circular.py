@@ -1,0 +1,215 @@
+"""Families on the circle, and of axes in the plane.
+
+With ϕ = 2πy/P on a domain of period P (2π, or π for axes) and u(ϕ) = (cos ϕ, sin ϕ):
+
+    von Mises              f = v·u(ϕ),                     κ = |v|, mean direction that of v
+    generalised            f = Σ_k v_k·u(kϕ),              κ_k = |v_k|  (Gatto & Jammalamadaka 2007)
+    wrapped Cauchy         f = −log(1 − c(v)·u(ϕ)),        |c| = tanh |v|, ρ = tanh(|v|/2)
+    wrapped normal         f = log(1 + 2 Σ_p ρ^{p²} cos p(ϕ − μ)),     ρ = tanh(|v|/2) = exp(−σ²/2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from .._base.numerics import whole
+from ..data.observations import Observations
+from ..domains import Circle, Domain, Quadrature
+from ..errors import InputError
+from ..models.energy import Energy
+from ..models.exponential_family import ExponentialFamily
+from .bessel import log_bessel0, norm
+from .family import Chart, Family
+from .quantities import Angle, Length, Size
+
+_TERMS = 8  # of the wrapped normal's series, where ρ^{64} < 1e-20
+_NEAR = 1.2  # σ below which images, not harmonics, are summed
+
+
+def _on(domain: Domain | None) -> tuple[Domain, float]:
+    """Ω and its period."""
+    domain = Circle() if domain is None else domain
+    if domain.period is None or domain.dim != 1:
+        raise InputError(f"This family lives on un.Circle() or, for axes, on un.Axis(); got {domain!r}.")
+    return domain, domain.period
+
+
+def von_mises(domain: Domain | None = None) -> Family:
+    """exp(κ cos(y − μ)) / 2πI₀(κ); on `un.Axis()` of the doubled angle.
+
+    >>> import numpy as np, unnorm as un
+    >>> angles = np.random.default_rng(1).vonmises(1.0, 4.0, 400)
+    >>> fit = un.fit_direction(un.directions.von_mises(), un.iid(angles))
+    >>> sorted(fit.parameters)
+    ['kappa', 'mean']
+    """
+    return _von_mises(_on(domain)[0])
+
+
+@lru_cache(maxsize=8)  # so that the model is compiled once
+def _von_mises(domain: Domain) -> Family:
+    domain, period = _on(domain)
+    turn, log_volume = 2.0 * np.pi / period, domain.log_volume
+
+    def statistics(y: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.cos(turn * y), jnp.sin(turn * y)
+
+    def partition(theta: Any) -> Any:
+        return log_volume + log_bessel0(theta["cos"] ** 2 + theta["sin"] ** 2)
+
+    def usual(theta: Any) -> tuple[Any, ...]:
+        import jax.numpy as jnp
+
+        v = jnp.stack([theta["cos"], theta["sin"]])
+        return v, norm(v)
+
+    model = ExponentialFamily(statistics, ("cos", "sin"), domain, log_partition=partition)
+    return Family("von Mises", domain, (Angle("mean", period), Size("kappa")), lambda obs: (Chart(model, usual),))
+
+
+def generalised_von_mises(folds: Sequence[int] = (1, 2), domain: Domain | None = None) -> Family:
+    """exp Σ_k κ_k cos k(y − μ_k) over the folds k; (1, 2) is the generalised von Mises law, (4,) has four equal modes.
+
+    >>> import unnorm as un
+    >>> [one.name for one in un.directions.generalised_von_mises((1, 2)).quantities]
+    ['mean1', 'kappa1', 'mean2', 'kappa2']
+    """
+    domain, period = _on(domain)
+    orders = [whole(k, "Each of the folds", 1) for k in folds]
+    if not orders or len(set(orders)) < len(orders):
+        raise InputError(f"folds must be distinct whole numbers such as (1, 2); got {folds!r}.")
+    turn = 2.0 * np.pi / period
+    names = tuple(f"{function}{k}" for k in orders for function in ("cos", "sin"))
+
+    def statistics(y: Any) -> Any:
+        import jax.numpy as jnp
+
+        return tuple(function(k * turn * y) for k in orders for function in (jnp.cos, jnp.sin))
+
+    def usual(theta: Any) -> tuple[Any, ...]:
+        import jax.numpy as jnp
+
+        vectors = [jnp.stack([theta[f"cos{k}"], theta[f"sin{k}"]]) for k in orders]
+        return tuple(part for v in vectors for part in (v, norm(v)))
+
+    repeats = int(np.gcd.reduce(orders))  # f has so many equal periods, of which a rule needs one
+
+    def rule(order: int | None) -> Quadrature:
+        whole_turn = domain.quadrature(order)
+        words = whole_turn.rule if repeats == 1 else f"{whole_turn.rule}; of one of {repeats} equal periods"
+        return Quadrature(whole_turn.points / repeats, whole_turn.weights, exact=False, rule=words)
+
+    model = ExponentialFamily(statistics, names, domain, rule)
+    quantities = [part for k in orders for part in (Angle(f"mean{k}", period / k), Size(f"kappa{k}"))]
+    return Family("generalised von Mises", domain, tuple(quantities), lambda obs: (Chart(model, usual),))
+
+
+def _resultant(obs: Observations, turn: float) -> np.ndarray:
+    """The mean of (cos ϕ, sin ϕ)."""
+    z = np.average(np.exp(1j * turn * obs.outcome[:, 0]), weights=obs.weights)
+    return np.array([z.real, z.imag])
+
+
+def _started(obs: Observations, turn: float) -> np.ndarray:
+    """v with tanh(|v|/2) = R̄, the moment estimate of the wrapped laws."""
+    mean = _resultant(obs, turn)
+    length = float(np.clip(np.hypot(*mean), 1e-6, 1.0 - 1e-12))
+    return mean / max(np.hypot(*mean), 1e-300) * 2.0 * np.arctanh(length)
+
+
+def wrapped_cauchy(domain: Domain | None = None) -> Family:
+    """(1 − ρ²) / 2π(1 + ρ² − 2ρ cos(y − μ)), by its mean direction and its mean resultant length ρ.
+
+    >>> import unnorm as un
+    >>> un.directions.wrapped_cauchy()
+    wrapped Cauchy on Circle()
+    """
+    domain, period = _on(domain)
+    turn, log_volume = 2.0 * np.pi / period, domain.log_volume
+
+    def f(theta: Any, y: Any) -> Any:
+        import jax.numpy as jnp
+
+        r = norm(theta["v"])
+        cosine, sine = _relative(theta["v"] / r, turn * y)
+        # 1 − tanh r cos δ = (1 − tanh r) + tanh r (1 − cos δ), without cancellation where ρ → 1
+        versine = jnp.where(cosine > 0, sine**2 / jnp.where(cosine > 0, 1.0 + cosine, 1.0), 1.0 - cosine)
+        return -jnp.log(2.0 / (jnp.exp(2.0 * r) + 1.0) + jnp.tanh(r) * versine)
+
+    def partition(theta: Any) -> Any:
+        import jax.numpy as jnp
+
+        r = norm(theta["v"])
+        return log_volume + r + jnp.log1p(jnp.exp(-2.0 * r)) - jnp.log(2.0)
+
+    return _wrapped("wrapped Cauchy", domain, f, partition)
+
+
+def wrapped_normal(domain: Domain | None = None) -> Family:
+    """A normal law of standard deviation σ wrapped round the circle: mean direction, ρ = exp(−σ²/2) and σ.
+
+    >>> import unnorm as un
+    >>> [one.name for one in un.directions.wrapped_normal().quantities]
+    ['mean', 'rho', 'sigma']
+    """
+    domain, period = _on(domain)
+    turn, log_volume = 2.0 * np.pi / period, domain.log_volume
+
+    def f(theta: Any, y: Any) -> Any:
+        import jax.numpy as jnp
+
+        r = norm(theta["v"])
+        cosine, sine = _relative(theta["v"] / r, turn * y)
+        delta = jnp.arctan2(sine, cosine)  # in (−π, π]
+        variance = _variance(r)
+        wide = variance > _NEAR**2
+        p = jnp.arange(1, _TERMS + 1)
+        safe = jnp.where(wide, variance, 4.0)
+        series = 1.0 + 2.0 * jnp.sum(jnp.exp(-0.5 * safe * p**2) * jnp.cos(p * delta))
+        near = jnp.where(wide, 1.0, variance)
+        k = 2.0 * jnp.pi * jnp.arange(-2, 3)
+        images = jnp.log(jnp.sum(jnp.exp(-0.5 * ((delta + k) ** 2 - delta**2) / near)))
+        narrow = images - 0.5 * delta**2 / near + 0.5 * jnp.log(2.0 * jnp.pi / near)
+        return jnp.where(wide, jnp.log(series), narrow)
+
+    return _wrapped("wrapped normal", domain, f, lambda theta: log_volume + 0.0 * theta["v"][0], sigma=True)
+
+
+def _relative(u: Any, angle: Any) -> tuple[Any, Any]:
+    """cos δ and sin δ of δ = angle − that of the unit vector u."""
+    import jax.numpy as jnp
+
+    c, s = jnp.cos(angle), jnp.sin(angle)
+    return u[0] * c + u[1] * s, u[0] * s - u[1] * c
+
+
+def _variance(r: Any) -> Any:
+    """σ² = −2 log tanh(r/2), without cancellation where r is large."""
+    import jax.numpy as jnp
+
+    e = jnp.exp(-r)
+    return 2.0 * (jnp.log1p(e) - jnp.log1p(-e))
+
+
+def _wrapped(name: str, domain: Domain, f: Any, partition: Any, sigma: bool = False) -> Family:
+    assert domain.period is not None
+    turn = 2.0 * np.pi / domain.period
+
+    def make(obs: Observations) -> tuple[Chart, ...]:
+        return (Chart(Energy(f, {"v": _started(obs, turn)}, domain, log_partition=partition), usual),)
+
+    def usual(theta: Any) -> tuple[Any, ...]:
+        import jax.numpy as jnp
+
+        r = norm(theta["v"])
+        rest = (jnp.sqrt(_variance(r)) / turn,) if sigma else ()
+        return theta["v"], jnp.tanh(r / 2.0), *rest
+
+    quantities = (Angle("mean", domain.period), Length("rho"), *((Size("sigma"),) if sigma else ()))
+    return Family(name, domain, quantities, make)

@@ -1,0 +1,79 @@
+"""A named family of directions: f_θ as any objective estimates it, and the parameters that people know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from .._base.numerics import x64
+from ..data.observations import Kind, Observations
+from ..domains import Domain
+from ..models.base import Model, check_outcomes
+from .quantities import Quantity
+
+Usual = Callable[[Any], tuple[Any, ...]]
+Draw = Callable[[list[np.ndarray], int, np.random.Generator], np.ndarray]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """θ for given observations: the model, with its start and rule, and how θ is read."""
+
+    model: Model
+    usual: Usual  # θ as the model's tree → one array for each quantity, in JAX
+
+    def values(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """All quantities at θ, one after the other, and their Jacobian."""
+        import jax
+        import jax.numpy as jnp
+
+        def flat(theta: Any) -> Any:
+            return jnp.concatenate([jnp.atleast_1d(one) for one in self.usual(self.model.unravel(theta))])
+
+        with x64():
+            at = jnp.asarray(theta, dtype=float)
+            return np.asarray(flat(at)), np.asarray(jax.jacfwd(flat)(at))
+
+
+Make = Callable[[Observations], tuple[Chart, ...]]
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Family:
+    """p(y|x) ∝ exp f_θ(y|x) with the usual names of its parameters.
+
+    `model(obs)` is the model that `un.fit` and `un.compare` take; `un.fit_direction(family, obs)` fits it and reads the
+    result. Families are made by the functions of `un.directions`.
+    """
+
+    name: str
+    domain: Domain
+    quantities: tuple[Quantity, ...]
+    make: Make  # several charts where the likelihood may have several peaks
+    kind: Kind = "iid"  # of the observations that it takes
+    draw: Draw | None = None  # the quantities, n, rng → n draws, where the family has a way of its own
+    even: bool = False  # whether f(y) = f(−y)
+    oval: bool = False  # whether data on one great circle make a concentration infinite
+    remark: Callable[[dict[str, float]], str | None] = lambda parameters: None  # what estimates call for, a sentence
+
+    def __repr__(self) -> str:
+        return f"{self.name} on {self.domain!r}"
+
+    def model(self, obs: Observations) -> Model:
+        """The model of these observations, for `un.fit` and `un.compare`."""
+        return self.make(obs)[0].model
+
+    def check(self, obs: Observations) -> None:
+        """Refuse observations that Ω cannot take."""
+        check_outcomes(self.domain, obs)
+
+    @property
+    def slices(self) -> dict[str, slice]:
+        """Where each quantity lies in the vector of all."""
+        ends = np.cumsum([quantity.size for quantity in self.quantities]).tolist()
+        return {one.name: slice(end - one.size, end) for one, end in zip(self.quantities, ends)}

@@ -1,0 +1,124 @@
+"""`fit_direction`: a named family, estimated by any objective and read in its usual parameters."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from .._base.numerics import Rng
+from ..data.observations import Observations
+from ..data.units import unit_of
+from ..errors import CombinationError, InputError, NoEstimateError, NotIdentifiedError, UnnormError
+from ..models.normalisers import Normaliser
+from ..objectives.base import Objective
+from ..results.fit import Fit
+from ..results.fitting import Outside, Weights, fit, keep_inside, wrapped
+from .family import Chart, Family
+from .result import DirectionFit
+
+_SAME = 1e-9  # directions nearer than this are equal
+_KINDS = {"iid": "un.iid(…)", "transitions": "un.transitions(…)", "conditional": "un.conditional(…)"}
+
+
+# long: what un.fit takes
+def fit_direction(
+    family: Family,
+    obs: Observations,
+    objective: Objective | None = None,
+    normaliser: Normaliser | None = None,
+    rng: Rng = None,
+    outside: Outside = "error",
+    weights: Weights = "frequencies",
+) -> DirectionFit:
+    """Fit a named family of directions.
+
+    Args:
+        family: from `un.directions`, e.g. `un.directions.kent()`.
+        obs: from `un.iid`, `un.conditional` or `un.transitions`, with `unit=` where angles are not in radians.
+        objective, normaliser, rng, outside, weights: as for `un.fit`; default `un.Exact()`.
+
+    Returns:
+        The usual parameters with errors (`parameters`, `tidy`, `summary`, `cone`), draws, densities and pictures; `fit`
+        is the fit of the natural parameters, with everything that `un.fit` gives.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> bearings = np.degrees(np.random.default_rng(1).vonmises(1.0, 4.0, 400)) % 360
+        >>> found = un.fit_direction(un.directions.von_mises(), un.iid(bearings, unit="degrees"))
+        >>> bool(abs(found.parameters["mean"] - np.degrees(1.0)) < 6)
+        True
+    """
+    if not isinstance(family, Family):
+        raise CombinationError(
+            f"family must be one of un.directions, such as un.directions.von_mises(); got {type(family).__name__}. "
+            "(un.VonMises and un.VonMisesFisher are references, for objective=un.Logistic(…).)"
+        )
+    if not isinstance(obs, Observations):
+        raise CombinationError(f"obs must be the result of {_KINDS[family.kind]}; got {type(obs).__name__}.")
+    if obs.kind != family.kind:
+        raise CombinationError(f"The {family.name} family takes {_KINDS[family.kind]}; got {obs.kind} observations.")
+    family.check(obs)
+    obs, notes = keep_inside(family.domain, wrapped(family.domain, obs), outside)
+    if obs.n == 0:
+        raise InputError("There are no directions to fit.")
+    refuse_equal(family, obs)
+    obs = replace(obs, notes=(*obs.notes, *notes), unit="radians" if obs.unit is None else obs.unit)
+    best = _best(family, obs, objective, normaliser, rng, weights)
+    return DirectionFit(family, best[0], best[1], unit_of(obs.unit or "radians"))
+
+
+def _best(
+    family: Family,
+    obs: Observations,
+    objective: Objective | None,
+    normaliser: Normaliser | None,
+    rng: Rng,
+    weights: Weights,
+) -> tuple[Chart, Fit]:
+    """The chart with the highest maximum; where none has one, the first one's error."""
+    charts = family.make(obs)
+    if len(charts) == 1:
+        return charts[0], fit(charts[0].model, obs, objective, normaliser, rng=rng, weights=weights)
+    found: list[tuple[Chart, Fit, list[warnings.WarningMessage]]] = []
+    failed: UnnormError | None = None
+    for chart in charts:
+        with warnings.catch_warnings(record=True) as said:  # only the winner's are worth hearing
+            warnings.simplefilter("always")
+            try:
+                made = fit(chart.model, obs, objective, normaliser, rng=rng, weights=weights)
+                found.append((chart, made, said))
+            except (NoEstimateError, NotIdentifiedError) as error:
+                failed = failed or error
+    if not found:
+        assert failed is not None
+        raise failed
+    chart, made, said = max(found, key=lambda one: one[1].value)
+    for one in said:
+        warnings.warn(one.message, one.category, stacklevel=3)
+    return chart, made
+
+
+def refuse_equal(family: Family, obs: Observations) -> None:
+    """κ is infinite where all directions are equal, and a quadratic law's where they lie on one great circle."""
+    y = obs.outcome[obs.weights > 0]
+    if family.domain.coordinate_period is not None:
+        apart = np.abs(family.domain.wrap(y - y[0])).max()
+        many = None
+    else:
+        signs = np.sign(y @ y[0])[:, None] if family.even else 1.0
+        apart = np.linalg.norm(signs * y - y[0], axis=1).max()
+        many = np.linalg.svd(y, compute_uv=False)
+    if apart < _SAME:
+        first = 0 if obs.row is None else int(obs.row[0])
+        raise NoEstimateError(
+            f"All {len(y)} directions are equal (row {first}: {np.array2string(y[0], precision=6)}): the concentration "
+            "has no finite estimate. Look for a constant column or rounding, or add data."
+        )
+    if many is not None and family.oval and (len(many) < 3 or many[2] < _SAME * many[0]):
+        raise NoEstimateError(
+            f"The {len(y)} directions lie on one great circle: in the {family.name} family the concentration about it "
+            "has no finite estimate. Use un.directions.von_mises_fisher(), fit the angle along the circle on "
+            "un.Circle(), or add data."
+        )

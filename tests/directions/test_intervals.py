@@ -1,0 +1,110 @@
+"""Intervals of directions and concentrations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unnorm as un
+from unnorm.data.units import unit_of
+from unnorm.directions.quantities import Angle, Direction, Size, cone, fieller
+
+d = un.directions
+
+
+def test_fieller_is_the_delta_method_where_the_vector_is_known() -> None:
+    V = np.array([[0.02, 0.005], [0.005, 0.01]])
+    for length in (0.5, 50.0, 5000.0):
+        value = length * np.array([np.cos(2.0), np.sin(2.0)])
+        small = V * (length * 1e-3) ** 2
+        angle, se, ends = fieller(value, small, 0.95)
+        across = np.array([-np.sin(2.0), np.cos(2.0)])
+        assert angle == pytest.approx(2.0)
+        assert se == pytest.approx(1e-3 * np.sqrt(across @ V @ across))
+        assert ends is not None
+        np.testing.assert_allclose(ends, [2.0 - 1.959964 * se, 2.0 + 1.959964 * se], atol=1e-6)
+
+
+def test_the_ends_are_tangents() -> None:
+    """asinh(κ) u, for u at either end, touches the ellipse: (r u − v)ᵀ V⁻¹ (r u − v) has its minimum z² there."""
+    from unnorm.directions.quantities import steadied
+
+    value, V = np.array([0.6, 0.2]), np.array([[0.02, 0.008], [0.008, 0.03]])
+    _, _, ends = fieller(value, V, 0.9)
+    assert ends is not None
+    v, W = steadied(value, V)
+    for end in ends:
+        u = np.array([np.cos(end), np.sin(end)])
+        W1 = np.linalg.inv(W)
+        r = (u @ W1 @ v) / (u @ W1 @ u)
+        assert r > 0
+        assert (r * u - v) @ W1 @ (r * u - v) == pytest.approx(1.6448536**2)
+
+
+def test_the_whole_circle() -> None:
+    fit = un.fit_direction(d.von_mises(), un.iid(np.linspace(0, 2 * np.pi, 21)[:20] + 0.01 * np.arange(20)))
+    row = fit.rows()[0]
+    assert (row.lower, row.upper) == (-np.pi, np.pi)
+    assert "whole circle" in str(row.note)
+    assert "The interval of mean is the whole circle" in fit.summary()
+    assert fit.rows()[1].lower == 0.0
+    degrees = un.fit_direction(d.von_mises(un.Axis()), un.iid(180 * np.linspace(0, 1, 21)[:20] + 0.1, unit="bearings"))
+    assert (degrees.rows()[0].lower, degrees.rows()[0].upper) == (0.0, 180.0)
+
+
+def test_six_sharp_directions_tell_their_mean() -> None:
+    fit = un.fit_direction(d.von_mises(), un.iid([0.1, 0.15, -0.05, 0.0, 0.02, 0.2]))
+    assert fit.parameters["kappa"] / fit.rows()[1].se < 1.96
+    assert fit.rows()[0].note is None
+    assert fit.rows()[0].upper - fit.rows()[0].lower < 0.3
+
+
+def test_the_whole_sphere() -> None:
+    y = un.Sphere().uniform(40, rng=2)
+    fit = un.fit_direction(d.von_mises_fisher(), un.iid(y))
+    assert fit.cone() is None
+    assert "whole sphere" in fit.summary()
+    known = cone(np.array([0.0, 0.0, 9.0]), np.diag([0.09, 0.36, 1.0]), 0.95)
+    assert known is not None
+    wider = 1 / np.sqrt(1 - 2.447747**2 / (np.arcsinh(9.0) * np.hypot(1, 9.0)) ** 2)
+    np.testing.assert_allclose(known.angles, wider * 2.447747 * np.array([0.6, 0.3]) / 9.0, rtol=1e-6)
+    low = [
+        row.lower for row in Direction("mean").rows(np.array([0.01, 0.0, 0.02]), np.eye(3), 0.95, unit_of("radians"))
+    ]
+    assert low == [-1.0, -1.0, -1.0]
+    edge = known.outline()
+    np.testing.assert_allclose(np.linalg.norm(edge, axis=1), 1.0)
+    assert np.arccos(edge @ known.centre).max() == pytest.approx(known.angles[0], rel=1e-6)
+
+
+def test_rows_of_a_direction() -> None:
+    """By longitude and latitude, or by coordinates; numerical derivatives of both as the oracle."""
+    value, V = np.array([2.0, -1.0, 3.0]), np.array([[0.02, 0.005, 0.0], [0.005, 0.03, -0.004], [0.0, -0.004, 0.01]])
+
+    def numerically(g) -> float:
+        step = 1e-6
+        slope = np.array([(g(value + step * e) - g(value - step * e)) / (2 * step) for e in np.eye(3)])
+        return float(np.sqrt(slope @ V @ slope))
+
+    lon, lat = Direction("mean").rows(value, V, 0.95, unit_of("lonlat"))
+    assert (lon.estimate, lat.estimate) == pytest.approx(
+        (np.degrees(np.arctan2(-1, 2)), np.degrees(np.arcsin(3 / np.sqrt(14))))
+    )
+    assert lon.se == pytest.approx(numerically(lambda v: np.degrees(np.arctan2(v[1], v[0]))), rel=1e-6)
+    assert lat.se == pytest.approx(numerically(lambda v: np.degrees(np.arcsin(v[2] / np.linalg.norm(v)))), rel=1e-6)
+    for j, row in enumerate(Direction("mean").rows(value, V, 0.95, unit_of("radians"))):
+        assert row.se == pytest.approx(numerically(lambda v, j=j: v[j] / np.linalg.norm(v)), rel=1e-6)
+    below = Direction("axis", axial=True).rows(-value, V, 0.95, unit_of("radians"))
+    assert below[2].estimate > 0
+
+
+def test_sizes_and_relative_angles() -> None:
+    (row,) = Size("kappa").rows(np.array([1e4]), np.array([[1e6]]), 0.95, unit_of("radians"))
+    assert row.upper / 1e4 == pytest.approx(1e4 / row.lower, rel=1e-6)  # even on the log scale where κ is large
+    (row,) = Size("kappa").rows(np.array([0.02]), np.array([[1e-4]]), 0.95, unit_of("radians"))
+    assert row.upper - 0.02 == pytest.approx(1.96e-2, rel=1e-3)  # and even where it is small, but not below 0
+    assert row.lower == pytest.approx(0.0004, rel=0.05)
+    V = 1e-4 * np.eye(2)
+    (turn,) = Angle("turn", relative=True).rows(np.array([np.cos(0.3), np.sin(0.3)]), V, 0.95, unit_of("bearings"))
+    assert turn.estimate == pytest.approx(-np.degrees(0.3))  # a turn to the left is negative on a compass
+    assert turn.lower < turn.estimate < turn.upper

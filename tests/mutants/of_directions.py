@@ -1,0 +1,21 @@
+"""Faults in the errors and intervals of directions, and in the integrals that models with a closed form give."""
+
+MUTANTS: dict[str, list[tuple[str, str, str]]] = {
+    "directions/quantities.py": [
+        ("-turn * sine], [turn * sine", "turn * sine], [-turn * sine", "ends the wrong way round"),
+        ("/ abs(given.scale)\n        if ends", "\n        if ends", "standard errors in radians"),
+        ("* se / np.hypot(1.0, x)", "* se", "asinh without its slope"),
+        ("se = np.sqrt(np.diag(P @ V @ P)) / length", "se = np.sqrt(np.diag(V)) / length", "the error along the mean"),
+        ("(1.0 / np.hypot(1.0, kappa) - h) / kappa**2", "-h / kappa**2", "no error of κ in Fieller's region"),
+        ("1.0 / np.sqrt(1.0 - c / known)", "1.0", "the delta method's region"),
+        ("chi2.ppf(level, 2)", "chi2.ppf(level, 1)", "one degree of freedom for a direction in space"),
+    ],
+    "models/closed.py": [
+        ("+ (a[:, None] * mean).T @ mean", "", "variance for second moment"),
+        ("jnp.where(tilt, values, 0.0)", "0.0", "𝓜 without its mass"),
+    ],
+    "directions/rules.py": [
+        ("np.sin(angle) * (0.5 if half else 1.0)", "np.sin(angle)", "axes counted twice"),
+        ("z, r, weight = np.concatenate([z, -z])", "z, r, weight = np.concatenate([z, z])", "one pole for two"),
+    ],
+}  # fmt: skip
