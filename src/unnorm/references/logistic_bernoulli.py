@@ -105,7 +105,7 @@ def _regressions(X: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float, chai
     for _ in range(STEPS):
         eta = D @ B.T
         now = w @ (Y * eta - np.logaddexp(0.0, eta)) - 0.5 * (B[:, 1:] ** 2).sum(axis=1) * ridge
-        fell = now < value
+        fell = now < value - 1e-9 * np.abs(value, where=np.isfinite(value), out=np.zeros(d))
         B[fell] -= step[fell]
         bound = np.where(fell, 1.0, np.minimum(bound, 1.0))
         eta = D @ B.T if fell.any() else eta
@@ -113,7 +113,7 @@ def _regressions(X: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float, chai
         slope = ((Y - 1.0 / (1.0 + np.exp(-eta))) * w[:, None]).T @ D - np.where(np.arange(m) > 0, ridge * B, 0.0)
         step = _solved(root, slope, uses) * (4.0 / bound)[:, None]
         B = B + step
-        if np.abs(step).max(initial=0.0) < SMALL and not fell.any():
+        if np.abs(step).max(initial=0.0) < SMALL:
             break
     inside = B[:, 1:first] / scale
     return np.concatenate([B[:, :1] - (inside @ centre)[:, None], inside, B[:, first:]], axis=1)
