@@ -29,7 +29,7 @@ def _with_holes(y: np.ndarray, share: float, seed: int) -> np.ndarray:
 def test_nothing_missing_is_the_plain_fit() -> None:
     y = _data(500, 2)
     obs = un.iid(y, missing="keep")
-    assert obs.missing is None
+    assert obs.masks is None
     plain = un.fit(MODEL, obs, EVERY)
     filled = un.fit(MODEL, obs, EVERY, solver=un.Imputing(solver=un.LBFGS(1e-14)), rng=1)
     np.testing.assert_allclose(filled.estimate, plain.estimate, atol=1e-5)

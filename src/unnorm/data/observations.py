@@ -43,7 +43,6 @@ class Observations:
     sequence: np.ndarray | None = None  # (n,) int: which unbroken sequence; transitions only
     weight: np.ndarray | None = None  # (n,) or None for all one
     offset: np.ndarray | None = None  # (n,) known part of f; None for zero
-    missing: np.ndarray | None = None  # (n, d) booleans: entries of the outcome that were kept though not observed, NaN
     row: np.ndarray | None = None  # (n,) position in the input table of y_t
     notes: tuple[str, ...] = ()  # sentences: what was dropped or skipped, how many, why
     backend: Any = None  # narwhals implementation of the input table, for output tables of the same kind
@@ -81,6 +80,11 @@ class Observations:
             )
         return 0.0 if self.offset is None else float(self.offset[0])
 
+    @property
+    def holes(self) -> np.ndarray | None:
+        """(n, d) missing entries of the outcome that are to be imputed, NaN; None where there are none."""
+        return self.masks.missing if self.masks is not None and self.masks.imputed else None
+
     def previous(self, lag: int = 1) -> np.ndarray:
         """(n, d) points `lag` steps before y_t."""
         return np.column_stack([self.context[name + lag_suffix(lag)] for name in self.outcome_names])
@@ -99,7 +103,6 @@ class Observations:
             sequence=pick(self.sequence),
             weight=pick(self.weight),
             offset=pick(self.offset),
-            missing=pick(self.missing),
             row=pick(self.row),
             masks=None if self.masks is None else self.masks.take(index),
         )
@@ -360,7 +363,7 @@ def _rows(
         group={name: column.take(row) for name, column in groups.items()},
         weight=_weight(table, weight, row),
         offset=_offset(table, offset, row),
-        missing=holes,
+        masks=None if holes is None else Masks.holes(holes),
         row=row,
         notes=(note,) if note else (),
         backend=table.backend,
