@@ -61,26 +61,41 @@ def conjugate_gradients(
     most: int = 500,
 ) -> np.ndarray:
     """x with A x = b to a relative residual, in the preconditioner's norm."""
-    x, r = np.zeros_like(b), b.copy()
-    z = nearly_inverse(r)
-    p, rz = z.copy(), float(r @ z)
-    goal = tolerance**2 * rz
+    return solved_rows(lambda P: times(P[0])[None], b[None], nearly_inverse, tolerance, most)[0]
+
+
+def solved_rows(
+    times: Callable[[np.ndarray], np.ndarray],
+    B: np.ndarray,
+    nearly_inverse: Callable[[np.ndarray], np.ndarray],
+    tolerance: float,
+    most: int = 500,
+) -> np.ndarray:
+    """(q, p) A⁻¹ b for each row b of B, side by side: `times` takes the rows that are not solved yet all at once, so
+    that a pass over the data serves them all."""
+    X, R = np.zeros_like(B), B.copy()
+    P = np.stack([nearly_inverse(r) for r in R])
+    rz = np.einsum("qp,qp->q", R, P)
+    goal, live = tolerance**2 * rz, np.arange(len(B))
     for _ in range(most):
-        if rz <= goal:
-            return x
-        Ap = times(p)
-        curvature = float(p @ Ap)
-        if curvature <= 0.0:
+        live = live[rz[live] > goal[live]]
+        if not live.size:
+            break
+        AP = times(P[live])
+        curvature = np.einsum("qp,qp->q", P[live], AP)
+        if (curvature <= 0.0).any():
             raise NotIdentifiedError(
                 "The curvature of the objective is not positive along some direction of the parameters: two bits that "
                 "are always equal, or one that never changes. Remove it, or add a ridge penalty."
             )
-        step = rz / curvature
-        x, r = x + step * p, r - step * Ap
-        z = nearly_inverse(r)
-        after = float(r @ z)
-        p, rz = z + after / rz * p, after
-    return x
+        step = (rz[live] / curvature)[:, None]
+        X[live] += step * P[live]
+        R[live] -= step * AP
+        Z = np.stack([nearly_inverse(r) for r in R[live]])
+        after = np.einsum("qp,qp->q", R[live], Z)
+        P[live] = Z + (after / rz[live])[:, None] * P[live]
+        rz[live] = after
+    return X
 
 
 @final
