@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 STEPS, SMALL = 60, 0.01  # of the regressions: at most, and a step of η after which they stop
 ROWS = 30_000  # observations to fit them to, at most
+EACH = 20  # observations for each parameter's worth of freedom, at least
 WIDER = 1.5  # times the mean curvature of a bit is tried before the bound that holds everywhere
 
 
@@ -35,24 +36,26 @@ class LogisticBernoulli(Reference):
 
     Nearer to coupled bits than `BernoulliTree`, with an exact constant still. `chained=False` leaves out the other
     bits: independent bits, logistic on the whole of y_{t−1} and on covariates. `ridge` is a penalty ½ ridge Σ B² on
-    the coefficients. `coefficients` (d rows: constant, context, bits) are fitted where left out.
+    the coefficients; left out, it leaves them the freedom of n/20 parameters at most: a law that follows the very data
+    that it is compared with biases the estimate. `coefficients` (d rows: constant, context, bits) are fitted where left
+    out.
 
     >>> from unnorm.references import LogisticBernoulli
-    >>> LogisticBernoulli(chained=False).ridge
-    1.0
+    >>> LogisticBernoulli(chained=False)
+    LogisticBernoulli(chained=False, ridge=None, coefficients=None)
     """
 
     lives_on: ClassVar[str] = "binary vectors and graphs"
 
     chained: bool = True
-    ridge: float = 1.0
+    ridge: float | None = None
     coefficients: Any = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.chained, bool | np.bool_):
             raise InputError(f"chained of LogisticBernoulli must be True or False; got {self.chained!r}.")
-        if not is_number(self.ridge, 0.0, strict=True):
-            raise InputError(f"ridge of LogisticBernoulli must be a positive number; got {self.ridge!r}.")
+        if self.ridge is not None and not is_number(self.ridge, 0.0, strict=True):
+            raise InputError(f"ridge of LogisticBernoulli must be a positive number, or None; got {self.ridge!r}.")
 
     @classmethod
     def takes(cls, domain: Domain) -> bool:
@@ -85,7 +88,7 @@ def _context(obs: Observations) -> np.ndarray:
     return np.column_stack(columns) if columns else np.zeros((obs.n, 0))
 
 
-def _regressions(X: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float, chained: bool) -> np.ndarray:
+def _regressions(X: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float | None, chained: bool) -> np.ndarray:
     """(d, 1 + c + d) coefficients of all bits by steps that no bit's likelihood falls on."""
     n, d = Y.shape
     centre, scale = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-12)
@@ -96,9 +99,10 @@ def _regressions(X: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float, chai
     if chained:
         uses |= np.arange(m) < first + np.arange(d)[:, None]
     gram = D.T @ (D * w[:, None])
+    p = (w @ Y + 0.5) / (w.sum() + 1.0)
+    ridge = _enough(gram, p * (1.0 - p), uses, w.sum() / EACH) if ridge is None else ridge
     penalty = np.where(np.arange(m) > 0, ridge, 1e-6 * w.sum())
     root = np.linalg.cholesky(4.0 * np.diag(penalty) + gram)  # ¼ of it bounds every −H
-    p = (w @ Y + 0.5) / (w.sum() + 1.0)
     B = np.zeros((d, m))
     B[:, 0] = np.log(p / (1.0 - p))
     bound, value, step = 4.0 * p * (1.0 - p) * WIDER, np.full(d, -np.inf), np.zeros((d, m))
@@ -117,6 +121,19 @@ def _regressions(X: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float, chai
             break
     inside = B[:, 1:first] / scale
     return np.concatenate([B[:, :1] - (inside @ centre)[:, None], inside, B[:, first:]], axis=1)
+
+
+def _enough(gram: np.ndarray, variance: np.ndarray, uses: np.ndarray, most: float) -> float:
+    """The least ridge, from 1 up, with which the coefficients have the freedom of `most` parameters.
+
+    Of a regressor with weighted variance c the ridge λ leaves c/(c + λ) of a parameter; correlations are ignored.
+    """
+    spread = np.maximum(np.diag(gram) - gram[0] ** 2 / gram[0, 0], 0.0)
+    c = variance[:, None] * spread * uses
+    ridge = 1.0
+    while np.sum(c / (c + ridge)) > most and ridge < 1e12:
+        ridge *= 2.0
+    return ridge
 
 
 def _solved(root: np.ndarray, slope: np.ndarray, uses: np.ndarray) -> np.ndarray:
