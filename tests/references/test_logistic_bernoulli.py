@@ -46,25 +46,23 @@ def test_nearer_than_a_tree() -> None:
         q.bind(un.BinaryVectors(15), obs).log_density(new, un.iid(new), np.arange(2000)).mean()
         for q in (un.ProductBernoulli(), un.BernoulliTree(), un.LogisticBernoulli())
     )
-    assert chain > tree + 0.2 > product + 0.2
+    assert chain - 0.04 > tree > product + 0.02
 
 
 def test_nce_is_nearly_as_good_as_pseudo_likelihood() -> None:
-    """d = 30, n = 8,000, k = 4: root mean square error of the couplings at most 1.2 of the pseudo-likelihood's, and
-    less than against independent bits. (1.135 at d = 100, n = 10⁵: benchmarks/discrete.py.)"""
-    model, truth, y = _coupled(30, 8000, 2)
-    obs, pairs = un.iid(y), slice(30, 30 * 31 // 2)
-
-    def rmse(fit: un.Fit) -> float:
-        return float(np.sqrt(np.mean((fit.estimate - truth)[pairs] ** 2)))
-
-    flips = un.fit(model, obs, un.ConditionalNCE(un.BitFlip(every=True)), solver=un.LBFGS(), rng=3)
-    chain, product = (
-        un.fit(model, obs, un.Logistic(q, total=32_000, points=un.IID()), solver=un.LBFGS(), rng=4)
-        for q in (un.LogisticBernoulli(), un.ProductBernoulli())
-    )
-    assert rmse(chain) < 1.2 * rmse(flips)
-    assert rmse(chain) < 0.95 * rmse(product)
+    """d = 16, n = 4,000, k = 4, two data sets: root mean square error of the couplings at most 1.2 of the
+    pseudo-likelihood's, and less than against independent bits. (1.135 at d = 100, n = 10⁵: benchmarks/discrete.py.)"""
+    squares = np.zeros(3)
+    for seed in (3, 4):
+        model, truth, y = _coupled(16, 4000, seed, 2.0)
+        obs = un.iid(y)
+        fits = [un.fit(model, obs, un.ConditionalNCE(un.BitFlip(every=True)), rng=3)]
+        for q in (un.LogisticBernoulli(), un.ProductBernoulli()):
+            fits.append(un.fit(model, obs, un.Logistic(q, total=16_000, points=un.IID()), rng=4))
+        squares += [np.sum((fit.estimate - truth)[16:] ** 2) for fit in fits]
+    flips, chain, product = np.sqrt(squares)
+    assert chain < 1.2 * flips
+    assert chain < 0.9 * product
 
 
 def test_few_observations_leave_few_freedoms() -> None:
@@ -75,9 +73,8 @@ def test_few_observations_leave_few_freedoms() -> None:
 
     def gap(q: un.LogisticBernoulli) -> float:
         bound = q.bind(un.BinaryVectors(60), un.iid(y))
-        return float(np.mean([bound.log_density(part, un.iid(part), np.arange(300)) for part in (y,)])) - float(
-            bound.log_density(new, un.iid(new), np.arange(300)).mean()
-        )
+        seen, fresh = (bound.log_density(part, un.iid(part), np.arange(300)).mean() for part in (y, new))
+        return float(seen - fresh)
 
     assert gap(un.LogisticBernoulli()) < 0.3
     assert gap(un.LogisticBernoulli(ridge=1.0)) > 3.0

@@ -95,7 +95,7 @@ class GibbsSteps(Reference):
 
     @classmethod
     def takes(cls, domain: Domain) -> bool:
-        return domain.bits is not None
+        return domain.free is not None
 
     def bind(self, domain: Domain, obs: Observations) -> BoundReference:
         self.check_domain(domain)

@@ -59,7 +59,7 @@ class LogisticBernoulli(Reference):
 
     @classmethod
     def takes(cls, domain: Domain) -> bool:
-        return domain.bits is not None
+        return domain.free is not None
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
