@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import of_discrete
 import of_inference
 import of_objectives
 import of_solvers
@@ -29,7 +30,7 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant(module, *fault)
-    for faults in (of_objectives.MUTANTS, of_inference.MUTANTS, of_solvers.MUTANTS)
+    for faults in (of_objectives.MUTANTS, of_inference.MUTANTS, of_solvers.MUTANTS, of_discrete.MUTANTS)
     for module, some in faults.items()
     for fault in some
 ]
