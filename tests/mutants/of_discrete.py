@@ -6,7 +6,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("out[:, i] = 1.0 - out[:, i]", "out[:, i] = 1.0", "flips only set"),
     ],
     "models/gibbs.py": [
-        ("log_w += (beta - before) * (now - start - log_q)", "log_w += (beta - before) * (now - start)", "log q left out"),
+        (
+            "log_w += (beta - before) * (now - start - log_q)",
+            "log_w += (beta - before) * (now - start)",
+            "log q left out",
+        ),
         ("(beta - betas[k]) * (f - log_q)", "(beta - betas[k]) * f", "log q left out of compiled annealing"),
         ("delta = beta * (f - now) + (1.0 - beta) * back", "delta = beta * (f - now)", "annealing leaves q at once"),
         ("both = beta * change + (1.0 - beta) * back", "both = change", "compiled annealing is at β = 1 throughout"),
@@ -20,10 +24,18 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "models/operators.py": [("X[live] += step * P[live]", "X[live] = step * P[live]", "the last step alone")],
     "objectives/flips.py": [
-        ("if free is None else w[:, None] * free", "if free is None else w[:, None] + 0 * free", "missing bits flipped"),
+        (
+            "if free is None else w[:, None] * free",
+            "if free is None else w[:, None] + 0 * free",
+            "missing bits flipped",
+        ),
         ("return p * (1.0 - p)", "return p", "curvature of a logistic row"),
         ("out += (g / np.maximum(w, 1e-300)[:, None]).T @ g", "out += g.T @ g", "w² for w in Godambe's matrix"),
-        ("return float(obs.weights.sum()) * (G.T @ G) / draws", "return (G.T @ G) / draws", "scores of one observation"),
+        (
+            "return float(obs.weights.sum()) * (G.T @ G) / draws",
+            "return (G.T @ G) / draws",
+            "scores of one observation",
+        ),
         ("y = sampler.sweep(like.outcome, SWEEPS,", "y = sampler.sweep(0 * like.outcome, 0,", "simulated: no draws"),
     ],
     "objectives/pseudo.py": [
@@ -36,7 +48,9 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("return H @ np.linalg.inv(H - C)", "return H @ np.linalg.inv(H)", "draws that follow θ̂ are not counted"),
         ("/ (K - 1)\n        H =", "/ K\n        H =", "no K/(K − 1)"),
     ],
-    "objectives/penalised.py": [("return value, g - self.ridge * theta", "return value, g + self.ridge * theta", "sign")],
+    "objectives/penalised.py": [
+        ("return value, g - self.ridge * theta", "return value, g + self.ridge * theta", "sign")
+    ],
     "objectives/simulations.py": [
         ("second - mean.T @ (self.weight[:, None] * mean)", "second", "the information is about zero"),
         ("return spread * batches / (batches - 1)", "return spread", "batches/(batches − 1)"),

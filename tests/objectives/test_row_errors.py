@@ -30,7 +30,8 @@ def test_iid_points(monkeypatch, weighted: bool) -> None:
     whole, some = _both(monkeypatch, obs, objective)
     names = ["h[1]", "J[1,2]", "J[4,6]"]
     index = [whole.names.index(name) for name in names]
-    assert some.solution is not None and some.solution.chosen is not None
+    assert some.solution is not None
+    assert some.solution.chosen is not None
     found = some.solution.chosen.empirical(np.array(index))
     robust = whole.errors.robust.covariance[np.ix_(index, index)]  # pyright: ignore
     assert found == pytest.approx(robust, rel=2e-3, abs=1e-5)
@@ -40,15 +41,15 @@ def test_iid_points(monkeypatch, weighted: bool) -> None:
 def test_even_points_count_for_less(monkeypatch) -> None:
     """A Sobol net of 2¹² points: errors between those of the data alone and those of IID points."""
     obs = _observations(False)
-    net, iid = (
-        un.Logistic(un.ProductBernoulli(), total=4096, points=points) for points in (un.Sobol(), un.IID())
-    )
+    net, iid = (un.Logistic(un.ProductBernoulli(), total=4096, points=points) for points in (un.Sobol(), un.IID()))
     whole, some = _both(monkeypatch, obs, net)
     index = np.arange(6, 21)
-    assert some.solution is not None and some.solution.chosen is not None
+    assert some.solution is not None
+    assert some.solution.chosen is not None
     V = np.diag(some.solution.chosen.empirical(index))
     _, plain = _both(monkeypatch, obs, iid)
-    assert plain.solution is not None and plain.solution.chosen is not None
+    assert plain.solution is not None
+    assert plain.solution.chosen is not None
     assert np.mean(V / np.diag(plain.solution.chosen.empirical(index))) < 1.0
     assert np.mean(V) == pytest.approx(np.mean(whole.se[index] ** 2), rel=0.15)
 
@@ -63,7 +64,8 @@ def test_contexts(monkeypatch) -> None:
     monkeypatch.setattr(row_problem, "MANY", 0)
     some = un.fit(model, obs, objective, normaliser=un.PerContext(), solver=un.LBFGS(1e-13), rng=2)
     index = np.arange(4, 16)
-    assert some.solution is not None and some.solution.chosen is not None
+    assert some.solution is not None
+    assert some.solution.chosen is not None
     V = some.solution.chosen.empirical(index)
     assert np.sqrt(np.diag(V)) == pytest.approx(whole.se[index], rel=0.12)
 

@@ -56,9 +56,8 @@ def test_nce_is_nearly_as_good_as_pseudo_likelihood() -> None:
     for seed in (3, 4):
         model, truth, y = _coupled(16, 4000, seed, 2.0)
         obs = un.iid(y)
-        fits = [un.fit(model, obs, un.ConditionalNCE(un.BitFlip(every=True)), rng=3)]
-        for q in (un.LogisticBernoulli(), un.ProductBernoulli()):
-            fits.append(un.fit(model, obs, un.Logistic(q, total=16_000, points=un.IID()), rng=4))
+        nce = [un.Logistic(q, total=16_000, points=un.IID()) for q in (un.LogisticBernoulli(), un.ProductBernoulli())]
+        fits = [un.fit(model, obs, one, rng=3) for one in (un.ConditionalNCE(un.BitFlip(every=True)), *nce)]
         squares += [np.sum((fit.estimate - truth)[16:] ** 2) for fit in fits]
     flips, chain, product = np.sqrt(squares)
     assert chain < 1.2 * flips

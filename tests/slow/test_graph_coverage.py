@@ -1,9 +1,10 @@
 """Sequences of graphs over repetitions: estimators' spread beside their errors, coverage, and a long stochastic
-approximation on s50."""
+approximation on s50. UNNORM_REPS sets the number of sequences of every case."""
 
 from __future__ import annotations
 
 import csv
+import os
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,7 @@ def repeated(n: int, T: int, objective: Objective, repetitions: int) -> tuple[np
     ids=["PL 50x20", "MCML 50x20", "PL 20x10", "MCML 20x10"],
 )
 def test_errors_and_coverage(n: int, T: int, objective: Objective, repetitions: int) -> None:
+    repetitions = int(os.environ.get("UNNORM_REPS", repetitions))
     estimate, se = repeated(n, T, objective, repetitions)
     sd, bias = estimate.std(axis=0, ddof=1), estimate.mean(axis=0) - THETA[n]
     covered = np.mean(np.abs(estimate - THETA[n]) < 1.96 * se)

@@ -5,8 +5,8 @@ that for v = H⁻¹ e_c only the numbers u_r = ∂f_rᵀ v − h̄ᵀ v are need
 
     Var(θ̂_c) = Σ_data (ℓ' u)² about their mean  +  Σ_points (ℓ' u)² about theirs,
 
-both over independent draws (IID data share their points); with contexts the sum over units, each an observation with its
-points. Points that are spread evenly vary less than that, and their part is measured on fresh sets.
+both over independent draws (IID data share their points); with contexts the sum over units, each an observation with
+its points. Points that are spread evenly vary less than that, and their part is measured on fresh sets.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ class GibbsSteps(Reference):
         whole(self.sweeps, "sweeps of GibbsSteps", least=1)
         if not isinstance(self.pilot, Fitted):
             raise InputError(
-                f"pilot of GibbsSteps must be a fit, such as un.fit(model, obs, un.ConditionalNCE(un.BitFlip(every=True)"
-                f")); got {type(self.pilot).__name__}."
+                "pilot of GibbsSteps must be a fit, such as un.fit(model, obs, "
+                f"un.ConditionalNCE(un.BitFlip(every=True))); got {type(self.pilot).__name__}."
             )
 
     def __repr__(self) -> str:

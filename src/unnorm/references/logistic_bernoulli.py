@@ -159,7 +159,7 @@ class BoundLogistic(BoundReference):
         d, c = domain.dim, len(columns)
         if coefficients.shape != (d, 1 + c + d):
             raise InputError(
-                f"coefficients of LogisticBernoulli must be {d} rows of {1 + c + d}: a constant, {c} of the context and "
+                f"coefficients of LogisticBernoulli must be {d} rows of {1 + c + d}: a constant, {c} of the context, "
                 f"{d} of the bits; got shape {coefficients.shape}."
             )
         self._a, self._C, self._B = coefficients[:, 0], coefficients[:, 1 : 1 + c], coefficients[:, 1 + c :]

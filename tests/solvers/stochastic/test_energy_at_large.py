@@ -20,7 +20,8 @@ PATH = Path(__file__).parents[3] / "examples" / "patches.py"
 @pytest.fixture(scope="module")
 def patches():
     spec = importlib.util.spec_from_file_location("patches", PATH)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["patches"] = module
     spec.loader.exec_module(module)
@@ -53,8 +54,10 @@ def test_converged_is_the_truth(texture) -> None:
         if left > 0.3:
             assert fit.diagnostics["left_in_se"] == pytest.approx(left, rel=0.5)
     (first, far), (last, near) = seen
-    assert far > 0.5 and not first
-    assert near < 0.3 and last
+    assert far > 0.5
+    assert not first
+    assert near < 0.3
+    assert last
 
 
 def test_log_z_within_its_error(texture) -> None:
