@@ -75,3 +75,17 @@ def test_words() -> None:
         un.fit(MODEL, obs, EVERY, solver=un.Newton())
     with pytest.raises(InputError, match="draws ≥ 2"):
         un.Imputing(draws=1)
+
+
+def test_missing_bits_without_leave_are_named_with_both_remedies() -> None:
+    y = np.random.default_rng(0).integers(0, 2, (50, 3)).astype(float)
+    y[7, 1] = y[9, 2] = np.nan
+    with pytest.raises(un.errors.DataError, match=r"2 of 50 binary vectors.*'y2' of row 7.*missing='keep'.*missing='drop'"):
+        un.iid(y)
+    assert un.iid(y, missing="drop").n == 48
+    kept = un.iid(y, missing="keep")
+    assert kept.masks is not None
+    assert kept.masks.missing.sum() == 2
+    y[0, 0] = 3.0  # no bits: the general sentence
+    with pytest.raises(un.errors.DataError, match="There are missing values"):
+        un.iid(y)

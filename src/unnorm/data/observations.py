@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._base import frames
-from .._base.frames import Column, Missing, Table, check_finite, check_numeric, incomplete
+from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric, incomplete
 from .._base.numerics import whole
 from ..errors import DataError, InputError, listing, unknown
 from .chains import Chains, chains, order_key
@@ -336,6 +336,8 @@ def _rows(
     missing: Missing,
 ) -> Observations:
     """One observation for each complete row."""
+    if missing == "error":
+        _refuse_missing_bits(outcome)
     groups = _groups(table, group)
     needed = [*context.values(), *groups.values(), *_attached(table, weight, offset)]
     needed = needed if missing == "keep" else [*outcome, *needed]
@@ -367,6 +369,23 @@ def _rows(
         row=row,
         notes=(note,) if note else (),
         backend=table.backend,
+    )
+
+
+def _refuse_missing_bits(outcome: Sequence[Column]) -> None:
+    """Binary vectors with missing entries can do without them, and the error says so."""
+    holes = [column for column in outcome if column.missing is not None and column.missing.any()]
+    if len(outcome) < 2 or not holes:
+        return
+    seen = (column.data if column.missing is None else column.data[~column.missing] for column in outcome)
+    if not all(np.isin(values, (0, 1)).all() for values in seen):
+        return
+    mask: Any = holes[0].missing
+    gone = int(any_missing(outcome, mask.size).sum())
+    raise DataError(
+        f"Entries of {gone:,} of {mask.size:,} binary vectors are missing, the first {holes[0].name!r} of row "
+        f"{int(np.argmax(mask))} (rows count from 0). Pass missing='keep' to fit the others of each vector, or "
+        "missing='drop' to leave these vectors out."
     )
 
 
