@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.errors import CombinationError, EstimationError, InputError, NoEstimateError, UnnormError
+from unnorm.errors import CombinationError, EstimationError, InputError, NoEstimateError, UnnormError, UnnormWarning
+from unnorm.objectives import pseudo
 
 OMEGA = un.Graphs(5)
 NODES = {"g": [0, 0, 1, 1, 1]}
@@ -261,6 +262,43 @@ def test_pseudo_likelihood_of_a_degenerate_model_says_so() -> None:
     with pytest.warns(match="degenerate at its estimate: simulated graphs are all but complete"):
         gof = un.graph_gof(fit, draws=20, rng=2)
     assert gof.notes
+
+
+def _four_waves() -> tuple[un.GraphStatistics, un.Observations]:
+    omega = un.Graphs(9, directed=True)
+    A = np.random.default_rng(3).random((5, 9, 9)) < 0.2
+    A[:, np.arange(9), np.arange(9)] = False
+    return un.GraphStatistics("edges + mutual", omega), un.networks(A.astype(float), omega)
+
+
+def test_a_degenerate_model_has_no_errors_however_many_graphs_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four graphs and two parameters: scores of the graphs must not stand in for the simulations that were refused."""
+    model, obs = _four_waves()
+    monkeypatch.setattr(pseudo, "UNLIKE", 1.0)  # as if every draw were unlike the data
+    with pytest.warns(UnnormWarning, match="degenerate at the estimate"):
+        fit = un.fit(model, obs, un.PseudoLikelihood(draws=40), rng=1)
+    assert fit.errors is None
+    assert any("degenerate at the estimate" in note for note in fit.notes)
+
+
+def test_chains_that_leave_the_data_are_not_counted() -> None:
+    """Two contexts of 60 bits: one chain stays, the other is complete at the twelfth round, and from ten rounds before
+    that it does not count, nor do its draws after it."""
+    free = np.ones((2, 60), dtype=bool)
+    squares = pseudo.SquaresNearData(2, 1, 0.3, free)
+    near, full = np.tile([1.0, 0.0, 0.0], 20), np.ones(60)
+    for r in range(20):
+        squares.add(np.stack([near, full if r >= 11 else near]), np.array([[2.0], [3.0 if r < 2 else 100.0]]))
+    for _ in range(squares.lag):
+        squares.add(np.stack([near, full]), None)
+    assert squares.lost.tolist() == [False, True]
+    assert squares.kept.tolist() == [20.0, 1.0]
+    assert squares.total()[0, 0] == pytest.approx((20 * 4.0 + 9.0) * 2 / 21)
+    assert squares.share == pytest.approx(19 / 60)
+    assert squares.density == 1.0
+    few = pseudo.SquaresNearData(1, 1, 0.3, np.ones((1, 10), dtype=bool))
+    few.add(np.ones((1, 10)), np.ones((1, 1)))
+    assert not few.lost.any()  # ten bits may all be one by chance
 
 
 def test_goodness_of_fit_of_a_model_that_fits() -> None:

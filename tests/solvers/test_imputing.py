@@ -80,7 +80,9 @@ def test_words() -> None:
 def test_missing_bits_without_leave_are_named_with_both_remedies() -> None:
     y = np.random.default_rng(0).integers(0, 2, (50, 3)).astype(float)
     y[7, 1] = y[9, 2] = np.nan
-    with pytest.raises(un.errors.DataError, match=r"2 of 50 binary vectors.*'y2' of row 7.*missing='keep'.*missing='drop'"):
+    with pytest.raises(
+        un.errors.DataError, match=r"2 of 50 binary vectors.*'y2' of row 7.*missing='keep'.*missing='drop'"
+    ):
         un.iid(y)
     assert un.iid(y, missing="drop").n == 48
     kept = un.iid(y, missing="keep")
