@@ -296,6 +296,7 @@ def test_chains_that_leave_the_data_are_not_counted() -> None:
     assert squares.total()[0, 0] == pytest.approx((20 * 4.0 + 9.0) * 2 / 21)
     assert squares.share == pytest.approx(19 / 60)
     assert squares.density == 1.0
+    assert pseudo.unlike_data(np.array([0.0, 0.01, 0.3, 0.9, 1.0]), 0.3).tolist() == [True, True, False, False, True]
     few = pseudo.SquaresNearData(1, 1, 0.3, np.ones((1, 10), dtype=bool))
     few.add(np.ones((1, 10)), np.ones((1, 1)))
     assert not few.lost.any()  # ten bits may all be one by chance
