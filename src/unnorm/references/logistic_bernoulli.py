@@ -144,7 +144,7 @@ def _solved(root: np.ndarray, slope: np.ndarray, uses: np.ndarray) -> np.ndarray
     for i, size in enumerate(uses.sum(axis=1).tolist()):
         L = root[:size, :size]
         half = solve_triangular(L, slope[i, :size], lower=True, check_finite=False)
-        out[i, :size] = solve_triangular(L, half, lower=True, trans="T", check_finite=False)
+        out[i, :size] = solve_triangular(L, half, lower=True, trans=1, check_finite=False)
     return out
 
 
