@@ -72,7 +72,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("m = P[i, k] - on", "m = P[i, k]", "a tie's own two-paths counted"),
         ("ratio = place_it / remove if on else remove / place_it", "ratio = 1.0", "no Hastings ratio"),
         ("place_it = 0.5 / F if more > 1 else 1.0 / F", "place_it = 0.5 / F", "proposals at the empty graph"),
-        ("if G[1, i, k] and k != j:", "if G[1, i, k] and k != i:", "two-paths after a toggle"),
+        ("            P[k, j] += by\n", "            P[k, j] -= by\n", "two-paths after a toggle"),
     ],
     "models/graphs/counts.py": [
         ('"D" if out[third] == 2 else "U" if into', '"U" if out[third] == 2 else "D" if into', "120D and 120U"),

@@ -347,3 +347,19 @@ def test_monte_carlo_errors_by_batch_means() -> None:
         mean = draws.mean(axis=1)
         found = Draws(np.zeros(2), mean, draws - mean[:, None], mean, weight).error(np.zeros(2))
         np.testing.assert_allclose(found, times * expected, rtol=0.1)
+
+
+def test_gradient_and_curvature_of_importance_sampled_constants() -> None:
+    """Σ_t w_t log mean exp δᵀ(s − s̄), by finite differences away from δ = 0, where the mean is not zero."""
+    from unnorm.objectives.simulations import Draws
+
+    rng = np.random.default_rng(2)
+    draws = rng.normal(size=(3, 50, 2))
+    mean = draws.mean(axis=1)
+    d = Draws(np.zeros(2), mean, draws - mean[:, None], mean, np.array([1.0, 2.0, 3.0]))
+    delta, h = np.array([0.8, -0.5]), 1e-5
+    _, gradient, hessian = d.tilted(delta)
+    for j, step in enumerate(h * np.eye(2)):
+        up, down = d.tilted(delta + step), d.tilted(delta - step)
+        assert gradient[j] == pytest.approx((up[0] - down[0]) / (2 * h), rel=1e-6)
+        assert hessian[j] == pytest.approx((up[1] - down[1]) / (2 * h), rel=1e-6)
