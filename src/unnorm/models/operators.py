@@ -10,6 +10,8 @@ from typing import final
 
 import numpy as np
 
+from .._base.blas import single_threaded
+from .._base.threads import cores, run_tasks
 from ..errors import NotIdentifiedError
 
 RIDGE = 1e-8  # of a block's diagonal, in the preconditioner alone
@@ -50,7 +52,8 @@ class Operator(ABC):
 
     def solve(self, b: np.ndarray, tolerance: float = 1e-10) -> np.ndarray:
         """A⁻¹ b by preconditioned conjugate gradients."""
-        return conjugate_gradients(self.times, b, self.nearly_inverse, tolerance)
+        with single_threaded():  # thousands of small products: BLAS threads would wait for each other
+            return conjugate_gradients(self.times, b, self.nearly_inverse, tolerance)
 
 
 def conjugate_gradients(
@@ -186,13 +189,15 @@ class NodeBlocks(Operator):
     @cached_property
     def _inverses(self) -> np.ndarray:
         inverses = np.empty_like(self.blocks)
-        for i, (A, at) in enumerate(zip(self.blocks, self.index)):
-            A = A.astype(np.float64)
-            gone = at < 0
+
+        def invert(i: int) -> None:
+            A, gone = self.blocks[i].astype(np.float64), self.index[i] < 0
             A[gone], A[:, gone] = 0.0, 0.0
             diagonal = np.diag(A)
-            A = A + np.diag(np.where(diagonal > 0, RIDGE * diagonal, 1.0))
-            inverses[i] = np.linalg.inv(A)
+            inverses[i] = np.linalg.inv(A + np.diag(np.where(diagonal > 0, RIDGE * diagonal, 1.0)))
+
+        with single_threaded():
+            run_tasks(invert, [(i,) for i in range(len(inverses))], cores())
         return inverses
 
     def nearly_inverse(self, v: np.ndarray) -> np.ndarray:

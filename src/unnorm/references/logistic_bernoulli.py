@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
+from .._base.blas import single_threaded
 from ..domains import BinaryVectors
 from ..errors import InputError
 from .base import BoundReference, Example, Given, Reference, is_number
@@ -71,7 +72,9 @@ class LogisticBernoulli(Reference):
             return BoundLogistic(domain, self, np.asarray(self.coefficients, dtype=np.float64), _columns(obs))
         some = obs.take(np.linspace(0, obs.n - 1, ROWS).astype(np.intp)) if obs.n > ROWS else obs
         free = np.ones(domain.dim, dtype=bool) if domain.free is None else domain.free
-        B = _regressions(_context(some), some.outcome.astype(np.float64), some.weights, self.ridge, self.chained)
+        most = float(obs.weights.sum()) / EACH
+        with single_threaded():
+            B = _regressions(_context(some), some.outcome.astype(np.float64), some.weights, self, most)
         B[~free] = 0.0
         filled = replace(self, coefficients=tuple(tuple(row) for row in B.tolist()))
         return BoundLogistic(domain, filled, B, _columns(obs))
@@ -88,19 +91,19 @@ def _context(obs: Observations) -> np.ndarray:
     return np.column_stack(columns) if columns else np.zeros((obs.n, 0))
 
 
-def _regressions(X: np.ndarray, Y: np.ndarray, w: np.ndarray, ridge: float | None, chained: bool) -> np.ndarray:
-    """(d, 1 + c + d) coefficients of all bits by steps that no bit's likelihood falls on."""
+def _regressions(X: np.ndarray, Y: np.ndarray, w: np.ndarray, spec: LogisticBernoulli, most: float) -> np.ndarray:
+    """(d, 1 + c + d) coefficients of all bits by steps that no bit's likelihood falls on; `most`: their freedom."""
     n, d = Y.shape
     centre, scale = X.mean(axis=0), np.maximum(X.std(axis=0), 1e-12)
     scale = np.where(scale > 1e-9 * (1.0 + np.abs(centre)), scale, np.inf)  # a constant column says nothing
     D = np.concatenate([np.ones((n, 1)), (X - centre) / scale, Y], axis=1)
     first, m = 1 + X.shape[1], D.shape[1]
     uses = np.tile(np.arange(m) < first, (d, 1))
-    if chained:
+    if spec.chained:
         uses |= np.arange(m) < first + np.arange(d)[:, None]
     gram = D.T @ (D * w[:, None])
     p = (w @ Y + 0.5) / (w.sum() + 1.0)
-    ridge = _enough(gram, p * (1.0 - p), uses, w.sum() / EACH) if ridge is None else ridge
+    ridge = _enough(gram, p * (1.0 - p), uses, most) if spec.ridge is None else spec.ridge
     penalty = np.where(np.arange(m) > 0, ridge, 1e-6 * w.sum())
     root = np.linalg.cholesky(4.0 * np.diag(penalty) + gram)  # ¼ of it bounds every −H
     B = np.zeros((d, m))
@@ -182,9 +185,10 @@ class BoundLogistic(BoundReference):
 
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         base, y = self._base(obs, t), np.zeros((self.domain.dim, len(u)))
-        for i in np.flatnonzero(self._free):
-            eta = base[:, i] + self._B[i, :i] @ y[:i]
-            y[i] = u[:, i] * (1.0 + np.exp(eta)) >= 1.0  # u ≥ 1 − σ(η)
+        with single_threaded():
+            for i in np.flatnonzero(self._free):
+                eta = base[:, i] + self._B[i, :i] @ y[:i]
+                y[i] = u[:, i] * (1.0 + np.exp(eta)) >= 1.0  # u ≥ 1 − σ(η)
         return y.T.copy()
 
     def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
