@@ -92,6 +92,7 @@ def ising(given: argparse.Namespace) -> None:
         "a tree": un.BernoulliTree(),
         "bits in turn": un.LogisticBernoulli(),
     }
+    nce = fit
     for label, q in references.items():
         objective = un.Logistic(q, total=4 * n, points=un.IID())
         nce, took = timed(lambda objective=objective: un.fit(model, obs, objective, solver=un.LBFGS(), rng=4))

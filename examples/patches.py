@@ -59,7 +59,7 @@ class Texture:
     def maximum(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The maximum of the likelihood by Newton's method in e^θ, and the standard errors of θ."""
         a = self.directions
-        s, x = np.mean((y @ a.T) ** 2, axis=0), np.ones(len(a))
+        s, x, information = np.mean((y @ a.T) ** 2, axis=0), np.ones(len(a)), np.eye(len(a))
         for _ in range(100):
             G = a @ np.linalg.inv((a.T * x) @ a) @ a.T
             gradient, information = 0.5 * (np.diag(G) - s), 0.5 * G**2
