@@ -44,7 +44,7 @@ def test_converged_is_the_truth(texture) -> None:
     best, se = texture.maximum(y)
     obs, q = un.iid(y), un.Gaussian(diagonal=False)
     seen = []
-    for steps in (60, 900):
+    for steps in (60, 1500):
         solver = un.SGD(steps=steps, batch=500, references=4, reference=q, points=un.IID())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnnormWarning)
