@@ -106,7 +106,7 @@ def test_annealing_gives_the_constant(kind: str) -> None:
     states = OMEGA.quadrature().points
     log_z = np.log(np.exp(MODEL.log_f(theta, states, (np.tile(X, (64, 1)),))).sum())
     rng = np.random.default_rng(7)
-    log_odds = np.linspace(-0.5, 0.5, OMEGA.dim)
+    log_odds = np.linspace(-1.5, 1.0, OMEGA.dim)
     y = (rng.random((chains, OMEGA.dim)) < 1 / (1 + np.exp(-log_odds))).astype(float)
     first = MODEL.log_f(theta, y, (np.tile(X, (chains, 1)),)) - y @ log_odds + np.log1p(np.exp(log_odds)).sum()
     last, log_w = sampler.anneal(y, log_odds, np.linspace(0, 1, 6), rng)

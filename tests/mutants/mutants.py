@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import of_directions
+import of_discrete
 import of_inference
 import of_objectives
 import of_patterns
@@ -37,6 +38,7 @@ MUTANTS = [
         of_solvers.MUTANTS,
         of_patterns.MUTANTS,
         of_directions.MUTANTS,
+        of_discrete.MUTANTS,
     )
     for module, some in faults.items()
     for fault in some

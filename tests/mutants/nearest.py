@@ -1,6 +1,43 @@
 """The tests nearest to each module that has mutants: fast files that import it, the quickest to fail first."""
 
 NEAREST: dict[str, tuple[str, ...]] = {
+    "models/changes.py": ("tests/models/test_changes.py",),
+    "models/gibbs.py": ("tests/models/test_changes.py", "tests/references/test_gibbs_steps.py"),
+    "models/ising_kernels.py": ("tests/models/test_ising.py",),
+    "models/ising_changes.py": ("tests/models/test_ising.py",),
+    "models/operators.py": ("tests/models/test_ising.py",),
+    "objectives/flips.py": (
+        "tests/objectives/test_flips.py",
+        "tests/models/test_ising.py",
+        "tests/objectives/test_graph_fits.py::test_missing_and_unseen_ties_are_left_out_of_the_pseudo_likelihood",
+    ),
+    "objectives/pseudo.py": (
+        "tests/objectives/test_graph_fits.py::test_simulated_godambe_against_enumeration",
+        "tests/objectives/test_graph_fits.py::test_one_graph_has_no_errors_from_its_own_score",
+        "tests/objectives/test_graph_fits.py::test_chains_that_leave_the_data_are_not_counted",
+        "tests/objectives/test_graph_fits.py::test_pseudo_likelihood_of_a_degenerate_model_says_so",
+    ),
+    "objectives/imputed.py": ("tests/solvers/test_imputing.py",),
+    "objectives/penalised.py": ("tests/results/test_penalty_path.py",),
+    "objectives/simulations.py": ("tests/objectives/test_graph_fits.py",),
+    "objectives/monte_carlo.py": (
+        "tests/objectives/test_graph_fits.py::test_missing_ties_against_a_sum_over_what_they_can_be",
+    ),
+    "objectives/row_errors.py": ("tests/objectives/test_row_errors.py",),
+    "models/graphs/kernels.py": (
+        "tests/models/graphs/test_statistics.py::test_every_graph_and_toggle",
+        "tests/models/graphs/test_statistics.py::test_random_graphs_of_twelve",
+        "tests/results/test_graph_draws.py",
+    ),
+    "models/graphs/counts.py": ("tests/models/graphs/test_counts.py",),
+    "models/graphs/structural.py": ("tests/models/graphs/test_statistics.py::test_every_graph_and_toggle",),
+    "solvers/stochastic/row_steps.py": ("tests/solvers/stochastic/test_row_steps.py",),
+    "references/alias.py": ("tests/references/test_alias.py",),
+    "references/bernoulli_tree.py": ("tests/references/test_bits.py",),
+    "references/logistic_bernoulli.py": ("tests/references/test_logistic_bernoulli.py",),
+    "references/gibbs_steps.py": ("tests/references/test_gibbs_steps.py",),
+    "results/gibbs_draws.py": ("tests/results/test_gibbs_draws.py",),
+    "results/penalty_path.py": ("tests/results/test_penalty_path.py",),
     "_base/intervals.py": ("tests/inference/test_nested.py",),
     "directions/quantities.py": ("tests/directions/test_intervals.py", "tests/directions/test_units.py"),
     "directions/rules.py": ("tests/directions/test_closed_forms.py",),

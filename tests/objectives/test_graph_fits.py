@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.errors import CombinationError, EstimationError, InputError, NoEstimateError, UnnormError
+from unnorm.errors import CombinationError, EstimationError, InputError, NoEstimateError, UnnormError, UnnormWarning
+from unnorm.objectives import pseudo
 
 OMEGA = un.Graphs(5)
 NODES = {"g": [0, 0, 1, 1, 1]}
@@ -263,6 +264,44 @@ def test_pseudo_likelihood_of_a_degenerate_model_says_so() -> None:
     assert gof.notes
 
 
+def _four_waves() -> tuple[un.GraphStatistics, un.Observations]:
+    omega = un.Graphs(9, directed=True)
+    A = np.random.default_rng(3).random((5, 9, 9)) < 0.2
+    A[:, np.arange(9), np.arange(9)] = False
+    return un.GraphStatistics("edges + mutual", omega), un.networks(A.astype(float), omega)
+
+
+def test_a_degenerate_model_has_no_errors_however_many_graphs_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four graphs and two parameters: scores of the graphs must not stand in for the simulations that were refused."""
+    model, obs = _four_waves()
+    monkeypatch.setattr(pseudo, "UNLIKE", 1.0)  # as if every draw were unlike the data
+    with pytest.warns(UnnormWarning, match="degenerate at the estimate"):
+        fit = un.fit(model, obs, un.PseudoLikelihood(draws=40), rng=1)
+    assert fit.errors is None
+    assert any("degenerate at the estimate" in note for note in fit.notes)
+
+
+def test_chains_that_leave_the_data_are_not_counted() -> None:
+    """Two contexts of 60 bits: one chain stays, the other is complete at the twelfth round, and from ten rounds before
+    that it does not count, nor do its draws after it."""
+    free = np.ones((2, 60), dtype=bool)
+    squares = pseudo.SquaresNearData(2, 1, 0.3, free)
+    near, full = np.tile([1.0, 0.0, 0.0], 20), np.ones(60)
+    for r in range(20):
+        squares.add(np.stack([near, full if r >= 11 else near]), np.array([[2.0], [3.0 if r < 2 else 100.0]]))
+    for _ in range(squares.lag):
+        squares.add(np.stack([near, full]), None)
+    assert squares.lost.tolist() == [False, True]
+    assert squares.kept.tolist() == [20.0, 1.0]
+    assert squares.total()[0, 0] == pytest.approx((20 * 4.0 + 9.0) * 2 / 21)
+    assert squares.share == pytest.approx(19 / 60)
+    assert squares.density == 1.0
+    assert pseudo.unlike_data(np.array([0.0, 0.01, 0.3, 0.9, 1.0]), 0.3).tolist() == [True, True, False, False, True]
+    few = pseudo.SquaresNearData(1, 1, 0.3, np.ones((1, 10), dtype=bool))
+    few.add(np.ones((1, 10)), np.ones((1, 1)))
+    assert not few.lost.any()  # ten bits may all be one by chance
+
+
 def test_goodness_of_fit_of_a_model_that_fits() -> None:
     """From its own law, counts lie within the simulations; triads sum to n choose 3, distances to n (n − 1)."""
     omega = un.Graphs(15, directed=True)
@@ -308,3 +347,19 @@ def test_monte_carlo_errors_by_batch_means() -> None:
         mean = draws.mean(axis=1)
         found = Draws(np.zeros(2), mean, draws - mean[:, None], mean, weight).error(np.zeros(2))
         np.testing.assert_allclose(found, times * expected, rtol=0.1)
+
+
+def test_gradient_and_curvature_of_importance_sampled_constants() -> None:
+    """Σ_t w_t log mean exp δᵀ(s − s̄), by finite differences away from δ = 0, where the mean is not zero."""
+    from unnorm.objectives.simulations import Draws
+
+    rng = np.random.default_rng(2)
+    draws = rng.normal(size=(3, 50, 2))
+    mean = draws.mean(axis=1)
+    d = Draws(np.zeros(2), mean, draws - mean[:, None], mean, np.array([1.0, 2.0, 3.0]))
+    delta, h = np.array([0.8, -0.5]), 1e-5
+    _, gradient, hessian = d.tilted(delta)
+    for j, step in enumerate(h * np.eye(2)):
+        up, down = d.tilted(delta + step), d.tilted(delta - step)
+        assert gradient[j] == pytest.approx((up[0] - down[0]) / (2 * h), rel=1e-6)
+        assert hessian[j] == pytest.approx((up[1] - down[1]) / (2 * h), rel=1e-6)

@@ -78,6 +78,18 @@ def test_a_tree_serves_where_independent_bits_are_far_from_the_data() -> None:
     assert np.all(tree < 0.9 * product)
 
 
+def test_mixtures_of_laws_on_bits_are_laws() -> None:
+    """They sum to one over the 32 states, and their points have that law."""
+    obs, omega = un.iid(_chain_of_bits(500, 5, 6)), un.BinaryVectors(5)
+    mixed = un.Mixture((0.3, un.ProductBernoulli()), (0.4, un.BernoulliTree()), (0.3, un.LogisticBernoulli()))
+    bound, states = mixed.bind(omega, obs), omega.quadrature().points
+    q = np.exp(bound.log_density(states, obs, np.zeros(32, dtype=int)))
+    assert q.sum() == pytest.approx(1.0)
+    points = bound.sample(obs, np.zeros(40_000, dtype=int), np.random.default_rng(7))
+    counts = np.bincount((points @ 2 ** np.arange(4, -1, -1)).astype(int), minlength=32)
+    assert np.sum((counts - 40_000 * q) ** 2 / (40_000 * q)) < 31 + 5 * np.sqrt(62)
+
+
 def test_pairs_of_bits_coincide_as_they_should() -> None:
     """P(1) = 0.1, 14 bits: Sobol's pairs coincide within 15 %; a lattice's are far off, and it is refused."""
     d, m = 14, 4096

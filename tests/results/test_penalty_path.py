@@ -70,6 +70,14 @@ def test_the_path_finds_a_penalty_that_predicts_better(kind) -> None:
         assert path.nonzero[-1] > 15
 
 
+@pytest.mark.parametrize("kind", ["ridge", "lasso"])
+def test_the_choice_is_the_largest_within_an_error_of_the_best(kind) -> None:
+    path = un.penalty_path(MODEL, un.iid(_data(150)), kind, np.geomspace(0.2, 0.003, 12), folds=4, rng=4)
+    near = path.score >= path.score.max() - path.se
+    assert path.chosen == path.strengths[near].max() > path.best
+    assert path.best == path.strengths[np.argmax(path.score)]
+
+
 def test_missing_bits_and_words() -> None:
     y = np.where(np.random.default_rng(5).random((120, D)) < 0.1, np.nan, _data(120))
     path = un.penalty_path(MODEL, un.iid(y, missing="keep"), "ridge", [0.1, 0.01], folds=2, rng=1)

@@ -1,15 +1,18 @@
 """Sequences of graphs over repetitions: estimators' spread beside their errors, coverage, and a long stochastic
-approximation on s50."""
+approximation on s50. UNNORM_REPS sets the number of sequences of every case."""
 
 from __future__ import annotations
 
 import csv
+import os
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm.errors import UnnormWarning
 from unnorm.objectives.base import Objective
 
 pytestmark = pytest.mark.slow
@@ -36,7 +39,13 @@ def repeated(n: int, T: int, objective: Objective, repetitions: int) -> tuple[np
     found = []
     for r in range(repetitions):
         obs = un.networks(sequence(model, THETA[n], T, np.random.default_rng([7, r])), omega)
-        found.append(un.fit(model, obs, objective, rng=10_000 + r))
+        with warnings.catch_warnings():  # an estimate may be degenerate, and has no errors then
+            warnings.simplefilter("ignore", UnnormWarning)
+            fit = un.fit(model, obs, objective, rng=10_000 + r)
+        if fit.errors is not None:
+            found.append(fit)
+    print(f"{repetitions - len(found)} of {repetitions} without errors")
+    assert len(found) >= 0.97 * repetitions
     return np.stack([fit.estimate for fit in found]), np.stack([fit.se for fit in found])
 
 
@@ -51,6 +60,7 @@ def repeated(n: int, T: int, objective: Objective, repetitions: int) -> tuple[np
     ids=["PL 50x20", "MCML 50x20", "PL 20x10", "MCML 20x10"],
 )
 def test_errors_and_coverage(n: int, T: int, objective: Objective, repetitions: int) -> None:
+    repetitions = int(os.environ.get("UNNORM_REPS", repetitions))
     estimate, se = repeated(n, T, objective, repetitions)
     sd, bias = estimate.std(axis=0, ddof=1), estimate.mean(axis=0) - THETA[n]
     covered = np.mean(np.abs(estimate - THETA[n]) < 1.96 * se)

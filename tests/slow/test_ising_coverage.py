@@ -1,13 +1,15 @@
-"""Intervals of Ising couplings by pseudo-likelihood: d = 20, n = 5,000, 190 couplings, 60 data sets."""
+"""Intervals of Ising couplings by pseudo-likelihood: d = 20, n = 5,000, 190 couplings; UNNORM_REPS data sets (60)."""
 
 from __future__ import annotations
+
+import os
 
 import numpy as np
 import pytest
 
 import unnorm as un
 
-REPEATS = 60
+REPEATS = int(os.environ.get("UNNORM_REPS", "60"))
 
 
 @pytest.mark.slow

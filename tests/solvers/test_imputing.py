@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ def _with_holes(y: np.ndarray, share: float, seed: int) -> np.ndarray:
 def test_nothing_missing_is_the_plain_fit() -> None:
     y = _data(500, 2)
     obs = un.iid(y, missing="keep")
-    assert obs.missing is None
+    assert obs.masks is None
     plain = un.fit(MODEL, obs, EVERY)
     filled = un.fit(MODEL, obs, EVERY, solver=un.Imputing(solver=un.LBFGS(1e-14)), rng=1)
     np.testing.assert_allclose(filled.estimate, plain.estimate, atol=1e-5)
@@ -75,3 +77,36 @@ def test_words() -> None:
         un.fit(MODEL, obs, EVERY, solver=un.Newton())
     with pytest.raises(InputError, match="draws ≥ 2"):
         un.Imputing(draws=1)
+
+
+def test_missing_bits_without_leave_are_named_with_both_remedies() -> None:
+    y = np.random.default_rng(0).integers(0, 2, (50, 3)).astype(float)
+    y[7, 1] = y[9, 2] = np.nan
+    with pytest.raises(
+        un.errors.DataError, match=r"2 of 50 binary vectors.*'y2' of row 7.*missing='keep'.*missing='drop'"
+    ):
+        un.iid(y)
+    assert un.iid(y, missing="drop").n == 48
+    kept = un.iid(y, missing="keep")
+    assert kept.masks is not None
+    assert kept.masks.missing.sum() == 2
+    y[0, 0] = 3.0  # no bits: the general sentence
+    with pytest.raises(un.errors.DataError, match="There are missing values"):
+        un.iid(y)
+
+
+def test_the_correction_is_the_covariance_of_scores_and_statistics_over_the_draws() -> None:
+    """H (H − C)⁻¹ by hand, C = Σ_t Cov(g_t, s_t) over three draws, n/(n − 1) of which matters there."""
+    y = np.random.default_rng(4).integers(0, 2, (80, 3)).astype(float)
+    y[:40, 0] = np.nan
+    solver = un.Imputing(draws=3, burn=1)
+    fit = un.fit(un.Ising(3), un.iid(y, missing="keep"), EVERY, solver=solver, rng=1)
+    assert fit.solution is not None
+    scores: Any = fit.solution.scores
+    g = np.stack([np.concatenate([part for _, part in one.by_observation(fit.estimate)]) for one in scores.filled])
+    s = np.stack([one.model.jacobian(fit.estimate, one.obs.outcome, ()) for one in scores.filled])
+    C = sum(np.cov(g[:, t].T, s[:, t].T)[:6, 6:] for t in range(80))
+    H = np.mean([one.information(fit.estimate) for one in scores.filled], axis=0)
+    M = np.einsum("tp,tq->pq", g.mean(axis=0), g.mean(axis=0)) * 80 / 79
+    A = np.linalg.inv(H - C)
+    assert fit.covariance == pytest.approx(A @ M @ A.T, rel=1e-8)

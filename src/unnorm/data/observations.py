@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._base import frames
-from .._base.frames import Column, Missing, Table, check_finite, check_numeric, incomplete
+from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric, incomplete
 from .._base.numerics import whole
 from ..errors import DataError, InputError, listing, unknown
 from .chains import Chains, chains, order_key
@@ -43,7 +43,6 @@ class Observations:
     sequence: np.ndarray | None = None  # (n,) int: which unbroken sequence; transitions only
     weight: np.ndarray | None = None  # (n,) or None for all one
     offset: np.ndarray | None = None  # (n,) known part of f; None for zero
-    missing: np.ndarray | None = None  # (n, d) booleans: entries of the outcome that were kept though not observed, NaN
     row: np.ndarray | None = None  # (n,) position in the input table of y_t
     notes: tuple[str, ...] = ()  # sentences: what was dropped or skipped, how many, why
     backend: Any = None  # narwhals implementation of the input table, for output tables of the same kind
@@ -82,6 +81,11 @@ class Observations:
             )
         return 0.0 if self.offset is None else float(self.offset[0])
 
+    @property
+    def holes(self) -> np.ndarray | None:
+        """(n, d) missing entries of the outcome that are to be imputed, NaN; None where there are none."""
+        return self.masks.missing if self.masks is not None and self.masks.imputed else None
+
     def previous(self, lag: int = 1) -> np.ndarray:
         """(n, d) points `lag` steps before y_t."""
         return np.column_stack([self.context[name + lag_suffix(lag)] for name in self.outcome_names])
@@ -100,7 +104,6 @@ class Observations:
             sequence=pick(self.sequence),
             weight=pick(self.weight),
             offset=pick(self.offset),
-            missing=pick(self.missing),
             row=pick(self.row),
             masks=None if self.masks is None else self.masks.take(index),
         )
@@ -346,6 +349,8 @@ def _rows(
     missing: Missing,
 ) -> Observations:
     """One observation for each complete row."""
+    if missing == "error":
+        _refuse_missing_bits(outcome)
     groups = _groups(table, group)
     needed = [*context.values(), *groups.values(), *_attached(table, weight, offset)]
     needed = needed if missing == "keep" else [*outcome, *needed]
@@ -373,10 +378,27 @@ def _rows(
         group={name: column.take(row) for name, column in groups.items()},
         weight=_weight(table, weight, row),
         offset=_offset(table, offset, row),
-        missing=holes,
+        masks=None if holes is None else Masks.holes(holes),
         row=row,
         notes=(note,) if note else (),
         backend=table.backend,
+    )
+
+
+def _refuse_missing_bits(outcome: Sequence[Column]) -> None:
+    """Binary vectors with missing entries can do without them, and the error says so."""
+    holes = [column for column in outcome if column.missing is not None and column.missing.any()]
+    if len(outcome) < 2 or not holes:
+        return
+    seen = (column.data if column.missing is None else column.data[~column.missing] for column in outcome)
+    if not all(np.isin(values, (0, 1)).all() for values in seen):
+        return
+    mask: Any = holes[0].missing
+    gone = int(any_missing(outcome, mask.size).sum())
+    raise DataError(
+        f"Entries of {gone:,} of {mask.size:,} binary vectors are missing, the first {holes[0].name!r} of row "
+        f"{int(np.argmax(mask))} (rows count from 0). Pass missing='keep' to fit the others of each vector, or "
+        "missing='drop' to leave these vectors out."
     )
 
 

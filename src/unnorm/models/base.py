@@ -356,8 +356,6 @@ class Model(Unnormalised):  # long: what each objective, solver and sampler may 
 
     def free_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray | None:
         """(n, d) or (1, d) booleans: which bits of these observations can flip; None for all of them."""
-        if obs.missing is not None:
-            return ~obs.missing[at]
         if obs.masks is None:
             free = self.domain.free
             return None if free is None or free.all() else free[None]

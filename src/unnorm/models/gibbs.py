@@ -41,8 +41,18 @@ class ChangeSampler(ABC):
     quick: bool  # whether thousands of sweeps cost little
 
     @abstractmethod
-    def sweep(self, y: np.ndarray, sweeps: int, rng: np.random.Generator, free: np.ndarray | None = None) -> np.ndarray:
-        """(C, d) the vectors after so many sweeps over the bits that are `free`, (C, d) booleans; None for all."""
+    def sweep(
+        self,
+        y: np.ndarray,
+        sweeps: int,
+        rng: np.random.Generator,
+        free: np.ndarray | None = None,
+        either_way: bool = False,
+    ) -> np.ndarray:
+        """(C, d) the vectors after so many sweeps over the bits that are `free`, (C, d) booleans; None for all.
+
+        `either_way`: each sweep goes from the first bit to the last or back, with even odds, which makes it reversible.
+        """
 
     @abstractmethod
     def anneal(
@@ -113,12 +123,20 @@ class PlainSampler(ChangeSampler):
     def _f(self, y: np.ndarray) -> np.ndarray:
         return self.model.log_f(self.theta, y, self.arguments)
 
-    def sweep(self, y: np.ndarray, sweeps: int, rng: np.random.Generator, free: np.ndarray | None = None) -> np.ndarray:
+    def sweep(
+        self,
+        y: np.ndarray,
+        sweeps: int,
+        rng: np.random.Generator,
+        free: np.ndarray | None = None,
+        either_way: bool = False,
+    ) -> np.ndarray:
         y = y.astype(np.float64)
-        now = self._f(y)
+        now, zero = self._f(y), np.zeros(len(y))
         for _ in range(sweeps):
-            for i in self._bits:
-                y, now, _ = self._update(y, now, i, 1.0, np.zeros(len(y)), rng, None if free is None else free[:, i])
+            order = self._bits[::-1] if either_way and rng.random() < 0.5 else self._bits
+            for i in order:
+                y, now, _ = self._update(y, now, i, 1.0, zero, rng, None if free is None else free[:, i])
         return y
 
     def _update(
@@ -160,12 +178,14 @@ def compiled_loops(start: Any, delta: Any, flip: Any) -> tuple[Callable[..., Non
     from numba import njit
 
     @njit(nogil=True, error_model="numpy")
-    def sweep(params, y, free, sweeps, rng):
+    def sweep(params, y, free, sweeps, either_way, rng):
         C, d = y.shape
         for c in range(C):
             state = start(params, y[c], c)
             for _ in range(sweeps):
-                for i in range(d):
+                back = either_way and rng.random() < 0.5
+                for k in range(d):
+                    i = d - 1 - k if back else k
                     if free[c % len(free), i]:
                         change = delta(params, state, y[c], i)
                         if rng.random() * (1.0 + math.exp(-change)) < 1.0:
@@ -203,10 +223,17 @@ class CompiledSampler(ChangeSampler):
 
     quick = True
 
-    def sweep(self, y: np.ndarray, sweeps: int, rng: np.random.Generator, free: np.ndarray | None = None) -> np.ndarray:
+    def sweep(
+        self,
+        y: np.ndarray,
+        sweeps: int,
+        rng: np.random.Generator,
+        free: np.ndarray | None = None,
+        either_way: bool = False,
+    ) -> np.ndarray:
         y = np.array(y, dtype=np.float64, order="C")
         free = np.ones((1, y.shape[1]), dtype=np.bool_) if free is None else np.ascontiguousarray(np.atleast_2d(free))
-        compiled_loops(*self.functions)[0](self.params, y, free, sweeps, rng)
+        compiled_loops(*self.functions)[0](self.params, y, free, sweeps, either_way, rng)
         return y
 
     def anneal(

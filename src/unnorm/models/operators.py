@@ -10,6 +10,8 @@ from typing import final
 
 import numpy as np
 
+from .._base.blas import single_threaded
+from .._base.threads import cores, run_tasks
 from ..errors import NotIdentifiedError
 
 RIDGE = 1e-8  # of a block's diagonal, in the preconditioner alone
@@ -50,7 +52,8 @@ class Operator(ABC):
 
     def solve(self, b: np.ndarray, tolerance: float = 1e-10) -> np.ndarray:
         """A⁻¹ b by preconditioned conjugate gradients."""
-        return conjugate_gradients(self.times, b, self.nearly_inverse, tolerance)
+        with single_threaded():  # thousands of small products: BLAS threads would wait for each other
+            return conjugate_gradients(self.times, b, self.nearly_inverse, tolerance)
 
 
 def conjugate_gradients(
@@ -61,26 +64,41 @@ def conjugate_gradients(
     most: int = 500,
 ) -> np.ndarray:
     """x with A x = b to a relative residual, in the preconditioner's norm."""
-    x, r = np.zeros_like(b), b.copy()
-    z = nearly_inverse(r)
-    p, rz = z.copy(), float(r @ z)
-    goal = tolerance**2 * rz
+    return solved_rows(lambda P: times(P[0])[None], b[None], nearly_inverse, tolerance, most)[0]
+
+
+def solved_rows(
+    times: Callable[[np.ndarray], np.ndarray],
+    B: np.ndarray,
+    nearly_inverse: Callable[[np.ndarray], np.ndarray],
+    tolerance: float,
+    most: int = 500,
+) -> np.ndarray:
+    """(q, p) A⁻¹ b for each row b of B, side by side: `times` takes the rows that are not solved yet all at once, so
+    that a pass over the data serves them all."""
+    X, R = np.zeros_like(B), B.copy()
+    P = np.stack([nearly_inverse(r) for r in R])
+    rz = np.einsum("qp,qp->q", R, P)
+    goal, live = tolerance**2 * rz, np.arange(len(B))
     for _ in range(most):
-        if rz <= goal:
-            return x
-        Ap = times(p)
-        curvature = float(p @ Ap)
-        if curvature <= 0.0:
+        live = live[rz[live] > goal[live]]
+        if not live.size:
+            break
+        AP = times(P[live])
+        curvature = np.einsum("qp,qp->q", P[live], AP)
+        if (curvature <= 0.0).any():
             raise NotIdentifiedError(
                 "The curvature of the objective is not positive along some direction of the parameters: two bits that "
                 "are always equal, or one that never changes. Remove it, or add a ridge penalty."
             )
-        step = rz / curvature
-        x, r = x + step * p, r - step * Ap
-        z = nearly_inverse(r)
-        after = float(r @ z)
-        p, rz = z + after / rz * p, after
-    return x
+        step = (rz[live] / curvature)[:, None]
+        X[live] += step * P[live]
+        R[live] -= step * AP
+        Z = np.stack([nearly_inverse(r) for r in R[live]])
+        after = np.einsum("qp,qp->q", R[live], Z)
+        P[live] = Z + (after / rz[live])[:, None] * P[live]
+        rz[live] = after
+    return X
 
 
 @final
@@ -171,13 +189,15 @@ class NodeBlocks(Operator):
     @cached_property
     def _inverses(self) -> np.ndarray:
         inverses = np.empty_like(self.blocks)
-        for i, (A, at) in enumerate(zip(self.blocks, self.index)):
-            A = A.astype(np.float64)
-            gone = at < 0
+
+        def invert(i: int) -> None:
+            A, gone = self.blocks[i].astype(np.float64), self.index[i] < 0
             A[gone], A[:, gone] = 0.0, 0.0
             diagonal = np.diag(A)
-            A = A + np.diag(np.where(diagonal > 0, RIDGE * diagonal, 1.0))
-            inverses[i] = np.linalg.inv(A)
+            inverses[i] = np.linalg.inv(A + np.diag(np.where(diagonal > 0, RIDGE * diagonal, 1.0)))
+
+        with single_threaded():
+            run_tasks(invert, [(i,) for i in range(len(inverses))], cores())
         return inverses
 
     def nearly_inverse(self, v: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ from ..data.observations import Observations
 from ..models.base import Model
 from ..models.batching import tree_take
 from ..models.changes import Changes
-from ..models.operators import Operator, conjugate_gradients
+from ..models.operators import Operator, solved_rows
 from .base import ChosenErrors, Constants, Derivatives, ModelProblem
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
@@ -30,7 +30,7 @@ BLOCK = 2**22  # numbers that the changes of one block hold
 CERTAIN = 15.0  # log-odds of one bit beyond which a maximum is as good as at infinity
 LEAST_PART, PER_PARAMETER = 5000, 50  # observations in a part: in all, and for each coefficient of a bit
 SINGLE = 2**24  # numbers of all changes from which float32 will do
-SOLVED = 1e-3  # relative residual of H⁻¹ e_c: the error of se is its square
+SOLVED = 2e-3  # relative residual of H⁻¹ e_c: the error of se is its square
 SWEEPS = 50  # from the data to draws of the model, in simulated errors
 KEPT = 2**29  # bytes of changes that may be kept between iterations; beyond it blocks are made again
 
@@ -146,11 +146,12 @@ class FlipProblem(ModelProblem):
     def curvature(self, theta: np.ndarray) -> Operator:
         return self.summed(lambda b: b.changes.operator(b.weight * variance(b.changes.times(theta))))
 
-    def curvature_times(self, theta: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """−H v in one pass over the data."""
+    def curvature_times(self, theta: np.ndarray, V: np.ndarray) -> np.ndarray:
+        """(q, p) −H v for each row of V, in one pass over the data."""
 
         def work(b: FlipBlock) -> np.ndarray:
-            return b.changes.total(b.weight * variance(b.changes.times(theta)) * b.changes.times(v))
+            w = b.weight * variance(b.changes.times(theta))
+            return np.stack([b.changes.total(w * b.changes.times(v)) for v in V])
 
         return self.summed(work)
 
@@ -317,10 +318,10 @@ class FlipErrors(ChosenErrors):
     def solved(self, B: np.ndarray) -> np.ndarray:
         """(q, p) H⁻¹ b for each row of B."""
         inner = self.curvature
-        return np.array([conjugate_gradients(self._times, b, lambda v: inner.solve(v, SOLVED), SOLVED) for b in B])
+        return solved_rows(self._times, B, lambda v: inner.solve(v, SOLVED), SOLVED)
 
-    def _times(self, v: np.ndarray) -> np.ndarray:
-        return self.problem.curvature_times(self.theta, v) + self.ridge * v
+    def _times(self, V: np.ndarray) -> np.ndarray:
+        return self.problem.curvature_times(self.theta, V) + self.ridge * V
 
     def empirical(self, index: np.ndarray) -> np.ndarray:
         V, weights = self.columns(index), self.problem.obs.weights

@@ -146,7 +146,7 @@ class ImputedErrors(ChosenErrors):
         y = sampler.sweep(like.outcome, SWEEPS, rng)
         G = np.zeros((draws, len(index)))
         for _ in self.filled:
-            y = sampler.sweep(y, self.sweeps, rng, like.missing)
+            y = sampler.sweep(y, self.sweeps, rng, like.holes)
             G += _projections(FlipProblem(one.model, replace(like, outcome=y)), self.theta, V) / len(self.filled)
         return float(one.obs.weights.sum()) * (G.T @ G) / draws
 

@@ -10,6 +10,7 @@ that −H alone gives errors that are too small. Their variance is taken
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, replace
 from typing import Any, Literal, final
 
@@ -27,6 +28,8 @@ MANY = 10  # independent observations for each parameter, from which their own s
 BURN, THIN, LEAST = 10, 2, 20  # sweeps before the first and between simulations, and simulations at least
 Errors = Literal["auto", "scores", "simulated"]
 UNLIKE = 0.05  # of the observed ones, or zeros: with fewer, simulations are unlike the data
+OFTEN = 0.1  # of the draws
+LAG, HELD = 10, 2**21  # rounds before a chain left that are not counted, where n × p is at most so many
 FEW = 50  # bits below which an empty or a full outcome may be chance
 DEGENERATE = (
     "The model is degenerate at the estimate: {simulated:.1%} of bits are one in simulations, {observed:.1%} in the "
@@ -35,6 +38,10 @@ DEGENERATE = (
 )
 SIMULATED = (
     "Standard errors are from {draws:,} simulated outcomes at the estimate (a Godambe matrix): they assume the model."
+)
+ESCAPED = (
+    " Simulations of {lost} of {n} outcomes became empty or complete and were left out: at the estimate the model is "
+    "nearly degenerate, and the errors hold near the data only."
 )
 
 
@@ -123,18 +130,79 @@ class Godambe:
         free = ~model.held_bits(obs, at)
         sampler = model.sampler(theta, model.arguments(obs, at))
         hidden = np.zeros_like(free) if obs.masks is None else obs.masks.missing
-        out, y, ones = np.zeros((model.size, model.size)), obs.outcome, np.empty(self._rounds)
+        y, ones = obs.outcome, np.empty(self._rounds)
+        observed = float(obs.outcome[free & ~hidden].mean())
+        squares = SquaresNearData(obs.n, model.size, observed, free)
         root = np.sqrt(np.maximum(obs.weights, 1e-300))[:, None]
         for r in range(self._rounds):
             y = sampler.sweep(y, THIN if r else BURN, rng, free)
             ones[r] = y[free].mean()
             again = FlipProblem(model, replace(obs, outcome=np.where(hidden, 0.0, y)))
-            g = np.concatenate([g for _, g in again.by_observation(theta)]) / root
-            out += g.T @ g / self._rounds
-        observed = float(obs.outcome[free & ~hidden].mean())
+            squares.add(y, np.concatenate([g for _, g in again.by_observation(theta)]) / root)
+        for _ in range(squares.lag):  # those that are on their way arrive
+            y = sampler.sweep(y, THIN, rng, free)
+            squares.add(y, None)
         late = ones[self._rounds // 2 :]  # the chains begin at the data, and may take a while to leave them
-        empty, full = late < UNLIKE * observed, late > 1 - UNLIKE * (1 - observed)
-        often = 0.1 if free.sum() >= FEW else 0.9
-        if np.mean(empty | full) > often:
-            return None, DEGENERATE.format(observed=observed, simulated=late[empty | full].mean())
-        return out, SIMULATED.format(draws=self._rounds * obs.n)
+        unlike = unlike_data(late, observed)
+        often = OFTEN if free.sum() >= FEW else 0.9
+        if np.mean(unlike) > often:
+            return None, DEGENERATE.format(observed=observed, simulated=late[unlike].mean())
+        if squares.share > OFTEN:
+            return None, DEGENERATE.format(observed=observed, simulated=squares.density)
+        lost = int(squares.lost.sum())
+        more = ESCAPED.format(lost=lost, n=obs.n) if lost else ""
+        return squares.total(), SIMULATED.format(draws=int(squares.kept.sum())) + more
+
+
+def unlike_data(ones: np.ndarray, observed: float) -> np.ndarray:
+    """Whether a share of ones is that of an empty or a complete outcome, and the data's is not."""
+    return (ones < UNLIKE * observed) | (ones > 1 - UNLIKE * (1 - observed))
+
+
+@final
+class SquaresNearData:
+    """Σ_t mean g_t g_tᵀ over the draws of each context, from chains that start at the data, up to where they leave it.
+
+    Near degeneracy a chain may stay for a long time where the data are, and then become complete within a few sweeps:
+    some such draws would make up nearly all of the sum. What a chain gave just before it left is not counted either.
+    """
+
+    def __init__(self, n: int, size: int, observed: float, free: np.ndarray) -> None:
+        self._observed, self._free = observed, free
+        self._judged = free.sum(axis=1) >= FEW  # smaller outcomes are empty or complete by chance
+        self._sums = np.zeros((size, size))
+        self._pending: deque[np.ndarray] = deque()
+        self.lag = LAG if n * size <= HELD else 0
+        self.kept, self.lost = np.zeros(n), np.zeros(n, dtype=bool)
+        self._rounds, self._gone, self._dense = 0, 0, 0.0
+
+    def add(self, y: np.ndarray, g: np.ndarray | None) -> None:
+        """The chains' outcomes and scores, one round more; without scores, what is pending is judged."""
+        ones = (y * self._free).sum(axis=1) / np.maximum(self._free.sum(axis=1), 1)
+        self.lost |= self._judged & unlike_data(ones, self._observed)
+        self._rounds += 1
+        self._gone += int(self.lost.sum())
+        self._dense += float(ones[self.lost].sum())
+        if g is not None:
+            self._pending.append(g)
+        if self._pending and (g is None or len(self._pending) > self.lag):
+            self._count(self._pending.popleft())
+
+    def _count(self, g: np.ndarray) -> None:
+        here = ~self.lost
+        self._sums += g[here].T @ g[here]
+        self.kept += here
+
+    @property
+    def share(self) -> float:
+        """Of draws after a chain had left."""
+        return self._gone / (self._rounds * len(self.lost))
+
+    @property
+    def density(self) -> float:
+        """Share of ones in these."""
+        return self._dense / max(self._gone, 1)
+
+    def total(self) -> np.ndarray:
+        """(p, p), as if each context had as many draws."""
+        return self._sums * (len(self.kept) / max(self.kept.sum(), 1.0))

@@ -15,11 +15,13 @@ import numpy as np
 from ..data.observations import Observations
 from ..models.base import Model
 from ..models.normalisers import Layout
+from ..models.operators import Operator
 from .anchor import ENOUGH, Anchor, Integrated, anchor_report
-from .base import Constants, Derivatives, ModelProblem, ParametricProblem
+from .base import ChosenErrors, Constants, Derivatives, ModelProblem, ParametricProblem
 from .flips import FlipProblem
 from .likelihood import RowLikelihood
 from .redraws import Laws, Probe, Read, Redraws, points_only
+from .row_errors import RowErrors
 from .rows import Over, Rows, RowSource
 from .scores import DenseDesign, Drawn, RowScores, ScoreRows, sum_by
 
@@ -152,16 +154,16 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
 
     def nu_at(self, theta: np.ndarray) -> np.ndarray:
         """ν*(θ)."""
-        return self.nu_star(self._light(theta) if self.by_products else self._bases(theta))
+        return self.nu_star(self.light(theta) if self.by_products else self._bases(theta))
 
-    def _nu_rows(self, rows: Rows, nu: np.ndarray) -> np.ndarray | float:
+    def nu_rows(self, rows: Rows, nu: np.ndarray) -> np.ndarray | float:
         return self.layout.fixed if self.layout.fixed is not None else nu[self._of(rows)]
 
     # --- values and derivatives --------------------------------------------------------------------------------------
 
     def joint_value(self, theta: np.ndarray, nu: np.ndarray) -> float:
         """The objective at any (θ, ν)."""
-        return float(sum(b.rows.likelihood.value(b.eta + self._nu_rows(b.rows, nu)) for b in self._evaluated(theta)))
+        return float(sum(b.rows.likelihood.value(b.eta + self.nu_rows(b.rows, nu)) for b in self._evaluated(theta)))
 
     @property
     def by_products(self) -> bool:
@@ -169,11 +171,11 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
         many = self.source.size * self.model.size > KEPT
         return self.model.by_products and self.anchor is None and (many or self.model.size > MANY)
 
-    def _light(self, theta: np.ndarray) -> list[Base]:
+    def light(self, theta: np.ndarray, source: RowSource | None = None) -> list[Base]:
         """f + offset alone, of all rows."""
         nothing = np.zeros((0, 0))
         out = []
-        for rows in self.source.blocks():
+        for rows in (self.source if source is None else source).blocks():
             f = self.model.log_f(theta, rows.y, self.model.arguments(self.obs, rows.context))
             out.append(Base(rows, f + rows.offset, nothing))
         return out
@@ -181,11 +183,11 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
     def slope(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
         if not self.by_products:
             return super().slope(theta)
-        bases = self._light(theta)
+        bases = self.light(theta)
         nu = self.nu_star(bases)
         value, gradient = 0.0, np.zeros(self.model.size)
         for rows, eta, _ in bases:
-            eta = eta + self._nu_rows(rows, nu)
+            eta = eta + self.nu_rows(rows, nu)
             value += rows.likelihood.value(eta)
             arguments = self.model.arguments(self.obs, rows.context)
             gradient += self.model.row_sums(theta, rows.y, arguments, rows.likelihood.slopes(eta)[0])
@@ -195,10 +197,10 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
     def _scale(self) -> np.ndarray:
         if not self.by_products:
             return super().scale
-        bases = self._light(self.start)
+        bases = self.light(self.start)
         nu, out = self.nu_star(bases), np.zeros(self.model.size)
         for rows, eta, _ in bases:
-            curvature = rows.likelihood.slopes(eta + self._nu_rows(rows, nu))[1]
+            curvature = rows.likelihood.slopes(eta + self.nu_rows(rows, nu))[1]
             out += self.model.row_squares(self.start, rows.y, self.model.arguments(self.obs, rows.context), curvature)
         return out
 
@@ -212,10 +214,15 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
             return None
         return FlipProblem(self.model, self.obs), 1.0
 
+    def chosen(
+        self, theta: np.ndarray, curvature: Operator | None, ridge: np.ndarray | float = 0.0
+    ) -> ChosenErrors | None:
+        return RowErrors(self, theta, curvature, ridge) if self.by_products else None
+
     def value(self, theta: np.ndarray) -> float:
-        bases = self._light(theta) if self.by_products else self._bases(theta)
+        bases = self.light(theta) if self.by_products else self._bases(theta)
         nu = self.nu_star(bases)
-        return float(sum(b.rows.likelihood.value(b.eta + self._nu_rows(b.rows, nu)) for b in bases))
+        return float(sum(b.rows.likelihood.value(b.eta + self.nu_rows(b.rows, nu)) for b in bases))
 
     def _sums(self, theta: np.ndarray, nu: np.ndarray, bases: Iterable[Base], c: float = 1.0) -> Blocks:
         """With c times as many reference points at the same (θ, ν)."""
@@ -224,7 +231,7 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
         A, cross, d = np.zeros((p, p)), np.zeros((q, p)), np.zeros(q)
         for base in bases:
             rows, J = base.rows, base.J
-            eta = base.eta + self._nu_rows(rows, nu)
+            eta = base.eta + self.nu_rows(rows, nu)
             slope, curvature = rows.likelihood.slopes_with(c, eta, rows.data)
             curvature = curvature if c == 1.0 else curvature * np.where(rows.data, 1.0, c)
             WJ = curvature[:, None] * J
@@ -313,7 +320,7 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
 
         def blocks() -> Iterator[ScoreRows]:
             for base in self._evaluated(theta):
-                rows, eta = base.rows, base.eta + self._nu_rows(base.rows, nu)
+                rows, eta = base.rows, base.eta + self.nu_rows(base.rows, nu)
                 ratio = None if rows.log_q is None else eta - rows.offset - rows.log_q
                 design = DenseDesign(coordinates(rows, base.J))
                 sets = rows.randomisation if self.sets > 1 else None
@@ -322,7 +329,7 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
         def fresh(i: int, times: float) -> Iterator[tuple[Rows, tuple[np.ndarray, np.ndarray], np.ndarray]]:
             assert self.redraw is not None
             for base in self._evaluated(theta, self.redraw(i, times)):
-                slopes = base.rows.likelihood.slopes(base.eta + self._nu_rows(base.rows, nu))
+                slopes = base.rows.likelihood.slopes(base.eta + self.nu_rows(base.rows, nu))
                 yield base.rows, points_only(slopes, base.rows.data), coordinates(base.rows, base.J)
 
         def sums(i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -365,7 +372,7 @@ def _laws(problem: RowProblem, theta: np.ndarray, nu: np.ndarray, coordinates: C
 
     def read(source: RowSource, probe: Probe) -> Iterator[Read]:
         for base in problem._evaluated(theta, source):
-            slopes = base.rows.likelihood.slopes(base.eta + problem._nu_rows(base.rows, nu))
+            slopes = base.rows.likelihood.slopes(base.eta + problem.nu_rows(base.rows, nu))
             h = probe.read(base.rows.context, probe.K @ coordinates(base.rows, base.J).T)
             yield Read(base.rows.context, slopes, h)
 

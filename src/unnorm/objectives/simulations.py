@@ -57,13 +57,14 @@ class Draws:
         second = flat.T @ (flat * (self.weight[:, None] * pi).reshape(-1, 1))
         return float(self.weight @ log_mean), self.weight @ mean, second - mean.T @ (self.weight[:, None] * mean)
 
-    def error(self, delta: np.ndarray) -> np.ndarray:
+    def error(self, delta: np.ndarray, batches: int | None = None) -> np.ndarray:
         """(p, p) Σ_t w_t² Var of the weighted means, by batch means: draws of one chain depend on each other."""
         n, M, p = self.centred.shape
         _, pi = self._weights(delta)
         mean = np.einsum("tm,tmp->tp", pi, self.centred)
         influence = pi[:, :, None] * (self.centred - mean[:, None])  # sums to zero over m
-        batches = max(2, round(M ** (1 / 3)))  # few and long: chains near degeneracy forget slowly
+        if batches is None:
+            batches = max(2, round(M ** (1 / 3)))  # few and long: chains near degeneracy forget slowly
         length = M // batches
         sums = influence[:, : batches * length].reshape(n, batches, length, p).sum(axis=2)
         sums = sums - sums.mean(axis=1, keepdims=True)
@@ -142,5 +143,6 @@ def path_loglik(simulator: Simulator, theta: np.ndarray) -> tuple[float, float]:
     for at, weight in zip(0.5 + 0.5 * u[::-1], 0.5 * w[::-1]):  # from θ on, where the chains are
         draws = simulator(begin + at * step, PATH_DRAWS, first=True)
         total += weight * float(draws.weight @ ((draws.observed - draws.mean) @ step))
-        variance += weight**2 * float(step @ draws.error(np.zeros_like(step)) @ step)
+        # two batches: as long as can be, and the nodes together still have degrees of freedom
+        variance += weight**2 * float(step @ draws.error(np.zeros_like(step), 2) @ step)
     return total, float(np.sqrt(variance))

@@ -101,6 +101,7 @@ class BoundReference(ABC):
 
     domain: Domain
     reference: Reference  # what was asked for, with every parameter filled in
+    ratio_only: bool = False  # whether log q(y'|y) is known up to what it shares with log q(y|y'): for conditional NCE
     adapts: bool = False  # whether `refreshed` can refit it to a model as it learns
 
     def __init__(self, domain: Domain, reference: Reference) -> None:

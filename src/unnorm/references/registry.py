@@ -14,6 +14,8 @@ from .discrete import ProductBernoulli as ProductBernoulli
 from .empirical import Empirical as Empirical
 from .gaussian import Gaussian as Gaussian
 from .gaussian_mixture import GaussianMixture as GaussianMixture
+from .gibbs_steps import GibbsSteps as GibbsSteps
+from .logistic_bernoulli import LogisticBernoulli as LogisticBernoulli
 from .mixture import Mixture as Mixture
 from .points import IID as IID
 from .points import SCHEMES as _SCHEMES

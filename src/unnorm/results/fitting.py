@@ -152,7 +152,7 @@ def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoo
     if not problem.smooth:
         if solver is not None:
             return solver
-        if problem.obs.missing is not None:
+        if problem.obs.holes is not None:
             return Imputing()
         many = problem.model.flat().size > MOST_PARAMETERS and problem.model.flat().by_products
         return LBFGS() if many and problem.objective.by_products else Newton()
@@ -206,11 +206,11 @@ def weighted(obs: Observations, weights: Weights) -> Observations:
 
 def check_missing(model: Unnormalised, obs: Observations, objective: Objective, solver: Solver | None) -> None:
     """Refuse outcomes with missing entries where something would have to stand in for them."""
-    if obs.missing is None:
+    if obs.holes is None:
         return
     if not objective.takes_missing or model.domain.bits is None:
         raise CombinationError(
-            f"{int(obs.missing.sum()):,} entries of the outcome are missing, and {objective.name} needs them all. On "
+            f"{int(obs.holes.sum()):,} entries of the outcome are missing, and {objective.name} needs them all. On "
             "binary vectors use objective=un.ConditionalNCE(un.BitFlip(every=True)); elsewhere make the observations "
             "with missing='drop'."
         )
@@ -222,7 +222,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
-    seen = obs.outcome if obs.missing is None else np.where(obs.missing, 0.0, obs.outcome)
+    seen = obs.outcome if obs.holes is None else np.where(obs.holes, 0.0, obs.outcome)
     inside = domain.contains(seen)
     for lag in range(1, obs.lags + 1):
         inside = inside & domain.contains(obs.previous(lag))

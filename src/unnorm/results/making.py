@@ -142,9 +142,11 @@ def _errors(
     scores = solution.scores
     if scores is None:
         return None, (), None
-    with single_threaded():  # BLAS threads that wait for a busy core cost ten times what they gain (500 coefficients)
-        errors = error_parts(scores, labels, dict(zip(solution.index.tolist(), solution.names)))
-    if errors is None and scores.refusal is not None:
+    errors = None
+    if scores.refusal is None:
+        with single_threaded():  # BLAS threads that wait for a busy core cost ten times what they gain (p = 500)
+            errors = error_parts(scores, labels, dict(zip(solution.index.tolist(), solution.names)))
+    if scores.refusal is not None:
         refusal = scores.refusal
     elif errors is None:
         refusal = _too_few(scores, REMEDY if solution.chosen is None else SIMULATED)

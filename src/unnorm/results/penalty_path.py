@@ -98,7 +98,7 @@ def penalty_path(
     chosen = int(np.flatnonzero(mean >= mean[best] - se)[0])  # strengths descend
     solver = LBFGS(**{kind: lams[chosen]})
     objective = ConditionalNCE(BitFlip(every=True))
-    final = fit(model, obs, objective, solver=solver if obs.missing is None else Imputing(solver=solver), rng=random)
+    final = fit(model, obs, objective, solver=solver if obs.holes is None else Imputing(solver=solver), rng=random)
     note = (
         f"λ = {lams[chosen]:.3g} of the {kind} was chosen by {folds}-fold cross-validation on the same data; errors do "
         "not count that choice."
@@ -136,11 +136,11 @@ def _strengths(model: Model, obs: Observations, kind: str, given: Any, rng: np.r
 
 def _completed(model: Model, theta: np.ndarray, obs: Observations, rng: np.random.Generator) -> Observations:
     """Missing bits drawn from the model given the others."""
-    if obs.missing is None:
+    if obs.holes is None:
         return obs
-    y = np.where(obs.missing, rng.random(obs.outcome.shape) < 0.5, np.nan_to_num(obs.outcome))
+    y = np.where(obs.holes, rng.random(obs.outcome.shape) < 0.5, np.nan_to_num(obs.outcome))
     sampler = model.sampler(theta, model.arguments(obs, np.arange(obs.n)))
-    return replace(obs, outcome=sampler.sweep(y, FILLING, rng, obs.missing))
+    return replace(obs, outcome=sampler.sweep(y, FILLING, rng, obs.holes))
 
 
 def _estimate(
@@ -148,7 +148,7 @@ def _estimate(
 ) -> np.ndarray:
     """One maximum, from the one before; missing bits are filled in at the present θ, twice."""
     theta = model.start if start is None else start
-    for _ in range(1 if obs.missing is None else 2):
+    for _ in range(1 if obs.holes is None else 2):
         problem = FlipProblem(model, _completed(model, theta, obs, rng))
         theta = solver.climb(solver.penalised(problem, model, obs), rng, theta)[0].theta
     return theta

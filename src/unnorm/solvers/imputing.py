@@ -64,7 +64,7 @@ class Imputing(Solver):
     def solve(self, problem: Problem, rng: Rng) -> Solution:
         """The mean of the rounds' maxima."""
         random, obs, model = generator(rng), problem.obs, problem.model.flat()
-        holes = np.zeros(obs.outcome.shape, dtype=bool) if obs.missing is None else obs.missing
+        holes = np.zeros(obs.outcome.shape, dtype=bool) if obs.holes is None else obs.holes
         arguments = model.arguments(obs, np.arange(obs.n))
         y = _first(obs.outcome, holes, obs.weights, random)
         bound = FlipProblem(model, replace(obs, outcome=y))

@@ -58,7 +58,7 @@ CASES: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: model("edges * mutual"), TermError, "'edges * mutual' in 'edges * mutual' is not a term"),
     (lambda: model("edges + edges"), TermError, "'edges' occurs more than once"),
     (lambda: model("mutual", U), TermError, "mutual is not defined for undirected graphs."),
-    (lambda: model("gwdegree(0.5)"), TermError, "gwdegree(0.5) is not defined for directed graphs. Use gwidegree or gwodegree."),
+    (lambda: model("gwidegree(0.5)", U), TermError, "gwidegree(0.5) is not defined for undirected graphs. Use gwdegree."),
     (lambda: model("gwesp"), TermError, "gwesp is written gwesp(0.25); got gwesp."),
     (lambda: model("gwesp(-1)"), TermError, "The decay must be a number of at least 0, as in gwesp(0.25); got '-1'"),
     (lambda: model("istar(1.5)"), TermError, "k must be a whole number of at least 2, as in istar(2); got '1.5'"),

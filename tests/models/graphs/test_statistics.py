@@ -181,3 +181,18 @@ def test_labels_are_unique_and_public() -> None:
     for directed, n in itertools.product(KINDS, [12]):
         model = un.GraphStatistics(" + ".join(terms(directed)), un.Graphs(n, directed), **setting(n))
         assert len(set(model.names)) == model.size
+
+
+def test_degrees_of_directed_graphs_are_in_and_out_together() -> None:
+    """One formula with mutual and gwdegree; degrees of 0 → 1, 1 → 0, 0 → 2: 3, 2, 1, 0."""
+    omega = un.Graphs(4, directed=True)
+    A = np.zeros((4, 4))
+    A[[0, 1, 0], [1, 0, 2]] = 1
+    formula = "edges + mutual + gwesp(0.25) + gwdegree(0.5) + nodematch(sex) + edgecov(dist) + memory + delrecip"
+    model = un.GraphStatistics(formula, omega, {"sex": ["f", "m", "f", "m"]}, {"dist": np.ones((4, 4))})
+    obs = un.networks([np.zeros((4, 4)), A], omega)
+    s = dict(zip(model.names, model.jacobian(model.start, obs.outcome, model.arguments(obs, np.arange(1)))[0]))
+    h = [np.exp(0.5) * (1 - (1 - np.exp(-0.5)) ** d) for d in range(4)]
+    assert s["gwdegree(0.5)"] == pytest.approx(h[3] + h[2] + h[1])
+    few = un.GraphStatistics("kstar(2) + degree(1)", omega)
+    assert few.jacobian(few.start, obs.outcome, ())[0].tolist() == [3 + 1, 1]

@@ -28,7 +28,14 @@ class GraphSampler(ChangeSampler):
         every = np.broadcast_to(self.model.domain.free, (chains, self.model.domain.dim))
         return every if free is None else every & np.atleast_2d(free)
 
-    def sweep(self, y: np.ndarray, sweeps: int, rng: np.random.Generator, free: np.ndarray | None = None) -> np.ndarray:
+    def sweep(
+        self,
+        y: np.ndarray,
+        sweeps: int,
+        rng: np.random.Generator,
+        free: np.ndarray | None = None,
+        either_way: bool = False,
+    ) -> np.ndarray:  # toggles at random are reversible as they are
         out = np.empty(y.shape)
         for c, mask in enumerate(self._free(free, len(y))):
             wave = self.model.wave(y[c], self.arguments, c)

@@ -12,7 +12,7 @@ from .attributes import Attributes
 from .base import Call, Statistic, Surroundings
 from .kernels import CTRIPLE, DEGREE, DSP, ESP, IN, MUTUAL, OUT, TRIANGLE, TTRIPLE
 
-DIRECTED, UNDIRECTED = ("directed",), ("undirected",)
+DIRECTED = ("directed",)
 
 
 @dataclass(frozen=True)
@@ -115,11 +115,9 @@ class _Star(_OfDegrees):
 @final
 @dataclass(frozen=True)
 class KStar(_Star):
-    """Stars of k ties."""
+    """Stars of k ties, whatever their direction."""
 
     name: ClassVar[str] = "kstar"
-    on: ClassVar[tuple[str, ...]] = UNDIRECTED
-    instead: ClassVar[str] = "istar or ostar"
     code: ClassVar[int] = DEGREE
 
 
@@ -164,11 +162,9 @@ class _Count(_OfDegrees):
 @final
 @dataclass(frozen=True)
 class Degree(_Count):
-    """Actors of degree k."""
+    """Actors of degree k, in and out together."""
 
     name: ClassVar[str] = "degree"
-    on: ClassVar[tuple[str, ...]] = UNDIRECTED
-    instead: ClassVar[str] = "idegree or odegree"
     code: ClassVar[int] = DEGREE
 
 
@@ -235,11 +231,9 @@ class _WeightedDegree(_OfDegrees):
 @final
 @dataclass(frozen=True)
 class GWDegree(_WeightedDegree):
-    """Geometrically weighted degrees."""
+    """Geometrically weighted degrees, in and out together."""
 
     name: ClassVar[str] = "gwdegree"
-    on: ClassVar[tuple[str, ...]] = UNDIRECTED
-    instead: ClassVar[str] = "gwidegree or gwodegree"
     code: ClassVar[int] = DEGREE
 
 

@@ -1,0 +1,112 @@
+"""Faults in models of bits, graphs and words: change statistics, samplers, pseudo-likelihood, references, row steps."""
+
+MUTANTS: dict[str, list[tuple[str, str, str]]] = {
+    "models/changes.py": [
+        ("return moved.reshape(n, d, -1) - base[:, None]", "return moved.reshape(n, d, -1)", "changes not differences"),
+        ("out[:, i] = 1.0 - out[:, i]", "out[:, i] = 1.0", "flips only set"),
+    ],
+    "models/gibbs.py": [
+        (
+            "log_w += (beta - before) * (now - start - log_q)",
+            "log_w += (beta - before) * (now - start)",
+            "log q left out",
+        ),
+        ("(beta - betas[k]) * (f - log_q)", "(beta - betas[k]) * f", "log q left out of compiled annealing"),
+        ("delta = beta * (f - now) + (1.0 - beta) * back", "delta = beta * (f - now)", "annealing leaves q at once"),
+        ("both = beta * change + (1.0 - beta) * back", "both = change", "compiled annealing is at β = 1 throughout"),
+        ("back = either_way and rng.random() < 0.5", "back = False", "sweeps in one direction are not reversible"),
+    ],
+    "models/ising_kernels.py": [("sign = 1.0 - 2.0 * y[i]", "sign = 1.0", "fields grow with every flip")],
+    "models/ising_changes.py": [
+        ("both + both.T, W)", "both, W)", "a coupling belongs to one of its bits"),
+        ("u -= 2.0 * self.Y * u", "u -= self.Y * u", "ones do not flip back"),
+        ("u: Any = Y @ (0.5 * J) + h", "u: Any = Y @ J + h", "pairs counted twice"),
+    ],
+    "models/operators.py": [("X[live] += step * P[live]", "X[live] = step * P[live]", "the last step alone")],
+    "objectives/flips.py": [
+        (
+            "if free is None else w[:, None] * free",
+            "if free is None else w[:, None] + 0 * free",
+            "missing bits flipped",
+        ),
+        ("return p * (1.0 - p)", "return p", "curvature of a logistic row"),
+        ("out += (g / np.maximum(w, 1e-300)[:, None]).T @ g", "out += g.T @ g", "w² for w in Godambe's matrix"),
+        (
+            "return float(obs.weights.sum()) * (G.T @ G) / draws",
+            "return (G.T @ G) / draws",
+            "scores of one observation",
+        ),
+        ("y = sampler.sweep(like.outcome, SWEEPS,", "y = sampler.sweep(0 * like.outcome, 0,", "simulated: no draws"),
+    ],
+    "objectives/pseudo.py": [
+        ("(ones > 1 - UNLIKE * (1 - observed))", "(ones > 1.0)", "complete graphs are not degenerate"),
+        ("(ones < UNLIKE * observed)", "(ones < 0.0)", "empty graphs are not degenerate"),
+        ("here = ~self.lost", "here = np.ones_like(self.lost)", "draws of chains that left are counted"),
+        ("(len(self.kept) / max(self.kept.sum(), 1.0))", "1.0", "sum over simulations, not their mean"),
+        ("self.lost |= self._judged &", "self.lost |= True |", "every chain has left"),
+        ("few = float(obs.weights.sum()) < MANY * model.size", "few = False", "one graph's own score"),
+    ],
+    "objectives/imputed.py": [
+        ("return H @ np.linalg.inv(H - C)", "return H @ np.linalg.inv(H)", "draws that follow θ̂ are not counted"),
+        ("/ (K - 1)\n        H =", "/ K\n        H =", "no K/(K − 1)"),
+    ],
+    "objectives/penalised.py": [
+        ("return value, g - self.ridge * theta", "return value, g + self.ridge * theta", "sign")
+    ],
+    "objectives/simulations.py": [
+        ("second - mean.T @ (self.weight[:, None] * mean)", "second", "the information is about zero"),
+        ("return spread * batches / (batches - 1)", "return spread", "batches/(batches − 1)"),
+        ("total += weight * float(draws.weight", "total -= weight * float(draws.weight", "sign of the path"),
+    ],
+    "objectives/monte_carlo.py": [
+        ("gradient + other, cov - within", "gradient + other, cov + within", "missing ties add information"),
+    ],
+    "objectives/row_errors.py": [
+        ("(units.T @ units - np.outer(total, total) / n)", "(units.T @ units)", "the data's scores about zero"),
+        ("b.curvature * (one - means[self._of(b)])", "b.curvature * one", "ν not profiled out"),
+        ("else _centred(g[~data]))", "else 0.0)", "points without error"),
+        ("points = np.where(b.rows.data, 0.0, b.slope)", "points = b.slope", "the data among fresh points"),
+    ],
+    "models/graphs/kernels.py": [
+        ("+ (in_i[k] & in_j[k]) + (out_i[k] & in_j[k])", "+ (in_i[k] & in_j[k])", "short cuts of ttriple"),
+        ("m = P[i, k] - on", "m = P[i, k]", "a tie's own two-paths counted"),
+        ("ratio = place_it / remove if on else remove / place_it", "ratio = 1.0", "no Hastings ratio"),
+        ("place_it = 0.5 / F if more > 1 else 1.0 / F", "place_it = 0.5 / F", "proposals at the empty graph"),
+        ("            P[k, j] += by\n", "            P[k, j] -= by\n", "two-paths after a toggle"),
+    ],
+    "models/graphs/counts.py": [
+        ('"D" if out[third] == 2 else "U" if into', '"U" if out[third] == 2 else "D" if into', "120D and 120U"),
+    ],
+    "models/graphs/structural.py": [
+        ("return float(np.sum(A * A.T)) / 2", "return float(np.sum(A * A.T))", "mutual pairs counted twice"),
+    ],
+    "solvers/stochastic/row_steps.py": [
+        ("total = jax.ops.segment_sum(", "total = jax.ops.segment_max(", "rows that occur twice are not summed"),
+        ("-rate * total / jnp", "rate * total / jnp", "steps go down"),
+        ("squares[rows] + total**2", "squares[rows] + jnp.abs(total)", "|g| for g²"),
+    ],
+    "references/alias.py": [
+        ("share[j] -= 1.0 - share[i]", "share[j] -= share[i]", "what the poor take from the rich"),
+        ('u[..., 1] < params["cut"][at]', 'u[..., 1] >= params["cut"][at]', "1 − cut"),
+    ],
+    "references/bernoulli_tree.py": [
+        ("return out + before @ (none[1] - none[0])", "return out", "constants of a tree's conditionals"),
+        ("/ (n - both[j, j] + 2 * self.add)", "/ (n + 2 * self.add)", "P(1 | parent 0)"),
+    ],
+    "references/logistic_bernoulli.py": [
+        ("(1.0 + np.exp(eta)) >= 1.0", "(1.0 + np.exp(-eta)) >= 1.0", "odds the wrong way round"),
+        ("[B[:, :1] - (inside @ centre)[:, None]", "[B[:, :1] + (inside @ centre)[:, None]", "centring of the context"),
+        ("        ridge *= 2.0\n", "        break\n", "a law as free as the data"),
+    ],
+    "references/gibbs_steps.py": [
+        ("return self._law.log_f(obs, obs.outcome[t], t)", "return self._law.log_f(obs, y, t)", "no ratio"),
+    ],
+    "results/gibbs_draws.py": [
+        ("- y @ log_odds - np.log1p(", "- y @ log_odds + np.log1p(", "constant of independent bits"),
+        ("/ mean / np.sqrt(each)", "/ mean", "sd for standard error"),
+    ],
+    "results/penalty_path.py": [
+        ("mean >= mean[best] - se", "mean >= mean[best]", "the best, not the largest within an error of it"),
+        ("np.count_nonzero(theta[model.penalised])", "np.count_nonzero(theta)", "fields counted as couplings"),
+    ],
+}
