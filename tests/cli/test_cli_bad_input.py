@@ -53,7 +53,7 @@ FILES = {
     "decimal commas": (TABLE.replace(",", ";").replace("257", "25,7").encode(), "'x'"),
     "order missing": (TABLE.replace("1,1,3,257", "1,1,,257").encode(), "--missing drop"),
     "order infinite": (TABLE.replace("1,1,3,257", "1,1,inf,257").encode(), "infinite"),
-    "order text": (TABLE.replace("1,1,3,257", "1,1,third,257").encode(), "(--order) must hold"),
+    "order text": (TABLE.replace("1,1,3,257", "1,1,third,257").encode(), "(--order) must be integers"),
     "header-only": (b"subject,image,fix,x,y\n", "no rows"),
     "no-header": (b"1,7,2,3,4\n1,7,3,5,6\n", "must name the columns"),
     "ragged": (b"subject,image,fix,x,y\n1,1,1,2,3\n1,1,2,3\n", "Line 3"),

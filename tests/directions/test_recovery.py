@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from laws import laws
+from direction_laws import laws
 
 import unnorm as un
 from unnorm.data.units import RADIANS

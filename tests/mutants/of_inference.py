@@ -33,7 +33,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "inference/smooth_tests.py": [
         ("errors.total - errors.smoothing", "V", "p-values of smooth terms as if A were the score's variance"),
         ("else errors.total - errors.smoothing", "else errors.total", "λ counted twice in tests of smooth terms"),
-        ("V_e=total - scores.widened * (V @ S @ V)", "V_e=total", "random terms tested by the Bayesian covariance"),
+        ("V_e=total - V @ S @ V", "V_e=total", "random terms tested by the Bayesian covariance"),
     ],
     "inference/sandwich.py": [
         (
