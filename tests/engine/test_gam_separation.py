@@ -158,3 +158,13 @@ def test_a_penalty_however_small_holds_its_directions():
         assert np.isfinite(fit.score)
     with pytest.warns(un.errors.UnnormWarning, match="goes to zero"):
         assert not un.gam("y ~ s(x, k=20)", table, family="binomial").converged
+
+
+def test_a_column_that_is_tiny_at_the_data_is_no_separation() -> None:
+    """x of 10⁻⁸ next to x of 1, both classes among the small ones: a maximum with β of 10⁸, which must be found."""
+    rng = np.random.default_rng(4)
+    near = -(10.0**-8) * rng.chisquare(1, 4000)
+    z = (rng.random(4000) < 1 / (1 + np.exp(-(1 + 1e8 * near)))).astype(float)
+    x = np.concatenate([near, -rng.uniform(0.1, 1.0, 400)])
+    fit = un.gam("z ~ x", {"x": x, "z": np.concatenate([z, np.zeros(400)])}, family="binomial")
+    assert abs(fit.coefficients["x"] / 1e8 - 1) < 0.3

@@ -360,7 +360,7 @@ class Iteration:
                 break
             working = self.advance(working, state.beta, rho)
         else:
-            if (found := self.separating(rho, [step])) is not None:
+            if (found := self.separating(working.beta, rho, [step])) is not None:
                 raise NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
         self.settled = True
         return working
@@ -377,18 +377,18 @@ class Iteration:
         if ratio[worst] < _DOUBTFUL:
             return
         directions = [at.state.inverse.rows(np.array([worst]))[0], working.beta]
-        if (found := self.separating(at.state.rho, directions)) is not None:
+        if (found := self.separating(working.beta, at.state.rho, directions)) is not None:
             raise NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
 
-    def separating(self, rho: np.ndarray, directions: list[np.ndarray]) -> np.ndarray | None:
+    def separating(self, beta: np.ndarray, rho: np.ndarray, directions: list[np.ndarray]) -> np.ndarray | None:
         problem = self.problem
-        return separating(self.design, problem.rows, problem.family, rho, directions, problem.threads)
+        return separating(self.design, problem.rows, problem.family, rho, directions, problem.threads, beta)
 
     def failure(
         self, working: Working, rho: np.ndarray, directions: list[np.ndarray], singular: Singular
     ) -> EstimationError:
         """What is wrong where H cannot be inverted: separation with its certificate, else columns that others span."""
-        found = self.separating(rho, [*directions, singular.flat(self.penalties.starts)])
+        found = self.separating(working.beta, rho, [*directions, singular.flat(self.penalties.starts)])
         if found is not None:
             return NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
         return NotIdentifiedError(not_identified(self.design, working.cross, singular))

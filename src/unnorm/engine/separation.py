@@ -24,15 +24,28 @@ if TYPE_CHECKING:
     from .segment import ResponseRows
 
 _VIOLATION = 1e-6  # of the largest |xᵀd|: what a direction found by Newton's steps, or an eigenvector, may be off
+_FAR = 1e3  # |η| from which it may be less: what is off, times |η|, must not move a row's likelihood
 _OPPOSED = 1e-10  # dᵀS_jd, of what it is at most for coefficients of that size: rounding. However small λ_j is, no more
 
 
 def separating(
-    design: Design, rows: ResponseRows, family: str, rho: np.ndarray, directions: Iterable[np.ndarray], threads: int = 1
+    design: Design,
+    rows: ResponseRows,
+    family: str,
+    rho: np.ndarray,
+    directions: Iterable[np.ndarray],
+    threads: int = 1,
+    beta: np.ndarray | None = None,
 ) -> np.ndarray | None:
-    """The first of the directions (flat) that separates the rows, scaled to max |xᵀd| = 1; None where none does."""
+    """The first of the directions (flat) that separates the rows, scaled to max |xᵀd| = 1; None where none does.
+
+    `beta`: where the search is. A column of 10⁻⁸ at the data and 1 elsewhere has a coefficient of 10⁸ there, and what
+    is 10⁻⁸ of the largest |xᵀd| then decides.
+    """
     if rows.y.size == 0:  # a joint design keeps its rows to itself: nothing can be checked
         return None
+    reach = 0.0 if beta is None or not np.isfinite(beta).all() else float(np.abs(design.predict(beta, threads)).max())
+    allowed = _VIOLATION * min(1.0, _FAR / max(reach, 1.0))
     for direction in directions:
         if not np.isfinite(direction).all() or _opposed(design.penalties, direction, rho):  # known without the rows
             continue
@@ -41,7 +54,7 @@ def separating(
         if not np.isfinite(size) or size == 0.0:
             continue
         moved /= size
-        if sign := _sign(moved, rows, family):
+        if sign := _sign(moved, rows, family, allowed):
             return sign * direction / size
     return None
 
@@ -54,18 +67,18 @@ def _opposed(penalties: Penalties, d: np.ndarray, rho: np.ndarray) -> bool:
     return bool(np.any((energies > _OPPOSED * np.array(norms) * float(d @ d)) & np.isfinite(rho)))
 
 
-def _sign(moved: np.ndarray, rows: ResponseRows, family: str) -> int:
-    """1 or −1 where every row agrees with that sign of the direction, else 0."""
+def _sign(moved: np.ndarray, rows: ResponseRows, family: str, allowed: float) -> int:
+    """1 or −1 where every row agrees with that sign of the direction but for `allowed`, else 0."""
     y = rows.y
     if rows.weights.size:
         counted = rows.weights > 0
         y, moved = y[counted], moved[counted]
     up, down = (y >= 1, y <= 0) if family == "binomial" else (np.zeros(y.size, bool), y <= 0)
     still = ~(up | down)
-    if np.abs(moved[still]).max(initial=0.0) > _VIOLATION:
+    if np.abs(moved[still]).max(initial=0.0) > allowed:
         return 0
     for sign in (1, -1):
-        if max((-sign * moved[up]).max(initial=0.0), (sign * moved[down]).max(initial=0.0)) <= _VIOLATION:
+        if max((-sign * moved[up]).max(initial=0.0), (sign * moved[down]).max(initial=0.0)) <= allowed:
             return sign
     return 0
 

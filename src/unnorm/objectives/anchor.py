@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
-from ..domains.base import Quadrature
 from ..errors import CombinationError, InputError, UnnormWarning
 from ..models.base import Model, Unnormalised
 from ..models.built_additive import BuiltAdditive
-from .integrals import Integrals
+from .integrals import CentredIntegrals, ContextIntegrals, Integrals, centred_integrals, tiled
 from .redraws import Rules
 
 if TYPE_CHECKING:
@@ -32,6 +31,8 @@ if TYPE_CHECKING:
     from ..terms.base import BuiltTerm
 
 ENOUGH = 0.05  # standard errors by which the integrals may move an estimate
+LEVEL = 0.01  # by which their mean may be off: δ takes it up, but the verdict on δ̂ is "not zero" from here
+ROUNDING = 1e-12
 CHECKED = 40  # contexts at which their error is measured
 ENDS = 3  # lowest and highest values of each column that f reads, which are among them
 MOST_REFINEMENTS = 6
@@ -50,7 +51,7 @@ NO_RULE = (
 COSTLY = 10  # nodes for each row above which the integrals take about five times as long as a smooth χ
 SLOW = (
     "Anchored constants need an integral for each context here, {nodes:,} nodes or {times:.0f} for each row, and "
-    "take several times as long as normaliser=un.Smooth(…): f reads more of the context than two numeric columns. The "
+    "take several times as long as normaliser=un.Smooth(…): {why}. The "
     "rule is only as fine as it must be for an error below .05 standard errors."
 )
 
@@ -66,6 +67,7 @@ class Anchor(ABC):
     """log Z_θ and E_θ(∂f) at the contexts of the observations, for one representation of f."""
 
     refinements: int = 0
+    why: str  # there are many nodes
 
     @abstractmethod
     def at(self, theta: np.ndarray) -> Integrated: ...
@@ -102,15 +104,26 @@ class Anchor(ABC):
         """The most, in standard errors, by which the integrals' errors can move an estimate; `weight` = Σ_r w_r."""
         return float(np.sqrt(weight)) * self.error(theta)
 
+    def excess(self, theta: np.ndarray, weight: float) -> float:
+        """How many times the errors are too large: for an estimate, or for the level of the constants."""
+        return max(self.shift(theta, weight) / ENOUGH, abs(float(np.mean(self.errors(theta)))) / LEVEL)
+
 
 @final
 @dataclass(frozen=True)
 class ModelAnchor(Anchor):
-    """For parametric models: the domain's own rule, once for each distinct context."""
+    """For parametric models: the domain's own rule, once for each distinct context.
 
-    integrals: Integrals
+    A chain's f may be too sharp for it near the previous point; then rules that are centred there take its place.
+    """
+
+    integrals: ContextIntegrals
     offset: np.ndarray  # (n,)
+    centred: CentredIntegrals | None = None  # for when the shared rule is too coarse; None where there are none
     refinements: int = 0
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    why = "f has parameters of its own and is integrated at every distinct context"
 
     def at(self, theta: np.ndarray) -> Integrated:
         log_z, mean = self.integrals.means(theta)
@@ -118,27 +131,42 @@ class ModelAnchor(Anchor):
         return Integrated(log_z[of] + self.offset, mean[of])
 
     def errors(self, theta: np.ndarray) -> np.ndarray:
-        return self.integrals.errors(theta, CHECKED)
+        if self._kept.get("asked") != theta.tobytes():
+            self._kept.update(asked=theta.tobytes(), errors=self.integrals.errors(theta, CHECKED))
+        return self._kept["errors"]
 
     def finer(self, theta: np.ndarray, excess: float) -> Anchor | None:
-        if self.integrals.rule.exact or self.refinements >= MOST_REFINEMENTS:
+        if self.integrals.exact or self.refinements >= MOST_REFINEMENTS:
             return None
+        number = self.refinements + 1
         try:
-            return replace(self, integrals=self.integrals.finer(), refinements=self.refinements + 1)
+            doubled = replace(self, integrals=self.integrals.finer(excess), refinements=number, _kept={})
+            if self.centred is None:
+                return doubled
+            centred = replace(self, integrals=self.centred, centred=None, refinements=number, _kept={})
+            size = _rms(self.errors(theta))
+            if size <= ROUNDING:  # the shared rule failed elsewhere, not at θ: it may have missed a peak
+                return centred
+            twice = _rms(doubled.errors(theta))
+            enough = twice <= size / excess or twice <= _rms(centred.errors(theta))
+            return replace(doubled, centred=self.centred.finer()) if enough else centred
         except InputError:  # the domain refuses so many nodes
             return None
 
     def rule(self, some: np.ndarray) -> Rules:
-        return _tiled(self.integrals.rule, len(some))
+        return self.integrals.rules(some)
 
     @property
     def nodes(self) -> int:
-        return self.integrals.context.size * len(self.integrals.rule.points)
+        return self.integrals.nodes
 
     def figures(self) -> dict[str, Any]:
-        about = self.integrals
-        nodes, contexts = len(about.rule.points), about.context.size
-        return {"quadrature": about.rule.rule, "order": about.order, "nodes": nodes, "contexts": contexts}
+        (rule, order), contexts = self.integrals.named, self.integrals.context.size
+        return {"quadrature": rule, "order": order, "nodes": self.nodes // contexts, "contexts": contexts}
+
+
+def _rms(errors: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(errors**2)))
 
 
 def _require_rule(model: Unnormalised) -> None:
@@ -151,7 +179,9 @@ def model_anchor(model: Model, obs: Observations) -> ModelAnchor:
     _require_rule(model)
     default = model.domain.default_order
     order = None if default is None else max(8, default // 4)
-    return ModelAnchor(Integrals(model, model.contexts(obs), model.quadrature(order), order), obs.offsets)
+    context = model.contexts(obs)
+    centred = centred_integrals(model, context, obs, None if order is None else 2 * order)
+    return ModelAnchor(Integrals(model, context, model.quadrature(order), order), obs.offsets, centred)
 
 
 class _Nodes(NamedTuple):
@@ -177,6 +207,8 @@ class TermsAnchor(Anchor):
     threads: int = 1
     refinements: int = 0
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    why = "f reads more of the context than two numeric columns"
 
     @cached_property
     def _places(self) -> tuple[Observations, Any]:
@@ -235,7 +267,7 @@ class TermsAnchor(Anchor):
         """Centred at the previous point for chains, where the domain has such a rule."""
         domain = self.model.domain
         centred = domain.centred(obs.previous(), order) if obs.kind == "transitions" else None
-        return _tiled(domain.quadrature(order), obs.n) if centred is None else centred
+        return tiled(domain.quadrature(order), obs.n) if centred is None else centred
 
     def _evaluated(self, obs: Observations, order: int | None) -> Iterator[_Nodes]:
         from ..engine.core import build_design
@@ -289,7 +321,9 @@ class TermsAnchor(Anchor):
     def finer(self, theta: np.ndarray, excess: float) -> Anchor | None:
         if self.order is None or self.refinements >= MOST_REFINEMENTS:
             return None
-        between, rule = (float(np.std(part)) for part in self._parts_of_error(theta))
+        common = abs(float(np.mean(self.errors(theta)))) > LEVEL
+        size = _rms if common else np.std
+        between, rule = (float(size(part)) for part in self._parts_of_error(theta))
         target = np.hypot(between, rule) / (2 * excess)  # for either: both fall as the fourth power of the spacing
         grid = self.grid if self.grid is None else _more(self.grid, between / target)
         more = {"refinements": self.refinements + 1, "_kept": {}}
@@ -302,12 +336,6 @@ class TermsAnchor(Anchor):
 
     def figures(self) -> dict[str, Any]:
         return {"order": self.order, "contexts": self._places[0].n, "grid": self.grid}
-
-
-def _tiled(rule: Quadrature, count: int) -> Rules:
-    """One rule for each of `count` contexts."""
-    of = np.repeat(np.arange(count), len(rule.points))
-    return np.tile(rule.points, (count, 1)), np.tile(rule.weights, count), of
 
 
 def _more(count: int, times: float) -> int:
@@ -336,11 +364,16 @@ def anchor_of(model: Unnormalised, obs: Observations, terms: tuple[BuiltTerm, ..
     return terms_anchor(BuiltAdditive(model, obs, terms), threads)
 
 
+def slow(anchor: Anchor, rows: int) -> bool:
+    """Whether the integrals take far longer than the rows."""
+    return anchor.nodes > max(COSTLY * rows, FEW_NODES)
+
+
 def say_if_slow(anchor: Anchor, rows: int) -> None:
     """Before it starts."""
-    times = anchor.nodes / max(rows, 1)
-    if times > COSTLY and anchor.nodes > FEW_NODES:
-        warnings.warn(SLOW.format(nodes=anchor.nodes, times=times), UnnormWarning, stacklevel=2)
+    if slow(anchor, rows):
+        text = SLOW.format(nodes=anchor.nodes, times=anchor.nodes / max(rows, 1), why=anchor.why)
+        warnings.warn(text, UnnormWarning, stacklevel=2)
 
 
 def anchor_report(anchor: Anchor, shift: float) -> tuple[tuple[str, ...], dict[str, Any]]:

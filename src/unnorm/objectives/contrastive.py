@@ -23,7 +23,7 @@ from ..references.base import BoundReference, Reference
 from ..references.contrast import Contrast, contrast
 from ..references.points import PER_POINT, PointScheme, evenly_spread, wants_own_points
 from .additive import AdditiveProblem
-from .anchor import model_anchor
+from .anchor import model_anchor, say_if_slow
 from .base import Cluster, Objective
 from .row_problem import RowProblem
 from .rows import Nodes, Over, RowSource, importance_rows, logistic_rows
@@ -202,11 +202,15 @@ class RowContrastive(Contrastive):
         drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
         layout = normaliser.layout(obs)
         self.check(drawn, layout)
+        source = self.rows(drawn)
+        anchor = model_anchor(model, obs) if normaliser.anchored else None
+        if anchor is not None:
+            say_if_slow(anchor, source.size)
         notes = (*drawn.notes, FREE_CONSTANTS.format(k=drawn.k)) if layout.size > 1 else drawn.notes
         return RowProblem(
             model=model,
             obs=obs,
-            source=self.rows(drawn),
+            source=source,
             layout=layout,
             drawn=drawn_as(drawn),
             sets=drawn.randomisations,
@@ -214,7 +218,7 @@ class RowContrastive(Contrastive):
             notes=notes,
             redraw=self._redraw(drawn, int(rng.integers(2**63))),
             over=self._over(drawn),
-            anchor=model_anchor(model, obs) if normaliser.anchored else None,
+            anchor=anchor,
         )
 
     def by_rows(self, obs: Observations, normaliser: Normaliser) -> bool:

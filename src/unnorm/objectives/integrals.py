@@ -1,19 +1,63 @@
-"""∫ exp f_θ(y|x) dy over Ω for every distinct context, by one rule."""
+"""∫ exp f_θ(y|x) dy over Ω for every distinct context, by one rule, or by one centred at each previous point."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from ..data.observations import Observations
 from ..domains.base import Quadrature
 from ..models.base import Context, Model
+from .redraws import Rules
+
+ROWS = 250_000  # nodes of centred rules evaluated at a time
+KEPT_NUMBERS = 2**27  # of their nodes and ∂f, kept between iterations (1 GiB)
+
+
+class ContextIntegrals(ABC):
+    """log Z and E[∂f] at the distinct contexts, whatever the nodes."""
+
+    context: Context
+
+    @property
+    @abstractmethod
+    def exact(self) -> bool:
+        """Whether the nodes are all of Ω."""
+
+    @abstractmethod
+    def means(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log Z (U,) and E[∂f] (U, p)."""
+
+    @abstractmethod
+    def errors(self, theta: np.ndarray, most: int) -> np.ndarray:
+        """Of log Z at up to `most` contexts, against a finer rule."""
+
+    @abstractmethod
+    def finer(self, excess: float = np.inf) -> ContextIntegrals:
+        """Of a higher order, twice as high where errors are many times too large (`excess`)."""
+
+    @abstractmethod
+    def rules(self, some: np.ndarray) -> Rules:
+        """The nodes of some observations' contexts."""
+
+    @property
+    @abstractmethod
+    def nodes(self) -> int:
+        """Over all contexts."""
+
+    @property
+    @abstractmethod
+    def named(self) -> tuple[str, int | None]:
+        """What the rule is, for people, and its order (None on finite domains: enumeration)."""
 
 
 @dataclass(frozen=True)
-class Integrals:
+class Integrals(ContextIntegrals):
     """∫ · exp f_θ(y|x_u) dy for every distinct context, by one rule on Ω."""
 
     model: Model
@@ -33,12 +77,26 @@ class Integrals:
     def moments(self, theta: np.ndarray, log_a: np.ndarray, tilt: bool) -> Any:
         return self.model.moments(theta, self.rule.points, self.log_w, self.context, log_a, tilt)
 
+    @property
+    def exact(self) -> bool:
+        return self.rule.exact
+
+    def rules(self, some: np.ndarray) -> Rules:
+        return tiled(self.rule, len(some))
+
+    @property
+    def nodes(self) -> int:
+        return self.context.size * len(self.rule.points)
+
+    @property
+    def named(self) -> tuple[str, int | None]:
+        return self.rule.rule, self.order
+
     def means(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """log Z (U,) and E[∂f] (U, p)."""
         m = self.moments(theta, np.full(self.context.size, -np.inf), tilt=False)
         return m.log_z, m.mean
 
-    def finer(self) -> Integrals:
+    def finer(self, excess: float = np.inf) -> Integrals:
         """The rule of twice the order."""
         order = 2 * (self.order or 1)
         return replace(self, rule=self.model.quadrature(order), order=order, doublings=self.doublings + 1)
@@ -60,6 +118,130 @@ class Integrals:
     def error(self, theta: np.ndarray, most: int = 200) -> float:
         """max_u |log Z_u − log Z_u by the finest rule| over at most `most` contexts."""
         return float(np.max(np.abs(self.errors(theta, most))))
+
+
+class _Nodes(NamedTuple):
+    """The nodes of contexts begin … end − 1, and what of them does not change with θ."""
+
+    begin: int
+    end: int
+    y: np.ndarray
+    w: np.ndarray
+    of: np.ndarray  # ascending, from 0
+    J: np.ndarray | None  # ∂f/∂θ where f is linear in θ
+
+    def log_z(self, f: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """log Σ w exp f of each context; the share of each node; where each context's nodes begin."""
+        starts = np.searchsorted(self.of, np.arange(self.end - self.begin))
+        top = np.maximum.reduceat(f, starts)
+        mass = self.w * np.exp(f - top[self.of])
+        total = np.add.reduceat(mass, starts)
+        return top + np.log(total), mass / total[self.of], starts
+
+
+@final
+@dataclass(frozen=True)
+class CentredIntegrals(ContextIntegrals):
+    """∫ · exp f_θ(y|x_u) dy by nodes that crowd towards the previous point of each context."""
+
+    model: Model
+    context: Context
+    x: np.ndarray  # (U, d) the previous points
+    order: int
+    _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def exact(self) -> bool:
+        return False
+
+    @property
+    def named(self) -> tuple[str, int | None]:
+        return f"Gauss–Legendre in pieces that meet at the previous point, of order {self.order}", self.order
+
+    @cached_property
+    def _each(self) -> int:
+        """Nodes of the first context."""
+        return len(self._rules(self.x[:1])[0])
+
+    @property
+    def nodes(self) -> int:
+        return self.context.size * self._each
+
+    def _rules(self, x: np.ndarray) -> Rules:
+        found = self.model.domain.centred(x, self.order)
+        assert found is not None
+        return found
+
+    def rules(self, some: np.ndarray) -> Rules:
+        return self._rules(self.x[self.context.of[some]])
+
+    def _evaluated(self) -> Iterator[_Nodes]:
+        if "nodes" in self._kept:
+            yield from self._kept["nodes"]
+            return
+        kept: list[_Nodes] = []
+        few = self.nodes * (self.model.size + self.x.shape[1] + 2) <= KEPT_NUMBERS
+        step = max(1, ROWS // self._each)
+        for begin in range(0, len(self.x), step):
+            end = min(begin + step, len(self.x))
+            y, w, of = self._rules(self.x[begin:end])
+            linear = self.model.linear
+            J = self.model.jacobian(self.model.start, y, self.context.at(begin + of)) if linear else None
+            nodes = _Nodes(begin, end, y, w, of, J)
+            if few:
+                kept.append(nodes)
+            yield nodes
+        if few:
+            self._kept["nodes"] = kept
+
+    def means(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        log_z, mean = np.empty(len(self.x)), np.empty((len(self.x), self.model.size))
+        for nodes in self._evaluated():
+            here, J = slice(nodes.begin, nodes.end), nodes.J
+            if J is None:
+                arguments = self.context.at(nodes.begin + nodes.of)
+                f, J = self.model.log_f(theta, nodes.y, arguments), self.model.jacobian(theta, nodes.y, arguments)
+            else:
+                f = J @ theta
+            log_z[here], share, starts = nodes.log_z(f)
+            mean[here] = np.add.reduceat(share[:, None] * J, starts)
+        return log_z, mean
+
+    def log_z(self, theta: np.ndarray) -> np.ndarray:
+        """(U,)"""
+        out = np.empty(len(self.x))
+        for nodes in self._evaluated():
+            arguments = self.context.at(nodes.begin + nodes.of)
+            f = nodes.J @ theta if nodes.J is not None else self.model.log_f(theta, nodes.y, arguments)
+            out[nodes.begin : nodes.end] = nodes.log_z(f)[0]
+        return out
+
+    def finer(self, excess: float = np.inf) -> CentredIntegrals:
+        times = np.clip(1.05 * excess**0.25, 1.25, 2.0)  # a fourth power, as next to a kink
+        return replace(self, order=int(np.ceil(times * self.order)), _kept={})
+
+    def _part(self, some: np.ndarray) -> CentredIntegrals:
+        context = Context(self.context.at(some), np.arange(len(some)), len(some))
+        return replace(self, context=context, x=self.x[some], _kept={})
+
+    def errors(self, theta: np.ndarray, most: int) -> np.ndarray:
+        log_z = self.log_z(theta)
+        some = telling(log_z, most)
+        return log_z[some] - self._part(some).finer().log_z(theta)
+
+
+def centred_integrals(model: Model, context: Context, obs: Observations, order: int | None) -> CentredIntegrals | None:
+    """Those of a chain whose f reads the previous point, on domains that have such rules; else None."""
+    if order is None or obs.kind != "transitions" or not context.arguments:
+        return None
+    x = obs.previous()[np.unique(context.of, return_index=True)[1]]
+    return None if model.domain.centred(x[:1], order) is None else CentredIntegrals(model, context, x, order)
+
+
+def tiled(rule: Quadrature, count: int) -> Rules:
+    """One rule for each of `count` contexts."""
+    of = np.repeat(np.arange(count), len(rule.points))
+    return np.tile(rule.points, (count, 1)), np.tile(rule.weights, count), of
 
 
 def telling(log_z: np.ndarray, most: int) -> np.ndarray:

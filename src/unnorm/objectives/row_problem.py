@@ -16,7 +16,7 @@ from ..data.observations import Observations
 from ..models.base import Model
 from ..models.normalisers import Layout
 from ..models.operators import Operator
-from .anchor import ENOUGH, Anchor, Integrated, anchor_report
+from .anchor import Anchor, Integrated, anchor_report, say_if_slow, slow
 from .base import ChosenErrors, Constants, Derivatives, ModelProblem, ParametricProblem
 from .flips import FlipProblem
 from .likelihood import RowLikelihood
@@ -292,15 +292,19 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
         return (*self.notes, *notes), {**self.figures, **about}
 
     def finer(self) -> RowProblem | None:
-        finer = None if self.anchor is None else self.anchor.finer(self.start, 2.0)
-        return None if finer is None else replace(self, anchor=finer)
+        return None if self.anchor is None else self._with(self.anchor.finer(self.start, 2.0))
 
     def refined(self, theta: np.ndarray) -> RowProblem | None:
-        shift = 0.0 if self.anchor is None else self.anchor.shift(theta, _weight(self, theta))
-        if self.anchor is None or shift <= ENOUGH:
+        excess = 0.0 if self.anchor is None else self.anchor.excess(theta, _weight(self, theta))
+        return None if self.anchor is None or excess <= 1.0 else self._with(self.anchor.finer(theta, excess))
+
+    def _with(self, finer: Anchor | None) -> RowProblem | None:
+        """The same with finer integrals, and a word where these begin to take long."""
+        if finer is None or self.anchor is None:
             return None
-        finer = self.anchor.finer(theta, shift / ENOUGH)
-        return None if finer is None else replace(self, anchor=finer)
+        if not slow(self.anchor, self.source.size):
+            say_if_slow(finer, self.source.size)
+        return replace(self, anchor=finer)
 
     def scores(self, theta: np.ndarray, c: float = 1.0) -> RowScores:
         """In (θ, ν) jointly for one ν; in θ for a fixed one; in θ after profiling for many, where a row's score becomes

@@ -29,6 +29,8 @@ SHIFT = 0.05  # standard errors by which the rule of anchored constants may move
 # Standard errors by which constants may move an estimate, at most; where they follow the integrals to 5 % this bound is
 # far from reached (2.5 on one OSIE subject with a penalised χ, whose curves are 0.3 away from anchored ones).
 BIASED, GROSS = 1.0, 5.0
+SURELY, MATTERS = 4.0, 0.01  # standard errors of δ̂, and its size, above which it is not zero
+SOME_DOUBT = 0.05  # p of a constant δ, times the columns tested, below which it is not called constant
 UNLIKELY = 0.001  # p of a constant δ, times the columns tested, below which f is called wrong
 Grade = Literal["good", "fair", "poor"]
 
@@ -58,7 +60,16 @@ class Anchoring:
     def doubtful(self) -> tuple[str, ...]:
         """The columns with which δ varies, where the integrals are fine enough to say so."""
         tests = {} if self.shift is not None and self.shift > SHIFT else self.tests or {}
-        return tuple(name for name, one in tests.items() if one.p * len(tests) < UNLIKELY)
+        return self._below(tests, UNLIKELY)
+
+    @staticmethod
+    def _below(tests: Mapping[str, DeltaTest], level: float) -> tuple[str, ...]:
+        return tuple(name for name, one in tests.items() if one.p * len(tests) < level)
+
+    @property
+    def off(self) -> bool:
+        """Whether δ̂ is surely not zero, as it must be where f fits and the integrals are right."""
+        return self.se is not None and abs(self.delta) > max(SURELY * self.se, MATTERS)
 
     def to_dict(self) -> dict[str, Any]:
         tests = None if self.tests is None else {name: [t.statistic, t.df, t.p] for name, t in self.tests.items()}
@@ -79,9 +90,19 @@ class Anchoring:
         text = f"The constants follow f̂; {rule}; δ̂ = {self.delta:.2g}{se}"
         if self.shift is not None and self.shift > SHIFT:
             return f"{text}. The integrals are too coarse."
-        if not self.tests:
+        tests = self.tests or {}
+        listed = ", ".join(f"{name} {one.p:.2g}" for name, one in tests.items())
+        if self.off and not self.doubtful:
+            tested = f" (p of a constant δ: {listed})" if tests else ""
+            return (
+                f"{text}, which is not zero{tested}: the integrals miss a common factor of {np.exp(-self.delta):.3g} "
+                "at all contexts, or f does not fit. Compare with objective=un.Ranking(…), in which constants cancel: "
+                "estimates that agree are right, and only densities are off by that factor."
+            )
+        if not tests:
             return f"{text}."
-        listed = ", ".join(f"{name} {one.p:.2g}" for name, one in self.tests.items())
+        if not self.doubtful and (maybe := self._below(tests, SOME_DOUBT)):
+            return f"{text}, and δ may vary with {listing(maybe)} (p: {listed}), as chance makes it one time in twenty."
         if not self.doubtful:
             return f"{text}, and δ does not vary with the context (p: {listed}). Good."
         return (

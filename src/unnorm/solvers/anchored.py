@@ -18,7 +18,7 @@ from ..engine.gam_result import Gam
 from ..errors import NotIdentifiedError
 from ..models.base import LinearPart
 from ..objectives.additive import AdditiveProblem
-from ..objectives.anchor import ENOUGH, Anchor, Integrated, anchor_of, say_if_slow
+from ..objectives.anchor import Anchor, Integrated, anchor_of, say_if_slow
 from ..terms.base import BuiltTerm, Penalty
 from .engine_rows import cross
 
@@ -150,13 +150,13 @@ def _fine_enough(anchor: Anchor, beta: np.ndarray, weight: float) -> tuple[Ancho
 
     Nothing is fitted in between: a fit on integrals that are about to be refined would be thrown away.
     """
-    shift = anchor.shift(beta, weight)
-    while shift > ENOUGH:
-        finer = anchor.finer(beta, shift / ENOUGH)
+    excess = anchor.excess(beta, weight)
+    while excess > 1.0:
+        finer = anchor.finer(beta, excess)
         if finer is None:
             break
-        anchor, shift = finer, finer.shift(beta, weight)
-    return anchor, shift
+        anchor, excess = finer, finer.excess(beta, weight)
+    return anchor, anchor.shift(beta, weight)
 
 
 def _seen(rounds: _Rounds, here: Integrated) -> _Rounds:

@@ -80,7 +80,8 @@ class Newton(Solver):
         while True:
             try:
                 path = self._climb(problem, begin)
-                finer, begin = problem.refined(path.theta), path.theta
+                finer = problem.refined(path.theta)
+                begin = path.theta if path.converged else origin  # integrals that miss a peak send θ far away
                 if finer is None:
                     return problem, path
             except (NoEstimateError, NotIdentifiedError):
