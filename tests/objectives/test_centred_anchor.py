@@ -79,6 +79,7 @@ def test_steps_far_smaller_than_the_domain(model: Any) -> None:
     best = 299 / np.sum(np.diff(z) ** 2)
     assert fit.converged
     assert abs(fit.estimate[0] - best) < 0.3 * best * np.sqrt(2 / 299)
+    assert fit.anchoring is not None
     assert abs(fit.anchoring.delta) < LEVEL
     assert "Good" in str(fit.constants)
 
