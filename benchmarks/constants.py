@@ -146,10 +146,6 @@ def osie(reps: int, exact: bool) -> None:
           f"ratio {anchored / smooth:.2f}")  # fmt: skip
     enough = anchor.ENOUGH
     anchor.ENOUGH = enough / 16  # twice the nodes on each axis, and twice the grid
-    from unnorm.objectives import row_problem
-    from unnorm.solvers import anchored as rounds
-
-    rounds.ENOUGH = row_problem.ENOUGH = enough / 16
     finer = fit(un.Anchored())
     nodes = [(f.diagnostics["order"], f.diagnostics["grid"]) for f in (at, finer)]
     for label in ("s(step)", "s(dcenter)", "s(angle)"):

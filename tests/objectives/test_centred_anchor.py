@@ -84,9 +84,10 @@ def test_steps_far_smaller_than_the_domain(model: Any) -> None:
     assert "Good" in str(fit.constants)
 
 
-def test_a_parametric_walk_in_the_plane_takes_seconds() -> None:
+def test_a_parametric_walk_in_the_plane_takes_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     w = walk(2e-3, 200, 2)
     begin = time.process_time()
+    monkeypatch.setattr("unnorm.objectives.anchor.ModelAnchor.many_nodes", 200_000)
     with pytest.warns(un.errors.UnnormWarning, match="integrated at every distinct context"):
         fit = un.fit(PLANE, un.transitions(w), un.Logistic(per_point=20), rng=3)
     assert time.process_time() - begin < 15

@@ -67,6 +67,7 @@ class Anchor(ABC):
     """log Z_θ and E_θ(∂f) at the contexts of the observations, for one representation of f."""
 
     refinements: int = 0
+    many_nodes: int = FEW_NODES  # below which a step takes no time to speak of
     why: str  # there are many nodes
 
     @abstractmethod
@@ -123,6 +124,7 @@ class ModelAnchor(Anchor):
     refinements: int = 0
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
+    many_nodes = 5_000_000  # compiled as one product: some 20 ns a node
     why = "f has parameters of its own and is integrated at every distinct context"
 
     def at(self, theta: np.ndarray) -> Integrated:
@@ -366,7 +368,7 @@ def anchor_of(model: Unnormalised, obs: Observations, terms: tuple[BuiltTerm, ..
 
 def slow(anchor: Anchor, rows: int) -> bool:
     """Whether the integrals take far longer than the rows."""
-    return anchor.nodes > max(COSTLY * rows, FEW_NODES)
+    return anchor.nodes > max(COSTLY * rows, anchor.many_nodes)
 
 
 def say_if_slow(anchor: Anchor, rows: int) -> None:
