@@ -19,7 +19,7 @@ from .draws import Proposal
 from .gibbs_draws import annealed_log_z
 
 CHECKED = 20  # contexts whose integrals are compared with a finer rule
-KNOWN, UNKNOWN = 1e-3, 0.05  # error of log Z at which a rule is fine enough, and above which it is said aloud
+KNOWN, UNKNOWN = 1e-4, 0.05  # error of log Z at which a rule is fine enough, and above which it is said aloud
 DOUBLINGS, NODES = 4, 4e7  # how often a rule is made finer, and nodes over all contexts up to which it is
 DOUBTFUL = 0.1  # standard error of log Z by annealing that is said aloud
 LEAST, WANTED, ENOUGH, MOST = 200, 4000, 2e5, 2e7  # points where there is no rule: each context (2), all contexts (2)

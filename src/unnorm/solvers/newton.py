@@ -125,8 +125,9 @@ def _step(now: Derivatives, concave: bool) -> tuple[np.ndarray, float]:
     scale = np.sqrt(np.maximum(np.abs(np.diag(now.information)), 1e-300))
     values, vectors = np.linalg.eigh(now.information / np.outer(scale, scale))
     values = np.maximum(np.abs(values), FLAT)  # a saddle becomes a hill (non-concave energies)
-    g = vectors.T @ (now.gradient / scale)
-    return (vectors @ (g / values)) / scale, float(0.5 * np.sum(g**2 / values))
+    with np.errstate(over="ignore", invalid="ignore"):  # all mass on one node: no curvature, and the step is refused
+        g = vectors.T @ (now.gradient / scale)
+        return (vectors @ (g / values)) / scale, float(0.5 * np.sum(g**2 / values))
 
 
 def _move(
