@@ -22,19 +22,20 @@ def check_constants(fit: Fit, contexts: int, obs: Observations | None, order: in
     if obs is None:
         raise InputError("A loaded fit has no observations: pass obs=, e.g. those that were fitted.")
     part, chi = fit.smooths, fit.nu
+    refine = order is None  # an order that is given is kept
     order = rule_order(fit) if order is None else order
     proposal = reference_on(density.domain, fit.diagnostics.get("law"))
     if (anchoring := fit.anchoring) is not None:
         if own:
-            return replace(check_normaliser(density, obs, chi, contexts, order), anchoring=anchoring)
+            return replace(check_normaliser(density, obs, chi, contexts, order, refine=refine), anchoring=anchoring)
         delta = np.full(obs.n, anchoring.delta) if part is None else chi_at(fit, part, obs)
-        check = check_normaliser(density, obs, delta - obs.offsets, contexts, order)
+        check = check_normaliser(density, obs, delta - obs.offsets, contexts, order, refine=refine)
         return replace(check, chi=check.chi + check.integral, anchoring=anchoring)
     of_context = part is not None and bool(part.normaliser_labels)
     if part is not None and of_context and not own:
         chi = chi_at(fit, part, obs)
     free = fit.nu.size > 1 and not of_context and not fit.is_likelihood
-    check = check_normaliser(density, obs, chi, contexts, order, free, proposal)
+    check = check_normaliser(density, obs, chi, contexts, order, free, proposal, refine)
     if part is None or not of_context:
         known = fit.nu_se is not None and fit.nu_se.size == 1 and not obs.has_context
         noise = float(fit.nu_se[0]) if known and fit.nu_se is not None else 0.0

@@ -263,6 +263,7 @@ def check_normaliser(
     order: int | None = None,
     free: bool = False,
     proposal: Proposal | None = None,
+    refine: bool = False,
 ) -> NormaliserCheck:
     """Compare χ̂ (one value, or one for each observation) with the integrals at contexts spread over the data."""
     count = whole(contexts, "contexts", least=1)
@@ -275,6 +276,6 @@ def check_normaliser(
         raise InputError(f"The fit has {chi.size} constants and the observations given are {obs.n}: not those fitted.")
     rows = evenly(obs.n, count) if obs.has_context else np.zeros(1, int)
     some = obs.take(rows)
-    found = constants(density, some, order, proposal, refine=True)
+    found = constants(density, some, order, proposal, refine=refine)
     here = (np.full(len(rows), chi[0]) if chi.size == 1 else chi[rows]) + some.offsets
     return NormaliserCheck(read_only(here), read_only(-found.log_z), read_only(rows), found.error, free)
