@@ -58,6 +58,16 @@ def test_a_level_does_not_depend_on_the_others(obs, each):
         two.effect("s(angle)")
 
 
+def joint_of(fits, model):
+    """The levels in the common basis, and their joint fit without a floor."""
+    gams = {level: fit.smooths.gam for level, fit in fits.items()}
+    every = model.terms + CHI.terms
+    terms = every.build(joints.common_rows(gams, every.columns), periods={"angle": 2 * np.pi})
+    members = joints.members_of(gams, terms, 1)
+    levels = joints.Levels(gams, tuple(terms), len(terms) - 1, "subject", True, 1, members)  # the last term is χ's
+    return levels, joints.fit_joint(levels, members, levels.start())
+
+
 def written_out(gams, terms, count):
     """The same model with main effects and deviations as terms of their own: the engine's view of all rows together."""
     names = sorted({name for term in terms for name in term.covariates})
@@ -97,13 +107,8 @@ def written_out(gams, terms, count):
 
 
 def test_the_joint_fit_is_the_engines_on_the_model_written_out(each):
-    gams = {level: each.fits[level].smooths.gam for level in ("1", "3", "4")}
-    columns = joints.common_rows(gams, ("step", "dcenter", "angle", "x_prev", "y_prev"))
-    terms = (MODEL.terms + CHI.terms).build(columns, periods={"angle": 2 * np.pi})
-    members = joints.members_of(gams, terms, 1)
-    levels = joints.Levels(gams, tuple(terms), 3, "subject", True, 1, members)
-    found = joints.fit_joint(levels, members, levels.start())
-    full = written_out(gams, terms, 3)
+    levels, found = joint_of({level: each.fits[level] for level in ("1", "3", "4")}, MODEL)
+    full = written_out(levels.gams, levels.terms, 3)
     assert found.converged
     assert found.score == pytest.approx(full.score, abs=0.02)  # nats
     for term in found.terms:
@@ -307,12 +312,7 @@ def test_a_common_curve_does_not_collapse(obs, seed):
 
 def test_the_floor_is_the_deviations_law(each):
     """λ of the main effect far above: its prior variances become those of the deviations, direction by direction."""
-    gams = {level: fit.smooths.gam for level, fit in each.fits.items()}
-    columns = joints.common_rows(gams, ("step", "dcenter", "angle", "x_prev", "y_prev"))
-    terms = (MODEL.terms + CHI.terms).build(columns, periods={"angle": 2 * np.pi})
-    members = joints.members_of(gams, terms, 1)
-    levels = joints.Levels(gams, tuple(terms), 3, "subject", True, 1, members)
-    found = joints.fit_joint(levels, members, levels.start())
+    levels, found = joint_of(each.fits, MODEL)
     labels = levels.penalties[0].labels
     at = labels.index("s(angle)")
     flat = replace(found, rho=np.where(np.arange(len(labels)) == at, 25.0, found.rho))
@@ -330,14 +330,24 @@ def test_the_floor_is_the_deviations_law(each):
     assert again is None or "s(angle)" not in again.floors[len(higher.floors) :]
 
 
+def test_the_floor_of_a_tensor_product_is_the_deviations_smoothing(obs):
+    model = un.Additive("te(step, dcenter, k=4)", BOX, y_down=True)
+    each = fit_each(model, obs.take(obs.group["subject"] <= 2), "subject", LOGISTIC, CHI, rng=1, group=False)
+    levels, found = joint_of(each.fits, model)
+    labels = levels.penalties[0].labels
+    mains = [j for j, pieces in enumerate(levels.penalties[0].pieces) if pieces[0].block == -1]
+    assert len(mains) == 2
+    small = replace(found, rho=np.where(np.isin(np.arange(len(labels)), mains), 25.0, found.rho))
+    fixed = floored(levels, small).penalties[1]
+    for j in mains:
+        assert fixed[j] == pytest.approx(np.exp(found.rho[labels.index(f"{labels[j]}:subject")]))
+    large = replace(found, rho=np.where(np.isin(np.arange(len(labels)), mains), -25.0, found.rho))
+    assert floored(levels, large) is None
+
+
 def test_the_floor_lowers_no_variance(each):
     """Where λ leaves some directions above the deviations' variances and some below, each keeps the larger."""
-    gams = {level: fit.smooths.gam for level, fit in each.fits.items()}
-    columns = joints.common_rows(gams, ("step", "dcenter", "angle", "x_prev", "y_prev"))
-    terms = (MODEL.terms + CHI.terms).build(columns, periods={"angle": 2 * np.pi})
-    members = joints.members_of(gams, terms, 1)
-    levels = joints.Levels(gams, tuple(terms), 3, "subject", True, 1, members)
-    found = joints.fit_joint(levels, members, levels.start())
+    levels, found = joint_of(each.fits, MODEL)
     penalties = levels.penalties[0]
     at = penalties.labels.index("s(angle)")
     (piece,) = penalties.pieces[at]

@@ -19,20 +19,20 @@ BIRTH = DEATH = 0.3  # shares of the steps; the others are moves
 
 
 @njit(cache=True, nogil=True)
-def _cell(x, y, low, side, nx, ny):  # pragma: no cover - compiled
+def _cell(x, y, low, side, nx, ny):
     cx = min(max(int((x - low[0]) / side[0]), 0), nx - 1)
     cy = min(max(int((y - low[1]) / side[1]), 0), ny - 1)
     return cy * nx + cx
 
 
 @njit(cache=True, nogil=True)
-def _step(a, b, period):  # pragma: no cover - compiled
+def _step(a, b, period):
     d = b - a
     return d - period * np.floor(d / period + 0.5) if period > 0.0 else d
 
 
 @njit(cache=True, nogil=True)
-def _near(x, y, skip, r2, state, grid, found):  # pragma: no cover - compiled
+def _near(x, y, skip, r2, state, grid, found):
     """How many points are within √r2 of a place, `skip` not counted; their numbers go to `found`."""
     xs, ys, head, after = state
     low, side, nx, ny, period = grid
@@ -62,7 +62,7 @@ def _near(x, y, skip, r2, state, grid, found):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def interaction(x, y, mark, skip, marks, state, grid, law, found, more, work):  # pragma: no cover - compiled
+def interaction(x, y, mark, skip, marks, state, grid, law, found, more, work):
     """φᵀt(u, x∖u), the point `skip` left out of x; −∞ inside a hard core."""
     kind, reach2, breaks, steps, numbers = law
     xs, ys = state[0], state[1]
@@ -94,7 +94,7 @@ def interaction(x, y, mark, skip, marks, state, grid, law, found, more, work):  
 
 
 @njit(cache=True, nogil=True)
-def _add(i, c, head, before, after):  # pragma: no cover - compiled
+def _add(i, c, head, before, after):
     after[i], before[i] = head[c], -1
     if head[c] >= 0:
         before[head[c]] = i
@@ -102,7 +102,7 @@ def _add(i, c, head, before, after):  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def _remove(i, c, head, before, after):  # pragma: no cover - compiled
+def _remove(i, c, head, before, after):
     if before[i] >= 0:
         after[before[i]] = after[i]
     else:
@@ -113,7 +113,7 @@ def _remove(i, c, head, before, after):  # pragma: no cover - compiled
 
 # long: compiled, and its arguments are arrays
 @njit(cache=True, nogil=True)
-def run(xs, ys, marks, trend, n, proposals, uniforms, log_size, grid, law, trace):  # pragma: no cover
+def run(xs, ys, marks, trend, n, proposals, uniforms, log_size, grid, law, trace):
     """A batch of steps from n points at the front of the arrays; returns the new n, or −1 where room ran out.
 
     proposals: (B, 4) place, mark and log trend; uniforms: (B, 3) kind of step, point, acceptance. `trace` receives
