@@ -14,6 +14,7 @@ from .base import Solution, Solver
 
 FLAT = 1e-10  # relative to the statistics' own scale: below this a direction changes nothing that floats can see
 MOST_PARAMETERS = 2000  # the Hessian and the covariance are dense
+FARTHEST = 1e150  # a parameter beyond it is on its way to infinity, and its square is not a number
 NEAR_EDGE = 1e-5  # curvature lost since the start: look whether the maximum is at infinity
 
 
@@ -95,9 +96,11 @@ class Newton(Solver):
         first = now = problem.derivatives(theta)
         if not np.isfinite(now.value):
             raise ConvergenceError(f"The objective is {now.value} at the starting values; start nearer to the data.")
-        step = np.zeros_like(theta)
+        step, iteration = np.zeros_like(theta), 0
         for iteration in range(1, self.max_steps + 1):
             step, gain = _step(now, problem.concave)
+            if np.max(np.abs(theta)) > FARTHEST:
+                break
             small = gain <= self.tolerance * (1 + 1e-3 * abs(now.value))
             theta, now, moved = _move(problem, theta, now, step, gain)
             if small or not moved:
@@ -114,7 +117,7 @@ class Newton(Solver):
             direction = _edge(problem, step, theta)
             if direction is not None:
                 raise NoEstimateError(_at_infinity(direction, first, problem.names))
-        return Path(theta, False, f"still rising after {self.max_steps} steps", self.max_steps)
+        return Path(theta, False, f"still rising after {iteration} steps", iteration)
 
     def to_dict(self) -> dict[str, Any]:
         return {"solver": "Newton", "tolerance": self.tolerance, "max_steps": self.max_steps}
