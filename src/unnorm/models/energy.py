@@ -12,7 +12,7 @@ import numpy as np
 from .._base.numerics import x64
 from ..domains.base import Domain
 from ..errors import InputError
-from .base import DataTerms, Kernels, Model, Rule, positional
+from .base import DataTerms, Kernels, Model, Rule, positional, traced
 from .batching import chunk_length, chunks, rowwise, tree_take
 from .lookup import Lookup, Table, lookup
 
@@ -132,7 +132,7 @@ class Energy(Model):
         """f_θ(y|x) from θ with each table replaced by the rows that the point reads."""
         import jax.numpy as jnp
 
-        value = self.f(tree, y[0] if self.domain.scalar else y, *arguments)
+        value = traced(self.f, "f", tree, y[0] if self.domain.scalar else y, *arguments)
         value = jnp.asarray(value, dtype=float)
         if value.shape != ():
             raise InputError(f"f must return one number for one point; got shape {value.shape}.")
