@@ -161,8 +161,9 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
 
     @property
     def penalised(self) -> np.ndarray:
-        """All but the fields."""
-        return np.arange(self.size) >= self.domain.dim
+        """The couplings, within a step and to the one before: not the fields, and not what covariates add to them."""
+        at = np.arange(self.size)
+        return (at >= self.domain.dim) & (at < self.size - self.domain.dim * len(self.columns))
 
     by_products = True
 

@@ -264,6 +264,11 @@ class MonteCarloProblem(ParametricProblem):
             f"Carlo error at most {share:.2g} of a standard error. Standard errors are from the simulated Fisher "
             "information."
         ]
+        if absent := self.simulator.left_absent:
+            notes.append(
+                f"{absent:,} of the missing ties were missing or absent in the graph before too, which the model "
+                "reads: these count as absent in every draw, and are not summed over."
+            )
         figures: dict[str, Any] = {"draws": size, "stages": list(self.stages), "accepted": self.drawn.accepted}
         if self.objective.loglik:
             figures["loglik_se"] = self._path[1]

@@ -84,6 +84,14 @@ class Simulator:
         self._free = ~self.held
         self.restart()
 
+    @property
+    def left_absent(self) -> int:
+        """Missing bits that no draw can fill in, as f reads their previous value, which is unknown too."""
+        if self.obs.masks is None:
+            return 0
+        here = self.obs.masks.missing & self.held & ~self.obs.masks.fixed
+        return int(here.sum() if self.model.domain.free is None else here[:, self.model.domain.free].sum())
+
     def restarted(self) -> Simulator:
         """The same, its chains back at the data."""
         self.restart()

@@ -117,6 +117,13 @@ class Fit:  # long: what can be asked of a result
         return robust_covariance(self._known_errors)[0]
 
     @property
+    def df(self) -> float | None:
+        """Degrees of freedom of the intervals; None for the normal. Of errors that rest on clusters, about C − 1."""
+        if self.assumes_model or "clusters" not in self.diagnostics or self._known_errors.robust is None:
+            return None
+        return self._known_errors.robust.df
+
+    @property
     def se(self) -> np.ndarray:
         """Standard errors of θ̂."""
         return np.sqrt(np.diag(self.covariance))
@@ -146,7 +153,7 @@ class Fit:  # long: what can be asked of a result
         """
         from .._base.frames import to_native
 
-        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, None)
+        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, self.df)
         se, z = np.sqrt(np.diag(V)), quantile(level, df)
         parts = {}
         if self.errors is not None and self.errors.points and not robust:
@@ -377,7 +384,7 @@ class Fit:  # long: what can be asked of a result
             robust: V from the scores themselves; by cluster with cluster= on the objective, then an F test.
         """
         names = _extra(self, which) if isinstance(which, Fit) else _tested(self, which)
-        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, None)
+        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, self.df)
         index = np.array([self.names.index(name) for name in names])
         return tests.wald(self.estimate[index], V[np.ix_(index, index)], df)
 

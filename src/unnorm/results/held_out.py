@@ -84,6 +84,7 @@ def held_out(
             f"held_out takes observations (un.iid, un.transitions or un.conditional); got {type(obs).__name__}."
         )
     domain = density.domain
+    _refuse_masked(obs)
     inside = domain.contains(obs.outcome)
     if not inside.all():
         first = int(np.argmin(inside))
@@ -114,6 +115,18 @@ def held_out(
         reference=name,
         quadrature_error=found.error,
         log_density=read_only(log_p),
+    )
+
+
+def _refuse_masked(obs: Observations) -> None:
+    """Refuse outcomes with bits that are fixed or missing: log Z sums over all of them, and none is a zero."""
+    if obs.masks is None or obs.masks.complete.all():
+        return
+    first = int(np.argmin(obs.masks.complete))
+    raise InputError(
+        f"{int((~obs.masks.complete).sum()):,} of {obs.n:,} observations have bits that are missing, or fixed in some "
+        f"observations only, now or in the outcome before; the first is observation {first} (from 0). held_out needs "
+        "all bits: leave these out, obs.take(obs.masks.complete)."
     )
 
 
@@ -192,7 +205,7 @@ def _annealed(density: Density, obs: Observations, rng: np.random.Generator) -> 
 
 def _sampled(density: Density, obs: Observations, proposal: Proposal | None, rng: np.random.Generator) -> Constants:
     """log Ẑ = log mean exp(f̂ − log q) over fresh points of q for each distinct context; se(log Ẑ) = sd(Ẑ)/Ẑ."""
-    if density.domain.bits is not None and density.sweeps:
+    if density.domain.free is not None and density.sweeps:
         return _annealed(density, obs, rng)
     q = None if proposal is None else proposal(obs)
     if q is None or q.given == "outcome":  # a kernel around the outcome is not a law for it
