@@ -34,6 +34,7 @@ from ..solvers.smoothing import Smoothing
 from .fit import Fit
 from .knowing import FAR, apart, knowing
 from .making import make_fit
+from .outside import first_outside, inside
 from .refining import begun, refined
 
 SOLVERS = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
@@ -222,17 +223,11 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
-    seen = obs.outcome if obs.holes is None else np.where(obs.holes, 0.0, obs.outcome)
-    inside = domain.contains(seen)
-    for lag in range(1, obs.lags + 1):
-        inside = inside & domain.contains(obs.previous(lag))
-    if inside.all():
+    within = inside(domain, obs)
+    if within.all():
         return obs, ()
-    count, first = int((~inside).sum()), int(np.argmin(inside))
-    row = first if obs.row is None else int(obs.row[first])
-    y = obs.previous()[first] if domain.contains(seen[[first]])[0] else seen[first]
-    what, remedy = domain.outside_words(y, obs.outcome_names)
-    where = f"the first is row {row}, {what}"
+    count = int((~within).sum())
+    where, remedy = first_outside(domain, obs)
     if outside == "error":
         raise OutsideError(
             f"{count} of {obs.n} observations lie outside {domain!r}; {where}. "
@@ -240,7 +235,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
         )
     if count == obs.n:
         raise OutsideError(f"All {obs.n} observations lie outside {domain!r}; {where}. Check the units of the domain.")
-    return obs.take(inside), (f"{count} of {obs.n} observations lay outside {domain!r} and were dropped; {where}.",)
+    return obs.take(within), (f"{count} of {obs.n} observations lay outside {domain!r} and were dropped; {where}.",)
 
 
 def _seed(rng: Rng) -> tuple[int | None, Rng]:

@@ -17,6 +17,7 @@ from ..references import Uniform
 from .density import ROWS_AT_ONCE, Density
 from .draws import Proposal
 from .gibbs_draws import annealed_log_z
+from .outside import first_outside, inside
 
 CHECKED = 20  # contexts whose integrals are compared with a finer rule
 KNOWN, UNKNOWN = 1e-4, 0.05  # error of log Z at which a rule is fine enough, and above which it is said aloud
@@ -85,12 +86,13 @@ def held_out(
         )
     domain = density.domain
     _refuse_masked(obs)
-    inside = domain.contains(obs.outcome)
-    if not inside.all():
-        first = int(np.argmin(inside))
+    within = inside(domain, obs, earlier=domain.finite)  # states that do not exist have no energy
+    if not within.all():
+        before = " & omega.contains(obs.previous())" if domain.contains(obs.outcome).all() else ""
         raise OutsideError(
-            f"{int((~inside).sum()):,} of {obs.n:,} observations lie outside {domain!r}, where the fitted density is "
-            f"zero; the first is row {first}, y = {obs.outcome[first].tolist()}. Leave them out: obs.take(inside)."
+            f"{int((~within).sum()):,} of {obs.n:,} observations lie outside {domain!r}, where the fitted density is "
+            f"zero; {first_outside(domain, obs)[0]}. Leave them out: with omega = fit.model.domain, "
+            f"obs.take(omega.contains(obs.outcome){before})."
         )
     found = constants(density, obs, order, proposal, rng, refine)
     if domain.rule is not None and found.error > UNKNOWN:
