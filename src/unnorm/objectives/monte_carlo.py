@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -104,6 +104,12 @@ class MonteCarloML(Objective):
                 f"The estimate does not exist: {listing(extreme)} is as small or as large as it can be in every "
                 "observation, so that the likelihood rises without end. Remove it, or add data."
             )
+        if way := model.separated(obs):
+            raise NoEstimateError(
+                f"The estimate does not exist: the likelihood rises without end as {', '.join(way)}, as these separate "
+                "the ties from the gaps (a kind of dyad that never has a tie, or always has one). Remove one of them, "
+                "or add data."
+            )
         simulator = Simulator(model, obs, self.thin, generator(rng))
         begun = [
             self._begun(simulator, theta)
@@ -141,6 +147,11 @@ class MonteCarloProblem(ParametricProblem):
     gamma: float = 1.0
     stage: int = 0
     stages: tuple[float, ...] = field(default=())  # γ of each stage so far
+
+    why_flat: ClassVar[str] = "it is the same in every graph that was drawn. Remove it."
+    why_alike: ClassVar[str] = (
+        "in the graphs that were drawn one is a linear combination of the others. Remove one of them."
+    )
 
     @property
     def names(self) -> tuple[str, ...]:

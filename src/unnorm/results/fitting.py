@@ -132,13 +132,16 @@ def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
     try:
         return begun(problem, solver, rng)
     except (NoEstimateError, NotIdentifiedError) as error:
-        if problem.objective.reference is None or problem.objective.reference.every:
+        reference, how = problem.objective.reference, None
+        if reference is not None and not reference.every:
+            drawn = problem.objective.draw(problem.model, problem.obs, problem.normaliser, state)
+            how = apart(drawn.outcome[drawn.z], drawn.outcome[~drawn.z])
+        said = str(error) if how is None else FAR.format(how=how)
+        if how is None and isinstance(error, NoEstimateError) and problem.model.parametric:
+            said = problem.model.flat().no_estimate(problem.obs, said)
+        if said == str(error):
             raise
-        drawn = problem.objective.draw(problem.model, problem.obs, problem.normaliser, state)
-        how = apart(drawn.outcome[drawn.z], drawn.outcome[~drawn.z])
-        if how is None:
-            raise
-        raise type(error)(FAR.format(how=how)) from error
+        raise type(error)(said) from error
 
 
 def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:

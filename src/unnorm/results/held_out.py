@@ -88,7 +88,8 @@ def held_out(
     _refuse_masked(obs)
     within = inside(domain, obs, earlier=domain.finite)  # states that do not exist have no energy
     if not within.all():
-        before = " & omega.contains(obs.previous())" if domain.contains(obs.outcome).all() else ""
+        earlier = range(1, obs.lags + 1 if domain.finite else 1)
+        before = "".join(f" & omega.contains(obs.previous({lag}))" for lag in earlier)
         raise OutsideError(
             f"{int((~within).sum()):,} of {obs.n:,} observations lie outside {domain!r}, where the fitted density is "
             f"zero; {first_outside(domain, obs)[0]}. Leave them out: with omega = fit.model.domain, "

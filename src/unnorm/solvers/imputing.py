@@ -14,7 +14,7 @@ from typing import Any, final
 import numpy as np
 
 from .._base.numerics import Rng, generator
-from ..errors import InputError
+from ..errors import DataError, InputError
 from ..objectives.base import Problem
 from ..objectives.flips import FlipProblem
 from ..objectives.imputed import ImputedErrors, ImputedScores
@@ -65,6 +65,11 @@ class Imputing(Solver):
         """The mean of the rounds' maxima."""
         random, obs, model = generator(rng), problem.obs, problem.model.flat()
         holes = np.zeros(obs.outcome.shape, dtype=bool) if obs.holes is None else obs.holes
+        if (never := np.flatnonzero(holes.all(axis=0))).size:
+            raise DataError(
+                f"{obs.outcome_names[never[0]]!r} was observed in no vector ({never.size} of {holes.shape[1]} bits "
+                "were not). Leave such bits out of the outcome."
+            )
         arguments = model.arguments(obs, np.arange(obs.n))
         y = _first(obs.outcome, holes, obs.weights, random)
         bound = FlipProblem(model, replace(obs, outcome=y))
