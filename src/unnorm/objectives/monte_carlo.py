@@ -29,13 +29,14 @@ from ..models.normalisers import Normaliser, PerContext
 from .base import Cluster, Constants, Derivatives, Objective, ParametricProblem
 from .flips import FlipProblem, pseudo_maximum
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
-from .simulations import Draws, Simulator, path_loglik
+from .simulations import Draws, Simulator, beyond, path_loglik
 
 FIRST = 250  # draws over all contexts while θ₀ is on its way
 REACH = 1.5  # sd of the log weights of one context that a step may cause
 LEASH, LAST_LEASH = 0.05, 1e-3  # of the information at θ₀: half its square is taken off, 3e-4 se at the last step
 NEAR = 0.3  # … at the last step, for estimates that need no further draws
 STAGES = 40
+ALIKE = 1e-8  # least eigenvalue of the draws' correlations
 DEGENERATE = (
     "The model is degenerate near the data: graphs simulated from it are all but empty or all but complete, and the "
     "observed ones are neither. Terms such as triangle, ttriple and kstar do this: use gwesp(0.25) and gwdegree(0.5) "
@@ -115,17 +116,16 @@ class MonteCarloML(Objective):
             self._begun(simulator, theta)
             for theta in (pseudo_maximum(FlipProblem(model, obs)), model.independent(obs)[0])
         ]
-        near = [one for one in begun if one is not None]
+        near = [one.bounded() for one in begun if one is not None and not one.lost]
         if not near:
-            raise NoEstimateError(DEGENERATE)
+            raise _no_estimate(simulator, [one.drawn for one in begun if one is not None])
         return max(near, key=lambda one: one.gamma)
 
     def _begun(self, simulator: Simulator, theta: np.ndarray | None) -> MonteCarloProblem | None:
-        """The problem with draws at θ, from chains that start at the data; None where θ is no place to start."""
+        """The problem with draws at θ, from chains that start at the data."""
         if theta is None:
             return None
-        begun = MonteCarloProblem(self, simulator.restarted(), simulator(theta, FIRST, first=True))
-        return None if begun.lost else begun.bounded()
+        return MonteCarloProblem(self, simulator.restarted(), simulator(theta, FIRST, first=True))
 
     @classmethod
     def examples(cls) -> tuple[MonteCarloML, ...]:
@@ -180,6 +180,13 @@ class MonteCarloProblem(ParametricProblem):
         still = np.ptp(self.drawn.centred, axis=(0, 1)) == 0.0
         return self.simulator.degenerate(self.drawn) or bool(still.any())
 
+    @property
+    def alike(self) -> bool:
+        """Whether statistics that varied by themselves at an earlier θ₀ no longer do: draws on their way to an edge."""
+        V = np.cov(self.drawn.centred.reshape(-1, len(self.start)).T).reshape(len(self.start), -1)
+        root = np.sqrt(np.diag(V))
+        return bool(root.all()) and float(np.linalg.eigvalsh(V / np.outer(root, root))[0]) < ALIKE
+
     def bounded(self) -> MonteCarloProblem:
         """The same, with γ as large as the draws can see."""
         now = self.derivatives(self.start)
@@ -217,6 +224,8 @@ class MonteCarloProblem(ParametricProblem):
     def refined(self, theta: np.ndarray) -> ParametricProblem | None:
         step = theta - self.start
         moved = float(np.sqrt(np.max(np.var(self.drawn.centred @ step, axis=1))))
+        if self.stage >= STAGES and beyond([self.drawn], self.simulator.others()) is not None:
+            raise _no_estimate(self.simulator, [self.drawn])
         if self.stage >= STAGES:
             raise ConvergenceError(
                 f"Monte Carlo maximum likelihood has not reached the observed statistics after {STAGES} sets of draws. "
@@ -235,13 +244,15 @@ class MonteCarloProblem(ParametricProblem):
 
     def _again(self, theta: np.ndarray, size: int) -> MonteCarloProblem:
         """The same with draws at θ, or nearer to θ₀ where those at θ are lost."""
+        tried = [self.drawn]
         for _ in range(6):
             there = replace(self, drawn=self.simulator(theta, size), gamma=1.0, stage=self.stage + 1)
-            if not there.lost:
+            if not there.lost and not (there.alike and not self.alike):
                 return there.bounded()
+            tried.append(there.drawn)
             self.simulator.restart()
             theta = self.start + 0.5 * (theta - self.start)
-        raise NoEstimateError(DEGENERATE)
+        raise _no_estimate(self.simulator, tried)
 
     def share(self, theta: np.ndarray) -> float:
         """The largest Monte Carlo error of an estimate, as a share of its standard error."""
@@ -296,6 +307,22 @@ class MonteCarloProblem(ParametricProblem):
             by_context=seen - mean,
             weights=d.weight,
         )
+
+
+def _no_estimate(simulator: Simulator, draws: list[Draws]) -> NoEstimateError:
+    """Whether the data lie at the edge of what the statistics can be, or the model is degenerate near them."""
+    way, names = beyond(draws, simulator.others()), simulator.model.names
+    if way is None:
+        return NoEstimateError(DEGENERATE)
+    loading = way * np.std(np.concatenate([one.centred.reshape(-1, len(way)) for one in draws]), axis=0)
+    signs = [
+        f"{name} → {'+' if v > 0 else '−'}∞" for name, v in zip(names, loading) if abs(v) > 0.05 * np.abs(loading).max()
+    ]
+    return NoEstimateError(
+        f"The estimate does not seem to exist: of {sum(one.size for one in draws):,} graphs drawn none goes further than "
+        f"the data in one direction, along which the likelihood then rises without end: {', '.join(signs)}. Remove one "
+        "of these statistics, or add data."
+    )
 
 
 @final

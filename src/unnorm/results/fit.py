@@ -374,7 +374,8 @@ class Fit:  # long: what can be asked of a result
                 f"The fits differ in their smooth terms ({listing(sorted(ours ^ theirs))}), whose number of parameters "
                 "is not fixed: compare by fit.aic, or see the p-values of smooth terms in fit.summary()."
             )
-        return tests.likelihood_ratio(self.loglik, smaller.loglik, len(extra))
+        error = 2.0 * float(np.hypot(*(fit.diagnostics.get("loglik_se", 0.0) for fit in (self, smaller))))
+        return tests.likelihood_ratio(self.loglik, smaller.loglik, len(extra), error)
 
     def wald(self, which: Fit | str | Sequence[str], robust: bool = False) -> NestedTest:
         """Wald test that some parameters are zero, θ̂ᵀ V⁻¹ θ̂ with V the total covariance: any objective.
