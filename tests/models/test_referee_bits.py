@@ -67,7 +67,9 @@ def _copies() -> tuple[un.Observations, un.Observations]:
     return un.iid(y), un.iid(many, y=["a", "b"], group="trial")
 
 
-@pytest.mark.parametrize("objective", [un.ConditionalNCE(un.BitFlip(every=True), cluster="trial"), un.PseudoLikelihood(cluster="trial")])
+@pytest.mark.parametrize(
+    "objective", [un.ConditionalNCE(un.BitFlip(every=True), cluster="trial"), un.PseudoLikelihood(cluster="trial")]
+)
 def test_errors_from_scores_are_those_of_clusters(objective: un.ConditionalNCE | un.PseudoLikelihood) -> None:
     """The text said "from the scores of clusters" above errors that took copies for independent observations."""
     once, copies = _copies()
@@ -86,7 +88,9 @@ def test_errors_from_scores_are_those_of_clusters(objective: un.ConditionalNCE |
 def test_fewer_clusters_than_parameters_have_no_errors(tmp_path: object) -> None:
     rng = np.random.default_rng(3)
     y = rng.integers(0, 2, (300, 3)).astype(float)
-    obs = un.iid({"a": y[:, 0], "b": y[:, 1], "c": y[:, 2], "t": np.repeat(np.arange(5), 60)}, y=["a", "b", "c"], group="t")
+    obs = un.iid(
+        {"a": y[:, 0], "b": y[:, 1], "c": y[:, 2], "t": np.repeat(np.arange(5), 60)}, y=["a", "b", "c"], group="t"
+    )
     with pytest.warns(UnnormWarning, match="5 independent clusters are too few to estimate the errors of 6 parameters"):
         fit = un.fit(un.Ising(3), obs, un.ConditionalNCE(un.BitFlip(every=True), cluster="t"))
     assert not fit.has_covariance
@@ -122,7 +126,9 @@ def test_a_bit_that_never_changes(value: int, how: str) -> None:
     y[:, 1] = value
     objective = {"exact": un.Exact(), "nce": un.Logistic(un.ProductBernoulli())}.get(how, EVERY)
     solver = un.LBFGS(ridge=0.01) if how == "ridge" else None
-    sentence = f"the bit 'y2' is {value} in every observation, so that h[2] → {'+' if value else '−'}∞. Leave its column"
+    sentence = (
+        f"the bit 'y2' is {value} in every observation, so that h[2] → {'+' if value else '−'}∞. Leave its column"
+    )
     with pytest.raises(NoEstimateError, match=re.escape(sentence)):
         un.fit(un.Ising(4), un.iid(y), objective, solver=solver, rng=1)
     assert un.fit(un.Ising(3), un.iid(np.delete(y, 1, axis=1)), EVERY).converged  # the remedy

@@ -45,7 +45,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("(ones > 1 - UNLIKE * (1 - observed))", "(ones > 1.0)", "complete graphs are not degenerate"),
         ("(ones < UNLIKE * observed)", "(ones < 0.0)", "empty graphs are not degenerate"),
         ("here = ~self.lost", "here = np.ones_like(self.lost)", "draws of chains that left are counted"),
-        ("(len(self.kept) / max(self.kept.sum() - self._centred.sum(), 1.0))", "1.0", "sum over simulations, not their mean"),
+        (
+            "(len(self.kept) / max(self.kept.sum() - self._centred.sum(), 1.0))",
+            "1.0",
+            "sum over simulations, not their mean",
+        ),
         ("self.lost |= self._judged &", "self.lost |= True |", "every chain has left"),
         ("few = float(obs.weights.sum()) < MANY * model.size", "few = False", "one graph's own score"),
     ],

@@ -10,8 +10,8 @@ from scipy.special import gammaln
 
 import unnorm as un
 from unnorm.errors import UnnormWarning
-from unnorm.results.density import ParametricDensity
 from unnorm.results import gibbs_draws as gibbs_draws_module
+from unnorm.results.density import ParametricDensity
 from unnorm.results.gibbs_draws import annealed_log_z, gibbs_draws
 
 D, J, H = 24, 1.2, -0.6

@@ -39,7 +39,7 @@ class Masks:
     @property
     def complete(self) -> np.ndarray:
         """(n,) the observations of which every bit, now and before, could vary and was seen."""
-        return ~(self.fixed | self.missing | self.before).any(axis=1)
+        return ~np.any(self.fixed | self.missing | self.before, axis=1)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -319,8 +319,8 @@ def _no_estimate(simulator: Simulator, draws: list[Draws]) -> NoEstimateError:
         f"{name} → {'+' if v > 0 else '−'}∞" for name, v in zip(names, loading) if abs(v) > 0.05 * np.abs(loading).max()
     ]
     return NoEstimateError(
-        f"The estimate does not seem to exist: of {sum(one.size for one in draws):,} graphs drawn none goes further than "
-        f"the data in one direction, along which the likelihood then rises without end: {', '.join(signs)}. Remove one "
+        f"The estimate does not seem to exist: of {sum(one.size for one in draws):,} graphs drawn none goes further "
+        f"than the data in one direction, along which the likelihood then rises without end: {', '.join(signs)}. Remove one "
         "of these statistics, or add data."
     )
 

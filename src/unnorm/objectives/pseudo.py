@@ -135,7 +135,7 @@ class Godambe:
         hidden = np.zeros_like(free) if obs.masks is None else obs.masks.missing
         y, ones = obs.outcome, np.empty(self._rounds)
         observed = float(obs.outcome[free & ~hidden].mean())
-        squares = SquaresNearData(obs.n, model.size, observed, free, centred=(hidden & free).any(axis=1))
+        squares = SquaresNearData(obs.n, model.size, observed, free, centred=np.any(hidden & free, axis=1))
         root = np.sqrt(np.maximum(obs.weights, 1e-300))[:, None]
         for r in range(self._rounds):
             y = sampler.sweep(y, THIN if r else BURN, rng, free)
@@ -170,9 +170,7 @@ class SquaresNearData:
     some such draws would make up nearly all of the sum. What a chain gave just before it left is not counted either.
     """
 
-    def __init__(
-        self, n: int, size: int, observed: float, free: np.ndarray, centred: np.ndarray | None = None
-    ) -> None:
+    def __init__(self, n: int, size: int, observed: float, free: np.ndarray, centred: np.ndarray | None = None) -> None:
         self._observed, self._free = observed, free
         self._centred = np.zeros(n, dtype=bool) if centred is None else centred  # contexts where g has another mean
         self._means = np.zeros((n, size))

@@ -130,8 +130,7 @@ class Simulator:
         at = np.arange(self.obs.n)
         flips = self.model.changes(self.obs.outcome, self.model.arguments(self.obs, at))[self._free]
         far = [
-            self.observed
-            - np.stack([one.statistics for one in self.model.chains(replace(self.obs, outcome=y), at)])
+            self.observed - np.stack([one.statistics for one in self.model.chains(replace(self.obs, outcome=y), at)])
             for y in (np.where(self.held, self.obs.outcome, value) for value in (0.0, 1.0))
         ]
         return np.concatenate([-flips, *far])

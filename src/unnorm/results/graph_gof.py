@@ -37,7 +37,7 @@ class Compared:
 
     @property
     def p(self) -> np.ndarray:
-        """(L,) two-sided Monte Carlo p-values, twice the smaller tail; the data count as one draw, so that none is 0."""
+        """(L,) two-sided Monte Carlo p-values, twice the smaller tail; the data count as a draw: none is 0."""
         m = len(self.simulated)
         below = (1 + np.sum(self.simulated <= self.observed, axis=0)) / (m + 1)
         above = (1 + np.sum(self.simulated >= self.observed, axis=0)) / (m + 1)

@@ -67,7 +67,7 @@ class Imputing(Solver):
         holes = np.zeros(obs.outcome.shape, dtype=bool) if obs.holes is None else obs.holes
         if (never := np.flatnonzero(holes.all(axis=0))).size:
             raise DataError(
-                f"{obs.outcome_names[never[0]]!r} was observed in no vector ({never.size} of {holes.shape[1]} bits "
+                f"{obs.outcome_names[never[0]]!r} was observed in no vector ({never.size} of {obs.dim} bits "
                 "were not). Leave such bits out of the outcome."
             )
         arguments = model.arguments(obs, np.arange(obs.n))

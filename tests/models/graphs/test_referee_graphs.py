@@ -1,4 +1,5 @@
-"""A referee's cases of graphs: statistics by loops over actors, structural zeros in every reference, what does not exist."""
+# ruff: noqa: E501  (one case for each line)
+"""A referee's cases of graphs: statistics by loops over actors, structural zeros, missing ties, what does not exist."""
 
 from __future__ import annotations
 
@@ -170,7 +171,11 @@ def _missing() -> tuple[un.GraphStatistics, un.Observations, un.Observations]:
     A = ((np.random.default_rng(5).random((6, 6, 6)) < 0.35) & ~np.eye(6, dtype=bool)).astype(float)
     B = A.copy()
     B[1, 0, 1] = B[2, 0, 1] = B[3, 2, 3] = np.nan
-    return un.GraphStatistics("edges + mutual + memory", omega), un.networks(A, omega), un.networks(B, omega, missing="skip")
+    return (
+        un.GraphStatistics("edges + mutual + memory", omega),
+        un.networks(A, omega),
+        un.networks(B, omega, missing="skip"),
+    )
 
 
 def test_held_out_graphs_with_missing_ties_are_refused() -> None:
@@ -187,7 +192,9 @@ def test_held_out_graphs_with_missing_ties_are_refused() -> None:
 def test_ties_missing_twice_are_said_to_count_as_absent() -> None:
     model, _, holes = _missing()
     fit = un.fit(model, holes, un.MonteCarloML(draws=200, loglik=False), rng=1)
-    assert any(note.startswith("1 of the missing ties were missing or absent in the graph before") for note in fit.notes)
+    assert any(
+        note.startswith("1 of the missing ties were missing or absent in the graph before") for note in fit.notes
+    )
 
 
 def test_chains_start_where_all_ties_were_seen() -> None:
@@ -207,7 +214,9 @@ def test_goodness_of_fit_counts_missing_ties_alike() -> None:
     A[0, 1] = A[1, 2] = A[4, 5] = A[5, 0] = 0
     A[2:4] = np.where(np.eye(6)[2:4] == 1, 0.0, np.nan)
     A[2, 0] = 1
-    fit = un.fit(un.GraphStatistics("edges", omega), un.networks(A, omega, missing="skip"), un.PseudoLikelihood(), rng=1)
+    fit = un.fit(
+        un.GraphStatistics("edges", omega), un.networks(A, omega, missing="skip"), un.PseudoLikelihood(), rng=1
+    )
     gof = un.graph_gof(fit, draws=200, rng=2)
     assert abs(gof["statistics"].simulated.mean() - gof["statistics"].observed[0]) < 1
     assert gof["statistics"].simulated.max() <= 21
