@@ -36,6 +36,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "references/bernoulli_tree.py": ("tests/references/test_bits.py",),
     "references/logistic_bernoulli.py": ("tests/references/test_logistic_bernoulli.py",),
     "references/gibbs_steps.py": ("tests/references/test_gibbs_steps.py",),
+    "models/base_kernels.py": ("tests/models/test_changes.py",),
     "results/gibbs_draws.py": ("tests/results/test_gibbs_draws.py",),
     "results/penalty_path.py": ("tests/results/test_penalty_path.py",),
     "_base/intervals.py": ("tests/inference/test_nested.py",),
