@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, UnnormWarning
+from ..errors import EstimationError, InputError, UnnormWarning
 from .config import checked_job, whole
 from .options import Force, Many, Number, Quiet, Text
 from .output import check_target, csv_text, whole_folder
@@ -193,7 +193,7 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
         out.append(Section((), maps, anchor="maps", title="Maps"))
         try:
             found = fit.envelope("L", simulations, rng=seed + 1)
-        except InputError as error:
+        except (InputError, EstimationError) as error:  # nothing can be simulated: the rest of the report stands
             out.append(Section((str(error),), anchor="envelope", title="Interaction"))
             return out
         text = f"L of the data beside {simulations} simulations of the model: p = {found.p:.3g} for the whole curve."

@@ -23,7 +23,7 @@ from ..errors import InputError
 from ..models.energy import Energy
 from ..models.exponential_family import ExponentialFamily
 from .bessel import log_bessel0, norm
-from .family import Chart, Family
+from .family import Chart, Family, named
 from .quantities import Angle, Length, Size
 
 _TERMS = 8  # of the wrapped normal's series, where ρ^{64} < 1e-20
@@ -38,6 +38,7 @@ def _on(domain: Domain | None) -> tuple[Domain, float]:
     return domain, domain.period
 
 
+@named
 def von_mises(domain: Domain | None = None) -> Family:
     """exp(κ cos(y − μ)) / 2πI₀(κ); on `un.Axis()` of the doubled angle.
 
@@ -73,6 +74,7 @@ def _von_mises(domain: Domain) -> Family:
     return Family("von Mises", domain, (Angle("mean", period), Size("kappa")), lambda obs: (Chart(model, usual),))
 
 
+@named
 def generalised_von_mises(folds: Sequence[int] = (1, 2), domain: Domain | None = None) -> Family:
     """exp Σ_k κ_k cos k(y − μ_k) over the folds k; (1, 2) is the generalised von Mises law, (4,) has four equal modes.
 
@@ -123,6 +125,7 @@ def _started(obs: Observations, turn: float) -> np.ndarray:
     return mean / max(np.hypot(*mean), 1e-300) * 2.0 * np.arctanh(length)
 
 
+@named
 def wrapped_cauchy(domain: Domain | None = None) -> Family:
     """(1 − ρ²) / 2π(1 + ρ² − 2ρ cos(y − μ)), by its mean direction and its mean resultant length ρ.
 
@@ -151,6 +154,7 @@ def wrapped_cauchy(domain: Domain | None = None) -> Family:
     return _wrapped("wrapped Cauchy", domain, f, partition)
 
 
+@named
 def wrapped_normal(domain: Domain | None = None) -> Family:
     """A normal law of standard deviation σ wrapped round the circle: mean direction, ρ = exp(−σ²/2) and σ.
 

@@ -66,7 +66,7 @@ def fit_direction(
     refuse_equal(family, obs)
     obs = replace(obs, notes=(*obs.notes, *notes), unit="radians" if obs.unit is None else obs.unit)
     best = _best(family, obs, objective, normaliser, rng, weights)
-    return DirectionFit(family, best[0], best[1], unit_of(obs.unit or "radians"))
+    return DirectionFit(family, best[0], best[1], unit_of(obs.unit or "radians"), best[2])
 
 
 def _best(
@@ -76,28 +76,28 @@ def _best(
     normaliser: Normaliser | None,
     rng: Rng,
     weights: Weights,
-) -> tuple[Chart, Fit]:
-    """The chart with the highest maximum; where none has one, the first one's error."""
+) -> tuple[Chart, Fit, int]:
+    """The chart with the highest maximum, its fit and its number; where none has one, the first one's error."""
     charts = family.make(obs)
     if len(charts) == 1:
-        return charts[0], fit(charts[0].model, obs, objective, normaliser, rng=rng, weights=weights)
-    found: list[tuple[Chart, Fit, list[warnings.WarningMessage]]] = []
+        return charts[0], fit(charts[0].model, obs, objective, normaliser, rng=rng, weights=weights), 0
+    found: list[tuple[int, Fit, list[warnings.WarningMessage]]] = []
     failed: UnnormError | None = None
-    for chart in charts:
+    for which, chart in enumerate(charts):
         with warnings.catch_warnings(record=True) as said:  # only the winner's are worth hearing
             warnings.simplefilter("always")
             try:
                 made = fit(chart.model, obs, objective, normaliser, rng=rng, weights=weights)
-                found.append((chart, made, said))
+                found.append((which, made, said))
             except (NoEstimateError, NotIdentifiedError) as error:
                 failed = failed or error
     if not found:
         assert failed is not None
         raise failed
-    chart, made, said = max(found, key=lambda one: one[1].value)
+    which, made, said = max(found, key=lambda one: one[1].value)
     for one in said:
         warnings.warn(one.message, one.category, stacklevel=3)
-    return chart, made
+    return charts[which], made, which
 
 
 def refuse_equal(family: Family, obs: Observations) -> None:

@@ -106,6 +106,14 @@ def sphere_map(
     return ax
 
 
+def projection(found: DirectionFit) -> str | None:
+    """Of the Axes that `plot_direction` draws on."""
+    domain = found.family.domain
+    if found.family.kind != "iid" or (domain.period is None and domain.coordinate_period is not None):
+        return None
+    return "mollweide" if domain.period is None else "polar"
+
+
 def plot_direction(found: DirectionFit, ax: Any = None) -> Any:
     """The picture that suits a fit: rose, map, square of two angles; intervals where there is a context."""
     fit, domain = found.fit, found.family.domain

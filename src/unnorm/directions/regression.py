@@ -21,13 +21,14 @@ from ..errors import InputError, listing
 from ..models.energy import Energy
 from ..references.directional import concentration_circle, concentration_sphere
 from .bessel import log_bessel0, log_sinch, norm
-from .family import Chart, Family
+from .family import Chart, Family, named
 from .quantities import Angle, Direction, Number, Size
 
 _STEPS = np.concatenate([[0.0], np.geomspace(0.05, 8.0, 12), -np.geomspace(0.05, 8.0, 12)])  # of γ, per sd of x
 _ROUNDS = 3
 
 
+@named
 def regression(x: str | Sequence[str], *, dispersion: str | Sequence[str] = (), domain: Domain | None = None) -> Family:
     """The mean direction as a function of covariates; Fisher–Lee on the circle, its kin on the sphere.
 

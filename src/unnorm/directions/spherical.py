@@ -24,7 +24,7 @@ from ..models.energy import Energy
 from ..models.exponential_family import ExponentialFamily
 from ..references.directional import concentration_sphere
 from .bessel import log_sinch, norm
-from .family import Chart, Family
+from .family import Chart, Family, named
 from .quantities import Direction, Number, Size
 from .rules import focused, scatter
 from .sampling import drawn
@@ -57,6 +57,7 @@ def _matrix(t: Any) -> Any:
     )
 
 
+@named
 def von_mises_fisher() -> Family:
     """exp(κ μ·y) κ / 4π sinh κ on the sphere.
 
@@ -97,6 +98,7 @@ def _axes(B: Any) -> tuple[Any, ...]:
 _BINGHAM = (Direction("axis", axial=True), Direction("pole", axial=True), Number("kappa1"), Number("kappa2"))
 
 
+@named
 def bingham(domain: Domain | None = None) -> Family:
     """exp(κ₁ (e₁·y)² + κ₂ (e₂·y)²), κ₁ ≤ κ₂ ≤ 0: `axis` e₃, along which the density is largest, and `pole` e₁.
 
@@ -126,6 +128,7 @@ def _from_axes(main: np.ndarray, pole: np.ndarray, kappa1: np.ndarray, kappa2: n
     return kappa1[0] * np.outer(e1, e1) + kappa2[0] * np.outer(e2, e2)
 
 
+@named
 def fisher_bingham() -> Family:
     """exp(κ μ·y + yᵀBy), the eight-parameter law; its parts as von Mises–Fisher and Bingham name them.
 
@@ -153,6 +156,7 @@ def fisher_bingham() -> Family:
     )  # fmt: skip
 
 
+@named
 def watson(domain: Domain | None = None) -> Family:
     """exp(κ (μ·y)²): κ > 0 has two poles ±μ, κ < 0 a girdle about μ. The sign is that of the larger likelihood.
 
@@ -189,6 +193,7 @@ def watson(domain: Domain | None = None) -> Family:
     return Family("Watson", domain, quantities, make, even=True, draw=drawn(quadratic))
 
 
+@named
 def kent() -> Family:
     """exp(κ γ₁·y + β {(γ₂·y)² − (γ₃·y)²}): `mean` γ₁, `major` axis γ₂, concentration κ and ovalness β ≥ 0.
 

@@ -18,13 +18,14 @@ from ..errors import InputError, unknown
 from ..models.energy import Energy
 from ..references.directional import concentration_circle
 from .bessel import norm
-from .family import Chart, Family
+from .family import Chart, Family, named
 from .quantities import Angle, Number, Size
 from .rules import focused_torus
 
 _CELLS = 2**16  # of the first angle's distribution function
 
 
+@named
 def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
     """The sine or cosine model of two dependent angles; λ is the dependence, 0 where they are independent.
 
