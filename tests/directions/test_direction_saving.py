@@ -35,17 +35,31 @@ def cases() -> dict[str, tuple[Family, un.Observations]]:
         "watson": (d.watson(un.Axis(3)), un.iid(POINTS)),
         "bingham": (d.bingham(), un.iid(POINTS)),
         "fisher_bingham": (d.fisher_bingham(), un.iid(POINTS)),
-        "bivariate_von_mises": (d.bivariate_von_mises("cosine"), un.iid(np.column_stack([ANGLES, 2 * ANGLES]) % 6.28)),
+        "bivariate_von_mises": (d.bivariate_von_mises("cosine"), un.iid(np.column_stack([ANGLES, ANGLES + WIND]))),
         "regression": (d.regression("wind", dispersion="wind"), beside),
         "chain": (d.chain(mean=False), un.transitions(ANGLES, unit="radians")),
     }
 
 
-def test_every_family_is_here() -> None:
+def test_every_family_knows_how_it_was_made() -> None:
     assert set(cases()) == set(MAKERS)
+    for name, (family, _) in cases().items():
+        described = json.loads(json.dumps(family.to_dict()))
+        assert described["family"] == name
+        back = Family.from_dict(described)
+        assert repr(back) == repr(family)
+        assert back.quantities == family.quantities
+    with pytest.raises(un.errors.InputError, match="von_mises"):
+        Family.from_dict({"family": "vonmises"})
 
 
-@pytest.mark.parametrize("name", MAKERS)
+# a fit compiles its model: one of each kind here, the others with `pytest -m slow`
+QUICK = ("von_mises", "kent", "watson", "regression", "chain")
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MAKERS]
+)
 def test_round_trip(name: str, tmp_path: Path) -> None:
     family, obs = cases()[name]
     fit = un.fit_direction(family, obs)
@@ -56,7 +70,7 @@ def test_round_trip(name: str, tmp_path: Path) -> None:
     assert repr(back) == repr(fit)
     for robust in (False, True):
         assert back.rows(0.9, robust) == fit.rows(0.9, robust)
-    x = None if family.kind == "iid" else WIND[:3] if family.kind == "conditional" else ANGLES[:3]
+    x = None if family.kind == "iid" else {"wind": WIND[:3]} if family.kind == "conditional" else ANGLES[:3]
     y = fit.unit.outward(obs.outcome[:3]) if fit.unit.name == "lonlat" else fit.unit.angles().outward(obs.outcome[:3])
     y = obs.outcome[:3] if family.domain.coordinate_period is None and fit.unit.name != "lonlat" else y
     y = y[:, 0] if y.shape[1] == 1 else y

@@ -1,8 +1,8 @@
 """Errors of hard-core models: pairs within the core are in no pattern, but they count in the score's variance.
 
-A hard-core process with λ(u | x) = β where no point is within r has the score n − β|A(x)|, A the free area. Its variance
-is E{β|A| + β² |{(u, v) ∈ A² : ‖u − v‖ ≤ r}|} (Coeurjolly & Rubak 2013, where λ({u, v} | x) = 0 for such pairs), of which
-the first term alone is what spatstat's vcov.ppm gives.
+A hard-core process with λ(u | x) = β where no point is within r has the score n − β|A(x)|, A the free area. Its
+variance is E{β|A| + β² |{(u, v) ∈ A² : ‖u − v‖ ≤ r}|} (Coeurjolly & Rubak 2013; λ({u, v} | x) = 0 for such pairs).
+spatstat's vcov.ppm has the first term alone.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ def forbidden(xy: np.ndarray, r: float, periodic: bool = False) -> float:
     step = np.minimum(step, 1 - step) if periodic else step
     free = (np.hypot(*step.transpose(3, 0, 1, 2)) > r).all(axis=-1).astype(float)
     offsets = np.arange(-int(r * cells), int(r * cells) + 1) / cells
-    near = [(int(round(a * cells)), int(round(b * cells))) for a in offsets for b in offsets if np.hypot(a, b) <= r]
+    near = [(round(a * cells), round(b * cells)) for a in offsets for b in offsets if np.hypot(a, b) <= r]
     total = 0.0
     wide = np.pad(free, len(offsets), mode="wrap" if periodic else "constant")
     for a, b in near:
@@ -37,7 +37,9 @@ def forbidden(xy: np.ndarray, r: float, periodic: bool = False) -> float:
     return total / cells**4
 
 
-@pytest.mark.parametrize(("design", "correction"), [("stratified", "none"), ("poisson", "none"), ("stratified", "periodic")])
+@pytest.mark.parametrize(
+    ("design", "correction"), [("stratified", "none"), ("poisson", "none"), ("stratified", "periodic")]
+)
 def test_by_a_grid(design, correction, drawn: list[un.Pattern]) -> None:
     xy = drawn[0].xy
     if correction == "periodic":
@@ -54,7 +56,7 @@ def test_by_a_grid(design, correction, drawn: list[un.Pattern]) -> None:
 
 
 def test_estimates_vary_as_their_errors_say(drawn: list[un.Pattern]) -> None:
-    """The spread of 200 estimates is that of the errors, which without the core's pairs would be 10 % and more short."""
+    """The spread of 200 estimates is that of the errors, which would fall short without the core's pairs."""
     fits = [
         un.fit_pattern(one, interaction=un.HardCore(R), correction="none", dummies=3000, rng=1000 + k)
         for k, one in enumerate(drawn)
@@ -68,11 +70,9 @@ def test_estimates_vary_as_their_errors_say(drawn: list[un.Pattern]) -> None:
 
 def test_marks_and_a_strauss_ring() -> None:
     """Of a matrix: the sum over pairs of two draws, by definition."""
-    process = un.patterns.process(SQUARE, {"a": np.log(90.0), "b": np.log(60.0)}, un.HardCore(0.04, strauss=0.09), [-0.7])
-    one = process.simulate(rng=5)[0]
-    fit = un.fit_pattern(
-        one, "x + factor(type)", interaction=un.HardCore(0.04, strauss=0.09), design="poisson", dummies=900, rng=6
-    )
+    ring = un.HardCore(0.04, strauss=0.09)
+    one = un.patterns.process(SQUARE, {"a": np.log(90.0), "b": np.log(60.0)}, ring, [-0.7]).simulate(rng=5)[0]
+    fit = un.fit_pattern(one, "x + factor(type)", interaction=ring, design="poisson", dummies=900, rng=6)
     rows = np.flatnonzero(~fit.fitted.data)
     X = np.concatenate([chunk for _, chunk in fit.fitted.gam.design_chunks()])[rows] * fit.fitted.p[rows, None]
     xy = fit.fitted.places.xy[rows]

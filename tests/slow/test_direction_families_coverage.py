@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from directions.direction_laws import E1, E2, E3, FRAME, Law, by_density, laws
 from scipy import stats
 
 import unnorm as un
+from directions.direction_laws import E1, E2, E3, FRAME, Law, by_density, laws
 
 pytestmark = pytest.mark.slow
 d = un.directions

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import InputError, UnnormWarning, listing, unknown
 from .config import numbers
 from .options import Flag, Force, Quiet, Text
-from .output import check_target, csv_text, whole_folder
+from .output import check_target, columns_of, csv_text, whole_folder
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -129,12 +129,8 @@ def _level(text: str | None) -> float:
 
 def write(fit: DirectionFit, folder: Path, settings: dict[str, Any]) -> None:
     """Table, summary, picture and the fit into a folder."""
-    from .._base.frames import table as as_table
-
     level = settings["level"]
-    read = as_table(fit.tidy(level))
-    columns = {name: read.read(name).data for name in read.names}
-    (folder / "parameters.csv").write_text(csv_text(columns), encoding="utf-8")
+    (folder / "parameters.csv").write_text(csv_text(columns_of(fit.tidy(level))), encoding="utf-8")
     (folder / "summary.txt").write_text(fit.summary(level) + "\n", encoding="utf-8")
     found = {
         "settings": settings, "command": command(settings), "n": fit.fit.n, "unit": fit.unit.name,
@@ -176,5 +172,7 @@ def command(settings: dict[str, Any]) -> str:
         if name == "data" or value is None or value is False:
             continue
         text = str(value)
-        words += [f"--{name}"] if value is True else [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
+        words += (
+            [f"--{name}"] if value is True else [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
+        )
     return shlex.join(words)

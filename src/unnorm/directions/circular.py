@@ -27,7 +27,8 @@ from .family import Chart, Family, named
 from .quantities import Angle, Length, Size
 
 _TERMS = 8  # of the wrapped normal's series, where ρ^{64} < 1e-20
-_NEAR = 1.2  # σ below which images, not harmonics, are summed
+_WIDE = 1.06  # |v| beyond which, σ below 1.2, images and not harmonics are summed
+_FLAT = 1e-3  # |v| below which functions of it are their series
 
 
 def _on(domain: Domain | None) -> tuple[Domain, float]:
@@ -75,7 +76,7 @@ def _von_mises(domain: Domain) -> Family:
 
 
 @named
-def generalised_von_mises(folds: Sequence[int] = (1, 2), domain: Domain | None = None) -> Family:
+def generalised_von_mises(folds: Sequence[int] | int = (1, 2), domain: Domain | None = None) -> Family:
     """exp Σ_k κ_k cos k(y − μ_k) over the folds k; (1, 2) is the generalised von Mises law, (4,) has four equal modes.
 
     >>> import unnorm as un
@@ -83,7 +84,7 @@ def generalised_von_mises(folds: Sequence[int] = (1, 2), domain: Domain | None =
     ['mean1', 'kappa1', 'mean2', 'kappa2']
     """
     domain, period = _on(domain)
-    orders = [whole(k, "Each of the folds", 1) for k in folds]
+    orders = [whole(k, "Each of the folds", 1) for k in (folds if isinstance(folds, Sequence) else (folds,))]
     if not orders or len(set(orders)) < len(orders):
         raise InputError(f"folds must be distinct whole numbers such as (1, 2); got {folds!r}.")
     turn = 2.0 * np.pi / period
@@ -139,11 +140,14 @@ def wrapped_cauchy(domain: Domain | None = None) -> Family:
     def f(theta: Any, y: Any) -> Any:
         import jax.numpy as jnp
 
-        r = norm(theta["v"])
-        cosine, sine = _relative(theta["v"] / r, turn * y)
+        r, u, along = _polar(theta["v"], turn * y)
+        cosine, sine = _relative(u, turn * y)
         # 1 − tanh r cos δ = (1 − tanh r) + tanh r (1 − cos δ), without cancellation where ρ → 1
         versine = jnp.where(cosine > 0, sine**2 / jnp.where(cosine > 0, 1.0 + cosine, 1.0), 1.0 - cosine)
-        return -jnp.log(2.0 / (jnp.exp(2.0 * r) + 1.0) + jnp.tanh(r) * versine)
+        sharp = -jnp.log(2.0 / (jnp.exp(2.0 * r) + 1.0) + jnp.tanh(r) * versine)
+        low = r < _FLAT
+        share = jnp.where(low, 1.0 - r**2 / 3.0, jnp.tanh(r) / jnp.where(low, 1.0, r))
+        return jnp.where(low, -jnp.log1p(-share * jnp.where(low, along, 0.0)), sharp)
 
     def partition(theta: Any) -> Any:
         import jax.numpy as jnp
@@ -168,21 +172,30 @@ def wrapped_normal(domain: Domain | None = None) -> Family:
     def f(theta: Any, y: Any) -> Any:
         import jax.numpy as jnp
 
-        r = norm(theta["v"])
-        cosine, sine = _relative(theta["v"] / r, turn * y)
+        r, u, along = _polar(theta["v"], turn * y)
+        cosine, sine = _relative(u, turn * y)
         delta = jnp.arctan2(sine, cosine)  # in (−π, π]
-        variance = _variance(r)
-        wide = variance > _NEAR**2
-        p = jnp.arange(1, _TERMS + 1)
-        safe = jnp.where(wide, variance, 4.0)
-        series = 1.0 + 2.0 * jnp.sum(jnp.exp(-0.5 * safe * p**2) * jnp.cos(p * delta))
-        near = jnp.where(wide, 1.0, variance)
+        wide = r < _WIDE
+        rho, low = jnp.tanh(0.5 * jnp.where(wide, r, 0.5)), r < _FLAT
+        first = jnp.where(low, 0.5 - r**2 / 24.0, rho / jnp.where(low, 1.0, r)) * along  # ρ cos δ
+        p = np.arange(2, _TERMS + 1)
+        series = 1.0 + 2.0 * (jnp.where(wide, first, 0.0) + jnp.sum(rho ** (p**2) * jnp.cos(p * delta)))
+        near = _variance(jnp.where(wide, 2.0, r))
         k = 2.0 * jnp.pi * jnp.arange(-2, 3)
         images = jnp.log(jnp.sum(jnp.exp(-0.5 * ((delta + k) ** 2 - delta**2) / near)))
         narrow = images - 0.5 * delta**2 / near + 0.5 * jnp.log(2.0 * jnp.pi / near)
         return jnp.where(wide, jnp.log(series), narrow)
 
     return _wrapped("wrapped normal", domain, f, lambda theta: log_volume + 0.0 * theta["v"][0], sigma=True)
+
+
+def _polar(v: Any, angle: Any) -> tuple[Any, Any, Any]:
+    """|v|, the unit vector along v (the first axis where v is 0) and v·u(angle), all with derivatives."""
+    import jax.numpy as jnp
+
+    r = norm(v)
+    u = jnp.where(r > 0.0, v / jnp.where(r > 0.0, r, 1.0), jnp.array([1.0, 0.0]))
+    return r, u, v[0] * jnp.cos(angle) + v[1] * jnp.sin(angle)
 
 
 def _relative(u: Any, angle: Any) -> tuple[Any, Any]:

@@ -80,7 +80,10 @@ def _best(
     """The chart with the highest maximum, its fit and its number; where none has one, the first one's error."""
     charts = family.make(obs)
     if len(charts) == 1:
-        return charts[0], fit(charts[0].model, obs, objective, normaliser, rng=rng, weights=weights), 0
+        try:
+            return charts[0], fit(charts[0].model, obs, objective, normaliser, rng=rng, weights=weights), 0
+        except (NoEstimateError, NotIdentifiedError) as error:
+            raise _in_words(family, obs, error) from error
     found: list[tuple[int, Fit, list[warnings.WarningMessage]]] = []
     failed: UnnormError | None = None
     for which, chart in enumerate(charts):
@@ -93,11 +96,27 @@ def _best(
                 failed = failed or error
     if not found:
         assert failed is not None
-        raise failed
+        raise _in_words(family, obs, failed) from failed
     which, made, said = max(found, key=lambda one: one[1].value)
     for one in said:
         warnings.warn(one.message, one.category, stacklevel=3)
     return charts[which], made, which
+
+
+def _in_words(family: Family, obs: Observations, error: UnnormError) -> UnnormError:
+    """What an estimate that does not exist, or is not the only one, means for directions."""
+    y = obs.outcome
+    if isinstance(error, NotIdentifiedError):
+        return NotIdentifiedError(
+            f"These {len(y)} directions do not determine all parameters of the {family.name} family: a concentration "
+            "is 0, and with it the direction that it belongs to can be any. Take a family with fewer parameters."
+        )
+    wide = np.abs(family.domain.wrap(y - y[0])) if family.domain.coordinate_period else np.linalg.norm(y - y[0], axis=1)
+    return NoEstimateError(
+        f"The {family.name} family has no finite estimate for these {len(y)} directions: a concentration grows without "
+        f"end. They lie within {wide.max():.3g} radians of the first; if they are nearly equal, look for rounding, or "
+        "else take a family with fewer parameters, or add data."
+    )
 
 
 def refuse_equal(family: Family, obs: Observations) -> None:

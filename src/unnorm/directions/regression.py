@@ -10,6 +10,7 @@ same way: m(x) is at the angle 2 atan|u| from μ, towards u. μ is the direction
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..domains import Circle, Domain, Sphere
-from ..errors import InputError, listing
+from ..errors import InputError, UnnormWarning, listing
 from ..models.energy import Energy
 from ..references.directional import concentration_circle, concentration_sphere
 from .bessel import log_bessel0, log_sinch, norm
@@ -26,6 +27,7 @@ from .quantities import Angle, Direction, Number, Size
 
 _STEPS = np.concatenate([[0.0], np.geomspace(0.05, 8.0, 12), -np.geomspace(0.05, 8.0, 12)])  # of γ, per sd of x
 _ROUNDS = 3
+SAME, FAR = 1e-12, 10.0  # a constant's sd over its mean; mean over sd of a covariate that should be centred
 
 
 @named
@@ -60,6 +62,17 @@ def columns(obs: Observations, names: tuple[str, ...]) -> np.ndarray:
         if obs.context[name].dtype.kind not in "biuf":
             raise InputError(
                 f"Covariate {name!r} holds text; give a number for each level, such as 0 and 1, to regress on it."
+            )
+        values = obs.context[name].astype(np.float64)
+        middle, spread = float(values.mean()), float(values.std())
+        if spread <= SAME * max(abs(middle), 1e-300):
+            raise InputError(f"Covariate {name!r} is constant ({middle:.6g}): nothing can be told of it. Leave it out.")
+        if abs(middle) > FAR * spread:
+            warnings.warn(
+                f"Covariate {name!r} lies far from 0, at {middle:.4g} with standard deviation {spread:.4g}: the mean "
+                f"direction, which is that at 0, is known badly, and the fit may not converge. Subtract {middle:.4g}.",
+                UnnormWarning,
+                stacklevel=2,
             )
     made = [obs.context[name].astype(np.float64) for name in names]
     return np.column_stack(made) if made else np.zeros((obs.n, 0))

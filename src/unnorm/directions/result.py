@@ -76,6 +76,8 @@ class DirectionFit:
     def vector(self, name: str = "mean") -> np.ndarray:
         """The direction of that name: a unit vector, in the plane or in space."""
         value = self._quantity(name)[0]
+        if not value.any():
+            raise InputError(f"There is no direction {name!r}: the vector whose direction it is has length 0.")
         return value / np.linalg.norm(value)
 
     def cone(self, name: str = "mean", level: float = 0.95) -> Cone | None:
@@ -141,7 +143,7 @@ class DirectionFit:
         from .._base.frames import to_native
 
         read = as_table(table)
-        columns = {name: read.read(name).data for name in read.names}
+        columns = {name: read.read(name).take(slice(None)) for name in read.names}
         names = [name for name in self.fit.settings["observations"]["outcome_names"] if name in columns]
         values = np.column_stack([columns[name] for name in names])
         if self.unit.name == "lonlat":

@@ -1,7 +1,7 @@
 """A `DirectionFit` as a folder: JSON for what it is, npz for its numbers. Nothing in it is code.
 
-The family is saved by the function that makes it, with its arguments; the fit as `Fit.save` saves it; and the data, from
-which the family makes its chart and its rule again, so that what is read back reads θ in the same way.
+The family is saved by the function that makes it, with its arguments; the fit as `Fit.save` saves it; and the data,
+from which the family makes its chart and its rule again, so that what is read back reads θ in the same way.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ def load(path: str | os.PathLike[str]) -> DirectionFit:
 
 
 def _observations(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Observations:
-    columns = {part: {name: arrays[f"obs.{part}.{name}"] for name in about[part]} for part in _COLUMNS}
+    columns: dict[str, Any] = {part: {n: arrays[f"obs.{part}.{n}"] for n in about[part]} for part in _COLUMNS}
+    columns |= {name: arrays.get(f"obs.{name}") for name in _ARRAYS}
     return Observations(
         about["kind"], outcome_names=tuple(about["outcome_names"]), lags=int(about["lags"]),
         extra=tuple(about["extra"]), notes=tuple(about["notes"]), unit=about["unit"],
-        backend=gam_saving.backend(about["backend"]), **columns, **{name: arrays.get(f"obs.{name}") for name in _ARRAYS},
+        backend=gam_saving.backend(about["backend"]), **columns,
     )  # fmt: skip

@@ -257,7 +257,7 @@ def process(
     if correction == "periodic" and window.sides is None:
         raise InputError("correction='periodic' joins the sides of a rectangle, and this window is none.")
     empty = Pattern(Places.of(np.zeros((0, 2))), ("x", "y"), (window,))
-    trends = [log_trend]
+    trends: list[Any] = [log_trend]
     if isinstance(log_trend, Mapping):
         empty, trends = replace(empty, mark_name="type", mark_levels=tuple(log_trend)), list(log_trend.values())
     if not trends:

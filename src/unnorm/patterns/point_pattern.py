@@ -185,6 +185,7 @@ def pattern(
     obs = iid(data, y=y, group=named or None, missing=missing)
     if obs.dim != 2:
         raise DataError(f"A point has two coordinates, y=('x', 'y'); got {obs.dim}: {listing(obs.outcome_names)}.")
+    _refuse_blank(obs, marks)
     levels, code = _levels(obs, marks, types, "types")
     if marks is not None and len(levels) > max(50, obs.n // 2):
         raise DataError(
@@ -221,6 +222,19 @@ def _have(data: Any, wanted: dict[str, str | None]) -> None:
         if name not in names:
             has = f"the columns are {listing(names)}" if names else "an array has none: pass a table"
             raise DataError(f"There is no column {name!r}, asked for by {option(argument, name)}; {has}.")
+
+
+def _refuse_blank(obs: Observations, marks: str | None) -> None:
+    """An empty text is a missing mark."""
+    if marks is None or obs.group[marks].dtype.kind not in "UO":
+        return
+    blank = np.flatnonzero([not str(label).strip() for label in obs.group[marks].tolist()])
+    if blank.size:
+        raise DataError(
+            f"{several(blank.size, 'mark')} of {obs.n:,} in {option('marks', marks)} are empty, the first in row "
+            f"{blank[0] if obs.row is None else obs.row[blank[0]]}: leave these points out, or give them a label of "
+            "their own, such as 'unknown'."
+        )
 
 
 def _row(obs: Observations, kept: np.ndarray, i: int) -> int:

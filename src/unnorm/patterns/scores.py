@@ -204,7 +204,7 @@ class PatternScores(Scores):
         if self.fitted.dummies.design == "poisson":
             return sigma2
         a = self._total(p * (1 - p))
-        return sigma2 - np.outer(a, a) / np.sum(1 - p)
+        return sigma2 - np.outer(a, a) / self.fitted.dummies.places.n  # of all, also those that are no rows
 
     def measured_spread(self, times: float = 1.0, enough: Enough | None = None) -> np.ndarray | None:
         """Σ2 of stratified points: half the squared differences between two draws, tile by tile."""

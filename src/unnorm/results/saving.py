@@ -68,9 +68,7 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
     return restored(about, arrays, model, os.fspath(path))
 
 
-def restored(
-    about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], model: Unnormalised | None, where: str
-) -> Fit:
+def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], model: Unnormalised | None, where: str) -> Fit:
     """The fit that `described` described; `where` it was saved, for messages."""
     try:
         fit = Fit(
