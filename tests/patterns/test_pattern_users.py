@@ -79,7 +79,7 @@ def test_a_pole_is_told() -> None:
         (lambda: patterns.G(XY), r"G is a function of a pattern.*got ndarray"),
         (lambda: un.fit_pattern(plain(), points=un.Dummies(np.zeros((0, 2)), rho=1.0)), "points= must bring more"),
         (
-            lambda: un.pattern({"x": [0.1, 0.2], "y": [0.3, 0.4], "m": ["a", " "]}, ["x", "y"], window=SQUARE, marks="m"),
+            lambda: un.pattern({"x": [0.1, 0.2], "y": [0.3, 0.4], "m": ["a", " "]}, ("x", "y"), window=SQUARE, marks="m"),  # noqa: E501
             "1 mark of 2 in marks='m' are empty, the first in row 1",
         ),
         (lambda: patterns.process(SQUARE, 4.0, un.MultiStrauss([[0.1]]), [-1.0]), "MultiStrauss needs types"),

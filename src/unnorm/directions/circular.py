@@ -20,6 +20,7 @@ from .._base.numerics import whole
 from ..data.observations import Observations
 from ..domains import Circle, Domain, Quadrature
 from ..errors import InputError
+from ..models.anew import anew
 from ..models.energy import Energy
 from ..models.exponential_family import ExponentialFamily
 from .bessel import log_bessel0, norm
@@ -83,10 +84,15 @@ def generalised_von_mises(folds: Sequence[int] | int = (1, 2), domain: Domain | 
     >>> [one.name for one in un.directions.generalised_von_mises((1, 2)).quantities]
     ['mean1', 'kappa1', 'mean2', 'kappa2']
     """
-    domain, period = _on(domain)
     orders = [whole(k, "Each of the folds", 1) for k in (folds if isinstance(folds, Sequence) else (folds,))]
     if not orders or len(set(orders)) < len(orders):
         raise InputError(f"folds must be distinct whole numbers such as (1, 2); got {folds!r}.")
+    return _generalised(tuple(orders), _on(domain)[0])
+
+
+@lru_cache(maxsize=8)
+def _generalised(orders: tuple[int, ...], domain: Domain) -> Family:
+    domain, period = _on(domain)
     turn = 2.0 * np.pi / period
     names = tuple(f"{function}{k}" for k in orders for function in ("cos", "sin"))
 
@@ -134,6 +140,11 @@ def wrapped_cauchy(domain: Domain | None = None) -> Family:
     >>> un.directions.wrapped_cauchy()
     wrapped Cauchy on Circle()
     """
+    return _wrapped_cauchy(_on(domain)[0])
+
+
+@lru_cache(maxsize=8)
+def _wrapped_cauchy(domain: Domain) -> Family:
     domain, period = _on(domain)
     turn, log_volume = 2.0 * np.pi / period, domain.log_volume
 
@@ -166,6 +177,11 @@ def wrapped_normal(domain: Domain | None = None) -> Family:
     >>> [one.name for one in un.directions.wrapped_normal().quantities]
     ['mean', 'rho', 'sigma']
     """
+    return _wrapped_normal(_on(domain)[0])
+
+
+@lru_cache(maxsize=8)
+def _wrapped_normal(domain: Domain) -> Family:
     domain, period = _on(domain)
     turn, log_volume = 2.0 * np.pi / period, domain.log_volume
 
@@ -217,9 +233,10 @@ def _variance(r: Any) -> Any:
 def _wrapped(name: str, domain: Domain, f: Any, partition: Any, sigma: bool = False) -> Family:
     assert domain.period is not None
     turn = 2.0 * np.pi / domain.period
+    model = Energy(f, {"v": np.zeros(2)}, domain, log_partition=partition)
 
     def make(obs: Observations) -> tuple[Chart, ...]:
-        return (Chart(Energy(f, {"v": _started(obs, turn)}, domain, log_partition=partition), usual),)
+        return (Chart(anew(model, theta0={"v": _started(obs, turn)}), usual),)
 
     def usual(theta: Any) -> tuple[Any, ...]:
         import jax.numpy as jnp

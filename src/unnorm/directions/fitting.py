@@ -19,6 +19,7 @@ from .family import Chart, Family
 from .result import DirectionFit
 
 _SAME = 1e-9  # directions nearer than this are equal
+_SHARP = 0.02  # radians within which all directions lie where κ is too large to compute: 10⁵ and more
 _KINDS = {"iid": "un.iid(…)", "transitions": "un.transitions(…)", "conditional": "un.conditional(…)"}
 
 
@@ -112,10 +113,15 @@ def _in_words(family: Family, obs: Observations, error: UnnormError) -> UnnormEr
             "is 0, and with it the direction that it belongs to can be any. Take a family with fewer parameters."
         )
     wide = np.abs(family.domain.wrap(y - y[0])) if family.domain.coordinate_period else np.linalg.norm(y - y[0], axis=1)
+    if wide.max() < _SHARP:
+        return NoEstimateError(
+            f"The {len(y)} directions lie within {wide.max():.3g} radians of the first: a concentration of some "
+            f"{1.0 / np.mean(wide**2):.1g} cannot be computed in the {family.name} family. At this scale the circle "
+            "and the sphere are flat: describe the angles, or the deviations from the mean, by a normal law."
+        )
     return NoEstimateError(
         f"The {family.name} family has no finite estimate for these {len(y)} directions: a concentration grows without "
-        f"end. They lie within {wide.max():.3g} radians of the first; if they are nearly equal, look for rounding, or "
-        "else take a family with fewer parameters, or add data."
+        "end. Take a family with fewer parameters, or add data."
     )
 
 
