@@ -20,6 +20,7 @@ from .design import Lever
 from .penalties import Penalties
 
 LOG_2PI = float(np.log(2 * np.pi))
+_ROUNDING = 1e-15  # of c₀
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,11 @@ class Working:
     @cached_property
     def c0(self) -> float:
         return -self.loglik + float(self.score @ self.beta) + 0.5 * float(self.beta @ self.cross.dot(self.beta))
+
+    @cached_property
+    def least(self) -> float:
+        """What rounding leaves of ½D_p where the rows are fitted exactly and the scale is to be estimated."""
+        return max(_ROUNDING * abs(self.c0), 1e-300)
 
 
 @dataclass(frozen=True)
@@ -154,7 +160,7 @@ class Laplace(Criterion):
         if working.scale_known:
             return value + half_dp - 0.5 * null * LOG_2PI
         left = working.rows - null
-        return value + 0.5 * left * (np.log(2 * half_dp / left) + 1.0 + LOG_2PI)
+        return value + 0.5 * left * (np.log(2 * np.maximum(half_dp, working.least) / left) + 1.0 + LOG_2PI)
 
     def along(self, working: Working, penalties: Penalties, rho: np.ndarray, j: int, values: np.ndarray) -> np.ndarray:
         """From one inverse P₀, at the least of the values: with S_j = EᵀE, E P₀ Eᵀ = QMQᵀ and t = λ_j − λ_j0,
@@ -204,7 +210,7 @@ class Laplace(Criterion):
         if working.scale_known:
             gradient, hessian = 0.5 * q, 0.5 * curve_dp
         else:
-            half_dp = working.c0 - 0.5 * float(working.r @ state.beta)
+            half_dp = max(working.c0 - 0.5 * float(working.r @ state.beta), working.least)
             left = working.rows - (int(penalties.free.sum()) if self.restricted else 0)
             gradient = 0.5 * left * q / (2 * half_dp)
             hessian = 0.5 * left * (curve_dp / (2 * half_dp) - np.outer(q, q) / (2 * half_dp) ** 2)
@@ -242,6 +248,8 @@ class PredictionError(Criterion):
         # D/2 = c₀ − rᵀβ + ½βᵀAβ, and Aβ = r − Sβ
         deviance = 2 * (working.c0 - 0.5 * float(working.r @ state.beta) - 0.5 * float(state.beta @ s_beta))
         deviance += 2 * (self.saturated - working.constant)
+        if not working.scale_known:
+            deviance = max(deviance, 2 * working.least)
         lam = np.exp(rho)
         first, pairs = penalties.traces(state.inverse)
         first, pairs = first * lam, pairs * np.outer(lam, lam)
