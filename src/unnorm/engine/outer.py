@@ -171,7 +171,7 @@ def lower(
 def _stopped(most: int, gain: float) -> str:
     return (
         f"Stopped after {most} iterations; the last step would still gain {gain:.2g}. "
-        "Raise max_outer, or simplify the terms."
+        "Simplify the terms (a smaller k), or fix their smoothing parameters (sp)."
     )
 
 

@@ -38,6 +38,7 @@ _MOST = 4  # restarts at minima along single parameters
 _FURTHER = 12.0  # by which the bounds of ρ are moved out, once, where the criterion still falls towards them
 _LESS = (7.0, 14.0)  # log of the factors by which λ_j is divided to see whether the criterion falls without end
 _SHIFTS = (0.0, -4.0, -7.0)  # ρ − centre of whole restarts: penalty and data in balance, and hardly any penalty
+_ROUGH = np.array([-17.0, -14.0, -11.0])  # and where some λ_j is below it: the data are steep, and others may be so too
 _PLAN = np.linspace(-8.0, 10.0, 7)  # ρ − centre of two penalties of one term
 _GRID = np.linspace(-8.0, 13.0, 8)  # ρ − centre at which the criterion is asked
 
@@ -209,7 +210,8 @@ def _along(
 
     here = found.at.state.rho
     places = [(float(here[j]), here, found.at.value)]
-    grid = centre + _GRID
+    rough = bool(np.any((here < (found.bounds[0] + found.bounds[1]) / 2 + _GRID[0])[problem.free]))
+    grid = centre + (np.concatenate([_ROUGH, _GRID]) if rough else _GRID)
     grid = grid[np.abs(grid - here[j]) > 1.0]
     modelled = criterion.along(found.working, problem.design.penalties, here, j, grid)
     above = grid > here[j]
