@@ -71,8 +71,8 @@ def solve(working: Working, penalties: Penalties, rho: np.ndarray) -> State:
 
 
 def half_deviance(working: Working, state: State) -> float:
-    """−ℓ(β) on the working model, as −ℓ_k − sᵀd + ½dᵀAd with d = β − β_k: an error of β, which may be 1e-6 of it where A
-    is ill-conditioned, comes in squared. In c₀ − ½rᵀβ it would come in as it is, times r."""
+    """−ℓ(β) on the working model, as −ℓ_k − sᵀd + ½dᵀAd with d = β − β_k: an error of β, which may be 1e-6 of it where
+    A is ill-conditioned, comes in squared. In c₀ − ½rᵀβ it would come in as it is, times r."""
     d = state.beta - working.beta
     return -working.loglik - float(working.score @ d) + 0.5 * float(d @ working.cross.dot(d))
 
