@@ -52,6 +52,7 @@ class Column:
     levels: np.ndarray | None = None  # the distinct labels of a text column
     declared: bool = False  # the order of `levels` is the user's: a pandas category, a polars Enum
     ordered: bool = False  # and is one of size: an ordered pandas category, a polars Enum
+    order: tuple[float, ...] | None = None  # of a category of numbers: they are the data, and these its levels
 
     @property
     def kind(self) -> str:
@@ -341,9 +342,14 @@ def _from_series(name: str, series: Any) -> Column:
         if column is not None:
             enum = isinstance(dtype, nw.Enum)
             declared = enum or (isinstance(dtype, nw.Categorical) and series.implementation.is_pandas_like())
-            return replace(column, declared=declared, ordered=declared and nw.is_ordered_categorical(series))
+            ordered = (declared or series.implementation.is_pyarrow()) and nw.is_ordered_categorical(series)
+            return replace(column, declared=declared or ordered, ordered=ordered)
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
-        return _from_objects(name, series.to_list())
+        column = _from_objects(name, series.to_list())
+        if column.numeric and isinstance(dtype, nw.Categorical | nw.Enum) and series.implementation.is_pandas_like():
+            order = tuple(series.to_native().cat.categories.tolist())
+            return replace(column, declared=True, ordered=nw.is_ordered_categorical(series), order=order)
+        return column
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool) if series.null_count() else None
 
     def filled(column: Any, blank: Any) -> np.ndarray:

@@ -22,7 +22,7 @@ from .design import Design
 from .families import BINOMIAL, POISSON
 from .penalties import EVERY, Penalties
 from .segment import ResponseRows
-from .separation import not_identified, separated, separating
+from .separation import exhausted, not_identified, separated, separating
 
 CONVERGED = "The smoothing criterion and the penalised likelihood are at their optimum."
 _RESTLESS = 0.5  # a step of η that is long for the 2·10⁻³ nats it gains: that row's standard error would exceed 8
@@ -171,7 +171,7 @@ def lower(
 def _stopped(most: int, gain: float) -> str:
     return (
         f"Stopped after {most} iterations; the last step would still gain {gain:.2g}. "
-        "Raise max_outer, or simplify the terms."
+        "Simplify the terms (a smaller k), or fix their smoothing parameters (sp)."
     )
 
 
@@ -391,4 +391,6 @@ class Iteration:
         found = self.separating(working.beta, rho, [*directions, singular.flat(self.penalties.starts)])
         if found is not None:
             return NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
+        if (said := exhausted(self.design, self.problem.family, working.beta)) is not None:
+            return NotIdentifiedError(said)
         return NotIdentifiedError(not_identified(self.design, working.cross, singular))
