@@ -233,7 +233,7 @@ def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None)
     scales = scale * scale[:, None]
     scaled = matrix * scales
     if len(matrix) <= _OWN:
-        from .kernels import cholesky_inverse
+        from .matrix_kernels import cholesky_inverse
 
         inverse, log_pivots, least = cholesky_inverse(scaled)
     else:

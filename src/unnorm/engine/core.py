@@ -15,7 +15,8 @@ from .._base.blas import single_threaded
 from .._base.threads import cores, pool
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
-from .arrow import ArrowInverse, Blocks
+from .approach import approach
+from .arrow import Arrow, ArrowInverse, Blocks
 from .criteria import Criterion, Laplace, PredictionError
 from .design import Design
 from .outer import Clock, Found, PenalisedRows, smooth
@@ -36,6 +37,7 @@ _MANY = 20_000  # rows from which a first fit on some of the contexts pays, and 
 _SERIAL = 4_000  # rows up to which a thread costs more to wake than it saves
 _FEW = 6_000  # rows of that first fit, at least
 _PER_COLUMN = 60  # and for each column
+_COSTLY = 40_000  # rows from which a pass costs more than two without XᵀWX and the algebra between them
 
 
 def build_design(
@@ -244,7 +246,11 @@ def _from_some(
         found = smooth(small, criterion, begun, start, 0.05, most, rough=True)
     except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
         return beta, None, problem
-    return found.at.state.beta, found.at.state.rho, replace(problem, identified=True)
+    beta, rho = found.at.state.beta, found.at.state.rho
+    if design.rows >= _COSTLY or any(segment.product is not None for segment in design.segments):
+        more = float(rows.weights.sum() / some.weights.sum()) if rows.weights.size else design.rows / part.rows
+        beta, rho = approach(problem, criterion, beta, rho, Arrow(more * found.working.cross.shared))
+    return beta, rho, replace(problem, identified=True)
 
 
 def _result(

@@ -175,6 +175,21 @@ class Design:
             return total, score, Arrow(shared, own, cross)
         return total, score, Arrow(shared, tuple(own), tuple(cross))
 
+    def scores(self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray]:
+        """(ℓ, Xᵀ(dℓ/dη)) at β (flat), of a design without levels: a pass without XᵀWX."""
+        assert self.own is None
+        tasks = self._tasks(threads)
+
+        def work(k: int, first: int, last: int):
+            segment = self.segments[k]
+            return segment.scores(rows, family, beta[segment.columns], first, last)
+
+        total, score = 0.0, np.zeros(self.size)
+        for (k, _, _), (part, raw) in zip(tasks, run_tasks(work, tasks, threads)):
+            total += part
+            score[self.segments[k].columns] += self.segments[k].turn(raw)
+        return total, score
+
     def leverage(
         self,
         rows: ResponseRows,
