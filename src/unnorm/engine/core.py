@@ -37,7 +37,7 @@ _MANY = 20_000  # rows from which a first fit on some of the contexts pays, and 
 _SERIAL = 4_000  # rows up to which a thread costs more to wake than it saves
 _FEW = 6_000  # rows of that first fit, at least
 _PER_COLUMN = 60  # and for each column
-_COSTLY = 40_000  # rows from which a pass costs more than two without XᵀWX and the algebra between them
+_COSTLY = 30  # non-zeros in a row from which XᵀWX costs more than two passes without it (12: twice one, 60: four times)
 
 
 def build_design(
@@ -247,7 +247,7 @@ def _from_some(
     except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
         return beta, None, problem
     beta, rho = found.at.state.beta, found.at.state.rho
-    if design.rows >= _COSTLY or any(segment.product is not None for segment in design.segments):
+    if design.nonzeros >= _COSTLY:
         more = float(rows.weights.sum() / some.weights.sum()) if rows.weights.size else design.rows / part.rows
         beta, rho = approach(problem, criterion, beta, rho, Arrow(more * found.working.cross.shared))
     return beta, rho, replace(problem, identified=True)

@@ -92,6 +92,11 @@ class Design:
         own = 0 if self.own is None else self.own.x.nbytes
         return sum(s.bytes for s in self.segments) + own + (self.order.nbytes if self.order is not None else 0)
 
+    @property
+    def nonzeros(self) -> int:
+        """Raw functions that a row has besides its context's: each pair of them is a product in XᵀWX."""
+        return max((segment.nonzeros for segment in self.segments), default=0)
+
     # the two coordinates
 
     def to_user(self, flat: np.ndarray) -> np.ndarray:
@@ -176,8 +181,9 @@ class Design:
         return total, score, Arrow(shared, tuple(own), tuple(cross))
 
     def scores(self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray]:
-        """(ℓ, Xᵀ(dℓ/dη)) at β (flat), of a design without levels: a pass without XᵀWX."""
-        assert self.own is None
+        """(ℓ, Xᵀ(dℓ/dη)) at β (flat): a pass without XᵀWX, but where levels are alike."""
+        if self.own is not None:
+            return self.sweep(rows, family, beta, threads)[:2]
         tasks = self._tasks(threads)
 
         def work(k: int, first: int, last: int):

@@ -59,7 +59,7 @@ def _add(total, more):
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _add_pairs(table, value, index, w, rows):
     """Add w v_a v_bᵀ to the table for every pair of local blocks a ≤ b, of the rows held."""
-    size, held = table.shape[0], index.shape[1]
+    size, held = table.shape[1], index.shape[1]
     for a in range(index.shape[0]):
         for b in range(a, index.shape[0]):
             for n in range(rows):
@@ -74,7 +74,7 @@ def cross_products(
 ):  # fmt: skip
     """Sweep runs first…last−1; add to the tables and to the scores; return the log-likelihood without its constants.
 
-    gamma (Q,), delta (d,), zeta (c,): coefficients. table (Q, Q): pairs of local and factor functions, each pair of
+    gamma (Q,), delta (d,), zeta (c,): coefficients. table (≥ Q, ≥ Q): pairs of local and factor functions, each pair of
     blocks once. local_x (Q, d), xx (d, d); context (c, Q + d + c): context columns against local, dense and context
     columns. kept (n, 2), or empty, receives dℓ/dη and w. Where `context` has no columns, the scores alone are added to.
     """
@@ -154,7 +154,7 @@ def cross_products(
                     for h in range(j):
                         table[i, f[r, h]] += w
                     for b in range(n_local):
-                        axpy4(table, i * size + index[b, n], w, value, 4 * (b * _ROWS + n))
+                        axpy4(table, i * table.shape[1] + index[b, n], w, value, 4 * (b * _ROWS + n))
                 if d > 0:
                     for k in range(d):
                         v = w * x[r, k]

@@ -12,8 +12,9 @@ _FAST = {"contract", "nsz", "arcp", "reassoc"}
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def cholesky_inverse(a):
-    """(A⁻¹, Σ log L_ii, the least L_ii) with A = L Lᵀ; the least is −1 where A is not positive definite."""
+def cholesky_inverse(a, scale):
+    """(A⁻¹, Σ log L_ii, the least L_ii) with DAD = L Lᵀ, D = diag(scale); the least is −1 where A is not positive
+    definite."""
     p = a.shape[0]
     low = np.zeros((p, p))
     logs, least = 0.0, np.inf
@@ -24,11 +25,11 @@ def cholesky_inverse(a):
             s = 0.0
             for i in range(k):
                 s += row_j[i] * row_k[i]
-            row_j[k] = (a[j, k] - s) / row_k[k]
+            row_j[k] = (a[j, k] * (scale[j] * scale[k]) - s) / row_k[k]
         s = 0.0
         for i in range(j):
             s += row_j[i] * row_j[i]
-        s = a[j, j] - s
+        s = a[j, j] * (scale[j] * scale[j]) - s
         if not s > 0.0:
             return low, np.nan, -1.0
         pivot = math.sqrt(s)
@@ -47,6 +48,10 @@ def cholesky_inverse(a):
         for i in range(j):
             row[i] *= v
         row[j] = v
+    for k in range(p):
+        row = inverse[k]
+        for i in range(k + 1):
+            row[i] *= scale[i]
     out = np.zeros((p, p))
     for k in range(p):
         row = inverse[k]

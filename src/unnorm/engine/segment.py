@@ -85,6 +85,12 @@ class Segment:
         return self.local, self.x.shape[1] + (self.product.size if self.product else 0), self.z.shape[1]
 
     @property
+    def nonzeros(self) -> int:
+        """Of a row, its context's columns aside."""
+        own = 0 if self.product is None else 2 * self.product.basis.steps.size  # a band costs twice a table
+        return 4 * self.u.shape[1] + self.f.shape[1] + self.x.shape[1] + own
+
+    @property
     def runs(self) -> int:
         return self.ptr.size - 1
 
@@ -141,7 +147,7 @@ class Segment:
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
-        table, local_x, xx = np.zeros((q, q)), np.zeros((q, s)), np.zeros((s, s))
+        cross, local_x, xx = np.zeros((q + d + c, q + d + c)), np.zeros((q, s)), np.zeros((s, s))
         context = np.zeros((c, q + s + c))
         score = np.zeros(q + d + c)
         product = self.product.empty(q + s + c) if self.product else ()
@@ -154,12 +160,10 @@ class Segment:
                 arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
             total += cross_products(
                 *arguments, family, gamma, delta[:s], zeta,
-                table, local_x, xx, context, score[:q], score[q : q + s], score[q + d :], kept,
+                cross, local_x, xx, context, score[:q], score[q : q + s], score[q + d :], kept,
             )  # fmt: skip
             if self.product:
                 self.product.add(values, arguments[:_COLUMNS], kept, product)
-        cross = np.zeros((q + d + c, q + d + c))
-        cross[:q, :q] = table
         cross[:q, q : q + s] = local_x
         cross[q : q + s, q : q + s] = xx
         cross[q + d :, : q + s] = context[:, : q + s]
