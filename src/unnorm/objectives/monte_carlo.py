@@ -320,8 +320,8 @@ def _no_estimate(simulator: Simulator, draws: list[Draws]) -> NoEstimateError:
     ]
     return NoEstimateError(
         f"The estimate does not seem to exist: of {sum(one.size for one in draws):,} graphs drawn none goes further "
-        f"than the data in one direction, along which the likelihood then rises without end: {', '.join(signs)}. Remove one "
-        "of these statistics, or add data."
+        f"than the data in one direction, along which the likelihood then rises without end: {', '.join(signs)}. "
+        "Remove one of these statistics, or add data."
     )
 
 
