@@ -165,3 +165,16 @@ def test_sums_over_states_block_by_block(lag: int, monkeypatch: pytest.MonkeyPat
         np.testing.assert_allclose(b.estimate, a.estimate, atol=1e-9)
         np.testing.assert_allclose(b.covariance, a.covariance, rtol=1e-7, atol=1e-12)
         assert b.loglik == pytest.approx(a.loglik, abs=1e-8)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_after_a_lasso_every_way_to_errors_says_why_there_are_none(missing: bool) -> None:
+    """They sent the reader to errors_of, which sent him to errors_of."""
+    y = _vectors()
+    y[:5, 0] = np.nan if missing else 0.0
+    solver = un.LBFGS(lasso=0.02)
+    obs = un.iid(y, missing="keep" if missing else "error")
+    fit = un.fit(un.Ising(4), obs, EVERY, solver=un.Imputing(solver=solver) if missing else solver, rng=1)
+    for ask in (lambda: fit.se, lambda: fit.tidy(), lambda: fit.errors_of(["J[1,2]"])):
+        with pytest.raises(InputError, match=r"The lasso left \d+ of 10 parameters. No standard errors"):
+            ask()
