@@ -178,3 +178,33 @@ def test_after_a_lasso_every_way_to_errors_says_why_there_are_none(missing: bool
     for ask in (lambda: fit.se, lambda: fit.tidy(), lambda: fit.errors_of(["J[1,2]"])):
         with pytest.raises(InputError, match=r"The lasso left \d+ of 10 parameters. No standard errors"):
             ask()
+
+
+def test_masked_bits_are_missing() -> None:
+    """What lies under a mask was taken for data."""
+    y = np.ma.array(_vectors(), mask=np.zeros((400, 4), dtype=bool))
+    y[7, 2] = np.ma.masked
+    with pytest.raises(DataError, match="the first 'y3' of row 7"):
+        un.iid(y)
+    obs = un.iid(y, missing="keep")
+    assert obs.holes is not None
+    assert np.argwhere(obs.holes).tolist() == [[7, 2]]
+    assert np.isnan(obs.outcome[7, 2])
+    assert un.iid(y, missing="drop").n == 399
+    small = un.iid(np.ma.array(y.data.astype(np.uint8), mask=y.mask), missing="keep")
+    assert np.isnan(small.outcome[7, 2])
+    A = np.ma.array(np.zeros((3, 3)), mask=np.eye(3)[[1, 2, 0]] > 0)
+    with pytest.raises(DataError, match=re.escape("3 ties are missing, the first (0, 1)")):
+        un.networks(A, un.Graphs(3, directed=True))
+
+
+def test_bits_and_columns_of_one_name_are_of_one_order() -> None:
+    """J[a,b] would have been the coupling of other columns."""
+    y = _vectors()[:, :3]
+    table = {"a": y[:, 0], "b": y[:, 1], "c": y[:, 2]}
+    with pytest.raises(InputError, match="come in another order: 'c', 'a', 'b'"):
+        un.fit(un.Ising(["a", "b", "c"]), un.iid(table, y=["c", "a", "b"]), EVERY)
+    assert un.fit(un.Ising(["a", "b", "c"]), un.iid(table, y=["a", "b", "c"]), EVERY).converged
+    assert un.fit(un.Ising(["Ann", "Bob", "Cyd"]), un.iid(y), EVERY).names[0] == "h[Ann]"
+    with pytest.raises(InputError, match=re.escape("two parameters of one name, 'J[a,b,c]'")):
+        un.Ising(["a", "b,c", "a,b", "c"])

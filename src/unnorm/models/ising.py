@@ -70,6 +70,11 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
         before = [f"K[{a},{b}]" for a in bits for b in bits] if lag else []
         self.names = (*(f"h[{a}]" for a in bits), *pairs, *before, *(f"B[{a},{c}]" for a in bits for c in columns))
         self.context_arity = (1 if lag or columns else 0) + (1 if lag and columns else 0)
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for i, name in enumerate(self.names) if name in self.names[:i])
+            raise InputError(
+                f"The names of the bits make two parameters of one name, {twice!r}: leave commas out of them."
+            )
 
     def __repr__(self) -> str:
         return f"Ising({self.domain.dim}, lag={self.lag}, covariates={self.columns!r})"
@@ -245,6 +250,11 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
         if self.lag and obs.kind != "transitions":
             raise InputError(
                 f"Ising(lag=1) reads the previous step, which {obs.kind} observations do not have. Use un.transitions."
+            )
+        if self.bits != obs.outcome_names and set(self.bits) == set(obs.outcome_names):
+            raise InputError(
+                f"The bits of Ising are {listing(self.bits)}, and the outcome's columns come in another order: "
+                f"{listing(obs.outcome_names)}. Name both alike, y={list(self.bits)!r}."
             )
         if missing := [name for name in self.columns if name not in obs.context]:
             raise InputError(
