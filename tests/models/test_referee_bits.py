@@ -208,3 +208,16 @@ def test_bits_and_columns_of_one_name_are_of_one_order() -> None:
     assert un.fit(un.Ising(["Ann", "Bob", "Cyd"]), un.iid(y), EVERY).names[0] == "h[Ann]"
     with pytest.raises(InputError, match=re.escape("two parameters of one name, 'J[a,b,c]'")):
         un.Ising(["a", "b,c", "a,b", "c"])
+
+
+@pytest.mark.parametrize("objective", [EVERY, un.PseudoLikelihood(errors="scores")])
+def test_advice_where_nothing_is_drawn(objective: un.ConditionalNCE | un.PseudoLikelihood) -> None:
+    advice = str(un.fit(un.Ising(4), un.iid(_vectors()), objective, rng=1).advise())
+    assert advice.startswith("No reference points are drawn: each of 4 bits")
+
+
+def test_a_ridge_is_named_where_bits_are_missing_too() -> None:
+    y = _vectors()
+    y[0, 0] = np.nan
+    fit = un.fit(un.Ising(4), un.iid(y, missing="keep"), EVERY, solver=un.Imputing(solver=un.LBFGS(ridge=0.1)), rng=1)
+    assert any("those of the penalised estimate" in note for note in fit.notes)

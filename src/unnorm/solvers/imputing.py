@@ -19,7 +19,7 @@ from ..objectives.base import Problem
 from ..objectives.flips import FlipProblem
 from ..objectives.imputed import ImputedErrors, ImputedScores
 from .base import Solution, Solver
-from .lbfgs import AFTER_SELECTION, LBFGS
+from .lbfgs import AFTER_SELECTION, LBFGS, SHRUNKEN
 from .newton import MOST_PARAMETERS
 
 NOTE = (
@@ -107,7 +107,7 @@ class Imputing(Solver):
                 *notes,
                 NOTE.format(share=share, K=self.draws),
                 *_apart(holes, obs.outcome_names),
-                *([refusal] if refusal else []),
+                *([refusal] if refusal else [SHRUNKEN] if self.solver.ridge else []),
             ),
             no_errors=refusal,
             figures={**figures, "missing": share},
