@@ -213,7 +213,7 @@ def _from_mapping(data: Mapping[Any, Any]) -> Table:
 
 def _from_array(data: Any) -> Table:
     try:
-        array = np.asarray(data)
+        array = data if isinstance(data, np.ma.MaskedArray) else np.asarray(data)
     except ValueError as error:  # ragged nested lists
         raise DataError(f"The data must be {KINDS} of shape (n,) or (n, d); got a ragged list.") from error
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):
