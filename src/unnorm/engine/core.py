@@ -194,7 +194,7 @@ def _smooth_fit(
 
 def _less_level(problem: PenalisedRows, beta: np.ndarray) -> tuple[PenalisedRows, np.ndarray]:
     """Gaussian rows less Xβ₀, and β₀, of which only unpenalised coefficients are not zero: a criterion made of sums of
-    squares would lose the digits of y = 10⁹ + f. β₀ is the intercept; where there is none, what strong smoothing leaves."""
+    squares would lose the digits of y = 10⁹ + f. β₀ is the intercept, or what strong smoothing leaves without one."""
     from .outer import starting_rho
 
     design, level = problem.design, beta
