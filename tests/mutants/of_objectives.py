@@ -3,6 +3,11 @@
 MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "objectives/anchor.py": [
         (
+            "standing = np.array([*[1 / gap] * ends, 0.5, 0.5])",
+            "standing = np.ones(ends + 2)",
+            "the ends of a column stand for as many contexts as any other",
+        ),
+        (
             "return Integrated(log_z[of] + self.offset, mean[of])",
             "return Integrated(log_z[of], mean[of])",
             "offsets of a context do not cancel",
@@ -190,7 +195,25 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "−H at c: reference rows count once",
         ),
     ],
+    "objectives/integrals.py": [
+        (
+            "share *= np.exp(log_a[here] + (log_z[here] if tilt else 0.0))",
+            "share *= np.exp(log_a[here])",
+            "centred: no tilt",
+        ),
+        (
+            "second += self.model.data_terms(nodes.y, arguments, share).derivatives(theta)[2]",
+            "second += 0.0",
+            "centred: no E[∂²f]",
+        ),
+        ("second += J.T @ (share[:, None] * J)", "second += J.T @ J", "centred: moments without the density"),
+    ],
     "objectives/ranking.py": [
+        (
+            "against = np.abs(slope[:, 1:])",
+            "against = np.full_like(slope[:, 1:], 1 / (self.k + 1))",
+            "a statistic's scale at points that carry no weight",
+        ),
         ("((k - 1) / k * p / np.maximum", "(p / np.maximum", "jackknife without (k − 1)/k"),
         ("p / np.maximum(1.0 - p, 1e-12))[:, :, None]", "p)[:, :, None]", "jackknife without 1/(1 − p)"),
         ("* (J[:, 1:] - mean[:, None])", "* J[:, 1:]", "jackknife about zero and not the mean"),
@@ -234,6 +257,12 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "objectives/exact.py": [
+        ("AT_EDGE = 1e-10", "AT_EDGE = 1e-6", "short steps taken for separation"),
+        (
+            "top = np.full(self.integrals.context.size, -np.inf)",
+            "top = np.zeros(self.integrals.context.size)",
+            "e^ν overflows",
+        ),
         (" - (1.0 - mass)[:, None] * shared", "", "robust scores without (1 − e) Ē"),
         ("return J - mass[:, None] * mean", "return J - mean", "robust scores without e"),
         (

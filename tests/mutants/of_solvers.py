@@ -20,6 +20,12 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "offset of the linearised constants",
         ),
         ("theta=None), design.less(mean, context)", "theta=None), design", "columns without their context's mean"),
+        ("ahead = 0.5 * (ahead + beta)", "break", "a step that lowers the likelihood is taken whole"),
+        (
+            "eta = eta + curved - moved.log_z[context] + change",
+            "eta = eta + curved + change",
+            "held back without Z",
+        ),
     ],
     "solvers/weaker.py": [
         ("if worst < BIAS:", "if True:", "χ's penalty as the criterion has it"),

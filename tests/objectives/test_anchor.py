@@ -23,7 +23,7 @@ from unnorm.objectives.anchor import (
     spread,
     terms_anchor,
 )
-from unnorm.solvers import Newton
+from unnorm.solvers import Newton, anchored
 from unnorm.terms import parse
 
 OMEGA = un.Interval(-1, 1)
@@ -378,3 +378,33 @@ def test_sums_of_centred_columns_where_labels_vary_within_a_context() -> None:
     v, label = np.random.default_rng(1).standard_normal(len(rows.at)), np.arange(len(rows.at)) % 3
     expected = np.stack([rows.design.total(v * (label == j)) for j in range(3)])
     np.testing.assert_allclose(rows.design.sums(v, label, 3), expected, atol=1e-2)  # the compact form is to 2e-4
+
+
+def test_a_step_too_far_is_halved_until_the_likelihood_does_not_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[Any] = []
+    held_back = anchored._held_back
+
+    def spy(*arguments: Any) -> Any:
+        kept.append(arguments)
+        return held_back(*arguments)
+
+    monkeypatch.setattr(anchored, "_held_back", spy)
+    un.fit(LINEAR, un.transitions(CHAIN), _logistic(10), un.Anchored(), rng=1)
+    rounds, gam, anchor, (beta, here), (new, there) = kept[0]
+    before = rounds.value(gam, beta, here, here, beta)
+    assert held_back(rounds, gam, anchor, (beta, here), (new, there))[0] is new  # a good step is kept whole
+    full = gam.smoothed.beta.copy()
+    full[rounds.index] = new
+    eta = rounds.design.unsort(rounds.design.predict(rounds.design.to_flat(full)))
+    eta += (rounds.part.offset if rounds.part.offset is not None else 0.0) - there.log_z[rounds.problem.rows.context]
+    penalty = 0.5 * full @ gam.smoothed.penalty @ full
+    assert rounds.value(gam, new, there, here, beta) == pytest.approx(rounds.problem.value(eta) - penalty, abs=1e-6)
+    far = beta + 40.0 * (new - beta)
+    ahead, constants = held_back(rounds, gam, anchor, (beta, here), (far, anchor.at(far)))
+    assert rounds.value(gam, far, anchor.at(far), here, beta) < before - 1.0
+    assert rounds.value(gam, ahead, constants, here, beta) >= before - 1e-6 * (1 + abs(before))
+    share = (ahead - beta) / (far - beta)
+    np.testing.assert_allclose(np.log2(share), np.round(np.log2(share)), atol=1e-9)  # the same power of ½ for all
+    np.testing.assert_allclose(share, share[0])
+    assert 0 < share[0] < 1
+    np.testing.assert_array_equal(constants.log_z, anchor.at(ahead).log_z)

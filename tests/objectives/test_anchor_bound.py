@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from scipy.special import log_ndtr
 
 import unnorm as un
-from unnorm.objectives.anchor import CHECKED, model_anchor
+from unnorm.models.built_additive import BuiltAdditive
+from unnorm.objectives.anchor import CHECKED, TermsAnchor, model_anchor
 from unnorm.objectives.integrals import telling
+from unnorm.terms import parse
 
 PRECISION = 500.0
 
@@ -31,3 +34,20 @@ def test_the_error_is_that_of_log_z_and_the_shift_its_bound():
     assert np.std(wrong) > 0.01  # 25 nodes are too few here, and the finest rule is not
     np.testing.assert_allclose(anchor.error(theta), np.std(wrong), rtol=1e-6)
     np.testing.assert_allclose(anchor.shift(theta, 49.0), 7.0 * np.std(wrong), rtol=1e-6)
+
+
+def test_the_error_over_a_grid_is_that_over_all_contexts():
+    """A few contexts are looked at, with the ends of the columns among them: they stand for all, the ends for few."""
+    rng = np.random.default_rng(7)
+    x = np.clip(0.05 * rng.standard_t(2.5, 4000), -0.999, 0.999)  # log Z is hard to interpolate far out
+    obs = un.conditional({"y": x, "x": x}, "y", "x")
+    square = un.Expression("tau", "-0.5 * (y - x) ** 2")
+    model = un.Additive("tau", un.Interval(-1, 1), covariates=[square])
+    theta = np.array([PRECISION])
+    built = BuiltAdditive(model, obs, tuple(parse("tau").build({"tau": np.linspace(-2, 0, 50)})))
+    anchor = TermsAnchor(built, 32, 17)
+    wrong = anchor.at(theta).log_z - log_z(x)
+    assert np.std(wrong) > 1e-3
+    assert anchor.error(theta) == pytest.approx(np.std(wrong), rel=0.25)
+    assert anchor.level(theta) == pytest.approx(np.mean(wrong), abs=0.35 * np.std(wrong))
+    assert anchor.standing(theta).sum() == pytest.approx(1.0)

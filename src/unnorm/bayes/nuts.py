@@ -8,7 +8,8 @@ mode.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any, cast, final
 
 import numpy as np
@@ -17,11 +18,12 @@ from .._base.extras import extra
 from .._base.numerics import x64
 from ..data.observations import Observations
 from ..domains.base import Quadrature, whole
-from ..errors import CombinationError, EstimationError
+from ..errors import CombinationError, EstimationError, UnnormWarning
 from ..models.base import Model, context_arguments
 from ..models.normalisers import PerContext
 from ..models.priors import Priors, priors
 from ..objectives.exact import Exact, ExactProblem
+from ..objectives.integrals import Integrals
 from ..solvers.newton import Newton
 from ..solvers.stochastic.chi import Chi, Curve, chi_of
 from ..solvers.stochastic.smoothing import smoothed
@@ -30,6 +32,11 @@ from .draws import Draws
 from .sampling import Sampler, Target
 
 MOST_CELLS = 20_000_000  # contexts × nodes of one gradient
+TOO_COARSE = 1e-4  # error of log Z at the mode
+COARSE = (
+    "The posterior may be wrong: one rule of {nodes} nodes serves all contexts, and log Z is off by up to {error:.1g} "
+    "at the mode. Pass a larger order= to un.NUTS, or use un.Langevin, which needs no rule."
+)
 
 
 @final
@@ -69,7 +76,7 @@ class NUTS(Sampler):
             chi = chi_of(PerContext(), obs, model)
         layout = chi.layout if prior.nu.flat else None  # constants under a flat prior are integrated out
         seed = int(rng.integers(2**31))
-        mode, rule = self._mode(model, obs)
+        mode, rule, notes = self._mode(model, obs)
         data = _arrays(model, obs, chi, rule)
         fixed, groups = None, 0
         if layout is not None:
@@ -93,7 +100,7 @@ class NUTS(Sampler):
             nu,
             {"sampler": self.to_dict(), "prior": prior.to_dict()},
             {"divergences": bad, "step_size": step_size, "nodes": len(rule.weights)} | smoothing,
-            (f"{bad} divergent transitions; raise target_acceptance.",) if bad else (),
+            (*notes, f"{bad} divergent transitions; raise target_acceptance.") if bad else notes,
             seed,
             model,
             stats,
@@ -123,16 +130,23 @@ class NUTS(Sampler):
         stats = {name: np.asarray(values)[:, -self.draws :] for name, values in info.items()}
         return phi, stats, float(tuned["step_size"])
 
-    def _mode(self, model: Model, obs: Observations) -> tuple[np.ndarray, Quadrature]:
-        """The MLE and the quadrature rule that is accurate there."""
+    def _mode(self, model: Model, obs: Observations) -> tuple[np.ndarray, Quadrature, tuple[str, ...]]:
+        """The MLE, the quadrature rule that is accurate there, and a note where none is."""
         exact = Exact(self.order)
         problem = exact.bind(model, obs, exact.default_normaliser(model, obs))
+        problem = replace(problem, centred=None)  # one rule for all contexts: one compiled sum
         try:
             end, path = Newton().climb(problem)
             problem, theta = cast(ExactProblem, end), path.theta
         except EstimationError:
             theta = model.start
-        return theta, problem.integrals.rule
+        integrals = cast(Integrals, problem.integrals)
+        error = integrals.error(theta)
+        if error <= TOO_COARSE:
+            return theta, integrals.rule, ()
+        note = COARSE.format(error=error, nodes=integrals.each)
+        warnings.warn(note, UnnormWarning, stacklevel=4)
+        return theta, integrals.rule, (note,)
 
     def to_dict(self) -> dict[str, Any]:
         return {"sampler": "NUTS", "draws": self.draws, "warmup": self.warmup, "chains": self.chains}

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from .._base import atomic
+from .._base import atomic, frames
 from .._base.atomic import scratch_folder, take_place
 from ..errors import InputError
 
@@ -104,6 +105,12 @@ def _named(what: str) -> Iterator[None]:
 
 def _free(target: Path) -> Path:
     return next(path for i in count(2) if not (path := target.with_name(f"{target.name}-{i}")).exists())
+
+
+def columns_of(given: Any) -> dict[str, np.ndarray]:
+    """The columns of a result's table, labels as text."""
+    read = frames.table(given)
+    return {name: read.read(name).take(slice(None)) for name in read.names}
 
 
 def csv_text(columns: Mapping[str, np.ndarray]) -> str:

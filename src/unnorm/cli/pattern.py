@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, UnnormWarning
+from ..errors import EstimationError, InputError, UnnormWarning
 from .config import checked_job, whole
 from .options import Force, Many, Number, Quiet, Text
-from .output import check_target, csv_text, whole_folder
+from .output import check_target, columns_of, csv_text, whole_folder
 
 if TYPE_CHECKING:
     from ..patterns import Pattern, PatternFit
@@ -102,15 +102,9 @@ def pattern(
 
 def write(fit: PatternFit, folder: Path, settings: dict[str, Any], simulations: int) -> None:
     """Tables, summary, settings and the report into a folder."""
-    from .._base.frames import table as as_table
-
-    def columns(given: Any) -> dict[str, np.ndarray]:
-        read = as_table(given)
-        return {name: read.read(name).data for name in read.names}
-
-    (folder / "parameters.csv").write_text(csv_text(columns(fit.tidy())), encoding="utf-8")
+    (folder / "parameters.csv").write_text(csv_text(columns_of(fit.tidy())), encoding="utf-8")
     at = fit.intensity(64) if fit.poisson else fit.trend(64)
-    (folder / "intensity.csv").write_text(csv_text(columns(at)), encoding="utf-8")
+    (folder / "intensity.csv").write_text(csv_text(columns_of(at)), encoding="utf-8")
     (folder / "summary.txt").write_text(fit.summary() + "\n", encoding="utf-8")
     (folder / MARK).write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     (folder / "report.html").write_text(report_text(fit, settings, simulations), encoding="utf-8")
@@ -193,7 +187,7 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
         out.append(Section((), maps, anchor="maps", title="Maps"))
         try:
             found = fit.envelope("L", simulations, rng=seed + 1)
-        except InputError as error:
+        except (InputError, EstimationError) as error:  # nothing can be simulated: the rest of the report stands
             out.append(Section((str(error),), anchor="envelope", title="Interaction"))
             return out
         text = f"L of the data beside {simulations} simulations of the model: p = {found.p:.3g} for the whole curve."
@@ -208,11 +202,14 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
 
 
 def _effect(fit: PatternFit, label: str, ax: Any) -> None:
-    from .._base.frames import table as as_table
-
-    read = as_table(fit.effect(label))
-    x, estimate, lower, upper = (read.read(name).data for name in (read.names[0], "estimate", "lower", "upper"))
-    ax.fill_between(x, lower, upper, color="0.85")
-    ax.plot(x, estimate)
-    ax.set_xlabel(read.names[0])
+    found = columns_of(fit.effect(label))
+    name = next(iter(found))
+    x, estimate, lower, upper = (found[one] for one in (name, "estimate", "lower", "upper"))
+    if x.dtype.kind in "fiu":
+        ax.fill_between(x, lower, upper, color="0.85")
+        ax.plot(x, estimate)
+    else:  # labels
+        ax.errorbar(np.arange(len(x)), estimate, np.stack([estimate - lower, upper - estimate]), fmt="o", ms=3)
+        ax.set_xticks(np.arange(len(x)), x.tolist())
+    ax.set_xlabel(name)
     ax.set_ylabel(label)

@@ -15,7 +15,8 @@ from .._base.blas import single_threaded
 from .._base.threads import cores, pool
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
-from .arrow import ArrowInverse, Blocks, Singular
+from .approach import approach
+from .arrow import Arrow, ArrowInverse, Blocks, Singular
 from .criteria import Criterion, Laplace, PredictionError
 from .design import Design
 from .outer import Clock, Found, PenalisedRows, smooth
@@ -37,6 +38,7 @@ _SERIAL = 4_000  # rows up to which a thread costs more to wake than it saves
 _FEW = 6_000  # rows of that first fit, at least
 _PER_COLUMN = 60  # and for each column
 _NOTHING = 1e-13  # of the null deviance: what is left of an exact fit is rounding
+_COSTLY = 30  # non-zeros in a row from which XᵀWX costs more than two passes without it (12: twice one, 60: four times)
 
 
 def build_design(
@@ -194,7 +196,7 @@ def _smooth_fit(
 
 def _less_level(problem: PenalisedRows, beta: np.ndarray) -> tuple[PenalisedRows, np.ndarray]:
     """Gaussian rows less Xβ₀, and β₀, of which only unpenalised coefficients are not zero: a criterion made of sums of
-    squares would lose the digits of y = 10⁹ + f. β₀ is the intercept, or what strong smoothing leaves without one."""
+    squares would lose the digits of y = 10⁹ + f. β₀ is the intercept; without one, what strong smoothing leaves."""
     from .outer import starting_rho
 
     design, level = problem.design, beta
@@ -277,7 +279,11 @@ def _from_some(
         found = smooth(small, criterion, begun, start, 0.05, most, rough=True)
     except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
         return beta, None, problem
-    return found.at.state.beta, found.at.state.rho, replace(problem, identified=True)
+    beta, rho = found.at.state.beta, found.at.state.rho
+    if design.nonzeros >= _COSTLY:
+        more = float(rows.weights.sum() / some.weights.sum()) if rows.weights.size else design.rows / part.rows
+        beta, rho = approach(problem, criterion, beta, rho, Arrow(more * found.working.cross.shared))
+    return beta, rho, replace(problem, identified=True)
 
 
 def _result(

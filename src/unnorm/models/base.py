@@ -100,6 +100,23 @@ def positional(function: Callable[..., Any], what: str, least: int, most: int) -
     return len(required)
 
 
+def traced(function: Callable[..., Any], what: str, *arguments: Any) -> Any:
+    """What a user's function returns when JAX traces it, and plain words where JAX cannot."""
+    import jax
+
+    try:
+        return function(*arguments)
+    except jax.errors.JAXTypeError as error:
+        raise InputError(
+            f"{what} must be written with JAX, which differentiates and compiles it: jnp.sin(y) for np.sin(y) or "
+            "math.sin(y) (import jax.numpy as jnp), and jnp.where(y > 0, a, b) for `a if y > 0 else b`."
+        ) from error
+    except KeyError as error:
+        raise InputError(
+            f"{what} asks for {error}, which is neither among its parameters nor in the context."
+        ) from error
+
+
 class DataTerms(ABC):
     """Σ_t w_t f_θ(y_t|x_t) over the observations, as a function of the flat θ."""
 
@@ -380,6 +397,14 @@ class Model(Unnormalised):  # long: what each objective, solver and sampler may 
     def extremes(self, obs: Observations) -> list[str]:
         """Statistics that are at their least or at their most in every observation, as far as the model can tell."""
         return []
+
+    def separated(self, obs: Observations) -> list[str]:
+        """A direction in which the likelihood rises without end, as far as the model can tell: "edges → −∞", …"""
+        return []
+
+    def no_estimate(self, obs: Observations, said: str) -> str:
+        """Why an estimate does not exist, and what to do; `said`: what the solver found."""
+        return said
 
     def independent(self, obs: Observations) -> tuple[np.ndarray, float]:
         """A θ at which the free bits are independent, and the log-likelihood there: where paths of log Z begin."""

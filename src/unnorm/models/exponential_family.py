@@ -12,7 +12,7 @@ import numpy as np
 from .._base.numerics import x64
 from ..domains.base import Domain
 from ..errors import InputError, listing
-from .base import DataTerms, Kernels, Rule, positional
+from .base import DataTerms, Kernels, Rule, positional, traced
 from .batching import CHUNK_BYTES, chunk_length, rowwise
 from .linear import LinearModel
 
@@ -56,7 +56,7 @@ class ExponentialFamily(LinearModel):
         """s(y|x) for one point as a (p,) array."""
         import jax.numpy as jnp
 
-        values = self.statistics(y[0] if self.domain.scalar else y, *arguments)
+        values = traced(self.statistics, "statistics", y[0] if self.domain.scalar else y, *arguments)
         values = values if isinstance(values, Sequence) else [values]
         out = jnp.concatenate([jnp.atleast_1d(jnp.asarray(value, dtype=float)) for value in values])
         if out.shape != (self.size,):

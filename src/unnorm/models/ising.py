@@ -161,8 +161,9 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
 
     @property
     def penalised(self) -> np.ndarray:
-        """All but the fields."""
-        return np.arange(self.size) >= self.domain.dim
+        """The couplings, within a step and to the one before: not the fields, and not what covariates add to them."""
+        at = np.arange(self.size)
+        return (at >= self.domain.dim) & (at < self.size - self.domain.dim * len(self.columns))
 
     by_products = True
 
@@ -223,6 +224,20 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
         if text := [name for name in self.columns if obs.context[name].dtype.kind not in "biuf"]:
             raise InputError(f"The covariates of Ising must be numbers; {listing(text)} holds text.")
         super().check(obs)
+
+    def no_estimate(self, obs: Observations, said: str) -> str:
+        """A bit that never changes, whose field no ridge holds back; else the ridge, as it is written."""
+        y = obs.outcome.astype(np.float64)
+        least, most = np.nanmin(y, axis=0, initial=1.0), np.nanmax(y, axis=0, initial=0.0)
+        if (still := np.flatnonzero(least == most)).size:
+            i, value = int(still[0]), int(least[still[0]])
+            more = f", and so are {still.size - 1} others," if still.size > 1 else ""
+            return (
+                f"The estimate does not exist: the bit {obs.outcome_names[i]!r}{more} is {value} in every observation, "
+                f"so that h[{self.bits[i]}] → {'+' if value else '−'}∞. Leave its column out of the outcome; a ridge "
+                "does not help, as it leaves the fields."
+            )
+        return f"{said} A ridge on couplings is solver=un.LBFGS(ridge=0.01), with the pseudo-likelihood."
 
     def to_dict(self) -> dict[str, Any]:
         about = {"model": "Ising", "bits": list(self.bits), "lag": self.lag, "covariates": list(self.columns)}

@@ -34,7 +34,7 @@ ENOUGH = 0.05  # standard errors by which the integrals may move an estimate
 LEVEL = 0.01  # by which their mean may be off: δ takes it up, but the verdict on δ̂ is "not zero" from here
 ROUNDING = 1e-12
 CHECKED = 40  # contexts at which their error is measured
-ENDS = 3  # lowest and highest values of each column that f reads, which are among them
+ENDS = 3  # lowest and highest values of each column that f reads, which are among them: see `TermsAnchor._checked`
 MOST_REFINEMENTS = 6
 KEPT_BYTES = 2**30  # of nodes in the engine's form, kept between iterations
 ROWS = 1_000_000  # nodes evaluated at a time
@@ -97,9 +97,17 @@ class Anchor(ABC):
     def figures(self) -> dict[str, Any]:
         """For the record."""
 
+    def standing(self, theta: np.ndarray) -> np.ndarray | None:
+        """For how many observations each context of `errors` stands, as shares; None: for as many each."""
+        return None
+
+    def level(self, theta: np.ndarray) -> float:
+        """Mean error of log Z."""
+        return float(np.average(self.errors(theta), weights=self.standing(theta)))
+
     def error(self, theta: np.ndarray) -> float:
         """rms of the errors of log Z about their mean."""
-        return float(np.std(self.errors(theta)))
+        return _spread_of(self.errors(theta), self.standing(theta))
 
     def shift(self, theta: np.ndarray, weight: float) -> float:
         """The most, in standard errors, by which the integrals' errors can move an estimate; `weight` = Σ_r w_r."""
@@ -107,7 +115,7 @@ class Anchor(ABC):
 
     def excess(self, theta: np.ndarray, weight: float) -> float:
         """How many times the errors are too large: for an estimate, or for the level of the constants."""
-        return max(self.shift(theta, weight) / ENOUGH, abs(float(np.mean(self.errors(theta)))) / LEVEL)
+        return max(self.shift(theta, weight) / ENOUGH, abs(self.level(theta)) / LEVEL)
 
 
 @final
@@ -167,8 +175,12 @@ class ModelAnchor(Anchor):
         return {"quadrature": rule, "order": order, "nodes": self.nodes // contexts, "contexts": contexts}
 
 
-def _rms(errors: np.ndarray) -> float:
-    return float(np.sqrt(np.mean(errors**2)))
+def _rms(errors: np.ndarray, shares: np.ndarray | None = None) -> float:
+    return float(np.sqrt(np.average(errors**2, weights=shares)))
+
+
+def _spread_of(errors: np.ndarray, shares: np.ndarray | None) -> float:
+    return _rms(errors - np.average(errors, weights=shares), shares)
 
 
 def _require_rule(model: Unnormalised) -> None:
@@ -290,17 +302,33 @@ class TermsAnchor(Anchor):
             yield _Nodes(begin + design.sort(of)[first], design, log_w)
 
     @cached_property
-    def _checked(self) -> np.ndarray:
-        """Observations at whose contexts the error is measured: evenly spread, and the ends of what f reads there."""
+    def _checked(self) -> tuple[np.ndarray, np.ndarray]:
+        """Observations at whose contexts the error is measured, and for how many each stands, as shares.
+
+        Evenly spread ones stand for all; in the tails of each column that f reads, which these may miss, two stand for
+        as many as one of them does, and the very ends for themselves.
+        """
         obs = self.model.obs
         known = {**obs.group, **obs.context}
-        read = [known[name] for name in self.model.source.covariates(obs).reads(self.model.columns)]
-        ends = [np.argsort(x, kind="stable")[[*range(min(ENDS, obs.n)), *range(-min(ENDS, obs.n), 0)]] for x in read]
-        return np.unique(np.concatenate([spread(obs.n), *ends]))
+        even = spread(obs.n)
+        gap, ends = obs.n / len(even), min(ENDS, obs.n)
+        tail = [*range(ends), int(gap / 4), int(3 * gap / 4)]
+        standing = np.array([*[1 / gap] * ends, 0.5, 0.5])
+        index, share = [even], [np.ones(len(even))]
+        for name in self.model.source.covariates(obs).reads(self.model.columns):
+            order = np.argsort(known[name], kind="stable")
+            index += [order[tail], order[::-1][tail]]
+            share += [standing, standing]
+        some, of = np.unique(np.concatenate(index), return_inverse=True)
+        total = np.bincount(of, np.concatenate(share))
+        return some, total / total.sum()
+
+    def standing(self, theta: np.ndarray) -> np.ndarray | None:
+        return self._checked[1] if self.order is not None else None
 
     @cached_property
     def _some(self) -> Observations:
-        return self.model.obs.take(self._checked)
+        return self.model.obs.take(self._checked[0])
 
     def _parts_of_error(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Of the interpolation over contexts, and of the rule; kept, since `finer` asks where `errors` has asked."""
@@ -309,7 +337,7 @@ class TermsAnchor(Anchor):
         return self._kept["parts"]
 
     def _compared(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        used = (self.at(theta).log_z - self.model.obs.offsets)[self._checked]
+        used = (self.at(theta).log_z - self.model.obs.offsets)[self._checked[0]]
         if self.order is None:
             return np.zeros(1), np.zeros(1)
         same = self._log_z("same", self._some, self.order, theta) if self.grid is not None else used
@@ -323,9 +351,8 @@ class TermsAnchor(Anchor):
     def finer(self, theta: np.ndarray, excess: float) -> Anchor | None:
         if self.order is None or self.refinements >= MOST_REFINEMENTS:
             return None
-        common = abs(float(np.mean(self.errors(theta)))) > LEVEL
-        size = _rms if common else np.std
-        between, rule = (float(size(part)) for part in self._parts_of_error(theta))
+        size = _rms if abs(self.level(theta)) > LEVEL else _spread_of
+        between, rule = (size(part, self.standing(theta)) for part in self._parts_of_error(theta))
         target = np.hypot(between, rule) / (2 * excess)  # for either: both fall as the fourth power of the spacing
         grid = self.grid if self.grid is None else _more(self.grid, between / target)
         more = {"refinements": self.refinements + 1, "_kept": {}}

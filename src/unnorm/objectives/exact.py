@@ -17,12 +17,13 @@ from ..models.base import DataTerms, Model, Moments, Unnormalised
 from ..models.normalisers import Constant, Layout, Normaliser, PerContext
 from .additive import AdditiveProblem
 from .base import Cluster, Constants, Derivatives, ModelProblem, Objective, ParametricProblem
-from .integrals import Integrals
+from .integrals import CentredIntegrals, ContextIntegrals, Integrals, centred_integrals
 from .likelihood import POISSON, RowLikelihood
 from .rows import ArrayRows, Rows
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
 QUADRATURE_TOLERANCE = 1e-9  # of log Z, against the rule of twice the order; far below any standard error
+AT_EDGE = 1e-10  # of a statistic's range: beside steps of 1e-4 of Ω, squares within 1e-8 of their maximum are inside
 MOST_DOUBLINGS = 5
 FEWEST = 12  # nodes along an axis to begin with, and a third of the domain's own: two doublings show how fast f̂ settles
 MOST_REFINED = 1_000_000  # rows of contexts and nodes up to which a rule is doubled
@@ -38,9 +39,10 @@ class IntegratedProblem(ModelProblem):
     model: Model
     obs: Observations
     data: DataTerms
-    integrals: Integrals
+    integrals: ContextIntegrals
     layout: Layout
     offset: np.ndarray  # (n,) known part of f
+    centred: CentredIntegrals | None = None  # for a chain whose f is too sharp for the shared rule
 
     @cached_property
     def weight(self) -> np.ndarray:
@@ -127,17 +129,31 @@ class IntegratedProblem(ModelProblem):
         def edge(c: float) -> float:
             return float(self.context_weight @ self.integrals.log_z(c * direction)) / c
 
-        c = 1e9 / max(np.max(np.abs(direction)), 1e-300)  # log |Ω| / c must vanish beside the tolerance
+        c = 1e9 / max(np.max(np.abs(direction)), 1e-300)
         width = edge(c) - edge(-c)
-        c *= max(1.0, float(self.weight.sum()) / max(width * c * 1e-6, 1e-6))
-        return self.data.value(direction) >= edge(c) - 1e-6 * width
+        c *= max(1.0, 50.0 * float(self.weight.sum()) / max(width * c * AT_EDGE, 1e-6))  # log |Ω| / c must vanish
+        top = edge(c)
+        return self.data.value(direction) >= top - AT_EDGE * width - 1e-13 * abs(top)
 
     def finer(self) -> ParametricProblem | None:
-        finer = _finer(self.integrals)
-        return None if finer is None else replace(self, integrals=finer)
+        """Centred rules, where there are any: a shared one that puts the maximum at infinity has missed the peaks."""
+        return self._with(_finer(self.integrals) if self.centred is None else self.centred)
+
+    def _with(self, integrals: ContextIntegrals | None) -> ParametricProblem | None:
+        if integrals is None:
+            return None
+        return replace(self, integrals=integrals, centred=None if integrals is self.centred else self.centred)
 
     def refined(self, theta: np.ndarray) -> ParametricProblem | None:
-        return self.finer() if self.integrals.error(theta) > QUADRATURE_TOLERANCE else None
+        """Twice the order, or centred rules where these serve better."""
+        if self.integrals.error(theta) <= QUADRATURE_TOLERANCE:
+            return None
+        doubled = _finer(self.integrals)
+        if self.centred is None or doubled is None:
+            return self._with(self.centred if doubled is None else doubled)
+        twice = doubled.error(theta)
+        enough = twice <= QUADRATURE_TOLERANCE or twice <= self.centred.error(theta)
+        return self._with(doubled if enough else self.centred)
 
 
 @final
@@ -202,12 +218,15 @@ class PoissonProblem(IntegratedProblem):
         """Appendix A: value, gradient and Hessian of 𝓜 in (θ, ν), by blocks."""
         of = self.integrals.context.of
         nu_t = self.per_row(nu)
-        a = np.bincount(of, weights=self.weight * np.exp(self.offset + nu_t), minlength=self.integrals.context.size)
         value, gradient, hessian = self.data.derivatives(theta)
+        top = np.full(self.integrals.context.size, -np.inf)  # in logs: ν = −log Z may be far beyond what exp can take
+        np.maximum.at(top, of, self.offset + nu_t)
+        a = np.bincount(of, weights=self.weight * np.exp(self.offset + nu_t - top[of]), minlength=len(top))
         with np.errstate(divide="ignore"):
-            m = self.integrals.moments(theta, np.log(a), tilt=True)
+            log_a = top + np.log(a)
+        m = self.integrals.moments(theta, log_a, tilt=True)
         mass = self.weight * np.exp(self.offset + nu_t + m.log_z[of])  # (n,) w_t e^{ν_t} Z_t
-        context_mass = a * np.exp(m.log_z)
+        context_mass = np.exp(log_a + m.log_z)
         cross = np.stack([self._sum(mass * m.mean[of, j]) for j in range(m.mean.shape[1])], axis=1)
         total = self._sum(mass)
         return JointDerivatives(
@@ -272,16 +291,15 @@ class IntegratedScores(Scores):
         return np.bincount(label, self.problem.weight, count)
 
 
-def _accuracy(integrals: Integrals, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
+def _accuracy(integrals: ContextIntegrals, theta: np.ndarray) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Notes and figures on how well the integrals are known at the estimate."""
-    error = integrals.error(theta)
-    about = {"quadrature": integrals.rule.rule, "nodes": len(integrals.rule.points), "quadrature_error": error}
-    about["order"] = integrals.order
+    error, (rule, order) = integrals.error(theta), integrals.named
+    about: dict[str, Any] = {"quadrature": rule, "nodes": integrals.each, "quadrature_error": error, "order": order}
     notes: tuple[str, ...] = ()
     if error > 1e-4:
         note = (
             f"The normalising integrals are off by up to {error:.1g} on the log scale with "
-            f"{len(integrals.rule.points)} nodes; pass a larger order= to the objective, or use un.Logistic."
+            f"{integrals.each} nodes; pass a larger order= to the objective, or use un.Logistic."
         )
         warnings.warn(note, UnnormWarning, stacklevel=2)
         notes = (note,)
@@ -301,9 +319,9 @@ def _own(obs: Observations) -> Normaliser:
     return PerContext() if obs.has_context else Constant()
 
 
-def _finer(integrals: Integrals) -> Integrals | None:
+def _finer(integrals: ContextIntegrals) -> ContextIntegrals | None:
     """The rule of twice the order, where the user left the order open and the domain has one."""
-    if integrals.rule.exact or not integrals.open or integrals.doublings >= MOST_DOUBLINGS:
+    if integrals.exact or not integrals.open or integrals.doublings >= MOST_DOUBLINGS:
         return None
     try:
         return integrals.finer()
@@ -321,7 +339,8 @@ def _parts(model: Model, obs: Observations, order: int | None, layout: Layout) -
     integrals = Integrals(model, context, model.quadrature(order), order, is_open)
     offset = obs.offsets if obs.has_context else np.full(obs.n, obs.shared_offset)
     data = model.data_terms(obs.outcome, context.at(context.of), obs.weights)
-    return model, obs, data, integrals, layout, offset
+    centred = centred_integrals(model, context, obs, 2 * order) if is_open and order is not None else None
+    return model, obs, data, integrals, layout, offset, centred
 
 
 def _quadrature_rows(obs: Observations, rule: Quadrature) -> ArrayRows:

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..domains.base import Quadrature
-from ..models.base import Context, Model
+from ..models.base import Context, Model, Moments
 from .redraws import Rules
 
 ROWS = 250_000  # nodes of centred rules evaluated at a time
@@ -23,6 +23,8 @@ class ContextIntegrals(ABC):
     """log Z and E[∂f] at the distinct contexts, whatever the nodes."""
 
     context: Context
+    open: bool  # whether the order is ours to raise
+    doublings: int  # how often it was raised
 
     @property
     @abstractmethod
@@ -30,12 +32,24 @@ class ContextIntegrals(ABC):
         """Whether the nodes are all of Ω."""
 
     @abstractmethod
+    def log_z(self, theta: np.ndarray) -> np.ndarray:
+        """(U,)"""
+
+    @abstractmethod
     def means(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log Z (U,) and E[∂f] (U, p)."""
 
     @abstractmethod
+    def moments(self, theta: np.ndarray, log_a: np.ndarray, tilt: bool) -> Moments:
+        """These, and Σ_u a_u E_u[∂²f + ∂f ∂fᵀ] with a_u = exp(log_a_u), or exp(log_a_u) Z_u where `tilt`."""
+
+    @abstractmethod
     def errors(self, theta: np.ndarray, most: int) -> np.ndarray:
         """Of log Z at up to `most` contexts, against a finer rule."""
+
+    def error(self, theta: np.ndarray, most: int = 200) -> float:
+        """max_u |log Z_u − log Z_u by the finer rule| over at most `most` contexts."""
+        return float(np.max(np.abs(self.errors(theta, most))))
 
     @abstractmethod
     def finer(self, excess: float = np.inf) -> ContextIntegrals:
@@ -47,8 +61,13 @@ class ContextIntegrals(ABC):
 
     @property
     @abstractmethod
+    def each(self) -> int:
+        """Nodes of a context."""
+
+    @property
     def nodes(self) -> int:
         """Over all contexts."""
+        return self.context.size * self.each
 
     @property
     @abstractmethod
@@ -64,7 +83,7 @@ class Integrals(ContextIntegrals):
     context: Context
     rule: Quadrature
     order: int | None  # None on finite domains: enumeration
-    open: bool = True  # whether the order is ours to raise
+    open: bool = True
     doublings: int = 0
 
     @cached_property
@@ -74,7 +93,7 @@ class Integrals(ContextIntegrals):
     def log_z(self, theta: np.ndarray) -> np.ndarray:
         return self.model.log_z(theta, self.rule.points, self.log_w, self.context)
 
-    def moments(self, theta: np.ndarray, log_a: np.ndarray, tilt: bool) -> Any:
+    def moments(self, theta: np.ndarray, log_a: np.ndarray, tilt: bool) -> Moments:
         return self.model.moments(theta, self.rule.points, self.log_w, self.context, log_a, tilt)
 
     @property
@@ -85,8 +104,8 @@ class Integrals(ContextIntegrals):
         return tiled(self.rule, len(some))
 
     @property
-    def nodes(self) -> int:
-        return self.context.size * len(self.rule.points)
+    def each(self) -> int:
+        return len(self.rule.points)
 
     @property
     def named(self) -> tuple[str, int | None]:
@@ -114,10 +133,6 @@ class Integrals(ContextIntegrals):
         some = telling(log_z, most)
         part = replace(self, context=Context(self.context.at(some), np.arange(len(some)), len(some)))
         return log_z[some] - part.finest().log_z(theta)
-
-    def error(self, theta: np.ndarray, most: int = 200) -> float:
-        """max_u |log Z_u − log Z_u by the finest rule| over at most `most` contexts."""
-        return float(np.max(np.abs(self.errors(theta, most))))
 
 
 class _Nodes(NamedTuple):
@@ -148,6 +163,8 @@ class CentredIntegrals(ContextIntegrals):
     context: Context
     x: np.ndarray  # (U, d) the previous points
     order: int
+    open: bool = True
+    doublings: int = 0
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -159,13 +176,9 @@ class CentredIntegrals(ContextIntegrals):
         return f"Gauss–Legendre in pieces that meet at the previous point, of order {self.order}", self.order
 
     @cached_property
-    def _each(self) -> int:
+    def each(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Nodes of the first context."""
         return len(self._rules(self.x[:1])[0])
-
-    @property
-    def nodes(self) -> int:
-        return self.context.size * self._each
 
     def _rules(self, x: np.ndarray) -> Rules:
         found = self.model.domain.centred(x, self.order)
@@ -181,7 +194,7 @@ class CentredIntegrals(ContextIntegrals):
             return
         kept: list[_Nodes] = []
         few = self.nodes * (self.model.size + self.x.shape[1] + 2) <= KEPT_NUMBERS
-        step = max(1, ROWS // self._each)
+        step = max(1, ROWS // self.each)
         for begin in range(0, len(self.x), step):
             end = min(begin + step, len(self.x))
             y, w, of = self._rules(self.x[begin:end])
@@ -194,21 +207,38 @@ class CentredIntegrals(ContextIntegrals):
         if few:
             self._kept["nodes"] = kept
 
+    def _at(self, theta: np.ndarray) -> Iterator[tuple[_Nodes, tuple[Any, ...], np.ndarray, np.ndarray]]:
+        """Nodes, the arguments of f there, f and ∂f."""
+        for nodes in self._evaluated():
+            arguments = self.context.at(nodes.begin + nodes.of)
+            if nodes.J is not None:
+                yield nodes, arguments, nodes.J @ theta, nodes.J
+            else:
+                f = self.model.log_f(theta, nodes.y, arguments)
+                yield nodes, arguments, f, self.model.jacobian(theta, nodes.y, arguments)
+
     def means(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         log_z, mean = np.empty(len(self.x)), np.empty((len(self.x), self.model.size))
-        for nodes in self._evaluated():
-            here, J = slice(nodes.begin, nodes.end), nodes.J
-            if J is None:
-                arguments = self.context.at(nodes.begin + nodes.of)
-                f, J = self.model.log_f(theta, nodes.y, arguments), self.model.jacobian(theta, nodes.y, arguments)
-            else:
-                f = J @ theta
+        for nodes, _, f, J in self._at(theta):
+            here = slice(nodes.begin, nodes.end)
             log_z[here], share, starts = nodes.log_z(f)
             mean[here] = np.add.reduceat(share[:, None] * J, starts)
         return log_z, mean
 
+    def moments(self, theta: np.ndarray, log_a: np.ndarray, tilt: bool) -> Moments:
+        p = self.model.size
+        log_z, mean, second = np.empty(len(self.x)), np.empty((len(self.x), p)), np.zeros((p, p))
+        for nodes, arguments, f, J in self._at(theta):
+            here = slice(nodes.begin, nodes.end)
+            log_z[here], share, starts = nodes.log_z(f)
+            mean[here] = np.add.reduceat(share[:, None] * J, starts)
+            share *= np.exp(log_a[here] + (log_z[here] if tilt else 0.0))[nodes.of]
+            second += J.T @ (share[:, None] * J)
+            if not self.model.linear:
+                second += self.model.data_terms(nodes.y, arguments, share).derivatives(theta)[2]  # Σ a E[∂²f]
+        return Moments(log_z, mean, second)
+
     def log_z(self, theta: np.ndarray) -> np.ndarray:
-        """(U,)"""
         out = np.empty(len(self.x))
         for nodes in self._evaluated():
             arguments = self.context.at(nodes.begin + nodes.of)
@@ -218,7 +248,7 @@ class CentredIntegrals(ContextIntegrals):
 
     def finer(self, excess: float = np.inf) -> CentredIntegrals:
         times = np.clip(1.05 * excess**0.25, 1.25, 2.0)  # a fourth power, as next to a kink
-        return replace(self, order=int(np.ceil(times * self.order)), _kept={})
+        return replace(self, order=int(np.ceil(times * self.order)), doublings=self.doublings + 1, _kept={})
 
     def _part(self, some: np.ndarray) -> CentredIntegrals:
         context = Context(self.context.at(some), np.arange(len(some)), len(some))

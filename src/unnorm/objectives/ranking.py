@@ -124,7 +124,8 @@ class ChoiceProblem(ModelProblem):
             if not self.model.linear:
                 arguments = self.model.arguments(self.obs, c.rows.context)
                 information -= self.model.curvature(theta, c.rows.y, arguments, slope.ravel())
-            scale += np.einsum("t,tjp,tjp->p", c.weight, c.J, c.J) / (self.k + 1)
+            against = np.abs(slope[:, 1:])  # the information is a sum of (∂f_j − ∂f_0)² with no more than these weights
+            scale += np.einsum("tj,tjp->p", against, c.J[:, 1:] ** 2) + against.sum(axis=1) @ c.J[:, 0] ** 2
         return Derivatives(value, gradient, information, scale)
 
     def unbounded(self, direction: np.ndarray) -> bool:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from .._base import storage
 from .._version import __version__
@@ -21,6 +25,11 @@ FIELDS = (
 
 def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write the folder, whole or not at all."""
+    storage.write_folder(path, *described(fit))
+
+
+def described(fit: Fit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What is saved of a fit: its description as JSON, and its arrays."""
     diagnostics = dict(fit.diagnostics)
     if fit.evidence is not None:
         diagnostics["evidence"] = fit.evidence.computed
@@ -43,7 +52,7 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     if fit.smooths is not None:
         about["smooths"], more = fit.smooths.save()
         arrays |= more
-    storage.write_folder(path, about, arrays)
+    return about, arrays
 
 
 def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit:
@@ -56,6 +65,11 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
     about, arrays = storage.read_folder(path)
     if about.get("class") != "Fit":
         raise InputError(f"{os.fspath(path)} holds a {about.get('class', 'result')}, not a Fit; read it with un.load.")
+    return restored(about, arrays, model, os.fspath(path))
+
+
+def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], model: Unnormalised | None, where: str) -> Fit:
+    """The fit that `described` described; `where` it was saved, for messages."""
     try:
         fit = Fit(
             names=tuple(about["names"]),
@@ -84,7 +98,7 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
             constants_failed=bool(about["constants_failed"]),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"The saved fit {os.fspath(path)} is damaged: {error!r} is missing or malformed.") from error
+        raise InputError(f"The saved fit {where} is damaged: {error!r} is missing or malformed.") from error
     if model is None:
         return fit
     saved, given = fit.settings["model"], model.to_dict()

@@ -14,6 +14,7 @@ from .base import Solution, Solver
 
 FLAT = 1e-10  # relative to the statistics' own scale: below this a direction changes nothing that floats can see
 MOST_PARAMETERS = 2000  # the Hessian and the covariance are dense
+FARTHEST = 1e150  # a parameter beyond it is on its way to infinity, and its square is not a number
 NEAR_EDGE = 1e-5  # curvature lost since the start: look whether the maximum is at infinity
 
 
@@ -75,7 +76,7 @@ class Newton(Solver):
         """The maximum of a function of θ, refined (finer quadrature) until its accuracy is enough."""
         origin = problem.start if start is None else start
         if problem.linear:
-            require_identified(problem.identifying(problem.derivatives(origin)), problem.names)
+            require_identified(problem.identifying(problem.derivatives(origin)), problem)
         begin = origin
         while True:
             try:
@@ -95,26 +96,28 @@ class Newton(Solver):
         first = now = problem.derivatives(theta)
         if not np.isfinite(now.value):
             raise ConvergenceError(f"The objective is {now.value} at the starting values; start nearer to the data.")
-        step = np.zeros_like(theta)
+        step, iteration = np.zeros_like(theta), 0
         for iteration in range(1, self.max_steps + 1):
             step, gain = _step(now, problem.concave)
+            if np.max(np.abs(theta)) > FARTHEST:
+                break
             small = gain <= self.tolerance * (1 + 1e-3 * abs(now.value))
             theta, now, moved = _move(problem, theta, now, step, gain)
             if small or not moved:
                 if problem.concave and _lost_curvature(first, now) and _edge(problem, step, theta) is not None:
                     break
                 if small:
-                    require_identified(problem.identifying(now), problem.names)
+                    require_identified(problem.identifying(now), problem)
                     return Path(theta, True, f"gain of the last step {gain:.1e}", iteration)
                 if gain < 1e-6 * (1 + abs(now.value)):  # as high as rounding allows
-                    require_identified(problem.identifying(now), problem.names)
+                    require_identified(problem.identifying(now), problem)
                     return Path(theta, True, f"no higher value within rounding; predicted gain {gain:.1e}", iteration)
                 return Path(theta, False, f"no step raised the objective; predicted gain {gain:.1e}", iteration)
         if problem.concave:
             direction = _edge(problem, step, theta)
             if direction is not None:
                 raise NoEstimateError(_at_infinity(direction, first, problem.names))
-        return Path(theta, False, f"still rising after {self.max_steps} steps", self.max_steps)
+        return Path(theta, False, f"still rising after {iteration} steps", iteration)
 
     def to_dict(self) -> dict[str, Any]:
         return {"solver": "Newton", "tolerance": self.tolerance, "max_steps": self.max_steps}
@@ -148,24 +151,19 @@ def _move(
     return theta, now, False
 
 
-def require_identified(now: Derivatives, names: tuple[str, ...]) -> None:
+def require_identified(now: Derivatives, problem: ParametricProblem) -> None:
     """Refuse a direction of θ along which the objective is flat, and name what lies in it."""
+    names = problem.names
     diagonal = np.diag(now.information)
     still = [name for name, value, scale in zip(names, diagonal, now.scale) if value <= FLAT * max(scale, 1e-300)]
     if still:
-        raise NotIdentifiedError(
-            f"{listing(still)} cannot be estimated: given the context it does not vary over the domain, "
-            "so that the normaliser absorbs it. Remove it, or make it depend on y."
-        )
+        raise NotIdentifiedError(f"{listing(still)} cannot be estimated: {problem.why_flat}")
     scale = np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(now.information / np.outer(scale, scale))
     if values[0] < FLAT:
         loading = np.abs(vectors[:, 0])
         involved = [name for name, size in zip(names, loading) if size > 0.05 * loading.max()]
-        raise NotIdentifiedError(
-            f"{listing(involved)} cannot be told apart: up to a function of the context, which the normaliser absorbs, "
-            "one is a linear combination of the others. Remove one of them."
-        )
+        raise NotIdentifiedError(f"{listing(involved)} cannot be told apart: {problem.why_alike}")
 
 
 def _lost_curvature(first: Derivatives, now: Derivatives) -> bool:

@@ -210,7 +210,9 @@ def quantile_knots(
     else:
         values = sorted_unique(x if ends is None else np.concatenate([np.asarray(ends), x]))
         distinct = values.size
-        knots = np.interp(np.linspace(0, distinct - 1, k), np.arange(distinct), values)
+        place = np.linspace(0, distinct - 1, k)
+        below = place.astype(np.int64)
+        knots = values[below] + (place - below) * (values[np.minimum(below + 1, distinct - 1)] - values[below])
     if distinct < k:
         raise TermError(f"{what}: k={k} knots need as many distinct values of {name!r}; there are {distinct}. Lower k.")
     return knots
