@@ -1,6 +1,8 @@
 """Data that a referee tried: responses far from zero, exact fits, categories of numbers, nearly separated rows."""
 
+import json
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ import pytest
 import unnorm as un
 from unnorm.engine.arrow import Arrow, ArrowInverse
 from unnorm.engine.criteria import State, Working, half_deviance, penalised_deviance
-from unnorm.errors import DataError, NotIdentifiedError, UnnormWarning
+from unnorm.errors import DataError, NotIdentifiedError, TermError, UnnormWarning
 
 
 @pytest.fixture(scope="module")
@@ -146,3 +148,55 @@ def test_the_criterion_sees_the_error_of_beta_squared():
     assert half_deviance(working, state(off)) == pytest.approx(2e5 + 0.5 * (off - at) @ A @ (off - at), abs=1e-6)
     assert penalised_deviance(working, state(off)) == half_deviance(working, state(off))
     assert abs(working.c0 - 0.5 * float(working.r @ off) - 2e5) > 100 * (half_deviance(working, state(off)) - 2e5)
+
+
+SAVED = json.loads((Path(__file__).parents[1] / "oracles" / "mgcv" / "hard.json").read_text())
+FITS = {fit["formula"]: fit for fit in SAVED["fits"]}
+# which of two terms has the function w is anybody's choice, and moves REML by a constant
+SPLIT = [formula for formula in FITS if formula.count("by=w") > 1]
+
+
+@pytest.fixture(scope="module")
+def table():
+    made = pd.DataFrame(SAVED["table"])
+    made["far"] = 1e8 + made["y"].round(4)
+    made["K"] = pd.Categorical(made["k"].astype(int), [3, 1, 2])
+    return made
+
+
+@pytest.mark.parametrize("formula", FITS)
+def test_the_fit_is_mgcvs(table, formula):
+    saved = FITS[formula]
+    fit = un.gam(formula, table, family=saved["family"])
+    eta, se = fit.predict()
+    eta = eta - (1e8 if formula.startswith("far") else 0)
+    assert fit.converged
+    assert np.sqrt(np.mean(((eta - saved["eta"]) / saved["se"]) ** 2)) < 0.005
+    assert np.sqrt(np.mean((se / saved["se"] - 1) ** 2)) < 0.005
+    assert fit.edf_total == pytest.approx(saved["edf"], rel=2e-3)
+    if formula not in SPLIT:
+        assert fit.score == pytest.approx(saved["score"], abs=1e-3)
+
+
+def test_longitudes_go_round(table):
+    fit = un.gam("g ~ s(lat, lon, bs='sos', k=20)", table)
+    there = fit.predict(table.assign(lon=table["lon"] + 360.0), se=False)  # a warning would be an error
+    assert there == pytest.approx(fit.predict(se=False))
+    part = un.gam("g ~ s(lat, lon, bs='sos', k=20)", table.assign(lon=table["lon"] / 10))
+    assert np.isfinite(part.predict({"lat": [0.0], "lon": [365.0]}, se=False)).all()
+    with pytest.warns(UnnormWarning, match="far outside the data"):
+        part.predict({"lat": [0.0], "lon": [100.0]})
+
+
+@pytest.mark.parametrize(
+    ("formula", "remedy"),
+    [("y ~ s(Sepal.Length)", "'Sepal.Length'"), ("y ~ Sepal.Length", "'Sepal.Length'"),
+     ("Sepal.Length ~ x", "'Sepal.Length'"), ("y ~ k/x", "a \\+ a:b"), ("y ~ (k + x)^2", "a\\*b")],
+)  # fmt: skip
+def test_words_of_r_that_are_not_terms_have_a_remedy(table, formula, remedy):
+    with pytest.raises(TermError, match=remedy):
+        un.gam(formula, table)
+
+
+def test_as_factor_is_factor(table):
+    assert un.gam("y ~ as.factor(k)", table).coefficients == un.gam("y ~ factor(k)", table).coefficients
