@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.atomic import write_text
 from ..errors import InputError, UnnormWarning
 from .config import checked_job, whole
 from .options import Force, Many, Number, Quiet, Text
@@ -108,12 +109,12 @@ def write(fit: PatternFit, folder: Path, settings: dict[str, Any], simulations: 
         read = as_table(given)
         return {name: read.read(name).data for name in read.names}
 
-    (folder / "parameters.csv").write_text(csv_text(columns(fit.tidy())), encoding="utf-8")
+    write_text(folder / "parameters.csv", csv_text(columns(fit.tidy())))
     at = fit.intensity(64) if fit.poisson else fit.trend(64)
-    (folder / "intensity.csv").write_text(csv_text(columns(at)), encoding="utf-8")
-    (folder / "summary.txt").write_text(fit.summary() + "\n", encoding="utf-8")
-    (folder / MARK).write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / "report.html").write_text(report_text(fit, settings, simulations), encoding="utf-8")
+    write_text(folder / "intensity.csv", csv_text(columns(at)))
+    write_text(folder / "summary.txt", fit.summary() + "\n")
+    write_text(folder / MARK, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / "report.html", report_text(fit, settings, simulations))
 
 
 def report_text(fit: PatternFit, settings: dict[str, Any], simulations: int) -> str:

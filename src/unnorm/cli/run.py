@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.atomic import write_text
 from .._base.blas import single_threaded
 from ..errors import EstimationError, UnnormWarning
 from ..report import SECTIONS, Analysis, Provenance, effects_table, grouped, make_sections, parameters_table, pooled
@@ -70,11 +71,11 @@ def analysed(prepared: Prepared, fits: Any) -> Analysis:
 def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progress) -> None:
     """All output files into a folder."""
     with progress.step("tables"):
-        (folder / "effects.csv").write_text(csv_text(effects_table(analysis)), encoding="utf-8")
-        (folder / "parameters.csv").write_text(csv_text(parameters_table(analysis)), encoding="utf-8")
-        (folder / "summary.txt").write_text(analysis.summary + "\n", encoding="utf-8")
-        (folder / MARK).write_text(prepared.job.toml(), encoding="utf-8")
-    (folder / "report.html").write_text(report_text(prepared, analysis, progress), encoding="utf-8")
+        write_text(folder / "effects.csv", csv_text(effects_table(analysis)))
+        write_text(folder / "parameters.csv", csv_text(parameters_table(analysis)))
+        write_text(folder / "summary.txt", analysis.summary + "\n")
+        write_text(folder / MARK, prepared.job.toml())
+    write_text(folder / "report.html", report_text(prepared, analysis, progress))
     assert analysis.save is not None
     analysis.save(
         str(folder / "fit")

@@ -16,6 +16,7 @@ from typing import Any, final
 
 import numpy as np
 
+from .._base.atomic import whole_file
 from ..data.observations import Observations, transitions
 from ..domains import Box
 from ..errors import UnnormWarning
@@ -79,12 +80,12 @@ def run(table: Mapping[str, np.ndarray], seed: int = 1, k: int = 20, step: Calla
 
 def draw(eye: Eye, folder: Path) -> list[Path]:
     """scanpath, effects and replicates as .png and .svg."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, paint in (("scanpath", _scanpath), ("effects", _effects), ("replicates", _replicates)):
         figure = paint(eye)
         for suffix in (".png", ".svg"):
-            figure.savefig(folder / f"{name}{suffix}", dpi=150)
+            with whole_file(folder / f"{name}{suffix}") as scratch:
+                figure.savefig(scratch, dpi=150)
             paths.append(folder / f"{name}{suffix}")
     return paths
 
