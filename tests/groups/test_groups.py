@@ -235,7 +235,7 @@ def test_a_group_that_cannot_be_saved_leaves_the_old_one(each, tmp_path, monkeyp
     before = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     monkeypatch.setattr(atomic, "_swapped", lambda *_: False)
 
-    def broken(*args):
+    def broken(*args, **_):
         if fails == "rename":  # the new folder vanishes on the way: the old one has stepped aside, and comes back
             shutil.rmtree(args[0])
             return take_place(*args)

@@ -83,6 +83,8 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
     recover(target)
     if not (target / JSON_NAME).is_file():
         raise InputError(f"{target} is not a saved fit: it has no {JSON_NAME}.")
+    if not (target / ARRAYS_NAME).is_file():  # a device would be read for ever
+        raise InputError(f"The saved fit {target} is damaged: it has no {ARRAYS_NAME}. Save it again.")
     with restoring(target):
         text = (target / JSON_NAME).read_text(encoding="utf-8")
         description = json.loads(text)
@@ -105,10 +107,9 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
 
 def digest(path: Path) -> str:
     """The SHA-256 that a saved folder ends with: of its description and its arrays, which `read_folder` checks."""
-    try:
-        text = (path / JSON_NAME).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a saved fit: it has no {JSON_NAME} that can be read ({error}).") from error
+    if not (path / JSON_NAME).is_file():
+        raise InputError(f"{path} is not a saved fit: it has no {JSON_NAME}.")
+    text = (path / JSON_NAME).read_text(encoding="utf-8")
     return text.rpartition(_MARK)[2].partition('"')[0]
 
 
