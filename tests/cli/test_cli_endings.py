@@ -42,7 +42,7 @@ main(sys.argv[1:])
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_a_signal_leaves_nothing_behind(short, tmp_path, name):
+def test_a_signal_leaves_the_fits_and_nothing_else(short, tmp_path, name):
     tokens = [str(token) for token in (*short, "--out", tmp_path / "out")]
     code = ["-c", SLOW, *tokens]
     with subprocess.Popen(
@@ -54,8 +54,10 @@ def test_a_signal_leaves_nothing_behind(short, tmp_path, name):
         process.send_signal(getattr(signal, name))
         _, err = process.communicate(timeout=30)
     assert process.returncode == 128 + getattr(signal, name)
-    assert err.strip() in ("unnorm: terminated", "unnorm: interrupted")
-    assert list(tmp_path.iterdir()) == []
+    how = "terminated" if name == "SIGTERM" else "interrupted"
+    assert err.startswith(f"unnorm: {how}. What was fitted is in ")
+    assert err.endswith("out.part': the same command with --resume goes on from there.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.part"]
 
 
 def test_signals_raise_only_within(unnorm):

@@ -127,6 +127,16 @@ def recover(target: Path) -> None:
                 os.close(lock)
 
 
+def remove(path: Path) -> None:
+    """Remove a file or a folder; what is not there, or does not go, is left."""
+    with shielded():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
 def try_writing(folder: Path) -> None:
     """Make something in a folder and remove it: asking for permission is not enough."""
     with shielded():
@@ -155,7 +165,7 @@ class _Scratch:
 
     def remove(self) -> None:
         with shielded():
-            _remove(self.path)
+            remove(self.path)
             self.release()
 
     def release(self) -> None:
@@ -202,7 +212,7 @@ def _sweep(target: Path) -> None:
     for path in [*_left(target, MADE), *_left(target, OLD)]:
         lock = _lock(path, wait=False)
         if lock is not None:
-            _remove(path)
+            remove(path)
             os.close(lock)
 
 
@@ -221,11 +231,3 @@ def _lock(path: Path, wait: bool) -> int | None:
             os.close(handle)
         return None
     return handle
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)

@@ -31,14 +31,14 @@ def main(tokens: list[str] | None = None) -> None:
     except (UnnormError, OSError, CycloptsError, MemoryError) as error:
         if debug:
             raise
-        _fail(_line(error), BAD_INPUT)
-    except KeyboardInterrupt:
-        _fail("interrupted", INTERRUPTED)
+        _fail(_line(error) + _notes(error), BAD_INPUT)
+    except KeyboardInterrupt as error:
+        _fail("interrupted" + _notes(error, "."), INTERRUPTED)
     except Ended as end:
-        _fail("terminated", end.code)
+        _fail("terminated" + _notes(end, "."), end.code)
     except SystemExit as end:  # cyclopts ends so, also after an interrupt
         if end.code == INTERRUPTED:
-            _fail("interrupted", INTERRUPTED)
+            _fail("interrupted" + _notes(end.__context__, "."), INTERRUPTED)
         if end.code not in (None, OK):
             raise
     except Exception as error:
@@ -58,6 +58,12 @@ def _line(error: BaseException) -> str:
         text = f"There is not enough memory{what}: try fewer rows, fewer --references, or a smaller k in the terms."
     text = " ".join(text.split()) or type(error).__name__
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 200]} … {text[-200:]}"
+
+
+def _notes(error: BaseException | None, mark: str = "") -> str:
+    """What was added on the way: where an unfinished output is."""
+    notes = getattr(error, "__notes__", ())
+    return f"{mark} {' '.join(notes)}" if notes else ""
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -279,7 +279,7 @@ def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) 
         parts = {*(f"level-{i}" for i in range(len(levels))), *([GROUP] if about["group"] else [])}
         if set(about["manifest"]) != parts:
             raise ValueError("the manifest names other parts than the group has")
-        return FitGroup(
+        group = FitGroup(
             by=about["by"],
             fits={level: load(Path(path) / f"level-{i}", model) for i, level in enumerate(levels)},
             group=load(Path(path) / GROUP, model) if about["group"] else None,
@@ -293,3 +293,5 @@ def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) 
             model=model,
             diagnostics=about["diagnostics"],
         )
+        group.summary()  # what cannot be shown was not saved so
+        return group

@@ -115,3 +115,4 @@ def _check(fit: Fit) -> None:
         or not isinstance(fit.n, int | float)
     ):
         raise ValueError("settings, diagnostics and counts are not what they were")
+    fit.summary()  # what cannot be shown was not saved so
