@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -73,6 +74,31 @@ def test_signals_raise_only_within(unnorm):
     before = signal.getsignal(signal.SIGTERM)
     assert unnorm("--version").code == 0
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="POSIX signals")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_that_python_discards_is_raised_again(name):
+    """In a `__del__`, where it would be printed and forgotten."""
+    from unnorm.cli.signals import Ended, ends_on_signals
+
+    class Deaf:
+        def __del__(self):
+            signal.raise_signal(getattr(signal, name))
+            sum(range(100_000))  # the handler runs here
+
+    def work():
+        with ends_on_signals():
+            one = Deaf()
+            del one
+            deadline = time.monotonic() + 20
+            while time.monotonic() < deadline:
+                pass
+
+    with pytest.raises((Ended, KeyboardInterrupt)):
+        work()
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
 # --- memory and disks -------------------------------------------------------------------------------------------------

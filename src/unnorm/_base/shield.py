@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
 
 
 @contextmanager
 def shielded() -> Iterator[None]:
-    """Within, Ctrl-C and its relatives wait.
+    """Within, Ctrl-C and its relatives wait (SIGALRM, with which the command line raises them again, too).
 
     Python runs handlers in the main thread only, so that other threads need no shield. Signals that Python does not
     handle (SIGTERM outside the command line) end the process as ever.

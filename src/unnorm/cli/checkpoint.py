@@ -1,7 +1,7 @@
 """`OUT.part`: the fits that a command has made so far, from which `--resume` goes on after an interruption.
 
 A stage is saved as it ends, so that it is not lost even where the process is killed. The folder goes when the output
-is written; what its numbers depend on is written down in it, and another job, other data or another version are refused.
+is written; what its numbers depend on is written down in it, so that another job, data or version are refused.
 """
 
 from __future__ import annotations

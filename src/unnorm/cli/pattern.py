@@ -82,7 +82,8 @@ def pattern(
     total = None if dummies is None else whole("--dummies", dummies, 1, MOST_DUMMIES)
     domain = read_window(job)
     columns: dict[str, Any] = {"marks": marks, "replicate": replicate, "outside": outside, "missing": missing}
-    points = make(frames.read_table(data), job.y, window=domain, **columns)
+    table = frames.read_table(data, frames.only(y=job.y, marks=marks, replicate=replicate))
+    points = make(table, job.y, window=domain, **columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the notes, and so in the report
         fit = fit_pattern(

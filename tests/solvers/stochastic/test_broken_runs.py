@@ -107,6 +107,20 @@ def test_an_interrupt_leaves_the_last_whole_block(tmp_path: Path, monkeypatch: p
     assert seen == [120]
 
 
+def test_an_interrupt_of_the_first_block_is_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is averaged yet, and the checkpoint holds the start."""
+
+    def interrupted(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeviceSource, "block", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _fit(tmp_path / "run", steps=40)
+    assert storage.read_folder(tmp_path / "run")[0]["step"] == 0
+    np.testing.assert_array_equal(_fit(tmp_path / "run", steps=40).estimate, _fit(None, steps=40).estimate)
+
+
 SCRIPT = """
 import sys
 from pathlib import Path

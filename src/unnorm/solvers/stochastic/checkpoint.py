@@ -75,7 +75,11 @@ def save(e: Estimator, s: Settings, state: State, seed: int) -> None:
     import jax
 
     arrays = {f"opt{j}": np.asarray(leaf) for j, leaf in enumerate(jax.tree.leaves(state.opt_state))}
-    arrays |= {"phi": state.phi, "total": state.total, "means": np.array(state.means).reshape(len(state.means), -1)}
+    arrays |= {
+        "phi": state.phi,
+        "total": state.total,
+        "means": np.reshape(state.means, (len(state.means), -1 if state.means else 0)),
+    }
     arrays["lam"] = state.lam
     if state.P is not None:
         arrays["P"] = state.P
