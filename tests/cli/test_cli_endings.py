@@ -101,6 +101,18 @@ def test_a_signal_that_python_discards_is_raised_again(name):
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
 
 
+def test_a_signal_that_a_library_takes_for_its_own_failure(unnorm, short, tmp_path, monkeypatch):
+    def deaf(*_):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except BaseException:  # as imports of optional modules do
+            raise AttributeError("partially initialized module") from None
+
+    monkeypatch.setattr(running, "prepare", deaf)
+    ran = unnorm(*short, "--out", tmp_path / "out")
+    assert (ran.code, ran.err) == (130, "unnorm: ended by signal 2\n")
+
+
 # --- memory and disks -------------------------------------------------------------------------------------------------
 
 

@@ -25,8 +25,9 @@ def main(tokens: list[str] | None = None) -> None:
     tokens = sys.argv[1:] if tokens is None else list(tokens)
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
+    received: list[int] = []
     try:
-        with in_shell(), ends_on_signals():
+        with in_shell(), ends_on_signals() as received:
             app(tokens, exit_on_error=False, print_error=False)
     except (UnnormError, OSError, CycloptsError, MemoryError) as error:
         if debug:
@@ -44,6 +45,8 @@ def main(tokens: list[str] | None = None) -> None:
     except Exception as error:
         if debug:
             raise
+        if received:  # a library took the signal for a failure of its own
+            _fail(f"ended by signal {received[0]}" + _notes(error, "."), 128 + received[0])
         what = f"{type(error).__name__}: {_line(error)}"
         _fail(f"internal error, please report it ({what}); --debug shows where.", INTERNAL)
 

@@ -25,21 +25,25 @@ class Ended(BaseException):
 
 
 @contextmanager
-def ends_on_signals() -> Iterator[None]:
-    """Within, these signals raise `Ended`; only in the main thread, and not where they are ignored (nohup)."""
+def ends_on_signals() -> Iterator[list[int]]:
+    """Within, these signals raise `Ended`, and Ctrl-C `KeyboardInterrupt`; only in the main thread, and not where they
+    are ignored (nohup). Gives the list of those received: what fails after one may have failed because of it, as
+    where a library's import takes the exception for a missing module."""
+    received: list[int] = []
+
+    def end(signum: int, frame: Any) -> None:
+        received.append(signum)
+        raise KeyboardInterrupt if signum == signal.SIGINT else Ended(signum)
+
     with ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():
-            for name in ("SIGTERM", "SIGHUP"):
+            for name in ("SIGINT", "SIGTERM", "SIGHUP"):
                 number = getattr(signal, name, None)
-                if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-                    stack.callback(signal.signal, number, signal.signal(number, _end))
+                if number is not None and signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                    stack.callback(signal.signal, number, signal.signal(number, end))
             if hasattr(signal, "setitimer") and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL:
                 _raise_again(stack)
-        yield
-
-
-def _end(signum: int, frame: Any) -> None:
-    raise Ended(signum)
+        yield received
 
 
 def _raise_again(stack: ExitStack) -> None:

@@ -16,7 +16,7 @@ from .._base.threads import cores, pool
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
 from .arrow import ArrowInverse, Blocks
-from .criteria import Criterion, Laplace, PredictionError
+from .criteria import Criterion, Laplace, PredictionError, positive
 from .design import Design
 from .outer import Clock, Found, PenalisedRows, smooth
 from .penalties import Penalties
@@ -268,7 +268,7 @@ def _result(
     edf, edf1 = _degrees(design, penalties, state.inverse, lam)
     scale, full = 1.0, loglik + problem.constant
     if not problem.scale_known:
-        n = problem.count
+        n, deviance = problem.count, 2.0 * float(positive(0.5 * deviance, working))
         full = -0.5 * n * (np.log(2 * np.pi * deviance / n) + 1.0) + problem.constant
         scale = deviance / max(n - edf.sum(), 1e-300)
         if problem.family != "gaussian":

@@ -20,6 +20,7 @@ from .design import Lever
 from .penalties import Penalties
 
 LOG_2PI = float(np.log(2 * np.pi))
+_ROUNDING, _LEAST = float(np.finfo(float).eps), 1e-150
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,7 @@ class Laplace(Criterion):
         if working.scale_known:
             return value + half_dp - 0.5 * null * LOG_2PI
         left = working.rows - null
+        half_dp = positive(half_dp, working)
         return value + 0.5 * left * (np.log(2 * half_dp / left) + 1.0 + LOG_2PI)
 
     def along(self, working: Working, penalties: Penalties, rho: np.ndarray, j: int, values: np.ndarray) -> np.ndarray:
@@ -204,10 +206,10 @@ class Laplace(Criterion):
         if working.scale_known:
             gradient, hessian = 0.5 * q, 0.5 * curve_dp
         else:
-            half_dp = working.c0 - 0.5 * float(working.r @ state.beta)
+            half_dp = float(positive(working.c0 - 0.5 * float(working.r @ state.beta), working))
             left = working.rows - (int(penalties.free.sum()) if self.restricted else 0)
             gradient = 0.5 * left * q / (2 * half_dp)
-            hessian = 0.5 * left * (curve_dp / (2 * half_dp) - np.outer(q, q) / (2 * half_dp) ** 2)
+            hessian = 0.5 * left * (curve_dp / (2 * half_dp) - np.outer(q / (2 * half_dp), q / (2 * half_dp)))
         gradient = gradient + 0.5 * (first - slope_s)
         hessian = hessian + 0.5 * (np.diag(first) - pairs - curve_s)
         if working.tilt.any():
@@ -221,6 +223,12 @@ class Laplace(Criterion):
 
     def lever(self, working: Working, penalties: Penalties, state: State) -> Lever:
         return InverseLever(self._determinant(working, penalties, state))
+
+
+def positive(half_dp: Any, working: Working) -> Any:
+    """Where a response lies on its curve exactly, rounding may leave −ℓ + ½βᵀSβ at zero or below: then it is taken to
+    be as small as rounding can tell."""
+    return np.where(half_dp > 0.0, half_dp, max(_ROUNDING * abs(working.c0), _LEAST))
 
 
 @dataclass(frozen=True)
