@@ -1,4 +1,4 @@
-"""Random small tables through `un.gam`, `un.fit` and `unnorm fit`: finite numbers, or an error with a name and a sentence."""
+"""Random small tables through `un.gam`, `un.fit` and `unnorm fit`: finite numbers, or a named error with a sentence."""
 
 from __future__ import annotations
 
@@ -59,12 +59,11 @@ def _fit(data: Any) -> bool:
     low, high = (min(there), max(there)) if there else (0.0, 1.0)
     pad = data.draw(st.sampled_from((0.0, 0.1, 1.0))) * (high - low)
     make = data.draw(st.sampled_from((un.iid, un.transitions)))
+    term = data.draw(st.sampled_from(("s({y}, k=4)", "{y}"))).format(y=y)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnnormWarning)
-            model = un.Additive(
-                data.draw(st.sampled_from(("s({y}, k=4)", "{y}"))).format(y=y), un.Interval(low - pad, high + pad)
-            )
+            model = un.Additive(term, un.Interval(low - pad, high + pad))
             fit = un.fit(model, make(table, y=y), un.Logistic(un.Uniform(), per_point=3, points=un.IID()), rng=1)
             fit.summary()
     except UnnormError as error:
@@ -99,16 +98,9 @@ def _shell(data: Any, folder: Path, capsys: Any) -> bool:
     path, out = folder / "t.csv", folder / f"out-{len(list(folder.iterdir()))}"
     path.write_text(text.getvalue(), encoding="utf-8")
     tokens = ["fit", str(path), "--order", "t", "--group", "who", "--window", "0,1,0,1", "--references", "3"]
-    tokens += [
-        "--terms",
-        data.draw(st.sampled_from(("s(step, k=4)", "step", "s(x, k=4) + y"))),
-        "--out",
-        str(out),
-        "-q",
-    ]
-    tokens += ["--normaliser", "x_prev"] + data.draw(
-        st.sampled_from(([], ["--missing", "drop"], ["--outside", "drop"]))
-    )
+    terms = data.draw(st.sampled_from(("s(step, k=4)", "step", "s(x, k=4) + y")))
+    more = data.draw(st.sampled_from(([], ["--missing", "drop"], ["--outside", "drop"])))
+    tokens += ["--terms", terms, "--normaliser", "x_prev", *more, "--out", str(out), "-q"]
     code: Any = 0
     try:
         main(tokens)
