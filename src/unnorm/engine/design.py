@@ -15,6 +15,7 @@ import numpy as np
 
 from .._base.threads import run_tasks
 from .arrow import Arrow
+from .extents import Extent, extent
 from .levels import LevelColumns
 from .penalties import Penalties
 from .segment import ResponseRows, Segment
@@ -223,6 +224,15 @@ class Design:
         run_tasks(work, self._tasks(threads), threads)
         return out if self.own is None else out + self.own.predict(beta)
 
+    def ends(self, beta: np.ndarray, threads: int = 1) -> tuple[float, float]:
+        """The least and the largest x_rᵀβ over the rows (β flat)."""
+        moved = self.predict(beta, threads)
+        return float(moved.min()), float(moved.max())
+
+    def extent(self, rows: ResponseRows, family: str, direction: np.ndarray, threads: int = 1) -> Extent:
+        """How far a direction (flat) moves the rows, by what their response allows."""
+        return extent(self.predict(direction, threads), rows, family)
+
     def most(self, beta: np.ndarray) -> float:
         """A bound of |x_rᵀβ| over the rows (β flat), infinite where none is cheap."""
         if self.own is not None:
@@ -346,6 +356,12 @@ class Design:
         order = None if self.order is None else self.order[begin:end] - begin
         run_ids = None if self.run_ids is None else np.arange(sum(one.runs for one in segments))
         return replace(self, segments=segments, order=order, run_ids=run_ids, rows=end - begin)
+
+    def some(self, rows: ResponseRows, every: int) -> tuple[Design, ResponseRows]:
+        """The design and its response on every so many-th run only, counted over all segments."""
+        first = np.cumsum([0, *(segment.runs for segment in self.segments)])
+        part, taken = self.take(lambda k, segment: np.arange(-first[k] % every, segment.runs, every))
+        return part, ResponseRows(*(a[taken] if a.size else a for a in (rows.y, rows.weights, rows.offset)))
 
     def take(self, runs: Callable[[int, Segment], np.ndarray]) -> tuple[Design, np.ndarray]:
         """The design on some runs only (`runs(k, segment)` gives their numbers); and its rows' places in this

@@ -13,7 +13,10 @@ from .._base.frames import table as as_table
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from . import gam_rows
 from .ahead import compile_ahead
+from .gam_parts import designed
 from .gam_result import Gam
+from .placing import sample
+from .resources import Resources
 from .response import response as response_of
 
 if TYPE_CHECKING:
@@ -45,6 +48,8 @@ def gam(
     folds: int = 10,
     rng: Any = 0,
     threads: int | None = None,
+    memory: Any = None,
+    workers: Any = None,
 ) -> Gam:
     """Fit g(E y) = β₀ + Σ_j f_j(x_j) + offset by penalised likelihood, the smoothing chosen from the data.
 
@@ -78,6 +83,10 @@ def gam(
         missing: "error" refuses rows with missing values, "drop" leaves them out and says so in `notes`.
         groups, folds, rng: for method="CV".
         threads: at most so many; by default all cores.
+        memory: what the rows may take, e.g. "2GB", beside the table itself; by default most of what is free. Rows that
+            do not fit are made again from the table in each pass over them. The estimates are the same to 1e-10.
+        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`): the rows stay
+            with them, and each pass sends coefficients out and sums back.
 
     Returns:
         A frozen `Gam`.
@@ -91,7 +100,7 @@ def gam(
     """
     from ..terms import arithmetic
     from ..terms.parser import parse
-    from .core import build_design, smooth_fit
+    from .core import smooth_fit
 
     compile_ahead()
     distribution = response_of(family, link, theta)
@@ -123,8 +132,9 @@ def gam(
             UnnormWarning,
             stacklevel=2,
         )
+    placed = sample(rows.columns, rows.y.size)
     built = terms.build(
-        rows.columns,
+        placed,
         knots=knots,
         periods=periods,
         max_knots=max_knots,
@@ -135,12 +145,13 @@ def gam(
     known_part = gam_rows.plus_fixed(rows.offset, built, rows.columns)
     if not built and not terms.intercept:
         raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
-    design = build_design(built, rows.columns, intercept=terms.intercept, rows=rows.y.size)
     own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
+    resources = Resources(memory, workers, threads)
+    design, side = designed(rows, placed, built, terms.intercept, (family, own_link, method), resources)
 
     def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
         return smooth_fit(
-            design, rows.y, family, weights=rows.weights, offset=known_part,
+            design, rows.y, family, known=side, weights=rows.weights, offset=known_part,
             method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng, start=start,
             threads=threads, link=own_link, theta=theta,
         )  # fmt: skip
@@ -154,6 +165,8 @@ def gam(
             notes += ("theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",)
     else:
         smoothed = fit_at(theta)
+    if side is not None and known_part is not None:
+        smoothed = replace(smoothed, offset=known_part)
     return Gam(
         formula=str(terms),
         family=family,

@@ -1,0 +1,101 @@
+"""`gam` on rows in parts: stretches of a table that are met one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from .._base.threads import cores
+from . import families, gam_rows
+from .parts import PART, Held, Recipe
+from .plan import Plan, plan
+from .resources import Resources, partitioned
+from .segment import ResponseRows
+
+if TYPE_CHECKING:
+    from ..terms.base import BuiltTerm, Columns
+    from .gam_rows import TableRows
+    from .sides import Sides
+
+
+@final
+@dataclass(frozen=True)
+class Stretch(Recipe):
+    """Rows of a table that is in memory."""
+
+    y: np.ndarray
+    columns: Mapping[str, np.ndarray]
+    weights: np.ndarray | None
+    offset: np.ndarray | None
+    family: str
+
+    def make(self, plan: Plan) -> Held:
+        return met(plan, self.family, self.y, self.columns, self.weights, self.offset)
+
+
+# long: the columns of a response
+def met(
+    plan: Plan, family: str, y: np.ndarray, columns: Mapping[str, np.ndarray], weights: np.ndarray | None,
+    offset: np.ndarray | None,
+) -> Held:  # fmt: skip
+    """A part of these rows."""
+    design = plan.meet(columns, rows=y.size)
+    offset = gam_rows.plus_fixed(offset, plan.frame.terms, columns)
+    given = families.checked(family, y, weights, offset, y.size)
+    parts = (given.y, given.weights, given.offset)
+    return Held(design, ResponseRows(*(np.require(design.sort(a) if a.size else a, requirements=("C", "W")) for a in parts)))
+
+
+def stretches(rows: TableRows, family: str, plan: Plan, part: int = PART) -> list[Recipe]:
+    """Recipes of a table in memory."""
+    out: list[Recipe] = []
+    for a, b in cuts(rows.y.size, [rows.columns[name] for name in plan.names], part):
+        columns = {name: column[a:b] for name, column in rows.columns.items()}
+        weights = None if rows.weights is None else rows.weights[a:b]
+        offset = None if rows.offset is None else rows.offset[a:b]
+        out.append(Stretch(rows.y[a:b], columns, weights, offset, family))
+    return out
+
+
+def cuts(n: int, contexts: Sequence[np.ndarray], part: int) -> Iterator[tuple[int, int]]:
+    """Stretches of about `part` rows; rows next to each other with equal values of the columns `contexts` stay
+    together, as far as a stretch may be half as long again."""
+    a = 0
+    while a < n:
+        b = min(a + part, n)
+        if contexts and b < n:
+            ahead = slice(b - 1, min(b + part // 2, n))
+            new = np.logical_or.reduce([column[ahead][1:] != column[ahead][:-1] for column in contexts])
+            b = b + int(np.argmax(new)) if new.any() else b
+        yield a, b
+        a = b
+
+
+# long: what a design is made of
+def designed(
+    rows: TableRows, placed: Columns, built: Sequence[BuiltTerm], intercept: bool,
+    family: tuple[str, str | None, str], resources: Resources,
+) -> tuple[Any, Sides | None]:  # fmt: skip
+    """The rows of a table as a design: whole, or in parts with the response's side of the fit. `placed`: the rows that
+    the terms were built on."""
+    from .core import build_design
+
+    n, every = rows.y.size, rows.columns is placed
+    if not resources.asked and (every or levels_of(built)):
+        return build_design(built, rows.columns, intercept=intercept, rows=n), None
+    known = None if every else ()
+    threads = cores() if resources.threads is None else resources.threads
+    made = plan(
+        built, placed, all_rows=n, intercept=intercept, constant=known, rows=None if built else n, threads=threads
+    )
+    if not resources.asked:
+        return made.meet(rows.columns, rows=n, threads=threads), None
+    return partitioned(made, lambda: stretches(rows, family[0], made), n, family, resources)
+
+
+def levels_of(built: Sequence[BuiltTerm]) -> bool:
+    """Whether a factor would partition the rows of these terms."""
+    return any(term.level is not None or term.factor_levels is not None for term in built)

@@ -1,0 +1,222 @@
+"""Rows in parts: blocks of rows that share a plan, each made from its recipe, and sums over them in one order.
+
+A part is held in compact form where memory allows, and otherwise made again from its recipe in each pass. Sums are
+taken over the parts of a group first, in order, and then over the groups: whether parts are held, how many threads or
+workers there are, changes no digit.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from .._base.blas import single_threaded
+from .._base.threads import run_tasks
+from .design import Design
+from .plan import Plan
+from .segment import ResponseRows
+
+PART = 262_144  # rows of a part, about: a pass over it takes 10 ms, and its compact form 10 to 30 MB
+GROUP = 8  # parts whose sums are taken together; a worker of a cluster holds groups
+
+Sums = tuple[Any, ...]  # numbers and arrays
+Work = Callable[..., Any]  # (plan, part, its number, *arguments) → sums
+
+
+class Held(NamedTuple):
+    """A part in compact form, its response in the design's row order."""
+
+    design: Design
+    rows: ResponseRows
+
+    @property
+    def bytes(self) -> int:
+        given = self.rows
+        return self.design.bytes + given.y.nbytes + given.weights.nbytes + given.offset.nbytes
+
+    @property
+    def runs(self) -> int:
+        return self.design.segments[0].runs
+
+
+class Count(NamedTuple):
+    rows: int
+    runs: int
+
+
+class Recipe(ABC):
+    """How a part is made: the same each time, here or in another process."""
+
+    @abstractmethod
+    def make(self, plan: Plan) -> Held: ...
+
+
+def add(a: Sums | None, b: Sums) -> Sums:
+    """a + b, number by number."""
+    return b if a is None else tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def largest(a: Sums | None, b: Sums) -> Sums:
+    """The larger of both, number by number."""
+    return b if a is None else tuple(max(x, y) for x, y in zip(a, b, strict=True))
+
+
+def group_total(
+    plan: Plan, parts: Sequence[Held], first: int, work: Work, join: Any, arguments: tuple[Any, ...]
+) -> Sums | None:
+    """What `work` gives on the parts of one group, taken together."""
+    total: Sums | None = None
+    for i, part in enumerate(parts):
+        total = join(total, work(plan, part, first + i, *arguments))
+    return total
+
+
+class Parts(ABC):
+    """Parts that answer to `each` and `total`, wherever they are."""
+
+    plan: Plan
+
+    @property
+    @abstractmethod
+    def counts(self) -> tuple[Count, ...]:
+        """Rows and runs of each part."""
+
+    @abstractmethod
+    def total(self, work: Work, *arguments: Any, join: Any = add, finish: Any = None) -> Sums:
+        """`work` on every part, joined within each group, `finish(plan, ·)` applied to a group's, and joined again."""
+
+    @abstractmethod
+    def each(self, work: Work, *arguments: Any) -> Iterator[Any]:
+        """`work` on every part, in order."""
+
+    @abstractmethod
+    def some(self, every: int) -> Parts:
+        """The parts with every so many-th of all runs only."""
+
+    @property
+    def starts(self) -> list[int]:
+        """The first row of each part, and the number of rows."""
+        return np.concatenate([[0], np.cumsum([one.rows for one in self.counts])]).astype(int).tolist()
+
+    def skipped(self, every: int) -> list[int]:
+        """Of each part, the runs before the first one that `some(every)` takes."""
+        first = np.concatenate([[0], np.cumsum([one.runs for one in self.counts])])[:-1]
+        return (-first % every).astype(int).tolist()
+
+
+@final
+@dataclass
+class _Shelf:
+    """Parts in compact form, as many as fit."""
+
+    budget: float
+    held: dict[int, Held] = field(default_factory=dict)
+    full: bool = False
+    bytes: int = 0
+    lock: Any = field(default_factory=threading.Lock)
+
+    def offer(self, i: int, part: Held) -> None:
+        with self.lock:
+            if not self.full and i not in self.held and self.bytes + part.bytes <= self.budget:
+                self.held[i] = part
+                self.bytes += part.bytes
+            elif i not in self.held:
+                self.full = True  # parts are alike: the next will not fit either
+
+
+@final
+@dataclass(frozen=True)
+class LocalParts(Parts):
+    """Parts of this process."""
+
+    plan: Plan  # pyright: ignore[reportIncompatibleVariableOverride]
+    recipes: tuple[Recipe, ...]
+    threads: int
+    shelf: _Shelf
+    known: dict[int, Count]  # of parts that were made
+
+    @property
+    def counts(self) -> tuple[Count, ...]:
+        if len(self.known) < len(self.recipes):
+            for _ in self.each(_nothing):
+                pass
+        return tuple(self.known[i] for i in range(len(self.recipes)))
+
+    def part(self, i: int) -> Held:
+        """Part i, from the shelf or made."""
+        found = self.shelf.held.get(i)
+        if found is None:
+            found = self.recipes[i].make(self.plan)
+            self.known[i] = Count(found.design.rows, found.runs)
+            self.shelf.offer(i, found)
+        return found
+
+    def _work(self, work: Work, i: int, arguments: tuple[Any, ...]) -> Any:
+        return work(self.plan, self.part(i), i, *arguments)
+
+    def _windows(self, least: int) -> Iterator[range]:
+        """Stretches of whole groups, enough parts in each for all threads."""
+        wide = GROUP * -(-least // GROUP)
+        for begin in range(0, len(self.recipes), wide):
+            yield range(begin, min(begin + wide, len(self.recipes)))
+
+    def each(self, work: Work, *arguments: Any) -> Iterator[Any]:
+        for window in self._windows(self.threads):
+            with single_threaded():
+                found = run_tasks(lambda i: self._work(work, i, arguments), [(i,) for i in window], self.threads)
+            yield from found
+
+    def total(self, work: Work, *arguments: Any, join: Any = add, finish: Any = None) -> Sums:
+        whole: Sums | None = None
+        group: Sums | None = None
+        for i, found in enumerate(self.each(work, *arguments)):
+            group = join(group, found)
+            if (i + 1) % GROUP == 0 or i + 1 == len(self.recipes):
+                assert group is not None
+                whole = join(whole, group if finish is None else finish(self.plan, group))
+                group = None
+        assert whole is not None
+        return whole
+
+    def some(self, every: int) -> LocalParts:
+        recipes = []
+        for i, first in enumerate(self.skipped(every)):
+            held = self.shelf.held.get(i)
+            made = () if held is None else (taken(held, first, every),)
+            recipes.append(Some(self.recipes[i], every, first, made))
+        return local_parts(self.plan, recipes, np.inf, self.threads)
+
+
+def local_parts(plan: Plan, recipes: Sequence[Recipe], budget: float, threads: int) -> LocalParts:
+    """Parts of this process, of which so many bytes are kept in compact form."""
+    return LocalParts(plan, tuple(recipes), threads, _Shelf(budget), {})
+
+
+@final
+@dataclass(frozen=True)
+class Some(Recipe):
+    """Every so many-th run of a part."""
+
+    whole: Recipe
+    every: int
+    first: int
+    made: tuple[Held, ...] = ()  # at most one: where the whole part was at hand
+
+    def make(self, plan: Plan) -> Held:
+        return self.made[0] if self.made else taken(self.whole.make(plan), self.first, self.every)
+
+
+def taken(part: Held, first: int, every: int) -> Held:
+    """Runs first, first + every, … of a part."""
+    design, rows = part.design.take(lambda k, segment: np.arange(first, segment.runs, every))
+    given = part.rows
+    return Held(design, ResponseRows(*(a[rows] if a.size else a for a in (given.y, given.weights, given.offset))))
+
+
+def _nothing(plan: Plan, part: Held, i: int) -> None:
+    return None
