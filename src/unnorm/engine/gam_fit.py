@@ -13,7 +13,7 @@ from .._base.frames import table as as_table
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from . import gam_rows
 from .ahead import compile_ahead
-from .gam_parts import designed
+from .gam_parts import at_home, designed
 from .gam_result import Gam
 from .placing import sample
 from .resources import Resources
@@ -146,27 +146,27 @@ def gam(
     if not built and not terms.intercept:
         raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
     own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
-    resources = Resources(memory, workers, threads)
-    design, side = designed(rows, placed, built, terms.intercept, (family, own_link, method), resources)
-
-    def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
-        return smooth_fit(
-            design, rows.y, family, known=side, weights=rows.weights, offset=known_part,
-            method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng, start=start,
-            threads=threads, link=own_link, theta=theta,
-        )  # fmt: skip
-
     notes = rows.notes
-    if family == "nb" and theta is None:
-        from .overdispersion import POISSON, choose
+    with Resources(memory, workers, threads).opened() as resources:
+        design, side = designed(rows, placed, built, terms.intercept, (family, own_link, method), resources)
 
-        theta, smoothed = choose(fit_at, rows.y)
-        if theta > POISSON:
-            notes += ("theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",)
-    else:
-        smoothed = fit_at(theta)
-    if side is not None and known_part is not None:
-        smoothed = replace(smoothed, offset=known_part)
+        def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
+            return smooth_fit(
+                design, rows.y, family, known=side, weights=rows.weights, offset=known_part,
+                method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng,
+                start=start, threads=threads, link=own_link, theta=theta,
+            )  # fmt: skip
+
+        if family == "nb" and theta is None:
+            from .overdispersion import POISSON, choose
+
+            theta, smoothed = choose(fit_at, rows.y)
+            if theta > POISSON:
+                notes += ("theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",)
+        else:
+            smoothed = fit_at(theta)
+        if side is not None:
+            smoothed = at_home(smoothed, design, known_part, resources)
     return Gam(
         formula=str(terms),
         family=family,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from .._base.memory import allowed
 from .._base.threads import cores
 from . import families, gam_rows
 from .parts import PART, Held, Recipe
+from .partition import PartitionedDesign
 from .plan import Plan, plan
 from .resources import Resources, partitioned
 from .segment import ResponseRows
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
     from .gam_rows import TableRows
     from .sides import Sides
+    from .smoothed import Smoothed
 
 
 @final
@@ -99,3 +102,10 @@ def designed(
 def levels_of(built: Sequence[BuiltTerm]) -> bool:
     """Whether a factor would partition the rows of these terms."""
     return any(term.level is not None or term.factor_levels is not None for term in built)
+
+
+def at_home(smoothed: Smoothed, design: PartitionedDesign, offset: np.ndarray | None, resources: Resources) -> Smoothed:
+    """The fit with its rows in this process, whoever summed over them, and with its offset."""
+    own = design.parts.at_home(allowed(resources.memory), cores() if resources.threads is None else resources.threads)
+    here: Any = PartitionedDesign(own)
+    return replace(smoothed, design=here, offset=np.empty(0) if offset is None else offset)

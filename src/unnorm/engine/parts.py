@@ -98,6 +98,10 @@ class Parts(ABC):
     def some(self, every: int) -> Parts:
         """The parts with every so many-th of all runs only."""
 
+    @abstractmethod
+    def at_home(self, budget: float, threads: int) -> LocalParts:
+        """The same parts in this process, where so many bytes of them may be held."""
+
     @property
     def starts(self) -> list[int]:
         """The first row of each part, and the number of rows."""
@@ -190,6 +194,9 @@ class LocalParts(Parts):
             made = () if held is None else (taken(held, first, every),)
             recipes.append(Some(self.recipes[i], every, first, made))
         return local_parts(self.plan, recipes, np.inf, self.threads)
+
+    def at_home(self, budget: float, threads: int) -> LocalParts:
+        return self
 
 
 def local_parts(plan: Plan, recipes: Sequence[Recipe], budget: float, threads: int) -> LocalParts:

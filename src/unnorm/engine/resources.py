@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 
@@ -28,13 +29,24 @@ class Resources:
     """What the user allows."""
 
     memory: Any = None  # "2GB", bytes; None: most of what is free
-    workers: Any = None  # a number of processes, or a dask.distributed client
+    workers: Any = None  # a dask.distributed client
     threads: int | None = None
 
     @property
     def asked(self) -> bool:
         """Whether the rows are to be in parts."""
         return self.memory is not None or self.workers is not None
+
+    @contextmanager
+    def opened(self) -> Iterator[Resources]:
+        """The same with a client in place of a number of workers, or of an address."""
+        if self.workers is None:
+            yield self
+            return
+        from .dask_parts import client_of
+
+        with client_of(self.workers) as client:
+            yield replace(self, workers=client)
 
     def parts(self, plan: Plan, recipes: Sequence[Recipe], rows: int) -> Parts:
         """The parts where they are to be."""

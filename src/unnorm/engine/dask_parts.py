@@ -1,0 +1,168 @@
+"""Parts that live with the workers of a `dask.distributed` cluster: coefficients go out, sums come back.
+
+A worker makes its groups of parts from their recipes and keeps them. The scheduler knows the recipes, so that parts of
+a worker that dies are made again by another, and sums are taken in the same order as in one process: how many workers
+there are, and what happens to them, changes no digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from .._base.blas import single_threaded
+from .._base.extras import extra
+from ..errors import InputError, WorkersError
+from .parts import GROUP, Count, Held, LocalParts, Parts, Recipe, Some, Sums, Work, add, group_total, local_parts, taken
+from .plan import Plan
+
+PATIENCE = 60.0  # seconds without a single worker after which a fit is given up
+_LOOK = 2.0  # seconds between looks at the workers
+
+
+@final
+@dataclass(frozen=True)
+class DaskParts(Parts):
+    """Groups of parts as futures of a cluster."""
+
+    plan: Plan  # pyright: ignore[reportIncompatibleVariableOverride]
+    recipes: tuple[Recipe, ...]
+    client: Any
+    sent: Any  # the plan, with the scheduler
+    groups: tuple[Any, ...]  # a future each: tuple[Held, …]
+
+    @cached_property
+    def counts(self) -> tuple[Count, ...]:
+        found = self._gathered([self._submit(_counts, group) for group in self.groups])
+        return tuple(one for group in found for one in group)
+
+    def total(self, work: Work, *arguments: Any, join: Any = add, finish: Any = None) -> Sums:
+        futures = [
+            self._submit(_total, self.sent, group, GROUP * g, work, join, arguments, finish)
+            for g, group in enumerate(self.groups)
+        ]
+        whole: Sums | None = None
+        for sums in self._gathered(futures):
+            whole = join(whole, sums)
+        assert whole is not None
+        return whole
+
+    def each(self, work: Work, *arguments: Any) -> Iterator[Any]:
+        futures = [
+            self._submit(_each, self.sent, group, GROUP * g, work, arguments) for g, group in enumerate(self.groups)
+        ]
+        for future in futures:
+            yield from self._gathered([future])[0]
+
+    def some(self, every: int) -> DaskParts:
+        skipped = self.skipped(every)
+        recipes = tuple(Some(one, every, first) for one, first in zip(self.recipes, skipped))
+        groups = tuple(
+            self._submit(_taken, group, skipped[GROUP * g : GROUP * (g + 1)], every)
+            for g, group in enumerate(self.groups)
+        )
+        return DaskParts(self.plan, recipes, self.client, self.sent, groups)
+
+    def at_home(self, budget: float, threads: int) -> LocalParts:
+        return local_parts(self.plan, self.recipes, budget, threads)
+
+    def _submit(self, function: Any, *arguments: Any) -> Any:
+        return self.client.submit(function, *arguments, pure=False)
+
+    def _gathered(self, futures: list[Any]) -> list[Any]:
+        """What the workers computed, in order; a sentence where there is no worker left to compute it."""
+        distributed = extra("distributed", "dask", "workers=")
+        alone = 0.0
+        while True:
+            try:
+                distributed.wait(futures, timeout=_LOOK)
+                break
+            except TimeoutError:
+                alone = 0.0 if self.client.scheduler_info()["workers"] else alone + _LOOK
+                if alone >= PATIENCE:
+                    raise WorkersError(
+                        f"All workers of {self.client.scheduler.address} are gone for {PATIENCE:.0f} seconds: start "
+                        "some, or fit with memory= in this process."
+                    ) from None
+        try:
+            return self.client.gather(futures)
+        except distributed.KilledWorker as error:
+            raise WorkersError(
+                f"Several workers died one after the other on the same rows ({error}). As a rule they ran out of "
+                "memory: give each more, or start more of them."
+            ) from error
+
+
+def dask_parts(plan: Plan, recipes: Sequence[Recipe], client: Any) -> DaskParts:
+    """The parts, made by the client's workers."""
+    dask = extra("dask", "dask", "workers=")
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
+        sent = client.submit(_same, plan, pure=False)
+        groups = [recipes[a : a + GROUP] for a in range(0, len(recipes), GROUP)]
+        made = tuple(client.submit(_made, sent, tuple(group), pure=False) for group in groups)
+    return DaskParts(plan, tuple(recipes), client, sent, made)
+
+
+@contextmanager
+def client_of(workers: Any) -> Iterator[Any]:
+    """A client: the user's own, of the cluster at an address, or of so many processes that end with the block."""
+    distributed = extra("distributed", "dask", "workers=")
+    if isinstance(workers, distributed.Client):
+        yield workers
+        return
+    if isinstance(workers, str):
+        if "://" not in workers:
+            raise InputError(f"workers must be a number, an address such as 'tcp://host:8786' or a client; got {workers!r}.")
+        try:
+            with distributed.Client(workers, timeout="20s") as client:
+                yield client
+        except OSError as error:
+            raise WorkersError(f"There is no scheduler at {workers}: {error}.") from error
+        return
+    if isinstance(workers, bool) or not isinstance(workers, int | np.integer) or workers < 1:
+        raise InputError(
+            f"workers must be a number of processes, an address or a dask.distributed client; got {workers!r}."
+        )
+    options = {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+# what a worker runs
+
+
+def _same(plan: Plan) -> Plan:
+    return plan
+
+
+def _made(plan: Plan, recipes: tuple[Recipe, ...]) -> tuple[Held, ...]:
+    with single_threaded():
+        return tuple(recipe.make(plan) for recipe in recipes)
+
+
+def _counts(parts: tuple[Held, ...]) -> list[Count]:
+    return [Count(part.design.rows, part.runs) for part in parts]
+
+
+def _taken(parts: tuple[Held, ...], first: list[int], every: int) -> tuple[Held, ...]:
+    return tuple(taken(part, skip, every) for part, skip in zip(parts, first, strict=True))
+
+
+# long: what a group is summed with
+def _total(
+    plan: Plan, parts: tuple[Held, ...], first: int, work: Work, join: Any, arguments: tuple[Any, ...], finish: Any
+) -> Sums:
+    with single_threaded():
+        sums = group_total(plan, parts, first, work, join, arguments)
+        assert sums is not None
+        return sums if finish is None else finish(plan, sums)
+
+
+def _each(plan: Plan, parts: tuple[Held, ...], first: int, work: Work, arguments: tuple[Any, ...]) -> list[Any]:
+    with single_threaded():
+        return [work(plan, part, first + i, *arguments) for i, part in enumerate(parts)]
