@@ -18,7 +18,22 @@ import numpy as np
 from .._base.blas import single_threaded
 from .._base.extras import extra
 from ..errors import InputError, WorkersError
-from .parts import GROUP, Count, Held, LocalParts, Parts, Recipe, Some, Sums, Work, add, group_total, local_parts, taken
+from .parts import (
+    GROUP,
+    Change,
+    Changed,
+    Count,
+    Held,
+    LocalParts,
+    Parts,
+    PerPart,
+    Recipe,
+    Sums,
+    Work,
+    add,
+    group_total,
+    local_parts,
+)
 from .plan import Plan
 
 PATIENCE = 60.0  # seconds without a single worker after which a fit is given up
@@ -43,7 +58,7 @@ class DaskParts(Parts):
 
     def total(self, work: Work, *arguments: Any, join: Any = add, finish: Any = None) -> Sums:
         futures = [
-            self._submit(_total, self.sent, group, GROUP * g, work, join, arguments, finish)
+            self._submit(_total, self.sent, group, GROUP * g, work, join, _own(arguments, g), finish)
             for g, group in enumerate(self.groups)
         ]
         whole: Sums | None = None
@@ -54,19 +69,20 @@ class DaskParts(Parts):
 
     def each(self, work: Work, *arguments: Any) -> Iterator[Any]:
         futures = [
-            self._submit(_each, self.sent, group, GROUP * g, work, arguments) for g, group in enumerate(self.groups)
+            self._submit(_each, self.sent, group, GROUP * g, work, _own(arguments, g))
+            for g, group in enumerate(self.groups)
         ]
         for future in futures:
             yield from self._gathered([future])[0]
 
-    def some(self, every: int) -> DaskParts:
-        skipped = self.skipped(every)
-        recipes = tuple(Some(one, every, first) for one, first in zip(self.recipes, skipped))
+    def changed(self, changes: Sequence[Change], plan: Plan | None = None) -> DaskParts:
+        recipes = tuple(Changed(one, self.plan, change) for one, change in zip(self.recipes, changes, strict=True))
         groups = tuple(
-            self._submit(_taken, group, skipped[GROUP * g : GROUP * (g + 1)], every)
+            self._submit(_changed, group, tuple(changes[GROUP * g : GROUP * (g + 1)]))
             for g, group in enumerate(self.groups)
         )
-        return DaskParts(self.plan, recipes, self.client, self.sent, groups)
+        sent = self.sent if plan is None else self._submit(_same, plan)
+        return DaskParts(plan or self.plan, recipes, self.client, sent, groups)
 
     def at_home(self, budget: float, threads: int) -> LocalParts:
         return local_parts(self.plan, self.recipes, budget, threads)
@@ -133,6 +149,11 @@ def client_of(workers: Any) -> Iterator[Any]:
         yield client
 
 
+def _own(arguments: tuple[Any, ...], g: int) -> tuple[Any, ...]:
+    """The arguments as the parts of one group need them."""
+    return tuple(one.of(GROUP * g, GROUP * (g + 1)) if isinstance(one, PerPart) else one for one in arguments)
+
+
 # what a worker runs
 
 
@@ -149,8 +170,9 @@ def _counts(parts: tuple[Held, ...]) -> list[Count]:
     return [Count(part.design.rows, part.runs) for part in parts]
 
 
-def _taken(parts: tuple[Held, ...], first: list[int], every: int) -> tuple[Held, ...]:
-    return tuple(taken(part, skip, every) for part, skip in zip(parts, first, strict=True))
+def _changed(parts: tuple[Held, ...], changes: tuple[Change, ...]) -> tuple[Held, ...]:
+    with single_threaded():
+        return tuple(change(part) for part, change in zip(parts, changes, strict=True))
 
 
 # long: what a group is summed with

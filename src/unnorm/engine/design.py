@@ -316,12 +316,13 @@ class Design:
             self._put_own(out, self.own.run_sums(v, segment), of)
         return self.to_user(out.T).T
 
-    def less(self, mean: np.ndarray, context: np.ndarray) -> Design:
+    def less(self, mean: np.ndarray, context: np.ndarray, live: np.ndarray | None = None) -> Design:
         """The design with columns less a mean for each context, X_r − M_{x(r)}, which costs a row for each context.
 
         Args:
             mean: (contexts, p) in the terms' coordinates.
             context: (n,) the row of `mean` that each row takes; constant along the runs of this design.
+            live: of a design without levels, the columns (flat) where some mean is not zero; found unless given.
         """
         ids = self.sort(np.asarray(context))
         flat = self.to_flat(np.ascontiguousarray(mean.T)).T
@@ -332,7 +333,7 @@ class Design:
                 mine = own.columns(segment.columns.size)
                 own = own.less(np.take_along_axis(flat[first], mine, axis=1), segment)
             assert segment.level is None or not np.delete(flat[first], segment.columns, axis=1).any()
-            segments.append(segment.less(flat[np.ix_(first, segment.columns)]))
+            segments.append(segment.less(flat[np.ix_(first, segment.columns)], live))
         return replace(self, segments=tuple(segments), own=own)
 
     def joined(self, designs: Sequence[Design]) -> Design:

@@ -8,7 +8,7 @@ these are given.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
@@ -18,7 +18,7 @@ from . import families
 from .arrow import Arrow
 from .design import Design, Lever, Placement
 from .extents import Extent, extent
-from .parts import Held, Parts, Sums, largest
+from .parts import Held, Less, Parts, PerPart, Sums, largest
 from .penalties import Penalties
 from .plan import Plan
 from .segment import ResponseRows, Segment
@@ -100,13 +100,13 @@ class PartitionedDesign:
 
     # the passes
 
-    def _given(self, rows: ResponseRows) -> tuple[ResponseRows, ...] | None:
+    def _given(self, rows: ResponseRows) -> PerPart | None:
         """The response of each part, cut from vectors of all rows; None where the parts' own is meant."""
         if rows.y.size < self.rows:  # `stands_for`
             return None
         at = self.parts.starts
         cut = [[a[i:j] if a.size else a for a in (rows.y, rows.weights, rows.offset)] for i, j in zip(at, at[1:])]
-        return tuple(ResponseRows(*one) for one in cut)
+        return PerPart(ResponseRows(*one) for one in cut)
 
     def sweep(
         self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1
@@ -167,7 +167,7 @@ class PartitionedDesign:
     def sums(self, v: np.ndarray, label: np.ndarray, count: int, threads: int = 1) -> np.ndarray | None:
         """As `Design.sums`."""
         at = self.parts.starts
-        cut = tuple((v[i:j], label[i:j]) for i, j in zip(at, at[1:]))
+        cut = PerPart((v[i:j], label[i:j]) for i, j in zip(at, at[1:]))
         out = np.zeros((count, self.size))
         for found in self.parts.each(_sums, cut):
             if found is None:
@@ -175,6 +175,24 @@ class PartitionedDesign:
             here, own = found
             out[here] += own
         return out
+
+    def less(self, mean: np.ndarray, context: np.ndarray) -> PartitionedDesign:
+        """As `Design.less`."""
+        at, changes, plan = self.parts.starts, [], self.parts.plan
+        live = np.flatnonzero(np.any(self.to_flat(np.ascontiguousarray(mean.T)) != 0.0, axis=1))
+        for i, j in zip(at, at[1:]):
+            own = np.asarray(context[i:j])
+            first, last = int(own.min()), int(own.max())
+            changes.append(Less(mean[first : last + 1], own - first, live))
+        nobody = self.frame.less(np.zeros((0, self.size)), np.zeros(0, np.int64), live)
+        return PartitionedDesign(self.parts.changed(changes, replace(plan, frame=nobody)))
+
+    def part(self, begin: int, end: int) -> Design:
+        """As `Design.part`."""
+        at = self.parts.starts
+        i = at.index(begin)
+        assert at[i + 1] == end
+        return self.parts.at_home(np.inf, 1).part(i).design
 
     # the response
 

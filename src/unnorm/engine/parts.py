@@ -95,8 +95,8 @@ class Parts(ABC):
         """`work` on every part, in order."""
 
     @abstractmethod
-    def some(self, every: int) -> Parts:
-        """The parts with every so many-th of all runs only."""
+    def changed(self, changes: Sequence[Change], plan: Plan | None = None) -> Parts:
+        """Each part with a change of its own; `plan`: what they have in common then, where it is not the same."""
 
     @abstractmethod
     def at_home(self, budget: float, threads: int) -> LocalParts:
@@ -107,10 +107,10 @@ class Parts(ABC):
         """The first row of each part, and the number of rows."""
         return np.concatenate([[0], np.cumsum([one.rows for one in self.counts])]).astype(int).tolist()
 
-    def skipped(self, every: int) -> list[int]:
-        """Of each part, the runs before the first one that `some(every)` takes."""
-        first = np.concatenate([[0], np.cumsum([one.runs for one in self.counts])])[:-1]
-        return (-first % every).astype(int).tolist()
+    def some(self, every: int) -> Parts:
+        """The parts with every so many-th of all runs only."""
+        before = np.concatenate([[0], np.cumsum([one.runs for one in self.counts])])[:-1]
+        return self.changed([Take(int(first), every) for first in -before % every])
 
 
 @final
@@ -187,13 +187,12 @@ class LocalParts(Parts):
         assert whole is not None
         return whole
 
-    def some(self, every: int) -> LocalParts:
+    def changed(self, changes: Sequence[Change], plan: Plan | None = None) -> LocalParts:
         recipes = []
-        for i, first in enumerate(self.skipped(every)):
+        for i, change in enumerate(changes):
             held = self.shelf.held.get(i)
-            made = () if held is None else (taken(held, first, every),)
-            recipes.append(Some(self.recipes[i], every, first, made))
-        return local_parts(self.plan, recipes, np.inf, self.threads)
+            recipes.append(Changed(self.recipes[i], self.plan, change, () if held is None else (change(held),)))
+        return local_parts(plan or self.plan, recipes, self.shelf.budget, self.threads)
 
     def at_home(self, budget: float, threads: int) -> LocalParts:
         return self
@@ -204,25 +203,60 @@ def local_parts(plan: Plan, recipes: Sequence[Recipe], budget: float, threads: i
     return LocalParts(plan, tuple(recipes), threads, _Shelf(budget), {})
 
 
+class Change(ABC):
+    """What makes another part of a part."""
+
+    @abstractmethod
+    def __call__(self, part: Held) -> Held: ...
+
+
 @final
 @dataclass(frozen=True)
-class Some(Recipe):
-    """Every so many-th run of a part."""
+class Changed(Recipe):
+    """A part with a change."""
 
     whole: Recipe
-    every: int
-    first: int
+    plan: Plan  # the whole part's
+    change: Change
     made: tuple[Held, ...] = ()  # at most one: where the whole part was at hand
 
     def make(self, plan: Plan) -> Held:
-        return self.made[0] if self.made else taken(self.whole.make(plan), self.first, self.every)
+        return self.made[0] if self.made else self.change(self.whole.make(self.plan))
 
 
-def taken(part: Held, first: int, every: int) -> Held:
+@final
+@dataclass(frozen=True)
+class Take(Change):
     """Runs first, first + every, … of a part."""
-    design, rows = part.design.take(lambda k, segment: np.arange(first, segment.runs, every))
-    given = part.rows
-    return Held(design, ResponseRows(*(a[rows] if a.size else a for a in (given.y, given.weights, given.offset))))
+
+    first: int
+    every: int
+
+    def __call__(self, part: Held) -> Held:
+        design, rows = part.design.take(lambda k, segment: np.arange(self.first, segment.runs, self.every))
+        given = part.rows
+        return Held(design, ResponseRows(*(a[rows] if a.size else a for a in (given.y, given.weights, given.offset))))
+
+
+@final
+@dataclass(frozen=True)
+class Less(Change):
+    """Columns less a mean for each context: as `Design.less`."""
+
+    mean: np.ndarray  # (contexts of the part, p)
+    context: np.ndarray  # (n,) the row of `mean`, in the caller's order
+    live: np.ndarray  # the columns of all parts where some mean is not zero
+
+    def __call__(self, part: Held) -> Held:
+        return part._replace(design=part.design.less(self.mean, self.context, self.live))
+
+
+class PerPart(tuple):
+    """An argument of which each part reads its own entry; a worker gets those of its parts."""
+
+    def of(self, first: int, last: int) -> PerPart:
+        """The same with the entries of parts first … last − 1 only."""
+        return PerPart(one if first <= i < last else None for i, one in enumerate(self))
 
 
 def _nothing(plan: Plan, part: Held, i: int) -> None:

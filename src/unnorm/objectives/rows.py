@@ -1,8 +1,8 @@
 """Rows of a likelihood, Σ_r ℓ_r(η_r) with η = f_θ + ν + offset, in blocks that can be made again.
 
 Nothing here needs all rows at once: a `RowSource` hands out blocks of whole contexts as often as they are asked for.
-Today they are slices of arrays in memory; blocks that are drawn again from seeds, read from files or computed by
-workers are further sources.
+They are slices of arrays in memory, or drawn again from seeds where there are very many; `pieces` are blocks that can
+be made elsewhere.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from ..data.observations import Observations
+from ..references.blocks import ROWS, Contrasts
 from ..references.contrast import Contrast
 from .likelihood import LOGISTIC, POISSON, RowLikelihood, together
 
-BLOCK = 262_144  # rows in a block: large enough for BLAS, small beside the memory of a laptop
+BLOCK = ROWS  # rows in a block: large enough for BLAS, small beside the memory of a laptop
 
 
 @final
@@ -66,6 +68,10 @@ class RowSource(ABC):
     @abstractmethod
     def blocks(self) -> Iterator[Rows]: ...
 
+    @abstractmethod
+    def pieces(self, obs: Observations) -> Iterator[Piece]:
+        """The blocks, each as what can be made by itself and sent to another process."""
+
     def vectors(self) -> Rows:
         """What there is of all rows at once: numbers of each row, and no outcomes (their `y` has no columns)."""
         blocks = [replace(rows, y=np.empty((len(rows), 0))) for rows in self.blocks()]
@@ -110,6 +116,72 @@ class ArrayRows(RowSource):
                 end = int(starts[last + 1])
             yield self.rows.take(slice(begin, end))
             begin = end
+
+    def pieces(self, obs: Observations) -> Iterator[Piece]:
+        for rows in self.blocks():
+            if self.shared:  # no context to look up: any observation will do
+                yield ArrayPiece(obs.take(np.arange(1)), replace(rows, at=np.zeros_like(rows.at)))
+                continue
+            first, last = int(rows.at[0]), int(rows.at[-1])
+            yield ArrayPiece(obs.take(np.arange(first, last + 1)), replace(rows, at=rows.at - first))
+
+
+@final
+@dataclass(frozen=True)
+class SeededRows(RowSource):
+    """Rows whose reference points are drawn again from seeds, block by block."""
+
+    drawn: Contrasts
+    of: Callable[[Contrast], ArrayRows]  # the objective's
+    shared = False
+    most = ROWS
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.drawn.rows
+
+    def blocks(self) -> Iterator[Rows]:
+        return (self.of(block).rows for block in self.drawn.blocks())
+
+    def pieces(self, obs: Observations) -> Iterator[Piece]:
+        return (SeededPiece(self.drawn.alone(i), self.of) for i in range(self.drawn.count))
+
+
+class Piece(ABC):
+    """A block by itself: its own observations, and rows that count them from zero."""
+
+    obs: Observations
+
+    @abstractmethod
+    def rows(self) -> Rows: ...
+
+
+@final
+@dataclass(frozen=True)
+class ArrayPiece(Piece):
+    """Rows in memory."""
+
+    obs: Observations
+    made: Rows
+
+    def rows(self) -> Rows:
+        return self.made
+
+
+@final
+@dataclass(frozen=True)
+class SeededPiece(Piece):
+    """Rows to be drawn from their seed."""
+
+    drawn: Contrasts
+    of: Callable[[Contrast], ArrayRows]
+
+    @property
+    def obs(self) -> Observations:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.drawn.obs
+
+    def rows(self) -> Rows:
+        return self.of(self.drawn.whole()).rows
 
 
 class Nodes(NamedTuple):

@@ -72,7 +72,8 @@ class Smoothing(Solver):
         with single_threaded():  # BLAS, beside the engine's own threads
             if not problem.by_rows:
                 return solve_penalised(problem, self.method, self.sp, rng)
-            return self.solve_rows(problem.additive(rng))
+            with problem.resources.opened() as resources:
+                return self.solve_rows(replace(problem, resources=resources).additive(rng))
 
     def solve_rows(self, problem: AdditiveProblem) -> Solution:
         """An energy is linearised again and again until its parameters converge (Gauss–Newton)."""
