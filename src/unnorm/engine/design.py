@@ -364,6 +364,14 @@ class Design:
         part, taken = self.take(lambda k, segment: np.arange(-first[k] % every, segment.runs, every))
         return part, ResponseRows(*(a[taken] if a.size else a for a in (rows.y, rows.weights, rows.offset)))
 
+    def at_home(self, budget: float, threads: int) -> Design:
+        """The design with its rows in this process: itself."""
+        return self
+
+    def sides(self, family: str, link: str | None) -> Any:
+        """Of a design in parts, its response; this one has none to itself."""
+        raise NotImplementedError
+
     def take(self, runs: Callable[[int, Segment], np.ndarray]) -> tuple[Design, np.ndarray]:
         """The design on some runs only (`runs(k, segment)` gives their numbers); and its rows' places in this
         design's order."""

@@ -142,6 +142,16 @@ class PartitionedDesign:
             hats[at[i] : at[i + 1]] = h
         return score
 
+    def leverages(
+        self, rows: ResponseRows, family: int, beta: np.ndarray, matrices: Sequence[np.ndarray]
+    ) -> np.ndarray:
+        """(M, p) `leverage` of several matrices, in one pass."""
+        (segment,) = self.segments
+        raw = [segment.raw_inverse(P) for P in matrices]
+        levers = [(P, segment.levers(P, 1)) for P in raw]
+        found = self.parts.total(_leverages, self._given(rows), family, beta, levers)
+        return np.stack([segment.turn(one) for one in found])
+
     def predict(self, beta: np.ndarray, threads: int = 1) -> np.ndarray:
         """Xβ of all rows, in the caller's order."""
         return np.concatenate(list(self.parts.each(_predict, beta)))
@@ -194,6 +204,10 @@ class PartitionedDesign:
         assert at[i + 1] == end
         return self.parts.at_home(np.inf, 1).part(i).design
 
+    def at_home(self, budget: float, threads: int) -> PartitionedDesign:
+        """The design with its parts in this process, where so many bytes of them may be held."""
+        return PartitionedDesign(self.parts.at_home(budget, threads))
+
     # the response
 
     def sides(self, family: str, link: str | None) -> Sides:
@@ -241,6 +255,10 @@ def _leverage(
 ) -> Sums:  # fmt: skip
     (segment,) = part.design.segments
     return (segment.leverage(_rows(part, given, i), family, beta, raw, lever, 0, segment.runs, out),)
+
+
+def _leverages(plan: Plan, part: Held, i: int, given: Any, family: int, beta: np.ndarray, levers: Any) -> Sums:
+    return tuple(_leverage(plan, part, i, given, family, beta, raw, lever)[0] for raw, lever in levers)
 
 
 def _turn(plan: Plan, sums: Sums) -> Sums:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 from .._base.memory import allowed, words
 from .._base.threads import cores
 from ..errors import CombinationError, MemoryLimitError
-from .parts import PART, Parts, Recipe, local_parts
+from .parts import Parts, Recipe, local_parts
 from .partition import PartitionedDesign
 from .plan import Plan
 
@@ -56,7 +56,8 @@ class Resources:
 
             return dask_parts(plan, recipes, self.workers)
         budget = allowed(self.memory)
-        each = row_bytes(plan) * min(PART, rows)
+        block = -(-rows // len(recipes))
+        each = row_bytes(plan) * block
         threads = min(threads, len(recipes))
         least = _WORKING * each * threads
         while least > budget and threads > 1:
@@ -64,7 +65,7 @@ class Resources:
             least = _WORKING * each * threads
         if least > budget:
             raise MemoryLimitError(
-                f"{rows:,} rows of {row_bytes(plan):.0f} bytes are met {min(PART, rows):,} at a time, which takes "
+                f"{rows:,} rows of {row_bytes(plan):.0f} bytes are met {block:,} at a time, which takes "
                 f"{words(least)}; memory= allows {words(budget)}. Pass memory='{least / 1e6:.0f}MB' or more, or use "
                 "terms with fewer functions."
             )

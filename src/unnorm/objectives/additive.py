@@ -19,7 +19,7 @@ from ..errors import CombinationError, InputError, NotIdentifiedError, TermError
 from ..models.base import LinearPart, Unnormalised
 from ..models.normalisers import Normaliser
 from ..terms import Terms
-from .likelihood import POISSON, RowLikelihood
+from .likelihood import POISSON, Cumulant, RowLikelihood
 from .rows import Over, Rows, RowSource, joined
 from .scores import Drawn
 
@@ -74,10 +74,21 @@ class AdditiveProblem:
     def likelihood(self) -> RowLikelihood:
         return self.rows.likelihood
 
+    @cached_property
+    def cumulant(self) -> Cumulant:
+        """A of the likelihood a η − b A(η)."""
+        return self.source.block_rows(0).likelihood.cumulant
+
     @property
     def family(self) -> str:
         """The engine's name of the likelihood."""
-        return self.likelihood.cumulant.family
+        return self.cumulant.family
+
+    @property
+    def apart(self) -> bool:
+        """Whether the rows are never together: they are too many to be held, f is linear in its terms and no factor
+        partitions them, and the constants have terms of their own."""
+        return not self.source.held and not self.normaliser.anchored and self._planned(self.built[0], self.built[1].part)
 
     @cached_property
     def response(self) -> Response:
@@ -87,9 +98,8 @@ class AdditiveProblem:
         """The objective, without penalty: 𝓡^m for logistic rows, 𝓜 (or its importance sample) for Poisson ones."""
         return self.likelihood.value(eta)
 
-    def loglik(self, eta: np.ndarray) -> float:
+    def loglik(self, value: float) -> float:
         """𝓛 = 𝓜 + n where the integrals are exact (Theorem 1); the contrast's own value with reference points."""
-        value = self.value(eta)
         return value if self.drawn is not Drawn.NONE else value + float(self.obs.weights.sum())
 
     def normaliser_columns(self, at: np.ndarray, obs: Observations | None = None) -> dict[str, np.ndarray]:
@@ -101,14 +111,14 @@ class AdditiveProblem:
         """The labels of the normaliser's own terms among those built."""
         chi = self.normaliser.terms
         own = set() if chi is None else {term.label for term in chi}
-        built = self.linear[0]
+        built = self.built[0]
         return frozenset(t.label for t in built if t.label in own or any(t.label.startswith(f"{o}:") for o in own))
 
     @cached_property
     def linear(self) -> tuple[tuple[BuiltTerm, ...], LinearPart, Design]:
         """The terms built on these rows, their columns, and the design; for an energy, linearised at its start."""
         built, placing = self.built
-        if self.resources.asked:
+        if self.resources.asked and self.source.held:
             return self._parted(built, placing)
         if self.drawn is not Drawn.NONE and self.source.size <= min(self.source.most, SAMPLE):  # one block: its rows
             return built, placing.part, self._design(built, self.rows, placing.part)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple, final
 
 import numpy as np
@@ -63,10 +64,15 @@ class RowSource(ABC):
 
     size: int  # N
     most: int = BLOCK  # rows that come as one block
+    held: bool = True  # whether rows are in memory; else each block is made again when it is asked for
     shared: bool  # whether reference points belong to all observations alike (IID data)
 
     @abstractmethod
     def blocks(self) -> Iterator[Rows]: ...
+
+    def block_rows(self, i: int) -> Rows:
+        """Block i."""
+        return next(islice(self.blocks(), i, None))
 
     @abstractmethod
     def pieces(self, obs: Observations) -> Iterator[Piece]:
@@ -134,6 +140,7 @@ class SeededRows(RowSource):
     drawn: Contrasts
     of: Callable[[Contrast], ArrayRows]  # the objective's
     shared = False
+    held = False
     most = ROWS
 
     @property
@@ -142,6 +149,9 @@ class SeededRows(RowSource):
 
     def blocks(self) -> Iterator[Rows]:
         return (self.of(block).rows for block in self.drawn.blocks())
+
+    def block_rows(self, i: int) -> Rows:
+        return self.of(self.drawn.block(i)).rows
 
     def pieces(self, obs: Observations) -> Iterator[Piece]:
         return (SeededPiece(self.drawn.alone(i), self.of) for i in range(self.drawn.count))
