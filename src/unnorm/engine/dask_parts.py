@@ -7,7 +7,8 @@ there are, and what happens to them, changes no digit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,7 +38,9 @@ from .parts import (
 from .plan import Plan
 
 PATIENCE = 60.0  # seconds without a single worker after which a fit is given up
+CONNECT = 10.0  # seconds that a scheduler has to answer
 _LOOK = 2.0  # seconds between looks at the workers
+_ANSWERS = (15.0, 60.0, 240.0)  # seconds in which sums that are computed have to arrive
 
 
 @final
@@ -53,27 +56,23 @@ class DaskParts(Parts):
 
     @cached_property
     def counts(self) -> tuple[Count, ...]:
-        found = self._gathered([self._submit(_counts, group) for group in self.groups])
+        found = self._gathered([(_counts, group) for group in self.groups])
         return tuple(one for group in found for one in group)
 
     def total(self, work: Work, *arguments: Any, join: Any = add, finish: Any = None) -> Sums:
-        futures = [
-            self._submit(_total, self.sent, group, GROUP * g, work, join, _own(arguments, g), finish)
+        calls = [
+            (_total, self.sent, group, GROUP * g, work, join, _own(arguments, g), finish)
             for g, group in enumerate(self.groups)
         ]
         whole: Sums | None = None
-        for sums in self._gathered(futures):
+        for sums in self._gathered(calls):
             whole = join(whole, sums)
         assert whole is not None
         return whole
 
     def each(self, work: Work, *arguments: Any) -> Iterator[Any]:
-        futures = [
-            self._submit(_each, self.sent, group, GROUP * g, work, _own(arguments, g))
-            for g, group in enumerate(self.groups)
-        ]
-        for future in futures:
-            yield from self._gathered([future])[0]
+        for g, group in enumerate(self.groups):
+            yield from self._gathered([(_each, self.sent, group, GROUP * g, work, _own(arguments, g))])[0]
 
     def changed(self, changes: Sequence[Change], plan: Plan | None = None) -> DaskParts:
         recipes = tuple(Changed(one, self.plan, change) for one, change in zip(self.recipes, changes, strict=True))
@@ -90,14 +89,33 @@ class DaskParts(Parts):
     def _submit(self, function: Any, *arguments: Any) -> Any:
         return self.client.submit(function, *arguments, pure=False)
 
-    def _gathered(self, futures: list[Any]) -> list[Any]:
-        """What the workers computed, in order; a sentence where there is no worker left to compute it."""
+    def _gathered(self, calls: list[tuple[Any, ...]]) -> list[Any]:
+        """What the workers compute, in order; a sentence where there is no worker left to compute it.
+
+        A client that asks for a result while the worker that has it dies may wait for ever; sums are then asked for
+        anew, which costs a pass and changes nothing.
+        """
         distributed = extra("distributed", "dask", "workers=")
-        alone = 0.0
+        for patience in _ANSWERS:
+            futures = [self._submit(*call) for call in calls]
+            self._wait(futures)
+            try:
+                found = within(patience, lambda futures=futures: self.client.gather(futures))
+            except distributed.KilledWorker as error:
+                raise WorkersError(
+                    f"Several workers died one after the other on the same rows ({error}). As a rule they ran out of "
+                    "memory: give each more, or start more of them."
+                ) from error
+            if found is not None:
+                return found
+        raise WorkersError(f"The workers of {self.client.scheduler.address} computed sums and did not send them.")
+
+    def _wait(self, futures: list[Any]) -> None:
+        distributed, alone = extra("distributed", "dask", "workers="), 0.0
         while True:
             try:
                 distributed.wait(futures, timeout=_LOOK)
-                break
+                return
             except TimeoutError:
                 alone = 0.0 if self.client.scheduler_info()["workers"] else alone + _LOOK
                 if alone >= PATIENCE:
@@ -105,13 +123,25 @@ class DaskParts(Parts):
                         f"All workers of {self.client.scheduler.address} are gone for {PATIENCE:.0f} seconds: start "
                         "some, or fit with memory= in this process."
                     ) from None
+
+
+def within(seconds: float, call: Callable[[], Any]) -> Any:
+    """What the call returns or raises, or None where it takes longer."""
+    found: list[Any] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
         try:
-            return self.client.gather(futures)
-        except distributed.KilledWorker as error:
-            raise WorkersError(
-                f"Several workers died one after the other on the same rows ({error}). As a rule they ran out of "
-                "memory: give each more, or start more of them."
-            ) from error
+            found.append(call())
+        except BaseException as error:  # raised below
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failed:
+        raise failed[0]
+    return found[0] if found else None
 
 
 def dask_parts(plan: Plan, recipes: Sequence[Recipe], client: Any) -> DaskParts:
@@ -135,7 +165,7 @@ def client_of(workers: Any) -> Iterator[Any]:
         if "://" not in workers:
             raise InputError(f"workers must be a number, an address such as 'tcp://host:8786' or a client; got {workers!r}.")
         try:
-            with distributed.Client(workers, timeout="20s") as client:
+            with distributed.Client(workers, timeout=CONNECT) as client:
                 yield client
         except OSError as error:
             raise WorkersError(f"There is no scheduler at {workers}: {error}.") from error
@@ -144,7 +174,7 @@ def client_of(workers: Any) -> Iterator[Any]:
         raise InputError(
             f"workers must be a number of processes, an address or a dask.distributed client; got {workers!r}."
         )
-    options = {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": None}
+    options = {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": ":0"}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 

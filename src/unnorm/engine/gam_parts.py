@@ -52,10 +52,10 @@ def met(
     return Held(design, ResponseRows(*(np.require(design.sort(a) if a.size else a, requirements=("C", "W")) for a in parts)))
 
 
-def stretches(rows: TableRows, family: str, plan: Plan, part: int = PART) -> list[Recipe]:
+def stretches(rows: TableRows, family: str, plan: Plan) -> list[Recipe]:
     """Recipes of a table in memory."""
     out: list[Recipe] = []
-    for a, b in cuts(rows.y.size, [rows.columns[name] for name in plan.names], part):
+    for a, b in cuts(rows.y.size, [rows.columns[name] for name in plan.names], PART):
         columns = {name: column[a:b] for name, column in rows.columns.items()}
         weights = None if rows.weights is None else rows.weights[a:b]
         offset = None if rows.offset is None else rows.offset[a:b]
@@ -70,9 +70,9 @@ def cuts(n: int, contexts: Sequence[np.ndarray], part: int) -> Iterator[tuple[in
     while a < n:
         b = min(a + part, n)
         if contexts and b < n:
-            ahead = slice(b - 1, min(b + part // 2, n))
-            new = np.logical_or.reduce([column[ahead][1:] != column[ahead][:-1] for column in contexts])
-            b = b + int(np.argmax(new)) if new.any() else b
+            end = min(b + part // 2, n)
+            new = np.logical_or.reduce([column[b:end] != column[b - 1 : end - 1] for column in contexts])
+            b = b + int(np.argmax(new)) if new.any() else n if end == n else b
         yield a, b
         a = b
 
