@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     from .gam_rows import TableRows
     from .sides import Sides
     from .smoothed import Smoothed
+
+
+class Stream(Protocol):
+    """Rows that are read when they are needed."""
+
+    def recipes(self, plan: Plan, family: str) -> list[Recipe]: ...
 
 
 @final
@@ -80,23 +86,27 @@ def cuts(n: int, contexts: Sequence[np.ndarray], part: int) -> Iterator[tuple[in
 # long: what a design is made of
 def designed(
     rows: TableRows, placed: Columns, built: Sequence[BuiltTerm], intercept: bool,
-    family: tuple[str, str | None, str], resources: Resources,
+    family: tuple[str, str | None, str], resources: Resources, stream: Stream | None, n: int,
 ) -> tuple[Any, Sides | None]:  # fmt: skip
     """The rows of a table as a design: whole, or in parts with the response's side of the fit. `placed`: the rows that
-    the terms were built on."""
+    the terms were built on; `stream`: all rows, where `rows` are no more than these; n: how many there are."""
     from .core import build_design
 
-    n, every = rows.y.size, rows.columns is placed
-    if not resources.asked and (every or levels_of(built)):
+    every = len(rows.y) == n and rows.columns is placed
+    if not resources.asked and stream is None and (every or levels_of(built)):
         return build_design(built, rows.columns, intercept=intercept, rows=n), None
     known = None if every else ()
     threads = cores() if resources.threads is None else resources.threads
     made = plan(
-        built, placed, all_rows=n, intercept=intercept, constant=known, rows=None if built else n, threads=threads
+        built, placed, all_rows=n, intercept=intercept, constant=known, rows=None if built else len(rows.y), threads=threads
     )
-    if not resources.asked:
+    if not resources.asked and stream is None:
         return made.meet(rows.columns, rows=n, threads=threads), None
-    return partitioned(made, lambda: stretches(rows, family[0], made), n, family, resources)
+
+    def recipes() -> list[Recipe]:
+        return stretches(rows, family[0], made) if stream is None else stream.recipes(made, family[0])
+
+    return partitioned(made, recipes, n, family, resources)
 
 
 def levels_of(built: Sequence[BuiltTerm]) -> bool:
@@ -104,8 +114,14 @@ def levels_of(built: Sequence[BuiltTerm]) -> bool:
     return any(term.level is not None or term.factor_levels is not None for term in built)
 
 
-def at_home(smoothed: Smoothed, design: PartitionedDesign, offset: np.ndarray | None, resources: Resources) -> Smoothed:
-    """The fit with its rows in this process, whoever summed over them, and with its offset."""
-    own = design.parts.at_home(allowed(resources.memory), cores() if resources.threads is None else resources.threads)
-    here: Any = PartitionedDesign(own)
+def at_home(
+    smoothed: Smoothed, design: PartitionedDesign, offset: np.ndarray | None, resources: Resources,
+    kept: TableRows | None,
+) -> Smoothed:  # fmt: skip
+    """The fit with its rows in this process, whoever summed over them, and with its offset; `kept`: the rows that it
+    keeps, where they are not all."""
+    threads = cores() if resources.threads is None else resources.threads
+    here: Any = PartitionedDesign(design.parts.at_home(allowed(resources.memory), threads))
+    if kept is not None:
+        here = design.parts.plan.meet(kept.columns, rows=kept.y.size, threads=threads)
     return replace(smoothed, design=here, offset=np.empty(0) if offset is None else offset)

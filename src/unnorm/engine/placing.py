@@ -15,7 +15,6 @@ import numpy as np
 
 PLACING = 2_000_000  # rows from which a sample decides: a column of it is 16 MB
 STRETCH = 1_024  # neighbouring rows that are taken together
-_FEW = 1_000  # distinct numbers among the first rows up to which a column of fractions may be a factor
 _MOST = 200_000  # distinct values of a column that may be a factor
 
 
@@ -38,14 +37,15 @@ class Sampler:
     levels: dict[str, dict[object, tuple[int, dict[str, np.ndarray]]]] = field(default_factory=dict)
     never: set[str] = field(default_factory=set)  # columns that are no factors
 
-    def meet(self, columns: Mapping[str, np.ndarray]) -> None:
-        """The next block."""
+    def meet(self, columns: Mapping[str, np.ndarray], beside: Mapping[str, np.ndarray] | None = None) -> None:
+        """The next block; columns `beside` come along and decide nothing."""
+        covariates, columns = columns, {**columns, **(beside or {})}
         rows = len(next(iter(columns.values()), ()))
         every = self.n <= PLACING
         inside = slice(None) if every else self._inside(rows)
         self.kept.append({name: np.asarray(column)[inside] for name, column in columns.items()})
         if not every:
-            for name, column in columns.items():
+            for name, column in covariates.items():
                 self._numeric(name, np.asarray(column), columns)
                 self._factor(name, np.asarray(column), columns)
         self.at += rows
@@ -70,12 +70,12 @@ class Sampler:
     def _factor(self, name: str, column: np.ndarray, columns: Mapping[str, np.ndarray]) -> None:
         if name in self.never:
             return
-        known = self.levels.setdefault(name, {})
-        if column.dtype.kind == "f" and not known and np.unique(column[:STRETCH]).size > _FEW // 2:
+        if column.dtype.kind == "f" and self.at == 0 and np.any(column[:STRETCH] % 1.0 != 0.0):  # no codes of levels
             self.never.add(name)
             return
+        known = self.levels.setdefault(name, {})
         values, first = np.unique(column, return_index=True)
-        if len(known) + values.size > _MOST or (column.dtype.kind == "f" and values.size > _FEW):
+        if len(known) + np.setdiff1d(values, list(known)).size > _MOST:
             self.never.add(name)
             del self.levels[name]
             return
