@@ -32,6 +32,7 @@ from .parts import (
     Sums,
     Work,
     add,
+    count_of,
     group_total,
     local_parts,
 )
@@ -197,7 +198,7 @@ def _made(plan: Plan, recipes: tuple[Recipe, ...]) -> tuple[Held, ...]:
 
 
 def _counts(parts: tuple[Held, ...]) -> list[Count]:
-    return [Count(part.design.rows, part.runs) for part in parts]
+    return [count_of(part) for part in parts]
 
 
 def _changed(parts: tuple[Held, ...], changes: tuple[Change, ...]) -> tuple[Held, ...]:

@@ -166,8 +166,19 @@ class PartitionedDesign:
         return Extent(*self.parts.total(_extent, self._given(rows), family, direction, join=largest))
 
     def most(self, beta: np.ndarray) -> float:
-        """No bound is cheap: what the parts hold would have to be met."""
-        return np.inf
+        """A bound of |x_rᵀβ| from what is known of the parts without them; infinite where none is cheap."""
+        (segment,) = self.segments
+        if segment.x.shape[1] or segment.dense is not None or segment.mult.shape[1] or self._by:
+            return np.inf
+        *_, zeta = segment.raw_coefficients(beta)
+        contexts = np.max([one.context for one in self.parts.counts], axis=0)
+        return segment.most(beta) + float(contexts @ np.abs(zeta))
+
+    @property
+    def _by(self) -> bool:
+        """Whether a product has a multiplier, whose size the parts alone know."""
+        (segment,) = self.segments
+        return segment.product is not None and any(term.by is not None for term in self.terms)
 
     def some(self, rows: ResponseRows, every: int) -> tuple[PartitionedDesign, ResponseRows]:
         """As `Design.some`, with the parts' own response."""

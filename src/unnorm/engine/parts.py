@@ -20,6 +20,7 @@ from .._base.threads import run_tasks
 from .design import Design
 from .plan import Plan
 from .segment import ResponseRows
+from .spill import Spill
 
 PART = 262_144  # rows of a part, about: a pass over it takes 10 ms, and its compact form 10 to 30 MB
 GROUP = 8  # parts whose sums are taken together; a worker of a cluster holds groups
@@ -45,8 +46,19 @@ class Held(NamedTuple):
 
 
 class Count(NamedTuple):
+    """What is known of a part without it."""
+
     rows: int
     runs: int
+    context: np.ndarray  # the largest of each column that contexts have
+
+    def __repr__(self) -> str:
+        return f"Count({self.rows:,} rows, {self.runs:,} runs)"
+
+
+def count_of(part: Held) -> Count:
+    (segment,) = part.design.segments
+    return Count(part.design.rows, segment.runs, np.abs(segment.z).max(axis=0, initial=0.0))
 
 
 class Recipe(ABC):
@@ -120,6 +132,7 @@ class _Shelf:
 
     budget: float
     held: dict[int, Held] = field(default_factory=dict)
+    spill: Spill | None = field(default_factory=Spill)  # the others, on the disk; None: they are made again
     full: bool = False
     bytes: int = 0
     lock: Any = field(default_factory=threading.Lock)
@@ -129,8 +142,17 @@ class _Shelf:
             if not self.full and i not in self.held and self.bytes + part.bytes <= self.budget:
                 self.held[i] = part
                 self.bytes += part.bytes
-            elif i not in self.held:
-                self.full = True  # parts are alike: the next will not fit either
+                return
+            if i in self.held:
+                return
+            self.full = True  # parts are alike: the next will not fit either
+        if self.spill is not None:
+            self.spill.offer(i, part)
+
+    def part(self, i: int) -> Held | None:
+        """Part i, if it is held or written."""
+        found = self.held.get(i)
+        return self.spill.part(i) if found is None and self.spill is not None else found
 
 
 @final
@@ -153,10 +175,10 @@ class LocalParts(Parts):
 
     def part(self, i: int) -> Held:
         """Part i, from the shelf or made."""
-        found = self.shelf.held.get(i)
+        found = self.shelf.part(i)
         if found is None:
             found = self.recipes[i].make(self.plan)
-            self.known[i] = Count(found.design.rows, found.runs)
+            self.known[i] = count_of(found)
             self.shelf.offer(i, found)
         return found
 
@@ -190,7 +212,7 @@ class LocalParts(Parts):
     def changed(self, changes: Sequence[Change], plan: Plan | None = None) -> LocalParts:
         recipes = []
         for i, change in enumerate(changes):
-            held = self.shelf.held.get(i)
+            held = self.shelf.part(i)
             recipes.append(Changed(self.recipes[i], self.plan, change, () if held is None else (change(held),)))
         return local_parts(plan or self.plan, recipes, self.shelf.budget, self.threads)
 

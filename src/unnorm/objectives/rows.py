@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, final
 
@@ -18,7 +19,7 @@ import numpy as np
 from ..data.observations import Observations
 from ..references.blocks import ROWS, Contrasts
 from ..references.contrast import Contrast
-from .likelihood import LOGISTIC, POISSON, RowLikelihood, together
+from .likelihood import LOGISTIC, POISSON, Cumulant, RowLikelihood, together
 
 BLOCK = ROWS  # rows in a block: large enough for BLAS, small beside the memory of a laptop
 
@@ -73,6 +74,10 @@ class RowSource(ABC):
     def block_rows(self, i: int) -> Rows:
         """Block i."""
         return next(islice(self.blocks(), i, None))
+
+    def numbers(self, i: int, y: np.ndarray, weights: np.ndarray | None, offset: np.ndarray | None) -> Rows:
+        """Block i without outcomes, from the engine's response, weights and offset."""
+        return replace(self.block_rows(i), y=np.empty((len(y), 0)))
 
     @abstractmethod
     def pieces(self, obs: Observations) -> Iterator[Piece]:
@@ -152,6 +157,32 @@ class SeededRows(RowSource):
 
     def block_rows(self, i: int) -> Rows:
         return self.of(self.drawn.block(i)).rows
+
+    def numbers(self, i: int, y: np.ndarray, weights: np.ndarray | None, offset: np.ndarray | None) -> Rows:
+        """Block i without outcomes, from the engine's response a/b, weights b and offset: nothing is drawn."""
+        if not self.cumulant.counts_points:  # log q is not in the offset there
+            return super().numbers(i, y, weights, offset)
+        drawn, k = self.drawn, self.drawn.k
+        first, count = drawn.first(i), len(y) // (k + 1)
+        at = np.repeat(np.arange(first, first + count), k + 1)
+        data = np.tile(np.arange(k + 1) == 0, count)
+        b = np.ones(len(y)) if weights is None else weights
+        offset = np.zeros(len(y)) if offset is None else offset
+        known = 0.0 if drawn.obs.offset is None else drawn.obs.offset[at]
+        return Rows(
+            np.empty((len(y), 0)),
+            at,
+            data,
+            RowLikelihood(self.cumulant, y * b, b),
+            offset,
+            None if drawn.obs.weight is None else drawn.obs.weight[at],
+            known - np.log(k) - offset,
+            np.tile(drawn.randomisation, count),
+        )
+
+    @cached_property
+    def cumulant(self) -> Cumulant:
+        return self.block_rows(0).likelihood.cumulant
 
     def pieces(self, obs: Observations) -> Iterator[Piece]:
         return (SeededPiece(self.drawn.alone(i), self.of) for i in range(self.drawn.count))

@@ -57,6 +57,12 @@ class Contrasts:
         """R: the number of independent sets of reference points."""
         return self.scheme.sets
 
+    @property
+    def randomisation(self) -> np.ndarray:
+        """(k + 1,) of an observation and its points: 0, then 1 … R."""
+        sizes = self.scheme.shares(self.k)
+        return np.concatenate([[0], np.repeat(np.arange(1, len(sizes) + 1), sizes)]).astype(np.int16)
+
     def met(self, rows: Callable[[Contrast], Any], blocks: Callable[[Contrasts], Any]) -> Any:
         """What a caller makes of rows in blocks."""
         return blocks(self)

@@ -144,8 +144,8 @@ class EngineScores:
         """The source's blocks, with the engine's compact rows of each; one, where a factor partitions the rows."""
         problem, design = self.problem, self.gam.smoothed.design
         if self.walk is not None:
-            for rows, eta, own in self.walk():
-                yield self._block(rows, eta, own, partial(self._columns, rows))
+            for i, (rows, eta, own) in enumerate(self.walk()):
+                yield self._block(rows, eta, own, partial(self._drawn_again, i))
             return
         if design.levels or len(problem.rows) <= problem.source.most:
             yield self._block(problem.rows, self.eta, design, lambda: self.gam.columns)
@@ -156,6 +156,9 @@ class EngineScores:
             again = partial(self._columns, rows)
             yield self._block(rows, self.eta[begin:end], design.part(begin, end), again)
             begin = end
+
+    def _drawn_again(self, i: int) -> Columns:
+        return self._columns(self.problem.source.block_rows(i))
 
     def _columns(self, rows: Rows) -> Columns:
         return self.problem.predictor(rows, self.theta)[1].columns
@@ -221,6 +224,7 @@ class EngineScores:
             centred=problem.normaliser.terms is None or problem.normaliser.anchored,
             level=0 if self.integrated is not None and problem.normaliser.terms is None else None,  # the intercept
             law=self._law,
+            count=0 if self.walk is None else problem.obs.n,
             tested=reference_error,
         )
 

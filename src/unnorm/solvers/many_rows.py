@@ -51,8 +51,11 @@ class PartWalk:
 
 
 def _walked(plan: Plan, part: Held, i: int, source: RowSource, beta: np.ndarray) -> tuple[Rows, np.ndarray, Design]:
-    eta, offset = part.design.predict(beta), part.rows.offset
-    return source.block_rows(i), part.design.unsort(eta + offset if offset.size else eta), part.design
+    given, design = part.rows, part.design
+    eta = design.predict(beta)
+    y, w, offset = (design.unsort(a) if a.size else None for a in (given.y, given.weights, given.offset))
+    rows = source.numbers(i, y, w, offset)
+    return rows, design.unsort(eta) + rows.offset, design
 
 
 def fit_many(problem: AdditiveProblem, fitted: Fitted, method: str, threads: int | None) -> EngineScores:
