@@ -54,6 +54,14 @@ class ConvergenceError(EstimationError):
     """An iteration that stopped before its maximum."""
 
 
+class MemoryLimitError(UnnormError, MemoryError):
+    """More memory than is allowed or free; the message has the figures and the option that would make it fit."""
+
+
+class WorkersError(UnnormError, RuntimeError):
+    """Workers that cannot be reached, or are all gone."""
+
+
 class MissingLibraryError(UnnormError, ImportError):
     """A library that is not part of a plain install."""
 

@@ -229,6 +229,11 @@ def _from_arrow(column: Any) -> np.ndarray:
     return column.to_numpy()
 
 
+def column_from_arrow(column: Any) -> np.ndarray:
+    """A column of a pyarrow table, as `read_table` gives it."""
+    return _from_arrow(column)
+
+
 # --- NumPy and the standard library ----------------------------------------------------------------------------------
 
 
