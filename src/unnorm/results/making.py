@@ -159,12 +159,11 @@ def _errors(
         return errors, errors.notes, None
     elif errors.robust is not None and errors.robust.refusal is None:
         return with_robust(errors), (*errors.notes, *((RELATIVE,) if relative else ())), None
-    elif not relative:
-        refusal = _too_few(scores, REMEDY_CLUSTERS, clusters)
     elif scores.robust_refusal is not None:
-        refusal = f"No standard errors, as relative weights need robust ones. {scores.robust_refusal}"
+        why = "relative weights" if relative else "clusters"
+        refusal = f"No standard errors, as {why} need robust ones. {scores.robust_refusal}"
     else:
-        refusal = _too_few(scores, REMEDY_RELATIVE, clusters)
+        refusal = _too_few(scores, REMEDY_RELATIVE if relative else REMEDY_CLUSTERS, clusters)
     if solution.terms is not None:  # whose effects have no meaning without a band
         raise InputError(refusal)
     warnings.warn(refusal, UnnormWarning, stacklevel=4)
