@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,7 +86,13 @@ def test_errors_from_scores_are_those_of_clusters(objective: un.ConditionalNCE |
     assert fit.wald(["J[1,2]"]).p_value == pytest.approx(fit.wald(["J[1,2]"], robust=True).p_value)
 
 
-def test_fewer_clusters_than_parameters_have_no_errors(tmp_path: object) -> None:
+def test_intervals_of_clusters_are_saved(tmp_path: Path) -> None:
+    fit = un.fit(un.Ising(2), _copies()[1], un.ConditionalNCE(un.BitFlip(every=True), cluster="trial"))
+    fit.save(tmp_path / "fit")
+    np.testing.assert_allclose(un.load(tmp_path / "fit").tidy()["lower"], fit.tidy()["lower"])
+
+
+def test_fewer_clusters_than_parameters_have_no_errors() -> None:
     rng = np.random.default_rng(3)
     y = rng.integers(0, 2, (300, 3)).astype(float)
     obs = un.iid(
