@@ -89,7 +89,9 @@ def test_errors_from_scores_are_those_of_clusters(objective: un.ConditionalNCE |
 def test_intervals_of_clusters_are_saved(tmp_path: Path) -> None:
     fit = un.fit(un.Ising(2), _copies()[1], un.ConditionalNCE(un.BitFlip(every=True), cluster="trial"))
     fit.save(tmp_path / "fit")
-    np.testing.assert_allclose(un.load(tmp_path / "fit").tidy()["lower"], fit.tidy()["lower"])
+    loaded = un.load(tmp_path / "fit")
+    assert isinstance(loaded, un.Fit)
+    np.testing.assert_allclose(loaded.tidy()["lower"], fit.tidy()["lower"])
 
 
 def test_fewer_clusters_than_parameters_have_no_errors() -> None:
