@@ -16,6 +16,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
         "tests/objectives/test_graph_fits.py::test_one_graph_has_no_errors_from_its_own_score",
         "tests/objectives/test_graph_fits.py::test_chains_that_leave_the_data_are_not_counted",
         "tests/objectives/test_graph_fits.py::test_pseudo_likelihood_of_a_degenerate_model_says_so",
+        "tests/models/graphs/test_referee_graphs.py::test_scores_whose_mean_is_not_zero_are_centred",
     ),
     "objectives/imputed.py": ("tests/solvers/test_imputing.py",),
     "objectives/penalised.py": ("tests/results/test_penalty_path.py",),
@@ -38,6 +39,24 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "references/gibbs_steps.py": ("tests/references/test_gibbs_steps.py",),
     "models/base_kernels.py": ("tests/models/test_changes.py",),
     "results/gibbs_draws.py": ("tests/results/test_gibbs_draws.py",),
+    "results/graph_gof.py": (
+        "tests/models/graphs/test_referee_graphs.py::test_goodness_of_fit_p_values",
+        "tests/models/graphs/test_referee_graphs.py::test_goodness_of_fit_counts_missing_ties_alike",
+    ),
+    "references/discrete.py": (
+        "tests/models/graphs/test_referee_graphs.py::test_references_leave_structural_zeros_alone",
+        "tests/models/graphs/test_referee_graphs.py::test_every_objective_takes_structural_zeros",
+    ),
+    "models/graphs/attributes.py": ("tests/models/graphs/test_referee_graphs.py::test_missing_attributes_of_tables",),
+    "models/graphs/model.py": (
+        "tests/models/graphs/test_referee_graphs.py::test_what_has_no_estimate_is_said_in_its_own_words",
+        "tests/models/graphs/test_referee_graphs.py::test_data_at_the_edge_of_the_statistics_together",
+    ),
+    "models/lookup.py": ("tests/solvers/stochastic/test_row_steps.py::test_words_outside_the_vocabulary_in_contexts",),
+    "models/ising.py": (
+        "tests/models/test_referee_bits.py::test_sums_over_states_block_by_block",
+        "tests/models/test_referee_bits.py::test_a_ridge_leaves_what_covariates_add_to_the_fields",
+    ),
     "results/penalty_path.py": ("tests/results/test_penalty_path.py",),
     "_base/intervals.py": ("tests/inference/test_nested.py",),
     "directions/quantities.py": ("tests/directions/test_intervals.py", "tests/directions/test_units.py"),
@@ -106,6 +125,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
         "tests/results/test_errors_shown.py",
     ),
     "results/making.py": (
+        "tests/models/test_referee_bits.py::test_errors_from_scores_are_those_of_clusters",
         "tests/results/test_saved_errors.py",
         "tests/results/test_errors_shown.py",
     ),
