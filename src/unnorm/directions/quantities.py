@@ -117,8 +117,8 @@ def undecided(x: float, se: float, level: float, parts: int) -> bool:
 @final
 @dataclass(frozen=True)
 class Number(Quantity):
-    """A number without bounds. `parts`: one that is never 0 exactly, as it is the largest of so many; its interval holds
-    0 where the data do not tell it from 0."""
+    """A number without bounds. `parts`: of one that is never 0 exactly, as it is the largest of so many; its interval
+    holds 0 where the data do not tell it from 0."""
 
     name: str
     parts: int = 1
