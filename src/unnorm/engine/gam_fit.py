@@ -145,7 +145,7 @@ def gam(
             threads=threads, link=own_link, theta=theta,
         )  # fmt: skip
 
-    notes = rows.notes
+    notes, theta_known = rows.notes, theta is not None
     if family == "nb" and theta is None:
         from .overdispersion import POISSON, choose
 
@@ -170,6 +170,7 @@ def gam(
         notes=notes,
         link=own_link,
         theta=theta,
+        theta_known=theta_known,
     )
 
 
