@@ -112,6 +112,25 @@ def test_bad_input(words: list[str], says: str, table: Path, tmp_path: Path, cap
     assert not (tmp_path / "out").exists()
 
 
+def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lines of docs/directions.md run."""
+    page = (Path(__file__).parents[2] / "docs" / "directions.md").read_text(encoding="utf-8")
+    lines = re.search(r"```sh\n(.*?)```", page, flags=re.S)
+    assert lines is not None
+    monkeypatch.chdir(tmp_path)
+    table = {**TABLE, "heading": TABLE["bearing"]}
+    text = (
+        ",".join(table)
+        + "\n"
+        + "".join(",".join(map(repr, r)) + "\n" for r in zip(*map(np.ndarray.tolist, table.values())))
+    )
+    for line in lines[1].splitlines():
+        words = line.split()[1:]
+        Path(words[1]).write_text(text)
+        main([*words, "-q"])
+        assert (tmp_path / words[-1] / "picture.png").exists()
+
+
 @pytest.mark.parametrize(
     ("text", "want"),
     [

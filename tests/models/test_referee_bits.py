@@ -151,3 +151,73 @@ def test_a_ridge_leaves_what_covariates_add_to_the_fields() -> None:
     alone = [un.fit(un.Ising(1, covariates="x"), un.conditional(y[:, [i]], x={"x": x}), EVERY).estimate for i in (0, 1)]
     np.testing.assert_allclose(strong.estimate[[0, 1, 3, 4]], np.array(alone).T.ravel(), atol=1e-3)
     assert abs(strong.estimate[2]) < 1e-3
+
+
+@pytest.mark.parametrize("lag", [0, 1])
+def test_sums_over_states_block_by_block(lag: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At d = 20 all states with their statistics were 1.8 GB, and the fit took 4 GB."""
+    y = np.random.default_rng(7).integers(0, 2, (200, 4)).astype(float)
+    model, obs = un.Ising(4, lag=lag), un.transitions(y) if lag else un.iid(y)
+    whole = [un.fit(model, obs, one) for one in (un.Exact(), un.Poisson())]
+    monkeypatch.setattr("unnorm.models.ising.TABLE", 0)
+    monkeypatch.setattr("unnorm.models.ising.BLOCK", 5)
+    for a, b in zip(whole, [un.fit(model, obs, one) for one in (un.Exact(), un.Poisson())]):
+        np.testing.assert_allclose(b.estimate, a.estimate, atol=1e-9)
+        np.testing.assert_allclose(b.covariance, a.covariance, rtol=1e-7, atol=1e-12)
+        assert b.loglik == pytest.approx(a.loglik, abs=1e-8)
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_after_a_lasso_every_way_to_errors_says_why_there_are_none(missing: bool) -> None:
+    """They sent the reader to errors_of, which sent him to errors_of."""
+    y = _vectors()
+    y[:5, 0] = np.nan if missing else 0.0
+    solver = un.LBFGS(lasso=0.02)
+    obs = un.iid(y, missing="keep" if missing else "error")
+    fit = un.fit(un.Ising(4), obs, EVERY, solver=un.Imputing(solver=solver) if missing else solver, rng=1)
+    for ask in (lambda: fit.se, lambda: fit.tidy(), lambda: fit.errors_of(["J[1,2]"])):
+        with pytest.raises(InputError, match=r"The lasso left \d+ of 10 parameters. No standard errors"):
+            ask()
+
+
+def test_masked_bits_are_missing() -> None:
+    """What lies under a mask was taken for data."""
+    y = np.ma.array(_vectors(), mask=np.zeros((400, 4), dtype=bool))
+    y[7, 2] = np.ma.masked
+    with pytest.raises(DataError, match="the first 'y3' of row 7"):
+        un.iid(y)
+    obs = un.iid(y, missing="keep")
+    assert obs.holes is not None
+    assert np.argwhere(obs.holes).tolist() == [[7, 2]]
+    assert np.isnan(obs.outcome[7, 2])
+    assert un.iid(y, missing="drop").n == 399
+    small = un.iid(np.ma.array(y.data.astype(np.uint8), mask=y.mask), missing="keep")
+    assert np.isnan(small.outcome[7, 2])
+    A = np.ma.array(np.zeros((3, 3)), mask=np.eye(3)[[1, 2, 0]] > 0)
+    with pytest.raises(DataError, match=re.escape("3 ties are missing, the first (0, 1)")):
+        un.networks(A, un.Graphs(3, directed=True))
+
+
+def test_bits_and_columns_of_one_name_are_of_one_order() -> None:
+    """J[a,b] would have been the coupling of other columns."""
+    y = _vectors()[:, :3]
+    table = {"a": y[:, 0], "b": y[:, 1], "c": y[:, 2]}
+    with pytest.raises(InputError, match="come in another order: 'c', 'a', 'b'"):
+        un.fit(un.Ising(["a", "b", "c"]), un.iid(table, y=["c", "a", "b"]), EVERY)
+    assert un.fit(un.Ising(["a", "b", "c"]), un.iid(table, y=["a", "b", "c"]), EVERY).converged
+    assert un.fit(un.Ising(["Ann", "Bob", "Cyd"]), un.iid(y), EVERY).names[0] == "h[Ann]"
+    with pytest.raises(InputError, match=re.escape("two parameters of one name, 'J[a,b,c]'")):
+        un.Ising(["a", "b,c", "a,b", "c"])
+
+
+@pytest.mark.parametrize("objective", [EVERY, un.PseudoLikelihood(errors="scores")])
+def test_advice_where_nothing_is_drawn(objective: un.ConditionalNCE | un.PseudoLikelihood) -> None:
+    advice = str(un.fit(un.Ising(4), un.iid(_vectors()), objective, rng=1).advise())
+    assert advice.startswith("No reference points are drawn: each of 4 bits")
+
+
+def test_a_ridge_is_named_where_bits_are_missing_too() -> None:
+    y = _vectors()
+    y[0, 0] = np.nan
+    fit = un.fit(un.Ising(4), un.iid(y, missing="keep"), EVERY, solver=un.Imputing(solver=un.LBFGS(ridge=0.1)), rng=1)
+    assert any("those of the penalised estimate" in note for note in fit.notes)

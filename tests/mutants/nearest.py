@@ -41,6 +41,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "results/penalty_path.py": ("tests/results/test_penalty_path.py",),
     "_base/intervals.py": ("tests/inference/test_nested.py",),
     "directions/quantities.py": ("tests/directions/test_intervals.py", "tests/directions/test_units.py"),
+    "directions/bessel.py": ("tests/directions/test_intervals.py",),
     "directions/rules.py": ("tests/directions/test_closed_forms.py",),
     "models/closed.py": ("tests/directions/test_closed_forms.py", "tests/directions/test_contexts.py"),
     "objectives/anchor.py": ("tests/objectives/test_anchor.py", "tests/objectives/test_anchor_bound.py"),
@@ -92,6 +93,8 @@ NEAREST: dict[str, tuple[str, ...]] = {
         "tests/patterns/test_spatstat_fits.py",
         "tests/patterns/test_dependence.py",
         "tests/patterns/test_patterns.py",
+        "tests/patterns/test_hard_core_errors.py",
+        "tests/patterns/test_pattern_users.py",
     ),
     "results/fit.py": (
         "tests/results/test_saved_errors.py",

@@ -30,6 +30,7 @@ __all__ = [
     "check_numeric",
     "duplicates",
     "incomplete",
+    "only",
     "read_table",
     "table",
     "to_column",
@@ -138,12 +139,30 @@ class Table:
     def _unknown(self, name: str, role: str) -> str:
         if self.bare:
             return f"{role}={name!r} names a column, but the data are a bare array; pass an array of {self.n} values."
-        close = difflib.get_close_matches(name, self.names, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        return (
-            f"There is no column {name!r} (asked for by {option(role)}); the columns are "
-            f"{listing(self.names, most=40)}.{hint}"
-        )
+        return _no_column(name, role, self.names)
+
+
+def _no_column(name: str, role: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return (
+        f"There is no column {name!r} (asked for by {option(role)}); the columns are {listing(names, most=40)}.{hint}"
+    )
+
+
+def only(**roles: str | Sequence[str] | None) -> Callable[[list[str]], list[str]]:
+    """For `read_table`: the columns that these options name, each of which must be there."""
+
+    def choose(names: list[str]) -> list[str]:
+        wanted: dict[str, None] = {}
+        for role, given in roles.items():
+            for name in (given,) if isinstance(given, str) else given or ():
+                if name not in names:
+                    raise DataError(_no_column(name, role, names))
+                wanted[name] = None
+        return list(wanted)
+
+    return choose
 
 
 def table(data: Any) -> Table:
@@ -213,7 +232,7 @@ def _from_mapping(data: Mapping[Any, Any]) -> Table:
 
 def _from_array(data: Any) -> Table:
     try:
-        array = np.asarray(data)
+        array = data if isinstance(data, np.ma.MaskedArray) else np.asarray(data)
     except ValueError as error:  # ragged nested lists
         raise DataError(f"The data must be {KINDS} of shape (n,) or (n, d); got a ragged list.") from error
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):

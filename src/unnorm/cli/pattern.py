@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._base.atomic import write_text
 from ..errors import EstimationError, InputError, UnnormWarning
 from .config import checked_job, whole
 from .options import Force, Many, Number, Quiet, Text
@@ -81,7 +82,8 @@ def pattern(
     total = None if dummies is None else whole("--dummies", dummies, 1, MOST_DUMMIES)
     domain = read_window(job)
     columns: dict[str, Any] = {"marks": marks, "replicate": replicate, "outside": outside, "missing": missing}
-    points = make(frames.read_table(data), job.y, window=domain, **columns)
+    table = frames.read_table(data, frames.only(y=job.y, marks=marks, replicate=replicate))
+    points = make(table, job.y, window=domain, **columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the notes, and so in the report
         fit = fit_pattern(
@@ -102,12 +104,12 @@ def pattern(
 
 def write(fit: PatternFit, folder: Path, settings: dict[str, Any], simulations: int) -> None:
     """Tables, summary, settings and the report into a folder."""
-    (folder / "parameters.csv").write_text(csv_text(columns_of(fit.tidy())), encoding="utf-8")
+    write_text(folder / "parameters.csv", csv_text(columns_of(fit.tidy())))
     at = fit.intensity(64) if fit.poisson else fit.trend(64)
-    (folder / "intensity.csv").write_text(csv_text(columns_of(at)), encoding="utf-8")
-    (folder / "summary.txt").write_text(fit.summary() + "\n", encoding="utf-8")
-    (folder / MARK).write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / "report.html").write_text(report_text(fit, settings, simulations), encoding="utf-8")
+    write_text(folder / "intensity.csv", csv_text(columns_of(at)))
+    write_text(folder / "summary.txt", fit.summary() + "\n")
+    write_text(folder / MARK, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / "report.html", report_text(fit, settings, simulations))
 
 
 def report_text(fit: PatternFit, settings: dict[str, Any], simulations: int) -> str:

@@ -22,7 +22,7 @@ from .design import Design
 from .outer import Clock, Found, PenalisedRows, smooth
 from .penalties import Penalties
 from .restarts import limits, reconsider
-from .segment import ResponseRows
+from .sides import Sides, sides, writable
 from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def build_design(
 # long: the engine's entry point
 def smooth_fit(
     design: Design,
-    y: np.ndarray,
+    y: np.ndarray | None,
     family: str = "binomial",
     *,
     weights: np.ndarray | None = None,
@@ -84,6 +84,7 @@ def smooth_fit(
     link: str | None = None,
     theta: float | None = None,
     rough: bool = False,
+    known: Sides | None = None,
 ) -> Smoothed:
     """Fit one penalised model and choose its smoothing parameters.
 
@@ -91,7 +92,8 @@ def smooth_fit(
     by penalty label or one per penalty (negative = estimate), on top of the terms' own `fixed_sp`. `groups` (n,),
     `folds`, `rng` serve method="CV" (rows of one group, by default of one context, stay together). `start`: a fit of
     the same terms to start from. `link`: "probit" or "cloglog" for a binomial response; `theta`: of a negative binomial
-    one. `rough`: only until β is within about a standard error, as the start of another fit.
+    one. `rough`: only until β is within about a standard error, as the start of another fit. `known`: of a design in
+    parts, which has its response to itself (`PartitionedDesign.sides`), in place of y, weights and offset.
 
     Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns
     UnnormWarning where it stops before convergence (also in `.converged`, `.reason`).
@@ -99,33 +101,28 @@ def smooth_fit(
     with single_threaded():
         return _smooth_fit(
             design, y, (family, link, theta), weights, offset, method, sp, groups, folds, rng, start, threads,
-            max_outer, rough,
+            max_outer, rough, known,
         )  # fmt: skip
 
 
 # long: the entry point's arguments, passed on
 def _smooth_fit(
-    design: Design, y: np.ndarray, likelihood: tuple[str, str | None, float | None], weights: np.ndarray | None,
+    design: Design, y: np.ndarray | None, likelihood: tuple[str, str | None, float | None], weights: np.ndarray | None,
     offset: np.ndarray | None, method: str,
     sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,
     start: Smoothed | None, threads: int | None, max_outer: int, rough: bool,
+    known_sides: Sides | None,
 ) -> Smoothed:  # fmt: skip
     began = time.perf_counter()
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
     clock = Clock()
     family, link, theta = likelihood
-    given = families.checked(family, y, weights, offset, design.rows)
-    seen = families.working_rows(family, given, theta)
-    rows = ResponseRows(
-        *(_writable(design.sort(part) if part.size else part) for part in (seen.y, seen.weights, seen.offset))
-    )
+    side = sides(design, y, family, link, theta, weights, offset) if known_sides is None else known_sides
+    rows, count, constant, saturated = side.rows, side.count, side.constant, side.saturated
     fixed = _fixed(design.penalties, design.fixed, sp)
     free = np.isnan(fixed)
-    count = int(np.sum(rows.weights > 0)) if rows.weights.size else design.rows
     threads = 1 if design.rows <= _SERIAL else cores() if threads is None else threads
-    constant, saturated = families.constant(family, given, theta), families.saturated(family, rows)
-    null_intercept, null_loglik = families.null_fit(family, rows, link)
     code, known = families.code_of(family, link), family not in families.UNKNOWN_SCALE
     if not known and count <= (whole := int(design.penalties.free.sum())):
         raise InputError(
@@ -143,7 +140,7 @@ def _smooth_fit(
 
     beta, level = np.zeros(design.size), np.zeros(design.size)
     if INTERCEPT in design.slices:
-        beta[0] = null_intercept
+        beta[0] = side.null_intercept
     if family == "gaussian" and rows.y.size:
         problem, level = _less_level(problem, beta)
         beta = level
@@ -176,7 +173,7 @@ def _smooth_fit(
         clock.add("cross-validation", since)
     if not found.converged:
         warnings.warn(found.reason, UnnormWarning, stacklevel=3)
-    result = _result(problem, criterion, found, given, method if free.any() else "fixed", saturated, null_loglik)
+    result = _result(problem, criterion, found, side, method if free.any() else "fixed")
     if level.any():
         result = replace(result, beta=result.beta + design.to_user(level))
     if not known and result.deviance <= _NOTHING * result.null_deviance:
@@ -210,12 +207,7 @@ def _less_level(problem: PenalisedRows, beta: np.ndarray) -> tuple[PenalisedRows
     if not level.any():
         return problem, level
     rows = problem.rows
-    return replace(problem, rows=replace(rows, y=_writable(rows.y - design.predict(level, problem.threads)))), level
-
-
-def _writable(array: np.ndarray) -> np.ndarray:
-    """C-contiguous and writable: the kernels are compiled for one kind of array only."""
-    return np.require(array, requirements=("C", "W"))
+    return replace(problem, rows=replace(rows, y=writable(rows.y - design.predict(level, problem.threads)))), level
 
 
 def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequence[float] | None) -> np.ndarray:
@@ -259,13 +251,7 @@ def _from_some(
     every = design.rows // least
     if every < 3 or design.levels:  # with levels, p × p algebra is the larger part
         return beta, None, problem
-    part, taken = design.take(lambda k, segment: np.arange(0, segment.runs, every))
-    rows = problem.rows
-    some = ResponseRows(
-        rows.y[taken],
-        rows.weights[taken] if rows.weights.size else rows.weights,
-        rows.offset[taken] if rows.offset.size else rows.offset,
-    )
+    part, some = design.some(problem.rows, every)
     small = PenalisedRows(
         part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock(),
         problem.scale_known, 0.0 if problem.scale_known else families.saturated(problem.family, some),
@@ -290,10 +276,8 @@ def _result(
     problem: PenalisedRows,
     criterion: Criterion,
     found: Found,
-    given: ResponseRows,
+    side: Sides,
     method: str,
-    saturated: float,
-    null_loglik: float,
 ) -> Smoothed:
     """Everything that is reported, in the terms' coordinates."""
     since = time.perf_counter()
@@ -303,7 +287,7 @@ def _result(
     step = state.beta - working.beta
     loglik = working.loglik + float(step @ working.score) - 0.5 * float(step @ working.cross.dot(step))
     loglik += problem.saturated
-    deviance = 2.0 * (saturated - loglik)
+    deviance = 2.0 * (side.saturated - loglik)
     if not problem.scale_known:
         deviance = max(deviance, 2.0 * working.least)
     edf, edf1 = _degrees(design, penalties, state.inverse, lam)
@@ -325,11 +309,11 @@ def _result(
         sp_labels=penalties.labels, rho=state.rho, estimated=free, flat=limit != 0, limit=limit,
         score=float(criterion.report(working, found.at.value)),
         gradient=np.where(free, found.gradient, 0.0), hessian=hessian, dbeta_drho=design.to_user(state.slopes),
-        loglik=full, deviance=deviance, null_deviance=2.0 * (saturated - null_loglik), scale=scale,
+        loglik=full, deviance=deviance, null_deviance=2.0 * (side.saturated - side.null_loglik), scale=scale,
         scale_known=problem.scale_known,
         rows=problem.count, edf=edf, edf1=edf1, converged=found.converged, reason=found.reason,
         iterations={"outer": found.iterations, **{what: counts.get(what, 0) for what in ("passes", "leverage passes")}},
-        timings=problem.clock.seconds, inverse=state.inverse, cross=working.cross, offset=given.offset,
+        timings=problem.clock.seconds, inverse=state.inverse, cross=working.cross, offset=side.offset,
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class Working:
     @cached_property
     def least(self) -> float:
         """What rounding leaves of ½D_p where the rows are fitted exactly and the scale is to be estimated."""
-        return max(_ROUNDING * abs(self.c0), 1e-300)
+        return max(_ROUNDING * abs(self.c0), 1e-150)
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class Laplace(Criterion):
             half_dp = max(penalised_deviance(working, state), working.least)
             left = working.rows - (int(penalties.free.sum()) if self.restricted else 0)
             gradient = 0.5 * left * q / (2 * half_dp)
-            hessian = 0.5 * left * (curve_dp / (2 * half_dp) - np.outer(q, q) / (2 * half_dp) ** 2)
+            hessian = 0.5 * left * (curve_dp / (2 * half_dp) - np.outer(q / (2 * half_dp), q / (2 * half_dp)))
         gradient = gradient + 0.5 * (first - slope_s)
         hessian = hessian + 0.5 * (np.diag(first) - pairs - curve_s)
         if working.tilt.any():

@@ -332,8 +332,8 @@ class Iteration:
         """Whether the last step moves no row's η by much (else the maximum may be at infinity)."""
         if self.design.most(step) < _RESTLESS:
             return True
-        moves = self.design.predict(step, self.problem.threads)
-        return max(float(moves.max()), -float(moves.min())) < _RESTLESS
+        low, high = self.design.ends(step, self.problem.threads)
+        return max(high, -low) < _RESTLESS
 
     def expected(self, at: Value, left: float) -> bool:
         """Whether the step to `at` may be the last though it is not short, if the pass there agrees: rows are many,

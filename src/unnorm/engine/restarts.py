@@ -237,8 +237,8 @@ def _extreme(problem: PenalisedRows, found: Found) -> bool:
     """Whether some rows' means are so near the edge of their range that the working model is good only at β̂."""
     if problem.family == "gaussian":
         return False
-    eta = problem.design.predict(found.at.state.beta, problem.threads)
-    return float(np.abs(eta).max() if problem.family == "binomial" else np.ptp(eta)) > _EDGE
+    low, high = problem.design.ends(found.at.state.beta, problem.threads)
+    return (max(high, -low) if problem.family == "binomial" else high - low) > _EDGE
 
 
 def _at_bound(found: Found, free: np.ndarray) -> np.ndarray:
@@ -254,8 +254,8 @@ def _unpenalised(problem: PenalisedRows, found: Found) -> np.ndarray:
     held = problem.free & (found.at.state.rho <= found.bounds[0] + 1e-6)
     if not held.any() or problem.family != "binomial":
         return np.zeros(held.size, dtype=bool)
-    eta = problem.design.predict(found.at.state.beta, problem.threads)
-    return held & bool(np.abs(eta).max() > _SEPARATED)
+    low, high = problem.design.ends(found.at.state.beta, problem.threads)
+    return held & bool(max(high, -low) > _SEPARATED)
 
 
 def _falling(problem: PenalisedRows, criterion: Criterion, found: Found) -> np.ndarray:

@@ -360,9 +360,10 @@ class Segment:
         v[here] /= np.repeat(total := np.add.reduceat(v[here], starts), lengths)
         return top + np.log(total), v
 
-    def less(self, mean: np.ndarray) -> Segment:
-        """The segment with `mean` (runs, p) subtracted from its columns, run by run: X = R C − M, M one row a run."""
-        live = np.flatnonzero(np.any(mean != 0.0, axis=0))
+    def less(self, mean: np.ndarray, live: np.ndarray | None = None) -> Segment:
+        """The segment with `mean` (runs, p) subtracted from its columns, run by run: X = R C − M, M one row a run.
+        `live`: the columns where some mean is not zero, found in these runs unless given."""
+        live = np.flatnonzero(np.any(mean != 0.0, axis=0)) if live is None else live
         raw = sum(self.sizes)
         matrix = np.zeros((live.size, self.columns.size))
         matrix[np.arange(live.size), live] = -1.0

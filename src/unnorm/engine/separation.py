@@ -45,18 +45,16 @@ def separating(
     """
     if rows.y.size == 0:  # a joint design keeps its rows to itself: nothing can be checked
         return None
-    reach = 0.0 if beta is None or not np.isfinite(beta).all() else float(np.abs(design.predict(beta, threads)).max())
+    reach = 0.0 if beta is None or not np.isfinite(beta).all() else max(map(abs, design.ends(beta, threads)))
     allowed = _VIOLATION * min(1.0, _FAR / max(reach, 1.0))
     for direction in directions:
         if not np.isfinite(direction).all() or _opposed(design.penalties, direction, rho):  # known without the rows
             continue
-        moved = design.predict(direction, threads)
-        size = max(float(moved.max(initial=0.0)), -float(moved.min(initial=0.0)))
-        if not np.isfinite(size) or size == 0.0:
+        moved = design.extent(rows, family, direction, threads)
+        if not np.isfinite(moved.size) or moved.size == 0.0:
             continue
-        moved /= size
-        if sign := _sign(moved, rows, family, allowed):
-            return sign * direction / size
+        if sign := moved.sign(allowed):
+            return sign * direction / moved.size
     return None
 
 
@@ -66,22 +64,6 @@ def _opposed(penalties: Penalties, d: np.ndarray, rho: np.ndarray) -> bool:
     energies = d @ penalties.columns(d)
     norms = [sum(penalties.norm(piece) for piece in pieces) for pieces in penalties.pieces]
     return bool(np.any((energies > _OPPOSED * np.array(norms) * float(d @ d)) & np.isfinite(rho)))
-
-
-def _sign(moved: np.ndarray, rows: ResponseRows, family: str, allowed: float) -> int:
-    """1 or −1 where every row agrees with that sign of the direction but for `allowed`, else 0."""
-    y = rows.y
-    if rows.weights.size:
-        counted = rows.weights > 0
-        y, moved = y[counted], moved[counted]
-    up, down = (y >= 1, y <= 0) if family == "binomial" else (np.zeros(y.size, bool), y <= 0)
-    still = ~(up | down)
-    if np.abs(moved[still]).max(initial=0.0) > allowed:
-        return 0
-    for sign in (1, -1):
-        if max((-sign * moved[up]).max(initial=0.0), (sign * moved[down]).max(initial=0.0)) <= allowed:
-            return sign
-    return 0
 
 
 def shares(design: Design, direction: np.ndarray) -> dict[str, float]:

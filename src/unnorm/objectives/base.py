@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from .._base.numerics import Rng
 from .._base.registry import Registry
 from ..data.observations import Observations
+from ..engine.resources import Resources
 from ..errors import CombinationError, InputError
 from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser
@@ -287,6 +288,7 @@ class Problem:
     obs: Observations
     objective: Objective
     normaliser: Normaliser
+    resources: Resources = Resources()  # where rows may live
 
     @property
     def smooth(self) -> bool:
@@ -308,4 +310,5 @@ class Problem:
 
     def additive(self, rng: Rng) -> AdditiveProblem:
         """As rows of an additive model."""
-        return self.objective.additive(self.model, self.obs, self.normaliser, rng)
+        found = self.objective.additive(self.model, self.obs, self.normaliser, rng)
+        return replace(found, resources=self.resources) if self.resources.asked else found

@@ -91,7 +91,8 @@ class PseudoLikelihood(Objective):
                 f"got {type(model).__name__} on {model.domain!r}. Use un.Exact(), or un.Logistic(…)."
             )
         few = float(obs.weights.sum()) < MANY * model.size
-        reference = {"reference": f"each of {model.domain.dim} bits of the observed outcome flipped once"}
+        flips = int(model.domain.free.sum())
+        reference = {"reference": f"each of {flips} bits of the observed outcome flipped once", "drawn": False}
         if self.errors == "scores" or (self.errors == "auto" and not few):
             return FlipProblem(model, obs, reference)
         rounds = max(LEAST, -(-self.draws // obs.n))

@@ -143,6 +143,10 @@ class PointScheme(ABC):
         u = (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)).reshape(-1, d)
         return reference.from_unit(np.clip(u, _LEAST, 1.0 - _LEAST, out=u), obs, t)
 
+    def shares(self, k: int) -> list[int]:
+        """How many of a context's k points each randomisation has."""
+        return self._sizes(k)
+
     def _sizes(self, k: int) -> list[int]:
         R = self.sets
         if k < R:

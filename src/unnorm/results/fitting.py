@@ -13,6 +13,7 @@ from .._base.numerics import Rng, own_stream
 from .._base.words import option
 from ..data.observations import Observations
 from ..domains.base import Domain
+from ..engine.resources import Resources
 from ..errors import (
     CombinationError,
     InputError,
@@ -52,6 +53,8 @@ def fit(
     rng: Rng = None,
     outside: Outside = "error",
     weights: Weights = "frequencies",
+    memory: Any = None,
+    workers: Any = None,
 ) -> Fit:
     """Estimate θ and the normalising constants.
 
@@ -67,6 +70,10 @@ def fit(
         weights: an observation of weight w counts as w observations ("frequencies": counts of equal rows); weights that
             are not counts, such as durations in milliseconds, are "relative": scaled to a mean of one, and the standard
             errors are robust.
+        memory: with smooth terms and reference points, what the rows may take, e.g. "2GB"; by default most of what is
+            free. Rows that do not fit are made again, from the same seeds, in each pass over them.
+        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), with which the
+            rows of smooth terms stay: each pass sends coefficients out and sums back.
 
     Example:
         >>> import unnorm as un
@@ -117,8 +124,9 @@ def fit(
         notes = (*notes, warning)
     seed, rng = _seed(rng)
 
-    problem = Problem(model, obs, objective, normaliser)
+    problem = Problem(model, obs, objective, normaliser, Resources(memory, workers))
     chosen = chosen_solver(problem, solver, smoothing)
+    _check_resources(problem, chosen)
     solution = refined(problem, chosen, solved(problem, chosen, rng), rng)
     relative = weights == "relative" and obs.weight is not None
     settings = {"observations": describe(obs)}
@@ -174,6 +182,15 @@ def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoo
             f"sp=0.1)'); got smoothing={smoothing!r}."
         )
     return solver
+
+
+def _check_resources(problem: Problem, solver: Solver) -> None:
+    """memory= and workers= are for rows of the additive engine."""
+    if problem.resources.asked and not (problem.smooth and solver.smooth_terms and problem.by_rows):
+        raise CombinationError(
+            "memory= and workers= are for smooth terms with reference points, as in un.fit(un.Additive(…), obs, "
+            "un.Logistic(…)): leave them out. un.SGD(…) takes a batch of observations at a time."
+        )
 
 
 def describe(obs: Observations) -> dict[str, Any]:

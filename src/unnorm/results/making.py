@@ -144,7 +144,7 @@ def _errors(
     """
     scores = solution.scores
     if scores is None:
-        return None, (), None
+        return None, (), solution.no_errors
     errors, by_cluster = None, clusters is not None and not scores.model_based  # by observation would be too small
     if scores.refusal is None:
         with single_threaded():  # BLAS threads that wait for a busy core cost ten times what they gain (p = 500)

@@ -70,7 +70,7 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
 
 def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], model: Unnormalised | None, where: str) -> Fit:
     """The fit that `described` described; `where` it was saved, for messages."""
-    try:
+    with storage.restoring(where):
         fit = Fit(
             names=tuple(about["names"]),
             estimate=arrays["estimate"],
@@ -97,12 +97,28 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], model: 
             constants=about["constants"],
             constants_failed=bool(about["constants_failed"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"The saved fit {where} is damaged: {error!r} is missing or malformed.") from error
-    if model is None:
-        return fit
-    saved, given = fit.settings["model"], model.to_dict()
-    if differ := [key for key in {**saved, **given} if saved.get(key) != given.get(key)]:
-        which = "; ".join(f"{key}: saved {saved.get(key)!r}, given {given.get(key)!r}" for key in differ)
-        raise InputError(f"The model given does not match the saved fit: {which}.")
-    return replace(fit, model=model)
+        _check(fit)
+        if model is None:
+            return fit
+        saved, given = fit.settings["model"], model.to_dict()
+        if differ := [key for key in {**saved, **given} if saved.get(key) != given.get(key)]:
+            which = "; ".join(f"{key}: saved {saved.get(key)!r}, given {given.get(key)!r}" for key in differ)
+            raise InputError(f"The model given does not match the saved fit: {which}.")
+        return replace(fit, model=model)
+
+
+def _check(fit: Fit) -> None:
+    """That the parts of a saved fit fit together."""
+    p = len(fit.names)
+    texts = (*fit.names, *fit.notes, fit.kind)
+    if not all(isinstance(one, str) for one in texts) or fit.estimate.shape != (p,) or fit.nu.dtype.kind != "f":
+        raise ValueError("names, notes and estimates do not belong together")
+    if fit.estimate.dtype.kind != "f" or (fit.errors is not None and fit.errors.total.shape != (p, p)):
+        raise ValueError("estimates and their errors do not belong together")
+    if (
+        not isinstance(fit.settings, dict)
+        or not isinstance(fit.diagnostics, dict)
+        or not isinstance(fit.n, int | float)
+    ):
+        raise ValueError("settings, diagnostics and counts are not what they were")
+    fit.summary()  # what cannot be shown was not saved so

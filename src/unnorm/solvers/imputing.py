@@ -19,7 +19,7 @@ from ..objectives.base import Problem
 from ..objectives.flips import FlipProblem
 from ..objectives.imputed import ImputedErrors, ImputedScores
 from .base import Solution, Solver
-from .lbfgs import LBFGS
+from .lbfgs import AFTER_SELECTION, LBFGS, SHRUNKEN
 from .newton import MOST_PARAMETERS
 
 NOTE = (
@@ -88,6 +88,7 @@ class Imputing(Solver):
         share, lasso = float(holes.mean()), self.solver.lasso > 0
         ridge = self.solver.ridge * float(obs.weights.sum()) * model.penalised
         few = theta.size <= MOST_PARAMETERS
+        refusal = AFTER_SELECTION.format(k=np.count_nonzero(theta), p=theta.size) if lasso else None
         scores = ImputedScores(tuple(filled), theta, np.diag(ridge) if few and self.solver.ridge else None)
         notes, figures = bound.report(theta)
         return Solution(
@@ -102,7 +103,13 @@ class Imputing(Solver):
             iterations=self.burn + self.draws,
             solver=self.to_dict(),
             scores=scores if few and not lasso else None,
-            notes=(*notes, NOTE.format(share=share, K=self.draws), *_apart(holes, obs.outcome_names)),
+            notes=(
+                *notes,
+                NOTE.format(share=share, K=self.draws),
+                *_apart(holes, obs.outcome_names),
+                *([refusal] if refusal else [SHRUNKEN] if self.solver.ridge else []),
+            ),
+            no_errors=refusal,
             figures={**figures, "missing": share},
             chosen=None if lasso else ImputedErrors(tuple(filled), theta, curvature, self.sweeps, ridge),
         )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 import unnorm as un
 from unnorm.errors import DataError, InputError, NoEstimateError, NotIdentifiedError, UnnormWarning
@@ -322,3 +323,57 @@ def test_missing_attributes_of_tables() -> None:
     with pytest.raises(DataError, match="first actor 1"):
         un.GraphStatistics("nodecov(n)", omega, {"n": np.array([1, pd.NA, 3, 4], dtype=object)})
     assert un.GraphStatistics("edges + nodecov(age)", omega, table).names == ("edges", "nodecov(age)")
+
+
+# --- actors who come and go, in a sequence, by enumeration -----------------------------------------------------------
+
+
+def _sequence() -> tuple[np.ndarray, np.ndarray]:
+    """Seven waves of four actors; one is away at first, another for two waves; two ties were not seen."""
+    rng = np.random.default_rng(12)
+    present = np.ones((7, 4), dtype=bool)
+    present[2, 3] = present[3, 3] = present[0, 1] = False
+    A = ((rng.random((7, 4, 4)) < 0.45) & ~np.eye(4, dtype=bool)).astype(float)
+    A *= present[:, :, None] & present[:, None]
+    A[4, 0, 2] = A[5, 1, 0] = np.nan
+    return A, present
+
+
+def test_a_sequence_of_actors_who_come_and_go_with_missing_ties() -> None:
+    """ℓ(θ) = Σ_t log Σ over what the missing ties can be − log Σ over all graphs, each by loops over the free dyads."""
+    A, present = _sequence()
+    tables = []
+    for t in range(1, 7):
+        before, now = np.nan_to_num(A[t - 1]), np.nan_to_num(A[t])
+        unknown = ~np.outer(present[t - 1], present[t - 1]) | np.isnan(A[t - 1])
+        here = np.outer(present[t], present[t]) & ~unknown & ~unknown.T & ~np.eye(4, dtype=bool)
+        free = np.argwhere(here)
+        bits = np.arange(2 ** len(free))[:, None] >> np.arange(len(free)) & 1
+        Y = np.repeat(now[None], len(bits), axis=0)
+        Y[:, free[:, 0], free[:, 1]] = bits
+        mutual = (Y * np.swapaxes(Y, 1, 2)).sum(axis=(1, 2)) / 2
+        sums = [(Y * W).sum(axis=(1, 2)) for W in (np.ones((4, 4)), 2 * before - 1, before.T)]
+        seen = A[t][here]
+        like_data = np.all((bits == seen) | np.isnan(seen), axis=1)
+        tables.append((np.stack([sums[0], mutual, *sums[1:]], axis=1), like_data))
+
+    def loglik(theta: np.ndarray) -> float:
+        return sum(np.logaddexp.reduce((S @ theta)[k]) - np.logaddexp.reduce(S @ theta) for S, k in tables)
+
+    exact = minimize(lambda theta: -loglik(theta), np.zeros(4), method="BFGS", options={"gtol": 1e-8})
+    omega = un.Graphs(4, directed=True)
+    model = un.GraphStatistics("edges + mutual + memory + delrecip", omega)
+    fit = un.fit(model, un.networks(A, omega, present=present, missing="skip"), un.MonteCarloML(draws=8000), rng=1)
+    assert fit.errors is not None
+    assert np.all(np.abs(fit.estimate - exact.x) < 4 * np.sqrt(np.diag(fit.errors.reference)))
+    moments = [[_moments(S, exact.x, k) for k in (np.ones(len(S), dtype=bool), like_data)] for S, like_data in tables]
+    information = np.sum([whole - given for whole, given in moments], axis=0)
+    np.testing.assert_allclose(np.sqrt(np.diag(np.linalg.inv(information))), fit.se, rtol=0.05)
+    assert abs(fit.loglik + exact.fun) < 4 * fit.diagnostics["loglik_se"]
+
+
+def _moments(S: np.ndarray, theta: np.ndarray, keep: np.ndarray) -> np.ndarray:
+    """The covariance of the statistics over some graphs."""
+    f = S[keep] @ theta
+    p = np.exp(f - f.max())
+    return np.atleast_2d(np.cov(S[keep].T, aweights=p / p.sum(), ddof=0))
