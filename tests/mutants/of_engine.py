@@ -4,7 +4,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "engine/criteria.py": [
         (
             "return -working.loglik - float(working.score @ d) + 0.5 * float(d @ working.cross.dot(d))",
-            "return working.c0 - float(working.r @ state.beta) + 0.5 * float(state.beta @ working.cross.dot(state.beta))",
+            "return working.c0 - 0.5 * float(working.r @ state.beta) - 0.5 * float(state.beta @ state.forces.sum(axis=1))",
             "the criterion about zero: digits of β times r",
         ),
         (
@@ -12,7 +12,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "+ float(state.beta @ state.forces.sum(axis=1))",
             "twice the penalty",
         ),
-        ("return max(_ROUNDING * abs(self.c0), 1e-300)", "return -np.inf", "the logarithm of an exact fit"),
+        ("np.log(2 * np.maximum(half_dp, working.least) / left)", "np.log(2 * half_dp / left)", "log of an exact fit"),
     ],
     "engine/core.py": [
         ("result = replace(result, beta=result.beta + design.to_user(level))", "pass", "the level is not put back"),
