@@ -28,8 +28,10 @@ from pathlib import Path
 import unnorm as un
 from unnorm._base.files import _read_parquet
 from unnorm.errors import UnnormError
+chain = un.transitions(un.datasets.toy_chain(100, 0.5, 5.0, rng=1))
+model = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
 for extra, call in {
-    "stochastic": lambda: un.SGD(steps=10).solve(None, None),
+    "stochastic": lambda: un.fit(model, chain, un.Poisson(), solver=un.SGD(steps=20, batch=10, block=10), rng=1),
     "parquet": lambda: _read_parquet(Path("t.parquet")),
     "sklearn": lambda: __import__("unnorm.sklearn", fromlist=["GAM"]).GAM,
 }.items():
@@ -40,8 +42,6 @@ for extra, call in {
         print(f"{extra}: {error}")
     else:
         raise SystemExit(f"{extra}: nothing was said")
-chain = un.transitions(un.datasets.toy_chain(100, 0.5, 5.0, rng=1))
-model = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
 print(un.fit(model, chain).estimate)
 """
 
