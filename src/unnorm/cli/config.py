@@ -261,7 +261,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
         if isinstance(error, InputError):
             raise
         line = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"The configuration {str(path)!r} is not TOML that can be read: {line}") from error
+        raise InputError(f"The configuration {str(path)!r} is not TOML that can be read: {line}.") from error
     return settings
 
 
