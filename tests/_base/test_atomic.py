@@ -140,6 +140,24 @@ def test_what_a_killed_process_left_is_read_and_swept(tmp_path: Path, swap: str)
     assert gone == (0 if swap == "swap" else 1)  # between the two renames there is nothing under the name
 
 
+def test_a_write_that_fails_after_a_kill_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the two renames, and then the disk is full: the only copy comes back before anything is swept."""
+    path, aside = tmp_path / "fit", tmp_path / ".fit.unnorm-old-abcdefgh"
+    _save(path, 1.0)
+    aside.mkdir()
+    os.replace(path, aside / "fit")
+
+    def full(*_: object, **__: object) -> None:
+        raise _full()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full)
+        with pytest.raises(WriteError):
+            _save(path, 2.0)
+    assert _names(tmp_path) == ["fit"]
+    assert _value(path) == 1.0
+
+
 @posix
 def test_what_others_are_writing_is_not_swept(tmp_path: Path) -> None:
     path = tmp_path / "fit"
