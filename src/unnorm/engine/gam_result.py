@@ -107,7 +107,8 @@ class Gam:
 
     @property
     def deviance_explained(self) -> float:
-        return 1.0 - self.deviance / self.null_deviance
+        """1 − D/D₀; 0 where the intercept alone leaves nothing to explain."""
+        return 1.0 - self.deviance / self.null_deviance if self.null_deviance > 0.0 else 0.0
 
     @property
     def scale(self) -> float:
