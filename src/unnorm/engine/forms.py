@@ -166,12 +166,13 @@ class Forms:
         shared = int(self.starts[1])
         own = np.arange(0) if level is None else np.arange(self.starts[level + 1], self.starts[level + 2])
         here: dict[str, list[tuple[int, Part, slice]]] = {"local": [], "factor": [], "dense": [], "context": []}
-        for n, part in enumerate(self.parts):
-            if part.level < 0 or part.level == level:
-                shift = 0 if part.level < 0 else shared
-                kind = self.kind(n, value)
-                self.kinds[self.terms[part.term].label] = kind
-                here[kind].append((n, part, slice(part.at.start + shift, part.at.stop + shift)))
+        mine = [n for n, part in enumerate(self.parts) if part.level < 0 or part.level == level]
+        kinds = run_tasks(lambda n: self.kind(n, value), [(n,) for n in mine], self.threads)  # local forms are found
+        for n, kind in zip(mine, kinds):
+            part = self.parts[n]
+            shift = 0 if part.level < 0 else shared
+            self.kinds[self.terms[part.term].label] = kind
+            here[kind].append((n, part, slice(part.at.start + shift, part.at.stop + shift)))
 
         blocks: list[Block] = []
         raw = 0
