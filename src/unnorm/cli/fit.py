@@ -14,6 +14,8 @@ def fit(
     options: Options = NONE_GIVEN,
     objective: Text = None,
     level: Text = None,
+    memory: Text = None,
+    workers: Text = None,
     out: str = "results",
     force: Force = False,
     quiet: Quiet = False,
@@ -26,6 +28,8 @@ def fit(
         options: shared with unnorm compare.
         objective: logistic, ranking or poisson.
         level: of the bands.
+        memory: what the rows may take, as 2GB; by default most of what is free. Rows that do not fit are read again.
+        workers: a number of processes, or the address of a Dask scheduler, as tcp://host:8786.
         out: the folder to make.
         force: replace an earlier output there.
         quiet: print nothing but errors.
@@ -34,6 +38,7 @@ def fit(
 
     target, job = check_target(out, force), options.job(data=data, terms=terms, objective=objective, level=level)
     compile_ahead()  # before anything heavy is imported
-    from .run import run_job
+    from ..engine.resources import Resources
+    from .run import run_job, shell_workers
 
-    run_job(job, target, force, quiet)
+    run_job(job, target, force, quiet, Resources(memory, shell_workers(workers)))

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from .._base.blas import single_threaded
-from ..errors import EstimationError, UnnormWarning
+from ..engine.resources import Resources
+from ..errors import CombinationError, EstimationError, UnnormWarning
 from ..report import SECTIONS, Analysis, Provenance, effects_table, grouped, make_sections, parameters_table, pooled
 from ..report import render as render_page
 from ..results.constants import worst
@@ -20,23 +21,29 @@ from .jobs import Prepared, prepare, refit
 from .output import MARK, csv_text, whole_folder
 from .progress import Progress
 
+ANYWHERE = Resources()
 STEPS = ("reading", "fitting", "tables")  # and then the report's sections
 
 
-def run_job(job: Job, target: Path, force: bool, quiet: bool) -> None:
+def run_job(job: Job, target: Path, force: bool, quiet: bool, resources: Resources = ANYWHERE) -> None:
     """Everything from the job to the output folder. BLAS has one thread throughout: levels have the cores."""
     with single_threaded(), Progress((*STEPS, *SECTIONS), quiet) as progress:
         with progress.step("reading"):
             prepared = prepare(job)
         with progress.step("fitting"):
-            analysis = fit_prepared(prepared)
+            analysis = fit_prepared(prepared, resources)
         with whole_folder(target, force) as folder:
             write(prepared, analysis, folder, progress)
     if not quiet:
         print(closing(analysis, target))
 
 
-def fit_prepared(prepared: Prepared) -> Analysis:
+def shell_workers(text: str | None) -> Any:
+    """A number of processes, an address, or nothing."""
+    return int(text) if text is not None and text.strip().isdecimal() else text
+
+
+def fit_prepared(prepared: Prepared, resources: Resources = ANYWHERE) -> Analysis:
     """The fit or fits. Warnings are not printed: what matters is in the fits' notes, and so in the report."""
     from ..groups import fit_each
     from ..results import fitting
@@ -52,8 +59,11 @@ def fit_prepared(prepared: Prepared) -> Analysis:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)
         if job.by is None:
-            return analysed(prepared, fitting.fit(prepared.model, prepared.obs, **options))
-        each = fit_each(prepared.model, prepared.obs, job.by, **options)
+            where = {"memory": resources.memory, "workers": resources.workers}
+            return analysed(prepared, fitting.fit(prepared.model, prepared.obs, **options, **where))
+        if resources.memory is not None:
+            raise CombinationError("--memory is for one fit of all rows: leave it out with --by.")
+        each = fit_each(prepared.model, prepared.obs, job.by, **options, workers=resources.workers)
     if not each.fits:
         why = next(iter(each.failures.values()), "no level could be fitted")
         raise EstimationError(f"None of the levels of {job.by!r} could be fitted; the first says: {why}")

@@ -11,8 +11,8 @@ import numpy as np
 from .._base.memory import allowed
 from .._base.threads import cores
 from . import families, gam_rows
-from .parts import PART, Held, Recipe
 from .partition import PartitionedDesign
+from .parts import PART, Held, Recipe
 from .plan import Plan, plan
 from .resources import Resources, partitioned
 from .segment import ResponseRows
@@ -55,7 +55,9 @@ def met(
     offset = gam_rows.plus_fixed(offset, plan.frame.terms, columns)
     given = families.checked(family, y, weights, offset, y.size)
     parts = (given.y, given.weights, given.offset)
-    return Held(design, ResponseRows(*(np.require(design.sort(a) if a.size else a, requirements=("C", "W")) for a in parts)))
+    return Held(
+        design, ResponseRows(*(np.require(design.sort(a) if a.size else a, requirements=("C", "W")) for a in parts))
+    )
 
 
 def stretches(rows: TableRows, family: str, plan: Plan) -> list[Recipe]:
@@ -98,7 +100,13 @@ def designed(
     known = None if every else ()
     threads = cores() if resources.threads is None else resources.threads
     made = plan(
-        built, placed, all_rows=n, intercept=intercept, constant=known, rows=None if built else len(rows.y), threads=threads
+        built,
+        placed,
+        all_rows=n,
+        intercept=intercept,
+        constant=known,
+        rows=None if built else len(rows.y),
+        threads=threads,
     )
     if not resources.asked and stream is None:
         return made.meet(rows.columns, rows=n, threads=threads), None

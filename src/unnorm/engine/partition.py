@@ -1,6 +1,6 @@
 """A design whose rows are in parts: every pass is a sum over them.
 
-It answers to the same calls as `Design`, so that the engine's iteration, and all that reads a fit, runs on it unchanged.
+It answers to the same calls as `Design`, so that the engine's iteration, and all that reads a fit, runs on it as it is.
 Rows are in the caller's order. A pass takes its response from the parts themselves, or from vectors of all rows where
 these are given.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -105,7 +106,7 @@ class PartitionedDesign:
         if rows.y.size < self.rows:  # `stands_for`
             return None
         at = self.parts.starts
-        cut = [[a[i:j] if a.size else a for a in (rows.y, rows.weights, rows.offset)] for i, j in zip(at, at[1:])]
+        cut = [[a[i:j] if a.size else a for a in (rows.y, rows.weights, rows.offset)] for i, j in pairwise(at)]
         return PerPart(ResponseRows(*one) for one in cut)
 
     def sweep(
@@ -115,9 +116,7 @@ class PartitionedDesign:
         found = self.parts.total(_sweep, self._given(rows), family, beta, finish=_gather)
         return float(found[0]), found[1], Arrow(found[2], (), ())
 
-    def scores(
-        self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1
-    ) -> tuple[float, np.ndarray]:
+    def scores(self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray]:
         """ℓ and Xᵀ(dℓ/dη) alone."""
         return self.sweep(rows, family, beta, threads)[:2]
 
@@ -188,7 +187,7 @@ class PartitionedDesign:
     def sums(self, v: np.ndarray, label: np.ndarray, count: int, threads: int = 1) -> np.ndarray | None:
         """As `Design.sums`."""
         at = self.parts.starts
-        cut = PerPart((v[i:j], label[i:j]) for i, j in zip(at, at[1:]))
+        cut = PerPart((v[i:j], label[i:j]) for i, j in pairwise(at))
         out = np.zeros((count, self.size))
         for found in self.parts.each(_sums, cut):
             if found is None:
@@ -201,7 +200,7 @@ class PartitionedDesign:
         """As `Design.less`."""
         at, changes, plan = self.parts.starts, [], self.parts.plan
         live = np.flatnonzero(np.any(self.to_flat(np.ascontiguousarray(mean.T)) != 0.0, axis=1))
-        for i, j in zip(at, at[1:]):
+        for i, j in pairwise(at):
             own = np.asarray(context[i:j])
             first, last = int(own.min()), int(own.max())
             changes.append(Less(mean[first : last + 1], own - first, live))

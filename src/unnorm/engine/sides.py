@@ -102,9 +102,7 @@ def _by_expansion(parts: Parts, wy: float, pivot: float) -> tuple[float, float]:
     return pivot, pivot * wy + wyo - float(S[0])
 
 
-def _by_scoring(
-    parts: Parts, family: str, link: str, weight: float, wy: float, mean: float
-) -> tuple[float, float]:
+def _by_scoring(parts: Parts, family: str, link: str, weight: float, wy: float, mean: float) -> tuple[float, float]:
     from .response import response
 
     intercept = response(family, link).link_of(float(np.clip(wy / weight, 1e-10, 1 - 1e-10))) - mean

@@ -65,7 +65,7 @@ class Spill:
         except OSError:  # the disk is full, or there is none: parts are made again
             self.full = True
             return
-        self.kept[i] = Kept(_with(part, [np.empty((0,) + one.shape[1:], one.dtype) for one in arrays]), tuple(places))
+        self.kept[i] = Kept(_with(part, [np.empty((0, *one.shape[1:]), one.dtype) for one in arrays]), tuple(places))
 
     def part(self, i: int) -> Held | None:
         """Part i, read back; None where it was not written."""

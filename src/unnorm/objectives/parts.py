@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ..engine.parts import Held, Recipe
 from ..engine.partition import PartitionedDesign
+from ..engine.parts import Held, Recipe
 from ..engine.segment import ResponseRows
 from ..errors import CombinationError
 from ..models.base import Unnormalised
@@ -59,6 +59,6 @@ def refuse_parts(problem: AdditiveProblem, planned: bool) -> None:
         )
     if not planned:
         raise CombinationError(
-            "memory= and workers= take terms of un.Additive without factors (by= a factor, factor(…), bs='re', bs='fs'): "
-            "rows that a factor partitions are arranged as a whole. Leave memory= and workers= out."
+            "memory= and workers= take terms of un.Additive without factors (factor(…), by= a factor, 're', 'fs'), "
+            "as rows that a factor partitions are arranged as a whole. Leave memory= and workers= out."
         )

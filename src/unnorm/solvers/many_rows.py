@@ -16,8 +16,8 @@ from .._base.threads import cores
 from ..engine.design import Design
 from ..engine.families import FAMILIES
 from ..engine.gam_result import Gam
-from ..engine.parts import Held, LocalParts
 from ..engine.partition import PartitionedDesign
+from ..engine.parts import Held, LocalParts
 from ..engine.plan import Plan
 from ..engine.resources import require
 from ..engine.sides import Sides

@@ -199,9 +199,7 @@ class Smoothing(Solver):
             smoothed = self._weakened(smoothed, tuple(t for t in built if t.label in problem.delta_labels), fitted)
         return smoothed
 
-    def _fit_parts(
-        self, problem: AdditiveProblem, design: Any, side: Sides, built: tuple[BuiltTerm, ...]
-    ) -> Smoothed:
+    def _fit_parts(self, problem: AdditiveProblem, design: Any, side: Sides, built: tuple[BuiltTerm, ...]) -> Smoothed:
         """One penalised fit of rows that are never together."""
         from ..engine.core import smooth_fit
 
