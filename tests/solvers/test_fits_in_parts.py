@@ -136,7 +136,7 @@ def test_a_sample_of_very_many_rows_places_the_knots(many: None, monkeypatch: py
     assert 2_000 < sampled.smooths.gam.y.size < 3_100
     assert sampled.smooths.gam.n == 8_100
     a, b = exact.smooths.effect("s(step)"), sampled.smooths.effect("s(step)")  # pyright: ignore
-    np.testing.assert_allclose(a["estimate"], b["estimate"], atol=0.1)
+    assert np.sqrt(np.mean((a["estimate"] - b["estimate"]) ** 2)) < 0.5 * np.mean(a["se"])
 
 
 @pytest.fixture(scope="module")

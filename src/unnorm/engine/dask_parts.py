@@ -7,6 +7,7 @@ there are, and what happens to them, changes no digit.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -184,6 +185,7 @@ def client_of(workers: Any) -> Iterator[Any]:
             f"workers must be a number of processes, an address or a dask.distributed client; got {workers!r}."
         )
     options = {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": ":0"}
+    options |= {"silence_logs": logging.CRITICAL}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._base.frames import table as as_table
+from .._base.memory import in_words
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from . import gam_rows
 from .ahead import compile_ahead
@@ -126,6 +127,7 @@ def gam(
         raise InputError(f"The response {terms.response!r} is also a covariate of {str(terms)!r}.")
     known = terms.offsets if offset is None else (*terms.offsets, offset)
     with ExitStack() as stack:
+        stack.enter_context(in_words("Pass memory='…' (as '1GB'), fit a file, or take fewer rows or functions."))
         if is_path(data):
             stream = stack.enter_context(opened(data, wanted(terms, weights, known, groups, missing)))
             (rows, n), backend = stream.sampled(), None

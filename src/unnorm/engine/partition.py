@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _NONE = np.empty(0)
 
 
+# long: it answers to what a design answers to
 @final
 @dataclass(frozen=True)
 class PartitionedDesign:
@@ -259,6 +260,7 @@ def _gather(plan: Plan, sums: Sums) -> Sums:
     return (total, *segment.gather(*raw))
 
 
+# long: a pass and its arguments
 def _leverage(
     plan: Plan, part: Held, i: int, given: Any, family: int, beta: np.ndarray, raw: np.ndarray, lever: Any,
     out: np.ndarray = _NONE,
