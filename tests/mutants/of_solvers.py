@@ -54,7 +54,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("-0.5 * (w * cumulant.variance(eta))[:, None]", "0.5 * (w * cumulant.variance(eta))[:, None]", "sign of ε"),
         ("-0.5 * (w * cumulant.variance(eta))[:, None]", "-1.0 * (w * cumulant.variance(eta))[:, None]", "ε without ½"),
         ("-0.5 * (w * cumulant.variance(eta))[:, None]", "-0.5 * variance[:, None]", "ε without the weights"),
-        ("return V @ inner.design.penalties.blocks(lam)[0] @ V", "return V", "ε with the hat matrix for its change with λ"),
+        (
+            "return V @ inner.design.penalties.blocks(lam)[0] @ V",
+            "return V",
+            "ε with the hat matrix for its change with λ",
+        ),
     ],
     "solvers/redraw_scores.py": [
         ("v, out = slopes[0], np.zeros", "v, out = 0.0 * slopes[0], np.zeros", "no reference error"),

@@ -57,7 +57,7 @@ class DaskParts(Parts):
     groups: tuple[Any, ...]  # a future each: tuple[Held, …]
 
     @cached_property
-    def counts(self) -> tuple[Count, ...]:
+    def counts(self) -> tuple[Count, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         found = self._gathered([(_counts, group) for group in self.groups])
         return tuple(one for group in found for one in group)
 

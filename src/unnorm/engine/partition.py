@@ -280,7 +280,7 @@ def _turn(plan: Plan, sums: Sums) -> Sums:
 
 def _leverage_of_rows(plan: Plan, part: Held, i: int, *arguments: Any) -> tuple[np.ndarray, np.ndarray]:
     hats = np.empty(part.design.rows)
-    (score,) = _turn(plan, _leverage(plan, part, i, *arguments, hats))
+    (score,) = _turn(plan, _leverage(plan, part, i, *arguments, out=hats))
     return score, part.design.unsort(hats)
 
 

@@ -81,14 +81,14 @@ class Spill:
 
 
 def _write(descriptor: int, array: np.ndarray, at: int) -> None:
-    view = memoryview(array).cast("B") if array.size else memoryview(b"")
+    view = array.reshape(-1).view(np.uint8).data
     while view:
         done = os.pwrite(descriptor, view, at)
         view, at = view[done:], at + done
 
 
 def _read(descriptor: int, array: np.ndarray, at: int) -> None:
-    view = memoryview(array).cast("B") if array.size else memoryview(bytearray())
+    view = array.reshape(-1).view(np.uint8).data
     while view:
         done = os.preadv(descriptor, [view], at)
         if done == 0:

@@ -59,8 +59,8 @@ def fit_each(
         group: whether to fit the population's curves too.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
         weights: as in `un.fit`.
-        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share the
-            levels. The numbers are the same.
+        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share
+            the levels. The numbers are the same.
 
     Example:
         >>> import unnorm as un
