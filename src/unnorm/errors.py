@@ -25,6 +25,15 @@ class TermError(InputError):
     """A model term that is unknown, malformed or cannot be built on these data."""
 
 
+class WriteError(InputError):
+    """A file or folder that cannot be written: a full disk, a folder that takes no files."""
+
+    def __init__(self, target: object, reason: str) -> None:
+        reason = reason.rstrip(".")
+        super().__init__(f"{str(target)!r} cannot be written: {reason}. Choose another place for it.")
+        self.reason = reason
+
+
 class CombinationError(UnnormError, TypeError):
     """Parts that do not work together; the message lists those that would."""
 

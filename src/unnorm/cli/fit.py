@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .options import NONE_GIVEN, Force, Options, Quiet, Text
+from .options import NONE_GIVEN, Force, Options, Quiet, Resume, Text
 from .output import check_target
 
 
@@ -18,6 +18,7 @@ def fit(
     workers: Text = None,
     out: str = "results",
     force: Force = False,
+    resume: Resume = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit a spatial Markov chain to a table of fixations or steps, and write effects, fits and a report.
@@ -32,6 +33,7 @@ def fit(
         workers: a number of processes, or the address of a Dask scheduler, as tcp://host:8786.
         out: the folder to make.
         force: replace an earlier output there.
+        resume: go on from what an interrupted run left in OUT.part.
         quiet: print nothing but errors.
     """
     from ..engine.ahead import compile_ahead
@@ -41,4 +43,4 @@ def fit(
     from ..engine.resources import Resources
     from .run import run_job, shell_workers
 
-    run_job(job, target, force, quiet, Resources(memory, shell_workers(workers)))
+    run_job(job, target, force, quiet, resume, Resources(memory, shell_workers(workers)))

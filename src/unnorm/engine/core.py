@@ -15,13 +15,14 @@ from .._base.blas import single_threaded
 from .._base.threads import cores, pool
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
-from .arrow import ArrowInverse, Blocks
+from .approach import approach
+from .arrow import Arrow, ArrowInverse, Blocks, Singular
 from .criteria import Criterion, Laplace, PredictionError
 from .design import Design
 from .outer import Clock, Found, PenalisedRows, smooth
 from .penalties import Penalties
 from .restarts import limits, reconsider
-from .sides import Sides, sides
+from .sides import Sides, sides, writable
 from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ _MANY = 20_000  # rows from which a first fit on some of the contexts pays, and 
 _SERIAL = 4_000  # rows up to which a thread costs more to wake than it saves
 _FEW = 6_000  # rows of that first fit, at least
 _PER_COLUMN = 60  # and for each column
+_NOTHING = 1e-13  # of the null deviance: what is left of an exact fit is rounding
+_COSTLY = 30  # non-zeros in a row from which XᵀWX costs more than two passes without it (12: twice one, 60: four times)
 
 
 def build_design(
@@ -135,9 +138,12 @@ def _smooth_fit(
         else Laplace(method != "ML")
     )
 
-    beta = np.zeros(design.size)
+    beta, level = np.zeros(design.size), np.zeros(design.size)
     if INTERCEPT in design.slices:
         beta[0] = side.null_intercept
+    if family == "gaussian" and rows.y.size:
+        problem, level = _less_level(problem, beta)
+        beta = level
     rho: np.ndarray | None = None
     if start is not None:
         beta, rho = design.to_flat(start.beta), start.rho
@@ -145,6 +151,7 @@ def _smooth_fit(
         since = time.perf_counter()
         beta, rho, problem = _from_some(problem, criterion, beta, fixed, max_outer)
         clock.add("first fit on some contexts", since)
+    beta = beta - level
     rho_unset = rho is None
     if not free.all():
         rho = np.where(free, 0.0 if rho is None else rho, fixed)
@@ -167,12 +174,40 @@ def _smooth_fit(
     if not found.converged:
         warnings.warn(found.reason, UnnormWarning, stacklevel=3)
     result = _result(problem, criterion, found, side, method if free.any() else "fixed")
+    if level.any():
+        result = replace(result, beta=result.beta + design.to_user(level))
+    if not known and result.deviance <= _NOTHING * result.null_deviance:
+        warnings.warn(
+            "The terms fit the response to rounding, so that its scale is zero and standard errors, tests and the "
+            "criterion mean nothing: is the response computed from the covariates?",
+            UnnormWarning,
+            stacklevel=3,
+        )
     if held is not None:
         flat = free & (np.abs(np.diag(held[2])) < 1e-3) & (np.abs(held[1]) < 1e-3)
         limit = np.where(flat, 1, 0)
         result = replace(result, score=held[0], gradient=held[1], hessian=held[2], flat=flat, limit=limit)
     clock.seconds["fit"] = time.perf_counter() - began
     return result
+
+
+def _less_level(problem: PenalisedRows, beta: np.ndarray) -> tuple[PenalisedRows, np.ndarray]:
+    """Gaussian rows less Xβ₀, and β₀, of which only unpenalised coefficients are not zero: a criterion made of sums of
+    squares would lose the digits of y = 10⁹ + f. β₀ is the intercept; without one, what strong smoothing leaves."""
+    from .outer import starting_rho
+
+    design, level = problem.design, beta
+    if not level.any() and (free := design.penalties.free).any():
+        cross, score = (found := design.sweep(problem.rows, problem.code, level, problem.threads))[2], found[1]
+        strong = np.exp(starting_rho(cross, design.penalties) + 10.0)
+        try:
+            level = np.where(free, design.penalties.added(cross, strong).invert().dot(score), 0.0)
+        except Singular:  # the fit will say which terms
+            return problem, level
+    if not level.any():
+        return problem, level
+    rows = problem.rows
+    return replace(problem, rows=replace(rows, y=writable(rows.y - design.predict(level, problem.threads)))), level
 
 
 def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequence[float] | None) -> np.ndarray:
@@ -230,7 +265,11 @@ def _from_some(
         found = smooth(small, criterion, begun, start, 0.05, most, rough=True)
     except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
         return beta, None, problem
-    return found.at.state.beta, found.at.state.rho, replace(problem, identified=True)
+    beta, rho = found.at.state.beta, found.at.state.rho
+    if design.nonzeros >= _COSTLY:
+        more = float(rows.weights.sum() / some.weights.sum()) if rows.weights.size else design.rows / part.rows
+        beta, rho = approach(problem, criterion, beta, rho, Arrow(more * found.working.cross.shared))
+    return beta, rho, replace(problem, identified=True)
 
 
 def _result(
@@ -249,6 +288,8 @@ def _result(
     loglik = working.loglik + float(step @ working.score) - 0.5 * float(step @ working.cross.dot(step))
     loglik += problem.saturated
     deviance = 2.0 * (side.saturated - loglik)
+    if not problem.scale_known:
+        deviance = max(deviance, 2.0 * working.least)
     edf, edf1 = _degrees(design, penalties, state.inverse, lam)
     scale, full = 1.0, loglik + problem.constant
     if not problem.scale_known:

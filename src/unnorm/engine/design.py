@@ -93,6 +93,11 @@ class Design:
         own = 0 if self.own is None else self.own.x.nbytes
         return sum(s.bytes for s in self.segments) + own + (self.order.nbytes if self.order is not None else 0)
 
+    @property
+    def nonzeros(self) -> int:
+        """Raw functions that a row has besides its context's: each pair of them is a product in XᵀWX."""
+        return max((segment.nonzeros for segment in self.segments), default=0)
+
     # the two coordinates
 
     def to_user(self, flat: np.ndarray) -> np.ndarray:
@@ -175,6 +180,22 @@ class Design:
             score[at[1] :] = levels.ravel()
             return total, score, Arrow(shared, own, cross)
         return total, score, Arrow(shared, tuple(own), tuple(cross))
+
+    def scores(self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray]:
+        """(ℓ, Xᵀ(dℓ/dη)) at β (flat): a pass without XᵀWX, but where levels are alike."""
+        if self.own is not None:
+            return self.sweep(rows, family, beta, threads)[:2]
+        tasks = self._tasks(threads)
+
+        def work(k: int, first: int, last: int):
+            segment = self.segments[k]
+            return segment.scores(rows, family, beta[segment.columns], first, last)
+
+        total, score = 0.0, np.zeros(self.size)
+        for (k, _, _), (part, raw) in zip(tasks, run_tasks(work, tasks, threads)):
+            total += part
+            score[self.segments[k].columns] += self.segments[k].turn(raw)
+        return total, score
 
     def leverage(
         self,

@@ -215,7 +215,7 @@ class Forms:
 
     def _local(self, here, lo: int, hi: int, block) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """u (cell + t), first cells, cubics and first raw functions of the local blocks."""
-        from .kernels import locate
+        from .arrange_kernels import locate
 
         u = np.empty((hi - lo, len(here)))
         cell0, i0 = np.zeros(len(here), np.int64), np.zeros(len(here), np.int64)
@@ -243,7 +243,7 @@ class Forms:
 
     def _rows_of_product(self, one: tuple[int, Part, slice], lo: int, hi: int, block) -> Product:
         """The part's rows as products of splines; the penalties' rotation is in C already."""
-        from .kernels import locate
+        from .arrange_kernels import locate
 
         n, part, at = one
         term, basis = self.terms[part.term], self.surfaces[n]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _VIOLATION = 1e-6  # of the largest |xᵀd|: what a direction found by Newton's steps, or an eigenvector, may be off
 _FAR = 1e3  # |η| from which it may be less: what is off, times |η|, must not move a row's likelihood
+_CERTAIN = 30.0  # |η| of a row whose mean is 0 or 1 to 1e-13
 _OPPOSED = 1e-10  # dᵀS_jd, of what it is at most for coefficients of that size: rounding. However small λ_j is, no more
 
 
@@ -83,6 +84,20 @@ def not_identified(design: Design, cross: Arrow, singular: Singular) -> str:
     return (
         f"The rows do not tell these terms apart: {listing(terms)} "
         "(a combination of their columns is constant or zero on every row). Drop one of them, or lower its k."
+    )
+
+
+def exhausted(design: Design, family: str, beta: np.ndarray) -> str | None:
+    """The sentence for rows whose means are 0 or 1 to the last digits, so that hardly any information is left; None
+    where they are not."""
+    eta = design.predict(beta)
+    gone = np.abs(eta) > _CERTAIN if family == "binomial" else eta < -_CERTAIN
+    if family == "gaussian" or not gone.any():
+        return None
+    return (
+        f"There is no estimate to working precision: {int(gone.sum())} of {eta.size} rows are nearly separated (linear "
+        f"predictor from {eta.min():.3g} to {eta.max():.3g}), and too little information is left to hold the "
+        "coefficients. Raise the smoothing parameters (sp) or leave them to be estimated, or lower k."
     )
 
 

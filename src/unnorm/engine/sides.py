@@ -43,14 +43,14 @@ def sides(
     given = families.checked(family, y, weights, offset, design.rows)
     seen = families.working_rows(family, given, theta)
     rows = ResponseRows(
-        *(_writable(design.sort(part) if part.size else part) for part in (seen.y, seen.weights, seen.offset))
+        *(writable(design.sort(part) if part.size else part) for part in (seen.y, seen.weights, seen.offset))
     )
     count = int(np.sum(rows.weights > 0)) if rows.weights.size else design.rows
     constant, saturated = families.constant(family, given, theta), families.saturated(family, rows)
     return Sides(rows, count, constant, saturated, *families.null_fit(family, rows, link), given.offset)
 
 
-def _writable(array: np.ndarray) -> np.ndarray:
+def writable(array: np.ndarray) -> np.ndarray:
     """C-contiguous and writable: the kernels are compiled for one kind of array only."""
     return np.require(array, requirements=("C", "W"))
 

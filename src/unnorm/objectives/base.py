@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, final
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
 
@@ -65,6 +65,14 @@ class ParametricProblem(ABC):
     """A function of the flat θ to be maximised, with what inference needs to know at the maximum."""
 
     lasso: np.ndarray | float = 0.0  # (p,) weight of |θ|, which the solver treats, as it has no slope at zero
+    why_flat: ClassVar[str] = (
+        "given the context it does not vary over the domain, so that the normaliser absorbs it. Remove it, or make it "
+        "depend on y."
+    )
+    why_alike: ClassVar[str] = (
+        "up to a function of the context, which the normaliser absorbs, one is a linear combination of the others. "
+        "Remove one of them."
+    )
 
     @property
     @abstractmethod

@@ -36,6 +36,7 @@ from ..solvers.smoothing import Smoothing
 from .fit import Fit
 from .knowing import FAR, apart, knowing
 from .making import make_fit
+from .outside import first_outside, inside
 from .refining import begun, refined
 
 SOLVERS = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
@@ -141,13 +142,16 @@ def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
     try:
         return begun(problem, solver, rng)
     except (NoEstimateError, NotIdentifiedError) as error:
-        if problem.objective.reference is None or problem.objective.reference.every:
+        reference, how = problem.objective.reference, None
+        if reference is not None and not reference.every:
+            drawn = problem.objective.draw(problem.model, problem.obs, problem.normaliser, state)
+            how = apart(drawn.outcome[drawn.z], drawn.outcome[~drawn.z])
+        said = str(error) if how is None else FAR.format(how=how)
+        if how is None and isinstance(error, NoEstimateError) and problem.model.parametric:
+            said = problem.model.flat().no_estimate(problem.obs, said)
+        if said == str(error):
             raise
-        drawn = problem.objective.draw(problem.model, problem.obs, problem.normaliser, state)
-        how = apart(drawn.outcome[drawn.z], drawn.outcome[~drawn.z])
-        if how is None:
-            raise
-        raise type(error)(FAR.format(how=how)) from error
+        raise type(error)(said) from error
 
 
 def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:
@@ -241,17 +245,11 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
-    seen = obs.outcome if obs.holes is None else np.where(obs.holes, 0.0, obs.outcome)
-    inside = domain.contains(seen)
-    for lag in range(1, obs.lags + 1):
-        inside = inside & domain.contains(obs.previous(lag))
-    if inside.all():
+    within = inside(domain, obs)
+    if within.all():
         return obs, ()
-    count, first = int((~inside).sum()), int(np.argmin(inside))
-    row = first if obs.row is None else int(obs.row[first])
-    y = obs.previous()[first] if domain.contains(seen[[first]])[0] else seen[first]
-    what, remedy = domain.outside_words(y, obs.outcome_names)
-    where = f"the first is row {row}, {what}"
+    count = int((~within).sum())
+    where, remedy = first_outside(domain, obs)
     if outside == "error":
         raise OutsideError(
             f"{count} of {obs.n} observations lie outside {domain!r}; {where}. "
@@ -259,7 +257,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
         )
     if count == obs.n:
         raise OutsideError(f"All {obs.n} observations lie outside {domain!r}; {where}. Check the units of the domain.")
-    return obs.take(inside), (f"{count} of {obs.n} observations lay outside {domain!r} and were dropped; {where}.",)
+    return obs.take(within), (f"{count} of {obs.n} observations lay outside {domain!r} and were dropped; {where}.",)
 
 
 def _seed(rng: Rng) -> tuple[int | None, Rng]:

@@ -37,9 +37,9 @@ def cross(design: Design, d: np.ndarray) -> np.ndarray:
 
 
 def total(design: Design, v: np.ndarray) -> np.ndarray:
-    """Xᵀv, by the same pass."""
+    """Xᵀv, the score of a Gaussian likelihood with response v at β = 0."""
     rows = ResponseRows(np.ascontiguousarray(design.sort(v)), np.empty(0), np.empty(0))
-    return design.to_user(design.sweep(rows, GAUSSIAN, np.zeros(design.size))[1])
+    return design.to_user(design.scores(rows, GAUSSIAN, np.zeros(design.size))[1])
 
 
 @final
