@@ -84,6 +84,10 @@ class PartitionedDesign:
     def size(self) -> int:
         return self.frame.size
 
+    @property
+    def nonzeros(self) -> int:
+        return self.frame.nonzeros
+
     @cached_property
     def rows(self) -> int:
         return self.parts.starts[-1]
@@ -118,8 +122,10 @@ class PartitionedDesign:
         return float(found[0]), found[1], Arrow(found[2], (), ())
 
     def scores(self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray]:
-        """ℓ and Xᵀ(dℓ/dη) alone."""
-        return self.sweep(rows, family, beta, threads)[:2]
+        """As `Design.scores`: a pass without XᵀWX."""
+        total, score = self.parts.total(_scores, self._given(rows), family, beta)
+        (segment,) = self.segments
+        return float(total), segment.turn(score)
 
     def leverage(
         self,
@@ -252,6 +258,11 @@ def _sweep(plan: Plan, part: Held, i: int, given: Any, family: int, beta: np.nda
     (segment,) = part.design.segments
     total, raw = segment.sweep(_rows(part, given, i), family, beta, 0, segment.runs)
     return (total, *raw)
+
+
+def _scores(plan: Plan, part: Held, i: int, given: Any, family: int, beta: np.ndarray) -> Sums:
+    (segment,) = part.design.segments
+    return segment.scores(_rows(part, given, i), family, beta, 0, segment.runs)
 
 
 def _gather(plan: Plan, sums: Sums) -> Sums:
