@@ -19,7 +19,7 @@ from . import families
 from .arrow import Arrow
 from .design import Design, Lever, Placement
 from .extents import Extent, extent
-from .parts import Held, Less, Parts, PerPart, Sums, largest
+from .parts import Held, Less, Parts, PerPart, Remaining, Sums, largest
 from .penalties import Penalties
 from .plan import Plan
 from .segment import ResponseRows, Segment
@@ -220,6 +220,14 @@ class PartitionedDesign:
         i = at.index(begin)
         assert at[i + 1] == end
         return self.parts.at_home(np.inf, 1).part(i).design
+
+    def remaining(
+        self, rows: ResponseRows, beta: np.ndarray, threads: int = 1
+    ) -> tuple[PartitionedDesign, ResponseRows]:
+        """As `Design.remaining`, the parts' own response changed."""
+        if self._given(rows) is not None:
+            return self, replace(rows, y=rows.y - self.predict(beta))
+        return PartitionedDesign(self.parts.changed([Remaining(beta)] * len(self.parts.counts))), rows
 
     def at_home(self, budget: float, threads: int) -> PartitionedDesign:
         """The design with its parts in this process, where so many bytes of them may be held."""
