@@ -61,7 +61,7 @@ def _line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{str(error.filename)!r}: {error.strerror}."
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) and not isinstance(error, UnnormError):
         what = f" ({text[:1].lower()}{text[1:]})" if text else ""
         text = f"There is not enough memory{what}: try fewer rows, fewer --references, or a smaller k in the terms."
     text = " ".join(text.split()) or type(error).__name__
