@@ -37,6 +37,9 @@ def test_fisher_and_lee(kappa: float) -> None:
     size = p["kappa"] * np.exp(p["log kappa: z"] * z)
     expected = stats.vonmises(size, loc=centre).logpdf(y)
     np.testing.assert_allclose(fit.log_density(np.degrees(y), {"x": x, "z": z}), expected, rtol=1e-7, atol=1e-6)
+    np.testing.assert_allclose(fit.log_density(np.degrees(y), np.column_stack([x, z])), expected, rtol=1e-7, atol=1e-6)
+    with pytest.raises(InputError, match="a column for each of 'x', 'z'; got ndarray"):
+        fit.log_density(np.degrees(y), x)
 
 
 @pytest.mark.parametrize("kappa", [2.0, 1e4])

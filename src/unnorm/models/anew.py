@@ -26,5 +26,5 @@ def anew(model: M, **changes: Any) -> M:
     """
     made = replace(model, **changes)
     for name in COMPILED[type(model)]:
-        made.__dict__[name] = getattr(model, name)
+        object.__setattr__(made, name, getattr(model, name))  # where a cached property looks first
     return made

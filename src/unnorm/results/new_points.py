@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ def new_observations(kind: Kind, y: Any, x: Any, about: Mapping[str, Any]) -> Ob
         raise InputError(
             "x is needed: the model was fitted with a context. Pass the previous points or the covariates."
         )
+    if kind == "conditional" and isinstance(x, np.ndarray | list | tuple | float | int):
+        x = _by_name(x, about["context_names"])
     if kind == "conditional" or isinstance(x, Mapping):
         context = {name: np.broadcast_to(np.asarray(values), (n,)).copy() for name, values in dict(x).items()}
         missing = [name for name in about["context_names"] if name not in context]
@@ -45,3 +47,15 @@ def new_observations(kind: Kind, y: Any, x: Any, about: Mapping[str, Any]) -> Ob
                 f"The model's context has extra columns: pass x as a mapping of {listing(about['context_names'])}."
             )
     return Observations(kind, outcome, names, context, lags=int(about["lags"]), extra=tuple(about["extra"]))
+
+
+def _by_name(x: Any, names: Sequence[str]) -> dict[str, np.ndarray]:
+    """Covariates that came as an array, one column for each name."""
+    values = np.asarray(x)
+    columns = values[..., None] if len(names) == 1 and values.ndim < 2 else values
+    if columns.ndim > 2 or columns.shape[-1] != len(names):
+        raise InputError(
+            f"x must be a mapping from each covariate to its values, or an array with a column for each of "
+            f"{listing(names)}; got {type(x).__name__} of shape {values.shape}."
+        )
+    return {name: columns[..., j] for j, name in enumerate(names)}
