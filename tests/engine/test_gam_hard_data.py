@@ -221,3 +221,10 @@ def test_a_saved_theta_stays_given(table, tmp_path):
     fit = un.gam("c ~ s(x)", table, family="nb", theta=2.0)
     fit.save(tmp_path / "fit")
     assert un.load(tmp_path / "fit").aic == fit.aic
+
+
+def test_terms_that_explain_the_same_are_tried_instead_of_each_other():
+    """Three curves of x by level, or one part of t2(x, z): 91.44 and 90.45, with four parameters between them."""
+    rows = pd.read_csv(Path(__file__).parents[1] / "oracles" / "mgcv" / "hard_rivals.csv")
+    fit = un.gam("y ~ s(lat, lon, bs='sos', k=20) + s(x, by=g) + g + t2(x, z, k=4)", rows, family="binomial")
+    assert fit.score == pytest.approx(90.4488, abs=0.01)

@@ -4,7 +4,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "engine/criteria.py": [
         (
             "return -working.loglik - float(working.score @ d) + 0.5 * float(d @ working.cross.dot(d))",
-            "return working.c0 - 0.5 * float(working.r @ state.beta) - 0.5 * float(state.beta @ state.forces.sum(axis=1))",
+            "return working.c0 - 0.5 * float((working.r + state.forces.sum(axis=1)) @ state.beta)",
             "the criterion about zero: digits of β times r",
         ),
         (

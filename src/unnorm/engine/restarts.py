@@ -109,6 +109,9 @@ def _starts(problem: PenalisedRows, criterion: Criterion, found: Found, at_limit
     out: list[np.ndarray] = []
     if (at_limit < 0).any() or (at_limit.any() and problem.count <= _FEW and _extreme(problem, found)):
         out += [np.where(at_limit != 0, centre + shift, rho) for shift in _SHIFTS]
+    rest = (at_limit == 0) & problem.free
+    if (at_limit > 0).any() and rest.any() and problem.count <= _FEW and problem.design.size <= _SMALL:
+        out.append(np.where(at_limit > 0, centre, np.where(rest, centre + _GRID[-1], rho)))  # the other terms instead
     return out + _dips(problem, criterion, found)
 
 
