@@ -50,6 +50,8 @@ def main(tokens: list[str] | None = None) -> None:
             raise
         if received:  # a library took the signal for a failure of its own
             _fail(f"ended by signal {received[0]}" + _notes(error, "."), 128 + received[0])
+        if isinstance(error, ImportError) and "failed to map" in str(error):  # how a library says it has no memory
+            _fail(_line(MemoryError(str(error))), BAD_INPUT)
         what = f"{type(error).__name__}: {_line(error)}"
         _fail(f"internal error, please report it ({what}); --debug shows where.", INTERNAL)
 

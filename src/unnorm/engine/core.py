@@ -267,8 +267,8 @@ def _from_some(
         return beta, None, problem
     beta, rho = found.at.state.beta, found.at.state.rho
     if design.nonzeros >= _COSTLY:
-        rows = problem.rows
-        more = float(rows.weights.sum() / some.weights.sum()) if rows.weights.size else design.rows / part.rows
+        weights = problem.rows.weights
+        more = float(weights.sum() / some.weights.sum()) if weights.size else design.rows / part.rows
         beta, rho = approach(problem, criterion, beta, rho, Arrow(more * found.working.cross.shared))
     return beta, rho, replace(problem, identified=True)
 

@@ -159,7 +159,7 @@ def gam(
         if not built and not terms.intercept:
             raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
         own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
-        notes = rows.notes
+        notes, theta_known = rows.notes, theta is not None
         with Resources(memory, workers, threads).opened() as resources:
             design, side = designed(
                 rows, placed, built, terms.intercept, (family, own_link, method), resources, stream, n
@@ -200,6 +200,7 @@ def gam(
             notes=notes,
             link=own_link,
             theta=theta,
+            theta_known=theta_known,
             whole=n if n > rows.y.size else None,
         )
 
