@@ -187,16 +187,12 @@ class LocalParts(Parts):
     def _work(self, work: Work, i: int, arguments: tuple[Any, ...]) -> Any:
         return work(self.plan, self.part(i), i, *arguments)
 
-    def _windows(self, least: int) -> Iterator[range]:
-        """Stretches of whole groups, enough parts in each for all threads."""
-        wide = GROUP * -(-least // GROUP)
-        for begin in range(0, len(self.recipes), wide):
-            yield range(begin, min(begin + wide, len(self.recipes)))
-
     def each(self, work: Work, *arguments: Any) -> Iterator[Any]:
-        for window in self._windows(self.threads):
+        wide = 2 * self.threads  # parts at a time: enough for every thread, and few enough to be held
+        for begin in range(0, len(self.recipes), wide):
+            window = [(i,) for i in range(begin, min(begin + wide, len(self.recipes)))]
             with single_threaded():
-                found = run_tasks(lambda i: self._work(work, i, arguments), [(i,) for i in window], self.threads)
+                found = run_tasks(lambda i: self._work(work, i, arguments), window, self.threads)
             yield from found
 
     def total(self, work: Work, *arguments: Any, join: Any = add, finish: Any = None) -> Sums:
