@@ -9,10 +9,6 @@ from .energy import Energy
 from .exponential_family import ExponentialFamily
 
 M = TypeVar("M", Energy, ExponentialFamily)
-COMPILED = {  # cached properties that read f and the shape of θ alone
-    Energy: ("kernels", "_rows", "_row_slopes", "_row_kernels"),
-    ExponentialFamily: ("kernels", "_rows"),
-}
 
 
 def anew(model: M, **changes: Any) -> M:
@@ -25,6 +21,6 @@ def anew(model: M, **changes: Any) -> M:
     (2.0, True)
     """
     made = replace(model, **changes)
-    for name in COMPILED[type(model)]:
+    for name in model.compiled:
         object.__setattr__(made, name, getattr(model, name))  # where a cached property looks first
     return made

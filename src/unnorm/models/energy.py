@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -49,6 +49,8 @@ class Energy(Model):
     log_partition: Callable[..., Any] | None = None
     names: tuple[str, ...] = field(init=False, default=())
     context_arity: int = field(init=False, default=0)
+    # cached properties that read f and the shape of θ alone
+    compiled: ClassVar[tuple[str, ...]] = ("kernels", "_rows", "_row_slopes", "_row_kernels")
     lookup: Lookup = field(init=False, default=Lookup(), repr=False)
 
     def __post_init__(self) -> None:

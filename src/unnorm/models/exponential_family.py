@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -42,6 +42,7 @@ class ExponentialFamily(LinearModel):
     rule: Rule | None = None
     log_partition: Callable[..., Any] | None = None
     context_arity: int = field(init=False, default=0)
+    compiled: ClassVar[tuple[str, ...]] = ("kernels", "_rows")  # cached properties that read f alone
 
     def __post_init__(self) -> None:
         names = (self.names,) if isinstance(self.names, str) else tuple(self.names)
