@@ -57,7 +57,7 @@ def test_strauss(gamma: float) -> None:
 
 @pytest.mark.parametrize("beta", [300.0, 1000.0])
 def test_hard_core(beta: float) -> None:
-    """Without the pairs that the core forbids, intervals at β = 1,000 cover 80 %."""
+    """Without the pairs that the core forbids, intervals at β = 1,000 are too short (se .056, sd .088)."""
     core = un.HardCore(0.03)
     drawn = un.patterns.process(SQUARE, np.log(beta), core).simulate(MANY, rng=4)
     fits = [
