@@ -26,6 +26,7 @@ from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
+    from .device.spec import Device
 
 __all__ = ["INTERCEPT", "Smoothed", "build_design", "fit_many", "smooth_fit"]
 
@@ -81,6 +82,7 @@ def smooth_fit(
     link: str | None = None,
     theta: float | None = None,
     rough: bool = False,
+    device: Device | None = None,
 ) -> Smoothed:
     """Fit one penalised model and choose its smoothing parameters.
 
@@ -88,7 +90,8 @@ def smooth_fit(
     by penalty label or one per penalty (negative = estimate), on top of the terms' own `fixed_sp`. `groups` (n,),
     `folds`, `rng` serve method="CV" (rows of one group, by default of one context, stay together). `start`: a fit of
     the same terms to start from. `link`: "probit" or "cloglog" for a binomial response; `theta`: of a negative binomial
-    one. `rough`: only until β is within about a standard error, as the start of another fit.
+    one. `rough`: only until β is within about a standard error, as the start of another fit. `device`: where the passes
+    over the rows are made, if not here.
 
     Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns
     UnnormWarning where it stops before convergence (also in `.converged`, `.reason`).
@@ -96,7 +99,7 @@ def smooth_fit(
     with single_threaded():
         return _smooth_fit(
             design, y, (family, link, theta), weights, offset, method, sp, groups, folds, rng, start, threads,
-            max_outer, rough,
+            max_outer, rough, device,
         )  # fmt: skip
 
 
@@ -105,7 +108,7 @@ def _smooth_fit(
     design: Design, y: np.ndarray, likelihood: tuple[str, str | None, float | None], weights: np.ndarray | None,
     offset: np.ndarray | None, method: str,
     sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,
-    start: Smoothed | None, threads: int | None, max_outer: int, rough: bool,
+    start: Smoothed | None, threads: int | None, max_outer: int, rough: bool, device: Device | None,
 ) -> Smoothed:  # fmt: skip
     began = time.perf_counter()
     if method not in METHODS:
@@ -117,6 +120,14 @@ def _smooth_fit(
     rows = ResponseRows(
         *(_writable(design.sort(part) if part.size else part) for part in (seen.y, seen.weights, seen.offset))
     )
+    here = design
+    if device is not None:
+        from .device.placing import on_device, refuse
+
+        refuse(method, link)
+        since = time.perf_counter()
+        design = on_device(design, rows, device)
+        clock.add("rows to the device", since)
     fixed = _fixed(design.penalties, design.fixed, sp)
     free = np.isnan(fixed)
     count = int(np.sum(rows.weights > 0)) if rows.weights.size else design.rows
@@ -175,7 +186,14 @@ def _smooth_fit(
         limit = np.where(flat, 1, 0)
         result = replace(result, score=held[0], gradient=held[1], hessian=held[2], flat=flat, limit=limit)
     clock.seconds["fit"] = time.perf_counter() - began
-    return result
+    return result if device is None else _back(result, problem, here, device)
+
+
+def _back(result: Smoothed, problem: PenalisedRows, here: Design, device: Device) -> Smoothed:
+    """The result with its rows where they were, and a sentence on where the passes were made."""
+    from .device.error import said
+
+    return replace(result, design=here, notes=(*result.notes, said(problem, result, device)))
 
 
 def _writable(array: np.ndarray) -> np.ndarray:
@@ -224,13 +242,7 @@ def _from_some(
     every = design.rows // least
     if every < 3 or design.levels:  # with levels, p × p algebra is the larger part
         return beta, None, problem
-    part, taken = design.take(lambda k, segment: np.arange(0, segment.runs, every))
-    rows = problem.rows
-    some = ResponseRows(
-        rows.y[taken],
-        rows.weights[taken] if rows.weights.size else rows.weights,
-        rows.offset[taken] if rows.offset.size else rows.offset,
-    )
+    part, some = design.thinned(problem.rows, every)
     small = PenalisedRows(
         part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock(),
         problem.scale_known, 0.0 if problem.scale_known else families.saturated(problem.family, some),

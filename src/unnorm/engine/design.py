@@ -63,6 +63,24 @@ class Lever(Protocol):
         ...
 
 
+class RowsElsewhere(Protocol):
+    """Rows that another device holds with their response, and the sums over them that a fit asks for."""
+
+    def sweep(self, rows: ResponseRows, family: int, beta: np.ndarray) -> tuple[float, np.ndarray, Arrow]: ...
+
+    def precisely(self, rows: ResponseRows, family: int, beta: np.ndarray) -> np.ndarray:
+        """The score in float64, whatever the arithmetic of the passes."""
+        ...
+
+    def leverage(self, rows: ResponseRows, family: int, beta: np.ndarray, P: np.ndarray) -> np.ndarray: ...
+
+    def predict(self, beta: np.ndarray) -> np.ndarray: ...
+
+    def extremes(self, beta: np.ndarray) -> tuple[float, float]: ...
+
+    def every(self, k: int) -> tuple[RowsElsewhere, ResponseRows, int]: ...
+
+
 @dataclass(frozen=True)
 class Design:
     """Rows in compact form, with the map between the terms' coefficients (user) and the engine's (flat, rotated)."""
@@ -80,6 +98,7 @@ class Design:
     errors: Mapping[str, float]  # label → largest error of its local form, relative
     kinds: Mapping[str, str]  # label → "local", "factor", "dense", "context", "level"
     own: LevelColumns | None = None  # columns that each level has alike; then there is one segment, of what is shared
+    elsewhere: RowsElsewhere | None = None  # then the passes of a fit are made there
 
     @property
     def size(self) -> int:
@@ -138,6 +157,8 @@ class Design:
         self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1
     ) -> tuple[float, np.ndarray, Arrow]:
         """(ℓ, Xᵀ(dℓ/dη), XᵀWX) at β (flat): one pass over the rows."""
+        if self.elsewhere is not None:
+            return self.elsewhere.sweep(rows, family, beta)
         at = self.penalties.starts
         tasks = self._tasks(threads)
         rows = rows if self.own is None else self.own.known(rows, beta)
@@ -186,6 +207,9 @@ class Design:
     ) -> np.ndarray:
         """Σ_r w'_r h_r x_r (flat) with h_r = x_rᵀPx_r, `lever(level)` = P on a segment's columns; `hats` (design
         order) receives h where given."""
+        if self.elsewhere is not None:
+            assert hats is None
+            return self.elsewhere.leverage(rows, family, beta, lever(None))
         tasks = self._tasks(threads)
         if self.own is not None:
             rows = self.own.known(rows, beta)
@@ -214,6 +238,8 @@ class Design:
 
     def predict(self, beta: np.ndarray, threads: int = 1) -> np.ndarray:
         """Xβ (β flat) in the design's row order, without offsets."""
+        if self.elsewhere is not None:
+            return self.elsewhere.predict(beta)
         out = np.empty(self.rows)
 
         def work(k: int, first: int, last: int):
@@ -223,8 +249,28 @@ class Design:
         run_tasks(work, self._tasks(threads), threads)
         return out if self.own is None else out + self.own.predict(beta)
 
+    def farthest(self, beta: np.ndarray, threads: int = 1) -> float:
+        """The largest |x_rᵀβ| over the rows (β flat)."""
+        if self.elsewhere is not None:
+            low, high = self.elsewhere.extremes(beta)
+        else:
+            eta = self.predict(beta, threads)
+            low, high = float(eta.min()), float(eta.max())
+        return max(high, -low)
+
+    def thinned(self, rows: ResponseRows, every: int) -> tuple[Design, ResponseRows]:
+        """The design on every k-th run, and the response there."""
+        if self.elsewhere is not None:
+            part, some, count = self.elsewhere.every(every)
+            return replace(self, elsewhere=part, rows=count), some
+        design, taken = self.take(lambda k, segment: np.arange(0, segment.runs, every))
+        weights, offset = (a[taken] if a.size else a for a in (rows.weights, rows.offset))
+        return design, ResponseRows(rows.y[taken], weights, offset)
+
     def most(self, beta: np.ndarray) -> float:
         """A bound of |x_rᵀβ| over the rows (β flat), infinite where none is cheap."""
+        if self.elsewhere is not None:
+            return self.farthest(beta)
         if self.own is not None:
             return np.inf
         return max((segment.most(beta[segment.columns]) for segment in self.segments), default=0.0)

@@ -331,8 +331,7 @@ class Iteration:
         """Whether the last step moves no row's η by much (else the maximum may be at infinity)."""
         if self.design.most(step) < _RESTLESS:
             return True
-        moves = self.design.predict(step, self.problem.threads)
-        return max(float(moves.max()), -float(moves.min())) < _RESTLESS
+        return self.design.farthest(step, self.problem.threads) < _RESTLESS
 
     def expected(self, at: Value, left: float) -> bool:
         """Whether the step to `at` may be the last though it is not short, if the pass there agrees: rows are many,

@@ -1,0 +1,219 @@
+"""The row pass as JAX programs: rows in tiles, each tile's columns made from cells, and sums by matrix products.
+
+A tile has b runs of R rows. Its columns in the terms' (flat) coordinates are
+
+    X = [cubic of t in the cell's table, for each local block | row of the factor's table | dense columns],   (b, R, K)
+
+and z (b, c) belongs to the whole run. With w = −d²ℓ/dη², g = dℓ/dη and v = g/√w, one product of M = [√w X, v] with itself
+gives XᵀWX and Xᵀg together, and zᵀ[Σ_R √w M | Σ_R w z] all that context columns meet: rows are read once, nothing is
+scattered, and no sum depends on the order in which threads arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+Array = Any
+BINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
+
+
+class Tables(NamedTuple):
+    """What cells are looked up in; of coefficients, their last axis is gone."""
+
+    local: tuple[Array, ...]  # (cells, 4, k): the powers of t
+    factor: tuple[Array, ...]  # (levels, k)
+
+
+class Rows(NamedTuple):
+    """Compact rows: runs by rows of a run. None where there is nothing of the kind."""
+
+    u: tuple[Array, ...]  # (runs, R) cell + t of each local block
+    f: tuple[Array, ...]  # (runs, R) int32, the level in each factor block
+    mult: tuple[Array, ...]  # (runs, R) multipliers
+    x: Array | None  # (runs, R, d)
+    z: Array  # (runs, c)
+    y: Array  # (runs, R)
+    weight: Array | None  # (runs, R)
+    offset: Array | None  # (runs, R)
+
+
+class Plan(NamedTuple):
+    """What a program is compiled for, beside shapes."""
+
+    by: tuple[int, ...]  # which multiplier each local block has, −1 for none
+    family: int
+    single: bool  # float32 within a tile
+    chunk: int  # runs in one matrix product
+    chunks: int  # products in a tile
+
+
+class Row(NamedTuple):
+    """One row's likelihood: √w, g/√w, dw/dη and ℓ, for weight one."""
+
+    root: Array
+    pull: Array
+    dw: Array
+    value: Array
+
+
+def _far(eta: Array) -> float:
+    """|η| up to which e^{|η|/2} is finite: beyond, √w is zero and v would be infinite."""
+    return 1400.0 if eta.dtype == jnp.float64 else 170.0
+
+
+def _binomial(eta: Array, y: Array) -> Row:
+    e = jnp.exp(-jnp.abs(eta))
+    r = 1.0 / (1.0 + e)
+    half = jnp.exp(-0.5 * jnp.minimum(jnp.abs(eta), _far(eta)))
+    up, down = jnp.where(eta >= 0, half, 1.0 / half), jnp.where(eta >= 0, 1.0 / half, half)  # e^{∓η/2}
+    w = e * r * r
+    slope = w * (1.0 - e) * r  # w (1 − 2p), times the sign of −η
+    return Row(half * r, y * up - (1.0 - y) * down, jnp.where(eta >= 0, -slope, slope),
+               y * eta - jnp.maximum(eta, 0.0) - jnp.log1p(e))  # fmt: skip
+
+
+def _poisson(eta: Array, y: Array) -> Row:
+    root = jnp.exp(0.5 * jnp.clip(eta, -_far(eta), min(500.0, _far(eta))))
+    mu = root * root
+    return Row(root, y / root - root, mu, y * eta - mu)
+
+
+def _gaussian(eta: Array, y: Array) -> Row:
+    return Row(jnp.ones_like(eta), y - eta, jnp.zeros_like(eta), -0.5 * (y - eta) ** 2)
+
+
+LIKELIHOODS: dict[int, Callable[[Array, Array], Row]] = {BINOMIAL: _binomial, POISSON: _poisson, GAUSSIAN: _gaussian}
+
+
+def _cubic(table: Array, u: Array, single: bool) -> Array:
+    """The table's cubics at u = cell + t: one value, or (…, k)."""
+    cell = u.astype(jnp.int32)
+    t = (u - cell).astype(jnp.float32 if single else u.dtype)
+    t = t.reshape(t.shape + (1,) * (table.ndim - 2))
+    a = table.at[cell].get(mode="promise_in_bounds")  # (…, 4[, k])
+    power = [a[:, :, k] for k in range(4)]
+    return power[0] + t * (power[1] + t * (power[2] + t * power[3]))
+
+
+def predictor(plan: Plan, tables: Tables, delta: Array, zeta: Array, rows: Rows) -> Array:
+    """η (b, R) from tables of coefficients (cells, 4), (levels,), δ (d,) and ζ (c,)."""
+    eta = jnp.broadcast_to((_as(plan, rows.z) @ zeta)[:, None], rows.y.shape)
+    for b, (table, u) in enumerate(zip(tables.local, rows.u)):
+        value = _cubic(table, u, plan.single)
+        eta = eta + (value if plan.by[b] < 0 else value * _as(plan, rows.mult[plan.by[b]]))
+    for table, level in zip(tables.factor, rows.f):
+        eta = eta + table[level]
+    if rows.x is not None:
+        eta = eta + _as(plan, rows.x) @ delta
+    return eta if rows.offset is None else eta + _as(plan, rows.offset)
+
+
+def _columns(plan: Plan, tables: Tables, rows: Rows) -> list[Array]:
+    """X by blocks."""
+    out = []
+    for b, (table, u) in enumerate(zip(tables.local, rows.u)):
+        value = _cubic(table, u, plan.single)
+        out.append(value if plan.by[b] < 0 else value * _as(plan, rows.mult[plan.by[b]])[..., None])
+    out += [table[level] for table, level in zip(tables.factor, rows.f)]
+    return out if rows.x is None else [*out, _as(plan, rows.x)]
+
+
+def _as(plan: Plan, array: Array) -> Array:
+    return array.astype(jnp.float32) if plan.single else array
+
+
+def _product(left: str, a: Array, b: Array) -> Array:
+    """A sum of products, in full precision."""
+    return jnp.einsum(left, a, b, precision=jax.lax.Precision.HIGHEST)
+
+
+def _double(parts: Any) -> Any:
+    return jax.tree.map(lambda part: part.astype(jnp.float64), parts)
+
+
+def _folded(plan: Plan, rows: Rows, body: Callable[[Rows, int], Any]) -> Any:
+    """Σ body(tile, chunks) over tiles of whole chunks, the chunks that are left, and the runs that are left."""
+    runs, tile = rows.z.shape[0], plan.chunk * plan.chunks
+
+    def cut(start: Array | int, size: int) -> Rows:
+        return jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, start, size, 0), rows)
+
+    whole = runs // tile
+    rest = (runs - whole * tile) // plan.chunk
+    begin = whole * tile + rest * plan.chunk
+    sums = []
+    if rest:
+        sums.append(body(cut(whole * tile, rest * plan.chunk), rest))
+    if begin < runs or not runs:
+        sums.append(body(cut(begin, runs - begin), 1))
+    if whole:
+        shapes = jax.eval_shape(lambda: body(cut(0, tile), plan.chunks))
+        start = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes)
+        step = lambda i, total: jax.tree.map(jnp.add, total, body(cut(i * tile, tile), plan.chunks))  # noqa: E731
+        sums.append(jax.lax.fori_loop(0, whole, step, start))
+    return jax.tree.map(lambda *parts: sum(parts[1:], parts[0]), *sums)
+
+
+@partial(jax.jit, static_argnums=0)
+def sweep(plan: Plan, eta_tables: Tables, tables: Tables, delta: Array, zeta: Array, rows: Rows) -> tuple[Array, ...]:
+    """ℓ, M ᵀM (K + 1, K + 1), and zᵀ[Σ √w M | w z] (c, K + 1 + c): the sums of one pass."""
+
+    def body(part: Rows, chunks: int) -> tuple[Array, ...]:
+        eta = predictor(plan, eta_tables, delta, zeta, part)
+        row = LIKELIHOODS[plan.family](eta, _as(plan, part.y))
+        root, pull, value = row.root, row.pull, row.value
+        if part.weight is not None:
+            own = _as(plan, part.weight)
+            share = jnp.sqrt(own)
+            root, pull, value = share * root, share * pull, own * value
+        M = jnp.concatenate([root[..., None] * one for one in _columns(plan, tables, part)] + [pull[..., None]], axis=2)
+        flat = M.reshape(chunks, -1, M.shape[2])
+        gram = _double(_product("bki,bkj->bij", flat, flat)).sum(0)
+        z = _as(plan, part.z)
+        along = jnp.concatenate([_product("br,brk->bk", root, M), (root * root).sum(1)[:, None] * z], axis=1)
+        met = _product("bki,bkj->bij", z.reshape(chunks, -1, z.shape[1]), along.reshape(chunks, -1, along.shape[1]))
+        return value.astype(jnp.float64).sum(), gram, _double(met).sum(0)
+
+    return _folded(plan, rows, body)
+
+
+@partial(jax.jit, static_argnums=0)
+def leverage(
+    plan: Plan, eta_tables: Tables, tables: Tables, delta: Array, zeta: Array, P: tuple[Array, Array, Array], rows: Rows
+) -> tuple[Array, Array]:
+    """Σ w'h x of the rows' columns (K,) and of the contexts' (c,), h = xᵀPx with P = (P_xx, P_zx, P_zz)."""
+    p_xx, p_zx, p_zz = P
+
+    def body(part: Rows, chunks: int) -> tuple[Array, Array]:
+        eta = predictor(plan, eta_tables, delta, zeta, part)
+        dw = LIKELIHOODS[plan.family](eta, _as(plan, part.y)).dw
+        if part.weight is not None:
+            dw = dw * _as(plan, part.weight)
+        X, z = jnp.concatenate(_columns(plan, tables, part), axis=2), _as(plan, part.z)
+        cross = 2.0 * _product("bc,ck->bk", z, p_zx)
+        own = jnp.einsum("bc,bc->b", _product("bc,cd->bd", z, p_zz), z)
+        h = jnp.sum(X * (_product("brk,kj->brj", X, p_xx) + cross[:, None]), axis=2) + own[:, None]
+        q = dw * h
+        flat = X.reshape(chunks, -1, X.shape[2])
+        score = _double(_product("bki,bk->bi", flat, q.reshape(chunks, -1))).sum(0)
+        return score, _double(_product("bc,b->c", z, q.sum(1)))
+
+    return _folded(plan, rows, body)
+
+
+@partial(jax.jit, static_argnums=0)
+def predicted(plan: Plan, eta_tables: Tables, delta: Array, zeta: Array, rows: Rows) -> Array:
+    """η (runs, R)."""
+    return predictor(plan, eta_tables, delta, zeta, rows)
+
+
+@partial(jax.jit, static_argnums=0)
+def extremes(plan: Plan, eta_tables: Tables, delta: Array, zeta: Array, rows: Rows) -> tuple[Array, Array]:
+    """The least and the largest η."""
+    eta = predictor(plan, eta_tables, delta, zeta, rows)
+    return eta.min(), eta.max()

@@ -1,0 +1,102 @@
+"""A design's rows put on a device: which designs can be, and how runs become a rectangle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..._base.numerics import x64
+from ...errors import CombinationError
+from ..design import Design
+from ..segment import ResponseRows, Segment
+from .rows import DeviceRows, turn_of
+from .spec import Device
+
+_UNEVEN = 1.25  # times the mean length: the longest run up to which shorter ones are filled up
+FAMILIES = {"binomial", "poisson", "gaussian", "nb", "quasipoisson"}
+
+
+def on_device(design: Design, rows: ResponseRows, device: Device) -> Design:
+    """The design with its rows on the device, met with this response; the design itself keeps its own."""
+    import jax
+
+    segment = _only(design)
+    place = _rectangle(segment)
+    uneven = place is not None and place.size > segment.hi
+    made = _made(segment, rows, place, uneven)
+    with x64():
+        there = jax.device_put(made, device.jax)
+    held = DeviceRows(device, turn_of(segment), there, rows, place, segment.hi)
+    return replace(design, elsewhere=held)
+
+
+def refuse(method: str, link: str | None) -> None:
+    """What the device's pass cannot do, in a sentence."""
+    if method == "CV":
+        raise CombinationError("method='CV' runs on the processor: leave device out, or use method='REML'.")
+    if link is not None:
+        raise CombinationError(f"link={link!r} runs on the processor: leave device out, or use the family's own link.")
+
+
+def _only(design: Design) -> Segment:
+    """The design's one segment, if a device can take it."""
+    if len(design.segments) != 1 or design.levels or design.own is not None:
+        raise CombinationError(
+            "Terms with a block of columns for each level (by=, bs='re', bs='fs') run on the processor: leave device out."
+        )
+    (segment,) = design.segments
+    if segment.product is not None or segment.dense is not None:
+        label = [name for name, kind in design.kinds.items() if kind in ("product", "dense")]
+        raise CombinationError(
+            f"{', '.join(label)} has too many columns in each row for the device's pass: leave device out, or write it "
+            "as a sum of terms of one covariate."
+        )
+    return segment
+
+
+def _rectangle(segment: Segment) -> np.ndarray | None:
+    """(runs, R) rows; shorter runs repeat their first row; rows by themselves where runs are too uneven. None: in
+    order."""
+    lengths = np.diff(segment.ptr)
+    longest, runs = int(lengths.max(initial=0)), lengths.size
+    if runs * longest == segment.hi:
+        return None
+    if runs * longest > _UNEVEN * segment.hi:
+        return np.arange(segment.hi)[:, None]
+    at = np.arange(longest)
+    return segment.ptr[:-1, None] + np.where(at < lengths[:, None], at, 0)
+
+
+def _made(segment: Segment, rows: ResponseRows, place: np.ndarray | None, uneven: bool):
+    """Host arrays in the device's layout."""
+    from .passes import Rows
+
+    n, (_, d, _) = segment.hi, segment.sizes
+    each = n // segment.runs if place is None else place.shape[1]
+
+    def grid(column: np.ndarray) -> np.ndarray:
+        return column.reshape(-1, each, *column.shape[1:]) if place is None else column[place]
+
+    z = segment.z
+    if place is not None and each == 1:
+        z = z[np.repeat(np.arange(segment.runs), np.diff(segment.ptr))]
+    weights = rows.weights
+    weight = None
+    if weights.size or uneven:
+        weight = grid(weights if weights.size else np.ones(n))
+        if uneven:
+            assert place is not None
+            weight = np.where((np.arange(each) > 0) & (place == place[:, :1]), 0.0, weight)
+    starts = [block.raw.start for block in segment.blocks]
+    n_local = segment.u.shape[1]
+    return Rows(
+        u=tuple(grid(np.ascontiguousarray(segment.u[:, b])) for b in range(n_local)),
+        f=tuple(grid((segment.f[:, j] - starts[n_local + j]).astype(np.int32)) for j in range(segment.f.shape[1])),
+        mult=tuple(grid(np.ascontiguousarray(segment.mult[:, j])) for j in range(segment.mult.shape[1])),
+        x=grid(segment.x) if d else None,
+        z=z,
+        y=grid(rows.y),
+        weight=weight,
+        offset=grid(rows.offset) if rows.offset.size else None,
+    )
