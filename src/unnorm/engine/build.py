@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -205,8 +205,9 @@ def build(
     threads: int,
     whole_contexts: bool = False,
     all_rows: int | None = None,
+    seen: Callable[[Forms], None] = lambda forms: None,
 ) -> Design:
-    """See `core.build_design`."""
+    """See `core.build_design`; `seen` is shown the forms that the terms took."""
     arrays = {name: np.asarray(columns[name]) for name in {name for term in terms for name in term.covariates}}
     counts = {a.shape[0] for a in arrays.values()}
     counts |= {np.asarray(context).shape[0]} if context is not None else set()
@@ -251,6 +252,7 @@ def build(
         segments = tuple(
             forms.segment(k if levels else None, int(bounds[k]), int(bounds[k + 1])) for k in range(max(levels, 1))
         )
+    seen(forms)
     slices, at = ({INTERCEPT: slice(0, 1)}, 1) if intercept else ({}, 0)
     for term in terms:
         slices[term.label] = slice(at, at + term.size)

@@ -149,27 +149,9 @@ def _smooth_fit(
         else Laplace(method != "ML")
     )
 
-    beta = np.zeros(design.size)
-    if INTERCEPT in design.slices:
-        beta[0] = null_intercept
-    rho: np.ndarray | None = None
-    if start is not None:
-        beta, rho = design.to_flat(start.beta), start.rho
-    elif design.rows >= _MANY and family != "gaussian":
-        since = time.perf_counter()
-        beta, rho, problem = _from_some(problem, criterion, beta, fixed, max_outer)
-        clock.add("first fit on some contexts", since)
-    rho_unset = rho is None
-    if not free.all():
-        rho = np.where(free, 0.0 if rho is None else rho, fixed)
-        if free.any() and rho_unset:
-            rho = _mixed_start(problem, beta, fixed)
+    beta, rho, problem = begun(problem, criterion, null_intercept, fixed, start, max_outer)
     tolerance = _TOLERANCE[design.rows >= _MANY]
-    found = smooth(problem, criterion, beta, rho, tolerance, max_outer, rough)
-    if free.any() and method != "CV" and not rough:
-        since = time.perf_counter()
-        found = reconsider(problem, criterion, found, tolerance, max_outer)
-        clock.add("restarts", since)
+    found = searched(problem, criterion, beta, rho, max_outer, rough, method != "CV")
     held: tuple[float, np.ndarray, np.ndarray] | None = None
     if method == "CV" and free.any():
         from .crossval import choose
@@ -180,13 +162,52 @@ def _smooth_fit(
         clock.add("cross-validation", since)
     if not found.converged:
         warnings.warn(found.reason, UnnormWarning, stacklevel=3)
-    result = _result(problem, criterion, found, given, method if free.any() else "fixed", saturated, null_loglik)
+    result = result_of(problem, criterion, found, given.offset, method if free.any() else "fixed", saturated, null_loglik)
     if held is not None:
         flat = free & (np.abs(np.diag(held[2])) < 1e-3) & (np.abs(held[1]) < 1e-3)
         limit = np.where(flat, 1, 0)
         result = replace(result, score=held[0], gradient=held[1], hessian=held[2], flat=flat, limit=limit)
     clock.seconds["fit"] = time.perf_counter() - began
     return result if device is None else _back(result, problem, here, device)
+
+
+def begun(
+    problem: PenalisedRows, criterion: Criterion, null_intercept: float, fixed: np.ndarray, start: Smoothed | None,
+    most: int,
+) -> tuple[np.ndarray, np.ndarray | None, PenalisedRows]:  # fmt: skip
+    """Where the search begins: β (flat), ρ (None: from the data), and the problem, which may be known to be
+    identified."""
+    design, free = problem.design, problem.free
+    beta = np.zeros(design.size)
+    if INTERCEPT in design.slices:
+        beta[0] = null_intercept
+    rho: np.ndarray | None = None
+    if start is not None:
+        beta, rho = design.to_flat(start.beta), start.rho
+    elif design.rows >= _MANY and problem.family != "gaussian":
+        since = time.perf_counter()
+        beta, rho, problem = _from_some(problem, criterion, beta, fixed, most)
+        problem.clock.add("first fit on some contexts", since)
+    rho_unset = rho is None
+    if not free.all():
+        rho = np.where(free, 0.0 if rho is None else rho, fixed)
+        if free.any() and rho_unset:
+            rho = _mixed_start(problem, beta, fixed)
+    return beta, rho, problem
+
+
+def searched(
+    problem: PenalisedRows, criterion: Criterion, beta: np.ndarray, rho: np.ndarray | None, most: int,
+    rough: bool = False, again: bool = True,
+) -> Found:  # fmt: skip
+    """The optimum from there; `again`: other starts are considered where they may be better."""
+    tolerance = _TOLERANCE[problem.design.rows >= _MANY]
+    found = smooth(problem, criterion, beta, rho, tolerance, most, rough)
+    if problem.free.any() and again and not rough:
+        since = time.perf_counter()
+        found = reconsider(problem, criterion, found, tolerance, most)
+        problem.clock.add("restarts", since)
+    return found
 
 
 def _back(result: Smoothed, problem: PenalisedRows, here: Design, device: Device) -> Smoothed:
@@ -259,11 +280,11 @@ def _from_some(
     return found.at.state.beta, found.at.state.rho, replace(problem, identified=True)
 
 
-def _result(
+def result_of(
     problem: PenalisedRows,
     criterion: Criterion,
     found: Found,
-    given: ResponseRows,
+    offset: np.ndarray,
     method: str,
     saturated: float,
     null_loglik: float,
@@ -300,7 +321,7 @@ def _result(
         scale_known=problem.scale_known,
         rows=problem.count, edf=edf, edf1=edf1, converged=found.converged, reason=found.reason,
         iterations={"outer": found.iterations, **{what: counts.get(what, 0) for what in ("passes", "leverage passes")}},
-        timings=problem.clock.seconds, inverse=state.inverse, cross=working.cross, offset=given.offset,
+        timings=problem.clock.seconds, inverse=state.inverse, cross=working.cross, offset=offset,
     )  # fmt: skip
 
 

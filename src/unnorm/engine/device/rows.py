@@ -191,13 +191,17 @@ class DeviceRows:
 
         with x64():
             made = jax.tree.map(lambda a: a[::k], self.made)
-        empty = np.empty(0)
-        place = None if self.place is None else self.place[::k]
-        if place is None:
-            each = int(made.y.shape[1])
-            count = each * int(made.y.shape[0])
+        place, each = self.place, int(made.y.shape[1])
+        if place is not None:
+            kept = np.unique(place[::k])
+            place, count = np.searchsorted(kept, place[::k]), kept.size
+            response = _picked(self.response, lambda a: a[kept])
         else:
-            kept = np.unique(place)
-            place, count = np.searchsorted(kept, place), kept.size
-        response = ResponseRows(made.y, empty, empty)
+            count = each * int(made.y.shape[0])
+            with x64():
+                response = _picked(self.response, lambda a: a.reshape(-1, each)[::k].reshape(-1))
         return replace(self, made=made, response=response, place=place, count=count), response, count
+
+
+def _picked(rows: ResponseRows, pick: Callable[[Any], Any]) -> ResponseRows:
+    return ResponseRows(*(pick(a) if a.size else a for a in (rows.y, rows.weights, rows.offset)))
