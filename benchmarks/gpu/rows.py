@@ -5,9 +5,9 @@
     PYTHONPATH=src python benchmarks/gpu/rows.py --check                   # and the engine's own fit of the same rows
 
 The paper's formula: f = s(step) + s(dcenter) + s(angle) and χ a smooth of the previous point, by logistic regression
-against k uniform lattice points for each context. Points, covariates and cells are made on the device. Prints JSON: seconds
-by stage of a first fit (which compiles) and of later ones; milliseconds of one pass and of one leverage pass, with FLOPs
-and bytes counted by hand; with --check, how far the two optima are apart.
+against k uniform lattice points for each context. Points, covariates and cells are made on the device. Prints JSON:
+seconds by stage of a first fit (which compiles) and of later ones; milliseconds of one pass and of one leverage pass,
+with FLOPs and bytes counted by hand; with --check, how far the two optima are apart.
 """
 
 from __future__ import annotations
@@ -82,8 +82,8 @@ def timed(function: Any, repeats: int) -> float:
 def passes(fit: MadeFit, precision: str, peak: dict[str, float] | None) -> dict[str, Any]:
     """One pass and one leverage pass: milliseconds, and what was counted by hand.
 
-    FLOPs of a pass: the product of the K + 1 columns with themselves, 2N(K + 1)², and the cubics, 6NK. Bytes: compact rows
-    once, and a tile's columns written once and read twice.
+    FLOPs of a pass: the product of the K + 1 columns with themselves, 2N(K + 1)², and the cubics, 6NK. Bytes: compact
+    rows once, and a tile's columns written once and read twice.
     """
     held, beta = fit.held, fit.design.to_flat(fit.smoothed.beta)
     n, each = held.made.y.shape
@@ -91,8 +91,8 @@ def passes(fit: MadeFit, precision: str, peak: dict[str, float] | None) -> dict[
     P = fit.smoothed.inverse.segment(None)
     out: dict[str, Any] = {"rows": N, "columns_of_a_row": K, "columns_of_a_context": c, "device_gb": held.bytes / 1e9}
     work = {
-        "pass": (lambda: held.sweep(held.response, 0, beta), 2 * N * (K + 1) ** 2 + 6 * N * K, 3),
-        "leverage_pass": (lambda: held.leverage(held.response, 0, beta, P), 2 * N * K * K + 10 * N * K, 4),
+        "pass": (lambda: held.sweep(0, beta), 2 * N * (K + 1) ** 2 + 6 * N * K, 3),
+        "leverage_pass": (lambda: held.leverage(0, beta, P), 2 * N * K * K + 10 * N * K, 4),
     }
     for name, (function, flops, touched) in work.items():
         ms = timed(function, 5)

@@ -162,7 +162,9 @@ def _smooth_fit(
         clock.add("cross-validation", since)
     if not found.converged:
         warnings.warn(found.reason, UnnormWarning, stacklevel=3)
-    result = result_of(problem, criterion, found, given.offset, method if free.any() else "fixed", saturated, null_loglik)
+    result = result_of(
+        problem, criterion, found, given.offset, method if free.any() else "fixed", saturated, null_loglik
+    )
     if held is not None:
         flat = free & (np.abs(np.diag(held[2])) < 1e-3) & (np.abs(held[1]) < 1e-3)
         limit = np.where(flat, 1, 0)

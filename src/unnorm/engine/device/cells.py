@@ -1,7 +1,7 @@
 """Cells and context columns made on the device from covariates: what `forms` does for rows on the host.
 
-The terms have their forms from some of the contexts (`build.build`, which shows them); here every row is placed among the
-same breaks, u = cell + t, and surfaces of the contexts are evaluated as the same products of splines.
+The terms have their forms from some of the contexts (`build.build`, which shows them); here every row is placed among
+the same breaks, u = cell + t, and surfaces of the contexts are evaluated as the same products of splines.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def recipe_of(forms: Forms) -> tuple[Recipe, Shapes]:
             fields.append((tuple(Margin(m.breaks, m.period, m.poly) for m in surface.margins), C))
         else:
             raise CombinationError(
-                f"{term.label} cannot be made on the device: a smooth of one covariate can, and a smooth of two that are "
-                "the same for all rows of a context."
+                f"{term.label} cannot be made on the device: a smooth of one covariate can, and from some thousand "
+                "contexts on a smooth of two covariates of the context."
             )
     return Recipe(tuple(local), tuple(surfaces), forms.intercept), Shapes(tuple(margins), tuple(fields))
 
@@ -80,7 +80,7 @@ def located(margin: Margin, v: Any) -> tuple[Any, Any, Any]:
     slack = 1e-9 * (high - low)
     outside = ~((v >= low - slack) & (v <= high + slack))
     v = jnp.where(outside, low, v)
-    cell = jnp.clip(jnp.searchsorted(breaks, v, side="right", method="compare_all") - 1, 0, breaks.shape[0] - 2)
+    cell = jnp.clip(jnp.searchsorted(breaks, v, side="right", method="scan_unrolled") - 1, 0, breaks.shape[0] - 2)
     begin, end = breaks[cell], breaks[cell + 1]
     return cell, jnp.clip((v - begin) / (end - begin), 0.0, _LAST), outside
 

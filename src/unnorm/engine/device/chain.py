@@ -1,7 +1,7 @@
 """A planar chain with uniform reference points, made on the device: only the coordinates travel.
 
-Context t is y_{t−1}; its rows are y_t and k points of the lattice of `references.points.Lattice` along steps, in the same
-order of contexts (a Hilbert curve) and with the same shift, so that they are the points that `un.fit` would draw.
+Context t is y_{t−1}; its rows are y_t and k points of the lattice of `references.points.Lattice` along steps, in the
+same order of contexts (a Hilbert curve), so that with the same shift they are the points that `un.fit` draws.
 """
 
 from __future__ import annotations
@@ -73,8 +73,7 @@ def end_contexts(k: int, names: tuple[str, ...], c: Chain) -> Any:
     ends = []
     for name in names:
         v = made[name].reshape(n, -1)
-        for far in (jnp.nan_to_num(v, nan=jnp.inf).min(1).argmin(), jnp.nan_to_num(v, nan=-jnp.inf).max(1).argmax()):
-            ends.append(far)
+        ends += [jnp.nan_to_num(v, nan=jnp.inf).min(1).argmin(), jnp.nan_to_num(v, nan=-jnp.inf).max(1).argmax()]
     return jnp.stack(ends)
 
 

@@ -29,7 +29,7 @@ from ..smoothed import Smoothed
 from .cells import Recipe, Shapes, compact, recipe_of
 from .chain import Chain, chain, covariates, end_contexts, some_columns
 from .passes import Rows
-from .rows import DeviceRows, turn_of
+from .rows import DeviceParts, DeviceRows, turn_of
 from .spec import Device
 
 SAMPLE = 200_000  # rows on which terms are built, as `objectives.additive` does with more of them
@@ -121,7 +121,7 @@ def fit_chain(
     rows = ResponseRows(made.y, np.empty(0), np.empty(0))
     (segment,) = design.segments
     held = DeviceRows(device, turn_of(segment), made, rows, None, n * (1 + k))
-    design = replace(design, elsewhere=held, rows=n * (1 + k))
+    design = replace(design, elsewhere=DeviceParts((held,), rows), rows=n * (1 + k))
     smoothed = _fitted(design, rows, offset, n, k)
     stages.done("fit")
     return MadeFit(smoothed, design, held, stages.seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,25 +11,31 @@ from ..._base.numerics import x64
 from ...errors import CombinationError
 from ..design import Design
 from ..segment import ResponseRows, Segment
-from .rows import DeviceRows, turn_of
+from .rows import DeviceParts, DeviceRows, turn_of
 from .spec import Device
 
+if TYPE_CHECKING:
+    from .passes import Rows
+
 _UNEVEN = 1.25  # times the mean length: the longest run up to which shorter ones are filled up
-FAMILIES = {"binomial", "poisson", "gaussian", "nb", "quasipoisson"}
 
 
 def on_device(design: Design, rows: ResponseRows, device: Device) -> Design:
-    """The design with its rows on the device, met with this response; the design itself keeps its own."""
+    """The design with its rows on the device, met with this response; segments stay as they are."""
+    _refuse_columns(design)
+    parts = tuple(_put(segment, rows, device) for segment in design.segments)
+    return replace(design, elsewhere=DeviceParts(parts, rows))
+
+
+def _put(segment: Segment, rows: ResponseRows, device: Device) -> DeviceRows:
     import jax
 
-    segment = _only(design)
+    own = slice(segment.lo, segment.hi)
+    mine = ResponseRows(*(a[own] if a.size else a for a in (rows.y, rows.weights, rows.offset)))
     place = _rectangle(segment)
-    uneven = place is not None and place.size > segment.hi
-    made = _made(segment, rows, place, uneven)
     with x64():
-        there = jax.device_put(made, device.jax)
-    held = DeviceRows(device, turn_of(segment), there, rows, place, segment.hi)
-    return replace(design, elsewhere=held)
+        made = jax.device_put(_made(segment, mine, place), device.jax)
+    return DeviceRows(device, turn_of(segment), made, mine, place, segment.hi - segment.lo)
 
 
 def refuse(method: str, link: str | None) -> None:
@@ -39,40 +46,40 @@ def refuse(method: str, link: str | None) -> None:
         raise CombinationError(f"link={link!r} runs on the processor: leave device out, or use the family's own link.")
 
 
-def _only(design: Design) -> Segment:
-    """The design's one segment, if a device can take it."""
-    if len(design.segments) != 1 or design.levels or design.own is not None:
+def _refuse_columns(design: Design) -> None:
+    """What the device's pass cannot hold, in a sentence."""
+    if design.levels or design.own is not None:
         raise CombinationError(
-            "Terms with a block of columns for each level (by=, bs='re', bs='fs') run on the processor: leave device out."
+            "Terms with a block of columns for each level (by=, bs='re', bs='fs') run on the processor: leave device "
+            "out."
         )
-    (segment,) = design.segments
-    if segment.product is not None or segment.dense is not None:
+    if any(segment.product is not None or segment.dense is not None for segment in design.segments):
         label = [name for name, kind in design.kinds.items() if kind in ("product", "dense")]
         raise CombinationError(
             f"{', '.join(label)} has too many columns in each row for the device's pass: leave device out, or write it "
             "as a sum of terms of one covariate."
         )
-    return segment
 
 
 def _rectangle(segment: Segment) -> np.ndarray | None:
     """(runs, R) rows; shorter runs repeat their first row; rows by themselves where runs are too uneven. None: in
     order."""
     lengths = np.diff(segment.ptr)
-    longest, runs = int(lengths.max(initial=0)), lengths.size
-    if runs * longest == segment.hi:
+    longest, runs, n = int(lengths.max(initial=0)), lengths.size, segment.hi - segment.lo
+    if runs * longest == n:
         return None
-    if runs * longest > _UNEVEN * segment.hi:
-        return np.arange(segment.hi)[:, None]
+    if runs * longest > _UNEVEN * n:
+        return np.arange(n)[:, None]
     at = np.arange(longest)
     return segment.ptr[:-1, None] + np.where(at < lengths[:, None], at, 0)
 
 
-def _made(segment: Segment, rows: ResponseRows, place: np.ndarray | None, uneven: bool):
+def _made(segment: Segment, rows: ResponseRows, place: np.ndarray | None) -> Rows:
     """Host arrays in the device's layout."""
     from .passes import Rows
 
-    n, (_, d, _) = segment.hi, segment.sizes
+    n, (_, d, _) = segment.hi - segment.lo, segment.sizes
+    uneven = place is not None and place.size > n
     each = n // segment.runs if place is None else place.shape[1]
 
     def grid(column: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._base.numerics import x64
 from ..arrow import Arrow
+from ..design import RowsElsewhere
 from ..segment import ResponseRows, Segment
 from .spec import Device
 
@@ -23,7 +24,7 @@ _TILE = 1 << 19  # rows in a tile: its columns lie in the device's memory while 
 
 @dataclass(frozen=True)
 class Turn:
-    """How the device's columns become the design's: tables for cells and levels, and T (K + c, p), X_flat = [X, z] T."""
+    """How the device's columns become the design's: tables of cells and levels, and T (K + c, p), X_flat = [X, z] T."""
 
     local: tuple[np.ndarray, ...]  # (cells, 4, k)
     factor: tuple[np.ndarray, ...]  # (levels, k)
@@ -67,14 +68,14 @@ def turn_of(segment: Segment) -> Turn:
 @final
 @dataclass(frozen=True)
 class DeviceRows:
-    """Rows in tiles on one device. `rows` is the response they hold: no other is met with them."""
+    """The rows of one segment, with their response, in tiles on a device."""
 
     device: Device
     turn: Turn
     made: Any  # passes.Rows
     response: ResponseRows
-    place: np.ndarray | None  # (runs, R) the design's row at each place, repeated where a run is shorter; None: in order
-    count: int  # the design's rows
+    place: np.ndarray | None  # (runs, R) the row at each place, the run's first where it is shorter; None: in order
+    count: int  # rows
 
     @property
     def runs(self) -> int:
@@ -107,9 +108,6 @@ class DeviceRows:
         raw = (self.turn.T @ beta).astype(kind)
         return Tables(local, factor), raw[K - d : K], raw[K:]
 
-    def _met(self, rows: ResponseRows) -> None:
-        assert rows is self.response, "these rows hold another response"
-
     def _run(self, program: Callable[..., Any], plan: Any, *arguments: Any) -> Any:
         import jax
 
@@ -124,12 +122,11 @@ class DeviceRows:
         return Tables(*(tuple(t.astype(kind) for t in some) for some in (self.turn.local, self.turn.factor)))
 
     def sweep(
-        self, rows: ResponseRows, family: int, beta: np.ndarray, precision: str | None = None
-    ) -> tuple[float, np.ndarray, Arrow]:
+        self, family: int, beta: np.ndarray, precision: str | None = None
+    ) -> tuple[float, np.ndarray, np.ndarray]:
         """(ℓ, Xᵀ(dℓ/dη), XᵀWX) at β (flat)."""
         from . import passes
 
-        self._met(rows)
         plan = self._plan(family, precision or self.device.precision)
         value, gram, met = self._run(passes.sweep, plan, *self._arguments(beta, plan.single), self.made)
         K, T = self.turn.size, self.turn.T
@@ -139,22 +136,17 @@ class DeviceRows:
         raw[:K, K:] = raw[K:, :K].T
         score = T.T @ np.concatenate([gram[:K, K], met[:, K]])
         cross = T.T @ raw @ T
-        return float(value), score, Arrow(0.5 * (cross + cross.T))
-
-    def precisely(self, rows: ResponseRows, family: int, beta: np.ndarray) -> np.ndarray:
-        """The score in float64, whatever the arithmetic of the passes."""
-        return self.sweep(rows, family, beta, "float64")[1]
+        return float(value), score, 0.5 * (cross + cross.T)
 
     def _arguments(self, beta: np.ndarray, single: bool) -> tuple[Any, ...]:
         """The arguments of a program that depend on β, and the columns' tables."""
         eta, delta, zeta = self._coefficients(beta, single)
         return eta, self._tables(single), delta, zeta
 
-    def leverage(self, rows: ResponseRows, family: int, beta: np.ndarray, P: np.ndarray) -> np.ndarray:
+    def leverage(self, family: int, beta: np.ndarray, P: np.ndarray) -> np.ndarray:
         """Σ_r w'_r h_r x_r (flat), h_r = x_rᵀPx_r."""
         from . import passes
 
-        self._met(rows)
         plan = self._plan(family, self.device.precision)
         K, T = self.turn.size, self.turn.T
         raw = (T @ P @ T.T).astype(np.float32 if plan.single else np.float64)
@@ -185,8 +177,8 @@ class DeviceRows:
         low, high = self._eta(beta, passes.extremes)
         return float(low), float(high)
 
-    def every(self, k: int) -> tuple[DeviceRows, ResponseRows, int]:
-        """Every k-th run, with its response and the number of its rows."""
+    def every(self, k: int) -> DeviceRows:
+        """Every k-th run."""
         import jax
 
         with x64():
@@ -200,8 +192,52 @@ class DeviceRows:
             count = each * int(made.y.shape[0])
             with x64():
                 response = _picked(self.response, lambda a: a.reshape(-1, each)[::k].reshape(-1))
-        return replace(self, made=made, response=response, place=place, count=count), response, count
+        return replace(self, made=made, response=response, place=place, count=count)
 
 
 def _picked(rows: ResponseRows, pick: Callable[[Any], Any]) -> ResponseRows:
     return ResponseRows(*(pick(a) if a.size else a for a in (rows.y, rows.weights, rows.offset)))
+
+
+@final
+@dataclass(frozen=True)
+class DeviceParts(RowsElsewhere):
+    """All rows of a design, segment by segment; `response` is what they hold, and no other is met with them."""
+
+    parts: tuple[DeviceRows, ...]
+    response: ResponseRows
+
+    def _held(self, rows: ResponseRows) -> None:
+        assert rows is self.response, "the device holds another response"
+
+    def _swept(self, family: int, beta: np.ndarray, precision: str | None = None) -> tuple[Any, ...]:
+        sums = [part.sweep(family, beta, precision) for part in self.parts]
+        return tuple(sum(column[1:], column[0]) for column in zip(*sums))
+
+    def sweep(self, rows: ResponseRows, family: int, beta: np.ndarray) -> tuple[float, np.ndarray, Arrow]:
+        self._held(rows)
+        value, score, cross = self._swept(family, beta)
+        return value, score, Arrow(cross)
+
+    def precisely(self, rows: ResponseRows, family: int, beta: np.ndarray) -> np.ndarray:
+        self._held(rows)
+        return self._swept(family, beta, "float64")[1]
+
+    def leverage(self, rows: ResponseRows, family: int, beta: np.ndarray, P: np.ndarray) -> np.ndarray:
+        self._held(rows)
+        return np.sum([part.leverage(family, beta, P) for part in self.parts], axis=0)
+
+    def predict(self, beta: np.ndarray) -> np.ndarray:
+        return np.concatenate([part.predict(beta) for part in self.parts])
+
+    def extremes(self, beta: np.ndarray) -> tuple[float, float]:
+        low, high = zip(*(part.extremes(beta) for part in self.parts))
+        return min(low), max(high)
+
+    def every(self, k: int) -> tuple[DeviceParts, ResponseRows, int]:
+        parts = tuple(part.every(k) for part in self.parts)
+        response = parts[0].response
+        if len(parts) > 1:
+            sides = ([getattr(part.response, name) for part in parts] for name in ("y", "weights", "offset"))
+            response = ResponseRows(*(np.concatenate(side) for side in sides))
+        return DeviceParts(parts, response), response, sum(part.count for part in parts)
