@@ -62,8 +62,8 @@ class Row(NamedTuple):
 
 
 def _far(eta: Array) -> float:
-    """|η| up to which e^{|η|/2} is finite: beyond, √w is zero and v would be infinite."""
-    return 1400.0 if eta.dtype == jnp.float64 else 170.0
+    """|η| up to which √w = e^{−|η|/2} is taken as it is, and √w x keeps its digits: beyond, v would be infinite."""
+    return 1000.0 if eta.dtype == jnp.float64 else 120.0
 
 
 def _binomial(eta: Array, y: Array) -> Row:

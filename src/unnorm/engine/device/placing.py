@@ -33,9 +33,11 @@ def _put(segment: Segment, rows: ResponseRows, device: Device) -> DeviceRows:
     own = slice(segment.lo, segment.hi)
     mine = ResponseRows(*(a[own] if a.size else a for a in (rows.y, rows.weights, rows.offset)))
     place = _rectangle(segment)
+    alone = place is not None and place.shape[1] == 1
+    run = np.repeat(np.arange(segment.runs), np.diff(segment.ptr)) if alone else None
     with x64():
-        made = jax.device_put(_made(segment, mine, place), device.jax)
-    return DeviceRows(device, turn_of(segment), made, mine, place, segment.hi - segment.lo)
+        made = jax.device_put(_made(segment, mine, place, run), device.jax)
+    return DeviceRows(device, turn_of(segment), made, mine, place, segment.hi - segment.lo, run)
 
 
 def refuse(method: str, link: str | None) -> None:
@@ -74,7 +76,7 @@ def _rectangle(segment: Segment) -> np.ndarray | None:
     return segment.ptr[:-1, None] + np.where(at < lengths[:, None], at, 0)
 
 
-def _made(segment: Segment, rows: ResponseRows, place: np.ndarray | None) -> Rows:
+def _made(segment: Segment, rows: ResponseRows, place: np.ndarray | None, run: np.ndarray | None) -> Rows:
     """Host arrays in the device's layout."""
     from .passes import Rows
 
@@ -85,9 +87,7 @@ def _made(segment: Segment, rows: ResponseRows, place: np.ndarray | None) -> Row
     def grid(column: np.ndarray) -> np.ndarray:
         return column.reshape(-1, each, *column.shape[1:]) if place is None else column[place]
 
-    z = segment.z
-    if place is not None and each == 1:
-        z = z[np.repeat(np.arange(segment.runs), np.diff(segment.ptr))]
+    z = segment.z if run is None else segment.z[run]
     weights = rows.weights
     weight = None
     if weights.size or uneven:

@@ -76,6 +76,7 @@ class DeviceRows:
     response: ResponseRows
     place: np.ndarray | None  # (runs, R) the row at each place, the run's first where it is shorter; None: in order
     count: int  # rows
+    run: np.ndarray | None = None  # the design's run of each row, where rows lie by themselves
 
     @property
     def runs(self) -> int:
@@ -181,18 +182,20 @@ class DeviceRows:
         """Every k-th run."""
         import jax
 
+        which: Any = slice(None, None, k) if self.run is None else np.flatnonzero(self.run % k == 0)
         with x64():
-            made = jax.tree.map(lambda a: a[::k], self.made)
+            made = jax.tree.map(lambda a: a[which], self.made)
         place, each = self.place, int(made.y.shape[1])
+        run = None if self.run is None else self.run[which] // k
         if place is not None:
-            kept = np.unique(place[::k])
-            place, count = np.searchsorted(kept, place[::k]), kept.size
+            kept = np.unique(place[which])
+            place, count = np.searchsorted(kept, place[which]), kept.size
             response = _picked(self.response, lambda a: a[kept])
         else:
             count = each * int(made.y.shape[0])
             with x64():
                 response = _picked(self.response, lambda a: a.reshape(-1, each)[::k].reshape(-1))
-        return replace(self, made=made, response=response, place=place, count=count)
+        return replace(self, made=made, response=response, place=place, count=count, run=run)
 
 
 def _picked(rows: ResponseRows, pick: Callable[[Any], Any]) -> ResponseRows:
