@@ -16,6 +16,7 @@ from unnorm._base.numerics import x64
 from unnorm.engine.core import build_design, smooth_fit
 from unnorm.engine.device import rows as device_rows
 from unnorm.engine.device.placing import on_device
+from unnorm.engine.device.spec import require_room
 from unnorm.engine.families import FAMILIES
 from unnorm.engine.segment import ResponseRows
 from unnorm.errors import CombinationError, InputError
@@ -71,8 +72,8 @@ def far(found: np.ndarray, expected: np.ndarray) -> float:
     [("every form", "binomial", False), ("context", "poisson", True), ("local", "gaussian", False)],
 )
 def test_sums_over_the_rows_are_the_engines_own(name: str, family: str, ragged: bool, kind, monkeypatch) -> None:
-    monkeypatch.setattr(device_rows, "_PRODUCT", 64)  # so that there are whole tiles, a part of one, and a last run
-    monkeypatch.setattr(device_rows, "_TILE", 256)
+    monkeypatch.setattr(device_rows, "_PRODUCT", 64)  # so that there are several tiles, and the last overlaps
+    monkeypatch.setattr(device_rows, "TILE", 70_000)
     here, code, rng = design(name, ragged), FAMILIES[family], np.random.default_rng(3)
     n = here.rows
     weights = rng.uniform(0.0, 2.0, n) * (rng.random(n) < 0.9)
@@ -168,21 +169,17 @@ def walk(n: int, seed: int = 1) -> np.ndarray:
 def test_points_made_on_the_device_are_those_that_fit_draws() -> None:
     from unnorm.engine.device.chain import chain, covariates
 
-    path, k, shift = walk(400), 5, np.array([0.3, 0.7])
+    path, k, shift = walk(400), 5, np.random.default_rng(9).random(2)
     path[7] = path[6]  # a step of length zero has no angle
     with x64():
         made = jax.device_get(
             covariates(k, chain(path, np.zeros(2), np.array([20.0, 15.0]), shift, un.Device("cpu").jax))
         )
 
-    class Shift(np.random.Generator):
-        def random(self, *_, **__):
-            return shift
-
     obs = un.transitions(path)
     rank = np.empty(obs.n, int)
     rank[context_order(obs)] = np.arange(obs.n)
-    unit = Lattice().unit(rank, k, 2, True, Shift(np.random.PCG64(0))).reshape(-1, 2)
+    unit = Lattice().unit(rank, k, 2, True, np.random.default_rng(9)).reshape(-1, 2)
     points = Uniform().bind(un.Box((0, 20), (0, 15)), obs).from_unit(unit, obs, np.repeat(np.arange(obs.n), k))
     y = np.concatenate([path[1:, None], points.reshape(obs.n, k, 2)], axis=1)
     d = y - path[:-1, None]
@@ -204,6 +201,27 @@ def test_rows_made_on_the_device_give_the_engines_optimum(kind) -> None:
     assert np.abs(fit.smoothed.beta - own.beta).max() < 1e-8
     assert np.abs(fit.smoothed.rho - own.rho).max() < 1e-8
     assert fit.smoothed.null_deviance == pytest.approx(own.null_deviance, rel=1e-12)
+
+
+def test_segments_are_added_up() -> None:
+    here = design("local")
+    half = [here.take(lambda k, segment, which=which: which)[0] for which in np.array_split(np.arange(24), 2)]
+    both, rng = here.joined(half), np.random.default_rng(8)
+    rows = ResponseRows((rng.random(here.rows) < 0.3) * 1.0, np.empty(0), rng.normal(size=here.rows))
+    there, beta = on_device(both, rows, un.Device("cpu")), rng.normal(size=here.size)
+    assert len(both.segments) == 2
+    assert far(there.sweep(rows, 0, beta)[2].shared, here.sweep(rows, 0, beta)[2].shared) < 1e-12
+    assert far(there.predict(beta), here.predict(beta)) < 1e-12
+    few, some = both.thinned(rows, 3)
+    far_few, far_some = there.thinned(rows, 3)
+    assert far(far_few.sweep(far_some, 0, beta)[1], few.sweep(some, 0, beta)[1]) < 1e-12
+
+
+def test_rows_that_do_not_fit_are_refused_with_the_figures() -> None:
+    require_room(10**9, 10**8, None)
+    require_room(10**9, 10**8, 2 * 10**9)
+    with pytest.raises(InputError, match=r"rows take 1 GB and a pass 0\.4 GB .* 1\.3 GB free"):
+        require_room(10**9, 10**8, 1_300_000_000)
 
 
 @pytest.mark.skipif(_gpu(), reason="JAX has a GPU here")

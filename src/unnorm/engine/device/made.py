@@ -29,8 +29,8 @@ from ..smoothed import Smoothed
 from .cells import Recipe, Shapes, compact, recipe_of
 from .chain import Chain, chain, covariates, end_contexts, some_columns
 from .passes import Rows
-from .rows import DeviceParts, DeviceRows, turn_of
-from .spec import Device
+from .rows import TILE, DeviceParts, DeviceRows, turn_of
+from .spec import Device, require_room
 
 SAMPLE = 200_000  # rows on which terms are built, as `objectives.additive` does with more of them
 _CYCLIC = {"angle": (-np.pi, np.pi)}
@@ -112,12 +112,15 @@ def fit_chain(
         stages.done("coordinates to the device", c)
         design, recipe, shapes = template(formula, k, c)
         stages.done("terms, from some of the contexts")
+        n = int(c.rank.shape[0])
+        require_room(
+            8 * n * ((1 + k) * (1 + len(recipe.local)) + 1 + turn_of(design.segments[0]).context), TILE, device.free
+        )
         offset = float(np.log(high - low).sum() - np.log(k))  # −log q + log(n/m)
         made, outside = _rows(k, recipe, shapes, c, offset)
         if int(outside):
             raise OutsideError(f"{int(outside):,} rows lie outside the range of the rows that the terms were built on.")
         stages.done("points, covariates and cells", made)
-    n = int(c.rank.shape[0])
     rows = ResponseRows(made.y, np.empty(0), np.empty(0))
     (segment,) = design.segments
     held = DeviceRows(device, turn_of(segment), made, rows, None, n * (1 + k))

@@ -136,47 +136,40 @@ def _double(parts: Any) -> Any:
     return jax.tree.map(lambda part: part.astype(jnp.float64), parts)
 
 
-def _folded(plan: Plan, rows: Rows, body: Callable[[Rows, int], Any]) -> Any:
-    """Σ body(tile, chunks) over tiles of whole chunks, the chunks that are left, and the runs that are left."""
+def _folded(plan: Plan, rows: Rows, body: Callable[[Rows, Array], Any]) -> Any:
+    """Σ body(tile, fresh) over tiles. The last tile ends with the rows and so may begin in the one before: `fresh`
+    (b, 1) is one for runs that were not met yet, zero for the others. One body is compiled, whatever the number of
+    rows."""
     runs, tile = rows.z.shape[0], plan.chunk * plan.chunks
 
-    def cut(start: Array | int, size: int) -> Rows:
-        return jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, start, size, 0), rows)
+    def step(i: Array, total: Any) -> Any:
+        begin = jnp.minimum(i * tile, runs - tile)
+        part = jax.tree.map(lambda a: jax.lax.dynamic_slice_in_dim(a, begin, tile, 0), rows)
+        fresh = (begin + jnp.arange(tile) >= i * tile)[:, None]
+        return jax.tree.map(jnp.add, total, body(part, fresh.astype(jnp.float32 if plan.single else jnp.float64)))
 
-    whole = runs // tile
-    rest = (runs - whole * tile) // plan.chunk
-    begin = whole * tile + rest * plan.chunk
-    sums = []
-    if rest:
-        sums.append(body(cut(whole * tile, rest * plan.chunk), rest))
-    if begin < runs or not runs:
-        sums.append(body(cut(begin, runs - begin), 1))
-    if whole:
-        shapes = jax.eval_shape(lambda: body(cut(0, tile), plan.chunks))
-        start = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), shapes)
-        step = lambda i, total: jax.tree.map(jnp.add, total, body(cut(i * tile, tile), plan.chunks))  # noqa: E731
-        sums.append(jax.lax.fori_loop(0, whole, step, start))
-    return jax.tree.map(lambda *parts: sum(parts[1:], parts[0]), *sums)
+    part = jax.tree.map(lambda a: jax.ShapeDtypeStruct((tile, *a.shape[1:]), a.dtype), rows)
+    fresh = jax.ShapeDtypeStruct((tile, 1), jnp.float32 if plan.single else jnp.float64)
+    start = jax.tree.map(lambda one: jnp.zeros(one.shape, one.dtype), jax.eval_shape(body, part, fresh))
+    return jax.lax.fori_loop(0, -(-runs // tile), step, start)
 
 
 @partial(jax.jit, static_argnums=0)
 def sweep(plan: Plan, eta_tables: Tables, tables: Tables, delta: Array, zeta: Array, rows: Rows) -> tuple[Array, ...]:
     """ℓ, M ᵀM (K + 1, K + 1), and zᵀ[Σ √w M | w z] (c, K + 1 + c): the sums of one pass."""
 
-    def body(part: Rows, chunks: int) -> tuple[Array, ...]:
+    def body(part: Rows, fresh: Array) -> tuple[Array, ...]:
         eta = predictor(plan, eta_tables, delta, zeta, part)
         row = LIKELIHOODS[plan.family](eta, _as(plan, part.y))
-        root, pull, value = row.root, row.pull, row.value
-        if part.weight is not None:
-            own = _as(plan, part.weight)
-            share = jnp.sqrt(own)
-            root, pull, value = share * root, share * pull, own * value
+        own = fresh if part.weight is None else fresh * _as(plan, part.weight)
+        share = jnp.sqrt(own)
+        root, pull, value = share * row.root, share * row.pull, own * row.value
         M = jnp.concatenate([root[..., None] * one for one in _columns(plan, tables, part)] + [pull[..., None]], axis=2)
-        flat = M.reshape(chunks, -1, M.shape[2])
+        flat = M.reshape(plan.chunks, -1, M.shape[2])
         gram = _double(_product("bki,bkj->bij", flat, flat)).sum(0)
         z = _as(plan, part.z)
         along = jnp.concatenate([_product("br,brk->bk", root, M), (root * root).sum(1)[:, None] * z], axis=1)
-        met = _product("bki,bkj->bij", z.reshape(chunks, -1, z.shape[1]), along.reshape(chunks, -1, along.shape[1]))
+        met = _product("bki,bkj->bij", *(a.reshape(plan.chunks, -1, a.shape[1]) for a in (z, along)))
         return value.astype(jnp.float64).sum(), gram, _double(met).sum(0)
 
     return _folded(plan, rows, body)
@@ -189,9 +182,9 @@ def leverage(
     """Σ w'h x of the rows' columns (K,) and of the contexts' (c,), h = xᵀPx with P = (P_xx, P_zx, P_zz)."""
     p_xx, p_zx, p_zz = P
 
-    def body(part: Rows, chunks: int) -> tuple[Array, Array]:
+    def body(part: Rows, fresh: Array) -> tuple[Array, Array]:
         eta = predictor(plan, eta_tables, delta, zeta, part)
-        dw = LIKELIHOODS[plan.family](eta, _as(plan, part.y)).dw
+        dw = fresh * LIKELIHOODS[plan.family](eta, _as(plan, part.y)).dw
         if part.weight is not None:
             dw = dw * _as(plan, part.weight)
         X, z = jnp.concatenate(_columns(plan, tables, part), axis=2), _as(plan, part.z)
@@ -199,8 +192,8 @@ def leverage(
         own = jnp.einsum("bc,bc->b", _product("bc,cd->bd", z, p_zz), z)
         h = jnp.sum(X * (_product("brk,kj->brj", X, p_xx) + cross[:, None]), axis=2) + own[:, None]
         q = dw * h
-        flat = X.reshape(chunks, -1, X.shape[2])
-        score = _double(_product("bki,bk->bi", flat, q.reshape(chunks, -1))).sum(0)
+        flat = X.reshape(plan.chunks, -1, X.shape[2])
+        score = _double(_product("bki,bk->bi", flat, q.reshape(plan.chunks, -1))).sum(0)
         return score, _double(_product("bc,b->c", z, q.sum(1)))
 
     return _folded(plan, rows, body)

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..._base.numerics import x64
 from ...errors import CombinationError
 from ..design import Design
 from ..segment import ResponseRows, Segment
 from .rows import DeviceParts, DeviceRows, turn_of
-from .spec import Device
+from .spec import Device, require_room
 
 if TYPE_CHECKING:
     from .passes import Rows
@@ -23,20 +22,19 @@ _UNEVEN = 1.25  # times the mean length: the longest run up to which shorter one
 def on_device(design: Design, rows: ResponseRows, device: Device) -> Design:
     """The design with its rows on the device, met with this response; segments stay as they are."""
     _refuse_columns(design)
-    parts = tuple(_put(segment, rows, device) for segment in design.segments)
-    return replace(design, elsewhere=DeviceParts(parts, rows))
+    parts = [_laid_out(segment, rows, device) for segment in design.segments]
+    require_room(sum(part.bytes for part in parts), max(part.tile for part in parts), device.free)
+    return replace(design, elsewhere=DeviceParts(tuple(part.put() for part in parts), rows))
 
 
-def _put(segment: Segment, rows: ResponseRows, device: Device) -> DeviceRows:
-    import jax
-
+def _laid_out(segment: Segment, rows: ResponseRows, device: Device) -> DeviceRows:
+    """A segment's rows in the device's layout, still here."""
     own = slice(segment.lo, segment.hi)
     mine = ResponseRows(*(a[own] if a.size else a for a in (rows.y, rows.weights, rows.offset)))
     place = _rectangle(segment)
     alone = place is not None and place.shape[1] == 1
     run = np.repeat(np.arange(segment.runs), np.diff(segment.ptr)) if alone else None
-    with x64():
-        made = jax.device_put(_made(segment, mine, place, run), device.jax)
+    made = _made(segment, mine, place, run)
     return DeviceRows(device, turn_of(segment), made, mine, place, segment.hi - segment.lo, run)
 
 

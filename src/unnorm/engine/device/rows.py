@@ -18,8 +18,8 @@ from ..design import RowsElsewhere
 from ..segment import ResponseRows, Segment
 from .spec import Device
 
-_PRODUCT = 2_048  # rows in one matrix product of a batch
-_TILE = 1 << 19  # rows in a tile: its columns lie in the device's memory while they are met with each other
+_PRODUCT = 4_096  # rows in one matrix product of a batch
+TILE = 1 << 30  # bytes of a tile's columns, which lie in the device's memory while they are met with each other
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,11 @@ class Turn:
     def size(self) -> int:
         """K."""
         return sum(at.size for at in self.at) + self.dense
+
+    @property
+    def context(self) -> int:
+        """c."""
+        return len(self.T) - self.size
 
 
 def turn_of(segment: Segment) -> Turn:
@@ -89,12 +94,20 @@ class DeviceRows:
 
         return sum(int(leaf.nbytes) for leaf in jax.tree.leaves(self.made))
 
+    @property
+    def tile(self) -> int:
+        """Bytes of a tile's columns."""
+        plan = self._plan(0, "float64")
+        return 8 * plan.chunk * plan.chunks * int(self.made.y.shape[1]) * (self.turn.size + 1)
+
     def _plan(self, family: int, precision: str) -> Any:
         from .passes import Plan
 
         each = int(self.made.y.shape[1])
-        chunk = max(1, _PRODUCT // each)
-        return Plan(self.turn.by, family, precision == "float32", chunk, max(1, _TILE // (chunk * each)))
+        chunk = min(max(1, _PRODUCT // each), self.runs)
+        most = TILE // (8 * (self.turn.size + 1) * chunk * each)
+        chunks = min(max(1, most), self.runs // chunk)
+        return Plan(self.turn.by, family, precision == "float32", chunk, chunks)
 
     def _coefficients(self, beta: np.ndarray, single: bool) -> tuple[Any, Any, Any]:
         """Tables of η for each block, δ and ζ."""
@@ -177,6 +190,13 @@ class DeviceRows:
 
         low, high = self._eta(beta, passes.extremes)
         return float(low), float(high)
+
+    def put(self) -> DeviceRows:
+        """The same on the device."""
+        import jax
+
+        with x64():
+            return replace(self, made=jax.device_put(self.made, self.device.jax))
 
     def every(self, k: int) -> DeviceRows:
         """Every k-th run."""

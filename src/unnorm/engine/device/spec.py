@@ -9,6 +9,7 @@ from ...errors import InputError, unknown
 
 KINDS = ("gpu", "cpu")
 PRECISIONS = ("float64", "float32")
+_BESIDE = 4  # tiles that a pass holds at once: columns, weighted columns and their products
 
 
 @final
@@ -50,6 +51,23 @@ class Device:
                 f"device={self.kind!r} needs a GPU that JAX can use, and JAX has {_found()} here. Install JAX for this "
                 "GPU (pip install 'jax[cuda13]'), or leave device out."
             ) from error
+
+    @property
+    def free(self) -> int | None:
+        """Bytes that JAX can still take there; None where it does not say (processors)."""
+        told = self.jax.memory_stats()
+        return None if told is None else int(told["bytes_limit"]) - int(told["bytes_in_use"])
+
+
+def require_room(rows: int, tile: int, free: int | None) -> None:
+    """Refuse rows of so many bytes, with the columns of a tile beside them, where less is free."""
+    needed = rows + _BESIDE * tile
+    if free is not None and needed > free:
+        raise InputError(
+            f"The compact rows take {rows / 1e9:.2g} GB and a pass {_BESIDE * tile / 1e9:.2g} GB beside them; the "
+            f"device has {free / 1e9:.2g} GB free. Ask for fewer reference points, close what else uses it, or leave "
+            "device out."
+        )
 
 
 def _found() -> str:
