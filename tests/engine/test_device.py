@@ -14,6 +14,7 @@ import pytest
 import unnorm as un
 from unnorm._base.numerics import x64
 from unnorm.engine.core import build_design, smooth_fit
+from unnorm.engine.device import passes
 from unnorm.engine.device import rows as device_rows
 from unnorm.engine.device.placing import on_device
 from unnorm.engine.device.spec import require_room
@@ -74,6 +75,7 @@ def far(found: np.ndarray, expected: np.ndarray) -> float:
 def test_sums_over_the_rows_are_the_engines_own(name: str, family: str, ragged: bool, kind, monkeypatch) -> None:
     monkeypatch.setattr(device_rows, "_PRODUCT", 64)  # so that there are several tiles, and the last overlaps
     monkeypatch.setattr(device_rows, "TILE", 70_000)
+    monkeypatch.setattr(passes, "_WIDE", 16)  # and several groups of columns
     here, code, rng = design(name, ragged), FAMILIES[family], np.random.default_rng(3)
     n = here.rows
     weights = rng.uniform(0.0, 2.0, n) * (rng.random(n) < 0.9)

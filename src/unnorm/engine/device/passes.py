@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 Array = Any
 BINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
+_WIDE = 64  # columns in a group
 
 
 class Tables(NamedTuple):
@@ -90,13 +91,17 @@ def _gaussian(eta: Array, y: Array) -> Row:
 LIKELIHOODS: dict[int, Callable[[Array, Array], Row]] = {BINOMIAL: _binomial, POISSON: _poisson, GAUSSIAN: _gaussian}
 
 
-def _cubic(table: Array, u: Array, single: bool) -> Array:
-    """The table's cubics at u = cell + t: one value, or (…, k)."""
+def _placed(u: Array, single: bool) -> tuple[Array, Array]:
+    """Cell and t of u = cell + t."""
     cell = u.astype(jnp.int32)
-    t = (u - cell).astype(jnp.float32 if single else u.dtype)
-    t = t.reshape(t.shape + (1,) * (table.ndim - 2))
+    return cell, (u - cell).astype(jnp.float32 if single else u.dtype)
+
+
+def _cubic(table: Array, cell: Array, t: Array) -> Array:
+    """The table's cubics: one value for each cell, or with t (…, 1) as many as the table has columns."""
+    axis = cell.ndim
     a = table.at[cell].get(mode="promise_in_bounds")  # (…, 4[, k])
-    power = [a[:, :, k] for k in range(4)]
+    power = [jax.lax.index_in_dim(a, k, axis, keepdims=False) for k in range(4)]
     return power[0] + t * (power[1] + t * (power[2] + t * power[3]))
 
 
@@ -104,7 +109,7 @@ def predictor(plan: Plan, tables: Tables, delta: Array, zeta: Array, rows: Rows)
     """η (b, R) from tables of coefficients (cells, 4), (levels,), δ (d,) and ζ (c,)."""
     eta = jnp.broadcast_to((_as(plan, rows.z) @ zeta)[:, None], rows.y.shape)
     for b, (table, u) in enumerate(zip(tables.local, rows.u)):
-        value = _cubic(table, u, plan.single)
+        value = _cubic(table, *_placed(u, plan.single))
         eta = eta + (value if plan.by[b] < 0 else value * _as(plan, rows.mult[plan.by[b]]))
     for table, level in zip(tables.factor, rows.f):
         eta = eta + table[level]
@@ -114,13 +119,20 @@ def predictor(plan: Plan, tables: Tables, delta: Array, zeta: Array, rows: Rows)
 
 
 def _columns(plan: Plan, tables: Tables, rows: Rows) -> list[Array]:
-    """X by blocks."""
+    """X (b R, ·) by blocks. Cells are found once for a row and not once for each of its columns, which XLA would do."""
     out = []
     for b, (table, u) in enumerate(zip(tables.local, rows.u)):
-        value = _cubic(table, u, plan.single)
-        out.append(value if plan.by[b] < 0 else value * _as(plan, rows.mult[plan.by[b]])[..., None])
-    out += [table[level] for table, level in zip(tables.factor, rows.f)]
-    return out if rows.x is None else [*out, _as(plan, rows.x)]
+        cell, t = jax.lax.optimization_barrier(_placed(u.reshape(-1), plan.single))
+        value = _cubic(table, cell, t[:, None])
+        out.append(value if plan.by[b] < 0 else value * _as(plan, rows.mult[plan.by[b]]).reshape(-1, 1))
+    out += [table[level.reshape(-1)] for table, level in zip(tables.factor, rows.f)]
+    return out if rows.x is None else [*out, _as(plan, rows.x).reshape(-1, rows.x.shape[2])]
+
+
+def _grouped(columns: list[Array]) -> list[Array]:
+    """The columns side by side, `_WIDE` at a time: products of matrices are made of squares of that size."""
+    whole = jnp.concatenate(columns, axis=1)
+    return [whole[:, a : a + _WIDE] for a in range(0, whole.shape[1], _WIDE)]
 
 
 def _as(plan: Plan, array: Array) -> Array:
@@ -164,15 +176,26 @@ def sweep(plan: Plan, eta_tables: Tables, tables: Tables, delta: Array, zeta: Ar
         own = fresh if part.weight is None else fresh * _as(plan, part.weight)
         share = jnp.sqrt(own)
         root, pull, value = share * row.root, share * row.pull, own * row.value
-        M = jnp.concatenate([root[..., None] * one for one in _columns(plan, tables, part)] + [pull[..., None]], axis=2)
-        flat = M.reshape(plan.chunks, -1, M.shape[2])
-        gram = _double(_product("bki,bkj->bij", flat, flat)).sum(0)
+        root, pull, value = jax.lax.optimization_barrier((root, pull, value))  # once for a row, as the cells are
+        M = _grouped([*(root.reshape(-1, 1) * one for one in _columns(plan, tables, part)), pull.reshape(-1, 1)])
         z = _as(plan, part.z)
-        along = jnp.concatenate([_product("br,brk->bk", root, M), (root * root).sum(1)[:, None] * z], axis=1)
+        each = [_product("br,brk->bk", root, m.reshape(*root.shape, -1)) for m in M]
+        along = jnp.concatenate([*each, (root * root).sum(1)[:, None] * z], axis=1)
         met = _product("bki,bkj->bij", *(a.reshape(plan.chunks, -1, a.shape[1]) for a in (z, along)))
-        return value.astype(jnp.float64).sum(), gram, _double(met).sum(0)
+        return value.astype(jnp.float64).sum(), _gram(plan, M), _double(met).sum(0)
 
     return _folded(plan, rows, body)
+
+
+def _gram(plan: Plan, M: list[Array]) -> Array:
+    """MᵀM of groups of columns, in batches of rows; each pair of groups is met once."""
+    flat = [m.reshape(plan.chunks, -1, m.shape[1]) for m in M]
+    pairs = {
+        (i, j): _double(_product("bki,bkj->bij", flat[i], flat[j])).sum(0)
+        for i in range(len(M))
+        for j in range(i, len(M))
+    }
+    return jnp.block([[pairs[i, j] if i <= j else pairs[j, i].T for j in range(len(M))] for i in range(len(M))])
 
 
 @partial(jax.jit, static_argnums=0)
@@ -187,14 +210,22 @@ def leverage(
         dw = fresh * LIKELIHOODS[plan.family](eta, _as(plan, part.y)).dw
         if part.weight is not None:
             dw = dw * _as(plan, part.weight)
-        X, z = jnp.concatenate(_columns(plan, tables, part), axis=2), _as(plan, part.z)
-        cross = 2.0 * _product("bc,ck->bk", z, p_zx)
+        X, z = _grouped(_columns(plan, tables, part)), _as(plan, part.z)
         own = jnp.einsum("bc,bc->b", _product("bc,cd->bd", z, p_zz), z)
-        h = jnp.sum(X * (_product("brk,kj->brj", X, p_xx) + cross[:, None]), axis=2) + own[:, None]
+        h = jnp.broadcast_to(own[:, None], dw.shape)
+        for i, x in enumerate(X):
+            at = slice(i * _WIDE, i * _WIDE + x.shape[1])
+            cross = 2.0 * _product("bc,ck->bk", z, p_zx[:, at])
+            met = _product("nk,kj->nj", x, p_xx[at, at]).reshape(*dw.shape, -1) + cross[:, None]
+            h = h + jnp.sum(x.reshape(met.shape) * met, axis=2)
+            for j, other in enumerate(X[:i]):
+                before = slice(j * _WIDE, (j + 1) * _WIDE)
+                met = _product("nk,kj->nj", other, p_xx[before, at])
+                h = h + 2.0 * jnp.sum(met * x, axis=1).reshape(h.shape)
         q = dw * h
-        flat = X.reshape(plan.chunks, -1, X.shape[2])
-        score = _double(_product("bki,bk->bi", flat, q.reshape(plan.chunks, -1))).sum(0)
-        return score, _double(_product("bc,b->c", z, q.sum(1)))
+        along = q.reshape(plan.chunks, -1)
+        score = [_double(_product("bki,bk->bi", x.reshape(plan.chunks, -1, x.shape[1]), along)).sum(0) for x in X]
+        return jnp.concatenate(score), _double(_product("bc,b->c", z, q.sum(1)))
 
     return _folded(plan, rows, body)
 
