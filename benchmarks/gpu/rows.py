@@ -25,6 +25,7 @@ import numpy as np
 from unnorm._base.numerics import x64
 from unnorm.engine.core import smooth_fit
 from unnorm.engine.device import Device
+from unnorm.engine.device.error import left
 from unnorm.engine.device.made import MadeFit, fit_chain, on_host
 
 FORMULA = "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20) + s(x_prev, y_prev, k=40)"
@@ -166,6 +167,7 @@ def main() -> None:
         "iterations": dict(fit.smoothed.iterations),
         "converged": fit.smoothed.converged,
         "reml": fit.smoothed.score,
+        "a_float64_step_would_still_move_se": left(fit.design, fit.held.response, 0, fit.smoothed),
         **passes(fit, arguments.precision, peak),
     }
     if arguments.check:

@@ -9,21 +9,25 @@ import numpy as np
 from .spec import Device
 
 if TYPE_CHECKING:
+    from ..design import Design
     from ..outer import PenalisedRows
+    from ..segment import ResponseRows
     from ..smoothed import Smoothed
 
 
-def said(problem: PenalisedRows, result: Smoothed, device: Device) -> str:
-    """A sentence; for float32 after one pass in float64 at the estimate.
+def left(design: Design, rows: ResponseRows, code: int, result: Smoothed) -> float:
+    """max_j |δ_j|/se_j of Newton's next step δ = H⁻¹(s − S_λβ̂), with the score s at the estimate in float64."""
+    beta = design.to_flat(result.beta)
+    assert design.elsewhere is not None
+    score = design.elsewhere.precisely(rows, code, beta)
+    pull = score - design.penalties.columns(beta) @ np.exp(result.rho)
+    return float((np.abs(result.inverse.dot(pull)) / np.sqrt(result.inverse.diagonal())).max())
 
-    δ = H⁻¹(s − S_λβ̂), with s the score in float64, is what Newton's next step would move, and max_j |δ_j|/se_j is said.
-    """
+
+def said(problem: PenalisedRows, result: Smoothed, device: Device) -> str:
+    """A sentence; for float32 after one pass in float64 at the estimate."""
     where = f"The passes over the rows were made by JAX on the {device.jax.device_kind} in {device.precision}"
     if device.precision == "float64":
         return f"{where}."
-    design, beta = problem.design, problem.design.to_flat(result.beta)
-    assert design.elsewhere is not None
-    score = design.elsewhere.precisely(problem.rows, problem.code, beta)
-    pull = score - design.penalties.columns(beta) @ np.exp(result.rho)
-    share = np.abs(result.inverse.dot(pull)) / np.sqrt(result.inverse.diagonal())
-    return f"{where}: a float64 pass at the estimate would move no coefficient by more than {share.max():.1g} se."
+    share = left(problem.design, problem.rows, problem.code, result)
+    return f"{where}: a float64 pass at the estimate would move no coefficient by more than {share:.1g} se."
