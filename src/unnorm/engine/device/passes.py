@@ -5,8 +5,8 @@ A tile has b runs of R rows. Its columns in the terms' (flat) coordinates are
     X = [cubic of t in the cell's table, for each local block | row of the factor's table | dense columns],   (b, R, K)
 
 and z (b, c) belongs to the whole run. With w = −d²ℓ/dη², g = dℓ/dη and v = g/√w, one product of M = [√w X, v] with
-itself gives XᵀWX and Xᵀg together, and zᵀ[Σ_R √w M | Σ_R w z] all that context columns meet: rows are read once,
-nothing is scattered, and no sum depends on the order in which threads arrive.
+itself gives XᵀWX and Xᵀg together, and zᵀ[Σ_R √w M | Σ_R w z] all that context columns meet: rows are read once, and
+nothing is scattered.
 """
 
 from __future__ import annotations
