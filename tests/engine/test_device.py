@@ -74,7 +74,7 @@ def far(found: np.ndarray, expected: np.ndarray) -> float:
 )
 def test_sums_over_the_rows_are_the_engines_own(name: str, family: str, ragged: bool, kind, monkeypatch) -> None:
     monkeypatch.setattr(device_rows, "_PRODUCT", 64)  # so that there are several tiles, and the last overlaps
-    monkeypatch.setattr(device_rows, "TILE", 70_000)
+    monkeypatch.setattr(device_rows, "TILE", 90_000)
     monkeypatch.setattr(passes, "_WIDE", 16)  # and several groups of columns
     here, code, rng = design(name, ragged), FAMILIES[family], np.random.default_rng(3)
     n = here.rows

@@ -196,6 +196,7 @@ def _every_level(k: int, term: BuiltTerm, values: Sequence[object], at: int, pla
     return Part(k, 0, user, np.arange(block), rotation, roots, slice(place, place + block))
 
 
+# long: the entry point's arguments, passed on
 def build(
     terms: Sequence[BuiltTerm],
     columns: Columns,

@@ -215,8 +215,7 @@ def _unpenalised(problem: PenalisedRows, found: Found) -> np.ndarray:
     held = problem.free & (found.at.state.rho <= found.bounds[0] + 1e-6)
     if not held.any() or problem.family != "binomial":
         return np.zeros(held.size, dtype=bool)
-    eta = problem.design.predict(found.at.state.beta, problem.threads)
-    return held & bool(np.abs(eta).max() > _SEPARATED)
+    return held & bool(problem.design.farthest(found.at.state.beta, problem.threads) > _SEPARATED)
 
 
 def _judged(problem: PenalisedRows, found: Found) -> Found:

@@ -120,8 +120,8 @@ def fit_chain(
         made, outside = _rows(k, recipe, shapes, c, offset)
         if int(outside):
             raise OutsideError(f"{int(outside):,} rows lie outside the range of the rows that the terms were built on.")
+        rows = ResponseRows(made.y.reshape(-1), np.empty(0), np.empty(0))
         stages.done("points, covariates and cells", made)
-    rows = ResponseRows(made.y, np.empty(0), np.empty(0))
     (segment,) = design.segments
     held = DeviceRows(device, turn_of(segment), made, rows, None, n * (1 + k))
     design = replace(design, elsewhere=DeviceParts((held,), rows), rows=n * (1 + k))
