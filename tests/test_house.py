@@ -19,8 +19,9 @@ REASON = "# long: "  # at the line of the definition, or the one above
 def _definitions() -> Iterator[tuple[Path, list[str], ast.AST]]:
     for path in sorted(SOURCE.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
+        lines = text.split("\n")
         for node in ast.walk(ast.parse(text)):
-            yield path, text.split("\n"), node
+            yield path, lines, node
 
 
 def _excused(lines: list[str], node: ast.FunctionDef | ast.ClassDef) -> bool:
@@ -69,4 +70,44 @@ def test_classes_have_few_methods() -> None:
             methods = [one for one in node.body if isinstance(one, ast.FunctionDef)]
             if len(methods) > MOST_METHODS:
                 found.append(f"{path.relative_to(SOURCE)}:{node.lineno} {node.name}: {len(methods)} methods")
+    assert not found
+
+
+MODULES = {"os", "shutil", "tempfile"}  # whose functions make, move and remove files
+MOVERS = {"mkdir", "makedirs", "replace", "rename", "remove", "unlink", "rmtree", "move", "copyfile"}
+
+
+def _writes(node: ast.AST) -> bool:
+    """Whether a call writes to a file, by its name and its arguments."""
+    if not isinstance(node, ast.Call):
+        return False
+    if isinstance(node.func, ast.Name):
+        return node.func.id == "open" and _mode(node, 1)
+    if not isinstance(node.func, ast.Attribute):
+        return False
+    name, owner = node.func.attr, node.func.value
+    module = isinstance(owner, ast.Name) and owner.id in MODULES
+    if name in ("write_text", "write_bytes", "savez", "savez_compressed", "tofile", "savetxt", "mkdtemp", "mkstemp"):
+        return True
+    if name == "savefig":  # into memory, or to the path that `whole_file` gave
+        return not (isinstance(node.args[0], ast.Name) and node.args[0].id in ("scratch", "buffer"))
+    if name in ("mkdir", "touch", "unlink", "rmtree"):
+        return True
+    return (module and name in MOVERS) or (name == "open" and not module and _mode(node, 0))
+
+
+def _mode(call: ast.Call, place: int) -> bool:
+    given = [call.args[place]] if len(call.args) > place else [k.value for k in call.keywords if k.arg == "mode"]
+    return any(isinstance(one, ast.Constant) and set(str(one.value)) & set("wax+") != set() for one in given)
+
+
+def test_there_is_one_way_to_write() -> None:
+    """Files and folders are written by `_base/atomic.py`, and a result's two files by `_base/storage.py` in a scratch
+    folder: whole or not at all, with a name in the error."""
+    allowed = {Path("_base/atomic.py"), Path("_base/storage.py")}
+    found = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"  # pyright: ignore[reportAttributeAccessIssue]
+        for path, _, node in _definitions()
+        if _writes(node) and path.relative_to(SOURCE) not in allowed
+    ]
     assert not found

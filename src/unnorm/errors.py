@@ -25,6 +25,15 @@ class TermError(InputError):
     """A model term that is unknown, malformed or cannot be built on these data."""
 
 
+class WriteError(InputError):
+    """A file or folder that cannot be written: a full disk, a folder that takes no files."""
+
+    def __init__(self, target: object, reason: str) -> None:
+        reason = reason.rstrip(".")
+        super().__init__(f"{str(target)!r} cannot be written: {reason}. Choose another place for it.")
+        self.reason = reason
+
+
 class CombinationError(UnnormError, TypeError):
     """Parts that do not work together; the message lists those that would."""
 
@@ -43,6 +52,14 @@ class NotIdentifiedError(EstimationError):
 
 class ConvergenceError(EstimationError):
     """An iteration that stopped before its maximum."""
+
+
+class MemoryLimitError(UnnormError, MemoryError):
+    """More memory than is allowed or free; the message has the figures and the option that would make it fit."""
+
+
+class WorkersError(UnnormError, RuntimeError):
+    """Workers that cannot be reached, or are all gone."""
 
 
 class MissingLibraryError(UnnormError, ImportError):

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from unnorm._base import atomic
 from unnorm._base.atomic import scratch_folder, take_place, whole_file
 from unnorm.cli import run as running
 from unnorm.cli.output import whole_folder
@@ -41,7 +43,7 @@ main(sys.argv[1:])
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
-def test_a_signal_leaves_nothing_behind(short, tmp_path, name):
+def test_a_signal_leaves_the_fits_and_nothing_else(short, tmp_path, name):
     tokens = [str(token) for token in (*short, "--out", tmp_path / "out")]
     code = ["-c", SLOW, *tokens]
     with subprocess.Popen(
@@ -53,8 +55,10 @@ def test_a_signal_leaves_nothing_behind(short, tmp_path, name):
         process.send_signal(getattr(signal, name))
         _, err = process.communicate(timeout=30)
     assert process.returncode == 128 + getattr(signal, name)
-    assert err.strip() in ("unnorm: terminated", "unnorm: interrupted")
-    assert list(tmp_path.iterdir()) == []
+    how = "terminated" if name == "SIGTERM" else "interrupted"
+    assert err.startswith(f"unnorm: {how}. What was fitted is in ")
+    assert err.endswith("out.part': the same command with --resume goes on from there.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["out.part"]
 
 
 def test_signals_raise_only_within(unnorm):
@@ -70,6 +74,43 @@ def test_signals_raise_only_within(unnorm):
     before = signal.getsignal(signal.SIGTERM)
     assert unnorm("--version").code == 0
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="POSIX signals")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_signal_that_python_discards_is_raised_again(name):
+    """In a `__del__`, where it would be printed and forgotten."""
+    from unnorm.cli.signals import Ended, ends_on_signals
+
+    class Deaf:
+        def __del__(self):
+            signal.raise_signal(getattr(signal, name))
+            sum(range(100_000))  # the handler runs here
+
+    def work():
+        with ends_on_signals():
+            one = Deaf()
+            del one
+            deadline = time.monotonic() + 20
+            while time.monotonic() < deadline:
+                pass
+
+    with pytest.raises((Ended, KeyboardInterrupt)):
+        work()
+    assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+
+
+def test_a_signal_that_a_library_takes_for_its_own_failure(unnorm, short, tmp_path, monkeypatch):
+    def deaf(*_):
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except BaseException:  # as imports of optional modules do
+            raise AttributeError("partially initialized module") from None
+
+    monkeypatch.setattr(running, "prepare", deaf)
+    ran = unnorm(*short, "--out", tmp_path / "out")
+    assert (ran.code, ran.err) == (130, "unnorm: ended by signal 2\n")
 
 
 # --- memory and disks -------------------------------------------------------------------------------------------------
@@ -168,6 +209,7 @@ def test_an_interrupted_replacement_keeps_the_old_folder(tmp_path, monkeypatch, 
     def write():
         with scratch_folder(target) as scratch:
             output(scratch, "new")
+            monkeypatch.setattr(atomic, "_swapped", lambda *_: False)
             monkeypatch.setattr(os, "replace", interrupted)
             take_place(scratch, target)
 
@@ -190,10 +232,11 @@ def test_a_folder_that_cannot_come_back_is_not_removed(tmp_path, monkeypatch):
 
     def write():
         with scratch_folder(target) as scratch:
+            monkeypatch.setattr(atomic, "_swapped", lambda *_: False)
             monkeypatch.setattr(os, "replace", broken)
             take_place(scratch, target)
 
-    with pytest.raises(OSError, match="gone"):
+    with pytest.raises(InputError, match="gone"):
         write()
     (aside,) = tmp_path.iterdir()
     assert (aside / "out" / "config.toml").read_text() == "old"

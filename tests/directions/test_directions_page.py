@@ -16,15 +16,17 @@ ROOT = Path(__file__).parents[2]
 SHARED = ROOT.parent / "shared" / "data"
 
 
-def test_page() -> None:
+def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib.pyplot as plt
 
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "directions.md").read_text(encoding="utf-8")
     blocks, names = re.findall(r"```python\n(.*?)```", text, flags=re.S), {}
     for block in blocks:
         exec(compile(block, "directions.md", "exec"), names)  # the documentation's own text, not a user's
     plt.close("all")
-    assert len(blocks) == 7
+    assert len(blocks) == 8
+    assert names["again"].parameters == names["fit"].parameters
     fit, turned, chain, logistic = (names[name] for name in ("fit", "turned", "chain", "logistic"))
     assert abs(fit.parameters["mean"] - (90 - np.degrees(1.0))) < 3 * fit.rows()[0].se
     assert "whole circle" in names["lost"].tidy()["note"][0]

@@ -108,3 +108,49 @@ def test_sizes_and_relative_angles() -> None:
     (turn,) = Angle("turn", relative=True).rows(np.array([np.cos(0.3), np.sin(0.3)]), V, 0.95, unit_of("bearings"))
     assert turn.estimate == pytest.approx(-np.degrees(0.3))  # a turn to the left is negative on a compass
     assert turn.lower < turn.estimate < turn.upper
+
+
+def test_directions_that_balance() -> None:
+    """A resultant of exactly 0: no direction, every direction in its interval, and an error of κ that is not 0."""
+    balanced = np.concatenate([np.eye(3), -np.eye(3)])
+    fit = un.fit_direction(un.directions.von_mises_fisher(), un.iid(balanced))
+    rows = {row.name: row for row in fit.rows()}
+    assert rows["kappa"].estimate < 1e-12
+    assert rows["kappa"].se == pytest.approx(np.sqrt(3 / 6), rel=1e-6)  # information n/3 for each part of κμ
+    assert rows["mean[0]"].note is not None
+    assert (rows["mean[0]"].lower, rows["mean[0]"].upper) == (-1.0, 1.0)
+    assert fit.cone() is None
+    assert "whole sphere" in fit.summary()
+    quantity = Direction("mean")
+    for unit in ("radians", "lonlat"):
+        assert all(
+            np.isnan(row.estimate) and row.note for row in quantity.rows(np.zeros(3), np.eye(3), 0.95, unit_of(unit))
+        )
+    (row,) = Angle("mean").rows(np.zeros(2), np.eye(2), 0.95, unit_of("degrees"))
+    assert (row.lower, row.upper) == (-180.0, 180.0)
+
+
+def test_a_wrapped_law_at_zero() -> None:
+    """Four directions that balance: ρ is 0 with the error of moments, 1/√(2n), for both wrapped laws."""
+    square = un.iid(np.pi / 2 * np.arange(4) - 0.7)
+    for family in (un.directions.wrapped_cauchy(), un.directions.wrapped_normal()):
+        rows = {row.name: row for row in un.fit_direction(family, square).rows()}
+        assert rows["rho"].estimate < 1e-6
+        assert rows["rho"].se == pytest.approx(1 / np.sqrt(8), rel=0.01)
+
+
+def test_errors_in_words() -> None:
+    d, rng = un.directions, np.random.default_rng(3)
+    sharp = un.iid(1.0 + 1e-5 * rng.normal(size=50))
+    with pytest.raises(un.errors.NoEstimateError, match=r"within .*e-05 radians of the first.* by a normal law"):
+        un.fit_direction(d.von_mises(), sharp)
+    with pytest.raises(un.errors.NoEstimateError, match="von Mises chain family has no finite estimate for these 2"):
+        un.fit_direction(d.chain(), un.transitions([0.1, 0.2, 0.3], unit="radians"))
+    table = {"y": rng.vonmises(1, 2, 40), "w": np.ones(40), "far": 1e6 + rng.normal(size=40)}
+    with pytest.raises(un.errors.InputError, match="'w' is constant"):
+        un.fit_direction(d.regression("w"), un.conditional(table, "y", "w"))
+    with pytest.warns(un.errors.UnnormWarning, match=r"'far' lies far from 0, at 1e\+06 .* Subtract 1e\+06"):
+        d.regression("far").model(un.conditional(table, "y", "far"))
+    assert d.generalised_von_mises(4).quantities == d.generalised_von_mises((4,)).quantities
+    with pytest.raises(un.errors.InputError, match=r"un\.iid\(…, unit=…\); got ndarray"):
+        d.rose(table["y"])

@@ -22,8 +22,9 @@ others = len({id(process) for process in ahead._running.values()})
 fit = un.fit(eye, un.transitions(one, y=("x", "y"), order="fix", group=("subject", "image")),
              objective=un.Logistic(un.Uniform(), per_point=20), rng=2)
 from numba.core.dispatcher import Dispatcher
-from unnorm.engine import kernels
-own = {name: part for name, part in vars(kernels).items() if isinstance(part, Dispatcher)}
+from unnorm.engine import arrange_kernels, kernels, matrix_kernels
+parts = {**vars(kernels), **vars(arrange_kernels), **vars(matrix_kernels)}
+own = {name: part for name, part in parts.items() if isinstance(part, Dispatcher)}
 print(json.dumps({
     "others": others,
     "left": len(ahead._running),

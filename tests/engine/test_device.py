@@ -92,7 +92,7 @@ def test_sums_over_the_rows_are_the_engines_own(name: str, family: str, ragged: 
     assert np.abs(there.leverage(rows, code, beta, lever) - expected).max() <= 1e-11 * np.abs(expected).max()
     eta = here.predict(beta)
     assert far(there.predict(beta), eta) < 1e-12
-    assert there.farthest(beta) == pytest.approx(np.abs(eta).max(), rel=1e-12)
+    assert there.ends(beta) == pytest.approx((eta.min(), eta.max()), rel=1e-12)
 
 
 @pytest.mark.parametrize("ragged", [False, True])
@@ -101,8 +101,8 @@ def test_every_kth_run_is_the_design_of_these_runs(ragged: bool) -> None:
     y = (np.random.default_rng(1).random(here.rows) < 0.4) * 1.0
     rows = ResponseRows(y, np.empty(0), np.empty(0))
     there = on_device(here, rows, un.Device("cpu"))
-    few, some = here.thinned(rows, 4)
-    far_few, far_some = there.thinned(rows, 4)
+    few, some = here.some(rows, 4)
+    far_few, far_some = there.some(rows, 4)
     assert far_few.rows == few.rows
     assert np.array_equal(np.asarray(far_some.y), some.y)
     beta = np.random.default_rng(2).normal(size=here.size)
@@ -214,8 +214,8 @@ def test_segments_are_added_up() -> None:
     assert len(both.segments) == 2
     assert far(there.sweep(rows, 0, beta)[2].shared, here.sweep(rows, 0, beta)[2].shared) < 1e-12
     assert far(there.predict(beta), here.predict(beta)) < 1e-12
-    few, some = both.thinned(rows, 3)
-    far_few, far_some = there.thinned(rows, 3)
+    few, some = both.some(rows, 5)
+    far_few, far_some = there.some(rows, 5)
     assert far(far_few.sweep(far_some, 0, beta)[1], few.sweep(some, 0, beta)[1]) < 1e-12
 
 

@@ -134,16 +134,18 @@ def test_log_determinant_derivatives_are_those_of_the_dense_one():
 
 
 def test_cholesky_inverse():
-    from unnorm.engine.kernels import cholesky_inverse
+    from unnorm.engine.matrix_kernels import cholesky_inverse
 
     rng = np.random.default_rng(5)
     for p in (1, 2, 7, 61):
         a = positive(p, rng)
-        inverse, logs, least = cholesky_inverse(a)
-        np.testing.assert_allclose(inverse @ a, np.eye(p), atol=1e-10)
-        assert 2 * logs == pytest.approx(np.linalg.slogdet(a)[1])
-        assert least == pytest.approx(np.diag(np.linalg.cholesky(a)).min())
-    assert cholesky_inverse(np.diag([1.0, -1.0]))[2] == -1.0
+        for scale in (np.ones(p), 1 / np.sqrt(a.diagonal())):
+            inverse, logs, least = cholesky_inverse(a, scale)
+            np.testing.assert_allclose(inverse @ a, np.eye(p), atol=1e-10)
+            unit = a * np.outer(scale, scale)
+            assert 2 * logs == pytest.approx(np.linalg.slogdet(unit)[1], abs=1e-12)
+            assert least == pytest.approx(np.diag(np.linalg.cholesky(unit)).min())
+    assert cholesky_inverse(np.diag([1.0, -1.0]), np.ones(2))[2] == -1.0
 
 
 @cache

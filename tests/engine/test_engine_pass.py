@@ -122,6 +122,11 @@ def test_pass_is_the_dense_pass(name, family, extras):
     again = design.sweep(rows, FAMILIES[family], flat, 2)
     np.testing.assert_allclose(again[0], got, rtol=1e-12)
     np.testing.assert_allclose(again[2].dense(), cross.dense(), atol=1e-10 * np.abs(expected).max())
+    # and without XᵀWX
+    for threads in (1, 2):
+        value, alone = design.scores(rows, FAMILIES[family], flat, threads)
+        np.testing.assert_allclose(value, got, rtol=1e-12)
+        np.testing.assert_allclose(alone, score, rtol=1e-11, atol=1e-11 * np.abs(score).max())
     # leverages of the penalised hat matrix
     inverse = (
         cross.plus(design.penalties.blocks(np.ones(design.penalties.count)))
@@ -199,9 +204,10 @@ def test_a_part_of_the_runs_is_the_design_of_those_rows():
 
 
 def test_no_shape_compiles_anything_new():
-    from unnorm.engine import kernels
+    from unnorm.engine import arrange_kernels, kernels, matrix_kernels
 
-    compiled = [kernels.cross_products, kernels.leverages, kernels.predictor, kernels.locate, kernels.cholesky_inverse]
+    compiled = [kernels.cross_products, kernels.leverages, kernels.predictor]
+    compiled += [arrange_kernels.locate, matrix_kernels.cholesky_inverse]
     counts = []
     for n, formula in ((900, "s(a, k=8)"), (1200, "s(a, k=5) + s(px, py, k=9) + s(b, k=20)"), (N, FORMULAS["levels"])):
         data = {name: column[:n] for name, column in table().items()}

@@ -44,7 +44,7 @@ def test_same_fit(name):
 @pytest.mark.parametrize("cells", [1023, 1024, 5000, 100_000])
 def test_the_last_row_stays_in_the_last_cell(cells):
     """cell + t is one number, and must not round up: the cell beyond the last is not there to be written to."""
-    from unnorm.engine.kernels import locate
+    from unnorm.engine.arrange_kernels import locate
 
     breaks, u = np.linspace(0.0, 1.0, cells + 1), np.empty((3, 1))
     assert locate(np.array([0.0, 0.5, 1.0]), np.empty(0, np.int32), breaks, 0.0, u, 0) == 0

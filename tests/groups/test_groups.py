@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm._base import atomic
 from unnorm._base.atomic import take_place
 from unnorm.engine.core import build_design, smooth_fit
 from unnorm.errors import InputError
@@ -232,16 +233,16 @@ def test_a_loaded_group_knows_its_robust_errors_and_their_refusal(each, tmp_path
 def test_a_group_that_cannot_be_saved_leaves_the_old_one(each, tmp_path, monkeypatch, fails):
     each.save(tmp_path / "eye")
     before = {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
-    place = "unnorm.groups.result.take_place" if fails == "rename" else "unnorm.groups.result.Fit.save"
+    monkeypatch.setattr(atomic, "_swapped", lambda *_: False)
 
-    def broken(*args):
+    def broken(*args, **_):
         if fails == "rename":  # the new folder vanishes on the way: the old one has stepped aside, and comes back
             shutil.rmtree(args[0])
             return take_place(*args)
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(place, broken)
-    with pytest.raises(InputError, match="Cannot write to"):
+    monkeypatch.setattr(*((atomic, "take_place") if fails == "rename" else (np, "savez")), broken)
+    with pytest.raises(InputError, match="eye' cannot be written"):
         each.save(tmp_path / "eye")
     assert {p.relative_to(tmp_path): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 

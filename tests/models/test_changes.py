@@ -11,7 +11,7 @@ from numba import njit
 
 import unnorm as un
 from unnorm.models.changes import DenseChanges
-from unnorm.models.gibbs import ChangeSampler, CompiledSampler
+from unnorm.models.gibbs import Base, ChangeSampler, CompiledSampler
 
 OMEGA = un.Graphs(4)
 MODEL = un.ExponentialFamily(
@@ -106,10 +106,13 @@ def test_annealing_gives_the_constant(kind: str) -> None:
     states = OMEGA.quadrature().points
     log_z = np.log(np.exp(MODEL.log_f(theta, states, (np.tile(X, (64, 1)),))).sum())
     rng = np.random.default_rng(7)
-    log_odds = np.linspace(-1.5, 1.0, OMEGA.dim)
-    y = (rng.random((chains, OMEGA.dim)) < 1 / (1 + np.exp(-log_odds))).astype(float)
-    first = MODEL.log_f(theta, y, (np.tile(X, (chains, 1)),)) - y @ log_odds + np.log1p(np.exp(log_odds)).sum()
-    last, log_w = sampler.anneal(y, log_odds, np.linspace(0, 1, 6), rng)
+    p = 1 / (1 + np.exp(-np.stack([np.linspace(-1.5, 1.0, OMEGA.dim), np.linspace(2.0, -0.5, OMEGA.dim)])))
+    y = (rng.random((chains, OMEGA.dim)) < p[np.arange(chains) % 2]).astype(float)
+    base = Base.of(p, np.ones(OMEGA.dim, dtype=bool))
+    q = np.exp(base.log_density(states))
+    np.testing.assert_allclose(q, np.prod(np.where(states[:, None] == 1, p, 1 - p), axis=2).mean(axis=1))
+    first = MODEL.log_f(theta, y, (np.tile(X, (chains, 1)),)) - base.log_density(y)
+    last, log_w = sampler.anneal(y, base, np.linspace(0, 1, 6), rng)
     w = np.exp(first + log_w)
     assert abs(np.log(w.mean()) - log_z) < 4 * w.std() / w.mean() / np.sqrt(chains)
     assert w.std() / w.mean() < 0.5 * np.std(np.exp(first)) / np.mean(np.exp(first))

@@ -10,6 +10,9 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("1.0 / np.sqrt(1.0 - c / known)", "1.0", "the delta method's region"),
         ("chi2.ppf(level, 2)", "chi2.ppf(level, 1)", "one degree of freedom for a direction in space"),
     ],
+    "directions/bessel.py": [
+        ("square, 1.0)), v[0])", "square, 1.0)), 0.0)", "a κ of 0 without an error"),
+    ],
     "models/closed.py": [
         ("+ (a[:, None] * mean).T @ mean", "", "variance for second moment"),
         ("jnp.where(tilt, values, 0.0)", "0.0", "𝓜 without its mass"),

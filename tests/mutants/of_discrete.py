@@ -16,6 +16,9 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("both = beta * change + (1.0 - beta) * back", "both = change", "compiled annealing is at β = 1 throughout"),
         ("back = either_way and rng.random() < 0.5", "back = False", "sweeps in one direction are not reversible"),
     ],
+    "models/base_kernels.py": [
+        ("return top + math.log(total)", "return top", "the nearest component of q alone"),
+    ],
     "models/ising_kernels.py": [("sign = 1.0 - 2.0 * y[i]", "sign = 1.0", "fields grow with every flip")],
     "models/ising_changes.py": [
         ("both + both.T, W)", "both, W)", "a coupling belongs to one of its bits"),
@@ -42,7 +45,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("(ones > 1 - UNLIKE * (1 - observed))", "(ones > 1.0)", "complete graphs are not degenerate"),
         ("(ones < UNLIKE * observed)", "(ones < 0.0)", "empty graphs are not degenerate"),
         ("here = ~self.lost", "here = np.ones_like(self.lost)", "draws of chains that left are counted"),
-        ("(len(self.kept) / max(self.kept.sum(), 1.0))", "1.0", "sum over simulations, not their mean"),
+        (
+            "(len(self.kept) / max(self.kept.sum() - self._centred.sum(), 1.0))",
+            "1.0",
+            "sum over simulations, not their mean",
+        ),
         ("self.lost |= self._judged &", "self.lost |= True |", "every chain has left"),
         ("few = float(obs.weights.sum()) < MANY * model.size", "few = False", "one graph's own score"),
     ],
@@ -102,8 +109,9 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("return self._law.log_f(obs, obs.outcome[t], t)", "return self._law.log_f(obs, y, t)", "no ratio"),
     ],
     "results/gibbs_draws.py": [
-        ("- y @ log_odds - np.log1p(", "- y @ log_odds + np.log1p(", "constant of independent bits"),
-        ("/ mean / np.sqrt(each)", "/ mean", "sd for standard error"),
+        ("np.stack([seen, np.full(d, 0.5), 1.0 - seen])", "np.stack([seen, seen, seen])", "annealing from one mode"),
+        (".mean(axis=1) / each) / mean", ".mean(axis=1)) / mean", "sd for standard error"),
+        ("y[rng.permutation(chosen)]", "y[rng.permutation(N)[:n]]", "modes by their basins, not by their weights"),
     ],
     "results/penalty_path.py": [
         ("mean >= mean[best] - se", "mean >= mean[best]", "the best, not the largest within an error of it"),

@@ -183,7 +183,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "results/making.py": [
         (
-            "return with_robust(errors), (*errors.notes, RELATIVE), None",
+            "return with_robust(errors), (*errors.notes, *((RELATIVE,) if relative else ())), None",
             "return errors, errors.notes, None",
             "relative weights taken for counts",
         ),

@@ -257,11 +257,6 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "objectives/exact.py": [
-        (
-            "enough = twice <= QUADRATURE_TOLERANCE or twice <= self.centred.error(theta)",
-            "enough = True",
-            "no centred rules for short steps",
-        ),
         ("AT_EDGE = 1e-10", "AT_EDGE = 1e-6", "short steps taken for separation"),
         (
             "top = np.full(self.integrals.context.size, -np.inf)",

@@ -8,9 +8,25 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("r = back[s]", "r = s", "x_j's statistic that of x_i"),
         ("sigma2 = self._cross(p**2 * (1 - p))", "sigma2 = self._cross(p**2)", "Σ2 without ρ/(λ + ρ)"),
         (
-            "return sigma2 - np.outer(a, a) / np.sum(1 - p)",
+            "return sigma2 - np.outer(a, a) / self.fitted.dummies.places.n",
             "return sigma2",
             "a fixed number of dummy points as if it were random",
+        ),
+        (
+            "return sigma2 - np.outer(a, a) / self.fitted.dummies.places.n",
+            "return sigma2 - np.outer(a, a) / np.sum(1 - p)",
+            "a fixed number within the border",
+        ),
+        (
+            "(self.forbidden(interaction.core) if interaction.core else 0.0)",
+            "0.0",
+            "pairs within a hard core left out",
+        ),
+        ("(fitted.pattern)).less(own)", "(fitted.pattern))", "a dummy point beside itself"),
+        (
+            "close_pairs(places, first, core, fitted.model.period(fitted.pattern))",
+            "close_pairs(places, first, core)",
+            "a hard core that ends at joined sides",
         ),
         ("return 0.5 * out", "return out", "two draws counted as one"),
         ("return self._dependence.M - sigma2", "return self._dependence.M", "dummy points twice in robust errors"),

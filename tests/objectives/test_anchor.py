@@ -393,6 +393,12 @@ def test_a_step_too_far_is_halved_until_the_likelihood_does_not_fall(monkeypatch
     rounds, gam, anchor, (beta, here), (new, there) = kept[0]
     before = rounds.value(gam, beta, here, here, beta)
     assert held_back(rounds, gam, anchor, (beta, here), (new, there))[0] is new  # a good step is kept whole
+    full = gam.smoothed.beta.copy()
+    full[rounds.index] = new
+    eta = rounds.design.unsort(rounds.design.predict(rounds.design.to_flat(full)))
+    eta += (rounds.part.offset if rounds.part.offset is not None else 0.0) - there.log_z[rounds.problem.rows.context]
+    penalty = 0.5 * full @ gam.smoothed.penalty @ full
+    assert rounds.value(gam, new, there, here, beta) == pytest.approx(rounds.problem.value(eta) - penalty, abs=1e-6)
     far = beta + 40.0 * (new - beta)
     ahead, constants = held_back(rounds, gam, anchor, (beta, here), (far, anchor.at(far)))
     assert rounds.value(gam, far, anchor.at(far), here, beta) < before - 1.0

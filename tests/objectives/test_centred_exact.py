@@ -107,3 +107,14 @@ def test_nuts_says_when_its_rule_is_too_coarse() -> None:
     with pytest.warns(UnnormWarning, match="log Z is off by up to .* Pass a larger order= to un.NUTS"):
         draws = un.sample(SQUARE, walk(1e-3, 60), sampler=un.NUTS(draws=20, warmup=20, chains=1), rng=1)
     assert "log Z is off" in draws.notes[0]
+
+
+def test_a_statistic_far_from_zero() -> None:
+    """ν = −log Z ≈ 3,000, beyond what exp can take: the same estimate as with the statistic about zero."""
+    obs = un.transitions(np.random.default_rng(3).uniform(size=60))
+    fits = [
+        un.fit(un.ExponentialFamily(lambda y, x, a=a: (y * x - a,), ("q",), LINE), obs, un.Poisson())
+        for a in (0.0, 3000.0)
+    ]
+    assert fits[1].estimate[0] == pytest.approx(fits[0].estimate[0], abs=1e-6)
+    assert fits[1].se[0] == pytest.approx(fits[0].se[0], rel=1e-6)

@@ -85,12 +85,28 @@ def test_shell(points: tuple[Path, un.Pattern], tmp_path: Path, capsys: pytest.C
     grid = {"x": np.repeat(np.arange(11.0), 6), "y": np.tile(np.arange(6.0), 11), "elev": np.repeat(np.arange(11.0), 6)}
     elev = un.Map.from_table(grid, value="elev")
     fit = un.fit_pattern(pattern, "elev", covariates=[elev], interaction=un.Strauss(0.3), rng=3)
+    assert tuple(row["term"] for row in rows) == fit.names
     np.testing.assert_allclose([float(row["estimate"]) for row in rows], fit.estimate, rtol=1e-8)
     np.testing.assert_allclose([float(row["se"]) for row in rows], fit.se, rtol=1e-8)
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "strauss" in page
     assert "data:image/svg+xml" in page
     assert len(page) < 3_000_000
+
+
+def test_shell_labels(points: tuple[Path, un.Pattern], tmp_path: Path) -> None:
+    """Marks and sites are labels in the files, not numbers of labels; a factor's effect is drawn by its labels."""
+    lines = points[0].read_text().splitlines()
+    marked = [f"{line},{kind},{site}" for line, kind, site in zip(lines[1:], "ab" * 500, "NES" * 400)]
+    points[0].write_text("\n".join(["x,y,kind,site", *marked]))
+    words = ["--window", "0,10,0,5", "--marks", "kind", "--terms", "factor(kind)", "--simulations", "19", "-q"]
+    main(["pattern", str(points[0]), *words, "--out", str(tmp_path / "out")])
+    with (tmp_path / "out" / "intensity.csv").open() as file:
+        assert {row["kind"] for row in csv.DictReader(file)} == {"a", "b"}
+    words = ["--window", "0,10,0,5", "--replicate", "site", "--terms", "s(site, bs='re')", "--quiet"]
+    main(["pattern", str(points[0]), *words, "--out", str(tmp_path / "sites")])
+    with (tmp_path / "sites" / "intensity.csv").open() as file:
+        assert {row["site"] for row in csv.DictReader(file)} == {"N", "E", "S"}
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,8 @@ def test_size_where_points_or_observations_are_few(case: str, points: Any) -> No
     model, law, k, low, high = HARD[case]
     for name, share in rejected(model, law, points, REPEATS, k).items():
         print(f"{case}, {points!r}, {name}: {100 * share:.1f} %")
-        assert low <= share <= high, (name, share)
+        slack = max(0.0, 2 * np.sqrt(0.05 * 0.95 / REPEATS) - 0.014)  # the bounds are for a thousand data sets
+        assert low - slack <= share <= high + slack, (name, share)
 
 
 def test_power() -> None:

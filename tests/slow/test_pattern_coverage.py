@@ -55,6 +55,49 @@ def test_strauss(gamma: float) -> None:
     between(covered(fits, truth))
 
 
+@pytest.mark.parametrize("beta", [300.0, 1000.0])
+def test_hard_core(beta: float) -> None:
+    """Without the pairs that the core forbids, intervals at β = 1,000 cover 80 %."""
+    core = un.HardCore(0.03)
+    drawn = un.patterns.process(SQUARE, np.log(beta), core).simulate(MANY, rng=4)
+    fits = [
+        un.fit_pattern(one, interaction=core, correction="none", dummies=4000, rng=40_000 + k)
+        for k, one in enumerate(drawn)
+    ]
+    between(covered(fits, np.log([beta])))
+
+
+OTHERS = {
+    "a Strauss ring round a hard core": (un.HardCore(0.02, strauss=0.04), 900.0, [np.log(0.5)]),
+    "Geyer": (un.Geyer(0.03, 2.0), 120.0, [np.log(1.6)]),
+    "area, attracting": (un.AreaInteraction(0.03), 100.0, [1.5]),
+    "area, repelling": (un.AreaInteraction(0.03), 300.0, [-1.5]),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_interactions(name: str) -> None:
+    interaction, beta, phi = OTHERS[name]
+    drawn = un.patterns.process(SQUARE, np.log(beta), interaction, phi).simulate(MANY, rng=5)
+    fits = [
+        un.fit_pattern(one, interaction=interaction, correction="none", dummies=4000, rng=50_000 + k)
+        for k, one in enumerate(drawn)
+    ]
+    between(covered(fits, np.array([np.log(beta), *phi])))
+
+
+@pytest.mark.filterwarnings("ignore:The estimated interaction attracts")
+def test_types() -> None:
+    radii = un.MultiStrauss([[0.04, 0.03], [0.03, 0.04]])
+    phi = [-1.0, -0.4, -0.7]
+    drawn = un.patterns.process(SQUARE, {"a": np.log(330.0), "b": np.log(300.0)}, radii, phi).simulate(MANY, rng=6)
+    fits = [
+        un.fit_pattern(one, "factor(type)", interaction=radii, correction="none", dummies=6000, rng=60_000 + k)
+        for k, one in enumerate(drawn)
+    ]
+    between(covered(fits, np.array([np.log(330.0), np.log(300.0 / 330.0), *phi])))
+
+
 def test_clusters() -> None:
     """A Poisson model of a Thomas process with log intensity β₀ + x: model-based intervals fail, robust ones hold."""
     rng = np.random.default_rng(3)

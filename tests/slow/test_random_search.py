@@ -38,3 +38,12 @@ def test_no_restart_is_better(first):
 def test_the_same_number_is_the_same_case():
     assert case(3).formula == case(3).formula
     assert case(3).formula != case(4).formula
+
+
+@pytest.mark.parametrize("number", [7102, 7148])  # .03 and 69 nats: two penalties of one term, and steep data
+def test_minima_that_no_single_parameter_shows(number):
+    one = case(number)
+    fit = fitted(one)
+    assert not isinstance(fit, str)
+    assert fit.converged
+    assert fit.score < min(other.score for other in restarts(one, fit) if other.converged) + 0.01

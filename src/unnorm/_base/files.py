@@ -11,7 +11,7 @@ import gzip
 import importlib.util
 import io
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,12 @@ def duplicates(names: Iterable[str]) -> list[str]:
     return list(twice)
 
 
-def read_table(path: str | Path) -> dict[str, np.ndarray]:
-    """The columns of a .csv, .tsv (also .gz) or .parquet file, by name."""
+Choose = Callable[[list[str]], Sequence[str]]  # from the names of all columns, those to read
+
+
+def read_table(path: str | Path, choose: Choose | None = None) -> dict[str, np.ndarray]:
+    """The columns of a .csv, .tsv (also .gz) or .parquet file, by name; with `choose`, only those that it names: what
+    stands in the others does not matter."""
     path = Path(path)
     name = path.name.lower()
     suffix = next((end for end in SUFFIXES if name.endswith(end)), None)
@@ -49,8 +53,9 @@ def read_table(path: str | Path) -> dict[str, np.ndarray]:
     if suffix is None:
         raise InputError(f"{str(path)!r} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
     if suffix == ".parquet":
-        return _read_parquet(path)
-    return _parse_csv(_read_bytes(path, zipped=suffix.endswith(".gz")), str(path), tab=".tsv" in suffix)
+        return _read_parquet(path, choose)
+    raw = _read_bytes(path, zipped=suffix.endswith(".gz"))
+    return _parse_csv(raw, str(path), tab=".tsv" in suffix, choose=choose)
 
 
 def _read_bytes(path: Path, zipped: bool) -> bytes:
@@ -61,23 +66,28 @@ def _read_bytes(path: Path, zipped: bool) -> bytes:
         raise InputError(f"{str(path)!r} could not be read: {error}.") from error
 
 
-def _read_parquet(path: Path) -> dict[str, np.ndarray]:
+def _read_parquet(path: Path, choose: Choose | None = None) -> dict[str, np.ndarray]:
     if importlib.util.find_spec("pyarrow") is None:
         raise InputError(f"Reading {path.name!r} needs pyarrow; install it with pip install 'unnorm[parquet]'.")
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(path)
+        with pq.ParquetFile(path) as file:
+            names = list(file.schema_arrow.names)
+            _check_names(names, str(path))
+            wanted = names if choose is None else list(choose(names))
+            table = file.read(columns=None if choose is None else wanted)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{str(path)!r} could not be read as Parquet: {str(error).splitlines()[0]}") from error
     if table.num_rows == 0:
         raise InputError(f"{str(path)!r} has columns but no rows.")
-    _check_names(table.column_names, str(path))
-    return {name: _from_arrow(table[name]) for name in table.column_names}
+    return {name: _from_arrow(table[name]) for name in wanted}
 
 
-def _parse_csv(raw: bytes, path: str, tab: bool = False, arrow: bool | None = None) -> dict[str, np.ndarray]:
+def _parse_csv(
+    raw: bytes, path: str, tab: bool = False, arrow: bool | None = None, choose: Choose | None = None
+) -> dict[str, np.ndarray]:
     """The columns of a CSV file's bytes; `arrow` chooses the reader (None: pyarrow where it is installed)."""
     raw = raw.removeprefix(b"\xef\xbb\xbf")
     if not raw.strip():
@@ -87,15 +97,8 @@ def _parse_csv(raw: bytes, path: str, tab: bool = False, arrow: bool | None = No
     if b"\r" in raw:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     raw = raw.lstrip(b"\n")
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"{path!r} is not UTF-8 text (line {line}); save it as comma-separated values in UTF-8."
-        ) from error
     head, _, body = raw.partition(b"\n")
-    header = head.decode("utf-8")
+    header = _decoded(head if choose is not None else raw, path).partition("\n")[0]
     mark = "\t" if tab else next((c for c in (",", ";", "\t") if c in header), ",")
     if len(header) > LONGEST_HEADER:
         raise InputError(f"The first line of {path!r} has {len(header):,} characters; expected the columns' names.")
@@ -107,7 +110,22 @@ def _parse_csv(raw: bytes, path: str, tab: bool = False, arrow: bool | None = No
         arrow = importlib.util.find_spec("pyarrow") is not None
     if arrow and (b"0x" in body or b"0X" in body):  # which pyarrow takes for hexadecimal numbers
         arrow = False
-    return (_by_arrow if arrow else _by_numpy)(body, names, mark, path)
+    wanted = names if choose is None else list(choose(names))
+    if not wanted:
+        raise InputError(f"{path!r}: no column is named that could be read; it has {listing(names, most=40)}.")
+    return (_by_arrow if arrow else _by_numpy)(body, names, wanted, mark, path)
+
+
+def _decoded(raw: bytes, path: str) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise _not_text(path, line) from error
+
+
+def _not_text(path: str, line: int) -> InputError:
+    return InputError(f"{path!r} is not UTF-8 text (line {line}); save it as comma-separated values in UTF-8.")
 
 
 def _check_names(names: list[str], path: str) -> None:
@@ -137,7 +155,7 @@ def _ragged(path: str, line: int, expected: int, got: int) -> InputError:
 # --- pyarrow ---------------------------------------------------------------------------------------------------------
 
 
-def _by_arrow(body: bytes, names: list[str], mark: str, path: str) -> dict[str, np.ndarray]:
+def _by_arrow(body: bytes, names: list[str], wanted: list[str], mark: str, path: str) -> dict[str, np.ndarray]:
     import pyarrow as pa
     import pyarrow.csv as arrow_csv
 
@@ -160,7 +178,10 @@ def _by_arrow(body: bytes, names: list[str], mark: str, path: str) -> dict[str, 
                 invalid_row_handler=keep,
             ),
             convert_options=arrow_csv.ConvertOptions(
-                column_types=types, null_values=list(MISSING_CELLS), strings_can_be_null=True
+                column_types=types,
+                null_values=list(MISSING_CELLS),
+                strings_can_be_null=True,
+                include_columns=wanted,
             ),
         )
 
@@ -175,11 +196,13 @@ def _by_arrow(body: bytes, names: list[str], mark: str, path: str) -> dict[str, 
         if any(not pa.types.is_string(table.schema.field(name).type) for name in other):
             table = read(other)
     except pa.ArrowInvalid as error:
-        if ragged:  # the other reader knows the line, blank ones and quoted line ends counted
-            _by_numpy(body, names, mark, path)
+        # the other reader knows the line, blank ones and quoted line ends counted
+        if ragged or "UTF8" in str(error):
+            _by_numpy(body, names, wanted, mark, path)
+        if ragged:
             raise _ragged(path, ragged[0][0] + 1, len(names), ragged[0][1]) from error
         raise InputError(f"{path!r} could not be read: {str(error).splitlines()[0]}") from error
-    return {name: _from_arrow(table[name]) for name in names}
+    return {name: _from_arrow(table[name]) for name in wanted}
 
 
 def _from_arrow(column: Any) -> np.ndarray:
@@ -206,12 +229,17 @@ def _from_arrow(column: Any) -> np.ndarray:
     return column.to_numpy()
 
 
+def column_from_arrow(column: Any) -> np.ndarray:
+    """A column of a pyarrow table, as `read_table` gives it."""
+    return _from_arrow(column)
+
+
 # --- NumPy and the standard library ----------------------------------------------------------------------------------
 
 
-def _by_numpy(body: bytes, names: list[str], mark: str, path: str) -> dict[str, np.ndarray]:
+def _by_numpy(body: bytes, names: list[str], wanted: list[str], mark: str, path: str) -> dict[str, np.ndarray]:
     width = len(names)
-    text = body.decode("utf-8").removesuffix("\n")
+    text = body.decode("utf-8", "surrogateescape").removesuffix("\n")  # what is not text is named below, if it is read
     if '"' in text:
         cells = _quoted_cells(text, width, mark, path)
     else:
@@ -225,7 +253,21 @@ def _by_numpy(body: bytes, names: list[str], mark: str, path: str) -> dict[str, 
         if (bad := np.flatnonzero(widths != width)).size:
             raise _ragged(path, numbers[bad[0]] + 2, width, int(widths[bad[0]]))
         cells = mark.join(lines).split(mark)
-    return {name: _parse_cells(cells[j::width]) for j, name in enumerate(names)}
+    chosen = {name: cells[names.index(name) :: width] for name in wanted}
+    if not text.isascii():
+        for column in chosen.values():
+            _check_text(column, body, path)
+    return {name: _parse_cells(column) for name, column in chosen.items()}
+
+
+def _check_text(cells: list[str], body: bytes, path: str) -> None:
+    """Refuse bytes that are not text, with the line that they are on."""
+    for cell in cells:
+        try:
+            cell.encode("utf-8")
+        except UnicodeEncodeError:
+            place = body.find(cell.encode("utf-8", "surrogateescape"))
+            raise _not_text(path, body.count(b"\n", 0, place) + 2) from None
 
 
 def _quoted_cells(text: str, width: int, mark: str, path: str) -> list[str]:

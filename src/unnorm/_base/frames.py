@@ -30,6 +30,7 @@ __all__ = [
     "check_numeric",
     "duplicates",
     "incomplete",
+    "only",
     "read_table",
     "table",
     "to_column",
@@ -52,6 +53,7 @@ class Column:
     levels: np.ndarray | None = None  # the distinct labels of a text column
     declared: bool = False  # the order of `levels` is the user's: a pandas category, a polars Enum
     ordered: bool = False  # and is one of size: an ordered pandas category, a polars Enum
+    order: tuple[float, ...] | None = None  # of a category of numbers: they are the data, and these its levels
 
     @property
     def kind(self) -> str:
@@ -137,12 +139,30 @@ class Table:
     def _unknown(self, name: str, role: str) -> str:
         if self.bare:
             return f"{role}={name!r} names a column, but the data are a bare array; pass an array of {self.n} values."
-        close = difflib.get_close_matches(name, self.names, n=1)
-        hint = f" Did you mean {close[0]!r}?" if close else ""
-        return (
-            f"There is no column {name!r} (asked for by {option(role)}); the columns are "
-            f"{listing(self.names, most=40)}.{hint}"
-        )
+        return _no_column(name, role, self.names)
+
+
+def _no_column(name: str, role: str, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return (
+        f"There is no column {name!r} (asked for by {option(role)}); the columns are {listing(names, most=40)}.{hint}"
+    )
+
+
+def only(**roles: str | Sequence[str] | None) -> Callable[[list[str]], list[str]]:
+    """For `read_table`: the columns that these options name, each of which must be there."""
+
+    def choose(names: list[str]) -> list[str]:
+        wanted: dict[str, None] = {}
+        for role, given in roles.items():
+            for name in (given,) if isinstance(given, str) else given or ():
+                if name not in names:
+                    raise DataError(_no_column(name, role, names))
+                wanted[name] = None
+        return list(wanted)
+
+    return choose
 
 
 def table(data: Any) -> Table:
@@ -212,7 +232,7 @@ def _from_mapping(data: Mapping[Any, Any]) -> Table:
 
 def _from_array(data: Any) -> Table:
     try:
-        array = np.asarray(data)
+        array = data if isinstance(data, np.ma.MaskedArray) else np.asarray(data)
     except ValueError as error:  # ragged nested lists
         raise DataError(f"The data must be {KINDS} of shape (n,) or (n, d); got a ragged list.") from error
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):
@@ -341,9 +361,14 @@ def _from_series(name: str, series: Any) -> Column:
         if column is not None:
             enum = isinstance(dtype, nw.Enum)
             declared = enum or (isinstance(dtype, nw.Categorical) and series.implementation.is_pandas_like())
-            return replace(column, declared=declared, ordered=declared and nw.is_ordered_categorical(series))
+            ordered = (declared or series.implementation.is_pyarrow()) and nw.is_ordered_categorical(series)
+            return replace(column, declared=declared or ordered, ordered=ordered)
     if isinstance(dtype, nw.String | nw.Categorical | nw.Enum | nw.Object | nw.Unknown):
-        return _from_objects(name, series.to_list())
+        column = _from_objects(name, series.to_list())
+        if column.numeric and isinstance(dtype, nw.Categorical | nw.Enum) and series.implementation.is_pandas_like():
+            order = tuple(series.to_native().cat.categories.tolist())
+            return replace(column, declared=True, ordered=nw.is_ordered_categorical(series), order=order)
+        return column
     missing = np.asarray(series.is_null().to_numpy(), dtype=bool) if series.null_count() else None
 
     def filled(column: Any, blank: Any) -> np.ndarray:

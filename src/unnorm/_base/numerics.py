@@ -64,8 +64,10 @@ def whole(value: Any, what: str, least: int) -> int:
 
 
 def floats(value: Any, what: str) -> np.ndarray:
-    """`value` as a float64 array, or an error that names `what`."""
+    """`value` as a float64 array, masked entries NaN, or an error that names `what`."""
     try:
+        if isinstance(value, np.ma.MaskedArray):
+            return np.ma.filled(value.astype(np.float64), np.nan)
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} must be numeric; got {type(value).__name__} ({error}).") from error

@@ -1,58 +1,68 @@
 """Saved results: a folder with one JSON file and one npz file, written whole or not at all.
 
 Loading never runs code, and reads only what was saved: the JSON file ends with the SHA-256 of everything else, so that
-a change made since is found here, not in the middle of a computation.
+a change made since is found here, not in the middle of a computation. A result made of several (a group of fits) has
+its parts in folders inside, and a manifest with the SHA-256 of each.
 """
 
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..errors import InputError
-from .atomic import scratch_folder, take_place
+from ..errors import InputError, UnnormError
+from .atomic import recover, whole_folder, write_text
 
 FORMAT = 1
 JSON_NAME, ARRAYS_NAME = "fit.json", "arrays.npz"
+LONGEST_HEADER = 10_000  # characters before an array's numbers, as NumPy allows
 _MARK = ',\n"sha256": "'
+
+Described = tuple[Mapping[str, Any], Mapping[str, np.ndarray]]  # what a result is, JSON-ready, and its arrays
 
 
 def write_folder(
-    path: str | os.PathLike[str], description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+    path: str | os.PathLike[str],
+    description: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    parts: Mapping[str, Described] | None = None,
 ) -> Path:
-    """Write `description` and `arrays` as the folder `path`; an earlier saved fit there is replaced in one step."""
+    """Write `description` and `arrays` as the folder `path`, with a folder inside for each of `parts`; an earlier saved
+    result there is replaced in one step."""
     target = Path(path)
-    check_target(target)
-    with writing_to(target), scratch_folder(target) as scratch:
-        np.savez(scratch / ARRAYS_NAME, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
-        body = _json({"format": FORMAT, **description})
-        text = f'{body}{_MARK}{_digest(body, scratch / ARRAYS_NAME)}"\n}}\n'
-        (scratch / JSON_NAME).write_text(text, encoding="utf-8")
-        take_place(scratch, target)
+    with whole_folder(target, check_target) as scratch:
+        manifest = {}
+        for name, part in (parts or {}).items():
+            (scratch / name).mkdir()
+            manifest[name] = _write(scratch / name, *part)
+        _write(scratch, {**description, "manifest": manifest} if parts is not None else description, arrays)
     return target
+
+
+def _write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    """The two files of one result; their SHA-256."""
+    with open(folder / ARRAYS_NAME, "wb") as file:
+        np.savez(file, **{name: _plain(array) for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
+    body = _json({"format": FORMAT, **description})
+    with open(folder / ARRAYS_NAME, "rb") as file:
+        found = _digest(body, file)
+    write_text(folder / JSON_NAME, f'{body}{_MARK}{found}"\n}}\n')
+    return found
 
 
 def check_target(target: Path) -> None:
     """Refuse to replace what is no saved result."""
-    if target.exists() and not (target / JSON_NAME).is_file():
+    if os.path.lexists(target) and not (target / JSON_NAME).is_file():
         raise InputError(f"{target} exists and is not a saved fit; choose another path or remove it.")
-
-
-@contextmanager
-def writing_to(target: Path) -> Iterator[None]:
-    """Within, an error of the file system is one of the path that was given."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(f"Cannot write to {target.parent}: {error.strerror or error}.") from error
 
 
 def _json(description: Mapping[str, Any]) -> str:
@@ -61,48 +71,102 @@ def _json(description: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(lines)
 
 
-def _digest(body: str, arrays: Path) -> str:
+def _digest(body: str, arrays: BinaryIO) -> str:
     """SHA-256 of the description and of the file of arrays."""
-    with open(arrays, "rb") as file:
-        return hashlib.sha256(body.encode("utf-8") + hashlib.file_digest(file, "sha256").digest()).hexdigest()
+    inner = hashlib.file_digest(arrays, "sha256").digest()  # pyright: ignore[reportArgumentType]
+    return hashlib.sha256(body.encode("utf-8") + inner).hexdigest()
 
 
 def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """Read what `write_folder` wrote."""
+    """Read what `write_folder` wrote; its parts are compared with the manifest, and read by their own paths."""
     target = Path(path)
+    recover(target)
     if not (target / JSON_NAME).is_file():
         raise InputError(f"{target} is not a saved fit: it has no {JSON_NAME}.")
-    try:
+    if not (target / ARRAYS_NAME).is_file():  # a device would be read for ever
+        raise InputError(f"The saved fit {target} is damaged: it has no {ARRAYS_NAME}. Save it again.")
+    with restoring(target):
         text = (target / JSON_NAME).read_text(encoding="utf-8")
         description = json.loads(text)
-        with np.load(target / ARRAYS_NAME, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"The saved fit {target} is damaged ({type(error).__name__}: {error}). Save it again."
-        ) from error
-    if not isinstance(description, dict) or description.get("format") != FORMAT:
-        raise InputError(
-            f"The saved fit {target} has a format that this version cannot read; it reads format {FORMAT}."
-        )
-    body = text.rpartition(_MARK)[0]
-    if description.pop("sha256", None) != _digest(body, target / ARRAYS_NAME):
-        raise InputError(f"The saved fit {target} is damaged: it is not as it was saved. Save it again.")
+        if not isinstance(description, dict) or description.get("format") != FORMAT:
+            raise InputError(
+                f"The saved fit {target} has a format that this version cannot read; it reads format {FORMAT}."
+            )
+        with open(target / ARRAYS_NAME, "rb") as file:
+            if description.pop("sha256", None) != _digest(text.rpartition(_MARK)[0], file):
+                raise InputError(f"The saved fit {target} is damaged: it is not as it was saved. Save it again.")
+            arrays = _read_arrays(file)
+        for name, expected in description.get("manifest", {}).items():
+            if Path(name).name != name or digest(target / name) != expected:
+                raise InputError(
+                    f"The saved fits {target} are damaged: {name} is not the fit that was saved with them. Save them "
+                    "again."
+                )
     return description, arrays
 
 
 def digest(path: Path) -> str:
     """The SHA-256 that a saved folder ends with: of its description and its arrays, which `read_folder` checks."""
-    try:
-        text = (path / JSON_NAME).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not a saved fit: it has no {JSON_NAME} that can be read ({error}).") from error
+    if not (path / JSON_NAME).is_file():
+        raise InputError(f"{path} is not a saved fit: it has no {JSON_NAME}.")
+    text = (path / JSON_NAME).read_text(encoding="utf-8")
     return text.rpartition(_MARK)[2].partition('"')[0]
+
+
+@contextmanager
+def restoring(path: str | os.PathLike[str], what: str = "fit") -> Iterator[None]:
+    """Within, whatever goes wrong is damage of the saved result: it may hold anything, its digest included."""
+    try:
+        yield
+    except UnnormError:
+        raise
+    except Exception as error:  # what bytes from elsewhere can do to json, zipfile, NumPy and constructors has no list
+        said = " ".join(str(error).split())[:200]
+        raise InputError(
+            f"The saved {what} {os.fspath(path)} is damaged ({type(error).__name__}: {said}). Save it again."
+        ) from error
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+def _read_arrays(file: BinaryIO) -> dict[str, np.ndarray]:
+    """The arrays of an npz file as `np.savez` writes it, uncompressed: nothing in it is larger than the file."""
+    size = file.seek(0, os.SEEK_END)
+    with zipfile.ZipFile(file) as archive:
+        members = archive.infolist()
+        if any(one.compress_type != zipfile.ZIP_STORED or one.flag_bits & 1 for one in members):
+            raise ValueError("a compressed or encrypted array")
+        if sum(one.file_size for one in members) > size or any(one.file_size != one.compress_size for one in members):
+            raise ValueError("arrays larger than their file")
+        names = [one.filename for one in members]
+        if len(set(names)) < len(names) or not all(name.endswith(".npy") for name in names):
+            raise ValueError("a name that is no array's, or one that comes twice")
+        return {one.filename.removesuffix(".npy"): _array(archive.read(one)) for one in members}
+
+
+def _array(raw: bytes) -> np.ndarray:
+    """One array, its size compared with what there is before anything is allocated."""
+    file = io.BytesIO(raw)
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, fortran, dtype = readers[version](file, max_header_size=LONGEST_HEADER)
+    if dtype.hasobject:
+        raise ValueError("an array of Python objects, which are never loaded")
+    count = 1
+    for length in shape:
+        count *= length
+    if min(shape, default=0) < 0 or count * dtype.itemsize != len(raw) - file.tell():
+        raise ValueError(f"an array of shape {shape} with {len(raw) - file.tell():,} bytes")
+    if dtype.itemsize == 0:  # empty labels
+        return np.zeros(shape, dtype)
+    flat = np.frombuffer(raw, dtype, count, file.tell()).copy()
+    return flat.reshape(shape, order="F" if fortran else "C")
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
     """Objects (labels) as text: an npz without pickles."""
     array = np.asarray(array)
-    if array.dtype.kind == "O":
+    if array.dtype.kind in "OT":
         array = np.array([str(value) for value in array.ravel()]).reshape(array.shape)
     return array

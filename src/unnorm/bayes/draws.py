@@ -130,16 +130,19 @@ class Draws:
         about, arrays = storage.read_folder(path)
         if about.get("class") != "Draws":
             raise InputError(f"{os.fspath(path)} holds a {about.get('class')}, not Draws.")
-        return cls(
-            tuple(about["names"]),
-            arrays["theta"],
-            arrays["nu"],
-            about["settings"],
-            about["diagnostics"],
-            tuple(about["notes"]),
-            about["seed"],
-            stats={name[6:]: values for name, values in arrays.items() if name.startswith("stats.")},
-        )
+        with storage.restoring(path, "draws"):
+            if arrays["theta"].ndim != 3 or arrays["theta"].shape[2] != len(about["names"]):
+                raise ValueError(f"{len(about['names'])} names for draws of shape {arrays['theta'].shape}")
+            return cls(
+                tuple(about["names"]),
+                arrays["theta"],
+                arrays["nu"],
+                about["settings"],
+                about["diagnostics"],
+                tuple(about["notes"]),
+                about["seed"],
+                stats={name[6:]: values for name, values in arrays.items() if name.startswith("stats.")},
+            )
 
 
 def _arviz() -> Any:

@@ -1,4 +1,4 @@
-"""The command line: `unnorm fit`, `pattern`, `demo`, `simulate`, `report`, `compare`, `reproduce`."""
+"""The command line: `unnorm fit`, `pattern`, `directions`, `demo`, `simulate`, `report`, `compare`, `reproduce`."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from cyclopts import App, CycloptsError
 from .. import __version__
 from .._base.words import in_shell
 from ..errors import UnnormError
-from . import compare, demo, fit, pattern, report, reproduce, simulate
+from . import compare, demo, directions, fit, pattern, report, reproduce, simulate
 from .signals import Ended, ends_on_signals
 
 LONGEST = 1000  # characters of an error, which may quote what was given
 OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit codes
 
 app = App(name="unnorm", help="Models known up to a constant, by the Poisson transform.", version=__version__)
-for _command in (fit.fit, pattern.pattern, demo.demo, simulate.simulate, report.report, compare.compare, reproduce.app):
+for _command in (
+    *(fit.fit, pattern.pattern, directions.directions, demo.demo, simulate.simulate, report.report, compare.compare),
+    reproduce.app,
+):
     app.command(_command)
 
 
@@ -25,25 +28,28 @@ def main(tokens: list[str] | None = None) -> None:
     tokens = sys.argv[1:] if tokens is None else list(tokens)
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
+    received: list[int] = []
     try:
-        with in_shell(), ends_on_signals():
+        with in_shell(), ends_on_signals() as received:
             app(tokens, exit_on_error=False, print_error=False)
     except (UnnormError, OSError, CycloptsError, MemoryError) as error:
         if debug:
             raise
-        _fail(_line(error), BAD_INPUT)
-    except KeyboardInterrupt:
-        _fail("interrupted", INTERRUPTED)
+        _fail(_line(error) + _notes(error), BAD_INPUT)
+    except KeyboardInterrupt as error:
+        _fail("interrupted" + _notes(error, "."), INTERRUPTED)
     except Ended as end:
-        _fail("terminated", end.code)
+        _fail("terminated" + _notes(end, "."), end.code)
     except SystemExit as end:  # cyclopts ends so, also after an interrupt
         if end.code == INTERRUPTED:
-            _fail("interrupted", INTERRUPTED)
+            _fail("interrupted" + _notes(end.__context__, "."), INTERRUPTED)
         if end.code not in (None, OK):
             raise
     except Exception as error:
         if debug:
             raise
+        if received:  # a library took the signal for a failure of its own
+            _fail(f"ended by signal {received[0]}" + _notes(error, "."), 128 + received[0])
         what = f"{type(error).__name__}: {_line(error)}"
         _fail(f"internal error, please report it ({what}); --debug shows where.", INTERNAL)
 
@@ -58,6 +64,12 @@ def _line(error: BaseException) -> str:
         text = f"There is not enough memory{what}: try fewer rows, fewer --references, or a smaller k in the terms."
     text = " ".join(text.split()) or type(error).__name__
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 200]} … {text[-200:]}"
+
+
+def _notes(error: BaseException | None, mark: str = "") -> str:
+    """What was added on the way: where an unfinished output is."""
+    notes = getattr(error, "__notes__", ())
+    return f"{mark} {' '.join(notes)}" if notes else ""
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .options import NONE_GIVEN, Force, Options, Quiet, Text
+from .options import NONE_GIVEN, Force, Options, Quiet, Resume, Text
 from .output import check_target
 
 
@@ -16,6 +16,7 @@ def fit(
     level: Text = None,
     out: str = "results",
     force: Force = False,
+    resume: Resume = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit a spatial Markov chain to a table of fixations or steps, and write effects, fits and a report.
@@ -28,6 +29,7 @@ def fit(
         level: of the bands.
         out: the folder to make.
         force: replace an earlier output there.
+        resume: go on from what an interrupted run left in OUT.part.
         quiet: print nothing but errors.
     """
     from ..engine.ahead import compile_ahead
@@ -36,4 +38,4 @@ def fit(
     compile_ahead()  # before anything heavy is imported
     from .run import run_job
 
-    run_job(job, target, force, quiet)
+    run_job(job, target, force, quiet, resume)

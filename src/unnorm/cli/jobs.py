@@ -69,7 +69,7 @@ def read(job: Job) -> dict[str, np.ndarray]:
         from ..studies.datasets import eye
 
         return eye()
-    return frames.read_table(job.data)
+    return frames.read_table(job.data, frames.only(y=job.y, order=job.order, group=job.group))
 
 
 def additive(job: Job, domain: Domain, terms: str | None = None) -> Additive:

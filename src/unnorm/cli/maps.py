@@ -56,15 +56,21 @@ def _parsed(text: str) -> tuple[str, str, dict[str, str]]:
 def _from_table(name: str, path: Path, options: dict[str, str], groups: tuple[str, ...], common: dict[str, Any]) -> Map:
     if "extent" in options:
         raise InputError(f"Map {name!r}: extent= belongs to .npy arrays; a table says where its cells are.")
-    table = frames.read_table(path)
-    value = options.get("value") or next((column for column in (name, "value") if column in table), None)
-    if value is None:
-        raise InputError(
-            f"Map {name!r}: {str(path)!r} has no column {name!r} or 'value'; it has {listing(table, most=40)}. "
-            f"Say which, as --map {name}={path.name},value=COLUMN."
-        )
-    key = options.get("key") or next((column for column in groups if column in table and column != value), None)
-    return Map.from_table(table, options.get("x", "x"), options.get("y", "y"), value, key, name=name, **common)
+    found: dict[str, str | None] = {}
+
+    def choose(names: list[str]) -> list[str]:
+        value = options.get("value") or next((column for column in (name, "value") if column in names), None)
+        if value is None:
+            raise InputError(
+                f"Map {name!r}: {str(path)!r} has no column {name!r} or 'value'; it has {listing(names, most=40)}. "
+                f"Say which, as --map {name}={path.name},value=COLUMN."
+            )
+        key = options.get("key") or next((column for column in groups if column in names and column != value), None)
+        found.update(x=options.get("x", "x"), y=options.get("y", "y"), value=value, key=key)
+        return names if not {*found.values()} - {None} <= {*names} else [one for one in names if one in found.values()]
+
+    table = frames.read_table(path, choose)  # a column that is not there is named below, among all that are
+    return Map.from_table(table, *(found[one] for one in ("x", "y", "value", "key")), name=name, **common)  # pyright: ignore[reportArgumentType]
 
 
 def _from_array(name: str, path: Path, options: dict[str, str], domain: Domain, common: dict[str, Any]) -> Map:

@@ -15,6 +15,7 @@ Count = Annotated[str, Parameter(name=["-n", "--n"], allow_leading_hyphen=True)]
 Flag = Annotated[bool | None, Parameter(negative="")]
 Many = Annotated[list[str] | None, Parameter(negative="", allow_leading_hyphen=True)]
 Force = Annotated[bool, Parameter(negative="")]
+Resume = Annotated[bool, Parameter(negative="")]
 Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from .._base import atomic
-from .._base.atomic import scratch_folder, take_place
-from ..errors import InputError
+from .._base import frames
+from .._base.atomic import recover, scratch_folder, take_place, try_writing, write_text
+from ..errors import InputError, WriteError
 
 MARK = "config.toml"  # a folder with this file is one of ours, and may be replaced with --force
 
@@ -25,6 +24,7 @@ def check_target(out: str | Path, force: bool, mark: str = MARK) -> Path:
     target = Path(out)
     if not str(out).strip() or target.resolve() == Path(target.resolve().anchor):
         raise InputError(f"--out must name a folder to make; got {str(out)!r}.")
+    recover(target)
     if target.exists():
         if not target.is_dir():
             raise InputError(f"{str(out)!r} exists and is not a folder; choose another --out.")
@@ -59,7 +59,7 @@ def _may_write(target: Path) -> None:
     while not parent.exists():
         parent = parent.parent
     try:
-        os.rmdir(tempfile.mkdtemp(prefix=".unnorm-", dir=parent))
+        try_writing(parent)
     except OSError as error:
         raise InputError(
             f"--out {str(target)!r} cannot be written: {str(parent)!r} is not a folder that you may write to "
@@ -88,22 +88,28 @@ def whole_folder(target: Path, force: bool, mark: str = MARK) -> Iterator[Path]:
 def whole_file(path: str | Path, text: str, force: bool) -> Path:
     """Write one file in one step; an existing one only with `force`."""
     target = check_file(path, force)
-    with _named(repr(str(path))), atomic.whole_file(target) as scratch:
-        scratch.write_text(text, encoding="utf-8", newline="")
+    with _named(repr(str(path))):
+        write_text(target, text)
     return target
 
 
 @contextmanager
 def _named(what: str) -> Iterator[None]:
-    """Errors of the file system, with the name of the output: a full disk does not give one."""
+    """Errors of the file system, with the name of the output as it was given."""
     try:
         yield
-    except OSError as error:
-        raise InputError(f"{what} cannot be written: {error.strerror or error}.") from error
+    except WriteError as error:
+        raise InputError(f"{what} cannot be written: {error.reason}. Choose another --out.") from error
 
 
 def _free(target: Path) -> Path:
     return next(path for i in count(2) if not (path := target.with_name(f"{target.name}-{i}")).exists())
+
+
+def columns_of(given: Any) -> dict[str, np.ndarray]:
+    """The columns of a result's table, labels as text."""
+    read = frames.table(given)
+    return {name: read.read(name).take(slice(None)) for name in read.names}
 
 
 def csv_text(columns: Mapping[str, np.ndarray]) -> str:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InputError, UnnormWarning
+from .._base.atomic import write_text
+from ..errors import EstimationError, InputError, UnnormWarning
 from .config import checked_job, whole
 from .options import Force, Many, Number, Quiet, Text
-from .output import check_target, csv_text, whole_folder
+from .output import check_target, columns_of, csv_text, whole_folder
 
 if TYPE_CHECKING:
     from ..patterns import Pattern, PatternFit
@@ -81,7 +82,8 @@ def pattern(
     total = None if dummies is None else whole("--dummies", dummies, 1, MOST_DUMMIES)
     domain = read_window(job)
     columns: dict[str, Any] = {"marks": marks, "replicate": replicate, "outside": outside, "missing": missing}
-    points = make(frames.read_table(data), job.y, window=domain, **columns)
+    table = frames.read_table(data, frames.only(y=job.y, marks=marks, replicate=replicate))
+    points = make(table, job.y, window=domain, **columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the notes, and so in the report
         fit = fit_pattern(
@@ -102,18 +104,12 @@ def pattern(
 
 def write(fit: PatternFit, folder: Path, settings: dict[str, Any], simulations: int) -> None:
     """Tables, summary, settings and the report into a folder."""
-    from .._base.frames import table as as_table
-
-    def columns(given: Any) -> dict[str, np.ndarray]:
-        read = as_table(given)
-        return {name: read.read(name).data for name in read.names}
-
-    (folder / "parameters.csv").write_text(csv_text(columns(fit.tidy())), encoding="utf-8")
+    write_text(folder / "parameters.csv", csv_text(columns_of(fit.tidy())))
     at = fit.intensity(64) if fit.poisson else fit.trend(64)
-    (folder / "intensity.csv").write_text(csv_text(columns(at)), encoding="utf-8")
-    (folder / "summary.txt").write_text(fit.summary() + "\n", encoding="utf-8")
-    (folder / MARK).write_text(json.dumps(settings, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    (folder / "report.html").write_text(report_text(fit, settings, simulations), encoding="utf-8")
+    write_text(folder / "intensity.csv", csv_text(columns_of(at)))
+    write_text(folder / "summary.txt", fit.summary() + "\n")
+    write_text(folder / MARK, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
+    write_text(folder / "report.html", report_text(fit, settings, simulations))
 
 
 def report_text(fit: PatternFit, settings: dict[str, Any], simulations: int) -> str:
@@ -193,7 +189,7 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
         out.append(Section((), maps, anchor="maps", title="Maps"))
         try:
             found = fit.envelope("L", simulations, rng=seed + 1)
-        except InputError as error:
+        except (InputError, EstimationError) as error:  # nothing can be simulated: the rest of the report stands
             out.append(Section((str(error),), anchor="envelope", title="Interaction"))
             return out
         text = f"L of the data beside {simulations} simulations of the model: p = {found.p:.3g} for the whole curve."
@@ -208,11 +204,14 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
 
 
 def _effect(fit: PatternFit, label: str, ax: Any) -> None:
-    from .._base.frames import table as as_table
-
-    read = as_table(fit.effect(label))
-    x, estimate, lower, upper = (read.read(name).data for name in (read.names[0], "estimate", "lower", "upper"))
-    ax.fill_between(x, lower, upper, color="0.85")
-    ax.plot(x, estimate)
-    ax.set_xlabel(read.names[0])
+    found = columns_of(fit.effect(label))
+    name = next(iter(found))
+    x, estimate, lower, upper = (found[one] for one in (name, "estimate", "lower", "upper"))
+    if x.dtype.kind in "fiu":
+        ax.fill_between(x, lower, upper, color="0.85")
+        ax.plot(x, estimate)
+    else:  # labels
+        ax.errorbar(np.arange(len(x)), estimate, np.stack([estimate - lower, upper - estimate]), fmt="o", ms=3)
+        ax.set_xticks(np.arange(len(x)), x.tolist())
+    ax.set_xlabel(name)
     ax.set_ylabel(label)

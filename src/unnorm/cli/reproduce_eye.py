@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .options import Force, Number, Quiet
+from .options import Force, Number, Quiet, Resume
 from .output import check_target, whole_folder
 from .progress import Progress
 
@@ -19,6 +19,7 @@ def eye(
     seed: Number = "1",
     out: str = "reproduce-eye",
     force: Force = False,
+    resume: Resume = False,
     quiet: Quiet = False,
 ) -> None:
     """Section 4.2: a scanpath, the three effects with subjects and group, five replicates with bands.
@@ -29,18 +30,24 @@ def eye(
         seed: of the reference points.
         out: the folder to make.
         force: replace an earlier output there.
+        resume: go on from what an interrupted run left in OUT.part.
         quiet: print nothing but errors.
     """
     from .._base.frames import read_table
+    from ..groups import load_group
     from ..studies import reproduce_eye as paper
     from ..studies.datasets import eye as bundled
+    from .checkpoint import Part, digest
     from .config import LARGEST_SEED, MOST_REFERENCES, whole
 
     references, start = whole("--k", k, 1, MOST_REFERENCES), whole("--seed", seed, 0, LARGEST_SEED)
     target = check_target(out, force, MARK)
     table = bundled() if data is None else read_table(data)
-    with Progress((*paper.STEPS, "figures"), quiet) as progress:
-        found = paper.run(table, start, references, progress.step)
+    depends = {"k": references, "seed": start, "data": digest(table)}
+    with Progress((*paper.STEPS, "figures"), quiet) as progress, Part(target, depends, resume) as part:
+        found = paper.run(
+            table, start, references, progress.step, lambda name, make: part.stage(name, load_group, make)
+        )
         with progress.step("figures"), whole_folder(target, force, MARK) as folder:
             paths = paper.draw(found, folder)
     if quiet:

@@ -4,40 +4,70 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from contextlib import nullcontext
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._base.atomic import write_text
 from .._base.blas import single_threaded
 from ..errors import EstimationError, UnnormWarning
 from ..report import SECTIONS, Analysis, Provenance, effects_table, grouped, make_sections, parameters_table, pooled
 from ..report import render as render_page
+from ..report.sections.monte_carlo import advice
 from ..results.constants import worst
+from .checkpoint import Part, digest
 from .config import BUNDLED, Job
 from .jobs import Prepared, prepare, refit
+from .loading import load_fits
 from .output import MARK, csv_text, whole_folder
 from .progress import Progress
 
 STEPS = ("reading", "fitting", "tables")  # and then the report's sections
 
 
-def run_job(job: Job, target: Path, force: bool, quiet: bool) -> None:
-    """Everything from the job to the output folder. BLAS has one thread throughout: levels have the cores."""
+def run_job(job: Job, target: Path, force: bool, quiet: bool, resume: bool | None = None) -> None:
+    """Everything from the job to the output folder. BLAS has one thread throughout: levels have the cores.
+
+    With `resume` (True or False, not None) the fits are kept in `OUT.part` until the output is written; True takes
+    those that an interrupted run left there.
+    """
     with single_threaded(), Progress((*STEPS, *SECTIONS), quiet) as progress:
         with progress.step("reading"):
             prepared = prepare(job)
-        with progress.step("fitting"):
-            analysis = fit_prepared(prepared)
-        with whole_folder(target, force) as folder:
-            write(prepared, analysis, folder, progress)
+        with nullcontext() if resume is None else Part(target, _depends(prepared), resume) as part:
+            with progress.step("fitting"):
+                fits = fitted(prepared) if part is None else _kept(prepared, part)
+                analysis = analysed(prepared, fits)
+            with whole_folder(target, force) as folder:
+                write(prepared, analysis, folder, progress)
     if not quiet:
         print(closing(analysis, target))
 
 
-def fit_prepared(prepared: Prepared) -> Analysis:
-    """The fit or fits. Warnings are not printed: what matters is in the fits' notes, and so in the report."""
+def _depends(prepared: Prepared) -> dict[str, Any]:
+    """What the numbers of a job depend on."""
+    obs = prepared.obs
+    columns = {"outcome": obs.outcome, "previous": obs.previous(), **obs.group}
+    return {**asdict(prepared.job), "observations": digest(columns)}
+
+
+def _kept(prepared: Prepared, part: Part) -> Any:
+    """The fits, from an interrupted run or made and saved, with the advice that the report will ask for."""
+
+    def make() -> Any:
+        fits = fitted(prepared)
+        advice(analysed(prepared, fits))
+        return fits
+
+    return part.stage("fit", lambda path: load_fits(prepared.job, path, prepared.model), make)
+
+
+def fitted(prepared: Prepared) -> Any:
+    """The `Fit` or `FitGroup`. Warnings are not printed: what matters is in the fits' notes, and so in the report."""
     from ..groups import fit_each
     from ..results import fitting
 
@@ -52,12 +82,12 @@ def fit_prepared(prepared: Prepared) -> Analysis:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)
         if job.by is None:
-            return analysed(prepared, fitting.fit(prepared.model, prepared.obs, **options))
+            return fitting.fit(prepared.model, prepared.obs, **options)
         each = fit_each(prepared.model, prepared.obs, job.by, **options)
     if not each.fits:
         why = next(iter(each.failures.values()), "no level could be fitted")
         raise EstimationError(f"None of the levels of {job.by!r} could be fitted; the first says: {why}")
-    return analysed(prepared, each)
+    return each
 
 
 def analysed(prepared: Prepared, fits: Any) -> Analysis:
@@ -70,11 +100,11 @@ def analysed(prepared: Prepared, fits: Any) -> Analysis:
 def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progress) -> None:
     """All output files into a folder."""
     with progress.step("tables"):
-        (folder / "effects.csv").write_text(csv_text(effects_table(analysis)), encoding="utf-8")
-        (folder / "parameters.csv").write_text(csv_text(parameters_table(analysis)), encoding="utf-8")
-        (folder / "summary.txt").write_text(analysis.summary + "\n", encoding="utf-8")
-        (folder / MARK).write_text(prepared.job.toml(), encoding="utf-8")
-    (folder / "report.html").write_text(report_text(prepared, analysis, progress), encoding="utf-8")
+        write_text(folder / "effects.csv", csv_text(effects_table(analysis)))
+        write_text(folder / "parameters.csv", csv_text(parameters_table(analysis)))
+        write_text(folder / "summary.txt", analysis.summary + "\n")
+        write_text(folder / MARK, prepared.job.toml())
+    write_text(folder / "report.html", report_text(prepared, analysis, progress))
     assert analysis.save is not None
     analysis.save(
         str(folder / "fit")

@@ -37,6 +37,11 @@ class Masks:
         return replace(self, fixed=self.fixed[index], missing=self.missing[index], before=self.before[index])
 
     @property
+    def complete(self) -> np.ndarray:
+        """(n,) the observations of which every bit, now and before, could vary and was seen."""
+        return ~np.any(self.fixed | self.missing | self.before, axis=1)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What is left out, in sentences."""
         out = []

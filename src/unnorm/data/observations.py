@@ -139,7 +139,8 @@ class Observations:
 def compact(data: Any) -> np.ndarray | None:
     """A large array of single bytes (bool, int8, uint8) as int8: binary vectors of which float64 would hold eight times
     the memory. None for any other data, and for values above 127."""
-    if not (isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.names is None):
+    plain = isinstance(data, np.ndarray) and not isinstance(data, np.ma.MaskedArray)
+    if not plain or data.ndim != 2 or data.dtype.names is not None:
         return None
     if data.dtype.itemsize > 1 or data.dtype.kind not in "bui" or data.size < COMPACT:
         return None

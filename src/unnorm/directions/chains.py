@@ -17,10 +17,11 @@ from ..domains import Circle, Domain, Sphere
 from ..errors import InputError
 from ..models.exponential_family import ExponentialFamily
 from .bessel import log_bessel0, log_sinch, norm
-from .family import Chart, Family
+from .family import Chart, Family, named
 from .quantities import Angle, Direction, Number, Size
 
 
+@named
 def chain(domain: Domain | None = None, *, mean: bool = True) -> Family:
     """A Markov chain of directions: persistence `kappa turn` about a mean `turn`, and a pull `kappa` to a `mean`.
 

@@ -20,14 +20,16 @@ from .._base.numerics import whole
 from ..data.observations import Observations
 from ..domains import Circle, Domain, Quadrature
 from ..errors import InputError
+from ..models.anew import anew
 from ..models.energy import Energy
 from ..models.exponential_family import ExponentialFamily
 from .bessel import log_bessel0, norm
-from .family import Chart, Family
+from .family import Chart, Family, named
 from .quantities import Angle, Length, Size
 
 _TERMS = 8  # of the wrapped normal's series, where ρ^{64} < 1e-20
-_NEAR = 1.2  # σ below which images, not harmonics, are summed
+_WIDE = 1.06  # |v| beyond which, σ below 1.2, images and not harmonics are summed
+_FLAT = 1e-3  # |v| below which functions of it are their series
 
 
 def _on(domain: Domain | None) -> tuple[Domain, float]:
@@ -38,6 +40,7 @@ def _on(domain: Domain | None) -> tuple[Domain, float]:
     return domain, domain.period
 
 
+@named
 def von_mises(domain: Domain | None = None) -> Family:
     """exp(κ cos(y − μ)) / 2πI₀(κ); on `un.Axis()` of the doubled angle.
 
@@ -73,17 +76,23 @@ def _von_mises(domain: Domain) -> Family:
     return Family("von Mises", domain, (Angle("mean", period), Size("kappa")), lambda obs: (Chart(model, usual),))
 
 
-def generalised_von_mises(folds: Sequence[int] = (1, 2), domain: Domain | None = None) -> Family:
+@named
+def generalised_von_mises(folds: Sequence[int] | int = (1, 2), domain: Domain | None = None) -> Family:
     """exp Σ_k κ_k cos k(y − μ_k) over the folds k; (1, 2) is the generalised von Mises law, (4,) has four equal modes.
 
     >>> import unnorm as un
     >>> [one.name for one in un.directions.generalised_von_mises((1, 2)).quantities]
     ['mean1', 'kappa1', 'mean2', 'kappa2']
     """
-    domain, period = _on(domain)
-    orders = [whole(k, "Each of the folds", 1) for k in folds]
+    orders = [whole(k, "Each of the folds", 1) for k in (folds if isinstance(folds, Sequence) else (folds,))]
     if not orders or len(set(orders)) < len(orders):
         raise InputError(f"folds must be distinct whole numbers such as (1, 2); got {folds!r}.")
+    return _generalised(tuple(orders), _on(domain)[0])
+
+
+@lru_cache(maxsize=8)
+def _generalised(orders: tuple[int, ...], domain: Domain) -> Family:
+    domain, period = _on(domain)
     turn = 2.0 * np.pi / period
     names = tuple(f"{function}{k}" for k in orders for function in ("cos", "sin"))
 
@@ -123,6 +132,7 @@ def _started(obs: Observations, turn: float) -> np.ndarray:
     return mean / max(np.hypot(*mean), 1e-300) * 2.0 * np.arctanh(length)
 
 
+@named
 def wrapped_cauchy(domain: Domain | None = None) -> Family:
     """(1 − ρ²) / 2π(1 + ρ² − 2ρ cos(y − μ)), by its mean direction and its mean resultant length ρ.
 
@@ -130,17 +140,25 @@ def wrapped_cauchy(domain: Domain | None = None) -> Family:
     >>> un.directions.wrapped_cauchy()
     wrapped Cauchy on Circle()
     """
+    return _wrapped_cauchy(_on(domain)[0])
+
+
+@lru_cache(maxsize=8)
+def _wrapped_cauchy(domain: Domain) -> Family:
     domain, period = _on(domain)
     turn, log_volume = 2.0 * np.pi / period, domain.log_volume
 
     def f(theta: Any, y: Any) -> Any:
         import jax.numpy as jnp
 
-        r = norm(theta["v"])
-        cosine, sine = _relative(theta["v"] / r, turn * y)
+        r, u, along = _polar(theta["v"], turn * y)
+        cosine, sine = _relative(u, turn * y)
         # 1 − tanh r cos δ = (1 − tanh r) + tanh r (1 − cos δ), without cancellation where ρ → 1
         versine = jnp.where(cosine > 0, sine**2 / jnp.where(cosine > 0, 1.0 + cosine, 1.0), 1.0 - cosine)
-        return -jnp.log(2.0 / (jnp.exp(2.0 * r) + 1.0) + jnp.tanh(r) * versine)
+        sharp = -jnp.log(2.0 / (jnp.exp(2.0 * r) + 1.0) + jnp.tanh(r) * versine)
+        low = r < _FLAT
+        share = jnp.where(low, 1.0 - r**2 / 3.0, jnp.tanh(r) / jnp.where(low, 1.0, r))
+        return jnp.where(low, -jnp.log1p(-share * jnp.where(low, along, 0.0)), sharp)
 
     def partition(theta: Any) -> Any:
         import jax.numpy as jnp
@@ -151,6 +169,7 @@ def wrapped_cauchy(domain: Domain | None = None) -> Family:
     return _wrapped("wrapped Cauchy", domain, f, partition)
 
 
+@named
 def wrapped_normal(domain: Domain | None = None) -> Family:
     """A normal law of standard deviation σ wrapped round the circle: mean direction, ρ = exp(−σ²/2) and σ.
 
@@ -158,27 +177,41 @@ def wrapped_normal(domain: Domain | None = None) -> Family:
     >>> [one.name for one in un.directions.wrapped_normal().quantities]
     ['mean', 'rho', 'sigma']
     """
+    return _wrapped_normal(_on(domain)[0])
+
+
+@lru_cache(maxsize=8)
+def _wrapped_normal(domain: Domain) -> Family:
     domain, period = _on(domain)
     turn, log_volume = 2.0 * np.pi / period, domain.log_volume
 
     def f(theta: Any, y: Any) -> Any:
         import jax.numpy as jnp
 
-        r = norm(theta["v"])
-        cosine, sine = _relative(theta["v"] / r, turn * y)
+        r, u, along = _polar(theta["v"], turn * y)
+        cosine, sine = _relative(u, turn * y)
         delta = jnp.arctan2(sine, cosine)  # in (−π, π]
-        variance = _variance(r)
-        wide = variance > _NEAR**2
-        p = jnp.arange(1, _TERMS + 1)
-        safe = jnp.where(wide, variance, 4.0)
-        series = 1.0 + 2.0 * jnp.sum(jnp.exp(-0.5 * safe * p**2) * jnp.cos(p * delta))
-        near = jnp.where(wide, 1.0, variance)
+        wide = r < _WIDE
+        rho, low = jnp.tanh(0.5 * jnp.where(wide, r, 0.5)), r < _FLAT
+        first = jnp.where(low, 0.5 - r**2 / 24.0, rho / jnp.where(low, 1.0, r)) * along  # ρ cos δ
+        p = np.arange(2, _TERMS + 1)
+        series = 1.0 + 2.0 * (jnp.where(wide, first, 0.0) + jnp.sum(rho ** (p**2) * jnp.cos(p * delta)))
+        near = _variance(jnp.where(wide, 2.0, r))
         k = 2.0 * jnp.pi * jnp.arange(-2, 3)
         images = jnp.log(jnp.sum(jnp.exp(-0.5 * ((delta + k) ** 2 - delta**2) / near)))
         narrow = images - 0.5 * delta**2 / near + 0.5 * jnp.log(2.0 * jnp.pi / near)
         return jnp.where(wide, jnp.log(series), narrow)
 
     return _wrapped("wrapped normal", domain, f, lambda theta: log_volume + 0.0 * theta["v"][0], sigma=True)
+
+
+def _polar(v: Any, angle: Any) -> tuple[Any, Any, Any]:
+    """|v|, the unit vector along v (the first axis where v is 0) and v·u(angle), all with derivatives."""
+    import jax.numpy as jnp
+
+    r = norm(v)
+    u = jnp.where(r > 0.0, v / jnp.where(r > 0.0, r, 1.0), jnp.array([1.0, 0.0]))
+    return r, u, v[0] * jnp.cos(angle) + v[1] * jnp.sin(angle)
 
 
 def _relative(u: Any, angle: Any) -> tuple[Any, Any]:
@@ -200,9 +233,10 @@ def _variance(r: Any) -> Any:
 def _wrapped(name: str, domain: Domain, f: Any, partition: Any, sigma: bool = False) -> Family:
     assert domain.period is not None
     turn = 2.0 * np.pi / domain.period
+    model = Energy(f, {"v": np.zeros(2)}, domain, log_partition=partition)
 
     def make(obs: Observations) -> tuple[Chart, ...]:
-        return (Chart(Energy(f, {"v": _started(obs, turn)}, domain, log_partition=partition), usual),)
+        return (Chart(anew(model, theta0={"v": _started(obs, turn)}), usual),)
 
     def usual(theta: Any) -> tuple[Any, ...]:
         import jax.numpy as jnp

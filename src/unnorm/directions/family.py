@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, final
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, ParamSpec, final
 
 import numpy as np
 
 from .._base.numerics import x64
 from ..data.observations import Kind, Observations
 from ..domains import Domain
+from ..domains import from_dict as domain_from_dict
+from ..errors import InputError, unknown
 from ..models.base import Model, check_outcomes
 from .quantities import Quantity
 
+P = ParamSpec("P")
 Usual = Callable[[Any], tuple[Any, ...]]
 Draw = Callable[[list[np.ndarray], int, np.random.Generator], np.ndarray]
 
@@ -39,6 +44,22 @@ class Chart:
             return np.asarray(flat(at)), np.asarray(jax.jacfwd(flat)(at))
 
 
+MAKERS: dict[str, Callable[..., Family]] = {}
+
+
+def named(make: Callable[P, Family]) -> Callable[P, Family]:
+    """Let the families that a function makes know how they were made, so that they can be saved by name."""
+    signature = inspect.signature(make)
+
+    @wraps(make)
+    def maker(*args: P.args, **kwargs: P.kwargs) -> Family:
+        given = signature.bind(*args, **kwargs).arguments
+        return replace(make(*args, **kwargs), made=(make.__name__, given))
+
+    MAKERS[make.__name__] = maker
+    return maker
+
+
 Make = Callable[[Observations], tuple[Chart, ...]]
 
 
@@ -60,9 +81,26 @@ class Family:
     even: bool = False  # whether f(y) = f(−y)
     oval: bool = False  # whether data on one great circle make a concentration infinite
     remark: Callable[[dict[str, float]], str | None] = lambda parameters: None  # what estimates call for, a sentence
+    made: tuple[str, Mapping[str, Any]] = ("", {})  # the function of `un.directions` that made it, and its arguments
 
     def __repr__(self) -> str:
         return f"{self.name} on {self.domain!r}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The family as JSON: the function that makes it, with its arguments."""
+        name, given = self.made
+        return {"family": name, **{key: _plain(value) for key, value in given.items()}}
+
+    @staticmethod
+    def from_dict(description: Mapping[str, Any]) -> Family:
+        """The family that `to_dict` described."""
+        name = description["family"]
+        if name not in MAKERS:
+            raise InputError(unknown("The family", name, MAKERS))
+        given = {key: value for key, value in description.items() if key != "family"}
+        if isinstance(given.get("domain"), Mapping):
+            given["domain"] = domain_from_dict(given["domain"])
+        return MAKERS[name](**given)
 
     def model(self, obs: Observations) -> Model:
         """The model of these observations, for `un.fit` and `un.compare`."""
@@ -77,3 +115,10 @@ class Family:
         """Where each quantity lies in the vector of all."""
         ends = np.cumsum([quantity.size for quantity in self.quantities]).tolist()
         return {one.name: slice(end - one.size, end) for one, end in zip(self.quantities, ends)}
+
+
+def _plain(value: Any) -> Any:
+    """An argument of a maker as JSON: a domain by its description, names and numbers as they are."""
+    if isinstance(value, Domain):
+        return value.to_dict()
+    return list(value) if isinstance(value, list | tuple) else value

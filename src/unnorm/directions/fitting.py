@@ -19,6 +19,7 @@ from .family import Chart, Family
 from .result import DirectionFit
 
 _SAME = 1e-9  # directions nearer than this are equal
+_SHARP = 0.02  # radians within which all directions lie where κ is too large to compute: 10⁵ and more
 _KINDS = {"iid": "un.iid(…)", "transitions": "un.transitions(…)", "conditional": "un.conditional(…)"}
 
 
@@ -66,7 +67,7 @@ def fit_direction(
     refuse_equal(family, obs)
     obs = replace(obs, notes=(*obs.notes, *notes), unit="radians" if obs.unit is None else obs.unit)
     best = _best(family, obs, objective, normaliser, rng, weights)
-    return DirectionFit(family, best[0], best[1], unit_of(obs.unit or "radians"))
+    return DirectionFit(family, best[0], best[1], unit_of(obs.unit or "radians"), best[2])
 
 
 def _best(
@@ -76,28 +77,52 @@ def _best(
     normaliser: Normaliser | None,
     rng: Rng,
     weights: Weights,
-) -> tuple[Chart, Fit]:
-    """The chart with the highest maximum; where none has one, the first one's error."""
+) -> tuple[Chart, Fit, int]:
+    """The chart with the highest maximum, its fit and its number; where none has one, the first one's error."""
     charts = family.make(obs)
     if len(charts) == 1:
-        return charts[0], fit(charts[0].model, obs, objective, normaliser, rng=rng, weights=weights)
-    found: list[tuple[Chart, Fit, list[warnings.WarningMessage]]] = []
+        try:
+            return charts[0], fit(charts[0].model, obs, objective, normaliser, rng=rng, weights=weights), 0
+        except (NoEstimateError, NotIdentifiedError) as error:
+            raise _in_words(family, obs, error) from error
+    found: list[tuple[int, Fit, list[warnings.WarningMessage]]] = []
     failed: UnnormError | None = None
-    for chart in charts:
+    for which, chart in enumerate(charts):
         with warnings.catch_warnings(record=True) as said:  # only the winner's are worth hearing
             warnings.simplefilter("always")
             try:
                 made = fit(chart.model, obs, objective, normaliser, rng=rng, weights=weights)
-                found.append((chart, made, said))
+                found.append((which, made, said))
             except (NoEstimateError, NotIdentifiedError) as error:
                 failed = failed or error
     if not found:
         assert failed is not None
-        raise failed
-    chart, made, said = max(found, key=lambda one: one[1].value)
+        raise _in_words(family, obs, failed) from failed
+    which, made, said = max(found, key=lambda one: one[1].value)
     for one in said:
         warnings.warn(one.message, one.category, stacklevel=3)
-    return chart, made
+    return charts[which], made, which
+
+
+def _in_words(family: Family, obs: Observations, error: UnnormError) -> UnnormError:
+    """What an estimate that does not exist, or is not the only one, means for directions."""
+    y = obs.outcome
+    if isinstance(error, NotIdentifiedError):
+        return NotIdentifiedError(
+            f"These {len(y)} directions do not determine all parameters of the {family.name} family: a concentration "
+            "is 0, and with it the direction that it belongs to can be any. Take a family with fewer parameters."
+        )
+    wide = np.abs(family.domain.wrap(y - y[0])) if family.domain.coordinate_period else np.linalg.norm(y - y[0], axis=1)
+    if wide.max() < _SHARP:
+        return NoEstimateError(
+            f"The {len(y)} directions lie within {wide.max():.3g} radians of the first: a concentration of some "
+            f"{1.0 / np.mean(wide**2):.1g} cannot be computed in the {family.name} family. At this scale the circle "
+            "and the sphere are flat: describe the angles, or the deviations from the mean, by a normal law."
+        )
+    return NoEstimateError(
+        f"The {family.name} family has no finite estimate for these {len(y)} directions: a concentration grows without "
+        "end. Take a family with fewer parameters, or add data."
+    )
 
 
 def refuse_equal(family: Family, obs: Observations) -> None:

@@ -42,6 +42,7 @@ def rose(
     'polar'
     """
     bins = whole(bins, "bins", 1)
+    _observed(obs)
     if domain is None:
         domain = Circle() if fit is None or fit.model is None else fit.model.domain
     if domain.period is None:
@@ -83,6 +84,7 @@ def sphere_map(
     >>> un.directions.sphere_map(un.iid([[10.0, 60.0], [20.0, 50.0]], unit="lonlat")).name
     'mollweide'
     """
+    _observed(obs)
     if obs.dim != 3:
         raise InputError(
             f"A map of the sphere takes unit vectors, or un.iid(…, unit='lonlat'); these have {obs.dim} column(s)."
@@ -104,6 +106,14 @@ def sphere_map(
         ax.plot(*_plane(cone.centre[None]).T, "+", color="black", ms=9)
     ax.grid(color="0.8", linewidth=0.5)
     return ax
+
+
+def projection(found: DirectionFit) -> str | None:
+    """Of the Axes that `plot_direction` draws on."""
+    domain = found.family.domain
+    if found.family.kind != "iid" or (domain.period is None and domain.coordinate_period is not None):
+        return None
+    return "mollweide" if domain.period is None else "polar"
 
 
 def plot_direction(found: DirectionFit, ax: Any = None) -> Any:
@@ -138,6 +148,11 @@ def _square(found: DirectionFit, ax: Any) -> Any:
     ax.plot(*(fit.obs.outcome * scale).T, ".", ms=3, color="#c44e52", alpha=0.7)
     ax.set(xlabel=fit.obs.outcome_names[0], ylabel=fit.obs.outcome_names[1], aspect="equal")
     return ax
+
+
+def _observed(obs: Any) -> None:
+    if not isinstance(obs, Observations):
+        raise InputError(f"obs must be the result of un.iid(…, unit=…); got {type(obs).__name__}.")
 
 
 def _plane(y: np.ndarray) -> np.ndarray:

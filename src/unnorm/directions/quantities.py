@@ -57,9 +57,9 @@ class Angle(Quantity):
     size: int = 2
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
-        angle, se, ends = fieller(value, V, level)
         scale = self.period / (2.0 * np.pi)
         given = unit.angles(self.relative)
+        angle, se, ends = fieller(value, V, level) if value.any() else (np.nan, np.nan, None)
         estimate = float(given.outward(angle * scale, self.period))
         se = se * scale / abs(given.scale)
         if ends is None:
@@ -80,6 +80,11 @@ class Direction(Quantity):
     size: int = 3
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
+        if not value.any():  # no resultant
+            names = (" longitude", " latitude") if unit.name == "lonlat" else ("[0]", "[1]", "[2]")
+            ends = ((-180.0, 180.0), (-90.0, 90.0)) if unit.name == "lonlat" else ((-1.0, 1.0),) * 3
+            note = WHOLE_SPHERE.format(name=self.name)
+            return [Row(self.name + end, np.nan, np.nan, *both, note) for end, both in zip(names, ends)]
         if self.axial and value[np.flatnonzero(value)[-1:]].sum() < 0:
             value = -value
         note = WHOLE_SPHERE.format(name=self.name) if cone(value, V, level) is None else None
@@ -199,6 +204,8 @@ def cone(value: np.ndarray, V: np.ndarray, level: float) -> Cone | None:
     """The confidence region of the direction of a vector in space; None where it is the whole sphere."""
     from scipy.stats import chi2
 
+    if not value.any():
+        return None
     c = float(chi2.ppf(level, 2))
     length = float(np.linalg.norm(value))
     m = value / length

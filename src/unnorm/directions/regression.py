@@ -10,24 +10,29 @@ same way: m(x) is at the angle 2 atan|u| from μ, towards u. μ is the direction
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from ..data.observations import Observations
 from ..domains import Circle, Domain, Sphere
-from ..errors import InputError, listing
+from ..errors import InputError, UnnormWarning, listing
+from ..models.anew import anew
 from ..models.energy import Energy
 from ..references.directional import concentration_circle, concentration_sphere
 from .bessel import log_bessel0, log_sinch, norm
-from .family import Chart, Family
+from .family import Chart, Family, named
 from .quantities import Angle, Direction, Number, Size
 
 _STEPS = np.concatenate([[0.0], np.geomspace(0.05, 8.0, 12), -np.geomspace(0.05, 8.0, 12)])  # of γ, per sd of x
 _ROUNDS = 3
+SAME, FAR = 1e-12, 10.0  # a constant's sd over its mean; mean over sd of a covariate that should be centred
 
 
+@named
 def regression(x: str | Sequence[str], *, dispersion: str | Sequence[str] = (), domain: Domain | None = None) -> Family:
     """The mean direction as a function of covariates; Fisher–Lee on the circle, its kin on the sphere.
 
@@ -60,6 +65,17 @@ def columns(obs: Observations, names: tuple[str, ...]) -> np.ndarray:
             raise InputError(
                 f"Covariate {name!r} holds text; give a number for each level, such as 0 and 1, to regress on it."
             )
+        values = obs.context[name].astype(np.float64)
+        middle, spread = float(values.mean()), float(values.std())
+        if spread <= SAME * max(abs(middle), 1e-300):
+            raise InputError(f"Covariate {name!r} is constant ({middle:.6g}): nothing can be told of it. Leave it out.")
+        if abs(middle) > FAR * spread:
+            warnings.warn(
+                f"Covariate {name!r} lies far from 0, at {middle:.4g} with standard deviation {spread:.4g}: the mean "
+                f"direction, which is that at 0, is known badly, and the fit may not converge. Subtract {middle:.4g}.",
+                UnnormWarning,
+                stacklevel=2,
+            )
     made = [obs.context[name].astype(np.float64) for name in names]
     return np.column_stack(made) if made else np.zeros((obs.n, 0))
 
@@ -78,6 +94,7 @@ def _tree(v: np.ndarray, gamma: np.ndarray, wide: tuple[str, ...]) -> dict[str, 
     return tree
 
 
+@lru_cache(maxsize=16)
 def _on_circle(names: tuple[str, ...], wide: tuple[str, ...], domain: Domain) -> Family:
     assert domain.period is not None
     turn, log_volume = 2.0 * np.pi / domain.period, domain.log_volume
@@ -96,6 +113,8 @@ def _on_circle(names: tuple[str, ...], wide: tuple[str, ...], domain: Domain) ->
     def partition(theta: Any, x: Any) -> Any:
         return log_volume + log_bessel0(scale(theta, x) ** 2 * (theta["v"] @ theta["v"]))
 
+    model = Energy(f, _tree(np.ones(2), np.zeros(len(names)), wide), domain, log_partition=partition)
+
     def usual(theta: Any) -> tuple[Any, ...]:
         return theta["v"], norm(theta["v"]), *(theta["gamma"] if names else ()), *(theta["delta"] if wide else ())
 
@@ -111,7 +130,7 @@ def _on_circle(names: tuple[str, ...], wide: tuple[str, ...], domain: Domain) ->
         gamma = _searched(lambda g: float(np.linalg.norm(mean(g))), X)
         r = mean(gamma)
         v = r / max(np.hypot(*r), 1e-300) * max(concentration_circle(float(np.hypot(*r))), 1e-3)
-        return (Chart(Energy(f, _tree(v, gamma, wide), domain, log_partition=partition), usual),)
+        return (Chart(anew(model, theta0=_tree(v, gamma, wide)), usual),)
 
     slopes = [Number(name) for name in names] + [Number(f"log kappa: {name}") for name in wide]
     return Family(
@@ -140,6 +159,7 @@ def east_north(m: Any) -> tuple[Any, Any]:
     return east, north
 
 
+@lru_cache(maxsize=16)
 def _on_sphere(names: tuple[str, ...], wide: tuple[str, ...]) -> Family:
     def scale(theta: Any, x: Any) -> Any:
         import jax.numpy as jnp
@@ -160,6 +180,8 @@ def _on_sphere(names: tuple[str, ...], wide: tuple[str, ...]) -> Family:
     def partition(theta: Any, x: Any) -> Any:
         return np.log(4.0 * np.pi) + log_sinch(scale(theta, x) ** 2 * (theta["v"] @ theta["v"]))
 
+    model = Energy(f, _tree(np.ones(3), np.zeros((2, len(names))), wide), Sphere(), log_partition=partition)
+
     def usual(theta: Any) -> tuple[Any, ...]:
         slopes = (theta["gamma"][j, k] for k in range(len(names)) for j in range(2))
         return theta["v"], norm(theta["v"]), *slopes, *(theta["delta"] if wide else ())
@@ -168,7 +190,7 @@ def _on_sphere(names: tuple[str, ...], wide: tuple[str, ...]) -> Family:
         X = columns(obs, names)
         columns(obs, wide)
         v, gamma = _sphere_start(obs, X)
-        return (Chart(Energy(f, _tree(v, gamma, wide), Sphere(), log_partition=partition), usual),)
+        return (Chart(anew(model, theta0=_tree(v, gamma, wide)), usual),)
 
     slopes = [Number(f"{name} {way}") for name in names for way in ("east", "north")]
     slopes += [Number(f"log kappa: {name}") for name in wide]

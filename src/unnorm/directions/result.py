@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -30,6 +31,7 @@ class DirectionFit:
     chart: Chart
     fit: Fit
     unit: Unit
+    which: int = 0  # of the family's charts
 
     def __repr__(self) -> str:
         values = ", ".join(f"{row.name} {row.estimate:.4g}" for row in self.rows())
@@ -74,6 +76,8 @@ class DirectionFit:
     def vector(self, name: str = "mean") -> np.ndarray:
         """The direction of that name: a unit vector, in the plane or in space."""
         value = self._quantity(name)[0]
+        if not value.any():
+            raise InputError(f"There is no direction {name!r}: the vector whose direction it is has length 0.")
         return value / np.linalg.norm(value)
 
     def cone(self, name: str = "mean", level: float = 0.95) -> Cone | None:
@@ -98,9 +102,9 @@ class DirectionFit:
         remark = self.family.remark(self.parameters)
         return (*self.fit.notes, *own, *(() if remark is None else (remark,)))
 
-    def summary(self) -> str:
-        """The fit as a text for people."""
-        fit, rows = self.fit, self.rows()
+    def summary(self, level: float = 0.95) -> str:
+        """The fit as a text for people, with intervals of this level."""
+        fit, rows = self.fit, self.rows(level)
         wide = max(16, *(len(row.name) for row in rows))
         sign = f", angles in {self.unit.name}" if self.unit.name != "lonlat" else ", longitude and latitude in degrees"
         lines = [
@@ -139,7 +143,7 @@ class DirectionFit:
         from .._base.frames import to_native
 
         read = as_table(table)
-        columns = {name: read.read(name).data for name in read.names}
+        columns = {name: read.read(name).take(slice(None)) for name in read.names}
         names = [name for name in self.fit.settings["observations"]["outcome_names"] if name in columns]
         values = np.column_stack([columns[name] for name in names])
         if self.unit.name == "lonlat":
@@ -155,3 +159,17 @@ class DirectionFit:
         from .plots import plot_direction
 
         return plot_direction(self, ax)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a folder that `un.load` reads: JSON and npz, no code, the data included; an earlier fit there is
+        replaced."""
+        from .saving import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> DirectionFit:
+        """Read a saved fit."""
+        from .saving import load
+
+        return load(path)

@@ -20,11 +20,12 @@ import numpy as np
 from ..data.observations import Observations
 from ..domains import Axis, Domain, Sphere
 from ..errors import InputError
+from ..models.anew import anew
 from ..models.energy import Energy
 from ..models.exponential_family import ExponentialFamily
 from ..references.directional import concentration_sphere
 from .bessel import log_sinch, norm
-from .family import Chart, Family
+from .family import Chart, Family, Usual, named
 from .quantities import Direction, Number, Size
 from .rules import focused, scatter
 from .sampling import drawn
@@ -33,6 +34,8 @@ LINEAR = ("y1", "y2", "y3")
 QUADRATIC = ("y1y1-y3y3", "y2y2-y3y3", "y1y2", "y1y3", "y2y3")
 _CLEARLY = 5.0  # times one gap between eigenvalues must exceed the other to tell poles from a girdle at sight
 _LARGEST = 1e8  # κ that a start may have
+_AXES = np.concatenate([np.eye(3), -np.eye(3)])
+_FRAMES = np.stack([np.column_stack([g1, g2, np.cross(g1, g2)]) for g1, g2 in zip(_AXES, np.roll(_AXES, 1, axis=0))])
 
 
 def _even(domain: Domain | None) -> tuple[Domain, bool]:
@@ -57,6 +60,7 @@ def _matrix(t: Any) -> Any:
     )
 
 
+@named
 def von_mises_fisher() -> Family:
     """exp(κ μ·y) κ / 4π sinh κ on the sphere.
 
@@ -97,6 +101,7 @@ def _axes(B: Any) -> tuple[Any, ...]:
 _BINGHAM = (Direction("axis", axial=True), Direction("pole", axial=True), Number("kappa1"), Number("kappa2"))
 
 
+@named
 def bingham(domain: Domain | None = None) -> Family:
     """exp(κ₁ (e₁·y)² + κ₂ (e₂·y)²), κ₁ ≤ κ₂ ≤ 0: `axis` e₃, along which the density is largest, and `pole` e₁.
 
@@ -104,11 +109,15 @@ def bingham(domain: Domain | None = None) -> Family:
     >>> un.directions.bingham(un.Axis(3))
     Bingham on Axis(3)
     """
-    domain, half = _even(domain)
+    return _bingham(*_even(domain))
+
+
+@lru_cache(maxsize=2)
+def _bingham(domain: Domain, half: bool) -> Family:
+    model = ExponentialFamily(_squares, QUADRATIC, domain)
 
     def make(obs: Observations) -> tuple[Chart, ...]:
-        rule = focused(obs.outcome, obs.weights, half=half)
-        return (Chart(ExponentialFamily(_squares, QUADRATIC, domain, rule), usual),)
+        return (Chart(anew(model, rule=focused(obs.outcome, obs.weights, half=half)), usual),)
 
     def usual(theta: Any) -> tuple[Any, ...]:
         return _axes(_matrix([theta[name] for name in QUADRATIC]))
@@ -126,6 +135,7 @@ def _from_axes(main: np.ndarray, pole: np.ndarray, kappa1: np.ndarray, kappa2: n
     return kappa1[0] * np.outer(e1, e1) + kappa2[0] * np.outer(e2, e2)
 
 
+@named
 def fisher_bingham() -> Family:
     """exp(κ μ·y + yᵀBy), the eight-parameter law; its parts as von Mises–Fisher and Bingham name them.
 
@@ -133,13 +143,18 @@ def fisher_bingham() -> Family:
     >>> [one.name for one in un.directions.fisher_bingham().quantities]
     ['mean', 'kappa', 'axis', 'pole', 'kappa1', 'kappa2']
     """
+    return _fisher_bingham()
 
+
+@lru_cache(maxsize=1)
+def _fisher_bingham() -> Family:
     def statistics(y: Any) -> Any:
         return y[0], y[1], y[2], *_squares(y)
 
+    model = ExponentialFamily(statistics, LINEAR + QUADRATIC, Sphere())
+
     def make(obs: Observations) -> tuple[Chart, ...]:
-        rule = focused(obs.outcome, obs.weights)
-        return (Chart(ExponentialFamily(statistics, LINEAR + QUADRATIC, Sphere(), rule), usual),)
+        return (Chart(anew(model, rule=focused(obs.outcome, obs.weights)), usual),)
 
     def usual(theta: Any) -> tuple[Any, ...]:
         import jax.numpy as jnp
@@ -153,6 +168,7 @@ def fisher_bingham() -> Family:
     )  # fmt: skip
 
 
+@named
 def watson(domain: Domain | None = None) -> Family:
     """exp(κ (μ·y)²): κ > 0 has two poles ±μ, κ < 0 a girdle about μ. The sign is that of the larger likelihood.
 
@@ -160,9 +176,14 @@ def watson(domain: Domain | None = None) -> Family:
     >>> [one.name for one in un.directions.watson().quantities]
     ['axis', 'kappa']
     """
-    domain, half = _even(domain)
+    return _watson(*_even(domain))
 
-    def chart(sign: float, start: np.ndarray, rule: Any) -> Chart:
+
+# long: closures that share the domain
+@lru_cache(maxsize=2)
+def _watson(domain: Domain, half: bool) -> Family:
+    @lru_cache(maxsize=2)
+    def law(sign: float) -> tuple[Energy, Usual]:
         def f(theta: Any, y: Any) -> Any:  # less its largest value, so that no large numbers cancel
             v = theta["v"]
             return sign * ((v @ y) ** 2 - (v @ v if sign > 0 else 0.0))
@@ -170,7 +191,11 @@ def watson(domain: Domain | None = None) -> Family:
         def usual(theta: Any) -> tuple[Any, ...]:
             return theta["v"] * norm(theta["v"]), sign * (theta["v"] @ theta["v"])
 
-        return Chart(Energy(f, {"v": start}, domain, rule=rule), usual)
+        return Energy(f, {"v": np.ones(3)}, domain), usual
+
+    def chart(sign: float, start: np.ndarray, rule: Any) -> Chart:
+        model, usual = law(sign)
+        return Chart(anew(model, theta0={"v": start}, rule=rule), usual)
 
     def make(obs: Observations) -> tuple[Chart, ...]:
         _, values, axes = scatter(obs.outcome, obs.weights)
@@ -189,6 +214,7 @@ def watson(domain: Domain | None = None) -> Family:
     return Family("Watson", domain, quantities, make, even=True, draw=drawn(quadratic))
 
 
+@named
 def kent() -> Family:
     """exp(κ γ₁·y + β {(γ₂·y)² − (γ₃·y)²}): `mean` γ₁, `major` axis γ₂, concentration κ and ovalness β ≥ 0.
 
@@ -196,9 +222,15 @@ def kent() -> Family:
     >>> [one.name for one in un.directions.kent().quantities]
     ['mean', 'major', 'kappa', 'beta']
     """
+    return _kent()
 
-    def make(obs: Observations) -> tuple[Chart, ...]:
-        start, frame = _kent_start(obs)
+
+# long: closures that share a frame
+@lru_cache(maxsize=1)
+def _kent() -> Family:
+    @lru_cache(maxsize=6)
+    def law(which: int) -> tuple[Energy, Usual]:
+        frame = _FRAMES[which]
 
         def f(theta: Any, y: Any) -> Any:
             e2, e3 = carried(theta["v"], frame)
@@ -213,7 +245,12 @@ def kent() -> Family:
             psi = 0.5 * jnp.arctan2(theta["b"][1], theta["b"][0])
             return theta["v"], beta * (jnp.cos(psi) * e2 + jnp.sin(psi) * e3), norm(theta["v"]), beta
 
-        return (Chart(Energy(f, start, Sphere(), rule=focused(obs.outcome, obs.weights)), usual),)
+        return Energy(f, {"b": np.zeros(2), "v": frame[:, 0]}, Sphere()), usual
+
+    def make(obs: Observations) -> tuple[Chart, ...]:
+        start, which = _kent_start(obs)
+        model, usual = law(which)
+        return (Chart(anew(model, theta0=start, rule=focused(obs.outcome, obs.weights)), usual),)
 
     def quadratic(value: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         e1, e2 = (one / np.linalg.norm(one) for one in value[:2])
@@ -238,18 +275,21 @@ def carried(v: Any, frame: np.ndarray) -> tuple[Any, Any]:
     return g2 - (m @ g2) * both, g3 - (m @ g3) * both
 
 
-def _kent_start(obs: Observations) -> tuple[dict[str, Any], np.ndarray]:
-    """Kent's (1982) moments, by his formulas for large κ; and the frame of the mean and of the scatter about it."""
+def _kent_start(obs: Observations) -> tuple[dict[str, Any], int]:
+    """Kent's (1982) moments, by his formulas for large κ; and which frame has its first axis nearest to the mean."""
     w = obs.weights / obs.weights.sum()
     mean = w @ obs.outcome
     length = float(np.linalg.norm(mean))
     g1 = mean / max(length, 1e-300) if length > 1e-12 else np.array([0.0, 0.0, 1.0])
     tangent = np.linalg.svd(g1[None])[2][1:]
     values, vectors = np.linalg.eigh(tangent @ ((w[:, None] * obs.outcome).T @ obs.outcome) @ tangent.T)
-    g2, g3 = (tangent.T @ vectors[:, [1, 0]]).T
+    g2 = tangent.T @ vectors[:, 1]
     r2 = float(values[1] - values[0])
     left, right = max(2.0 - 2.0 * length - r2, 1e-12), max(2.0 - 2.0 * length + r2, 1e-12)
     kappa, beta = 1.0 / left + 1.0 / right, 0.5 * (1.0 / left - 1.0 / right)
     if kappa < 10.0 or not 2.0 * beta < 0.98 * kappa:  # the formulas are for concentrated data
         kappa, beta = max(concentration_sphere(length), 1e-3), 0.0
-    return {"b": np.array([beta, 0.0]), "v": kappa * g1}, np.column_stack([g1, g2, g3])
+    which = int(np.argmax(_FRAMES[:, :, 0] @ g1))
+    e2, e3 = (np.asarray(one) for one in carried(kappa * g1, _FRAMES[which]))
+    psi = np.arctan2(e3 @ g2, e2 @ g2)
+    return {"b": beta * np.array([np.cos(2 * psi), np.sin(2 * psi)]), "v": kappa * g1}, which

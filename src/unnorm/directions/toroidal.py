@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -15,16 +16,18 @@ import numpy as np
 from ..data.observations import Observations
 from ..domains import Torus
 from ..errors import InputError, unknown
+from ..models.anew import anew
 from ..models.energy import Energy
 from ..references.directional import concentration_circle
 from .bessel import norm
-from .family import Chart, Family
+from .family import Chart, Family, named
 from .quantities import Angle, Number, Size
 from .rules import focused_torus
 
 _CELLS = 2**16  # of the first angle's distribution function
 
 
+@named
 def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
     """The sine or cosine model of two dependent angles; λ is the dependence, 0 where they are independent.
 
@@ -34,7 +37,12 @@ def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
     """
     if model not in ("sine", "cosine"):
         raise InputError(unknown("model", model, ("sine", "cosine")))
+    return _bivariate(model)
 
+
+# long: f, its start and its draws share the model's name
+@lru_cache(maxsize=2)
+def _bivariate(model: str) -> Family:
     def f(theta: Any, y: Any) -> Any:
         import jax.numpy as jnp
 
@@ -51,6 +59,8 @@ def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
     def usual(theta: Any) -> tuple[Any, ...]:
         return theta["v1"], norm(theta["v1"]), theta["v2"], norm(theta["v2"]), theta["lambda"]
 
+    law = Energy(f, {"lambda": 0.0, "v1": np.ones(2), "v2": np.ones(2)}, Torus())
+
     def make(obs: Observations) -> tuple[Chart, ...]:
         y, w = obs.outcome, obs.weights / obs.weights.sum()
         z = w @ np.exp(1j * y)
@@ -58,7 +68,7 @@ def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
         for j in range(2):
             length = max(concentration_circle(float(abs(z[j]))), 1e-2)
             start[f"v{j + 1}"] = length * np.array([np.cos(np.angle(z[j])), np.sin(np.angle(z[j]))])
-        return (Chart(Energy(f, start, Torus(), rule=focused_torus(y, obs.weights)), usual),)
+        return (Chart(anew(law, theta0=start, rule=focused_torus(y, obs.weights)), usual),)
 
     def draw(values: list[np.ndarray], n: int, rng: np.random.Generator) -> np.ndarray:
         """y₁ from its marginal law, exp(κ₁ cos y₁) I₀(|z(y₁)|), then y₂ given y₁, von Mises about z(y₁)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
@@ -127,6 +127,9 @@ class Bits(Domain):
     """{0, 1}^d with counting measure, whatever the d indicators stand for."""
 
     finite = True
+    instead_of_sums: ClassVar[str] = (
+        "un.ConditionalNCE(un.BitFlip(every=True)), the pseudo-likelihood, or reference points, un.Logistic(…),"
+    )
 
     @property
     def bits(self) -> int:
@@ -170,8 +173,8 @@ class Bits(Domain):
         if self.rule is None:
             count = f"2**{d} = {2**d:,}" if d <= 64 else f"2**{d} (about 1e{int(d * np.log10(2.0))})"
             raise InputError(
-                f"{self!r} has {count} states, more than the {MOST_STATES:,} that are enumerated. "
-                "Use an objective with reference points (Importance, Logistic, Ranking) in place of an exact one."
+                f"{self!r} has {count} states, more than the {MOST_STATES:,} that are enumerated. Use "
+                f"{self.instead_of_sums} in place of an exact objective."
             )
         states = np.arange(2**d)[:, None] >> np.arange(d)[::-1] & 1
         return Quadrature(states.astype(np.float64), np.ones(2**d), exact=True, rule=f"enumeration of {2**d:,} states")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, Literal, Self, final
+from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
 
@@ -36,6 +36,8 @@ class Graphs(Bits):
     >>> sum(float(triangles(y)) for y in omega.quadrature().points)  # 4 possible triangles, each in 2**3 graphs
     32.0
     """
+
+    instead_of_sums: ClassVar[str] = "un.PseudoLikelihood() or, of un.GraphStatistics, un.MonteCarloML()"
 
     def __init__(self, n: int, directed: bool = False, fixed: Any = None) -> None:
         self._n = whole(n, "The number n of nodes of Graphs", least=2)

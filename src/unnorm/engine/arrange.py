@@ -33,7 +33,7 @@ def _keys(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 def number(columns: Sequence[np.ndarray], most: int | None = None) -> tuple[np.ndarray, int]:
     """Distinct combinations numbered by first appearance, and how many; −1 if there are more than `most`."""
-    from .kernels import group_rows
+    from .arrange_kernels import group_rows
 
     keys = _keys(columns)
     return group_rows(keys, len(keys) if most is None else most)
@@ -73,7 +73,7 @@ class Order:
 
 def arrange(n: int, codes: np.ndarray | None, levels: int, context: np.ndarray | None) -> Order:
     """The order for `codes` (the level of each row, or None) and `context` (numbers by first appearance, or None)."""
-    from .kernels import counting_sort
+    from .arrange_kernels import counting_sort
 
     if context is not None:
         ids, count = (context, int(context.max()) + 1) if codes is None else number([context, codes])

@@ -230,26 +230,25 @@ def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None)
         direction[int(np.argmin(np.where(np.isfinite(diagonal), diagonal, -np.inf)))] = 1.0
         raise Singular(block, direction)
     scale = 1.0 / np.sqrt(diagonal)
-    scales = scale * scale[:, None]
-    scaled = matrix * scales
     if len(matrix) <= _OWN:
-        from .kernels import cholesky_inverse
+        from .matrix_kernels import cholesky_inverse
 
-        inverse, log_pivots, least = cholesky_inverse(scaled)
+        inverse, log_pivots, least = cholesky_inverse(np.require(matrix, requirements=("C", "W")), scale)
     else:
         from scipy.linalg import lapack
 
         routines: Any = lapack
-        factor, info = routines.dpotrf(scaled, lower=1, clean=0)
+        scales = scale * scale[:, None]
+        factor, info = routines.dpotrf(matrix * scales, lower=1, clean=0)
         pivots = np.diag(factor).copy()
         least = -1.0 if info else float(np.min(pivots))
         log_pivots = float(np.sum(np.log(pivots))) if not info else np.nan
         inverse, _ = routines.dpotri(factor, lower=1, overwrite_c=1)
         inverse = np.tril(inverse)
         inverse += np.tril(inverse, -1).T
+        inverse *= scales
     if not least >= 1e-7:  # unit diagonal: a pivot of √ε means a column that the others span
-        raise Singular(block, np.linalg.eigh(scaled)[1][:, 0] * scale)
-    inverse *= scales
+        raise Singular(block, np.linalg.eigh(matrix * (scale * scale[:, None]))[1][:, 0] * scale)
     return inverse, 2.0 * float(log_pivots - np.sum(np.log(scale)))
 
 

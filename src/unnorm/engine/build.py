@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -196,7 +196,6 @@ def _every_level(k: int, term: BuiltTerm, values: Sequence[object], at: int, pla
     return Part(k, 0, user, np.arange(block), rotation, roots, slice(place, place + block))
 
 
-# long: the entry point's arguments, passed on
 def build(
     terms: Sequence[BuiltTerm],
     columns: Columns,
@@ -206,9 +205,17 @@ def build(
     threads: int,
     whole_contexts: bool = False,
     all_rows: int | None = None,
-    seen: Callable[[Forms], None] = lambda forms: None,
 ) -> Design:
-    """See `core.build_design`; `seen` is shown the forms that the terms took."""
+    """See `core.build_design`."""
+    return arranged(terms, columns, intercept, context, rows, threads, whole_contexts, all_rows)[0]
+
+
+# long: `build`'s arguments, and whether a factor may partition the rows
+def arranged(
+    terms: Sequence[BuiltTerm], columns: Columns, intercept: bool, context: np.ndarray | None, rows: int | None,
+    threads: int, whole_contexts: bool = False, all_rows: int | None = None, partitioned: bool = True,
+) -> tuple[Design, Forms, frozenset[str]]:  # fmt: skip
+    """The design, the forms that its terms take, and the columns that make its contexts."""
     arrays = {name: np.asarray(columns[name]) for name in {name for term in terms for name in term.covariates}}
     counts = {a.shape[0] for a in arrays.values()}
     counts |= {np.asarray(context).shape[0]} if context is not None else set()
@@ -221,7 +228,7 @@ def build(
         twice = sorted({label for label in labels if labels.count(label) > 1})
         raise TermError(f"Every term needs its own label; {twice} came more than once. Drop the repetition.")
 
-    partition = _partition(terms, arrays)
+    partition = _partition(terms, arrays) if partitioned else _Partition()
     if whole_contexts and context is not None and partition.codes is not None:
         own, count = number([np.asarray(context)])
         split = np.any(partition.codes != partition.codes[first_rows(own, count)][own])
@@ -244,6 +251,7 @@ def build(
         constant[partition.name] = True
     values = partition.values[:1] if partition.alike else partition.values  # one segment, or one for each level
     forms = Forms(terms, parts, starts, arrays, order, constant, values, intercept, n, threads, all_rows or n)
+    forms = forms if partitioned else replace(forms, rows=all_rows or n)  # a plan: for all rows
     own = None
     if partition.alike:
         segments = (forms.segment(None, 0, order.level.size),)
@@ -253,16 +261,16 @@ def build(
         segments = tuple(
             forms.segment(k if levels else None, int(bounds[k]), int(bounds[k + 1])) for k in range(max(levels, 1))
         )
-    seen(forms)
     slices, at = ({INTERCEPT: slice(0, 1)}, 1) if intercept else ({}, 0)
     for term in terms:
         slices[term.label] = slice(at, at + term.size)
         at += term.size
     run_ids = np.arange(order.level.size) if order.contexts else None
-    return Design(
+    design = Design(
         tuple(terms), slices, segments, tuple(placements), penalties, fixed, order.order, run_ids, levels, n,
         forms.errors, forms.kinds, own,
     )  # fmt: skip
+    return design, forms, known
 
 
 def _penalties(terms: Sequence[BuiltTerm], parts: Sequence[Part], starts: np.ndarray) -> tuple[Penalties, np.ndarray]:

@@ -15,13 +15,14 @@ from .._base.blas import single_threaded
 from .._base.threads import cores, pool
 from ..errors import InputError, UnnormWarning, listing, unknown
 from . import families
-from .arrow import ArrowInverse, Blocks
+from .approach import approach
+from .arrow import Arrow, ArrowInverse, Blocks, Singular
 from .criteria import Criterion, Laplace, PredictionError
 from .design import Design
 from .outer import Clock, Found, PenalisedRows, smooth
 from .penalties import Penalties
 from .restarts import limits, reconsider
-from .segment import ResponseRows
+from .sides import Sides, sides, writable
 from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ _MANY = 20_000  # rows from which a first fit on some of the contexts pays, and 
 _SERIAL = 4_000  # rows up to which a thread costs more to wake than it saves
 _FEW = 6_000  # rows of that first fit, at least
 _PER_COLUMN = 60  # and for each column
+_NOTHING = 1e-13  # of the null deviance: what is left of an exact fit is rounding
+_COSTLY = 30  # non-zeros in a row from which XᵀWX costs more than two passes without it (12: twice one, 60: four times)
 
 
 def build_design(
@@ -66,7 +69,7 @@ def build_design(
 # long: the engine's entry point
 def smooth_fit(
     design: Design,
-    y: np.ndarray,
+    y: np.ndarray | None,
     family: str = "binomial",
     *,
     weights: np.ndarray | None = None,
@@ -82,6 +85,7 @@ def smooth_fit(
     link: str | None = None,
     theta: float | None = None,
     rough: bool = False,
+    known: Sides | None = None,
     device: Device | None = None,
 ) -> Smoothed:
     """Fit one penalised model and choose its smoothing parameters.
@@ -90,8 +94,9 @@ def smooth_fit(
     by penalty label or one per penalty (negative = estimate), on top of the terms' own `fixed_sp`. `groups` (n,),
     `folds`, `rng` serve method="CV" (rows of one group, by default of one context, stay together). `start`: a fit of
     the same terms to start from. `link`: "probit" or "cloglog" for a binomial response; `theta`: of a negative binomial
-    one. `rough`: only until β is within about a standard error, as the start of another fit. `device`: where the passes
-    over the rows are made, if not here.
+    one. `rough`: only until β is within about a standard error, as the start of another fit. `known`: of a design in
+    parts, which has its response to itself (`PartitionedDesign.sides`), in place of y, weights and offset. `device`:
+    where the passes over the rows are made, if not here.
 
     Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns
     UnnormWarning where it stops before convergence (also in `.converged`, `.reason`).
@@ -99,41 +104,28 @@ def smooth_fit(
     with single_threaded():
         return _smooth_fit(
             design, y, (family, link, theta), weights, offset, method, sp, groups, folds, rng, start, threads,
-            max_outer, rough, device,
+            max_outer, rough, known, device,
         )  # fmt: skip
 
 
 # long: the entry point's arguments, passed on
 def _smooth_fit(
-    design: Design, y: np.ndarray, likelihood: tuple[str, str | None, float | None], weights: np.ndarray | None,
+    design: Design, y: np.ndarray | None, likelihood: tuple[str, str | None, float | None], weights: np.ndarray | None,
     offset: np.ndarray | None, method: str,
     sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,
-    start: Smoothed | None, threads: int | None, max_outer: int, rough: bool, device: Device | None,
+    start: Smoothed | None, threads: int | None, max_outer: int, rough: bool,
+    known_sides: Sides | None, device: Device | None,
 ) -> Smoothed:  # fmt: skip
     began = time.perf_counter()
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
     clock = Clock()
     family, link, theta = likelihood
-    given = families.checked(family, y, weights, offset, design.rows)
-    seen = families.working_rows(family, given, theta)
-    rows = ResponseRows(
-        *(_writable(design.sort(part) if part.size else part) for part in (seen.y, seen.weights, seen.offset))
-    )
-    here = design
-    if device is not None:
-        from .device.placing import on_device, refuse
-
-        refuse(method, link)
-        since = time.perf_counter()
-        design = on_device(design, rows, device)
-        clock.add("rows to the device", since)
+    side = sides(design, y, family, link, theta, weights, offset) if known_sides is None else known_sides
+    rows, count, constant, saturated = side.rows, side.count, side.constant, side.saturated
     fixed = _fixed(design.penalties, design.fixed, sp)
     free = np.isnan(fixed)
-    count = int(np.sum(rows.weights > 0)) if rows.weights.size else design.rows
     threads = 1 if design.rows <= _SERIAL else cores() if threads is None else threads
-    constant, saturated = families.constant(family, given, theta), families.saturated(family, rows)
-    null_intercept, null_loglik = families.null_fit(family, rows, link)
     code, known = families.code_of(family, link), family not in families.UNKNOWN_SCALE
     if not known and count <= (whole := int(design.penalties.free.sum())):
         raise InputError(
@@ -149,9 +141,33 @@ def _smooth_fit(
         else Laplace(method != "ML")
     )
 
-    beta, rho, problem = begun(problem, criterion, null_intercept, fixed, start, max_outer)
+    beta, level = np.zeros(design.size), np.zeros(design.size)
+    if INTERCEPT in design.slices:
+        beta[0] = side.null_intercept
+    if family == "gaussian" and rows.y.size:
+        problem, level = _less_level(problem, beta)
+        beta = level
+    if device is not None:
+        problem = _moved(problem, device, method, link, known_sides is not None)
+    rho: np.ndarray | None = None
+    if start is not None:
+        beta, rho = design.to_flat(start.beta), start.rho
+    elif design.rows >= _MANY and family != "gaussian":
+        since = time.perf_counter()
+        beta, rho, problem = _from_some(problem, criterion, beta, fixed, max_outer)
+        clock.add("first fit on some contexts", since)
+    beta = beta - level
+    rho_unset = rho is None
+    if not free.all():
+        rho = np.where(free, 0.0 if rho is None else rho, fixed)
+        if free.any() and rho_unset:
+            rho = _mixed_start(problem, beta, fixed)
     tolerance = _TOLERANCE[design.rows >= _MANY]
-    found = searched(problem, criterion, beta, rho, max_outer, rough, method != "CV")
+    found = smooth(problem, criterion, beta, rho, tolerance, max_outer, rough)
+    if free.any() and method != "CV" and not rough:
+        since = time.perf_counter()
+        found = reconsider(problem, criterion, found, tolerance, max_outer)
+        clock.add("restarts", since)
     held: tuple[float, np.ndarray, np.ndarray] | None = None
     if method == "CV" and free.any():
         from .crossval import choose
@@ -162,54 +178,33 @@ def _smooth_fit(
         clock.add("cross-validation", since)
     if not found.converged:
         warnings.warn(found.reason, UnnormWarning, stacklevel=3)
-    result = result_of(
-        problem, criterion, found, given.offset, method if free.any() else "fixed", saturated, null_loglik
-    )
+    result = _result(problem, criterion, found, side, method if free.any() else "fixed")
+    if level.any():
+        result = replace(result, beta=result.beta + design.to_user(level))
+    if not known and result.deviance <= _NOTHING * result.null_deviance:
+        warnings.warn(
+            "The terms fit the response to rounding, so that its scale is zero and standard errors, tests and the "
+            "criterion mean nothing: is the response computed from the covariates?",
+            UnnormWarning,
+            stacklevel=3,
+        )
     if held is not None:
         flat = free & (np.abs(np.diag(held[2])) < 1e-3) & (np.abs(held[1]) < 1e-3)
         limit = np.where(flat, 1, 0)
         result = replace(result, score=held[0], gradient=held[1], hessian=held[2], flat=flat, limit=limit)
     clock.seconds["fit"] = time.perf_counter() - began
-    return result if device is None else _back(result, problem, here, device)
+    return result if device is None else _back(result, problem, design, device)
 
 
-def begun(
-    problem: PenalisedRows, criterion: Criterion, null_intercept: float, fixed: np.ndarray, start: Smoothed | None,
-    most: int,
-) -> tuple[np.ndarray, np.ndarray | None, PenalisedRows]:  # fmt: skip
-    """Where the search begins: β (flat), ρ (None: from the data), and the problem, which may be known to be
-    identified."""
-    design, free = problem.design, problem.free
-    beta = np.zeros(design.size)
-    if INTERCEPT in design.slices:
-        beta[0] = null_intercept
-    rho: np.ndarray | None = None
-    if start is not None:
-        beta, rho = design.to_flat(start.beta), start.rho
-    elif design.rows >= _MANY and problem.family != "gaussian":
-        since = time.perf_counter()
-        beta, rho, problem = _from_some(problem, criterion, beta, fixed, most)
-        problem.clock.add("first fit on some contexts", since)
-    rho_unset = rho is None
-    if not free.all():
-        rho = np.where(free, 0.0 if rho is None else rho, fixed)
-        if free.any() and rho_unset:
-            rho = _mixed_start(problem, beta, fixed)
-    return beta, rho, problem
+def _moved(problem: PenalisedRows, device: Device, method: str, link: str | None, parts: bool) -> PenalisedRows:
+    """The problem with its rows on the device."""
+    from .device.placing import on_device, refuse
 
-
-def searched(
-    problem: PenalisedRows, criterion: Criterion, beta: np.ndarray, rho: np.ndarray | None, most: int,
-    rough: bool = False, again: bool = True,
-) -> Found:  # fmt: skip
-    """The optimum from there; `again`: other starts are considered where they may be better."""
-    tolerance = _TOLERANCE[problem.design.rows >= _MANY]
-    found = smooth(problem, criterion, beta, rho, tolerance, most, rough)
-    if problem.free.any() and again and not rough:
-        since = time.perf_counter()
-        found = reconsider(problem, criterion, found, tolerance, most)
-        problem.clock.add("restarts", since)
-    return found
+    refuse(method, link, parts)
+    since = time.perf_counter()
+    moved = replace(problem, design=on_device(problem.design, problem.rows, device))
+    problem.clock.add("rows to the device", since)
+    return moved
 
 
 def _back(result: Smoothed, problem: PenalisedRows, here: Design, device: Device) -> Smoothed:
@@ -219,9 +214,23 @@ def _back(result: Smoothed, problem: PenalisedRows, here: Design, device: Device
     return replace(result, design=here, notes=(*result.notes, said(problem, result, device)))
 
 
-def _writable(array: np.ndarray) -> np.ndarray:
-    """C-contiguous and writable: the kernels are compiled for one kind of array only."""
-    return np.require(array, requirements=("C", "W"))
+def _less_level(problem: PenalisedRows, beta: np.ndarray) -> tuple[PenalisedRows, np.ndarray]:
+    """Gaussian rows less Xβ₀, and β₀, of which only unpenalised coefficients are not zero: a criterion made of sums of
+    squares would lose the digits of y = 10⁹ + f. β₀ is the intercept; without one, what strong smoothing leaves."""
+    from .outer import starting_rho
+
+    design, level = problem.design, beta
+    if not level.any() and (free := design.penalties.free).any():
+        cross, score = (found := design.sweep(problem.rows, problem.code, level, problem.threads))[2], found[1]
+        strong = np.exp(starting_rho(cross, design.penalties) + 10.0)
+        try:
+            level = np.where(free, design.penalties.added(cross, strong).invert().dot(score), 0.0)
+        except Singular:  # the fit will say which terms
+            return problem, level
+    if not level.any():
+        return problem, level
+    rows = problem.rows
+    return replace(problem, rows=replace(rows, y=writable(rows.y - design.predict(level, problem.threads)))), level
 
 
 def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequence[float] | None) -> np.ndarray:
@@ -265,7 +274,7 @@ def _from_some(
     every = design.rows // least
     if every < 3 or design.levels:  # with levels, p × p algebra is the larger part
         return beta, None, problem
-    part, some = design.thinned(problem.rows, every)
+    part, some = design.some(problem.rows, every)
     small = PenalisedRows(
         part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock(),
         problem.scale_known, 0.0 if problem.scale_known else families.saturated(problem.family, some),
@@ -279,17 +288,19 @@ def _from_some(
         found = smooth(small, criterion, begun, start, 0.05, most, rough=True)
     except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
         return beta, None, problem
-    return found.at.state.beta, found.at.state.rho, replace(problem, identified=True)
+    beta, rho = found.at.state.beta, found.at.state.rho
+    if design.nonzeros >= _COSTLY:
+        more = float(rows.weights.sum() / some.weights.sum()) if rows.weights.size else design.rows / part.rows
+        beta, rho = approach(problem, criterion, beta, rho, Arrow(more * found.working.cross.shared))
+    return beta, rho, replace(problem, identified=True)
 
 
-def result_of(
+def _result(
     problem: PenalisedRows,
     criterion: Criterion,
     found: Found,
-    offset: np.ndarray,
+    side: Sides,
     method: str,
-    saturated: float,
-    null_loglik: float,
 ) -> Smoothed:
     """Everything that is reported, in the terms' coordinates."""
     since = time.perf_counter()
@@ -299,7 +310,9 @@ def result_of(
     step = state.beta - working.beta
     loglik = working.loglik + float(step @ working.score) - 0.5 * float(step @ working.cross.dot(step))
     loglik += problem.saturated
-    deviance = 2.0 * (saturated - loglik)
+    deviance = 2.0 * (side.saturated - loglik)
+    if not problem.scale_known:
+        deviance = max(deviance, 2.0 * working.least)
     edf, edf1 = _degrees(design, penalties, state.inverse, lam)
     scale, full = 1.0, loglik + problem.constant
     if not problem.scale_known:
@@ -319,11 +332,11 @@ def result_of(
         sp_labels=penalties.labels, rho=state.rho, estimated=free, flat=limit != 0, limit=limit,
         score=float(criterion.report(working, found.at.value)),
         gradient=np.where(free, found.gradient, 0.0), hessian=hessian, dbeta_drho=design.to_user(state.slopes),
-        loglik=full, deviance=deviance, null_deviance=2.0 * (saturated - null_loglik), scale=scale,
+        loglik=full, deviance=deviance, null_deviance=2.0 * (side.saturated - side.null_loglik), scale=scale,
         scale_known=problem.scale_known,
         rows=problem.count, edf=edf, edf1=edf1, converged=found.converged, reason=found.reason,
         iterations={"outer": found.iterations, **{what: counts.get(what, 0) for what in ("passes", "leverage passes")}},
-        timings=problem.clock.seconds, inverse=state.inverse, cross=working.cross, offset=offset,
+        timings=problem.clock.seconds, inverse=state.inverse, cross=working.cross, offset=side.offset,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from .design import Lever
 from .penalties import Penalties
 
 LOG_2PI = float(np.log(2 * np.pi))
+_ROUNDING = 1e-15  # of c₀
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class Working:
     def c0(self) -> float:
         return -self.loglik + float(self.score @ self.beta) + 0.5 * float(self.beta @ self.cross.dot(self.beta))
 
+    @cached_property
+    def least(self) -> float:
+        """What rounding leaves of ½D_p where the rows are fitted exactly and the scale is to be estimated."""
+        return max(_ROUNDING * abs(self.c0), 1e-150)
+
 
 @dataclass(frozen=True)
 class State:
@@ -62,6 +68,18 @@ def solve(working: Working, penalties: Penalties, rho: np.ndarray) -> State:
     beta = inverse.dot(working.r)
     forces = penalties.columns(beta) * lam
     return State(rho, inverse, beta, forces, -inverse.dot(forces))
+
+
+def half_deviance(working: Working, state: State) -> float:
+    """−ℓ(β) on the working model, as −ℓ_k − sᵀd + ½dᵀAd with d = β − β_k: an error of β, which may be 1e-6 of it where
+    A is ill-conditioned, comes in squared. In c₀ − ½rᵀβ it would come in as it is, times r."""
+    d = state.beta - working.beta
+    return -working.loglik - float(working.score @ d) + 0.5 * float(d @ working.cross.dot(d))
+
+
+def penalised_deviance(working: Working, state: State) -> float:
+    """½D_p = −ℓ(β) + ½βᵀS_λβ."""
+    return half_deviance(working, state) + 0.5 * float(state.beta @ state.forces.sum(axis=1))
 
 
 @dataclass(frozen=True)
@@ -143,18 +161,17 @@ class Laplace(Criterion):
     def _assemble(
         self, working: Working, penalties: Penalties, state: State, inverse: ArrowInverse, log_s: float
     ) -> float:
-        fitted, tilted = float(working.r @ state.beta), float(working.tilt @ state.beta)
-        return float(self._sum(working, penalties, inverse.logdet - log_s, fitted, tilted))
+        half_dp, tilted = penalised_deviance(working, state), float(working.tilt @ state.beta)
+        return float(self._sum(working, penalties, inverse.logdet - log_s, half_dp, tilted))
 
-    def _sum(self, working: Working, penalties: Penalties, logdets: Any, fitted: Any, tilted: Any) -> Any:
-        """V from log|H| − log|S_λ|₊, rᵀβ and gᵀβ, of one ρ or of several."""
+    def _sum(self, working: Working, penalties: Penalties, logdets: Any, half_dp: Any, tilted: Any) -> Any:
+        """V from log|H| − log|S_λ|₊, ½D_p and gᵀβ, of one ρ or of several."""
         null = int(penalties.free.sum()) if self.restricted else 0
-        half_dp = working.c0 - 0.5 * fitted  # −ℓ + ½βᵀSβ
         value = 0.5 * logdets + 0.5 * (tilted - float(working.tilt @ working.beta)) - working.constant
         if working.scale_known:
             return value + half_dp - 0.5 * null * LOG_2PI
         left = working.rows - null
-        return value + 0.5 * left * (np.log(2 * half_dp / left) + 1.0 + LOG_2PI)
+        return value + 0.5 * left * (np.log(2 * np.maximum(half_dp, working.least) / left) + 1.0 + LOG_2PI)
 
     def along(self, working: Working, penalties: Penalties, rho: np.ndarray, j: int, values: np.ndarray) -> np.ndarray:
         """From one inverse P₀, at the least of the values: with S_j = EᵀE, E P₀ Eᵀ = QMQᵀ and t = λ_j − λ_j0,
@@ -174,11 +191,11 @@ class Laplace(Criterion):
         turned = Q.T @ (E @ np.stack([state.beta, state.inverse.dot(working.tilt)], axis=1)[at])
         t = np.exp(values)[:, None] - np.exp(low)
         grown = 1.0 + t * np.maximum(mu, 0.0)
-        fitted = float(working.r @ state.beta) - (t / grown) @ turned[:, 0] ** 2
+        half_dp = penalised_deviance(working, state) + 0.5 * ((t / grown) @ turned[:, 0] ** 2)
         tilted = float(working.tilt @ state.beta) - (t / grown) @ (turned[:, 0] * turned[:, 1])
         log_s = np.array([penalties.logdet(_moved(rho, j, value))[0] for value in values.tolist()])
         logdets = state.inverse.logdet + np.log(grown).sum(axis=1) - log_s
-        return self._sum(working, penalties, logdets, fitted, tilted)
+        return self._sum(working, penalties, logdets, half_dp, tilted)
 
     def value(self, working: Working, penalties: Penalties, rho: np.ndarray) -> float:
         state = solve(working, penalties, rho)
@@ -204,10 +221,10 @@ class Laplace(Criterion):
         if working.scale_known:
             gradient, hessian = 0.5 * q, 0.5 * curve_dp
         else:
-            half_dp = working.c0 - 0.5 * float(working.r @ state.beta)
+            half_dp = max(penalised_deviance(working, state), working.least)
             left = working.rows - (int(penalties.free.sum()) if self.restricted else 0)
             gradient = 0.5 * left * q / (2 * half_dp)
-            hessian = 0.5 * left * (curve_dp / (2 * half_dp) - np.outer(q, q) / (2 * half_dp) ** 2)
+            hessian = 0.5 * left * (curve_dp / (2 * half_dp) - np.outer(q / (2 * half_dp), q / (2 * half_dp)))
         gradient = gradient + 0.5 * (first - slope_s)
         hessian = hessian + 0.5 * (np.diag(first) - pairs - curve_s)
         if working.tilt.any():
@@ -239,9 +256,10 @@ class PredictionError(Criterion):
     def _parts(self, working: Working, penalties: Penalties, rho: np.ndarray):
         state = solve(working, penalties, rho)
         s_beta = state.forces.sum(axis=1)
-        # D/2 = c₀ − rᵀβ + ½βᵀAβ, and Aβ = r − Sβ
-        deviance = 2 * (working.c0 - 0.5 * float(working.r @ state.beta) - 0.5 * float(state.beta @ s_beta))
+        deviance = 2 * half_deviance(working, state)
         deviance += 2 * (self.saturated - working.constant)
+        if not working.scale_known:
+            deviance = max(deviance, 2 * working.least)
         lam = np.exp(rho)
         first, pairs = penalties.traces(state.inverse)
         first, pairs = first * lam, pairs * np.outer(lam, lam)

@@ -76,18 +76,17 @@ class CompactRows(Rows):
         return np.stack([self.design.unsort(self.design.predict(column)) for column in flat.T], axis=1)
 
     def total(self, v: np.ndarray) -> np.ndarray:
-        return self.design.to_user(self._pass(v, _NONE)[0])
+        score = self.design.scores(self._rows(v, _NONE), _GAUSSIAN, np.zeros(self.design.size))[1]
+        return self.design.to_user(score)
 
     def cross(self, d: np.ndarray) -> np.ndarray:
-        flat = self._pass(np.zeros(d.size), d)[1]
+        flat = self.design.sweep(self._rows(np.zeros(d.size), d), _GAUSSIAN, np.zeros(self.design.size))[2].shared
         return self.design.to_user(self.design.to_user(flat).T)
 
-    def _pass(self, v: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Score and cross-product of a Gaussian likelihood at β = 0 with response v and weights D."""
+    def _rows(self, v: np.ndarray, d: np.ndarray) -> ResponseRows:
+        """Of a Gaussian likelihood with response v and weights D, whose score and information at β = 0 are wanted."""
         sort = self.design.sort
-        rows = ResponseRows(*(np.require(sort(a) if a.size else a, requirements=("C", "W")) for a in (v, d, _NONE)))
-        _, score, arrow = self.design.sweep(rows, _GAUSSIAN, np.zeros(self.design.size))
-        return score, arrow.shared
+        return ResponseRows(*(np.require(sort(a) if a.size else a, requirements=("C", "W")) for a in (v, d, _NONE)))
 
     def leverages(self, G: np.ndarray) -> np.ndarray:
         design, hats = self.design, np.empty(self.design.rows)

@@ -15,6 +15,7 @@ import numpy as np
 
 from .._base.threads import run_tasks
 from .arrow import Arrow
+from .extents import Extent, extent
 from .levels import LevelColumns
 from .penalties import Penalties
 from .segment import ResponseRows, Segment
@@ -111,6 +112,11 @@ class Design:
         own = 0 if self.own is None else self.own.x.nbytes
         return sum(s.bytes for s in self.segments) + own + (self.order.nbytes if self.order is not None else 0)
 
+    @property
+    def nonzeros(self) -> int:
+        """Raw functions that a row has besides its context's: each pair of them is a product in XᵀWX."""
+        return max((segment.nonzeros for segment in self.segments), default=0)
+
     # the two coordinates
 
     def to_user(self, flat: np.ndarray) -> np.ndarray:
@@ -196,6 +202,22 @@ class Design:
             return total, score, Arrow(shared, own, cross)
         return total, score, Arrow(shared, tuple(own), tuple(cross))
 
+    def scores(self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray]:
+        """(ℓ, Xᵀ(dℓ/dη)) at β (flat): a pass without XᵀWX, but where levels are alike."""
+        if self.own is not None or self.elsewhere is not None:
+            return self.sweep(rows, family, beta, threads)[:2]
+        tasks = self._tasks(threads)
+
+        def work(k: int, first: int, last: int):
+            segment = self.segments[k]
+            return segment.scores(rows, family, beta[segment.columns], first, last)
+
+        total, score = 0.0, np.zeros(self.size)
+        for (k, _, _), (part, raw) in zip(tasks, run_tasks(work, tasks, threads)):
+            total += part
+            score[self.segments[k].columns] += self.segments[k].turn(raw)
+        return total, score
+
     def leverage(
         self,
         rows: ResponseRows,
@@ -249,28 +271,22 @@ class Design:
         run_tasks(work, self._tasks(threads), threads)
         return out if self.own is None else out + self.own.predict(beta)
 
-    def farthest(self, beta: np.ndarray, threads: int = 1) -> float:
-        """The largest |x_rᵀβ| over the rows (β flat)."""
+    def ends(self, beta: np.ndarray, threads: int = 1) -> tuple[float, float]:
+        """The least and the largest x_rᵀβ over the rows (β flat)."""
         if self.elsewhere is not None:
-            low, high = self.elsewhere.extremes(beta)
-        else:
-            eta = self.predict(beta, threads)
-            low, high = float(eta.min()), float(eta.max())
-        return max(high, -low)
+            return self.elsewhere.extremes(beta)
+        moved = self.predict(beta, threads)
+        return float(moved.min()), float(moved.max())
 
-    def thinned(self, rows: ResponseRows, every: int) -> tuple[Design, ResponseRows]:
-        """The design on every k-th run, and the response there."""
-        if self.elsewhere is not None:
-            part, some, count = self.elsewhere.every(every)
-            return replace(self, elsewhere=part, rows=count), some
-        design, taken = self.take(lambda k, segment: np.arange(0, segment.runs, every))
-        weights, offset = (a[taken] if a.size else a for a in (rows.weights, rows.offset))
-        return design, ResponseRows(rows.y[taken], weights, offset)
+    def extent(self, rows: ResponseRows, family: str, direction: np.ndarray, threads: int = 1) -> Extent:
+        """How far a direction (flat) moves the rows, by what their response allows."""
+        return extent(self.predict(direction, threads), rows, family)
 
     def most(self, beta: np.ndarray) -> float:
         """A bound of |x_rᵀβ| over the rows (β flat), infinite where none is cheap."""
         if self.elsewhere is not None:
-            return self.farthest(beta)
+            low, high = self.ends(beta)
+            return max(high, -low)
         if self.own is not None:
             return np.inf
         return max((segment.most(beta[segment.columns]) for segment in self.segments), default=0.0)
@@ -352,12 +368,13 @@ class Design:
             self._put_own(out, self.own.run_sums(v, segment), of)
         return self.to_user(out.T).T
 
-    def less(self, mean: np.ndarray, context: np.ndarray) -> Design:
+    def less(self, mean: np.ndarray, context: np.ndarray, live: np.ndarray | None = None) -> Design:
         """The design with columns less a mean for each context, X_r − M_{x(r)}, which costs a row for each context.
 
         Args:
             mean: (contexts, p) in the terms' coordinates.
             context: (n,) the row of `mean` that each row takes; constant along the runs of this design.
+            live: of a design without levels, the columns (flat) where some mean is not zero; found unless given.
         """
         ids = self.sort(np.asarray(context))
         flat = self.to_flat(np.ascontiguousarray(mean.T)).T
@@ -368,7 +385,7 @@ class Design:
                 mine = own.columns(segment.columns.size)
                 own = own.less(np.take_along_axis(flat[first], mine, axis=1), segment)
             assert segment.level is None or not np.delete(flat[first], segment.columns, axis=1).any()
-            segments.append(segment.less(flat[np.ix_(first, segment.columns)]))
+            segments.append(segment.less(flat[np.ix_(first, segment.columns)], live))
         return replace(self, segments=tuple(segments), own=own)
 
     def joined(self, designs: Sequence[Design]) -> Design:
@@ -392,6 +409,23 @@ class Design:
         order = None if self.order is None else self.order[begin:end] - begin
         run_ids = None if self.run_ids is None else np.arange(sum(one.runs for one in segments))
         return replace(self, segments=segments, order=order, run_ids=run_ids, rows=end - begin)
+
+    def some(self, rows: ResponseRows, every: int) -> tuple[Design, ResponseRows]:
+        """The design and its response on every so many-th run only, counted over all segments."""
+        if self.elsewhere is not None:
+            some, response, count = self.elsewhere.every(every)
+            return replace(self, elsewhere=some, rows=count), response
+        first = np.cumsum([0, *(segment.runs for segment in self.segments)])
+        part, taken = self.take(lambda k, segment: np.arange(-first[k] % every, segment.runs, every))
+        return part, ResponseRows(*(a[taken] if a.size else a for a in (rows.y, rows.weights, rows.offset)))
+
+    def at_home(self, budget: float, threads: int) -> Design:
+        """The design with its rows in this process: itself."""
+        return self
+
+    def sides(self, family: str, link: str | None) -> Any:
+        """Of a design in parts, its response; this one has none to itself."""
+        raise NotImplementedError
 
     def take(self, runs: Callable[[int, Segment], np.ndarray]) -> tuple[Design, np.ndarray]:
         """The design on some runs only (`runs(k, segment)` gives their numbers); and its rows' places in this

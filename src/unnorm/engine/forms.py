@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.threads import run_tasks
+from ..errors import DataError
 from .arrange import Order, first_rows, number
 from .products import Product, ProductBasis, product_basis, worth
 from .segment import Block, Segment
@@ -76,6 +77,8 @@ class Forms:
     all_rows: int  # where these are a block
     bases: dict[int, LocalBasis | None] = field(default_factory=dict)  # by part number
     surfaces: dict[int, ProductBasis | None] = field(default_factory=dict)  # by part number
+    factors: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)  # levels and columns at each
+    codes: dict[int, np.ndarray] = field(default_factory=dict)  # each row's level there
     errors: dict[str, float] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
 
@@ -212,7 +215,7 @@ class Forms:
 
     def _local(self, here, lo: int, hi: int, block) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """u (cell + t), first cells, cubics and first raw functions of the local blocks."""
-        from .kernels import locate
+        from .arrange_kernels import locate
 
         u = np.empty((hi - lo, len(here)))
         cell0, i0 = np.zeros(len(here), np.int64), np.zeros(len(here), np.int64)
@@ -240,7 +243,7 @@ class Forms:
 
     def _rows_of_product(self, one: tuple[int, Part, slice], lo: int, hi: int, block) -> Product:
         """The part's rows as products of splines; the penalties' rotation is in C already."""
-        from .kernels import locate
+        from .arrange_kernels import locate
 
         n, part, at = one
         term, basis = self.terms[part.term], self.surfaces[n]
@@ -277,14 +280,33 @@ class Forms:
     def _factors(self, here, lo: int, hi: int, block) -> np.ndarray:
         """The raw index of each row's level in every factor block."""
         f = np.empty((hi - lo, len(here)), np.int32)
-        for j, (_, part, at) in enumerate(here):
-            term = self.terms[part.term]
-            assert term.factor_levels is not None
-            ids, count = number([self.arrays[term.factor_levels[0]]])
-            first = first_rows(ids, count)
-            values = term.design({name: self.arrays[name][first] for name in term.covariates})[:, part.pick]
+        for j, (n, part, at) in enumerate(here):
+            ids, values = self._numbered(n)
             f[:, j] = ids[self.order.pick(lo, hi)] + block(values @ part.rotation, at).start
         return f
+
+    def _numbered(self, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Each row's level in the factor of part n, by number, and the part's columns at each level."""
+        part = self.parts[n]
+        term = self.terms[part.term]
+        assert term.factor_levels is not None
+        column = self.arrays[term.factor_levels[0]]
+        if n in self.codes:  # of another level's rows
+            return self.codes[n], self.factors[n][1]
+        if n in self.factors:  # decided on other rows
+            levels, values = self.factors[n]
+            by_size = np.argsort(levels)
+            at = by_size[np.minimum(np.searchsorted(levels[by_size], column), levels.size - 1)]
+            if not np.array_equal(levels[at], column):
+                new = column[int(np.argmax(levels[at] != column))]
+                raise DataError(f"{term.label}: {term.factor_levels[0]} = {new!r} is no level of this term.")
+            self.codes[n] = at
+            return at, values
+        ids, count = number([column])
+        first = first_rows(ids, count)
+        values = term.design({name: self.arrays[name][first] for name in term.covariates})[:, part.pick]
+        self.factors[n], self.codes[n] = (column[first], values), ids
+        return ids, values
 
     def _context(self, here, first: np.ndarray, block) -> np.ndarray:
         """The columns of each run, the intercept first."""

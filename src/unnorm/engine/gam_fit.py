@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,7 +15,11 @@ from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from . import gam_rows
 from .ahead import compile_ahead
 from .device.spec import Device, device_of
+from .gam_files import is_path, opened, wanted
+from .gam_parts import at_home, designed
 from .gam_result import Gam
+from .placing import sample
+from .resources import Resources
 from .response import response as response_of
 
 if TYPE_CHECKING:
@@ -46,6 +51,8 @@ def gam(
     folds: int = 10,
     rng: Any = 0,
     threads: int | None = None,
+    memory: Any = None,
+    workers: Any = None,
     device: Literal["cpu", "gpu"] | Device | None = None,
 ) -> Gam:
     """Fit g(E y) = β₀ + Σ_j f_j(x_j) + offset by penalised likelihood, the smoothing chosen from the data.
@@ -58,7 +65,8 @@ def gam(
             evaluated; or terms (`un.s("x") + un.factor("g")`) with `response=`. Columns may be computed, `s(log(x))`,
             `I(x^2)`, `offset(log(days))`, `log(y) ~ …`; `a:b` and `a*b` are products; `cbind(k, n - k)` on the left
             are successes and failures.
-        data: a pandas, polars or pyarrow table, or a mapping of columns.
+        data: a pandas, polars or pyarrow table, a mapping of columns, or the path of a Parquet or CSV file, which may be
+            larger than memory: its rows are read a stretch at a time, and the fit keeps up to two million of them.
         family: "binomial" (0/1, or proportions with weights = trials), "poisson", "gaussian"; for overdispersed counts
             "nb" (negative binomial, Var y = μ + μ²/θ) or "quasipoisson" (Var y = φμ).
         link: of a binomial response "logit" (default), "probit" or "cloglog"; the others have one link each.
@@ -80,6 +88,10 @@ def gam(
         missing: "error" refuses rows with missing values, "drop" leaves them out and says so in `notes`.
         groups, folds, rng: for method="CV".
         threads: at most so many; by default all cores.
+        memory: what the rows may take, e.g. "2GB", beside the table itself; by default most of what is free. Rows that
+            do not fit are made again from the table in each pass over them. The estimates are the same to 1e-10.
+        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`): the rows stay
+            with them, and each pass sends coefficients out and sums back.
         device: "gpu" makes the passes over the rows on a GPU through JAX, in float64, with the same result to 1e-8;
             `un.Device(precision="float32")` is quicker and says what it cost. Not for terms of levels or method="CV".
 
@@ -95,7 +107,7 @@ def gam(
     """
     from ..terms import arithmetic
     from ..terms.parser import parse
-    from .core import build_design, smooth_fit
+    from .core import smooth_fit
 
     where = device_of(device)
     compile_ahead()
@@ -117,65 +129,82 @@ def gam(
         raise CombinationError(f"{terms.response} is a binomial response; family= says {family!r}.")
     if terms.response in terms.columns:
         raise InputError(f"The response {terms.response!r} is also a covariate of {str(terms)!r}.")
-    table = as_table(data)
     known = terms.offsets if offset is None else (*terms.offsets, offset)
-    rows = gam_rows.read(table, terms.response, terms.columns, weights, known or None, groups, missing, "formula")
-    distribution.check(rows.y if rows.weights is None else rows.y[rows.weights > 0.0], terms.response)
-    if family == "binomial" and rows.weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):
-        warnings.warn(
-            f"The response {terms.response!r} has proportions but no weights= were given: each counts as one trial. "
-            "Pass the numbers of trials as weights.",
-            UnnormWarning,
-            stacklevel=2,
+    with ExitStack() as stack:
+        if is_path(data):
+            stream = stack.enter_context(opened(data, wanted(terms, weights, known, groups, missing)))
+            (rows, n), backend = stream.sampled(), None
+        else:
+            table, stream = as_table(data), None
+            rows = gam_rows.read(
+                table, terms.response, terms.columns, weights, known or None, groups, missing, "formula"
+            )
+            n, backend = rows.y.size, table.backend
+        distribution.check(rows.y if rows.weights is None else rows.y[rows.weights > 0.0], terms.response)
+        if family == "binomial" and rows.weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):
+            warnings.warn(
+                f"The response {terms.response!r} has proportions but no weights= were given: each counts as one trial. "
+                "Pass the numbers of trials as weights.",
+                UnnormWarning,
+                stacklevel=2,
+            )
+        placed = sample(rows.columns, n) if stream is None else rows.columns
+        built = terms.build(
+            placed,
+            knots=knots,
+            periods=periods,
+            max_knots=max_knots,
+            categories=rows.categories,
+            select=select,
+            links=True,
         )
-    built = terms.build(
-        rows.columns,
-        knots=knots,
-        periods=periods,
-        max_knots=max_knots,
-        categories=rows.categories,
-        select=select,
-        links=True,
-    )
-    known_part = gam_rows.plus_fixed(rows.offset, built, rows.columns)
-    if not built and not terms.intercept:
-        raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
-    design = build_design(built, rows.columns, intercept=terms.intercept, rows=rows.y.size)
-    own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
+        known_part = gam_rows.plus_fixed(rows.offset, built, rows.columns)
+        if not built and not terms.intercept:
+            raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
+        own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
+        notes = rows.notes
+        with Resources(memory, workers, threads).opened() as resources:
+            design, side = designed(
+                rows, placed, built, terms.intercept, (family, own_link, method), resources, stream, n
+            )
 
-    def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
-        return smooth_fit(
-            design, rows.y, family, weights=rows.weights, offset=known_part,
-            method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng, start=start,
-            threads=threads, link=own_link, theta=theta, device=where,
-        )  # fmt: skip
+            def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
+                return smooth_fit(
+                    design, rows.y, family, known=side, weights=rows.weights, offset=known_part,
+                    method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng,
+                    start=start, threads=threads, link=own_link, theta=theta, device=where,
+                )  # fmt: skip
 
-    notes = rows.notes
-    if family == "nb" and theta is None:
-        from .overdispersion import POISSON, choose
+            if family == "nb" and theta is None:
+                from .overdispersion import POISSON, choose
 
-        theta, smoothed = choose(fit_at, rows.y)
-        if theta > POISSON:
-            notes += ("theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",)
-    else:
-        smoothed = fit_at(theta)
-    return Gam(
-        formula=str(terms),
-        family=family,
-        method="UBRE" if method == "GCV" and distribution.scale_known else method,
-        smoothed=smoothed,
-        terms=tuple(built),
-        columns=rows.columns,
-        response=terms.response,
-        y=rows.y,
-        weights=rows.weights,
-        offset=known_part,
-        offset_names=known if all(isinstance(one, str) for one in known) else None,
-        backend=table.backend,
-        notes=(*notes, *smoothed.notes),
-        link=own_link,
-        theta=theta,
-    )
+                theta, smoothed = choose(fit_at, rows.y)
+                if theta > POISSON:
+                    notes += (
+                        "theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",
+                    )
+            else:
+                smoothed = fit_at(theta)
+            if side is not None:
+                smoothed = at_home(smoothed, design, known_part, resources, None if stream is None else rows)
+        return Gam(
+            formula=str(terms),
+            family=family,
+            method="UBRE" if method == "GCV" and distribution.scale_known else method,
+            smoothed=smoothed,
+            terms=tuple(built),
+            columns=rows.columns,
+            response=terms.response,
+            y=rows.y,
+            weights=rows.weights,
+            offset=known_part,
+            offset_names=known if all(isinstance(one, str) for one in known) else None,
+            backend=backend,
+            notes=(*notes, *smoothed.notes),
+            link=own_link,
+            theta=theta,
+            whole=n if n > rows.y.size else None,
+        )
 
 
 def _check_family(family: str, method: str, theta: float | None) -> None:

@@ -50,6 +50,7 @@ class Gam:
     notes: tuple[str, ...] = ()  # what was dropped, and what a careful reader would want to know
     link: str | None = None  # None: the family's own
     theta: float | None = None  # of family "nb": Var y = μ + μ²/θ
+    whole: int | None = None  # rows fitted, where `columns`, `y`, `weights` and `offset` are those of a sample of them
 
     # --- estimates ------------------------------------------------------------------------------------------------
 
@@ -125,6 +126,8 @@ class Gam:
         """Log-likelihood at β̂ with its constants (Gaussian: at the variance D/n); nan for a quasi-likelihood."""
         if not self.distribution.likelihood:
             return float("nan")
+        if self.whole is not None:
+            return self.smoothed.loglik
         if not self.smoothed.scale_known:
             w = np.ones(1) if self.weights is None else self.weights[self.weights > 0.0]
             n, D = self.n, self.deviance

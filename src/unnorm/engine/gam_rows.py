@@ -12,7 +12,7 @@ from .._base.frames import Column, Table
 from ..errors import DataError, InputError, unknown
 from ..terms import arithmetic
 from ..terms.base import BuiltTerm, Columns
-from ..terms.levels import Category
+from ..terms.levels import Category, level_name
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,17 @@ class TableRows:
 def categories(columns: Mapping[str, Column]) -> dict[str, Category]:
     """The declared levels of those columns that have any."""
     return {
-        name: Category(tuple(column.levels.tolist()), column.ordered)
+        name: Category(tuple(levels), column.ordered)
         for name, column in columns.items()
-        if column.levels is not None and column.declared
+        if column.declared and (levels := _labels(column)) is not None
     }
+
+
+def _labels(column: Column) -> list[str] | None:
+    """The levels of a column of labels; a category of numbers is one, as R's factor(1:3) is."""
+    if column.order is not None:
+        return [level_name(level) for level in column.order]
+    return None if column.levels is None else column.levels.tolist()
 
 
 def covariates(table: Table, names: Iterable[str], role: str) -> dict[str, Column]:
@@ -72,6 +79,9 @@ def values(columns: Mapping[str, Column], keep: np.ndarray | slice = slice(None)
 
 def _values(column: Column, keep: np.ndarray | slice) -> np.ndarray:
     taken = column.take(keep)
+    if column.order is not None:
+        values, which = np.unique(taken, return_inverse=True)
+        return np.array([level_name(value) for value in values.tolist()])[which]
     return taken.astype(np.float64) if column.kind == "floats" and taken.dtype != np.float64 else taken
 
 

@@ -80,10 +80,8 @@ def load(path: str | os.PathLike[str]) -> Gam:
     where = os.fspath(path)
     if about.get("class") != CLASS:
         raise InputError(f"{where} holds a {about.get('class', 'result')}, not a Gam; read it with un.load.")
-    try:
+    with storage.restoring(where, CLASS):
         return restored(about, arrays)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise InputError(f"The saved Gam {where} is damaged: {error!r} is missing or malformed.") from error
 
 
 def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:

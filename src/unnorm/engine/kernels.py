@@ -59,7 +59,7 @@ def _add(total, more):
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def _add_pairs(table, value, index, w, rows):
     """Add w v_a v_bᵀ to the table for every pair of local blocks a ≤ b, of the rows held."""
-    size, held = table.shape[0], index.shape[1]
+    size, held = table.shape[1], index.shape[1]
     for a in range(index.shape[0]):
         for b in range(a, index.shape[0]):
             for n in range(rows):
@@ -74,15 +74,15 @@ def cross_products(
 ):  # fmt: skip
     """Sweep runs first…last−1; add to the tables and to the scores; return the log-likelihood without its constants.
 
-    gamma (Q,), delta (d,), zeta (c,): coefficients. table (Q, Q): pairs of local and factor functions, each pair of
+    gamma (Q,), delta (d,), zeta (c,): coefficients. table (≥ Q, ≥ Q): pairs of local and factor functions, each pair of
     blocks once. local_x (Q, d), xx (d, d); context (c, Q + d + c): context columns against local, dense and context
-    columns. kept (n, 2), or empty, receives dℓ/dη and w.
+    columns. kept (n, 2), or empty, receives dℓ/dη and w. Where `context` has no columns, the scores alone are added to.
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
     index = np.empty((n_local, _ROWS), np.int64)
     value, ws, n = np.empty((n_local, _ROWS, 4)), np.empty(_ROWS), 0
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, kept.shape[0] > 0
-    width = size + d + c
+    width, curved = size + d + c, context.shape[1] > 0
     together = max(1, min(64, _BLOCK // max(1, c * width)))  # runs per matrix product
     along = np.zeros((together, width))  # Σ w (local, dense, context) over the rows of each run
     product, squares = np.empty((c, width)), np.empty((d, d))
@@ -91,7 +91,8 @@ def cross_products(
     total, odds = 0.0, 1.0
     for run0 in range(first, last, together):
         run1 = min(run0 + together, last)
-        along[:] = 0.0
+        if curved:
+            along[:] = 0.0
         for run in range(run0, run1):
             row = (run - run0) * width
             at_run = 0.0
@@ -137,22 +138,26 @@ def cross_products(
                     kept[r, 0], kept[r, 1] = g, w
                 ws[n] = w
                 for a in range(n_local):
-                    i = index[a, n]
-                    axpy4(g_local, i, g, value, 4 * (a * _ROWS + n))
-                    axpy4(along, row + i, w, value, 4 * (a * _ROWS + n))
+                    axpy4(g_local, index[a, n], g, value, 4 * (a * _ROWS + n))
+                for j in range(n_factor):
+                    g_local[f[r, j]] += g
+                for k in range(d):
+                    g_x[k] += g * x[r, k]
+                if not curved:
+                    continue
+                for a in range(n_local):
+                    axpy4(along, row + index[a, n], w, value, 4 * (a * _ROWS + n))
                 for j in range(n_factor):
                     i = f[r, j]
-                    g_local[i] += g
                     along[run - run0, i] += w
                     table[i, i] += w
                     for h in range(j):
                         table[i, f[r, h]] += w
                     for b in range(n_local):
-                        axpy4(table, i * size + index[b, n], w, value, 4 * (b * _ROWS + n))
+                        axpy4(table, i * table.shape[1] + index[b, n], w, value, 4 * (b * _ROWS + n))
                 if d > 0:
                     for k in range(d):
                         v = w * x[r, k]
-                        g_x[k] += g * x[r, k]
                         along[run - run0, size + k] += v
                         held[n_held, k] = v
                     for b in range(n_local):
@@ -175,9 +180,12 @@ def cross_products(
                     n = 0
             for k in range(c):
                 g_z[k] += g_run * z[run, k]
-                along[run - run0, size + d + k] = w_run * z[run, k]
-        np.dot(z[run0:run1].T, along[: run1 - run0], product)
-        _add(context, product)
+            if curved:
+                for k in range(c):
+                    along[run - run0, size + d + k] = w_run * z[run, k]
+        if curved:
+            np.dot(z[run0:run1].T, along[: run1 - run0], product)
+            _add(context, product)
     _add_pairs(table, value, index, ws, n)
     if n_held > 0:
         np.dot(held[:n_held].T, x[held_from : held_from + n_held], squares)
@@ -344,185 +352,3 @@ def run_sums(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, v, totals):
                 totals[run - first, q + k] += e * x[r, k]
         for k in range(z.shape[1]):
             totals[run - first, q + d + k] += total * z[run, k]
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def locate(x, order, breaks, period, out, column):
-    """out[i, column] = cell + t of x[order[i]] among the breaks (wrapped by `period` > 0); how many lie outside."""
-    cells = breaks.shape[0] - 1
-    low, high = breaks[0], breaks[cells]
-    slack = 1e-9 * (high - low)
-    fine = 4 * cells
-    scale = fine / (high - low)
-    guess = np.empty(fine + 1, np.int64)  # the cell at each of `fine` equal steps: one look-up, then a short walk
-    cell = 0
-    for k in range(fine + 1):
-        at = low + k / scale
-        while cell < cells - 1 and breaks[cell + 1] <= at:
-            cell += 1
-        guess[k] = cell
-    outside = 0
-    n = order.shape[0] if order.shape[0] > 0 else x.shape[0]
-    for i in range(n):
-        v = x[order[i]] if order.shape[0] > 0 else x[i]
-        if period > 0.0:
-            v = v - period * math.floor((v - low) / period)
-            if v >= high:
-                v = low
-        if not (v >= low - slack and v <= high + slack):
-            outside += 1
-            v = low
-        k = int((v - low) * scale)
-        cell = guess[min(max(k, 0), fine)]
-        while cell > 0 and breaks[cell] > v:
-            cell -= 1
-        while cell < cells - 1 and breaks[cell + 1] <= v:
-            cell += 1
-        t = (v - breaks[cell]) / (breaks[cell + 1] - breaks[cell])
-        out[i, column] = cell + min(max(t, 0.0), 0.999999999)  # cell + t must not round up to the next cell
-    return outside
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def group_rows(keys, most):
-    """Number distinct rows of `keys` (n, d) uint64 by first appearance: (ids, count), count = −1 beyond `most`."""
-    n, d = keys.shape
-    bits = 4
-    while (1 << bits) < 2 * (most + 1):
-        bits += 1
-    slots = np.full(1 << bits, -1, np.int32)
-    first = np.empty(most + 1, np.int64)
-    ids = np.empty(n, np.int32)
-    count = 0
-    mask = np.uint64((1 << bits) - 1)
-    for r in range(n):
-        if r > 0:
-            same = True
-            for k in range(d):
-                if keys[r, k] != keys[r - 1, k]:
-                    same = False
-            if same:
-                ids[r] = ids[r - 1]
-                continue
-        h = np.uint64(0x9E3779B97F4A7C15)
-        for k in range(d):
-            h = (h ^ keys[r, k]) * np.uint64(0xFF51AFD7ED558CCD)
-            h ^= h >> np.uint64(32)
-        at = h & mask
-        while True:
-            who = slots[at]
-            if who < 0:
-                if count >= most:
-                    return ids, -1
-                slots[at] = count
-                first[count] = r
-                ids[r] = count
-                count += 1
-                break
-            same = True
-            for k in range(d):
-                if keys[r, k] != keys[first[who], k]:
-                    same = False
-            if same:
-                ids[r] = who
-                break
-            at = (at + np.uint64(1)) & mask
-    return ids, count
-
-
-@njit(nogil=True, cache=True)
-def counting_sort(ids, count):
-    """Stable order of the rows by id, and the (count + 1) starts."""
-    starts = np.zeros(count + 1, np.int64)
-    for r in range(ids.shape[0]):
-        starts[ids[r] + 1] += 1
-    for k in range(count):
-        starts[k + 1] += starts[k]
-    place = starts[:-1].copy()
-    order = np.empty(ids.shape[0], np.int32)
-    for r in range(ids.shape[0]):
-        k = ids[r]
-        order[place[k]] = r
-        place[k] += 1
-    return order, starts
-
-
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def cholesky_inverse(a):
-    """(A⁻¹, Σ log L_ii, the least L_ii) with A = L Lᵀ; the least is −1 where A is not positive definite."""
-    p = a.shape[0]
-    low = np.zeros((p, p))
-    logs, least = 0.0, np.inf
-    for j in range(p):
-        row_j = low[j]
-        for k in range(j):
-            row_k = low[k]
-            s = 0.0
-            for i in range(k):
-                s += row_j[i] * row_k[i]
-            row_j[k] = (a[j, k] - s) / row_k[k]
-        s = 0.0
-        for i in range(j):
-            s += row_j[i] * row_j[i]
-        s = a[j, j] - s
-        if not s > 0.0:
-            return low, np.nan, -1.0
-        pivot = math.sqrt(s)
-        row_j[j] = pivot
-        logs += math.log(pivot)
-        least = min(least, pivot)
-    inverse = np.zeros((p, p))  # of L, row by row
-    for j in range(p):
-        row = inverse[j]
-        for k in range(j):
-            v = low[j, k]
-            other = inverse[k]
-            for i in range(k + 1):
-                row[i] -= v * other[i]
-        v = 1.0 / low[j, j]
-        for i in range(j):
-            row[i] *= v
-        row[j] = v
-    out = np.zeros((p, p))
-    for k in range(p):
-        row = inverse[k]
-        for i in range(k + 1):
-            v = row[i]
-            target = out[i]
-            for j in range(i + 1):
-                target[j] += v * row[j]
-    for i in range(p):
-        for j in range(i):
-            out[j, i] = out[i, j]
-    return out, logs, least
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def solve_sites(cell, value, columns):
-    """C of B C = columns, in place, B having four non-zeros a row at cell…cell+3: B is totally positive, so no pivots
-    are needed."""
-    n, p = columns.shape
-    band = np.zeros((n, 7))  # band[i, 3 + j − i] = B[i, j]
-    for i in range(n):
-        for k in range(4):
-            j = 3 + cell[i] + k - i
-            if 0 <= j < 7:
-                band[i, j] = value[i, k]
-    for i in range(n):
-        for r in range(i + 1, min(i + 4, n)):
-            v = band[r, 3 + i - r]
-            if v != 0.0:
-                v /= band[i, 3]
-                for j in range(i, min(i + 4, n)):
-                    band[r, 3 + j - r] -= v * band[i, 3 + j - i]
-                for k in range(p):
-                    columns[r, k] -= v * columns[i, k]
-    for i in range(n - 1, -1, -1):
-        for j in range(i + 1, min(i + 4, n)):
-            v = band[i, 3 + j - i]
-            if v != 0.0:
-                for k in range(p):
-                    columns[i, k] -= v * columns[j, k]
-        for k in range(p):
-            columns[i, k] /= band[i, 3]
-    return columns

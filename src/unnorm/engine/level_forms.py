@@ -59,7 +59,7 @@ def level_columns(forms: Forms, numbers: Sequence[int], order: Order, levels: in
 
 def _evaluated(basis: LocalBasis, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
     """(n, k): the cubics of each row's cell; rows without a value lie in the last, empty cell."""
-    from .kernels import locate
+    from .arrange_kernels import locate
 
     cells = len(basis.poly)
     u = np.empty((x.size, 1))

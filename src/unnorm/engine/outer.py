@@ -22,7 +22,7 @@ from .design import Design
 from .families import BINOMIAL, POISSON
 from .penalties import EVERY, Penalties
 from .segment import ResponseRows
-from .separation import not_identified, separated, separating
+from .separation import exhausted, not_identified, separated, separating
 
 CONVERGED = "The smoothing criterion and the penalised likelihood are at their optimum."
 _RESTLESS = 0.5  # a step of η that is long for the 2·10⁻³ nats it gains: that row's standard error would exceed 8
@@ -31,11 +31,11 @@ _NEAR = 12.0  # times the tolerance: nats in β before the last step, which leav
 _MANY = 1e-3  # tolerance from which rows are many, and a leverage pass near β̂ costs more than it tells
 _WEIGHTY = 2.0  # times the tolerance: nats that a tilt is worth whose changes near β̂ are nothing
 _SAME = 2e-4  # nats from β̂ at which W may be taken for that at β̂: standard errors move by .3 % there (measured)
-_CLOSE = 1e-4  # nats a row that β may still gain where ρ is chosen in earnest
+CLOSE = 1e-4  # nats a row that β may still gain where ρ is chosen in earnest
 _STRIDE = 4.0  # steps of one that are taken at once there
 _RISES = 3  # times that the criterion may rise before the joint iteration is given up for `descent`
 _DOUBTFUL = 1e5  # variance of an unpenalised coefficient, against that of its column's information at the start
-_FAR = 20.0  # ρ beyond which a penalty, against its data, is taken as infinite (e^20 = 5·10⁸)
+FAR = 20.0  # ρ beyond which a penalty, against its data, is taken as infinite (e^20 = 5·10⁸)
 
 
 @dataclass
@@ -171,7 +171,7 @@ def lower(
 def _stopped(most: int, gain: float) -> str:
     return (
         f"Stopped after {most} iterations; the last step would still gain {gain:.2g}. "
-        "Raise max_outer, or simplify the terms."
+        "Simplify the terms (a smaller k), or fix their smoothing parameters (sp)."
     )
 
 
@@ -211,7 +211,7 @@ class Iteration:
         self.first = working.cross.diagonal()
         centre = starting_rho(working.cross, penalties)
         rho = centre.copy() if rho is None else rho
-        bounds = (centre - _FAR, centre + _FAR)
+        bounds = (centre - FAR, centre + FAR)
         if not self.problem.identified:
             try:
                 solve(working, penalties, np.where(free, centre, rho))
@@ -230,7 +230,8 @@ class Iteration:
                     return Found(
                         working, start, np.where(free, start.gradient, 0.0), True, CONVERGED, iteration, bounds
                     )
-                known = self.slight and self.tolerance >= _MANY and decrement < self.near  # the tilt, well enough
+                known = self.slight and self.tolerance >= _MANY and decrement < self.near  # the tilt, well enough,
+                known &= at is not None and abs(start.value - at.value) < 0.5 * gain + self.near  # as what came tells
                 working, start = (working, start) if known else self.tilt(working, start, decrement)
                 rises += self.tilted and start.value > last + self.tolerance
                 last = start.value if self.tilted else np.inf
@@ -252,7 +253,7 @@ class Iteration:
                 if not (self.gaussian or self.settled or self.at_rest(step)):
                     working, rho, ready = self.settle(working, at.state.rho), at.state.rho, False
                     continue
-                if self.gaussian or max(size, decrement) < _SAME:
+                if self.gaussian or max(length, decrement) < _SAME:  # W is that at β̂
                     self.require_finite(working, at)
                     return Found(working, at, gradient, True, CONVERGED, iteration, bounds)
             else:
@@ -309,7 +310,7 @@ class Iteration:
         if not free.any():
             return start
         # far from β̂ the working model is worth one step (as in Wood, Li, Shaddick & Augustin 2017)
-        near = self.tilted or decrement < _CLOSE * self.problem.count
+        near = self.tilted or decrement < CLOSE * self.problem.count
         reach, steps = (1e3, 60) if self.gaussian else (8.0, 60) if near else (4.0, 1)
         at = minimise(self.criterion, working, self.penalties, start, free, bounds, reach, 0.01 * self.tolerance, steps)
         self.problem.clock.add("smoothing steps", since)
@@ -331,7 +332,8 @@ class Iteration:
         """Whether the last step moves no row's η by much (else the maximum may be at infinity)."""
         if self.design.most(step) < _RESTLESS:
             return True
-        return self.design.farthest(step, self.problem.threads) < _RESTLESS
+        low, high = self.design.ends(step, self.problem.threads)
+        return max(high, -low) < _RESTLESS
 
     def expected(self, at: Value, left: float) -> bool:
         """Whether the step to `at` may be the last though it is not short, if the pass there agrees: rows are many,
@@ -390,4 +392,6 @@ class Iteration:
         found = self.separating(working.beta, rho, [*directions, singular.flat(self.penalties.starts)])
         if found is not None:
             return NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
+        if (said := exhausted(self.design, self.problem.family, working.beta)) is not None:
+            return NotIdentifiedError(said)
         return NotIdentifiedError(not_identified(self.design, working.cross, singular))

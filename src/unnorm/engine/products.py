@@ -81,7 +81,7 @@ class ProductBasis:
 
     def columns(self, points: Sequence[np.ndarray]) -> np.ndarray:
         """(n, p) at points within the margins' ranges."""
-        from .kernels import locate
+        from .arrange_kernels import locate
         from .product_kernels import product_dot
 
         n = len(points[0])
@@ -140,7 +140,7 @@ def _breaks(own: np.ndarray | None, period: float | None, x: np.ndarray, cells: 
 
 def _interpolated(margins: tuple[Margin, ...], functions: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """C: the functions at the products of the margins' sites, solved margin by margin."""
-    from .kernels import solve_sites
+    from .matrix_kernels import solve_sites
 
     sites = np.stack([axis.ravel() for axis in np.meshgrid(*(one.sites for one in margins), indexing="ij")], axis=1)
     C = functions(sites).reshape(*(one.sites.size for one in margins), -1)

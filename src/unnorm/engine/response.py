@@ -10,6 +10,16 @@ from scipy import special
 
 from ..errors import DataError, InputError, unknown
 
+SMALLEST, LARGEST = 1e-60, 1e60  # of a Gaussian response's range: D² must be a number, and not zero
+
+
+def _check_size(y: np.ndarray, name: str) -> None:
+    if y.size and not SMALLEST < (size := float(np.max(np.abs(y)))) < LARGEST:
+        how = "underflow" if size <= SMALLEST else "overflow"
+        raise DataError(
+            f"The response {name!r} is as large as {size:.3g}, whose squares {how}. Measure it in other units."
+        )
+
 
 class Response(ABC):
     """μ = g⁻¹(η), Var y = φ v(μ)/w, and w d(y, μ), the deviance of one row. Links are canonical but where a class says
@@ -89,6 +99,9 @@ class Gaussian(Response):
     def check(self, y: np.ndarray, name: str) -> None:
         if y.size and np.ptp(y) == 0.0:
             raise DataError(f"The response {name!r} is {y[0]:g} in every row: there is nothing to explain.")
+        if y.size and not SMALLEST <= np.ptp(y) <= LARGEST:
+            how = "underflow" if np.ptp(y) < SMALLEST else "overflow"
+            raise DataError(f"The response {name!r} spans {np.ptp(y):.3g}, whose powers {how}. Use other units.")
 
 
 class Binomial(Response):
@@ -228,6 +241,7 @@ class Counts(Response):
             raise DataError(f"A {self.name} response must not be negative; {name!r} contains {y.min():g}.")
         if y.size and y.max() == 0.0:
             raise DataError(f"The response {name!r} is 0 in every row: the intercept is minus infinity.")
+        _check_size(y, name)
 
 
 @final

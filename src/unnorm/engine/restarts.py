@@ -29,13 +29,17 @@ _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which t
 _ROWS_EACH = 30  # rows for each coefficient from which the working model is good along ρ_j
 _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
 _SMALL = 120  # coefficients up to which it is asked of every λ_j
+_TINY = 60  # coefficients up to which it is asked of every pair of a term's
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
 _HOPELESS = 10.0  # nats above the fit on its working model at which the criterion itself is not asked
 _LEVEL = 1e-5  # nats by which a minimum is below its neighbours: less is rounding, far out where nothing changes
 _ROUNDS = 3  # what one parameter does may bring another back from its limit
 _MOST = 4  # restarts at minima along single parameters
 _FURTHER = 12.0  # by which the bounds of ρ are moved out, once, where the criterion still falls towards them
+_LESS = (7.0, 14.0)  # log of the factors by which λ_j is divided to see whether the criterion falls without end
 _SHIFTS = (0.0, -4.0, -7.0)  # ρ − centre of whole restarts: penalty and data in balance, and hardly any penalty
+_ROUGH = np.array([-17.0, -14.0, -11.0])  # and where some λ_j is below it: the data are steep, and others may be so too
+_PLAN = np.linspace(-8.0, 10.0, 7)  # ρ − centre of two penalties of one term
 _GRID = np.linspace(-8.0, 13.0, 8)  # ρ − centre at which the criterion is asked
 
 
@@ -69,7 +73,7 @@ def reconsider(problem: PenalisedRows, criterion: Criterion, found: Found, toler
                     best = other
         if best is before:
             break
-    return _judged(problem, best)
+    return _judged(problem, criterion, best)
 
 
 def _further(problem: PenalisedRows, criterion: Criterion, found: Found, tolerance: float, most: int) -> Found:
@@ -132,6 +136,7 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
         own = next(i for i, trial in enumerate(trials) if trial is found.at.state.rho)
         out += [(values[i], trials[i]) for i in np.flatnonzero(low).tolist() if _apart(values, own, i)]
     out += _corners(problem, criterion, found, centre) if every else []
+    out += _pairs(problem, criterion, found, centre) if every and problem.design.size <= _TINY else []
     return [rho for _, rho in sorted(out, key=lambda one: one[0])[:_MOST]]
 
 
@@ -163,6 +168,39 @@ def _corners(
     return sorted(out, key=lambda one: one[0])[:1]
 
 
+def _pairs(
+    problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
+) -> list[tuple[float, np.ndarray]]:
+    """Of terms with two penalties: another minimum over both, where the working model has one with a rise between it
+    and the fit. Smoothing one margin more and the other less is a valley of its own, which neither shows alone."""
+    here = found.at.state.rho
+
+    def value(rho: np.ndarray) -> float:
+        try:
+            return criterion.value(found.working, problem.design.penalties, rho)
+        except Singular:
+            return np.inf
+
+    out: list[tuple[float, np.ndarray]] = []
+    for pair in {group.which for group in problem.design.penalties.groups if len(group.which) == 2}:
+        if not problem.free[list(pair)].all():
+            continue
+        trials = np.repeat(here[None, None], _PLAN.size, axis=0).repeat(_PLAN.size, axis=1)
+        for axis, j in enumerate(pair):
+            trials[..., j] = centre[j] + (_PLAN[:, None] if axis == 0 else _PLAN)
+        values = np.apply_along_axis(value, 2, trials)
+        edged = np.pad(values, 1, constant_values=np.inf)
+        around = np.min([edged[1 + a : edged.shape[0] - 1 + a, 1 + b : edged.shape[1] - 1 + b]
+                         for a in (-1, 0, 1) for b in (-1, 0, 1) if a or b], axis=0)  # fmt: skip
+        low = (values < around) & (values < found.at.value + _WORTH)
+        for at in np.argwhere(low).tolist():
+            there = trials[at[0], at[1]]
+            between = [value(here + share * (there - here)) for share in (0.25, 0.5, 0.75)]
+            if np.any(np.diff([found.at.value, *between, values[at[0], at[1]]]) < -_LEVEL):
+                out.append((float(values[at[0], at[1]]), there))
+    return sorted(out, key=lambda one: one[0])[:1]
+
+
 def _along(
     problem: PenalisedRows, criterion: Criterion, found: Found, j: int, centre: float, exactly: bool
 ) -> tuple[list[np.ndarray], np.ndarray]:
@@ -172,7 +210,8 @@ def _along(
 
     here = found.at.state.rho
     places = [(float(here[j]), here, found.at.value)]
-    grid = centre + _GRID
+    rough = bool(np.any((here < (found.bounds[0] + found.bounds[1]) / 2 + _GRID[0])[problem.free]))
+    grid = centre + (np.concatenate([_ROUGH, _GRID]) if rough else _GRID)
     grid = grid[np.abs(grid - here[j]) > 1.0]
     modelled = criterion.along(found.working, problem.design.penalties, here, j, grid)
     above = grid > here[j]
@@ -198,8 +237,8 @@ def _extreme(problem: PenalisedRows, found: Found) -> bool:
     """Whether some rows' means are so near the edge of their range that the working model is good only at β̂."""
     if problem.family == "gaussian":
         return False
-    eta = problem.design.predict(found.at.state.beta, problem.threads)
-    return float(np.abs(eta).max() if problem.family == "binomial" else np.ptp(eta)) > _EDGE
+    low, high = problem.design.ends(found.at.state.beta, problem.threads)
+    return (max(high, -low) if problem.family == "binomial" else high - low) > _EDGE
 
 
 def _at_bound(found: Found, free: np.ndarray) -> np.ndarray:
@@ -215,17 +254,43 @@ def _unpenalised(problem: PenalisedRows, found: Found) -> np.ndarray:
     held = problem.free & (found.at.state.rho <= found.bounds[0] + 1e-6)
     if not held.any() or problem.family != "binomial":
         return np.zeros(held.size, dtype=bool)
-    return held & bool(problem.design.farthest(found.at.state.beta, problem.threads) > _SEPARATED)
+    low, high = problem.design.ends(found.at.state.beta, problem.threads)
+    return held & bool(max(high, -low) > _SEPARATED)
 
 
-def _judged(problem: PenalisedRows, found: Found) -> Found:
-    held = np.flatnonzero(_at_bound(found, problem.free) | _unpenalised(problem, found))
+def _falling(problem: PenalisedRows, criterion: Criterion, found: Found) -> np.ndarray:
+    """(M,) whether the criterion is lower with far less smoothing, of binomial rows with means 0 or 1: there nearly
+    separated rows have a minimum at a small λ_j, and another without end at zero."""
+    from .descent import converged_at
+    from .outer import Iteration
+
+    out = np.zeros(problem.free.size, dtype=bool)
+    if problem.family != "binomial" or problem.count > _FEW or problem.design.size > _NARROW:
+        return out
+    if float(np.abs(problem.design.predict(found.at.state.beta, problem.threads)).max()) <= _SEPARATED:
+        return out
+    for j in np.flatnonzero(problem.free & (limits(found, problem.free) <= 0)).tolist():
+        run, working = Iteration(problem, criterion, 1e-3), found.working
+        for less in _LESS:
+            rho = found.at.state.rho.copy()
+            rho[j] -= less
+            try:
+                working, there = converged_at(run, working, rho)
+            except (Singular, EstimationError):
+                break
+            out[j] = out[j] or there.value < found.at.value - _BETTER
+    return out
+
+
+def _judged(problem: PenalisedRows, criterion: Criterion, found: Found) -> Found:
+    held = _at_bound(found, problem.free) | _unpenalised(problem, found)
+    held = np.flatnonzero(held if held.any() else _falling(problem, criterion, found))
     if held.size == 0:
         return found
     labels = [problem.design.penalties.labels[j] for j in held]
-    end = "zero" if found.at.state.rho[held[0]] <= found.bounds[0][held[0]] + 1e-6 else "infinity"
+    end = "infinity" if found.at.state.rho[held[0]] >= found.bounds[1][held[0]] - 1e-6 else "zero"
     reason = (
-        f"The criterion still falls as the smoothing parameter of {', '.join(labels)} goes to {end}, the bound of the "
-        "search: the rows are (nearly) separated, or the term has too many functions for them. Lower its k, or fix sp."
+        f"The criterion still falls as the smoothing parameter of {', '.join(labels)} goes to {end}: the rows are "
+        "(nearly) separated, or the term has too many functions for them. Lower its k, or fix sp."
     )
     return replace(found, converged=False, reason=reason)

@@ -85,6 +85,12 @@ class Segment:
         return self.local, self.x.shape[1] + (self.product.size if self.product else 0), self.z.shape[1]
 
     @property
+    def nonzeros(self) -> int:
+        """Of a row, its context's columns aside."""
+        own = 0 if self.product is None else 2 * self.product.basis.steps.size  # a band costs twice a table
+        return 4 * self.u.shape[1] + self.f.shape[1] + self.x.shape[1] + own
+
+    @property
     def runs(self) -> int:
         return self.ptr.size - 1
 
@@ -141,7 +147,7 @@ class Segment:
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
-        table, local_x, xx = np.zeros((q, q)), np.zeros((q, s)), np.zeros((s, s))
+        cross, local_x, xx = np.zeros((q + d + c, q + d + c)), np.zeros((q, s)), np.zeros((s, s))
         context = np.zeros((c, q + s + c))
         score = np.zeros(q + d + c)
         product = self.product.empty(q + s + c) if self.product else ()
@@ -154,17 +160,38 @@ class Segment:
                 arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
             total += cross_products(
                 *arguments, family, gamma, delta[:s], zeta,
-                table, local_x, xx, context, score[:q], score[q : q + s], score[q + d :], kept,
+                cross, local_x, xx, context, score[:q], score[q : q + s], score[q + d :], kept,
             )  # fmt: skip
             if self.product:
                 self.product.add(values, arguments[:_COLUMNS], kept, product)
-        cross = np.zeros((q + d + c, q + d + c))
-        cross[:q, :q] = table
         cross[:q, q : q + s] = local_x
         cross[q : q + s, q : q + s] = xx
         cross[q + d :, : q + s] = context[:, : q + s]
         cross[q + d :, q + d :] = context[:, q + s :]
         return total, (score, cross, *product)
+
+    def scores(
+        self, rows: ResponseRows, family: int, beta: np.ndarray, first: int, last: int
+    ) -> tuple[float, np.ndarray]:
+        """ℓ over runs first…last−1 and the raw score, without XᵀWX: a third of the work of `sweep`, or less."""
+        cross_products = kernel("cross_products")
+
+        (q, d, c), s = self.sizes, self.x.shape[1]
+        gamma, delta, zeta = self.raw_coefficients(beta)
+        score, none, total = np.zeros(q + d + c), np.empty((0, 0)), 0.0
+        for a, b, x, shift in self._pieces(first, last):
+            arguments, kept, values = self._arguments(a, b, x, shift, rows), _NO_PAIRS, (_NONE, _NONE)
+            if self.product:
+                values, kept = self.product.at(shift, shift + len(x)), np.zeros((len(x), 2))
+                arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
+            total += cross_products(
+                *arguments, family, gamma, delta[:s], zeta,
+                none, none, none, none, score[:q], score[q : q + s], score[q + d :], kept,
+            )  # fmt: skip
+            if self.product:
+                label = np.zeros(len(x), np.int64)
+                score[q + s : q + d] += self.product.sums(values, np.ascontiguousarray(kept[:, 0]), label, 1)[0]
+        return total, score
 
     def gather(
         self, score: np.ndarray, cross: np.ndarray, *product: np.ndarray, threads: int = 1
@@ -333,9 +360,10 @@ class Segment:
         v[here] /= np.repeat(total := np.add.reduceat(v[here], starts), lengths)
         return top + np.log(total), v
 
-    def less(self, mean: np.ndarray) -> Segment:
-        """The segment with `mean` (runs, p) subtracted from its columns, run by run: X = R C − M, M one row a run."""
-        live = np.flatnonzero(np.any(mean != 0.0, axis=0))
+    def less(self, mean: np.ndarray, live: np.ndarray | None = None) -> Segment:
+        """The segment with `mean` (runs, p) subtracted from its columns, run by run: X = R C − M, M one row a run.
+        `live`: the columns where some mean is not zero, found in these runs unless given."""
+        live = np.flatnonzero(np.any(mean != 0.0, axis=0)) if live is None else live
         raw = sum(self.sizes)
         matrix = np.zeros((live.size, self.columns.size))
         matrix[np.arange(live.size), live] = -1.0

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _VIOLATION = 1e-6  # of the largest |xᵀd|: what a direction found by Newton's steps, or an eigenvector, may be off
 _FAR = 1e3  # |η| from which it may be less: what is off, times |η|, must not move a row's likelihood
+_CERTAIN = 30.0  # |η| of a row whose mean is 0 or 1 to 1e-13
 _OPPOSED = 1e-10  # dᵀS_jd, of what it is at most for coefficients of that size: rounding. However small λ_j is, no more
 
 
@@ -44,18 +45,16 @@ def separating(
     """
     if rows.y.size == 0:  # a joint design keeps its rows to itself: nothing can be checked
         return None
-    reach = 0.0 if beta is None or not np.isfinite(beta).all() else float(np.abs(design.predict(beta, threads)).max())
+    reach = 0.0 if beta is None or not np.isfinite(beta).all() else max(map(abs, design.ends(beta, threads)))
     allowed = _VIOLATION * min(1.0, _FAR / max(reach, 1.0))
     for direction in directions:
         if not np.isfinite(direction).all() or _opposed(design.penalties, direction, rho):  # known without the rows
             continue
-        moved = design.predict(direction, threads)
-        size = max(float(moved.max(initial=0.0)), -float(moved.min(initial=0.0)))
-        if not np.isfinite(size) or size == 0.0:
+        moved = design.extent(rows, family, direction, threads)
+        if not np.isfinite(moved.size) or moved.size == 0.0:
             continue
-        moved /= size
-        if sign := _sign(moved, rows, family, allowed):
-            return sign * direction / size
+        if sign := moved.sign(allowed):
+            return sign * direction / moved.size
     return None
 
 
@@ -65,22 +64,6 @@ def _opposed(penalties: Penalties, d: np.ndarray, rho: np.ndarray) -> bool:
     energies = d @ penalties.columns(d)
     norms = [sum(penalties.norm(piece) for piece in pieces) for pieces in penalties.pieces]
     return bool(np.any((energies > _OPPOSED * np.array(norms) * float(d @ d)) & np.isfinite(rho)))
-
-
-def _sign(moved: np.ndarray, rows: ResponseRows, family: str, allowed: float) -> int:
-    """1 or −1 where every row agrees with that sign of the direction but for `allowed`, else 0."""
-    y = rows.y
-    if rows.weights.size:
-        counted = rows.weights > 0
-        y, moved = y[counted], moved[counted]
-    up, down = (y >= 1, y <= 0) if family == "binomial" else (np.zeros(y.size, bool), y <= 0)
-    still = ~(up | down)
-    if np.abs(moved[still]).max(initial=0.0) > allowed:
-        return 0
-    for sign in (1, -1):
-        if max((-sign * moved[up]).max(initial=0.0), (sign * moved[down]).max(initial=0.0)) <= allowed:
-            return sign
-    return 0
 
 
 def shares(design: Design, direction: np.ndarray) -> dict[str, float]:
@@ -101,6 +84,20 @@ def not_identified(design: Design, cross: Arrow, singular: Singular) -> str:
     return (
         f"The rows do not tell these terms apart: {listing(terms)} "
         "(a combination of their columns is constant or zero on every row). Drop one of them, or lower its k."
+    )
+
+
+def exhausted(design: Design, family: str, beta: np.ndarray) -> str | None:
+    """The sentence for rows whose means are 0 or 1 to the last digits, so that hardly any information is left; None
+    where they are not."""
+    eta = design.predict(beta)
+    gone = np.abs(eta) > _CERTAIN if family == "binomial" else eta < -_CERTAIN
+    if family == "gaussian" or not gone.any():
+        return None
+    return (
+        f"There is no estimate to working precision: {int(gone.sum())} of {eta.size} rows are nearly separated (linear "
+        f"predictor from {eta.min():.3g} to {eta.max():.3g}), and too little information is left to hold the "
+        "coefficients. Raise the smoothing parameters (sp) or leave them to be estimated, or lower k."
     )
 
 

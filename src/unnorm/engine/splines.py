@@ -85,7 +85,7 @@ def _interpolate(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """(cubics on every cell, C, error between the sites) of the B-splines on the breaks, the error of each column over
     its `scale`: its largest value, or what is given."""
-    from .kernels import solve_sites
+    from .matrix_kernels import solve_sites
 
     one, cells, width = margin(breaks, None), breaks.size - 1, np.diff(breaks)
     between = np.concatenate([breaks[:-1] + width * part for part in (0.15, 0.5, 0.85)])

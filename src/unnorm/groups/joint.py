@@ -113,6 +113,11 @@ class JointDesign:
         parts = [m.design.predict(self.coefficients(beta, s)) for s, m in enumerate(self.members)]
         return np.concatenate(parts)
 
+    def ends(self, beta: np.ndarray, threads: int = 1) -> tuple[float, float]:
+        """The least and the largest xᵀβ."""
+        moved = self.predict(beta, threads)
+        return float(moved.min()), float(moved.max())
+
     def most(self, beta: np.ndarray) -> float:
         """A bound of |x_rᵀβ|, as a design's."""
         return max(m.design.most(self.coefficients(beta, s)) for s, m in enumerate(self.members))

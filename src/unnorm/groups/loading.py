@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from .._base import storage
@@ -10,16 +11,22 @@ from ..errors import InputError
 
 if TYPE_CHECKING:
     from ..bayes.draws import Draws
+    from ..directions.result import DirectionFit
     from ..engine.gam_result import Gam
     from ..models.base import Unnormalised
     from ..patterns.result import PatternFit
     from ..results.fit import Fit
     from . import FitGroup
 
+# what is saved with its model, and the module that reads it
+_COMPLETE = {"Gam": "..engine.gam_saving", "PatternFit": "..patterns.saving", "DirectionFit": "..directions.saving"}
 
-def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit | FitGroup | Draws | Gam | PatternFit:
-    """Read a saved `Fit`, `FitGroup`, `Draws`, `Gam` or `PatternFit`. With `model`, everything works; without it,
-    numbers and tables do (a `Gam` or a `PatternFit` has no model, and all of it works).
+
+def load(
+    path: str | os.PathLike[str], model: Unnormalised | None = None
+) -> Fit | FitGroup | Draws | Gam | PatternFit | DirectionFit:
+    """Read a saved `Fit`, `FitGroup`, `Draws`, `Gam`, `PatternFit` or `DirectionFit`. With `model`, everything works;
+    without it, numbers and tables do (the last three need no model, and all of them works).
 
     Args:
         path: the folder that `save` wrote.
@@ -34,18 +41,10 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
         from ..bayes.draws import Draws
 
         return Draws.load(path)
-    if kind == "Gam":
-        from ..engine.gam_saving import load as load_gam
-
+    if kind in _COMPLETE:
         if model is not None:
-            raise InputError(f"{os.fspath(path)} holds a Gam, which needs no model: read it with un.load(path).")
-        return load_gam(path)
-    if kind == "PatternFit":
-        from ..patterns.saving import load as load_pattern
-
-        if model is not None:
-            raise InputError(f"{os.fspath(path)} holds a PatternFit, which needs no model: read it with un.load(path).")
-        return load_pattern(path)
+            raise InputError(f"{os.fspath(path)} holds a {kind}, which needs no model: read it with un.load(path).")
+        return import_module(_COMPLETE[kind], __package__).load(path)
     if kind == "SGDCheckpoint":
         raise InputError(
             f"{os.fspath(path)} is the checkpoint of a run, not a fit: the call of un.fit that wrote it goes "

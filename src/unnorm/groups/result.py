@@ -12,16 +12,15 @@ from typing import Any, final
 import numpy as np
 
 from .._base import storage
-from .._base.atomic import scratch_folder, take_place
 from .._base.counts import counted
 from .._base.frames import to_native
 from .._base.intervals import normal_quantile
 from .._base.numerics import Rng
 from .._version import __version__
-from ..errors import InputError, UnnormWarning, listing, unknown
+from ..errors import InputError, UnnormWarning, unknown
 from ..models.base import Unnormalised
 from ..results.fit import Fit, effect_columns
-from ..results.saving import load
+from ..results.saving import described, load
 from ..results.smooths import SmoothPart
 
 GROUP, MEAN = "group", "mean"
@@ -211,8 +210,6 @@ class FitGroup:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder with a folder for each fit, whole or not at all; `un.load(path)` reads it."""
-        target = Path(path)
-        storage.check_target(target)
         about = {
             "unnorm": __version__,
             "class": "FitGroup",
@@ -235,14 +232,7 @@ class FitGroup:
         }
         parts = {f"level-{i}": fit for i, fit in enumerate(self.fits.values())}
         parts |= {} if self.group is None else {GROUP: self.group}
-        with storage.writing_to(target), scratch_folder(target) as scratch:
-            for name, fit in parts.items():
-                fit.save(scratch / name)
-            manifest = {name: storage.digest(scratch / name) for name in parts}
-            inside = storage.write_folder(scratch / "new", {**about, "manifest": manifest}, arrays)
-            for name in parts:
-                os.replace(scratch / name, inside / name)
-            take_place(inside, target)
+        storage.write_folder(path, about, arrays, {name: described(fit) for name, fit in parts.items()})
 
 
 _NUMBERS = ("estimate", "se", "se_sampling", "se_reference", "lower", "upper")
@@ -280,14 +270,16 @@ def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) 
         raise InputError(
             f"{os.fspath(path)} holds a {about.get('class', 'result')}, not a FitGroup; read it with un.load."
         )
-    try:
+    with storage.restoring(path, "group of fits"):
         levels = [str(level) for level in about["levels"]]
         grids = {
             label: {name: arrays[f"grid.{i}.{j}"] for j, name in enumerate(names)}
             for i, (label, names) in enumerate(about["grids"].items())
         }
-        _as_saved(Path(path), about["manifest"])
-        return FitGroup(
+        parts = {*(f"level-{i}" for i in range(len(levels))), *([GROUP] if about["group"] else [])}
+        if set(about["manifest"]) != parts:
+            raise ValueError("the manifest names other parts than the group has")
+        group = FitGroup(
             by=about["by"],
             fits={level: load(Path(path) / f"level-{i}", model) for i, level in enumerate(levels)},
             group=load(Path(path) / GROUP, model) if about["group"] else None,
@@ -301,17 +293,5 @@ def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) 
             model=model,
             diagnostics=about["diagnostics"],
         )
-    except (KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"The saved fits {os.fspath(path)} are damaged: {error!r} is missing or malformed. "
-            f"Expected the folders {listing([GROUP, 'level-0', '…'])}."
-        ) from error
-
-
-def _as_saved(path: Path, manifest: Mapping[str, str]) -> None:
-    """Every part is the one that was saved with the others, in its own place."""
-    for name, digest in manifest.items():
-        if storage.digest(path / name) != digest:
-            raise InputError(
-                f"The saved fits {path} are damaged: {name} is not the fit that was saved with them. Save them again."
-            )
+        group.summary()  # what cannot be shown was not saved so
+        return group

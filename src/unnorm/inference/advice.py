@@ -52,6 +52,10 @@ class Advice:
 
 def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]) -> Advice:
     """From what the fit knows of its points (`about`) and what they cost (`evidence`)."""
+    if about.get("drawn") is False:
+        return Advice(
+            objective, sentences=(f"No reference points are drawn: {about['reference']}. Nothing to advise.",)
+        )
     if "m" not in about and "reference" in about:
         share = about.get("effective_share")
         text = f"Reference points ({about['reference']}) are drawn afresh at every step: none stay in the estimate"

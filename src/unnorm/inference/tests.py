@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import InputError, UnnormWarning
+
+LARGE_ERROR = 0.3  # of a simulated likelihood ratio: it moves a p-value near .05 by .01
 
 
 @final
@@ -26,10 +29,17 @@ class NestedTest:
         return f"{self.method} {self.statistic:.4g} on {df} df, p = {self.p_value:.3g}"
 
 
-def likelihood_ratio(larger: float, smaller: float, df: int) -> NestedTest:
-    """2 (𝓛₁ − 𝓛₀) ~ χ²_df."""
+def likelihood_ratio(larger: float, smaller: float, df: int, error: float = 0.0) -> NestedTest:
+    """2 (𝓛₁ − 𝓛₀) ~ χ²_df; `error`: its Monte Carlo error, where likelihoods are simulated."""
     from scipy.special import chdtrc
 
+    if error > LARGE_ERROR:
+        warnings.warn(
+            f"The log-likelihoods are simulated, with a Monte Carlo error of {error:.2g} in the statistic: its p-value "
+            "is no better known. fit.wald(…) needs no log-likelihood.",
+            UnnormWarning,
+            stacklevel=3,
+        )
     statistic = 2 * (larger - smaller)
     return NestedTest("likelihood ratio", float(statistic), df, float(chdtrc(df, max(statistic, 0.0))))
 

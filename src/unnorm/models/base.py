@@ -398,6 +398,14 @@ class Model(Unnormalised):  # long: what each objective, solver and sampler may 
         """Statistics that are at their least or at their most in every observation, as far as the model can tell."""
         return []
 
+    def separated(self, obs: Observations) -> list[str]:
+        """A direction in which the likelihood rises without end, as far as the model can tell: "edges → −∞", …"""
+        return []
+
+    def no_estimate(self, obs: Observations, said: str) -> str:
+        """Why an estimate does not exist, and what to do; `said`: what the solver found."""
+        return said
+
     def independent(self, obs: Observations) -> tuple[np.ndarray, float]:
         """A θ at which the free bits are independent, and the log-likelihood there: where paths of log Z begin."""
         free = ~self.held_bits(obs, np.arange(obs.n))

@@ -10,9 +10,10 @@ from typing import Any, final
 import numpy as np
 
 from .._base.numerics import x64
+from ..data.observations import Observations
 from ..domains.base import Domain
 from ..errors import InputError
-from .base import DataTerms, Kernels, Model, Rule, positional, traced
+from .base import Context, DataTerms, Kernels, Model, Rule, positional, traced
 from .batching import chunk_length, chunks, rowwise, tree_take
 from .lookup import Lookup, Table, lookup
 
@@ -60,6 +61,22 @@ class Energy(Model):
             lookup(self.by_outcome, self.by_context, self.theta0, self.domain, self.context_arity),
         )
         object.__setattr__(self, "names", self._flat[2])
+
+    def check(self, obs: Observations) -> None:
+        """Refuse contexts whose rows cannot be looked up."""
+        super().check(obs)
+        if self.lookup.context and obs.kind != "transitions":
+            raise InputError(
+                f"by_context={self.by_context!r} looks up rows by the earlier points of a chain, and these are "
+                f"{obs.kind} observations. Make them with un.transitions, or leave by_context out and index the table "
+                "in f."
+            )
+
+    def contexts(self, obs: Observations) -> Context:
+        found = super().contexts(obs)
+        if self.lookup.context:  # JAX would read the last row in place of one that does not exist
+            self.lookup.refuse_unknown(obs, self.theta0)
+        return found
 
     @cached_property
     def _flat(self) -> tuple[np.ndarray, Callable[[Any], Any], tuple[str, ...]]:

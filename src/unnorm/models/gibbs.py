@@ -1,7 +1,10 @@
 """Gibbs sweeps over bits, and annealed importance sampling, from the change of f when one bit flips.
 
 A sweep visits the free bits in turn and flips bit i with probability σ(Δ_i f), which leaves p(y|x) ∝ exp f(y|x) as it
-is. Annealed importance sampling (Neal 2001) starts from independent bits, log q(y) = Σ_i a_i y_i − log(1 + e^{a_i}),
+is. Annealed importance sampling (Neal 2001) starts from a mixture of independent bits,
+
+    q(y) = K⁻¹ Σ_k exp(Σ_i a_ki y_i − c_k),        c_k = Σ_i log(1 + e^{a_ki}),
+
 and moves by such sweeps through f_β = (1 − β) log q + β f, β = 0 … 1; its weights
 
     log w = Σ_k (β_{k+1} − β_k) {f(y_k) − log q(y_k)}        have        E w = Z = Σ_y exp f(y|x).
@@ -35,6 +38,29 @@ if TYPE_CHECKING:
     from .base import Model
 
 
+@final
+@dataclass(frozen=True)
+class Base:
+    """q, a mixture of independent bits: where annealing begins. Several components, for a law of several modes."""
+
+    log_odds: np.ndarray  # (K, d) a
+    log_none: np.ndarray  # (K,) −c, the log probability of no ones
+
+    @classmethod
+    def of(cls, p: np.ndarray, free: np.ndarray) -> Base:
+        """From probabilities (K, d); bits that are not free are 0 for certain."""
+        none = np.log1p(-p) * free
+        return cls(np.ascontiguousarray(np.log(p) * free - none), none.sum(axis=1))
+
+    def components(self, y: np.ndarray) -> np.ndarray:
+        """(n, K) log q_k(y)."""
+        return y @ self.log_odds.T + self.log_none
+
+    def log_density(self, y: np.ndarray) -> np.ndarray:
+        """(n,) log q(y)."""
+        return np.logaddexp.reduce(self.components(y), axis=1) - np.log(len(self.log_none))
+
+
 class ChangeSampler(ABC):
     """Updates of C vectors side by side, each in its own context, at one θ."""
 
@@ -56,7 +82,7 @@ class ChangeSampler(ABC):
 
     @abstractmethod
     def anneal(
-        self, y: np.ndarray, log_odds: np.ndarray, betas: np.ndarray, rng: np.random.Generator
+        self, y: np.ndarray, base: Base, betas: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """(C, d) vectors and (C,) sums Σ_k (β_{k+1} − β_k) (f_k − log q_k) of annealing, y drawn from q.
 
@@ -145,21 +171,20 @@ class PlainSampler(ChangeSampler):
         now: np.ndarray,
         i: int,
         beta: float,
-        a: np.ndarray,
+        back: np.ndarray,
         rng: np.random.Generator,
         free: np.ndarray | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The vectors and f after bit i, and by how much log q changed."""
+        """The vectors and f after bit i, and by how much log q changed; `back`: by how much it would."""
         other = flipped(y, i)
         f = self._f(other)
-        back = (1.0 - 2.0 * y[:, i]) * a
         delta = beta * (f - now) + (1.0 - beta) * back
         moves = np.log(rng.random(len(y))) < -np.logaddexp(0.0, -delta)
         moves = moves if free is None else moves & free
         return np.where(moves[:, None], other, y), np.where(moves, f, now), np.where(moves, back, 0.0)
 
     def anneal(
-        self, y: np.ndarray, log_odds: np.ndarray, betas: np.ndarray, rng: np.random.Generator
+        self, y: np.ndarray, base: Base, betas: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         y = y.astype(np.float64)
         now = start = self._f(y)
@@ -167,7 +192,8 @@ class PlainSampler(ChangeSampler):
         for before, beta in pairwise(betas.tolist()):
             log_w += (beta - before) * (now - start - log_q)
             for i in self._bits:
-                y, now, moved = self._update(y, now, i, beta, log_odds[i], rng)
+                back = base.log_density(flipped(y, i)) - base.log_density(y)
+                y, now, moved = self._update(y, now, i, beta, back, rng)
                 log_q = log_q + moved
         return y, log_w
 
@@ -176,6 +202,8 @@ class PlainSampler(ChangeSampler):
 def compiled_loops(start: Any, delta: Any, flip: Any) -> tuple[Callable[..., None], Callable[..., None]]:
     """The loops of `sweep` and `anneal`, compiled for a model's three functions."""
     from numba import njit
+
+    from .base_kernels import base_change, log_sum
 
     @njit(nogil=True, error_model="numpy")
     def sweep(params, y, free, sweeps, either_way, rng):
@@ -192,23 +220,27 @@ def compiled_loops(start: Any, delta: Any, flip: Any) -> tuple[Callable[..., Non
                             flip(params, state, y[c], i)
 
     @njit(nogil=True, error_model="numpy")
-    def anneal(params, y, log_odds, betas, rng, log_w):
+    def anneal(params, y, log_odds, components, betas, rng, log_w):
         C, d = y.shape
+        moved = np.empty(log_odds.shape[0])
         for c in range(C):
             state = start(params, y[c], c)
             f = 0.0  # of both, less their values at the start
             log_q = 0.0
+            parts = components[c].copy()
+            begin = log_sum(parts)
             for k in range(len(betas) - 1):
                 beta = betas[k + 1]
                 log_w[c] += (beta - betas[k]) * (f - log_q)
                 for i in range(d):
                     change = delta(params, state, y[c], i)
-                    back = (1.0 - 2.0 * y[c, i]) * log_odds[i]
+                    back = base_change(parts, begin + log_q, log_odds, i, 1.0 - 2.0 * y[c, i], moved)
                     both = beta * change + (1.0 - beta) * back
                     if rng.random() * (1.0 + math.exp(-both)) < 1.0:
                         flip(params, state, y[c], i)
                         f += change
                         log_q += back
+                        parts[:] = moved
 
     return sweep, anneal
 
@@ -237,8 +269,8 @@ class CompiledSampler(ChangeSampler):
         return y
 
     def anneal(
-        self, y: np.ndarray, log_odds: np.ndarray, betas: np.ndarray, rng: np.random.Generator
+        self, y: np.ndarray, base: Base, betas: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         y, log_w = np.array(y, dtype=np.float64, order="C"), np.zeros(len(y))
-        compiled_loops(*self.functions)[1](self.params, y, log_odds, betas, rng, log_w)
+        compiled_loops(*self.functions)[1](self.params, y, base.log_odds, base.components(y), betas, rng, log_w)
         return y, log_w

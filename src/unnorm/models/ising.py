@@ -8,7 +8,7 @@ spins σ = 2y − 1 a coupling is J_ij/4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -20,7 +20,7 @@ from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..domains import BinaryVectors
 from ..errors import InputError, listing
-from .base import DataTerms, Kernels
+from .base import Context, DataTerms, Kernels, Moments
 from .changes import Changes
 from .exponential_family import ExponentialFamily, LinearDataTerms
 from .gibbs import ChangeSampler, CompiledSampler
@@ -29,6 +29,7 @@ from .linear import LinearModel
 
 PIECE = 2**19  # numbers of a piece of rows
 JACOBIAN = 2**31  # bytes above which a table of rows × parameters is refused
+TABLE, BLOCK = 2**28, 2**14  # bytes of all states' statistics above which sums take so many states at a time
 
 
 class IsingParts(NamedTuple):
@@ -69,6 +70,11 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
         before = [f"K[{a},{b}]" for a in bits for b in bits] if lag else []
         self.names = (*(f"h[{a}]" for a in bits), *pairs, *before, *(f"B[{a},{c}]" for a in bits for c in columns))
         self.context_arity = (1 if lag or columns else 0) + (1 if lag and columns else 0)
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for i, name in enumerate(self.names) if name in self.names[:i])
+            raise InputError(
+                f"The names of the bits make two parameters of one name, {twice!r}: leave commas out of them."
+            )
 
     def __repr__(self) -> str:
         return f"Ising({self.domain.dim}, lag={self.lag}, covariates={self.columns!r})"
@@ -145,6 +151,36 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
         with single_threaded():
             return np.concatenate(run_tasks(work, pieces, cores())) if pieces else np.zeros(0)
 
+    def log_z(self, theta: np.ndarray, nodes: np.ndarray, log_w: np.ndarray, context: Context) -> np.ndarray:
+        if 8 * len(nodes) * self.size <= TABLE:
+            return super().log_z(theta, nodes, log_w, context)
+        out = np.full(context.size, -np.inf)
+        for y, each in _blocks(nodes, log_w):
+            for u in range(context.size):
+                out[u] = np.logaddexp(out[u], np.logaddexp.reduce(self._at(theta, y, context, u) + each))
+        return out
+
+    def moments(
+        self, theta: np.ndarray, nodes: np.ndarray, log_w: np.ndarray, context: Context, log_a: np.ndarray, tilt: bool
+    ) -> Moments:
+        """Where all states with their statistics are a large table, block by block of states."""
+        if 8 * len(nodes) * self.size <= TABLE:
+            return super().moments(theta, nodes, log_w, context, log_a, tilt)
+        log_z = self.log_z(theta, nodes, log_w, context)
+        mean, second = np.zeros((context.size, self.size)), np.zeros((self.size, self.size))
+        a = np.exp(log_a + log_z) if tilt else np.exp(log_a)
+        for y, each in _blocks(nodes, log_w):
+            for u in range(context.size):
+                density = np.exp(self._at(theta, y, context, u) + each - log_z[u])
+                s = self.jacobian(theta, y, context.at(np.full(len(y), u)))
+                mean[u] += density @ s
+                second += a[u] * (s.T @ (density[:, None] * s))
+        return Moments(log_z, mean, second)
+
+    def _at(self, theta: np.ndarray, y: np.ndarray, context: Context, u: int) -> np.ndarray:
+        """(N,) f of states in the u-th context."""
+        return self.log_f(theta, y, context.at(np.full(len(y), u)))
+
     def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
         if 8 * len(y) * self.size > JACOBIAN:
             raise InputError(
@@ -161,8 +197,9 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
 
     @property
     def penalised(self) -> np.ndarray:
-        """All but the fields."""
-        return np.arange(self.size) >= self.domain.dim
+        """The couplings, within a step and to the one before: not the fields, and not what covariates add to them."""
+        at = np.arange(self.size)
+        return (at >= self.domain.dim) & (at < self.size - self.domain.dim * len(self.columns))
 
     by_products = True
 
@@ -214,6 +251,11 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
             raise InputError(
                 f"Ising(lag=1) reads the previous step, which {obs.kind} observations do not have. Use un.transitions."
             )
+        if self.bits != obs.outcome_names and set(self.bits) == set(obs.outcome_names):
+            raise InputError(
+                f"The bits of Ising are {listing(self.bits)}, and the outcome's columns come in another order: "
+                f"{listing(obs.outcome_names)}. Name both alike, y={list(self.bits)!r}."
+            )
         if missing := [name for name in self.columns if name not in obs.context]:
             raise InputError(
                 f"The covariates {listing(missing)} are not in the observations' context "
@@ -224,9 +266,28 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
             raise InputError(f"The covariates of Ising must be numbers; {listing(text)} holds text.")
         super().check(obs)
 
+    def no_estimate(self, obs: Observations, said: str) -> str:
+        """A bit that never changes, whose field no ridge holds back; else the ridge, as it is written."""
+        y = obs.outcome.astype(np.float64)
+        least, most = np.nanmin(y, axis=0, initial=1.0), np.nanmax(y, axis=0, initial=0.0)
+        if (still := np.flatnonzero(least == most)).size:
+            i, value = int(still[0]), int(least[still[0]])
+            more = f", and so are {still.size - 1} others," if still.size > 1 else ""
+            return (
+                f"The estimate does not exist: the bit {obs.outcome_names[i]!r}{more} is {value} in every observation, "
+                f"so that h[{self.bits[i]}] → {'+' if value else '−'}∞. Leave its column out of the outcome; a ridge "
+                "does not help, as it leaves the fields."
+            )
+        return f"{said} A ridge on couplings is solver=un.LBFGS(ridge=0.01), with the pseudo-likelihood."
+
     def to_dict(self) -> dict[str, Any]:
         about = {"model": "Ising", "bits": list(self.bits), "lag": self.lag, "covariates": list(self.columns)}
         return {**about, "names": list(self.names), "domain": self.domain.to_dict()}
+
+
+def _blocks(nodes: np.ndarray, log_w: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    for begin in range(0, len(nodes), BLOCK):
+        yield nodes[begin : begin + BLOCK], log_w[begin : begin + BLOCK]
 
 
 def _bits(d: Any) -> tuple[str, ...]:

@@ -12,8 +12,9 @@ from typing import Any, final
 
 import numpy as np
 
+from ..data.observations import Observations
 from ..domains.base import Domain
-from ..errors import InputError, listing
+from ..errors import InputError, OutsideError, listing
 
 
 @final
@@ -41,6 +42,21 @@ class Lookup:
     @property
     def names(self) -> tuple[str, ...]:
         return self.outcome + self.context
+
+    def refuse_unknown(self, obs: Observations, theta0: Mapping[str, Any]) -> None:
+        """Refuse contexts that name a row that some table does not have."""
+        most = min(len(theta0[name]) for name in self.context)
+        for lag in range(1, obs.lags + 1):
+            x = obs.previous(lag)[:, 0]
+            known = (x >= 0) & (x < most) & (x == np.floor(x))
+            if not known.all():
+                t = int(np.argmin(known))
+                row = t if obs.row is None else int(obs.row[t])
+                raise OutsideError(
+                    f"{int((~known).sum()):,} of {obs.n:,} contexts are outside the vocabulary of {most:,} rows, 0 to "
+                    f"{most - 1:,}; the first is {x[t]:g}, {lag} before row {row}. Give such words a number of their "
+                    "own, as the training text did, or leave them out."
+                )
 
     def rows(self, tree: Mapping[str, Any], y: Any, x: Any) -> dict[str, Any]:
         """The rows that one point reads; y and x count from 0."""

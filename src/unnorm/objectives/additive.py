@@ -14,16 +14,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
+from ..engine.resources import Resources
 from ..errors import CombinationError, InputError, NotIdentifiedError, TermError, listing
 from ..models.base import LinearPart, Unnormalised
 from ..models.normalisers import Normaliser
 from ..terms import Terms
-from .likelihood import POISSON, RowLikelihood
-from .rows import Over, Rows, RowSource
+from .likelihood import POISSON, Cumulant, RowLikelihood
+from .rows import Over, Rows, RowSource, joined
 from .scores import Drawn
 
 if TYPE_CHECKING:
     from ..engine.design import Design
+    from ..engine.plan import Plan
     from ..terms.base import BuiltTerm
 
 SAMPLE = 300_000  # rows on which terms are built: knots, and means that make a term sum to zero
@@ -61,6 +63,7 @@ class AdditiveProblem:
     over: Over | None = None  # rows at the nodes of a rule
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
+    resources: Resources = field(default_factory=Resources)  # where the rows may live
 
     @cached_property
     def rows(self) -> Rows:
@@ -71,10 +74,21 @@ class AdditiveProblem:
     def likelihood(self) -> RowLikelihood:
         return self.rows.likelihood
 
+    @cached_property
+    def cumulant(self) -> Cumulant:
+        """A of the likelihood a η − b A(η)."""
+        return self.source.block_rows(0).likelihood.cumulant
+
     @property
     def family(self) -> str:
         """The engine's name of the likelihood."""
-        return self.likelihood.cumulant.family
+        return self.cumulant.family
+
+    @property
+    def apart(self) -> bool:
+        """Whether the rows are never together: they are too many to be held, f is linear in its terms and no factor
+        partitions them, and the constants have terms of their own."""
+        return not self.source.held and not self.normaliser.anchored and self._planned(self.built[0], self.built[1].part)
 
     @cached_property
     def response(self) -> Response:
@@ -84,9 +98,8 @@ class AdditiveProblem:
         """The objective, without penalty: 𝓡^m for logistic rows, 𝓜 (or its importance sample) for Poisson ones."""
         return self.likelihood.value(eta)
 
-    def loglik(self, eta: np.ndarray) -> float:
+    def loglik(self, value: float) -> float:
         """𝓛 = 𝓜 + n where the integrals are exact (Theorem 1); the contrast's own value with reference points."""
-        value = self.value(eta)
         return value if self.drawn is not Drawn.NONE else value + float(self.obs.weights.sum())
 
     def normaliser_columns(self, at: np.ndarray, obs: Observations | None = None) -> dict[str, np.ndarray]:
@@ -98,41 +111,70 @@ class AdditiveProblem:
         """The labels of the normaliser's own terms among those built."""
         chi = self.normaliser.terms
         own = set() if chi is None else {term.label for term in chi}
-        built = self.linear[0]
+        built = self.built[0]
         return frozenset(t.label for t in built if t.label in own or any(t.label.startswith(f"{o}:") for o in own))
 
     @cached_property
     def linear(self) -> tuple[tuple[BuiltTerm, ...], LinearPart, Design]:
         """The terms built on these rows, their columns, and the design; for an energy, linearised at its start."""
-        self._refuse_context_terms()
-        terms, part = self._sampled()
-        built = self.build(terms, part)
-        _refuse_known_values(built, part)
+        built, placing = self.built
+        if self.resources.asked and self.source.held:
+            return self._parted(built, placing)
         if self.drawn is not Drawn.NONE and self.source.size <= min(self.source.most, SAMPLE):  # one block: its rows
-            return built, part, self._design(built, self.rows, part)
+            return built, placing.part, self._design(built, self.rows, placing.part)
         return built, *self.met(built)
 
-    def _sampled(self) -> tuple[Terms, LinearPart]:
+    @cached_property
+    def built(self) -> tuple[tuple[BuiltTerm, ...], Placing]:
+        """The terms, and the rows that they were built on."""
+        self._refuse_context_terms()
+        placing = self._sampled()
+        built = self.build(placing.part.terms, placing.part)
+        _refuse_known_values(built, placing.part)
+        return built, placing
+
+    def _sampled(self) -> Placing:
         """Rows that terms are built on: all of one block, else whole contexts spread over all blocks, and the rows
         where a covariate is least or largest. Nodes of a rule place no knots: with twice as many f would have another
         basis, and would move for that alone."""
         if self.drawn is Drawn.NONE:
-            _, part = self.predictor(placing_rows(self.model, self.obs))
-            return part.terms, part
+            rows = placing_rows(self.model, self.obs)
+            return Placing(self.predictor(rows)[1], rows, False)
         every = -(-self.source.size // SAMPLE)
-        parts: list[LinearPart] = []
-        edges: list[LinearPart] = []
+        parts: list[Placing] = []
+        edges: list[Placing] = []
         for rows in self.source.blocks():
             _, part = self.predictor(rows)
+            whole = Placing(part, replace(rows, y=np.empty((len(rows), 0))), True)
             unit = np.arange(len(rows)) if self.source.shared else rows.at
-            parts.append(part if every == 1 else _picked(part, np.flatnonzero(unit % every == 0)))
-            edges += [] if every == 1 else [_picked(part, _ends(part.columns))]
-        columns = _together(parts)
+            parts.append(whole if every == 1 else whole.picked(np.flatnonzero(unit % every == 0)))
+            edges += [] if every == 1 else [whole.picked(_ends(part.columns))]
+        found = _together(parts, every == 1)
         if edges:
-            ends = _together(edges)
-            ends = {name: column[_ends(ends)] for name, column in ends.items()}
-            columns = {name: np.concatenate([column, ends[name]]) for name, column in columns.items()}
-        return parts[0].terms, replace(parts[0], columns=columns)
+            ends = _together(edges, False)
+            found = _together([found, ends.picked(_ends(ends.part.columns))], False)
+        return found
+
+    def plan(self, built: tuple[BuiltTerm, ...], placing: Placing, threads: int = 1) -> Plan:
+        """The forms of these terms, f being linear: decided on the rows that they were built on."""
+        from ..engine.plan import plan
+
+        known = self.model.covariates(self.obs)
+        names = dict.fromkeys(name for term in built for name in term.covariates)
+        fixed = [name for name in names if name in known and known.context_only(name)]
+        return plan(
+            built,
+            placing.part.columns,
+            all_rows=self.source.size,
+            context=placing.rows.context if self.obs.has_context else None,
+            constant=None if placing.every else fixed,
+            rows=len(placing.rows),
+            threads=threads,
+        )
+
+    def again(self, built: tuple[BuiltTerm, ...]) -> tuple[LinearPart, Design]:
+        """Columns and design of other terms on the same rows, f being linear."""
+        return self._parted(built, self.built[1])[1:] if self.resources.asked else self.met(built)
 
     def met(self, built: tuple[BuiltTerm, ...], theta: np.ndarray | None = None) -> tuple[LinearPart, Design]:
         """Columns and offset of all rows, f linearised at θ where it is not linear, and the rows in the engine's form.
@@ -140,10 +182,12 @@ class AdditiveProblem:
         Blocks are met one after the other, and what is kept of a row is its compact form. Rows that a factor partitions
         are arranged as a whole.
         """
-        parts, designs = [], []
+        parts, designs, forms = [], [], None
         for rows in self.source.blocks():
             _, part = self.predictor(rows, theta)
-            designs.append(self._design(built, rows, part))
+            if not parts and rows.at.size < self.source.size and self._planned(built, part):
+                forms = self.plan(built, self.built[1])
+            designs.append(self._design(built, rows, part) if forms is None else self.meet(forms, rows, part))
             parts.append(replace(part, columns={}) if rows.at.size < self.source.size else part)
         if len(parts) == 1:
             return parts[0], designs[0]
@@ -154,6 +198,28 @@ class AdditiveProblem:
         if any(design.levels for design in designs):
             return part, self._design(built, self.rows, replace(part, columns=dict(columns)))
         return part, designs[0].joined(designs)
+
+    def _parted(self, built: tuple[BuiltTerm, ...], placing: Placing) -> tuple[tuple[BuiltTerm, ...], LinearPart, Any]:
+        """The same with the rows in parts."""
+        from .parts import in_parts, refuse_parts
+
+        refuse_parts(self, self._planned(built, placing.part))
+        design = in_parts(self, self.plan(built, placing), self.resources)
+        part = placing.part
+        if not placing.every:
+            offsets = [self.predictor(rows)[1].offset for rows in self.source.blocks()]
+            offset = None if offsets[0] is None else np.concatenate([one for one in offsets if one is not None])
+            columns = BlockColumns(self, tuple(dict.fromkeys(n for t in built for n in t.covariates)))
+            part = replace(part, columns=columns, offset=offset)
+        return built, part, design
+
+    def _planned(self, built: tuple[BuiltTerm, ...], part: LinearPart) -> bool:
+        """Whether blocks share their forms: f is linear, and no factor partitions the rows."""
+        return part.theta is None and self.drawn is not Drawn.NONE and not partitions(built)
+
+    def meet(self, forms: Plan, rows: Rows, part: LinearPart) -> Design:
+        """Rows in forms that were decided before."""
+        return forms.meet(part.columns, rows.context if self.obs.has_context else None, len(rows))
 
     def _design(self, built: tuple[BuiltTerm, ...], rows: Rows, part: LinearPart) -> Design:
         from ..engine.core import build_design
@@ -229,14 +295,34 @@ def _refuse_known_values(built: Sequence[BuiltTerm], part: LinearPart) -> None:
             )
 
 
-def _picked(part: LinearPart, keep: np.ndarray) -> LinearPart:
-    return replace(part, columns={name: column[keep] for name, column in part.columns.items()})
+@final
+@dataclass(frozen=True)
+class Placing:
+    """Rows that terms are built on: their covariates, and their numbers."""
+
+    part: LinearPart
+    rows: Rows  # without outcomes
+    every: bool  # whether they are all the rows
+
+    def picked(self, keep: np.ndarray) -> Placing:
+        columns = {name: column[keep] for name, column in self.part.columns.items()}
+        offset = None if self.part.offset is None else self.part.offset[keep]
+        return Placing(replace(self.part, columns=columns, offset=offset), self.rows.take(keep), False)
 
 
-def _together(parts: Sequence[LinearPart]) -> dict[str, np.ndarray]:
+def _together(parts: Sequence[Placing], every: bool) -> Placing:
     if len(parts) == 1:
-        return dict(parts[0].columns)
-    return {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
+        return replace(parts[0], every=every)
+    first = parts[0].part
+    columns = {name: np.concatenate([one.part.columns[name] for one in parts]) for name in first.columns}
+    offsets = [one.part.offset for one in parts]
+    offset = None if first.offset is None else np.concatenate([one for one in offsets if one is not None])
+    return Placing(replace(first, columns=columns, offset=offset), joined([one.rows for one in parts]), every)
+
+
+def partitions(built: Sequence[BuiltTerm]) -> bool:
+    """Whether a factor may partition the rows of these terms."""
+    return any(term.level is not None or term.factor_levels is not None for term in built)
 
 
 @final

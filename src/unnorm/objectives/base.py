@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
 
 from .._base.numerics import Rng
 from .._base.registry import Registry
 from ..data.observations import Observations
+from ..engine.resources import Resources
 from ..errors import CombinationError, InputError
 from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser
@@ -64,6 +65,14 @@ class ParametricProblem(ABC):
     """A function of the flat θ to be maximised, with what inference needs to know at the maximum."""
 
     lasso: np.ndarray | float = 0.0  # (p,) weight of |θ|, which the solver treats, as it has no slope at zero
+    why_flat: ClassVar[str] = (
+        "given the context it does not vary over the domain, so that the normaliser absorbs it. Remove it, or make it "
+        "depend on y."
+    )
+    why_alike: ClassVar[str] = (
+        "up to a function of the context, which the normaliser absorbs, one is a linear combination of the others. "
+        "Remove one of them."
+    )
 
     @property
     @abstractmethod
@@ -279,6 +288,7 @@ class Problem:
     obs: Observations
     objective: Objective
     normaliser: Normaliser
+    resources: Resources = Resources()  # where rows may live
 
     @property
     def smooth(self) -> bool:
@@ -300,4 +310,5 @@ class Problem:
 
     def additive(self, rng: Rng) -> AdditiveProblem:
         """As rows of an additive model."""
-        return self.objective.additive(self.model, self.obs, self.normaliser, rng)
+        found = self.objective.additive(self.model, self.obs, self.normaliser, rng)
+        return replace(found, resources=self.resources) if self.resources.asked else found

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
@@ -20,13 +20,14 @@ from ..models.base import Model, Unnormalised
 from ..models.normalisers import Anchored, Constant, Layout, Normaliser, PerContext, Smooth
 from ..references import IID, SCHEMES, Defensive, Uniform, from_dict
 from ..references.base import BoundReference, Reference
+from ..references.blocks import MANY, Contrasts
 from ..references.contrast import Contrast, contrast
-from ..references.points import PER_POINT, PointScheme, evenly_spread, wants_own_points
+from ..references.points import PER_POINT, PointScheme, evenly_spread, points_wanted, wants_own_points
 from .additive import AdditiveProblem
 from .anchor import model_anchor, say_if_slow
 from .base import Cluster, Objective
 from .row_problem import RowProblem
-from .rows import Nodes, Over, RowSource, importance_rows, logistic_rows
+from .rows import ArrayRows, Nodes, Over, RowSource, SeededRows, importance_rows, logistic_rows
 from .scores import Drawn
 
 FREE_CONSTANTS = (
@@ -141,12 +142,12 @@ class Contrastive(Objective):
         return cls(Uniform(), per_point=5), cls(Uniform(), total=400)
 
 
-def drawn_as(drawn: Contrast) -> Drawn:
+def drawn_as(drawn: Contrast | Contrasts) -> Drawn:
     """How the points of a contrast were drawn."""
     return Drawn.IID if drawn.scheme.iid else Drawn.EVENLY
 
 
-def figures(drawn: Contrast, even_points: bool) -> dict[str, Any]:
+def figures(drawn: Contrast | Contrasts, even_points: bool) -> dict[str, Any]:
     """What a report says of the reference points."""
     return {
         "reference": drawn.reference.describe(),
@@ -155,7 +156,7 @@ def figures(drawn: Contrast, even_points: bool) -> dict[str, Any]:
         "even_points": even_points,
         "sets": drawn.scheme.sets,
         "k": drawn.k,
-        "m": int(np.sum(~drawn.z)),
+        "m": drawn.points,
         "law": drawn.reference.to_dict(),
     }
 
@@ -165,26 +166,46 @@ class RowContrastive(Contrastive):
     """An objective that is a sum over rows, Σ ℓ(f + χ + offset)."""
 
     even_points = True
+    row_by_row: ClassVar[bool] = False  # whether `rows` makes each row from its own numbers, so that blocks can be made
 
     @property
     def by_products(self) -> bool:
         return True
 
     @abstractmethod
-    def rows(self, drawn: Contrast) -> RowSource:
+    def rows(self, drawn: Contrast) -> ArrayRows:
         """The contrast as rows of its likelihood."""
 
     def check(self, drawn: Contrast, layout: Layout) -> None:
         """Refuse what is known to fail."""
         layout.check(drawn.obs)
 
-    def _redraw(self, drawn: Contrast, seed: int) -> Callable[[int, float], RowSource] | None:
+    def blocks(
+        self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: np.random.Generator
+    ) -> Contrasts | None:
+        """The labelled rows in blocks, where they are too many to be held; None where they are not."""
+        bound = self.reference.bind(model.domain, obs)
+        k = PER_POINT if self.per_point is None else self.per_point
+        if not self.row_by_row or self.held is not None or not wants_own_points(bound, obs) or self.total is not None:
+            return None
+        if obs.n * (points_wanted(bound, obs, k, None) + 1) <= MANY or bound.given == "outcome":
+            return None
+        scheme = self.scheme(bound, normaliser)
+        seed = (int(rng.integers(2**63)),)
+        iid = self.points is None and normaliser.low_discrepancy and bound.cube_dim is None
+        notes = ("The reference has no map from the unit cube, so its points are IID.",) if iid else ()
+        return Contrasts(obs, bound, scheme, k, seed, notes)
+
+    def _source(self, drawn: Contrast | Contrasts) -> RowSource:
+        return drawn.met(self.rows, lambda blocks: SeededRows(blocks, self.rows))
+
+    def _redraw(self, drawn: Contrast | Contrasts, seed: int) -> Callable[[int, float], RowSource] | None:
         """Rows on the i-th set of fresh points, c times as many; None for IID points, whose error is known."""
         if drawn.scheme.iid:
             return None
-        return lambda i, times: self.rows(drawn.redraw(np.random.default_rng([seed, i]), times))
+        return lambda i, times: self._source(drawn.fresh([seed, i], times))
 
-    def _over(self, drawn: Contrast) -> Over | None:
+    def _over(self, drawn: Contrast | Contrasts) -> Over | None:
         """Rows at the nodes of a rule; None for IID data, whose points are shared."""
         if drawn.k is None:
             return None
@@ -233,18 +254,20 @@ class RowContrastive(Contrastive):
         drawn: Contrast | None = None,
     ) -> AdditiveProblem:
         rng = generator(rng)
-        drawn = self.draw(model, obs, normaliser, rng) if drawn is None else drawn
+        made: Contrast | Contrasts | None = drawn
+        if made is None:
+            made = self.blocks(model, obs, normaliser, rng) or self.draw(model, obs, normaliser, rng)
         return AdditiveProblem(
             model=model,
             normaliser=normaliser,
             obs=obs,
-            source=self.rows(drawn),
-            drawn=drawn_as(drawn),
-            sets=drawn.randomisations,
-            redraw=self._redraw(drawn, int(rng.integers(2**63))),
-            over=self._over(drawn),
-            figures=figures(drawn, self.even_points),
-            notes=drawn.notes,
+            source=self._source(made),
+            drawn=drawn_as(made),
+            sets=made.randomisations,
+            redraw=self._redraw(made, int(rng.integers(2**63))),
+            over=self._over(made),
+            figures=figures(made, self.even_points),
+            notes=made.notes,
         )
 
 
@@ -254,8 +277,9 @@ class Logistic(RowContrastive):
     """Noise-contrastive divergence: logistic regression of data against reference points, 𝓡^m(θ, ν) of Theorem 7."""
 
     loss = "ncd"
+    row_by_row = True
 
-    def rows(self, drawn: Contrast) -> RowSource:
+    def rows(self, drawn: Contrast) -> ArrayRows:
         return logistic_rows(drawn)
 
 
@@ -265,8 +289,9 @@ class Importance(RowContrastive):
     """𝓜 with its integrals by importance sampling from q: less efficient than `Logistic` for the same points."""
 
     loss = "poisson"
+    row_by_row = True
 
-    def rows(self, drawn: Contrast) -> RowSource:
+    def rows(self, drawn: Contrast) -> ArrayRows:
         return importance_rows(drawn)
 
     def check(self, drawn: Contrast, layout: Layout) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, TypeVar, final
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, final
 
 import numpy as np
 
@@ -68,6 +68,15 @@ class FlipProblem(ModelProblem):
     figures: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     simulated: SimulatedSpread | None = None
+
+    why_flat: ClassVar[str] = (
+        "no flip of a single bit changes it, in any of the observed outcomes, so that the pseudo-likelihood says "
+        "nothing of it. Remove it, or use another objective: un.MonteCarloML() of graphs, un.Logistic(…) of vectors."
+    )
+    why_alike: ClassVar[str] = (
+        "whichever bit of the observed outcomes flips, the change of one is a linear combination of the changes of the "
+        "others. Remove one of them."
+    )
 
     @property
     def single(self) -> bool:

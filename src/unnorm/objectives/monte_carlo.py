@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -29,13 +29,14 @@ from ..models.normalisers import Normaliser, PerContext
 from .base import Cluster, Constants, Derivatives, Objective, ParametricProblem
 from .flips import FlipProblem, pseudo_maximum
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
-from .simulations import Draws, Simulator, path_loglik
+from .simulations import Draws, Simulator, beyond, path_loglik
 
 FIRST = 250  # draws over all contexts while θ₀ is on its way
 REACH = 1.5  # sd of the log weights of one context that a step may cause
 LEASH, LAST_LEASH = 0.05, 1e-3  # of the information at θ₀: half its square is taken off, 3e-4 se at the last step
 NEAR = 0.3  # … at the last step, for estimates that need no further draws
 STAGES = 40
+ALIKE = 1e-8  # least eigenvalue of the draws' correlations
 DEGENERATE = (
     "The model is degenerate near the data: graphs simulated from it are all but empty or all but complete, and the "
     "observed ones are neither. Terms such as triangle, ttriple and kstar do this: use gwesp(0.25) and gwdegree(0.5) "
@@ -104,22 +105,27 @@ class MonteCarloML(Objective):
                 f"The estimate does not exist: {listing(extreme)} is as small or as large as it can be in every "
                 "observation, so that the likelihood rises without end. Remove it, or add data."
             )
+        if way := model.separated(obs):
+            raise NoEstimateError(
+                f"The estimate does not exist: the likelihood rises without end as {', '.join(way)}, as these separate "
+                "the ties from the gaps (a kind of dyad that never has a tie, or always has one). Remove one of them, "
+                "or add data."
+            )
         simulator = Simulator(model, obs, self.thin, generator(rng))
         begun = [
             self._begun(simulator, theta)
             for theta in (pseudo_maximum(FlipProblem(model, obs)), model.independent(obs)[0])
         ]
-        near = [one for one in begun if one is not None]
+        near = [one.bounded() for one in begun if one is not None and not one.lost]
         if not near:
-            raise NoEstimateError(DEGENERATE)
+            raise _no_estimate(simulator, [one.drawn for one in begun if one is not None])
         return max(near, key=lambda one: one.gamma)
 
     def _begun(self, simulator: Simulator, theta: np.ndarray | None) -> MonteCarloProblem | None:
-        """The problem with draws at θ, from chains that start at the data; None where θ is no place to start."""
+        """The problem with draws at θ, from chains that start at the data."""
         if theta is None:
             return None
-        begun = MonteCarloProblem(self, simulator.restarted(), simulator(theta, FIRST, first=True))
-        return None if begun.lost else begun.bounded()
+        return MonteCarloProblem(self, simulator.restarted(), simulator(theta, FIRST, first=True))
 
     @classmethod
     def examples(cls) -> tuple[MonteCarloML, ...]:
@@ -141,6 +147,11 @@ class MonteCarloProblem(ParametricProblem):
     gamma: float = 1.0
     stage: int = 0
     stages: tuple[float, ...] = field(default=())  # γ of each stage so far
+
+    why_flat: ClassVar[str] = "it is the same in every graph that was drawn. Remove it."
+    why_alike: ClassVar[str] = (
+        "in the graphs that were drawn one is a linear combination of the others. Remove one of them."
+    )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -168,6 +179,13 @@ class MonteCarloProblem(ParametricProblem):
         """Whether the draws are unlike the data altogether, or do not vary."""
         still = np.ptp(self.drawn.centred, axis=(0, 1)) == 0.0
         return self.simulator.degenerate(self.drawn) or bool(still.any())
+
+    @property
+    def alike(self) -> bool:
+        """Whether statistics that varied by themselves at an earlier θ₀ no longer do: draws on their way to an edge."""
+        V = np.cov(self.drawn.centred.reshape(-1, len(self.start)).T).reshape(len(self.start), -1)
+        root = np.sqrt(np.diag(V))
+        return bool(root.all()) and float(np.linalg.eigvalsh(V / np.outer(root, root))[0]) < ALIKE
 
     def bounded(self) -> MonteCarloProblem:
         """The same, with γ as large as the draws can see."""
@@ -206,6 +224,8 @@ class MonteCarloProblem(ParametricProblem):
     def refined(self, theta: np.ndarray) -> ParametricProblem | None:
         step = theta - self.start
         moved = float(np.sqrt(np.max(np.var(self.drawn.centred @ step, axis=1))))
+        if self.stage >= STAGES and beyond([self.drawn], self.simulator.others()) is not None:
+            raise _no_estimate(self.simulator, [self.drawn])
         if self.stage >= STAGES:
             raise ConvergenceError(
                 f"Monte Carlo maximum likelihood has not reached the observed statistics after {STAGES} sets of draws. "
@@ -224,13 +244,15 @@ class MonteCarloProblem(ParametricProblem):
 
     def _again(self, theta: np.ndarray, size: int) -> MonteCarloProblem:
         """The same with draws at θ, or nearer to θ₀ where those at θ are lost."""
+        tried = [self.drawn]
         for _ in range(6):
             there = replace(self, drawn=self.simulator(theta, size), gamma=1.0, stage=self.stage + 1)
-            if not there.lost:
+            if not there.lost and not (there.alike and not self.alike):
                 return there.bounded()
+            tried.append(there.drawn)
             self.simulator.restart()
             theta = self.start + 0.5 * (theta - self.start)
-        raise NoEstimateError(DEGENERATE)
+        raise _no_estimate(self.simulator, tried)
 
     def share(self, theta: np.ndarray) -> float:
         """The largest Monte Carlo error of an estimate, as a share of its standard error."""
@@ -264,6 +286,11 @@ class MonteCarloProblem(ParametricProblem):
             f"Carlo error at most {share:.2g} of a standard error. Standard errors are from the simulated Fisher "
             "information."
         ]
+        if absent := self.simulator.left_absent:
+            notes.append(
+                f"{absent:,} of the missing ties were missing or absent in the graph before too, which the model "
+                "reads: these count as absent in every draw, and are not summed over."
+            )
         figures: dict[str, Any] = {"draws": size, "stages": list(self.stages), "accepted": self.drawn.accepted}
         if self.objective.loglik:
             figures["loglik_se"] = self._path[1]
@@ -280,6 +307,22 @@ class MonteCarloProblem(ParametricProblem):
             by_context=seen - mean,
             weights=d.weight,
         )
+
+
+def _no_estimate(simulator: Simulator, draws: list[Draws]) -> NoEstimateError:
+    """Whether the data lie at the edge of what the statistics can be, or the model is degenerate near them."""
+    way, names = beyond(draws, simulator.others()), simulator.model.names
+    if way is None:
+        return NoEstimateError(DEGENERATE)
+    loading = way * np.std(np.concatenate([one.centred.reshape(-1, len(way)) for one in draws]), axis=0)
+    signs = [
+        f"{name} → {'+' if v > 0 else '−'}∞" for name, v in zip(names, loading) if abs(v) > 0.05 * np.abs(loading).max()
+    ]
+    return NoEstimateError(
+        f"The estimate does not seem to exist: of {sum(one.size for one in draws):,} graphs drawn none goes further "
+        f"than the data in one direction, along which the likelihood then rises without end: {', '.join(signs)}. "
+        "Remove one of these statistics, or add data."
+    )
 
 
 @final

@@ -91,7 +91,8 @@ class PseudoLikelihood(Objective):
                 f"got {type(model).__name__} on {model.domain!r}. Use un.Exact(), or un.Logistic(…)."
             )
         few = float(obs.weights.sum()) < MANY * model.size
-        reference = {"reference": f"each of {model.domain.dim} bits of the observed outcome flipped once"}
+        flips = int(model.domain.free.sum())
+        reference = {"reference": f"each of {flips} bits of the observed outcome flipped once", "drawn": False}
         if self.errors == "scores" or (self.errors == "auto" and not few):
             return FlipProblem(model, obs, reference)
         rounds = max(LEAST, -(-self.draws // obs.n))
@@ -107,7 +108,10 @@ class PseudoLikelihood(Objective):
 
 @final
 class Godambe:
-    """Σ_t w_t E[g_t g_tᵀ | x_t] at θ, from `rounds` outcomes of each context; g has mean zero there."""
+    """Σ_t w_t Var(g_t | x_t) at θ, from `rounds` outcomes of each context.
+
+    g_t has mean zero, but for graphs with missing ties: these count as absent in the change statistics of others.
+    """
 
     def __init__(self, model: Model, obs: Observations, rounds: int, rng: np.random.Generator) -> None:
         self._model, self._obs, self._rounds, self._rng = model, obs, rounds, rng
@@ -132,7 +136,7 @@ class Godambe:
         hidden = np.zeros_like(free) if obs.masks is None else obs.masks.missing
         y, ones = obs.outcome, np.empty(self._rounds)
         observed = float(obs.outcome[free & ~hidden].mean())
-        squares = SquaresNearData(obs.n, model.size, observed, free)
+        squares = SquaresNearData(obs.n, model.size, observed, free, centred=np.any(hidden & free, axis=1))
         root = np.sqrt(np.maximum(obs.weights, 1e-300))[:, None]
         for r in range(self._rounds):
             y = sampler.sweep(y, THIN if r else BURN, rng, free)
@@ -167,8 +171,10 @@ class SquaresNearData:
     some such draws would make up nearly all of the sum. What a chain gave just before it left is not counted either.
     """
 
-    def __init__(self, n: int, size: int, observed: float, free: np.ndarray) -> None:
+    def __init__(self, n: int, size: int, observed: float, free: np.ndarray, centred: np.ndarray | None = None) -> None:
         self._observed, self._free = observed, free
+        self._centred = np.zeros(n, dtype=bool) if centred is None else centred  # contexts where g has another mean
+        self._means = np.zeros((n, size))
         self._judged = free.sum(axis=1) >= FEW  # smaller outcomes are empty or complete by chance
         self._sums = np.zeros((size, size))
         self._pending: deque[np.ndarray] = deque()
@@ -191,6 +197,7 @@ class SquaresNearData:
     def _count(self, g: np.ndarray) -> None:
         here = ~self.lost
         self._sums += g[here].T @ g[here]
+        self._means[here] += g[here]
         self.kept += here
 
     @property
@@ -205,4 +212,6 @@ class SquaresNearData:
 
     def total(self) -> np.ndarray:
         """(p, p), as if each context had as many draws."""
-        return self._sums * (len(self.kept) / max(self.kept.sum(), 1.0))
+        off, kept = self._means[self._centred], np.maximum(self.kept[self._centred], 1.0)
+        sums = self._sums - (off.T / kept) @ off
+        return sums * (len(self.kept) / max(self.kept.sum() - self._centred.sum(), 1.0))

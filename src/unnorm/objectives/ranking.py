@@ -394,7 +394,7 @@ class ConditionalNCE(Choice):
                 f"{self.reference!r} takes every flip once and draws nothing: leave per_point, total and points out."
             )
         bound = self.reference.bind(model.domain, obs)
-        return FlipProblem(model, obs, {"reference": bound.describe()})
+        return FlipProblem(model, obs, {"reference": bound.describe(), "drawn": False})
 
     @property
     def by_products(self) -> bool:

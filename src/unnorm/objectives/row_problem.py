@@ -210,7 +210,7 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
 
     def part(self, rng: np.random.Generator) -> tuple[ParametricProblem, float] | None:
         """On bits, the pseudo-likelihood: nearly the same maximum, and a curvature that is known by products."""
-        if not self.by_products or self.model.domain.bits is None:
+        if not self.by_products or self.model.domain.free is None:
             return None
         return FlipProblem(self.model, self.obs), 1.0
 

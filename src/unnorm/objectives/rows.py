@@ -1,8 +1,8 @@
 """Rows of a likelihood, Σ_r ℓ_r(η_r) with η = f_θ + ν + offset, in blocks that can be made again.
 
 Nothing here needs all rows at once: a `RowSource` hands out blocks of whole contexts as often as they are asked for.
-Today they are slices of arrays in memory; blocks that are drawn again from seeds, read from files or computed by
-workers are further sources.
+They are slices of arrays in memory, or drawn again from seeds where there are very many; `pieces` are blocks that can
+be made elsewhere.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 from typing import NamedTuple, final
 
 import numpy as np
 
+from ..data.observations import Observations
+from ..references.blocks import ROWS, Contrasts
 from ..references.contrast import Contrast
-from .likelihood import LOGISTIC, POISSON, RowLikelihood, together
+from .likelihood import LOGISTIC, POISSON, Cumulant, RowLikelihood, together
 
-BLOCK = 262_144  # rows in a block: large enough for BLAS, small beside the memory of a laptop
+BLOCK = ROWS  # rows in a block: large enough for BLAS, small beside the memory of a laptop
 
 
 @final
@@ -61,10 +65,23 @@ class RowSource(ABC):
 
     size: int  # N
     most: int = BLOCK  # rows that come as one block
+    held: bool = True  # whether rows are in memory; else each block is made again when it is asked for
     shared: bool  # whether reference points belong to all observations alike (IID data)
 
     @abstractmethod
     def blocks(self) -> Iterator[Rows]: ...
+
+    def block_rows(self, i: int) -> Rows:
+        """Block i."""
+        return next(islice(self.blocks(), i, None))
+
+    def numbers(self, i: int, y: np.ndarray, weights: np.ndarray | None, offset: np.ndarray | None) -> Rows:
+        """Block i without outcomes, from the engine's response, weights and offset."""
+        return replace(self.block_rows(i), y=np.empty((len(y), 0)))
+
+    @abstractmethod
+    def pieces(self, obs: Observations) -> Iterator[Piece]:
+        """The blocks, each as what can be made by itself and sent to another process."""
 
     def vectors(self) -> Rows:
         """What there is of all rows at once: numbers of each row, and no outcomes (their `y` has no columns)."""
@@ -110,6 +127,102 @@ class ArrayRows(RowSource):
                 end = int(starts[last + 1])
             yield self.rows.take(slice(begin, end))
             begin = end
+
+    def pieces(self, obs: Observations) -> Iterator[Piece]:
+        for rows in self.blocks():
+            if self.shared:  # no context to look up: any observation will do
+                yield ArrayPiece(obs.take(np.arange(1)), replace(rows, at=np.zeros_like(rows.at)))
+                continue
+            first, last = int(rows.at[0]), int(rows.at[-1])
+            yield ArrayPiece(obs.take(np.arange(first, last + 1)), replace(rows, at=rows.at - first))
+
+
+@final
+@dataclass(frozen=True)
+class SeededRows(RowSource):
+    """Rows whose reference points are drawn again from seeds, block by block."""
+
+    drawn: Contrasts
+    of: Callable[[Contrast], ArrayRows]  # the objective's
+    shared = False
+    held = False
+    most = ROWS
+
+    @property
+    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.drawn.rows
+
+    def blocks(self) -> Iterator[Rows]:
+        return (self.of(block).rows for block in self.drawn.blocks())
+
+    def block_rows(self, i: int) -> Rows:
+        return self.of(self.drawn.block(i)).rows
+
+    def numbers(self, i: int, y: np.ndarray, weights: np.ndarray | None, offset: np.ndarray | None) -> Rows:
+        """Block i without outcomes, from the engine's response a/b, weights b and offset: nothing is drawn."""
+        if not self.cumulant.counts_points:  # log q is not in the offset there
+            return super().numbers(i, y, weights, offset)
+        drawn, k = self.drawn, self.drawn.k
+        first, count = drawn.first(i), len(y) // (k + 1)
+        at = np.repeat(np.arange(first, first + count), k + 1)
+        data = np.tile(np.arange(k + 1) == 0, count)
+        b = np.ones(len(y)) if weights is None else weights
+        offset = np.zeros(len(y)) if offset is None else offset
+        known = 0.0 if drawn.obs.offset is None else drawn.obs.offset[at]
+        return Rows(
+            np.empty((len(y), 0)),
+            at,
+            data,
+            RowLikelihood(self.cumulant, y * b, b),
+            offset,
+            None if drawn.obs.weight is None else drawn.obs.weight[at],
+            known - np.log(k) - offset,
+            np.tile(drawn.randomisation, count),
+        )
+
+    @cached_property
+    def cumulant(self) -> Cumulant:
+        return self.block_rows(0).likelihood.cumulant
+
+    def pieces(self, obs: Observations) -> Iterator[Piece]:
+        return (SeededPiece(self.drawn.alone(i), self.of) for i in range(self.drawn.count))
+
+
+class Piece(ABC):
+    """A block by itself: its own observations, and rows that count them from zero."""
+
+    obs: Observations
+
+    @abstractmethod
+    def rows(self) -> Rows: ...
+
+
+@final
+@dataclass(frozen=True)
+class ArrayPiece(Piece):
+    """Rows in memory."""
+
+    obs: Observations
+    made: Rows
+
+    def rows(self) -> Rows:
+        return self.made
+
+
+@final
+@dataclass(frozen=True)
+class SeededPiece(Piece):
+    """Rows to be drawn from their seed."""
+
+    drawn: Contrasts
+    of: Callable[[Contrast], ArrayRows]
+
+    @property
+    def obs(self) -> Observations:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.drawn.obs
+
+    def rows(self) -> Rows:
+        return self.of(self.drawn.whole()).rows
 
 
 class Nodes(NamedTuple):

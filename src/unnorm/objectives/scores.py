@@ -23,6 +23,7 @@ from .likelihood import RowLikelihood, together
 from .redraws import KEPT, Laws, Redraws
 
 REDRAWS = KEPT  # fresh sets of points at first, to measure the error of those that are not IID
+MOST_RATIOS = 200_000  # observations whose points and own log ratios are compared
 MOST_DF = 50  # degrees of freedom of a measured Σ2 above which no more sets are drawn
 Enough = Callable[[np.ndarray, int], bool]  # (Σ2, its degrees of freedom) → whether it is known well enough
 
@@ -246,6 +247,7 @@ class RowScores(Scores):
     anew: Callable[[float], RowScores] | None = None  # makes `more` where the coordinates depend on c themselves
     level: int | None = None  # the coordinate of δ, where it is one number and the constants follow θ
     law: Laws | None = None  # of the scores under the model, by the anchor's own rule
+    count: int = 0  # observations, where they are known to be many
     tested: bool = True  # whether δ's being constant is to be tested, which takes fresh points and the scores' law
 
     model_based = True
@@ -449,12 +451,14 @@ class RowScores(Scores):
 
     def overlap(self) -> tuple[float | None, float | None]:
         ratios, data, weights = [], [], []
+        every = 1 if self.shared else max(1, round(self.count / MOST_RATIOS))  # of very many observations, some
         for rows in self.blocks():
             if rows.log_ratio is None:
                 return None, None
-            ratios.append(rows.log_ratio)
-            data.append(rows.data)
-            weights.append(np.ones(len(rows.data)) if rows.weight is None else rows.weight)
+            some = slice(None) if every == 1 else rows.at % every == 0
+            ratios.append(rows.log_ratio[some])
+            data.append(rows.data[some])
+            weights.append(np.ones(len(data[-1])) if rows.weight is None else rows.weight[some])
         ratio, real, weight = (np.concatenate(parts) for parts in (ratios, data, weights))
         w = np.exp(ratio[~real] - ratio[~real].max())
         return auc(ratio, real, weight), effective_share(w, weight[~real])

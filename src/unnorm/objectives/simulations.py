@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import final
 
@@ -72,6 +72,23 @@ class Draws:
         return spread * batches / (batches - 1) * (M / (batches * length)) ** 2
 
 
+def beyond(draws: Sequence[Draws], others: np.ndarray) -> np.ndarray | None:
+    """A direction v in which no draw goes further than the data, vᵀs ≤ vᵀs(y_t) in every context; None where there is
+    none. Then the data lie at the edge of what the statistics can be, as far as these draws tell, and `others`: rows
+    s(y_t) − s of further outcomes."""
+    from scipy.optimize import linprog
+
+    if any(one.given is not None for one in draws):
+        return None
+    gap = np.concatenate([(one.observed - one.mean)[:, None] - one.centred for one in draws], axis=1)
+    gap = np.unique(np.concatenate([gap.reshape(-1, gap.shape[2]), others]).round(9), axis=0)
+    scale = gap.std(axis=0)
+    if not scale.all():
+        return None
+    found = linprog(-gap.mean(axis=0) / scale, A_ub=-gap / scale, b_ub=np.zeros(len(gap)), bounds=(-1.0, 1.0))
+    return found.x / scale if found.status == 0 and -found.fun > 1e-6 else None
+
+
 @final
 class Simulator:
     """Chains of a model, one in each context, that go on from set to set of draws."""
@@ -83,6 +100,14 @@ class Simulator:
         self.missing = np.zeros_like(self.held) if obs.masks is None else obs.masks.missing & ~self.held
         self._free = ~self.held
         self.restart()
+
+    @property
+    def left_absent(self) -> int:
+        """Missing bits that no draw can fill in, as f reads their previous value, which is unknown too."""
+        if self.obs.masks is None:
+            return 0
+        here = self.obs.masks.missing & self.held & ~self.obs.masks.fixed
+        return int(here.sum() if self.model.domain.free is None else here[:, self.model.domain.free].sum())
 
     def restarted(self) -> Simulator:
         """The same, its chains back at the data."""
@@ -99,6 +124,16 @@ class Simulator:
     def observed(self) -> np.ndarray:
         """(n, p) s(y_t)."""
         return np.stack([chain.statistics for chain in self.model.chains(self.obs, np.arange(self.obs.n))])
+
+    def others(self) -> np.ndarray:
+        """(N, p) s(y_t) − s of the outcomes one flip away, of those without any free one, and of those with all."""
+        at = np.arange(self.obs.n)
+        flips = self.model.changes(self.obs.outcome, self.model.arguments(self.obs, at))[self._free]
+        far = [
+            self.observed - np.stack([one.statistics for one in self.model.chains(replace(self.obs, outcome=y), at)])
+            for y in (np.where(self.held, self.obs.outcome, value) for value in (0.0, 1.0))
+        ]
+        return np.concatenate([-flips, *far])
 
     def __call__(self, theta: np.ndarray, size: int, first: bool = False) -> Draws:
         """`size` draws over all contexts together, at θ."""

@@ -6,6 +6,7 @@ The design decides what the dummy points add to the errors, Σ2: "poisson" and "
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -13,7 +14,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from .._base.numerics import Rng, floats, generator, whole
-from ..errors import InputError, OutsideError, unknown
+from ..errors import InputError, OutsideError, UnnormWarning, unknown
 from .places import Places
 from .point_pattern import Pattern
 
@@ -21,6 +22,8 @@ Design = Literal["stratified", "poisson", "binomial"]
 DESIGNS = ("stratified", "poisson", "binomial")
 FEWEST = 10_000
 PLENTY = 400_000  # stratified points beyond which four for each data point are more than needed: one will do
+LOOKED = 4096  # places at which the intensity of brought points is averaged
+FAR, ROUGH = 6.0, 0.05  # standard deviations, and share, by which their number may differ from it without a word
 Rho = float | Callable[[np.ndarray], np.ndarray]
 
 
@@ -81,7 +84,29 @@ class Dummies:
                 replicate=pattern.replicate_name,
                 types=None if pattern.mark_name is None else pattern.mark_levels,
             ).places
-        return DrawnDummies(places, self.rho, self.design, None)
+        drawn = DrawnDummies(places, self.rho, self.design, None, brought=True)
+        _doubt(pattern, drawn)
+        return drawn
+
+
+def _doubt(pattern: Pattern, drawn: DrawnDummies) -> None:
+    """Warn where the number of dummy points is not what their intensity says: estimates are off by the ratio."""
+    if not drawn.places.n:
+        return
+    expected, rng = 0.0, np.random.default_rng(0)
+    for code, window in enumerate(pattern.windows):
+        at = Places.of(window.uniform(LOOKED if callable(drawn.rho) else 1, rng), 0, code)
+        expected += float(np.exp(drawn.log_rho(at)).mean()) * window.volume * pattern.types
+    off = abs(drawn.places.n - expected)
+    if off > FAR * np.sqrt(expected) + 1.0 and off > ROUGH * expected:
+        types = "" if pattern.types == 1 else f" for {pattern.types} types"
+        warnings.warn(
+            f"There are {drawn.places.n:,} dummy points, and rho says {expected:.6g} in windows of area "
+            f"{pattern.area:.6g}{types}: the log intensity is off by the log of their ratio. rho is the number of "
+            "points for each unit of area and each type.",
+            UnnormWarning,
+            stacklevel=4,
+        )
 
 
 @final
@@ -93,6 +118,7 @@ class DrawnDummies:
     rho: Rho
     design: Design
     second: Strata | None
+    brought: bool = False  # from elsewhere
 
     def log_rho(self, places: Places) -> np.ndarray:
         """(N,) log ρ at any places."""

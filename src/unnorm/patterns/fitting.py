@@ -15,12 +15,12 @@ from .._base.words import option
 from ..data.covariates import Covariate
 from ..engine.gam_fit import gam
 from ..engine.gam_result import Gam
-from ..errors import DataError, InputError, UnnormWarning
+from ..errors import DataError, InputError, NoEstimateError, UnnormWarning, listing
 from ..inference.sandwich import Robust, error_parts
 from .dummies import Design, DrawnDummies, Dummies, draw
 from .interactions import Interaction
 from .interactions.base import Correction
-from .places import Places
+from .places import Places, close_pairs
 from .point_pattern import Pattern
 from .result import PatternFit
 from .rows import Covaried, PatternModel
@@ -28,6 +28,7 @@ from .scores import FittedRows, PatternScores
 
 RESPONSE = "a data point"
 ENOUGH, PEAK = 200, 0.1  # dummy points, and the share of ∫λ that one of them may carry
+NEARBY = 10.0  # reaches within which the closest two points are sought, for a message
 FEW = "None of {all} points is farther than {reach:.6g}, the reach of {interaction!r}, from the border"
 
 
@@ -95,10 +96,11 @@ def _solved(pattern: Pattern, model: PatternModel, drawn: DrawnDummies, smoothin
     everything = Places.joined([pattern.places, drawn.places])
     index = np.concatenate([np.arange(pattern.n), np.full(drawn.places.n, -1)])
     inside = np.flatnonzero(model.inside(pattern, everything))
-    _enough(pattern, model, int(np.sum(index[inside] >= 0)), int(np.sum(index[inside] < 0)))
+    _enough(pattern, model, int(np.sum(index[inside] >= 0)), int(np.sum(index[inside] < 0)), drawn.brought)
     given = model.at(pattern, everything.take(inside), index[inside])
     kept = inside[given.allowed]
     given, places = given.take(given.allowed), everything.take(kept)
+    _finite(pattern, model, given, index[kept] >= 0)
     log_rho = drawn.log_rho(places)
     found = _engine(model, given, index[kept] >= 0, given.known - log_rho, smoothing)
     return FittedRows(pattern, model, drawn, found, places, index[kept], kept, log_rho)
@@ -106,16 +108,47 @@ def _solved(pattern: Pattern, model: PatternModel, drawn: DrawnDummies, smoothin
 
 def _engine(model: PatternModel, given: Covaried, z: np.ndarray, offset: np.ndarray, smoothing: str) -> Gam:
     table: dict[str, Any] = {**given.columns, RESPONSE: z.astype(float)}
-    return gam(replace(model.terms, offsets=()), table, "binomial", response=RESPONSE, offset=offset, method=smoothing)  # pyright: ignore[reportArgumentType]
+    terms: Any = replace(model.terms, offsets=())
+    how: Any = smoothing
+    try:
+        return gam(terms, table, "binomial", response=RESPONSE, offset=offset, method=how)
+    except NoEstimateError as error:
+        if not model.statistics:
+            raise
+        raise NoEstimateError(
+            f"{error} The two classes are the points and the dummy points, and {listing(model.statistics)} belongs to "
+            f"{model.interaction!r}: where it is at fault, take other distances or limits."
+        ) from error
 
 
-def _enough(pattern: Pattern, model: PatternModel, n: int, m: int) -> None:
+def _finite(pattern: Pattern, model: PatternModel, given: Covaried, data: np.ndarray) -> None:
+    """A statistic that is zero at every point of the data has an infinite coefficient, or none."""
+    for name in model.statistics:
+        t = given.columns[name]
+        if np.any(t[data] != 0.0):
+            continue
+        what = f"{name} of {model.interaction!r} is 0 at each of the {int(data.sum()):,} points that are rows"
+        nearest = _nearest(pattern, model)
+        if np.any(t != 0.0):
+            raise NoEstimateError(
+                f"{what}, though not elsewhere: no points are close enough to interact{nearest}, and the estimate of "
+                "its coefficient is infinite. Take a larger r, or forbid close points with un.HardCore(r)."
+            )
+        raise DataError(f"{what} and at the dummy points: nothing is within its reach{nearest}. Take a larger r.")
+
+
+def _nearest(pattern: Pattern, model: PatternModel) -> str:
+    near = close_pairs(pattern.places, pattern.places, NEARBY * model.reach, model.period(pattern))
+    d = near.less(np.arange(pattern.n)).d
+    return f" (the closest two are {d.min():.6g} apart)" if d.size else ""
+
+
+def _enough(pattern: Pattern, model: PatternModel, n: int, m: int, brought: bool) -> None:
     if n and m:
         return
     if not m and n:
-        raise DataError(
-            f"No dummy point is left to compare the data with: pass more of them, {option('dummies', 10_000)}."
-        )
+        more = "points= must bring more of them" if brought else f"pass more of them, {option('dummies', 10_000)}"
+        raise DataError(f"No dummy point is left to compare the data with: {more}.")
     if model.interaction is None:
         raise DataError("There are no points to fit.")
     few = FEW.format(all=pattern.n, reach=model.reach, interaction=model.interaction)

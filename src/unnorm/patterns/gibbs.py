@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, final
 
 import numpy as np
 
-from .._base.numerics import Rng, generator, whole
+from .._base.numerics import Rng, floats, generator, whole
 from ..domains.base import Domain
-from ..errors import EstimationError, InputError, UnnormWarning
-from .interactions.base import Correction, Energy, Interaction
+from ..errors import EstimationError, InputError, UnnormWarning, listing, unknown
+from .interactions.base import Energy, Interaction
 from .metropolis import run
 from .places import Places
 from .point_pattern import Pattern
@@ -223,18 +223,22 @@ class Chain:
         return Places(np.column_stack([x, y]), mark, np.full(self.n, self.code))
 
 
+Trend = float | Callable[[np.ndarray], np.ndarray]
+
+
 def process(
     window: Domain,
-    log_trend: float | Callable[[np.ndarray], np.ndarray],
+    log_trend: Trend | Mapping[Any, Trend],
     interaction: Interaction | None = None,
     phi: Sequence[float] = (),
-    correction: Correction = "none",
+    correction: Literal["none", "periodic"] = "none",
 ) -> Process:
     """A process with given coefficients, to simulate from.
 
     Args:
         window: where.
-        log_trend: log λ where no other point is near: a number, or a function of (N, 2) places.
+        log_trend: log λ where no other point is near: a number, or a function of (N, 2) places; of several types of
+            points a mapping from each type to its own, {"on": 4.0, "off": 4.5}.
         interaction: between points; None for a Poisson process.
         phi: its coefficients: log γ of `un.Strauss`.
         correction: "periodic" joins the sides of a rectangle.
@@ -244,31 +248,60 @@ def process(
     >>> 40 < strauss.simulate(rng=1)[0].n < 95
     True
     """
-    empty = Pattern(Places.of(np.zeros((0, 2))), ("x", "y"), (window,))
     if not isinstance(window, Domain) or window.edges is None:
         raise InputError(
             f"window must be a region of the plane, un.Window(…) or un.Box((0, 4), (0, 3)); got {window!r}."
         )
-    if interaction is not None:
-        interaction.check(empty)
-        if len(phi) != len(interaction.names(empty)):
-            raise InputError(f"{interaction!r} has {len(interaction.names(empty))} coefficients; phi has {len(phi)}.")
+    if correction not in ("none", "periodic"):
+        raise InputError(unknown("correction of a process", correction, ("none", "periodic")))
     if correction == "periodic" and window.sides is None:
         raise InputError("correction='periodic' joins the sides of a rectangle, and this window is none.")
+    empty = Pattern(Places.of(np.zeros((0, 2))), ("x", "y"), (window,))
+    trends: list[Any] = [log_trend]
+    if isinstance(log_trend, Mapping):
+        empty, trends = replace(empty, mark_name="type", mark_levels=tuple(log_trend)), list(log_trend.values())
+    if not trends:
+        raise InputError("log_trend must name one or more types of points; it is empty.")
+    coefficients = tuple(floats(phi, "phi").ravel().tolist())
+    if interaction is not None:
+        interaction.check(empty)
+        names = interaction.names(empty)
+        if len(coefficients) != len(names):
+            raise InputError(
+                f"{interaction!r} has {len(names)} coefficients ({listing(names)}); phi has {len(coefficients)}."
+            )
+    parts = [_checked(one) for one in trends]
 
     def trend(places: Places) -> np.ndarray:
-        values = log_trend(places.xy) if callable(log_trend) else np.full(places.n, float(log_trend))
-        values = np.asarray(values, dtype=np.float64)
-        if values.shape != (places.n,):
-            raise InputError("log_trend must give a number for each of N places, an array of shape (N,).")
-        wrong = np.flatnonzero(np.isnan(values) | (values == np.inf))
-        if wrong.size:
-            x, y = places.xy[wrong[0]]
-            raise InputError(
-                f"log_trend is {values[wrong[0]]} at ({x:.6g}, {y:.6g}): the log intensity must be finite, or −∞ where "
-                "there are no points."
-            )
+        values = np.empty(places.n)
+        for mark, part in enumerate(parts):
+            here = places.mark == mark
+            values[here] = part(places.xy[here])
         return values
 
-    words = "a function of places" if callable(log_trend) else f"{float(log_trend):.6g}"
-    return Process(empty, trend, interaction, tuple(float(one) for one in phi), correction == "periodic", words)
+    constant = [f"{float(one):.6g}" for one in trends if not callable(one)]
+    words = ", ".join(constant) if len(constant) == len(trends) else "a function of places"
+    return Process(empty, trend, interaction, coefficients, correction == "periodic", words)
+
+
+def _checked(log_trend: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """A trend as a function of places that refuses what is no log intensity."""
+    constant = np.zeros(()) if callable(log_trend) else floats(log_trend, "log_trend")
+    if constant.ndim:
+        raise InputError(f"log_trend must be a number or a function of places; got an array of shape {constant.shape}.")
+
+    def values(xy: np.ndarray) -> np.ndarray:
+        found = log_trend(xy) if callable(log_trend) else np.full(len(xy), float(constant))
+        found = np.asarray(found, dtype=np.float64)
+        if found.shape != (len(xy),):
+            raise InputError("log_trend must give a number for each of N places, an array of shape (N,).")
+        wrong = np.flatnonzero(np.isnan(found) | (found == np.inf))
+        if wrong.size:
+            x, y = xy[wrong[0]]
+            raise InputError(
+                f"log_trend is {found[wrong[0]]} at ({x:.6g}, {y:.6g}): the log intensity must be finite, or −∞ where "
+                "there are no points."
+            )
+        return found
+
+    return values

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.numerics import Rng
-from ..errors import InputError
+from ..errors import EstimationError, InputError
 from .places import Places
 from .where import grid
 
@@ -44,5 +45,9 @@ def overview(fit: PatternFit, n: int, rng: Rng) -> Any:
     figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
     figure.colorbar(intensity_map(fit, axes[0]), ax=axes[0], shrink=0.8)
     fit.residuals().plot(axes[1])
-    fit.envelope("L", n, rng=rng).plot(axes[2])
+    try:
+        fit.envelope("L", n, rng=rng).plot(axes[2])
+    except (InputError, EstimationError) as error:  # nothing can be simulated: the other two stand
+        axes[2].text(0.5, 0.5, fill(str(error), 40), ha="center", va="center", transform=axes[2].transAxes)
+        axes[2].set_axis_off()
     return figure, axes

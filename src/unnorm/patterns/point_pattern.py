@@ -168,7 +168,8 @@ def pattern(
             name replicates without any points.
         marks: the column of marks: types of points, a few labels.
         replicate: the column that tells patterns of one experiment apart; points of different ones never interact.
-        types: the marks that are possible, in the order of the model's levels; default those that occur, sorted.
+        types: the marks that are possible, in the order of the model's levels; default those that occur, sorted, or in
+            the order of the table's categories where it states one.
         outside: what to do with points outside the window: "error", or "drop" them and say so.
         missing: "error", or "drop" rows with a missing coordinate, mark or replicate and say so.
 
@@ -185,7 +186,8 @@ def pattern(
     obs = iid(data, y=y, group=named or None, missing=missing)
     if obs.dim != 2:
         raise DataError(f"A point has two coordinates, y=('x', 'y'); got {obs.dim}: {listing(obs.outcome_names)}.")
-    levels, code = _levels(obs, marks, types, "types")
+    _refuse_blank(obs, marks)
+    levels, code = _levels(obs, marks, _declared(data, obs, marks) if types is None else types, "types")
     if marks is not None and len(levels) > max(50, obs.n // 2):
         raise DataError(
             f"marks={marks!r} has {len(levels):,} different values for {obs.n:,} points: marks must be a few types. "
@@ -221,6 +223,32 @@ def _have(data: Any, wanted: dict[str, str | None]) -> None:
         if name not in names:
             has = f"the columns are {listing(names)}" if names else "an array has none: pass a table"
             raise DataError(f"There is no column {name!r}, asked for by {option(argument, name)}; {has}.")
+
+
+def _declared(data: Any, obs: Observations, marks: str | None) -> list[Any] | None:
+    """The marks that occur, in the order that the table states: a pandas category, a polars Enum; None without one."""
+    from .._base.frames import table
+
+    if marks is None:
+        return None
+    column = table(data).read(marks)
+    if not column.declared or column.levels is None:
+        return None
+    there = set(obs.group[marks].tolist())
+    return [label for label in column.levels.tolist() if label in there]
+
+
+def _refuse_blank(obs: Observations, marks: str | None) -> None:
+    """An empty text is a missing mark."""
+    if marks is None or obs.group[marks].dtype.kind not in "UO":
+        return
+    blank = np.flatnonzero([not str(label).strip() for label in obs.group[marks].tolist()])
+    if blank.size:
+        raise DataError(
+            f"{several(blank.size, 'mark')} of {obs.n:,} in {option('marks', marks)} are empty, the first in row "
+            f"{blank[0] if obs.row is None else obs.row[blank[0]]}: leave these points out, or give them a label of "
+            "their own, such as 'unknown'."
+        )
 
 
 def _row(obs: Observations, kept: np.ndarray, i: int) -> int:

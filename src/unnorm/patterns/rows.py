@@ -110,8 +110,12 @@ class PatternModel:
         return 0.0 if self.interaction is None else self.interaction.reach
 
     def neighbours(self, pattern: Pattern, places: Places, own: np.ndarray) -> Neighbours:
-        period = pattern.sides if self.correction == "periodic" else None
+        period = self.period(pattern)
         return Neighbours(places, pattern.places, own, self.reach, period, self.correction, pattern.windows)
+
+    def period(self, pattern: Pattern) -> np.ndarray | None:
+        """(2,) side lengths, where the window's sides are joined."""
+        return pattern.sides if self.correction == "periodic" else None
 
     def at(self, pattern: Pattern, places: Places, own: np.ndarray | None = None) -> Covaried:
         """The columns at places; own[a] is the point that place a is, −1 for none (the default)."""

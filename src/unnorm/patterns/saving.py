@@ -75,10 +75,8 @@ def load(path: str | os.PathLike[str], covariates: Sequence[Covariate] = ()) -> 
     where = os.fspath(path)
     if about.get("class") != CLASS:
         raise InputError(f"{where} holds a {about.get('class', 'result')}, not a PatternFit; read it with un.load.")
-    try:
+    with storage.restoring(where, CLASS):
         return _restored(about, arrays, covariates)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        raise InputError(f"The saved PatternFit {where} is damaged: {error!r} is missing or malformed.") from error
 
 
 def _restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], given: Sequence[Covariate]) -> PatternFit:

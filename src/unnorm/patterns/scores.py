@@ -7,11 +7,14 @@ that of the dummy points and Σ1 = A1 + A2 + A3 (Baddeley, Coeurjolly, Rubak & W
     A3 = Σ_{i≠j} Δ_j h_i (Δ_i h_j)ᵀ
 
 where h_i^{-j} is h at x_i given the pattern less both points, and Δ_j h_i = h_i − h_i^{-j}. Integrals are sums over
-data and dummy rows, which together have intensity λ + ρ. A Poisson process has A2 = A3 = 0.
+data and dummy rows, which together have intensity λ + ρ. A Poisson process has A2 = A3 = 0. Pairs within a hard core
+are in no pattern, but they count in A2, which is ∫∫ {λ(u | x) λ(v | x) − λ({u, v} | x)} h_u h_vᵀ: the second term is 0
+there, and pairs of dummy points give the first.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, final
@@ -26,7 +29,7 @@ from ..objectives.scores import Drawn, Enough, Reselection, Scores
 from ..solvers.engine_rows import cross, reselection, smoothing_uncertainty, total
 from .dependence import Dependence, dependence
 from .dummies import DrawnDummies
-from .places import Places
+from .places import Places, close_pairs
 from .point_pattern import Pattern
 from .rows import Covaried, PatternModel
 
@@ -125,7 +128,39 @@ class PatternScores(Scores):
         p = self.fitted.p
         A1 = self._cross(p * (1 - p) ** 2)
         interaction = self.fitted.model.interaction
-        return A1 if interaction is None or not self.fitted.model.statistics else A1 + self._pairs(interaction)
+        if interaction is None:
+            return A1
+        A2_A3 = self._pairs(interaction) if self.fitted.model.statistics else 0.0
+        return A1 + A2_A3 + (self.forbidden(interaction.core) if interaction.core else 0.0)
+
+    def forbidden(self, core: float) -> np.ndarray:
+        """A2 of the pairs that a hard core forbids: ∫∫ λ(u | x) λ(v | x) h_u h_vᵀ over places u and v within it.
+
+        A sum over pairs of dummy points, with λh/ρ = p (z, t) at each: of two draws where there are two, as points of
+        one stratified draw keep apart; elsewhere of different points of one draw.
+        """
+        fitted = self.fitted
+        dummy = np.flatnonzero(~fitted.data)
+        first = fitted.places.take(dummy)
+        out = np.zeros((self.size, self.size))
+        for own, places, D in self._once_more(dummy):
+            near = close_pairs(places, first, core, fitted.model.period(fitted.pattern)).less(own)
+            column, b = np.unique(near.b, return_inverse=True)
+            B = self._dense(dummy[column]) * fitted.p[dummy[column]][:, None]
+            beside = np.stack([np.bincount(near.a, values[b], places.n) for values in B.T], axis=1)
+            out += D.T @ beside
+        return 0.5 * (out + out.T)
+
+    def _once_more(self, dummy: np.ndarray) -> Iterator[tuple[np.ndarray, Places, np.ndarray]]:
+        """Places of dummy points, which of the rows `dummy` each is (−1: none), and p (z, t) there: of the second draw,
+        or of the first where it is the only one."""
+        if self.fitted.dummies.second is not None:
+            yield from ((np.full(places.n, -1), places, D) for _, places, D in self._second_draw())
+            return
+        for first in range(0, len(dummy), CHUNK):
+            own = np.arange(first, min(first + CHUNK, len(dummy)))
+            rows = dummy[own]
+            yield own, self.fitted.places.take(rows), self._dense(rows) * self.fitted.p[rows][:, None]
 
     def _pairs(self, interaction: Interaction) -> np.ndarray:
         """A2 + A3, over pairs of data points that are rows and within reach of each other."""
@@ -169,7 +204,7 @@ class PatternScores(Scores):
         if self.fitted.dummies.design == "poisson":
             return sigma2
         a = self._total(p * (1 - p))
-        return sigma2 - np.outer(a, a) / np.sum(1 - p)
+        return sigma2 - np.outer(a, a) / self.fitted.dummies.places.n  # of all, also those that are no rows
 
     def measured_spread(self, times: float = 1.0, enough: Enough | None = None) -> np.ndarray | None:
         """Σ2 of stratified points: half the squared differences between two draws, tile by tile."""
@@ -179,18 +214,11 @@ class PatternScores(Scores):
         n = fitted.pattern.n
         dummy = np.flatnonzero(~fitted.data)
         tile = strata.first[fitted.kept[dummy] - n]
-        again = np.flatnonzero(fitted.model.inside(fitted.pattern, strata.places))
         out = np.zeros((self.size, self.size))
         partner = np.full(strata.tiles, -1)
         partner[tile] = dummy
         lone = partner.copy()
-        for first in range(0, len(again), CHUNK):
-            at = again[first : first + CHUNK]
-            places = strata.places.take(at)
-            given = fitted.model.at(fitted.pattern, places)
-            X2 = fitted.matrix(given)
-            odds = np.exp(fitted.log_intensity(given, X2) - fitted.dummies.log_rho(places))
-            D = X2 * (odds / (1 + odds))[:, None]
+        for at, _, D in self._second_draw():
             mates = partner[strata.tile[at]]
             have = np.flatnonzero(mates >= 0)
             D[have] -= self._dense(mates[have]) * fitted.p[mates[have]][:, None]
@@ -202,6 +230,19 @@ class PatternScores(Scores):
             D = self._dense(rows) * fitted.p[rows][:, None]
             out += D.T @ D
         return 0.5 * out
+
+    def _second_draw(self) -> Iterator[tuple[np.ndarray, Places, np.ndarray]]:
+        """Points of the second draw whose statistics are known: which they are, their places, and p (z, t) there."""
+        fitted, strata = self.fitted, self.fitted.dummies.second
+        assert strata is not None
+        again = np.flatnonzero(fitted.model.inside(fitted.pattern, strata.places))
+        for first in range(0, len(again), CHUNK):
+            at = again[first : first + CHUNK]
+            places = strata.places.take(at)
+            given = fitted.model.at(fitted.pattern, places)
+            X = fitted.matrix(given)
+            odds = np.exp(fitted.log_intensity(given, X) - fitted.dummies.log_rho(places))
+            yield at, places, X * (odds / (1 + odds))[:, None]
 
     def _dense(self, rows: np.ndarray) -> np.ndarray:
         gam = self.fitted.gam

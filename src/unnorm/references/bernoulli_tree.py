@@ -42,7 +42,7 @@ class BernoulliTree(Reference):
 
     @classmethod
     def takes(cls, domain: Domain) -> bool:
-        return domain.bits is not None
+        return domain.free is not None
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -114,6 +114,7 @@ class BoundTree(BoundReference):
         if sorted(order.tolist()) != list(range(d)) or parents.shape != (d,) or table.shape != (2, d):
             raise InputError(f"order, parents and p of BernoulliTree must be those of {d} bits.")
         self._order, self._parents, self._table = order, parents, table
+        self._free = np.ones(d, dtype=bool) if domain.free is None else domain.free  # others are 0 for certain
 
     @property
     def cube_dim(self) -> int:
@@ -127,12 +128,13 @@ class BoundTree(BoundReference):
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         y = np.zeros((len(u), self.domain.dim))
         for i in self._order:
-            y[:, i] = u[:, i] >= 1.0 - self._after(y, i)
+            y[:, i] = (u[:, i] >= 1.0 - self._after(y, i)) & self._free[i]
         return y
 
     def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         """Linear in y and in products with the parent: one product and no loop over bits."""
-        odds, none = np.log(self._table) - np.log1p(-self._table), np.log1p(-self._table)
+        none = np.log1p(-self._table) * self._free
+        odds = np.log(self._table) * self._free - none
         root = self._parents < 0
         before = np.where(root, 0.0, y[:, np.maximum(self._parents, 0)])
         out = y @ odds[0] + none[0].sum()

@@ -11,6 +11,7 @@ of IID data weigh one each. `log_odds_offset` is the part of the log-odds that i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
@@ -78,6 +79,19 @@ class Contrast:
     def rows(self) -> int:
         """N: real and reference rows together."""
         return len(self.z)
+
+    @property
+    def points(self) -> int:
+        """The number of reference rows."""
+        return int(np.sum(~self.z))
+
+    def met(self, rows: Callable[[Contrast], Any], blocks: Callable[[Any], Any]) -> Any:
+        """What a caller makes of rows in memory (`rows`), where others come in blocks (`blocks`)."""
+        return rows(self)
+
+    def fresh(self, seed: list[int], times: float) -> Contrast:
+        """`redraw` from a seed."""
+        return self.redraw(np.random.default_rng(seed), times)
 
     @property
     def randomisations(self) -> int:

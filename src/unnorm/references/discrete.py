@@ -62,7 +62,7 @@ class ProductBernoulli(Reference):
 
     @classmethod
     def takes(cls, domain: Domain) -> bool:
-        return domain.bits is not None
+        return domain.free is not None
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -112,7 +112,9 @@ class BoundBernoulli(BoundReference):
     def __init__(self, domain: Domain, reference: ProductBernoulli, table: np.ndarray) -> None:
         self.domain, self.reference, self.table = domain, reference, table
         self._around = reference.around is not None
-        self._odds, self._none = np.log(table) - np.log1p(-table), np.log1p(-table)
+        self._free = np.ones(domain.dim, dtype=bool) if domain.free is None else domain.free  # others are 0 for certain
+        self._none = np.log1p(-table) * self._free
+        self._odds = np.log(table) * self._free - self._none
 
     @property
     def given(self) -> Given:
@@ -124,7 +126,7 @@ class BoundBernoulli(BoundReference):
 
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         p = np.where(obs.previous()[t] == 1.0, self.table[1], self.table[0]) if self._around else self.table[0]
-        return (u >= 1.0 - p).astype(np.float64)
+        return ((u >= 1.0 - p) & self._free).astype(np.float64)
 
     def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         if not self._around:
@@ -148,7 +150,7 @@ class BitFlip(Reference):
     """y' = y_t with one bit (or edge) flipped: q(y'|y) = 1/d = q(y|y'). For ConditionalNCE only.
 
     The flips of one observation are drawn without replacement, so at most d of them; `every=True` takes each bit once,
-    which is maximum pseudo-likelihood and has no reference error.
+    which is maximum pseudo-likelihood and has no reference error. Bits that Ω fixes are not flipped, nor counted in d.
 
     >>> from unnorm.references import BitFlip
     >>> BitFlip(every=True)
@@ -166,7 +168,7 @@ class BitFlip(Reference):
 
     @classmethod
     def takes(cls, domain: Domain) -> bool:
-        return domain.bits is not None
+        return domain.free is not None
 
     @classmethod
     def examples(cls) -> tuple[Example, ...]:
@@ -183,6 +185,8 @@ class BoundBitFlip(BoundReference):
 
     def __init__(self, domain: Domain, reference: BitFlip) -> None:
         self.domain, self.reference = domain, reference
+        assert domain.free is not None
+        self._bits = np.flatnonzero(domain.free)
 
     @property
     def given(self) -> Given:
@@ -194,15 +198,15 @@ class BoundBitFlip(BoundReference):
 
     @property
     def distinct(self) -> int:
-        return self.domain.dim
+        return len(self._bits)
 
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
-        d = self.domain.dim
+        d = len(self._bits)
         return self._flipped(obs, t, np.minimum((u[:, 0] * d).astype(np.intp), d - 1))
 
     def sample(self, obs: Observations, t: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Different bits for the rows of one observation, each set of bits as likely as any other."""
-        d = self.domain.dim
+        d = len(self._bits)
         start = np.flatnonzero(np.diff(t, prepend=-1) != 0)
         count = np.diff(start, append=len(t))
         which = np.empty(len(t), dtype=np.intp)
@@ -217,23 +221,25 @@ class BoundBitFlip(BoundReference):
     def _flipped(self, obs: Observations, t: np.ndarray, which: np.ndarray) -> np.ndarray:
         y = obs.outcome[t]
         rows = np.arange(len(y))
-        y[rows, which] = 1.0 - y[rows, which]
+        y[rows, self._bits[which]] = 1.0 - y[rows, self._bits[which]]
         return y
 
     def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         flips = np.abs(y - obs.outcome[t]).sum(axis=1)
-        return np.where(flips == 1.0, -np.log(self.domain.dim), -np.inf)
+        return np.where(flips == 1.0, -np.log(len(self._bits)), -np.inf)
 
     def log_density_back(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         return self.log_density(y, obs, t)  # symmetric
 
-    def traceable(self, obs: Observations) -> Traceable:
+    def traceable(self, obs: Observations) -> Traceable | None:
+        if len(self._bits) < self.domain.dim:
+            return None
         return Traceable(1, {"log_q": np.asarray(-np.log(self.domain.dim))}, obs.outcome, BitFlipLaw())
 
     def describe(self) -> str:
         if self.reference.every:
-            return f"each of {self.domain.dim} bits of the observed outcome flipped once: pseudo-likelihood"
-        return f"one of {self.domain.dim} bits of the observed outcome flipped; symmetric"
+            return f"each of {len(self._bits)} bits of the observed outcome flipped once: pseudo-likelihood"
+        return f"one of {len(self._bits)} bits of the observed outcome flipped; symmetric"
 
 
 @final

@@ -77,7 +77,7 @@ class PointScheme(ABC):
         """Points of `reference`: `per_point` for each observation, or `total` in all for IID data."""
         k = points_wanted(reference, obs, per_point, total)
         each = total is None
-        if not self.even_pairs and reference.domain.bits is not None and (reference.cube_dim or 0) > 1:
+        if not self.even_pairs and reference.domain.free is not None and (reference.cube_dim or 0) > 1:
             raise CombinationError(
                 f"{type(self).__name__} points do not suit bits: some pairs of coordinates fill the square unevenly "
                 "(of 14 bits that are 1 one time in ten, the worst pair coincided 2.4 times as often as it should). "
@@ -143,6 +143,10 @@ class PointScheme(ABC):
         u = (parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)).reshape(-1, d)
         return reference.from_unit(np.clip(u, _LEAST, 1.0 - _LEAST, out=u), obs, t)
 
+    def shares(self, k: int) -> list[int]:
+        """How many of a context's k points each randomisation has."""
+        return self._sizes(k)
+
     def _sizes(self, k: int) -> list[int]:
         R = self.sets
         if k < R:
@@ -158,7 +162,7 @@ def evenly_spread(reference: BoundReference, points: int) -> PointScheme:
     d = reference.cube_dim
     if d is None:
         return IID()
-    if reference.domain.bits is None or d == 1:
+    if reference.domain.free is None or d == 1:
         return Lattice()
     return Sobol() if points * (d + 1) <= MOST_NET and d < MOST_SOBOL else IID()
 

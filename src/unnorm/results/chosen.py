@@ -27,7 +27,8 @@ def errors_of(fit: Fit, which: str | Sequence[str], level: float, simulated: int
         raise InputError(f"which must name parameters, each once; got {listing(names) or 'none'}.")
     index = np.array([place[name] for name in names])
     V = _covariance(fit, index, simulated, rng)
-    estimate, se, z = fit.estimate[index], np.sqrt(np.diag(V)), quantile(level, None)
+    df = fit.df if simulated is None and fit.has_covariance else None
+    estimate, se, z = fit.estimate[index], np.sqrt(np.diag(V)), quantile(level, df)
     table = {"term": np.array(names), "estimate": estimate, "se": se}
     return to_native({**table, "lower": estimate - z * se, "upper": estimate + z * se}, fit.backend)
 
@@ -44,6 +45,12 @@ def _covariance(fit: Fit, index: np.ndarray, simulated: int | None, rng: Rng) ->
         return some.simulated(index, draws, generator(rng))
     if fit.has_covariance or some is None:
         return fit.covariance[np.ix_(index, index)]
+    if "clusters" in fit.diagnostics:
+        raise InputError(
+            "Errors of chosen parameters are from the scores of single observations, and the objective names clusters, "
+            "within which these depend on each other. Leave cluster= out where a chain's steps are independent given "
+            "the past."
+        )
     if fit.n <= len(fit.names):
         raise InputError(too_few(fit.n, False, len(fit.names), SIMULATED))
     return some.empirical(index)

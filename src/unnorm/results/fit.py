@@ -117,6 +117,13 @@ class Fit:  # long: what can be asked of a result
         return robust_covariance(self._known_errors)[0]
 
     @property
+    def df(self) -> float | None:
+        """Degrees of freedom of the intervals; None for the normal. Of errors that rest on clusters, about C − 1."""
+        if self.assumes_model or "clusters" not in self.diagnostics or self._known_errors.robust is None:
+            return None
+        return self._known_errors.robust.df
+
+    @property
     def se(self) -> np.ndarray:
         """Standard errors of θ̂."""
         return np.sqrt(np.diag(self.covariance))
@@ -146,7 +153,7 @@ class Fit:  # long: what can be asked of a result
         """
         from .._base.frames import to_native
 
-        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, None)
+        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, self.df)
         se, z = np.sqrt(np.diag(V)), quantile(level, df)
         parts = {}
         if self.errors is not None and self.errors.points and not robust:
@@ -367,7 +374,8 @@ class Fit:  # long: what can be asked of a result
                 f"The fits differ in their smooth terms ({listing(sorted(ours ^ theirs))}), whose number of parameters "
                 "is not fixed: compare by fit.aic, or see the p-values of smooth terms in fit.summary()."
             )
-        return tests.likelihood_ratio(self.loglik, smaller.loglik, len(extra))
+        error = 2.0 * float(np.hypot(*(fit.diagnostics.get("loglik_se", 0.0) for fit in (self, smaller))))
+        return tests.likelihood_ratio(self.loglik, smaller.loglik, len(extra), error)
 
     def wald(self, which: Fit | str | Sequence[str], robust: bool = False) -> NestedTest:
         """Wald test that some parameters are zero, θ̂ᵀ V⁻¹ θ̂ with V the total covariance: any objective.
@@ -377,7 +385,7 @@ class Fit:  # long: what can be asked of a result
             robust: V from the scores themselves; by cluster with cluster= on the objective, then an F test.
         """
         names = _extra(self, which) if isinstance(which, Fit) else _tested(self, which)
-        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, None)
+        V, df = robust_covariance(self._known_errors) if robust else (self.covariance, self.df)
         index = np.array([self.names.index(name) for name in names])
         return tests.wald(self.estimate[index], V[np.ix_(index, index)], df)
 

@@ -14,6 +14,7 @@ from .._base.words import option
 from ..data.observations import Observations
 from ..domains.base import Domain
 from ..engine.device.spec import Device, device_of
+from ..engine.resources import Resources
 from ..errors import (
     CombinationError,
     InputError,
@@ -35,6 +36,7 @@ from ..solvers.smoothing import Smoothing
 from .fit import Fit
 from .knowing import FAR, apart, knowing
 from .making import make_fit
+from .outside import first_outside, inside
 from .refining import begun, refined
 
 SOLVERS = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
@@ -52,6 +54,8 @@ def fit(
     rng: Rng = None,
     outside: Outside = "error",
     weights: Weights = "frequencies",
+    memory: Any = None,
+    workers: Any = None,
     device: Literal["cpu", "gpu"] | Device | None = None,
 ) -> Fit:
     """Estimate θ and the normalising constants.
@@ -68,6 +72,10 @@ def fit(
         weights: an observation of weight w counts as w observations ("frequencies": counts of equal rows); weights that
             are not counts, such as durations in milliseconds, are "relative": scaled to a mean of one, and the standard
             errors are robust.
+        memory: with smooth terms and reference points, what the rows may take, e.g. "2GB"; by default most of what is
+            free. Rows that do not fit are made again, from the same seeds, in each pass over them.
+        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), with which the
+            rows of smooth terms stay: each pass sends coefficients out and sums back.
         device: "gpu" makes the additive engine's passes over the rows on a GPU through JAX (smooth terms; the same
             result to 1e-8), or `un.Device(...)`.
 
@@ -120,8 +128,9 @@ def fit(
         notes = (*notes, warning)
     seed, rng = _seed(rng)
 
-    problem = Problem(model, obs, objective, normaliser)
+    problem = Problem(model, obs, objective, normaliser, Resources(memory, workers))
     chosen = chosen_solver(problem, solver, _with_device(problem, solver, smoothing, device))
+    _check_resources(problem, chosen)
     solution = refined(problem, chosen, solved(problem, chosen, rng), rng)
     relative = weights == "relative" and obs.weight is not None
     settings = {"observations": describe(obs)}
@@ -135,13 +144,16 @@ def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
     try:
         return begun(problem, solver, rng)
     except (NoEstimateError, NotIdentifiedError) as error:
-        if problem.objective.reference is None or problem.objective.reference.every:
+        reference, how = problem.objective.reference, None
+        if reference is not None and not reference.every:
+            drawn = problem.objective.draw(problem.model, problem.obs, problem.normaliser, state)
+            how = apart(drawn.outcome[drawn.z], drawn.outcome[~drawn.z])
+        said = str(error) if how is None else FAR.format(how=how)
+        if how is None and isinstance(error, NoEstimateError) and problem.model.parametric:
+            said = problem.model.flat().no_estimate(problem.obs, said)
+        if said == str(error):
             raise
-        drawn = problem.objective.draw(problem.model, problem.obs, problem.normaliser, state)
-        how = apart(drawn.outcome[drawn.z], drawn.outcome[~drawn.z])
-        if how is None:
-            raise
-        raise type(error)(FAR.format(how=how)) from error
+        raise type(error)(said) from error
 
 
 def _with_device(
@@ -188,6 +200,15 @@ def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoo
             f"sp=0.1)'); got smoothing={smoothing!r}."
         )
     return solver
+
+
+def _check_resources(problem: Problem, solver: Solver) -> None:
+    """memory= and workers= are for rows of the additive engine."""
+    if problem.resources.asked and not (problem.smooth and solver.smooth_terms and problem.by_rows):
+        raise CombinationError(
+            "memory= and workers= are for smooth terms with reference points, as in un.fit(un.Additive(…), obs, "
+            "un.Logistic(…)): leave them out. un.SGD(…) takes a batch of observations at a time."
+        )
 
 
 def describe(obs: Observations) -> dict[str, Any]:
@@ -240,17 +261,11 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
-    seen = obs.outcome if obs.holes is None else np.where(obs.holes, 0.0, obs.outcome)
-    inside = domain.contains(seen)
-    for lag in range(1, obs.lags + 1):
-        inside = inside & domain.contains(obs.previous(lag))
-    if inside.all():
+    within = inside(domain, obs)
+    if within.all():
         return obs, ()
-    count, first = int((~inside).sum()), int(np.argmin(inside))
-    row = first if obs.row is None else int(obs.row[first])
-    y = obs.previous()[first] if domain.contains(seen[[first]])[0] else seen[first]
-    what, remedy = domain.outside_words(y, obs.outcome_names)
-    where = f"the first is row {row}, {what}"
+    count = int((~within).sum())
+    where, remedy = first_outside(domain, obs)
     if outside == "error":
         raise OutsideError(
             f"{count} of {obs.n} observations lie outside {domain!r}; {where}. "
@@ -258,7 +273,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
         )
     if count == obs.n:
         raise OutsideError(f"All {obs.n} observations lie outside {domain!r}; {where}. Check the units of the domain.")
-    return obs.take(inside), (f"{count} of {obs.n} observations lay outside {domain!r} and were dropped; {where}.",)
+    return obs.take(within), (f"{count} of {obs.n} observations lay outside {domain!r} and were dropped; {where}.",)
 
 
 def _seed(rng: Rng) -> tuple[int | None, Rng]:

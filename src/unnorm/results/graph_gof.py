@@ -12,6 +12,7 @@ import numpy as np
 
 from .._base.numerics import Rng, generator, whole
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
+from ..models.batching import tree_take
 from ..models.graphs import GraphStatistics
 from ..models.graphs.counts import counts
 from .fit import NO_MODEL, Fit
@@ -36,22 +37,28 @@ class Compared:
 
     @property
     def p(self) -> np.ndarray:
-        """(L,) two-sided Monte Carlo p-values, twice the smaller tail."""
-        below = np.mean(self.simulated <= self.observed, axis=0)
-        above = np.mean(self.simulated >= self.observed, axis=0)
+        """(L,) two-sided Monte Carlo p-values, twice the smaller tail; the data count as a draw: none is 0."""
+        m = len(self.simulated)
+        below = (1 + np.sum(self.simulated <= self.observed, axis=0)) / (m + 1)
+        above = (1 + np.sum(self.simulated >= self.observed, axis=0)) / (m + 1)
         return np.minimum(1.0, 2 * np.minimum(below, above))
 
     @property
     def overall(self) -> float:
-        """The Monte Carlo p-value of Mahalanobis' distance between the counts and the simulations' mean."""
-        keep = self.simulated.std(axis=0) > 0
-        if not keep.any():
-            return 1.0 if np.array_equal(self.observed, self.simulated[0]) else 0.0
-        every = np.vstack([self.observed, self.simulated])[:, keep]
-        mean, V = every[1:].mean(axis=0), np.cov(every[1:].T).reshape(keep.sum(), -1)
-        away = every - mean
-        distance = np.einsum("ij,jk,ik->i", away, np.linalg.pinv(V, hermitian=True, rcond=1e-6), away)
-        return float((1 + np.sum(distance[1:] >= distance[0] - 1e-9)) / len(every))
+        """The Monte Carlo p-value of Mahalanobis' distance of the data from data and simulations together.
+
+        Centre and covariance come from all of them alike: those of the simulations alone would fit the simulations
+        better than the data. A ridge of levels / simulations keeps the covariance away from singularity.
+        """
+        every = np.vstack([self.observed, self.simulated]).astype(np.float64)
+        spread = every.std(axis=0)
+        if not spread.any():
+            return 1.0
+        away = (every - every.mean(axis=0))[:, spread > 0] / spread[spread > 0]
+        N, L = away.shape
+        V = away.T @ away / N + L / N * np.eye(L)
+        distance = np.einsum("ij,ij->i", away, np.linalg.solve(V, away.T).T)
+        return float(np.mean(distance >= distance[0] * (1 - 1e-9)))
 
 
 @final
@@ -157,10 +164,8 @@ def graph_gof(fit: Fit, draws: int = 100, rng: Rng = None) -> GraphGof:
         raise InputError("graph_gof needs the observations, which a loaded fit does not have: fit again.")
     whole(draws, "draws", least=20)
     graphs, statistics = simulated_graphs(model, obs, fit.estimate, draws, generator(rng))
-    seen = np.ones(obs.outcome.shape, dtype=bool) if obs.masks is None else ~obs.masks.missing
     parts = {"statistics": Compared(model.names, observed_statistics(model, obs), statistics)}
-    A = model.domain.adjacency(obs.outcome)
-    B = model.domain.adjacency(graphs * seen[:, None]) if not seen.all() else model.domain.adjacency(graphs)
+    A, B = model.domain.adjacency(obs.outcome), model.domain.adjacency(graphs)
     for name, (levels, count) in counts(model.domain.directed, model.domain.n).items():
         here = np.sum([count(one) for one in A], axis=0)
         there = np.stack([np.sum([count(B[t, m]) for t in range(len(B))], axis=0) for m in range(draws)])
@@ -171,16 +176,24 @@ def graph_gof(fit: Fit, draws: int = 100, rng: Rng = None) -> GraphGof:
 def simulated_graphs(
     model: GraphStatistics, obs: Any, theta: np.ndarray, draws: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(T, draws, d) graphs, each in the context of its observation, and (draws, p) statistics summed over them."""
+    """(T, draws, d) graphs, each in the context of its observation, and (draws, p) statistics summed over them.
+
+    Ties that are missing in the data are drawn with the others, and count as absent afterwards, as they do in the data.
+    """
     at = np.arange(obs.n)
-    free = ~model.held_bits(obs, at)
+    free, arguments = ~model.held_bits(obs, at), model.arguments(obs, at)
+    missing = np.zeros_like(free) if obs.masks is None else obs.masks.missing & free
     graphs = np.repeat(obs.outcome[:, None], draws, axis=1)
     total = np.zeros((draws, model.size))
     for t, (chain, mask) in enumerate(zip(model.chains(obs, at), free)):
         F = int(mask.sum())
         drawn = chain.sample(theta, mask, (BURN * F, THIN * F), draws, rng, keep=True)
         graphs[t][:, mask] = drawn.kept
-        total += drawn.statistics
+        if missing[t].any():
+            graphs[t][:, missing[t]] = 0.0
+            total += model.statistics_at(graphs[t], tree_take(arguments, np.full(draws, t)))
+        else:
+            total += drawn.statistics
     return graphs, total
 
 

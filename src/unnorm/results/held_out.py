@@ -17,6 +17,7 @@ from ..references import Uniform
 from .density import ROWS_AT_ONCE, Density
 from .draws import Proposal
 from .gibbs_draws import annealed_log_z
+from .outside import first_outside, inside
 
 CHECKED = 20  # contexts whose integrals are compared with a finer rule
 KNOWN, UNKNOWN = 1e-4, 0.05  # error of log Z at which a rule is fine enough, and above which it is said aloud
@@ -84,12 +85,15 @@ def held_out(
             f"held_out takes observations (un.iid, un.transitions or un.conditional); got {type(obs).__name__}."
         )
     domain = density.domain
-    inside = domain.contains(obs.outcome)
-    if not inside.all():
-        first = int(np.argmin(inside))
+    _refuse_masked(obs)
+    within = inside(domain, obs, earlier=domain.finite)  # states that do not exist have no energy
+    if not within.all():
+        earlier = range(1, obs.lags + 1 if domain.finite else 1)
+        before = "".join(f" & omega.contains(obs.previous({lag}))" for lag in earlier)
         raise OutsideError(
-            f"{int((~inside).sum()):,} of {obs.n:,} observations lie outside {domain!r}, where the fitted density is "
-            f"zero; the first is row {first}, y = {obs.outcome[first].tolist()}. Leave them out: obs.take(inside)."
+            f"{int((~within).sum()):,} of {obs.n:,} observations lie outside {domain!r}, where the fitted density is "
+            f"zero; {first_outside(domain, obs)[0]}. Leave them out: with omega = fit.model.domain, "
+            f"obs.take(omega.contains(obs.outcome){before})."
         )
     found = constants(density, obs, order, proposal, rng, refine)
     if domain.rule is not None and found.error > UNKNOWN:
@@ -114,6 +118,18 @@ def held_out(
         reference=name,
         quadrature_error=found.error,
         log_density=read_only(log_p),
+    )
+
+
+def _refuse_masked(obs: Observations) -> None:
+    """Refuse outcomes with bits that are fixed or missing: log Z sums over all of them, and none is a zero."""
+    if obs.masks is None or obs.masks.complete.all():
+        return
+    first = int(np.argmin(obs.masks.complete))
+    raise InputError(
+        f"{int((~obs.masks.complete).sum()):,} of {obs.n:,} observations have bits that are missing, or fixed in some "
+        f"observations only, now or in the outcome before; the first is observation {first} (from 0). held_out needs "
+        "all bits: leave these out, obs.take(obs.masks.complete)."
     )
 
 
@@ -192,7 +208,7 @@ def _annealed(density: Density, obs: Observations, rng: np.random.Generator) -> 
 
 def _sampled(density: Density, obs: Observations, proposal: Proposal | None, rng: np.random.Generator) -> Constants:
     """log Ẑ = log mean exp(f̂ − log q) over fresh points of q for each distinct context; se(log Ẑ) = sd(Ẑ)/Ẑ."""
-    if density.domain.bits is not None and density.sweeps:
+    if density.domain.free is not None and density.sweeps:
         return _annealed(density, obs, rng)
     q = None if proposal is None else proposal(obs)
     if q is None or q.given == "outcome":  # a kernel around the outcome is not a law for it

@@ -34,6 +34,9 @@ REMEDY = (
 SIMULATED = (
     "fit.errors_of(names, simulated=4000) takes the spread of the scores from draws of the model, which must be right."
 )
+REMEDY_CLUSTERS = (
+    "Name smaller clusters, or leave cluster= out where observations are independent (within a chain, given the past)."
+)
 REMEDY_RELATIVE = (
     "Relative weights have no errors that assume the model: gather more observations, or, where the weights are "
     "counts, leave weights='relative' out."
@@ -141,8 +144,8 @@ def _errors(
     """
     scores = solution.scores
     if scores is None:
-        return None, (), None
-    errors = None
+        return None, (), solution.no_errors
+    errors, by_cluster = None, clusters is not None and not scores.model_based  # by observation would be too small
     if scores.refusal is None:
         with single_threaded():  # BLAS threads that wait for a busy core cost ten times what they gain (p = 500)
             errors = error_parts(scores, labels, dict(zip(solution.index.tolist(), solution.names)))
@@ -150,12 +153,14 @@ def _errors(
         refusal = scores.refusal
     elif errors is None:
         refusal = _too_few(scores, REMEDY if solution.chosen is None else SIMULATED)
-    elif not relative:
+    elif not relative and not by_cluster:
         for note in errors.notes:
             warnings.warn(note, UnnormWarning, stacklevel=4)
         return errors, errors.notes, None
     elif errors.robust is not None and errors.robust.refusal is None:
-        return with_robust(errors), (*errors.notes, RELATIVE), None
+        return with_robust(errors), (*errors.notes, *((RELATIVE,) if relative else ())), None
+    elif not relative:
+        refusal = _too_few(scores, REMEDY_CLUSTERS, clusters)
     elif scores.robust_refusal is not None:
         refusal = f"No standard errors, as relative weights need robust ones. {scores.robust_refusal}"
     else:
@@ -173,7 +178,7 @@ def _too_few(scores: Scores, remedy: str, clusters: np.ndarray | None = None) ->
 
 
 def with_robust(errors: ErrorParts) -> ErrorParts:
-    """The same with the robust covariance in place of the one that counts weights as copies."""
+    """The same with the robust covariance in place of one that counts weights as copies, or clusters as independent."""
     V = robust_covariance(errors)[0]
     return replace(errors, total=V, sampling=V - errors.reference, smoothing=None)
 

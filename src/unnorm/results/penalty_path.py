@@ -76,7 +76,7 @@ def penalty_path(
     """
     if kind not in RANGE:
         raise InputError(unknown("kind", kind, tuple(RANGE)))
-    if model.domain.bits is None or not model.linear:
+    if model.domain.free is None or not model.linear:
         raise CombinationError(f"penalty_path is for linear models on bits, such as un.Ising; got {model!r}.")
     folds, random = whole(folds, "folds", least=2), generator(rng)
     model.check(obs)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
+
+import numpy as np
 
 from .._base import storage
 from .._version import __version__
@@ -21,6 +25,11 @@ FIELDS = (
 
 def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     """Write the folder, whole or not at all."""
+    storage.write_folder(path, *described(fit))
+
+
+def described(fit: Fit) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """What is saved of a fit: its description as JSON, and its arrays."""
     diagnostics = dict(fit.diagnostics)
     if fit.evidence is not None:
         diagnostics["evidence"] = fit.evidence.computed
@@ -43,7 +52,7 @@ def save(fit: Fit, path: str | os.PathLike[str]) -> None:
     if fit.smooths is not None:
         about["smooths"], more = fit.smooths.save()
         arrays |= more
-    storage.write_folder(path, about, arrays)
+    return about, arrays
 
 
 def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit:
@@ -56,7 +65,12 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
     about, arrays = storage.read_folder(path)
     if about.get("class") != "Fit":
         raise InputError(f"{os.fspath(path)} holds a {about.get('class', 'result')}, not a Fit; read it with un.load.")
-    try:
+    return restored(about, arrays, model, os.fspath(path))
+
+
+def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], model: Unnormalised | None, where: str) -> Fit:
+    """The fit that `described` described; `where` it was saved, for messages."""
+    with storage.restoring(where):
         fit = Fit(
             names=tuple(about["names"]),
             estimate=arrays["estimate"],
@@ -83,12 +97,28 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
             constants=about["constants"],
             constants_failed=bool(about["constants_failed"]),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"The saved fit {os.fspath(path)} is damaged: {error!r} is missing or malformed.") from error
-    if model is None:
-        return fit
-    saved, given = fit.settings["model"], model.to_dict()
-    if differ := [key for key in {**saved, **given} if saved.get(key) != given.get(key)]:
-        which = "; ".join(f"{key}: saved {saved.get(key)!r}, given {given.get(key)!r}" for key in differ)
-        raise InputError(f"The model given does not match the saved fit: {which}.")
-    return replace(fit, model=model)
+        _check(fit)
+        if model is None:
+            return fit
+        saved, given = fit.settings["model"], model.to_dict()
+        if differ := [key for key in {**saved, **given} if saved.get(key) != given.get(key)]:
+            which = "; ".join(f"{key}: saved {saved.get(key)!r}, given {given.get(key)!r}" for key in differ)
+            raise InputError(f"The model given does not match the saved fit: {which}.")
+        return replace(fit, model=model)
+
+
+def _check(fit: Fit) -> None:
+    """That the parts of a saved fit fit together."""
+    p = len(fit.names)
+    texts = (*fit.names, *fit.notes, fit.kind)
+    if not all(isinstance(one, str) for one in texts) or fit.estimate.shape != (p,) or fit.nu.dtype.kind != "f":
+        raise ValueError("names, notes and estimates do not belong together")
+    if fit.estimate.dtype.kind != "f" or (fit.errors is not None and fit.errors.total.shape != (p, p)):
+        raise ValueError("estimates and their errors do not belong together")
+    if (
+        not isinstance(fit.settings, dict)
+        or not isinstance(fit.diagnostics, dict)
+        or not isinstance(fit.n, int | float)
+    ):
+        raise ValueError("settings, diagnostics and counts are not what they were")
+    fit.summary()  # what cannot be shown was not saved so

@@ -224,7 +224,12 @@ def _starts(
     if request.x0 is None:
         if observed is None:
             raise InputError("x0= is needed: the fit no longer has the observations that chains could start from.")
-        rows = rng.integers(observed.n, size=count or 1)
+        whole_ones = np.arange(observed.n)
+        if observed.masks is not None:
+            whole_ones = np.flatnonzero(~observed.masks.before.any(axis=1))
+            if whole_ones.size == 0:
+                raise InputError("Every observed outcome has missing or absent bits: pass x0=, where chains start.")
+        rows = whole_ones[rng.integers(whole_ones.size, size=count or 1)]
         return np.stack([observed.previous(lag)[rows] for lag in range(lags, 0, -1)], axis=1), rows
     given = floats(request.x0, "x0")
     if given.size % (lags * d) or given.size == 0:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.counts import counted, several
-from .._base.intervals import normal_quantile
+from .._base.intervals import quantile
 
 if TYPE_CHECKING:
     from ..inference.sandwich import ErrorParts
@@ -67,7 +67,7 @@ def _kind_of_errors(fit: Fit, errors: ErrorParts) -> str:
 def _parameters(fit: Fit, level: float) -> list[str]:
     if not fit.has_covariance:
         return [f"{several(len(fit.names), 'parameter')}, without standard errors; their values are in fit.theta"]
-    z = normal_quantile(level)
+    z = quantile(level, fit.df)
     parts = fit.errors is not None and fit.errors.points
     wide = max(20, *(len(name) for name in fit.names))
     head = f"{'term':<{wide}} {'estimate':>12} {'se':>10} {'lower':>12} {'upper':>12}"

@@ -173,7 +173,7 @@ def _seen(rounds: _Rounds, here: Integrated) -> _Rounds:
     built = tuple(_with_ridge(term, A[at, at]) for term, at in ((t, less.slices[t.label]) for t in rounds.built))
     if all(new is old for new, old in zip(built, rounds.built)):
         return rounds
-    part, design = rounds.problem.met(built)
+    part, design = rounds.problem.again(built)
     return replace(rounds, built=built, part=part, design=design)
 
 

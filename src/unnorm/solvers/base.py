@@ -70,6 +70,7 @@ class Solution:
     notes: tuple[str, ...] = ()
     figures: Mapping[str, Any] = field(default_factory=dict)  # for the record
     chosen: ChosenErrors | None = None  # errors of single parameters, where there are too many for all at once
+    no_errors: str | None = None  # why there are none at all
 
 
 class Solver(ABC):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import final
+from typing import Protocol, final
 
 import numpy as np
 
@@ -37,9 +37,9 @@ def cross(design: Design, d: np.ndarray) -> np.ndarray:
 
 
 def total(design: Design, v: np.ndarray) -> np.ndarray:
-    """Xᵀv, by the same pass."""
+    """Xᵀv, the score of a Gaussian likelihood with response v at β = 0."""
     rows = ResponseRows(np.ascontiguousarray(design.sort(v)), np.empty(0), np.empty(0))
-    return design.to_user(design.sweep(rows, GAUSSIAN, np.zeros(design.size))[1])
+    return design.to_user(design.scores(rows, GAUSSIAN, np.zeros(design.size))[1])
 
 
 @final
@@ -94,6 +94,18 @@ class EngineDesign(RowDesign):
         return X if self.mean is None or self.context is None else X - self.mean[self.context[begin:end]]
 
 
+class Walk(Protocol):
+    """Rows at the estimate, block by block."""
+
+    def __call__(self) -> Iterator[tuple[Rows, np.ndarray, Design]]:
+        """Each block's rows, η there, and its design."""
+        ...
+
+    def levers(self, matrices: list[np.ndarray]) -> np.ndarray:
+        """(p, M) Σ_r w'_r h_kr x_r with h_kr = x_rᵀ P_k x_r, P in the engine's coordinates."""
+        ...
+
+
 @final
 @dataclass(frozen=True)
 class EngineScores:
@@ -104,14 +116,37 @@ class EngineScores:
     theta: np.ndarray | None  # where an energy was linearised last
     integrated: Integrated | None = None  # of anchored constants, at the estimate
     anchor: Anchor | None = None  # whose integrals they are
+    walk: Walk | None = None  # the rows, where they are never together; `gam` then has some of them
 
     @cached_property
     def eta(self) -> np.ndarray:
         return np.asarray(self.gam.linear_predictor)
 
+    @cached_property
+    def _sums(self) -> tuple[float, np.ndarray]:
+        """The objective, and XᵀWX."""
+        if self.walk is None:
+            likelihood, design = self.problem.likelihood, self.gam.smoothed.design
+            return likelihood.value(self.eta), cross(design, likelihood.slopes(self.eta)[1])
+        size = self.gam.smoothed.size
+        value, information = 0.0, np.zeros((size, size))
+        for rows, eta, design in self.walk():
+            value += rows.likelihood.value(eta)
+            information += cross(design, rows.likelihood.slopes(eta)[1])
+        return value, information
+
+    @property
+    def value(self) -> float:
+        """The objective at the estimate, without penalty."""
+        return self._sums[0]
+
     def blocks(self) -> Iterator[ScoreRows]:
         """The source's blocks, with the engine's compact rows of each; one, where a factor partitions the rows."""
         problem, design = self.problem, self.gam.smoothed.design
+        if self.walk is not None:
+            for i, (rows, eta, own) in enumerate(self.walk()):
+                yield self._block(rows, eta, own, partial(self._drawn_again, i))
+            return
         if design.levels or len(problem.rows) <= problem.source.most:
             yield self._block(problem.rows, self.eta, design, lambda: self.gam.columns)
             return
@@ -121,6 +156,9 @@ class EngineScores:
             again = partial(self._columns, rows)
             yield self._block(rows, self.eta[begin:end], design.part(begin, end), again)
             begin = end
+
+    def _drawn_again(self, i: int) -> Columns:
+        return self._columns(self.problem.source.block_rows(i))
 
     def _columns(self, rows: Rows) -> Columns:
         return self.problem.predictor(rows, self.theta)[1].columns
@@ -162,6 +200,11 @@ class EngineScores:
             out += self._fresh.by_label(rows, label[rows.context], count, self.theta)
         return out
 
+    @property
+    def _reselection(self) -> Reselection | None:
+        levers = None if self.walk is None else self.walk.levers
+        return reselection(self.gam, self.problem.cumulant, levers=levers)
+
     def scores(self, reference_error: bool = True) -> RowScores:
         problem, smoothed = self.problem, self.gam.smoothed
         weights = problem.obs.weights
@@ -171,16 +214,17 @@ class EngineScores:
             weight=float(weights.sum()),
             drawn=problem.drawn if reference_error else Drawn.NONE,
             shared=problem.source.shared,
-            information=cross(smoothed.design, problem.likelihood.slopes(self.eta)[1]),
-            counts_points=problem.likelihood.cumulant.counts_points,
+            information=self._sums[1],
+            counts_points=problem.cumulant.counts_points,
             penalty=np.array(smoothed.penalty),
-            reselection=reselection(self.gam, problem.likelihood.cumulant) if reference_error else None,
+            reselection=self._reselection if reference_error else None,
             smoothing=smoothing_uncertainty(self.gam),
             redraw=None if problem.redraw is None else Redraws(self._fresh_sums, self._fresh_by_label),
             sets=problem.sets,
             centred=problem.normaliser.terms is None or problem.normaliser.anchored,
             level=0 if self.integrated is not None and problem.normaliser.terms is None else None,  # the intercept
             law=self._law,
+            count=0 if self.walk is None else problem.obs.n,
             tested=reference_error,
         )
 
@@ -198,8 +242,13 @@ def smoothing_uncertainty(gam: Gam) -> np.ndarray | None:
     return gam.vcov(unconditional=True) - np.array(gam.smoothed.Vp) if _chosen(gam) else None
 
 
-def reselection(gam: Gam, cumulant: Cumulant, threads: int = 1) -> Reselection | None:
-    """How the estimate moves when λ is chosen again: from the engine's own dβ̂/dρ and Hessian of the criterion."""
+def reselection(
+    gam: Gam, cumulant: Cumulant, threads: int = 1, levers: Callable[[list[np.ndarray]], np.ndarray] | None = None
+) -> Reselection | None:
+    """How the estimate moves when λ is chosen again: from the engine's own dβ̂/dρ and Hessian of the criterion.
+
+    `levers`: C from the matrices V λ_k S_k V, where `gam` has some of the rows only; ε is then left out.
+    """
     inner = gam.smoothed
     free = np.flatnonzero(np.asarray(inner.estimated) & ~np.asarray(inner.flat))
     if not _chosen(gam) or not free.size:
@@ -209,6 +258,8 @@ def reselection(gam: Gam, cumulant: Cumulant, threads: int = 1) -> Reselection |
     J = inner.dbeta_drho[:, free]
     if inner.design.levels or inner.size > MOST_LEVERED:
         return Reselection(J, V_rho)
+    if levers is not None:
+        return Reselection(J, V_rho, levers([_lever(gam, int(k)) for k in free]))
     hats = [_leverages(gam, int(k), threads) for k in free]
     C = np.stack([c for c, _ in hats], axis=1)
 
@@ -223,13 +274,18 @@ def reselection(gam: Gam, cumulant: Cumulant, threads: int = 1) -> Reselection |
     return Reselection(J, V_rho, C, epsilon)
 
 
-def _leverages(gam: Gam, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_r w'_r h_r x_r and h_r = x_rᵀ V λ_k S_k V x_r by row."""
-    inner, design = gam.smoothed, gam.smoothed.design
+def _lever(gam: Gam, k: int) -> np.ndarray:
+    """V λ_k S_k V, in the engine's coordinates."""
+    inner = gam.smoothed
     lam = np.zeros(len(inner.rho))
     lam[k] = np.exp(inner.rho[k])
     V = inner.inverse.dense()
-    lever = V @ design.penalties.blocks(lam)[0] @ V
+    return V @ inner.design.penalties.blocks(lam)[0] @ V
+
+
+def _leverages(gam: Gam, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_r w'_r h_r x_r and h_r = x_rᵀ V λ_k S_k V x_r by row."""
+    inner, design, lever = gam.smoothed, gam.smoothed.design, _lever(gam, k)
     parts = (gam.y, gam.weights, gam.offset)
     empty = np.empty(0)
     rows = ResponseRows(*(empty if a is None else np.ascontiguousarray(design.sort(np.asarray(a))) for a in parts))

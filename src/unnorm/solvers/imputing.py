@@ -14,12 +14,12 @@ from typing import Any, final
 import numpy as np
 
 from .._base.numerics import Rng, generator
-from ..errors import InputError
+from ..errors import DataError, InputError
 from ..objectives.base import Problem
 from ..objectives.flips import FlipProblem
 from ..objectives.imputed import ImputedErrors, ImputedScores
 from .base import Solution, Solver
-from .lbfgs import LBFGS
+from .lbfgs import AFTER_SELECTION, LBFGS, SHRUNKEN
 from .newton import MOST_PARAMETERS
 
 NOTE = (
@@ -65,6 +65,11 @@ class Imputing(Solver):
         """The mean of the rounds' maxima."""
         random, obs, model = generator(rng), problem.obs, problem.model.flat()
         holes = np.zeros(obs.outcome.shape, dtype=bool) if obs.holes is None else obs.holes
+        if (never := np.flatnonzero(holes.all(axis=0))).size:
+            raise DataError(
+                f"{obs.outcome_names[never[0]]!r} was observed in no vector ({never.size} of {obs.dim} bits "
+                "were not). Leave such bits out of the outcome."
+            )
         arguments = model.arguments(obs, np.arange(obs.n))
         y = _first(obs.outcome, holes, obs.weights, random)
         bound = FlipProblem(model, replace(obs, outcome=y))
@@ -83,6 +88,7 @@ class Imputing(Solver):
         share, lasso = float(holes.mean()), self.solver.lasso > 0
         ridge = self.solver.ridge * float(obs.weights.sum()) * model.penalised
         few = theta.size <= MOST_PARAMETERS
+        refusal = AFTER_SELECTION.format(k=np.count_nonzero(theta), p=theta.size) if lasso else None
         scores = ImputedScores(tuple(filled), theta, np.diag(ridge) if few and self.solver.ridge else None)
         notes, figures = bound.report(theta)
         return Solution(
@@ -97,7 +103,13 @@ class Imputing(Solver):
             iterations=self.burn + self.draws,
             solver=self.to_dict(),
             scores=scores if few and not lasso else None,
-            notes=(*notes, NOTE.format(share=share, K=self.draws)),
+            notes=(
+                *notes,
+                NOTE.format(share=share, K=self.draws),
+                *_apart(holes, obs.outcome_names),
+                *([refusal] if refusal else [SHRUNKEN] if self.solver.ridge else []),
+            ),
+            no_errors=refusal,
             figures={**figures, "missing": share},
             chosen=None if lasso else ImputedErrors(tuple(filled), theta, curvature, self.sweeps, ridge),
         )
@@ -105,6 +117,18 @@ class Imputing(Solver):
     def to_dict(self) -> dict[str, Any]:
         own = {"draws": self.draws, "burn": self.burn, "sweeps": self.sweeps, "each": self.solver.to_dict()}
         return {"solver": "Imputing", **own}
+
+
+def _apart(holes: np.ndarray, names: tuple[str, ...]) -> tuple[str, ...]:
+    """What there is to say of bits that were never observed in one vector."""
+    seen = (~holes).astype(np.float32)
+    i, j = np.nonzero(np.triu(seen.T @ seen == 0, 1))
+    if not i.size:
+        return ()
+    return (
+        f"{names[i[0]]!r} and {names[j[0]]!r} were never observed together ({i.size} such pairs): no data speak of "
+        "their coupling directly, and more rounds may move it. Do not interpret it.",
+    )
 
 
 def _first(y: np.ndarray, holes: np.ndarray, weight: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -89,8 +89,10 @@ class LBFGS(Solver):
         notes, figures = bound.report(path.theta)
         few = path.theta.size <= MOST_PARAMETERS
         some = bound.chosen(path.theta, curvature)
+        refusal = None
         if self.lasso:
-            notes, few = (*notes, AFTER_SELECTION.format(k=np.count_nonzero(path.theta), p=path.theta.size)), False
+            refusal = AFTER_SELECTION.format(k=np.count_nonzero(path.theta), p=path.theta.size)
+            notes, few = (*notes, refusal), False
         elif self.ridge:
             notes = (*notes, SHRUNKEN)
         if not few and some is not None:
@@ -110,6 +112,7 @@ class LBFGS(Solver):
             notes=notes,
             figures=figures,
             chosen=some,
+            no_errors=refusal,
         )
 
     def penalised(self, problem: ParametricProblem, model: Model, obs: Observations) -> ParametricProblem:

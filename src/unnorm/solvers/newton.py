@@ -76,7 +76,7 @@ class Newton(Solver):
         """The maximum of a function of θ, refined (finer quadrature) until its accuracy is enough."""
         origin = problem.start if start is None else start
         if problem.linear:
-            require_identified(problem.identifying(problem.derivatives(origin)), problem.names)
+            require_identified(problem.identifying(problem.derivatives(origin)), problem)
         begin = origin
         while True:
             try:
@@ -107,10 +107,10 @@ class Newton(Solver):
                 if problem.concave and _lost_curvature(first, now) and _edge(problem, step, theta) is not None:
                     break
                 if small:
-                    require_identified(problem.identifying(now), problem.names)
+                    require_identified(problem.identifying(now), problem)
                     return Path(theta, True, f"gain of the last step {gain:.1e}", iteration)
                 if gain < 1e-6 * (1 + abs(now.value)):  # as high as rounding allows
-                    require_identified(problem.identifying(now), problem.names)
+                    require_identified(problem.identifying(now), problem)
                     return Path(theta, True, f"no higher value within rounding; predicted gain {gain:.1e}", iteration)
                 return Path(theta, False, f"no step raised the objective; predicted gain {gain:.1e}", iteration)
         if problem.concave:
@@ -151,24 +151,19 @@ def _move(
     return theta, now, False
 
 
-def require_identified(now: Derivatives, names: tuple[str, ...]) -> None:
+def require_identified(now: Derivatives, problem: ParametricProblem) -> None:
     """Refuse a direction of θ along which the objective is flat, and name what lies in it."""
+    names = problem.names
     diagonal = np.diag(now.information)
     still = [name for name, value, scale in zip(names, diagonal, now.scale) if value <= FLAT * max(scale, 1e-300)]
     if still:
-        raise NotIdentifiedError(
-            f"{listing(still)} cannot be estimated: given the context it does not vary over the domain, "
-            "so that the normaliser absorbs it. Remove it, or make it depend on y."
-        )
+        raise NotIdentifiedError(f"{listing(still)} cannot be estimated: {problem.why_flat}")
     scale = np.sqrt(diagonal)
     values, vectors = np.linalg.eigh(now.information / np.outer(scale, scale))
     if values[0] < FLAT:
         loading = np.abs(vectors[:, 0])
         involved = [name for name, size in zip(names, loading) if size > 0.05 * loading.max()]
-        raise NotIdentifiedError(
-            f"{listing(involved)} cannot be told apart: up to a function of the context, which the normaliser absorbs, "
-            "one is a linear combination of the others. Remove one of them."
-        )
+        raise NotIdentifiedError(f"{listing(involved)} cannot be told apart: {problem.why_alike}")
 
 
 def _lost_curvature(first: Derivatives, now: Derivatives) -> bool:

@@ -24,6 +24,7 @@ from ..terms.base import BuiltTerm, Columns
 Score = Callable[[np.ndarray], np.ndarray]  # Xᵀv of a term
 CELLS = 4096
 CHUNK = 65_536  # rows whose columns are held at once
+MOST_HELD = 2**25  # numbers of a term at all contexts that are kept between sets of points
 MARGIN = 0.25  # of the data's range beyond which fresh points are taken to its end
 
 
@@ -136,9 +137,10 @@ class RedrawScores:
 
             return binned
         if self._of_context(term):
-            Z = self._context(term)
-            Cx += (C @ Z.T)[:, rows.context]
-            return lambda v: Z.T @ np.bincount(rows.context, v, len(Z))
+            first, Z = self._context(term, rows)
+            at = rows.context - first
+            Cx += (C @ Z.T)[:, at]
+            return lambda v: Z.T @ np.bincount(at, v, len(Z))
         X = term.design(columns)
         Cx += C @ X.T
         return lambda v: X.T @ v
@@ -159,8 +161,12 @@ class RedrawScores:
         chi = self.problem.normaliser.terms
         return self.problem.obs.has_context and chi is not None and set(term.covariates) <= set(chi.columns)
 
-    def _context(self, term: BuiltTerm) -> np.ndarray:
+    def _context(self, term: BuiltTerm, rows: Rows) -> tuple[int, np.ndarray]:
+        """The first context and the term's columns at contexts from there on: all, or of very many those of the rows."""
+        if self.problem.obs.n * term.size > MOST_HELD:
+            first, last = int(rows.context.min()), int(rows.context.max())
+            return first, term.design(self.problem.normaliser_columns(np.arange(first, last + 1)))
         if term.label not in self._contexts:
             every = np.arange(self.problem.obs.n)
             self._contexts[term.label] = term.design(self.problem.normaliser_columns(every))
-        return self._contexts[term.label]
+        return 0, self._contexts[term.label]

@@ -231,7 +231,7 @@ class Ridge(Solver):
             index=np.arange(p),
             constants=Constants(chi),
             value=additive.value(eta),
-            loglik=additive.loglik(eta),
+            loglik=additive.loglik(additive.value(eta)),
             converged=found.converged,
             reason="the gain of a Newton step is below the tolerance" if found.converged else "still rising",
             iterations=found.steps,

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 
 from .._base.blas import single_threaded
+from .._base.memory import allowed
 from .._base.numerics import Rng
 from .._base.threads import cores
 from ..engine import gam_effects
 from ..engine.design import Design
 from ..engine.device.spec import Device, device_of
 from ..engine.gam_result import Gam
+from ..engine.sides import Sides
 from ..engine.smoothed import INTERCEPT, Smoothed
 from ..errors import CombinationError, InputError, unknown
 from ..models.base import LinearPart
@@ -25,6 +28,7 @@ from ..terms.base import BuiltTerm
 from .anchored import fit_anchored
 from .base import AnchoredRows, FittedTerms, Solution, Solver
 from .engine_rows import EngineScores
+from .many_rows import fit_many
 from .penalised import solve_penalised
 from .weaker import weaker
 
@@ -81,10 +85,14 @@ class Smoothing(Solver):
                         "objective=un.Logistic(…), or leave device out."
                     )
                 return solve_penalised(problem, self.method, self.sp, rng)
-            return self.solve_rows(problem.additive(rng))
+            with problem.resources.opened() as resources:
+                return self.solve_rows(replace(problem, resources=resources).additive(rng))
 
     def solve_rows(self, problem: AdditiveProblem) -> Solution:
         """An energy is linearised again and again until its parameters converge (Gauss–Newton)."""
+        if problem.apart:
+            scores = fit_many(problem, partial(self._fit_parts, problem), self.method.upper(), self.threads)
+            return self._solution(problem, scores, 1, True, scores.gam.smoothed.reason)
         if problem.normaliser.anchored:
             return self._solve_anchored(problem)
         theta: np.ndarray | None = None
@@ -124,20 +132,20 @@ class Smoothing(Solver):
     def _solution(
         self, problem: AdditiveProblem, scores: EngineScores, rounds: int, settled: bool, reason: str
     ) -> Solution:
+        scores = replace(scores, gam=_at_home(scores.gam, problem))
         gam = scores.gam
         terms = _fitted(problem, gam)
         parametric = [term for term in gam.terms if term.parametric and term.label in terms.model_labels]
         spans = [terms.slices[term.label] for term in parametric]
         coefficients = list(gam.coefficients)
         index = np.array([i for span in spans for i in range(span.start, span.stop)], dtype=int)
-        eta = np.asarray(gam.linear_predictor)
         return Solution(
             names=tuple(coefficients[i] for i in index),
             estimate=terms.beta[index],
             index=index,
             constants=Constants(self._constants(problem, terms, scores.integrated)),
-            value=problem.value(eta),
-            loglik=problem.loglik(eta),
+            value=scores.value,
+            loglik=problem.loglik(scores.value),
             converged=gam.smoothed.converged and settled,
             reason=reason,
             iterations=rounds if rounds > 1 else int(gam.smoothed.iterations.get("outer", 0)),
@@ -192,6 +200,30 @@ class Smoothing(Solver):
             smoothed = fitted({**(self.sp or {}), **sp}, None)
         return smoothed
 
+    def _choose(
+        self, problem: AdditiveProblem, built: tuple[BuiltTerm, ...], fitted: Any, start: Smoothed | None, rough: bool
+    ) -> Smoothed:
+        """The fit with its smoothing parameters chosen, χ's penalty weak where it is to be."""
+        smoothed = fitted(self.sp, start)
+        if problem.normaliser.weakly and self.method != "cv" and not rough:
+            smoothed = self._weakened(smoothed, tuple(t for t in built if t.label in problem.delta_labels), fitted)
+        return smoothed
+
+    def _fit_parts(
+        self, problem: AdditiveProblem, design: Any, side: Sides, built: tuple[BuiltTerm, ...]
+    ) -> Smoothed:
+        """One penalised fit of rows that are never together."""
+        from ..engine.core import smooth_fit
+
+        method = {"ubre": "GCV"}.get(self.method, self.method.upper())
+
+        def fitted(sp: Mapping[str, float] | None, start: Smoothed | None) -> Smoothed:
+            return smooth_fit(
+                design, None, problem.family, known=side, method=method, sp=sp, start=start, threads=self.threads
+            )
+
+        return self._choose(problem, built, fitted, None, False)
+
     def _fit(
         self,
         problem: AdditiveProblem,
@@ -205,12 +237,15 @@ class Smoothing(Solver):
         from ..engine.core import smooth_fit
 
         offset = _from_here(part)
+        own = problem.resources.asked and not problem.normaliser.anchored  # parts have their response to themselves
+        side = design.sides(problem.family, None) if own else None
 
         def fitted(sp: Mapping[str, float] | None, start: Smoothed | None) -> Smoothed:
             return smooth_fit(
                 design,
                 problem.response.y,
                 problem.family,
+                known=side,
                 weights=problem.response.weights,
                 offset=offset,
                 method={"ubre": "GCV"}.get(self.method, self.method.upper()),
@@ -222,9 +257,9 @@ class Smoothing(Solver):
                 device=device_of(self.device),
             )
 
-        smoothed = fitted(self.sp, start)
-        if problem.normaliser.weakly and self.method != "cv" and not rough:
-            smoothed = self._weakened(smoothed, tuple(t for t in built if t.label in problem.delta_labels), fitted)
+        smoothed = self._choose(problem, built, fitted, start, rough)
+        if side is not None and offset is not None:
+            smoothed = replace(smoothed, offset=offset)
         if part.theta is not None and part.offset is not None:
             beta = smoothed.beta.copy()
             beta[smoothed.slices[built[0].label].start :][: part.theta.size] += part.theta
@@ -243,6 +278,14 @@ class Smoothing(Solver):
             offset_names=None,
             backend=problem.obs.backend,
         )
+
+
+def _at_home(gam: Gam, problem: AdditiveProblem) -> Gam:
+    """The fit with its rows in this process, whoever summed over them."""
+    if problem.resources.workers is None:
+        return gam
+    home = gam.smoothed.design.at_home(allowed(problem.resources.memory), cores())
+    return replace(gam, smoothed=replace(gam.smoothed, design=home))
 
 
 def _from_here(part: LinearPart) -> np.ndarray | None:

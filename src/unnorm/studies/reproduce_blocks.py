@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .._base.atomic import whole_file
+from .._base.atomic import write_text
 from ..errors import InputError
 
 Row = tuple[Any, ...]
@@ -29,7 +29,7 @@ def same_configuration(folder: Path, configuration: Mapping[str, Any], name: str
     path = folder / name
     wanted = json.loads(json.dumps(configuration))
     if not path.exists():
-        write_whole(path, json.dumps(wanted, indent=1) + "\n")
+        write_text(path, json.dumps(wanted, indent=1) + "\n")
         return
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -46,12 +46,6 @@ def same_configuration(folder: Path, configuration: Mapping[str, Any], name: str
         )
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file in one step, so that an interruption leaves the old one or the new one."""
-    with whole_file(path) as scratch:
-        scratch.write_text(text, encoding="utf-8", newline="")
-
-
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Row]) -> None:
     """A CSV file in one step; None is an empty cell, floats keep every digit."""
     import io
@@ -61,7 +55,7 @@ def write_rows(path: Path, header: Sequence[str], rows: Iterable[Row]) -> None:
     table.writerow(header)
     for row in rows:
         table.writerow(["" if cell is None else repr(cell) if isinstance(cell, float) else cell for cell in row])
-    write_whole(path, text.getvalue())
+    write_text(path, text.getvalue())
 
 
 def read_rows(path: Path, header: Sequence[str]) -> list[list[str]]:

@@ -11,11 +11,13 @@ import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
+from .._base.atomic import whole_file
 from ..data.observations import Observations, transitions
 from ..domains import Box
 from ..errors import UnnormWarning
@@ -59,8 +61,20 @@ def observations(table: Mapping[str, np.ndarray]) -> Observations:
     return transitions(table, y=("x", "y"), order="fix", group=("subject", "image"))
 
 
-def run(table: Mapping[str, np.ndarray], seed: int = 1, k: int = 20, step: Callable[[str], Any] = nullcontext) -> Eye:
-    """Fit everything. `step(name)` is a context for progress, one for each of `STEPS`."""
+def afresh(name: str, make: Callable[[], FitGroup]) -> FitGroup:
+    """A stage that is not kept."""
+    return make()
+
+
+def run(
+    table: Mapping[str, np.ndarray],
+    seed: int = 1,
+    k: int = 20,
+    step: Callable[[str], Any] = nullcontext,
+    kept: Callable[[str, Callable[[], FitGroup]], FitGroup] = afresh,
+) -> Eye:
+    """Fit everything. `step(name)` is a context for progress, one for each of `STEPS`; `kept(name, make)` gives the
+    fits of a stage, from an earlier run or made now."""
     obs = observations(table)
     model = Additive(TERMS, Box((0.0, WINDOW[0]), (0.0, WINDOW[1])), y_down=True)
     chi = Smooth(NORMALISER, smoothing="reml")  # as in the paper
@@ -69,22 +83,24 @@ def run(table: Mapping[str, np.ndarray], seed: int = 1, k: int = 20, step: Calla
     with warnings.catch_warnings():  # that the paper's constants are smoothed too much is in the fits' notes
         warnings.filterwarnings("ignore", "The constants of", UnnormWarning)
         with step(first):
-            each = fit_each(model, obs, "subject", Logistic(Uniform(), per_point=k, points=Lattice()), chi, rng=seed)
+            own = Logistic(Uniform(), per_point=k, points=Lattice())
+            each = kept("subjects", lambda: fit_each(model, obs, "subject", own, chi, rng=seed))
         for r, name in enumerate(others):
             with step(name):
                 paper = Logistic(Uniform(), per_point=k, points=IID())
-                replicates.append(fit_each(model, obs, "subject", paper, chi, rng=seed + 1 + r, group=False))
+                make = partial(fit_each, model, obs, "subject", paper, chi, rng=seed + 1 + r, group=False)
+                replicates.append(kept(f"replicate-{r + 1}", make))
     return Eye(obs, each, tuple(replicates))
 
 
 def draw(eye: Eye, folder: Path) -> list[Path]:
     """scanpath, effects and replicates as .png and .svg."""
-    folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, paint in (("scanpath", _scanpath), ("effects", _effects), ("replicates", _replicates)):
         figure = paint(eye)
         for suffix in (".png", ".svg"):
-            figure.savefig(folder / f"{name}{suffix}", dpi=150)
+            with whole_file(folder / f"{name}{suffix}") as scratch:
+                figure.savefig(scratch, dpi=150)
             paths.append(folder / f"{name}{suffix}")
     return paths
 

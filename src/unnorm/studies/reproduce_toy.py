@@ -202,7 +202,6 @@ def run(toy: Toy, out: Path, jobs: int = 2, progress: Callable[[int, int], None]
     """
     if jobs < 1:
         raise InputError(f"jobs must be at least 1; got {jobs}.")
-    out.mkdir(parents=True, exist_ok=True)
     same_configuration(out, toy.numbers_depend_on)
     blocks = list(_blocks(toy, out / "blocks"))
     todo = [one for one in blocks if not one[0].exists()]

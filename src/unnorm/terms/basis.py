@@ -38,6 +38,10 @@ class Basis(ABC):
         """(d,) which of the covariates are."""
         return np.full(self.dim, self.period is not None)
 
+    def nearest(self, points: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        """The same places written as near the box as they can be: a longitude of 370° is 10°."""
+        return points
+
     @property
     def larger(self) -> str:
         """What to write for about twice as many functions."""

@@ -141,7 +141,7 @@ def _warn_if_far(points: np.ndarray, lower: np.ndarray, upper: np.ndarray, names
             f"{what}: {int(far.sum())} of {len(points)} rows lie far outside the data ({box}); "
             "the term is extrapolated there.",
             UnnormWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
@@ -167,6 +167,11 @@ class SmoothTerm(SavedTerm):
 
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
+
+    def _warn_if_far(self, points: np.ndarray) -> None:
+        if not self.labels:
+            points = self.basis.nearest(points, self.lower, self.upper)
+        _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
 
     @property
     def larger(self) -> str | None:
@@ -204,12 +209,12 @@ class SmoothTerm(SavedTerm):
             else:
                 here = np.flatnonzero(codes(columns, name, (cast(Level, level),), self.label) == 0)
             if not self.outline:  # outside it columns are nan
-                _warn_if_far(points[here], self.lower, self.upper, self.smooth_covariates, self.label)
+                self._warn_if_far(points[here])
             out = np.zeros((len(points), self.size))
             out[here] = _evaluate(self.basis, points[here])
             return out
         if not self.outline:
-            _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
+            self._warn_if_far(points)
         out = _evaluate(self.basis, points)
         if self.by is not None:
             out *= points_of(columns, (self.by,), self.label)

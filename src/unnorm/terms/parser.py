@@ -78,7 +78,7 @@ def parse(formula: str | Term | Terms, table: bool = False) -> Terms:
 def _tree(text: str) -> ast.expr:
     """The right side as Python's parser reads it, R's ^ as ** and its : as @ (which Python ranks as *)."""
     quote, depth, out = "", 0, []
-    for char in text.strip().replace("\n", " "):
+    for char in text.strip().replace("\n", " ").replace("as.factor(", "factor("):
         if quote:
             quote = "" if char == quote else quote
         elif char in "'\"":
@@ -141,6 +141,8 @@ def _response(text: str, table: bool) -> str | None:
             tree = _tree(name)
             if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == COUNTS:
                 return counted(tree)
+            if isinstance(tree, ast.Attribute):
+                raise TermError(f"Quote a column name that is not a plain word: '{name}'.")
             return computed(tree)
         raise TermError(
             f"The left side of '~' must be one column name (quoted if it is not a plain word); got {_short(name)!r}."
@@ -259,7 +261,12 @@ def _term(node: ast.expr, table: bool) -> Term:
     if table and is_call(node):
         return Linear((computed(node),), bare=True)
     if table and isinstance(node, ast.BinOp):
-        raise TermError(f"{_text(node)!r} is not a term. Write I({_text(node)}) for arithmetic on columns.")
+        raise TermError(
+            f"{_text(node)!r} is not a term. Write I({_text(node)}) for arithmetic on columns; of factors, a + a:b for "
+            "a/b and a*b for (a + b)^2."
+        )
+    if isinstance(node, ast.Attribute):
+        raise TermError(f"Quote a column name that is not a plain word: '{_text(node)}'.")
     if not isinstance(node, ast.Call):
         raise TermError(f"{_text(node)!r} is not a term. Terms are {_known()}, or a column name.")
     if not isinstance(node.func, ast.Name) or node.func.id not in _FUNCTIONS:
@@ -299,6 +306,8 @@ def _covariate(function: str, node: ast.expr, table: bool) -> Any:
     arithmetic = isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare) or is_call(node)
     if table and function in ("s", "te", "ti", "t2", "linear", "offset") and arithmetic:
         return computed(node)
+    if isinstance(node, ast.Attribute):
+        raise TermError(f"{function}(): quote a column name that is not a plain word: '{_text(node)}'.")
     raise TermError(
         f"{function}() takes column names before its options; got {_text(node)!r}. "
         "Compute new columns first, and write options as name=value."

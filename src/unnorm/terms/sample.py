@@ -143,7 +143,7 @@ def _several(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, 
     if 2 * first.size <= n:
         runs, data = np.diff(first, append=n), [x[first] for x in data]
     rows = data[0].size
-    thin = np.column_stack([x[:: max(1, rows // _ROWS)] for x in data])
+    thin = some_rows(data, _ROWS)
     if rows <= 2 * _CELLS or len(distinct_rows(thin[:: max(1, len(thin) // _CELLS)])[0]) <= _CELLS // 4:
         points, which = distinct_rows(np.column_stack(data))
         if len(points) <= _CELLS:
@@ -159,6 +159,32 @@ def _several(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, 
     sums = [np.bincount(code, weights=x if runs is None else runs * x, minlength=side**dim)[full] for x in data]
     points = np.column_stack(sums) / counts[full, None]
     return Sample(names, points, counts[full] / n, lower, upper, int(full.sum()), False, thin)
+
+
+def some_rows(data: list[np.ndarray], most: int) -> np.ndarray:
+    """About `most` rows, at most twice as many: the same values in whatever order the rows come.
+
+    A row is taken where a hash of its values is small, so that copies of a row are taken together: where that leaves
+    too few different ones, some copies of more rows are taken.
+    """
+    n = data[0].size
+    if n <= most:
+        return np.column_stack(data)
+    mixed = np.zeros(n, dtype=np.uint64)
+    for x in data:
+        mixed ^= (x + 0.0).view(np.uint64)  # −0 is 0
+        mixed *= np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    taken = most
+    while True:
+        rows = np.flatnonzero((mixed >> np.uint64(11)) < np.uint64(min(1.0, taken / n) * 2.0**53))
+        if taken >= min(n, 64 * most) or np.unique(mixed[rows]).size >= most // 2:
+            break
+        taken *= 4
+    if rows.size > 2 * most:  # many copies: evenly among them in the hash's order
+        rows = rows[np.argsort(mixed[rows], kind="stable")][:: rows.size // most]
+    return np.column_stack([x[rows] for x in data])
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +210,9 @@ def quantile_knots(
     else:
         values = sorted_unique(x if ends is None else np.concatenate([np.asarray(ends), x]))
         distinct = values.size
-        knots = np.interp(np.linspace(0, distinct - 1, k), np.arange(distinct), values)
+        place = np.linspace(0, distinct - 1, k)
+        below = place.astype(np.int64)
+        knots = values[below] + (place - below) * (values[np.minimum(below + 1, distinct - 1)] - values[below])
     if distinct < k:
         raise TermError(f"{what}: k={k} knots need as many distinct values of {name!r}; there are {distinct}. Lower k.")
     return knots

@@ -1,5 +1,6 @@
 """Nested smooths, s(x) + s(z) + s(x, z): the larger gives up the functions that the smaller ones have (mgcv's
-gam.side; Wood 2017, section 5.6.3), so that the model is identified and means the same."""
+gam.side; Wood 2017, section 5.6.3), so that the model is identified and means the same. Likewise s(x, by=w) and
+s(z, by=w), whose common function w mgcv finds only where it solves for the coefficients."""
 
 from __future__ import annotations
 
@@ -44,9 +45,10 @@ def _own(term: BuiltTerm) -> tuple[str, ...]:
 
 
 def _shares(a: BuiltTerm, b: BuiltTerm) -> bool:
-    """Whether the two have a covariate in common, on rows in common."""
+    """Whether the two have a covariate in common, on rows in common, or the same multiplier: s(x, by=w) and s(z, by=w)
+    both have w itself."""
     apart = a.level is not None and b.level is not None and a.level[0] == b.level[0] and a.level != b.level
-    return not apart and bool(set(_own(a)) & set(_own(b)))
+    return not apart and (bool(set(_own(a)) & set(_own(b))) or (a.by is not None and a.by == b.by))
 
 
 def _spanned(known: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -70,6 +70,10 @@ class SphereSplines(PlainBasis):
     def raw(self, points: np.ndarray) -> np.ndarray:
         return chunked(points, self.raw_shape[1], max(64, (1 << 19) // len(self.knots)), self._rows)
 
+    def nearest(self, points: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        middle = 0.5 * (lower[1] + upper[1])
+        return np.column_stack([points[:, 0], middle + (points[:, 1] - middle + 180.0) % 360.0 - 180.0])
+
     def _rows(self, points: np.ndarray) -> np.ndarray:
         at = unit_vectors(points)
         return np.concatenate([kernel(at, self.knots, self.m) @ self.vectors, _null(at, self.m)], axis=1)

@@ -95,8 +95,8 @@ def test_an_interrupt_leaves_the_last_whole_block(tmp_path: Path, monkeypatch: p
     resumed = _fit(tmp_path / "run")
     np.testing.assert_array_equal(resumed.estimate, whole.estimate)
     # killed between the two renames of a save: the earlier checkpoint lies beside the path
-    (tmp_path / ".run-old-x").mkdir()
-    os.replace(tmp_path / "run", tmp_path / ".run-old-x" / "run")
+    (tmp_path / ".run.unnorm-old-abcdefgh").mkdir()
+    os.replace(tmp_path / "run", tmp_path / ".run.unnorm-old-abcdefgh" / "run")
     seen: list[int] = []
     with monkeypatch.context() as patch:
         patch.setattr(
@@ -105,6 +105,20 @@ def test_an_interrupt_leaves_the_last_whole_block(tmp_path: Path, monkeypatch: p
         with pytest.raises(TypeError):  # nothing came back from there
             _fit(tmp_path / "run", steps=140)
     assert seen == [120]
+
+
+def test_an_interrupt_of_the_first_block_is_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is averaged yet, and the checkpoint holds the start."""
+
+    def interrupted(*_: object) -> object:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DeviceSource, "block", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            _fit(tmp_path / "run", steps=40)
+    assert storage.read_folder(tmp_path / "run")[0]["step"] == 0
+    np.testing.assert_array_equal(_fit(tmp_path / "run", steps=40).estimate, _fit(None, steps=40).estimate)
 
 
 SCRIPT = """
@@ -136,8 +150,7 @@ def test_a_killed_run_goes_on_to_the_same_numbers(tmp_path: Path) -> None:
         run.wait()
         assert run.returncode == -signal.SIGKILL
         time.sleep(0.1)
-        left = path if path.exists() else next(tmp_path.glob(".run-old-*/run"))
-        steps.append(storage.read_folder(left)[0]["step"])
+        steps.append(storage.read_folder(path)[0]["step"])  # wherever the kill fell
     assert steps[0] < steps[1] < steps[2]
     total = steps[2] + 200
     resumed, whole = _fit(path, steps=total), _fit(None, steps=total)

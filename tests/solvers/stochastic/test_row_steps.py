@@ -8,7 +8,7 @@ import optax
 import pytest
 
 import unnorm as un
-from unnorm.errors import InputError, UnnormWarning
+from unnorm.errors import InputError, OutsideError, UnnormWarning
 
 V, D, LAGS = 12, 3, 2
 TABLES = ("out", "bias", "in")
@@ -146,3 +146,30 @@ def test_a_table_shorter_than_the_outcomes_is_refused() -> None:
         un.Energy(energy, short, un.FiniteSet(range(V)), by_outcome=("out", "bias"), by_context=("in",))
     with pytest.raises(InputError, match="0, 1, 2"):
         un.Energy(energy, model().theta0, un.FiniteSet([1, 2, 5]), by_outcome=("out", "bias"), by_context=("in",))
+
+
+def test_words_outside_the_vocabulary_in_contexts(words: un.Observations) -> None:
+    """JAX reads the last row in place of one that does not exist: held-out words after an unknown one had a number."""
+    with pytest.warns(UnnormWarning, match="did not converge"):
+        fit = un.fit(model(), words, un.Ranking(un.Marginal(), per_point=4), solver=un.SGD(steps=5, batch=16), rng=1)
+    text = np.array([3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0])
+    for place, unknown in ((0, 99.0), (1, -1.0), (0, 2.5)):
+        odd = text.copy()
+        odd[place] = unknown
+        with pytest.raises(OutsideError, match=rf"the first is row 2, y = \[ ?{unknown:g}\.?\]"):
+            fit.held_out(un.transitions(odd, lags=LAGS))
+        with pytest.raises(OutsideError, match="outside the vocabulary of 12 rows, 0 to 11"):
+            fit.log_density([3.0], x=[[unknown, 1.0]])
+    odd = text.copy()
+    odd[0] = 99.0
+    obs, omega = un.transitions(odd, lags=LAGS), model().domain
+    inside = omega.contains(obs.outcome) & omega.contains(obs.previous(1)) & omega.contains(obs.previous(2))
+    assert fit.held_out(obs.take(inside)).rows == 5  # the remedy, as the sentence writes it
+    with pytest.raises(OutsideError, match=r"the first is row 2, y = \[99\.\] \(2 points before it\)"):
+        un.fit(model(), obs, un.Ranking(un.Marginal(), per_point=4), solver=un.SGD(steps=5), rng=1)
+
+
+def test_rows_are_looked_up_by_the_points_of_a_chain() -> None:
+    obs = un.conditional(np.zeros(9), x={"x1": np.zeros(9), "x2": np.zeros(9)})
+    with pytest.raises(InputError, match=r"by_context=\('in',\) looks up rows by the earlier points of a chain"):
+        un.fit(model(), obs, un.Ranking(un.Marginal(), per_point=4), solver=un.SGD(steps=5), rng=1)

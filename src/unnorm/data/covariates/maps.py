@@ -14,6 +14,7 @@ import numpy as np
 
 from ..._base import frames
 from ..._base.numerics import floats
+from ..._base.words import either
 from ...errors import DataError, InputError, OutsideError, listing, unknown
 from .base import Covariate, CovariateRows
 from .columns import check_name
@@ -224,9 +225,10 @@ class Map(Covariate):
         where = f"({self.needs[0]}, {self.needs[1]}) = ({px[first]:.6g}, {py[first]:.6g})"
         which = "" if self.key is None else f" of {self.key} {key!r}"
         holes = f" less {self._missing:,} cells without a value" if self._missing else ""
+        remedy = either("Pass outside='nearest'", f"Write --map {self.name}=FILE,outside=nearest")
         return (
             f"Map {self.name!r} has no value at {bad.size:,} of {px.size:,} points, first {where}{which}; it covers "
-            f"[{x0:.6g}, {x1:.6g}] × [{y0:.6g}, {y1:.6g}]{holes}. Pass outside='nearest' to take the nearest cell."
+            f"[{x0:.6g}, {x1:.6g}] × [{y0:.6g}, {y1:.6g}]{holes}. {remedy} to take the nearest cell."
         )
 
     def notes(self) -> tuple[str, ...]:

@@ -17,14 +17,11 @@ from ..._base.numerics import x64
 from ..._base.threads import cores
 from ...errors import OutsideError
 from ...terms.parser import parse
-from .. import families
-from ..build import build
-from ..core import begun, result_of, searched
-from ..criteria import Laplace
+from ..build import arranged
+from ..core import smooth_fit
 from ..design import Design
-from ..forms import Forms
-from ..outer import Clock, PenalisedRows
 from ..segment import ResponseRows
+from ..sides import Sides
 from ..smoothed import Smoothed
 from .cells import Recipe, Shapes, compact, recipe_of
 from .chain import Chain, chain, covariates, end_contexts, some_columns
@@ -79,10 +76,9 @@ def template(formula: str, k: int, c: Chain, sample: int = SAMPLE) -> tuple[Desi
     columns = {name: np.ascontiguousarray(v[: which.size].ravel()) for name, v in found.items()}
     partial_names = [name for name in names if name in _CYCLIC]
     built = terms.build(columns, knots={name: _CYCLIC[name] for name in partial_names}, partial=partial_names)
-    shown: list[Forms] = []
     context = np.repeat(np.arange(which.size), 1 + k)
-    design = build(built, columns, True, context, None, cores(), False, n * (1 + k), shown.append)
-    return design, *recipe_of(shown[0])
+    design, forms, _ = arranged(built, columns, True, context, None, cores(), False, n * (1 + k))
+    return design, *recipe_of(forms)
 
 
 def _evened(which: np.ndarray, n: int) -> np.ndarray:
@@ -135,15 +131,8 @@ def _fitted(design: Design, rows: ResponseRows, offset: float, n: int, k: int) -
     share = 1.0 / (1 + k)
     null = float(np.log(share / (1.0 - share))) - offset
     null_loglik = n * float(np.log(share) + k * np.log1p(-share))
-    free = np.isnan(design.fixed)
-    code = families.code_of("binomial", None)
-    problem = PenalisedRows(design, rows, "binomial", code, 0.0, design.rows, free, 1, Clock())
-    criterion = Laplace()
-    with single_threaded():
-        fixed = np.where(free, np.nan, np.log(np.maximum(design.fixed, 1e-100)))
-        beta, rho, problem = begun(problem, criterion, null, fixed, None, 200)
-        found = searched(problem, criterion, beta, rho, 200)
-        return result_of(problem, criterion, found, np.empty(0), "REML", 0.0, null_loglik)
+    side = Sides(rows, n * (1 + k), 0.0, 0.0, null, null_loglik, np.empty(0))
+    return smooth_fit(design, None, "binomial", known=side)
 
 
 def on_host(fit: MadeFit) -> tuple[Design, np.ndarray, np.ndarray]:

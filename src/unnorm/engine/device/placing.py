@@ -38,8 +38,10 @@ def _laid_out(segment: Segment, rows: ResponseRows, device: Device) -> DeviceRow
     return DeviceRows(device, turn_of(segment), made, mine, place, segment.hi - segment.lo, run)
 
 
-def refuse(method: str, link: str | None) -> None:
+def refuse(method: str, link: str | None, parts: bool) -> None:
     """What the device's pass cannot do, in a sentence."""
+    if parts:
+        raise CombinationError("device= keeps all rows on the device: leave memory= and workers= out, or device=.")
     if method == "CV":
         raise CombinationError("method='CV' runs on the processor: leave device out, or use method='REML'.")
     if link is not None:

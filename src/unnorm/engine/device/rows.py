@@ -198,11 +198,16 @@ class DeviceRows:
         with x64():
             return replace(self, made=jax.device_put(self.made, self.device.jax))
 
-    def every(self, k: int) -> DeviceRows:
-        """Every k-th run."""
+    @property
+    def design_runs(self) -> int:
+        """The runs that these rows had in the design."""
+        return self.runs if self.run is None else int(self.run[-1]) + 1
+
+    def every(self, k: int, first: int) -> DeviceRows:
+        """Every k-th run from the first on."""
         import jax
 
-        which: Any = slice(None, None, k) if self.run is None else np.flatnonzero(self.run % k == 0)
+        which: Any = slice(first, None, k) if self.run is None else np.flatnonzero(self.run % k == first)
         with x64():
             made = jax.tree.map(lambda a: a[which], self.made)
         place, each = self.place, int(made.y.shape[1])
@@ -214,7 +219,7 @@ class DeviceRows:
         else:
             count = each * int(made.y.shape[0])
             with x64():
-                response = _picked(self.response, lambda a: a.reshape(-1, each)[::k].reshape(-1))
+                response = _picked(self.response, lambda a: a.reshape(-1, each)[first::k].reshape(-1))
         return replace(self, made=made, response=response, place=place, count=count, run=run)
 
 
@@ -258,7 +263,8 @@ class DeviceParts(RowsElsewhere):
         return min(low), max(high)
 
     def every(self, k: int) -> tuple[DeviceParts, ResponseRows, int]:
-        parts = tuple(part.every(k) for part in self.parts)
+        before = np.cumsum([0, *(part.design_runs for part in self.parts)])
+        parts = tuple(part.every(k, int(-first % k)) for part, first in zip(self.parts, before))
         response = parts[0].response
         if len(parts) > 1:
             sides = ([getattr(part.response, name) for part in parts] for name in ("y", "weights", "offset"))

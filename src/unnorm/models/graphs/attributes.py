@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, final
 
 import numpy as np
@@ -22,20 +22,18 @@ class Attributes:
 
     nodes: Mapping[str, np.ndarray]
     dyads: Mapping[str, np.ndarray]
+    incomplete: Mapping[str, str] = field(default_factory=dict)  # attributes with missing values, and what to say
 
     @classmethod
     def read(cls, nodes: Any, dyads: Mapping[str, Any] | None, n: int) -> Attributes:
-        """Checked: as many as there are actors, none missing."""
-        if nodes is None:
-            columns: Mapping[str, Any] = {}
-        elif isinstance(nodes, Mapping):
-            columns = nodes
-        else:
-            table = frames.table(nodes)
-            columns = {name: table.read(name).take(np.arange(table.n)) for name in table.names}
+        """Checked: as many as there are actors, and none missing of those that a term reads."""
+        columns = {} if nodes is None else nodes if isinstance(nodes, Mapping) else _columns(nodes)
+        arrays = {str(name): _sized(str(name), values, n) for name, values in columns.items()}
+        incomplete = {name: text for name, array in arrays.items() if (text := _missing(name, array))}
         return cls(
-            {str(name): _node(str(name), values, n) for name, values in columns.items()},
+            {name: array if name in incomplete else _node(name, array) for name, array in arrays.items()},
             {str(name): _dyad(str(name), values, n) for name, values in (dyads or {}).items()},
+            incomplete,
         )
 
     def _named(self, kind: Kind, name: str, label: str) -> np.ndarray:
@@ -48,6 +46,8 @@ class Attributes:
                     f"pass {kind}=dict({what}) to un.GraphStatistics."
                 )
             raise TermError(unknown(f"The attribute of {label}", name, known))
+        if kind == "nodes" and name in self.incomplete:
+            raise DataError(self.incomplete[name])
         return known[name]
 
     def node(self, name: str, label: str, wave: int, lag: int = 0) -> np.ndarray:
@@ -87,21 +87,54 @@ def _at(values: np.ndarray, varying: int, wave: int, lag: int, label: str) -> np
     return values[wave - lag]
 
 
-def _node(name: str, values: Any, n: int) -> np.ndarray:
+def _columns(nodes: Any) -> dict[str, np.ndarray]:
+    """The columns of a table, None where a value is missing: its own stand-in there is no value."""
+    table = frames.table(nodes)
+    out = {}
+    for name in table.names:
+        column = table.read(name)
+        values = column.take(np.arange(table.n))
+        if column.missing is not None and column.missing.any():
+            values = values.astype(object)
+            values[column.missing] = None
+        out[name] = values
+    return out
+
+
+def _sized(name: str, values: Any, n: int) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim not in (1, 2) or array.shape[-1] != n:
         raise DataError(
             f"nodes[{name!r}] must have one value for each of {n} actors, shape ({n},), or (T, {n}) where it varies in "
             f"time; got shape {array.shape}."
         )
-    missing = np.array([value is None or value != value for value in array.ravel().tolist()]).reshape(array.shape)
-    if missing.any():
-        at = np.argwhere(missing)[0].tolist()
-        when = f" in graph {at[0]}" if array.ndim == 2 else ""
-        raise DataError(
-            f"nodes[{name!r}] is missing for {int(missing.sum())} of {array.size} values, first actor {at[-1]}{when} "
-            "(from 0). Impute it, or give the missing ones a level of their own (-1, 'unknown') and use nodefactor."
-        )
+    return array
+
+
+def _missing(name: str, array: np.ndarray) -> str | None:
+    """What to say of an attribute with missing values; None where there are none."""
+    missing = np.array([_is_missing(value) for value in array.ravel().tolist()]).reshape(array.shape)
+    if not missing.any():
+        return None
+    at = np.argwhere(missing)[0].tolist()
+    when = f" in graph {at[0]}" if array.ndim == 2 else ""
+    return (
+        f"nodes[{name!r}] is missing for {int(missing.sum())} of {array.size} values, first actor {at[-1]}{when} "
+        "(from 0). Impute it, or give the missing ones a level of their own (-1, 'unknown') and use nodefactor."
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, NaT, and what compares with itself as neither true nor false (pandas' NA)."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except TypeError:
+        return True
+
+
+def _node(name: str, array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "b":
         array = array.astype(np.int64)
     if array.dtype.kind not in "iufU":

@@ -9,8 +9,12 @@ and in. An undirected graph has both entries of a tie set, so that G[0] = G[1] a
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
+
+from ..base_kernels import base_change, log_sum
 
 DYADIC, MUTUAL, TTRIPLE, CTRIPLE, TRIANGLE, OUT, IN, DEGREE, ESP, DSP = range(10)
 
@@ -190,3 +194,33 @@ def sample(codes, tables, directed, paths, G, P, deg, W, pairs, offset, theta, s
             for r in range(F):
                 kept[m, r] = G[0, pairs[r, 0], pairs[r, 1]]
     return accepted / max(plan[0] + plan[1] * (draws - 1), 1), tied
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def anneal(codes, tables, directed, paths, G, P, deg, W, pairs, theta, log_odds, parts, betas, rng):
+    """Annealing by Gibbs sweeps over `pairs` from q to the model (gibbs.py): the log weight, less that at the start.
+
+    `log_odds` (K, F) are q's, on `pairs`, and `parts` (K,) its log q_k at the graph where the chain starts.
+    """
+    moved, begin = np.empty(len(parts)), log_sum(parts)
+    log_w, f, log_q = 0.0, 0.0, 0.0
+    for step in range(len(betas) - 1):
+        beta = betas[step + 1]
+        log_w += (beta - betas[step]) * (f - log_q)
+        for r in range(len(pairs)):
+            i, j = pairs[r]
+            up, dyadic = 0.0, 0
+            for c in range(len(codes)):
+                if codes[c] == DYADIC:
+                    up += theta[c] * W[dyadic, i, j]
+                    dyadic += 1
+                else:
+                    up += theta[c] * change(codes[c], tables[c], directed, G, P, deg, i, j)
+            sign = 1.0 - 2.0 * G[0, i, j]
+            back = base_change(parts, begin + log_q, log_odds, r, sign, moved)
+            if rng.random() * (1.0 + math.exp(-(beta * sign * up + (1.0 - beta) * back))) < 1.0:
+                toggle(directed, paths, G, P, deg, i, j)
+                f += sign * up
+                log_q += back
+                parts[:] = moved
+    return log_w

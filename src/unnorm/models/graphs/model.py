@@ -157,22 +157,38 @@ class GraphStatistics(LinearModel):
             )
             rising[c] &= all(np.all(each >= 0) for each in W if each is not None)
         edge = np.all(np.isclose(here, low), axis=0) | np.all(np.isclose(here, high), axis=0)
-        return [name for name, flat, up in zip(self.names, edge, rising) if flat and up]
+        count = (self.compiled.codes != kernels.DYADIC) & (self.compiled.tables >= 0).all(axis=1)  # no less than 0
+        none = count & np.all(np.isclose(here, 0.0), axis=0)
+        return [name for name, flat in zip(self.names, (edge & rising) | none) if flat]
+
+    def separated(self, obs: Observations) -> list[str]:
+        """By the dyadic statistics, whose weighted sums of ties the data then maximise over all graphs."""
+        dyadic = self.compiled.codes == kernels.DYADIC
+        way = logistic(*self._regression(obs, dyadic))[2] if dyadic.any() else None
+        if way is None:
+            return []
+        names = [name for name, at in zip(self.names, dyadic) if at]
+        return [
+            f"{name} → {'+' if v > 0 else '−'}∞" for name, v in zip(names, way) if abs(v) > 0.05 * np.abs(way).max()
+        ]
 
     def independent(self, obs: Observations) -> tuple[np.ndarray, float]:
         """θ of the dyadic statistics alone, by maximum likelihood: a logistic regression."""
-        at = np.arange(obs.n)
         dyadic = self.compiled.codes == kernels.DYADIC
         theta = np.zeros(self.size)
+        if not dyadic.any():
+            return super().independent(obs)
+        theta[dyadic], value, _ = logistic(*self._regression(obs, dyadic))
+        return theta, value
+
+    def _regression(self, obs: Observations, which: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Changes of some statistics, ties and weights, over the dyads that are free and were seen."""
+        at = np.arange(obs.n)
         free = ~self.held_bits(obs, at)
         if obs.masks is not None:
             free &= ~obs.masks.missing
-        if not dyadic.any():
-            return theta, -float(obs.weights @ free.sum(axis=1)) * float(np.log(2.0))
-        X = np.concatenate([chain.changes()[mask][:, dyadic] for chain, mask in zip(self.chains(obs, at), free)])
-        w = np.repeat(obs.weights, free.sum(axis=1))
-        theta[dyadic], value = logistic(X, obs.outcome[free], w)
-        return theta, value
+        X = np.concatenate([chain.changes()[mask][:, which] for chain, mask in zip(self.chains(obs, at), free)])
+        return X, obs.outcome[free], np.repeat(obs.weights, free.sum(axis=1))
 
     def surroundings(self, arguments: tuple[Any, ...], t: int) -> Surroundings:
         """What the graph of row t sees."""
@@ -277,12 +293,12 @@ class GraphStatistics(LinearModel):
         }
 
 
-def logistic(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, float]:
-    """The maximum of Σ w {y η − log(1 + e^η)}, η = Xβ, by Newton steps from zero, and its value.
+def logistic(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, float, np.ndarray | None]:
+    """The maximum of Σ w {y η − log(1 + e^η)}, η = Xβ, by Newton steps from zero, its value, and the way to infinity.
 
-    Where it is at infinity, some way towards it: what is needed is a start, not an estimate.
+    Where the maximum is at infinity, β is some way towards it, and the last step v has (2y − 1) Xv ≥ 0 in every row.
     """
-    beta = np.zeros(X.shape[1])
+    beta, step = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     for _ in range(25):
         eta = X @ beta
         p = 0.5 + 0.5 * np.tanh(0.5 * eta)
@@ -292,8 +308,10 @@ def logistic(X: np.ndarray, y: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, f
         beta = beta + step
         if np.max(np.abs(step), initial=0.0) < 1e-10:
             break
-    eta = X @ beta
-    return beta, float(w @ (y * eta - np.maximum(eta, 0.0) - np.log1p(np.exp(-np.abs(eta)))))
+    eta, along = X @ beta, (2.0 * y - 1.0) * (X @ step)
+    certain = along.max(initial=0.0) > 1e-3 and along.min(initial=0.0) >= -1e-4 * along.max(initial=0.0)
+    way = step if certain else None
+    return beta, float(w @ (y * eta - np.maximum(eta, 0.0) - np.log1p(np.exp(-np.abs(eta))))), way
 
 
 def _log_sum(f: np.ndarray) -> float:

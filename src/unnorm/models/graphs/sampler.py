@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from ..gibbs import ChangeSampler
+from ..gibbs import Base, ChangeSampler
 
 if TYPE_CHECKING:
     from .model import GraphStatistics
@@ -44,18 +43,11 @@ class GraphSampler(ChangeSampler):
         return out
 
     def anneal(
-        self, y: np.ndarray, log_odds: np.ndarray, betas: np.ndarray, rng: np.random.Generator
+        self, y: np.ndarray, base: Base, betas: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         out, log_w = np.empty(y.shape), np.zeros(len(y))
         for c, mask in enumerate(self._free(None, len(y))):
-            wave, F = self.model.wave(y[c], self.arguments, c), int(mask.sum())
-
-            def gap(wave=wave) -> float:
-                return float(wave.statistics @ self.theta - wave.ties @ log_odds)
-
-            begin = gap()
-            for before, beta in itertools.pairwise(betas):
-                log_w[c] += (beta - before) * (gap() - begin)
-                wave.move(beta * self.theta, mask, F, rng, (1.0 - beta) * log_odds)
+            wave = self.model.wave(y[c], self.arguments, c)
+            log_w[c] = wave.anneal(self.theta, mask, base, betas, rng)
             out[c] = wave.ties
         return out, log_w

@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from ..gibbs import Sampled
+from ..gibbs import Base, Sampled
 from . import kernels
 from .base import Statistic, Surroundings
 from .kernels import DYADIC
@@ -85,6 +85,17 @@ class Wave:
     ) -> None:
         """So many toggles proposed, f + Σ offset_i y_i in place of f."""
         self.sample(theta, free, (proposals, 0), 1, rng, offset=offset)
+
+    def anneal(
+        self, theta: np.ndarray, free: np.ndarray, base: Base, betas: np.ndarray, rng: np.random.Generator
+    ) -> float:
+        """The log weight of annealing from q to the model, less that at the start; the state moves on."""
+        c, parts = self._compiled, base.components(self.ties[None])[0]
+        log_odds = np.ascontiguousarray(base.log_odds[:, free])
+        return kernels.anneal(
+            c.codes, c.tables, c.directed, c.paths, *self._state(), self._W, self._pairs[free],
+            np.asarray(theta, dtype=np.float64), log_odds, parts, betas, rng,
+        )  # fmt: skip
 
     # long: its arguments are a chain's
     def sample(

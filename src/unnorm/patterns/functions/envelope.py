@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from ..._base.frames import to_native
+from ..._base.intervals import quantile
 from ..._base.numerics import Rng, generator, whole
 from ...errors import InputError, unknown
 from ..places import Places
@@ -95,8 +96,6 @@ def envelope(
     """
     if function not in FUNCTIONS:
         raise InputError(unknown("function", function, tuple(FUNCTIONS)))
-    if not 0.0 < level < 1.0:
-        raise InputError(f"level must be between 0 and 1; got {level!r}.")
     compute = FUNCTIONS[function]
     own = compute(pattern, r, **options)
     if simulated is None:
@@ -111,6 +110,7 @@ def envelope(
 
 def summarised(name: str, own: Summary, curves: np.ndarray, level: float) -> Envelope:
     """The envelope of curves (n, R) around the data's."""
+    quantile(level, None)  # refuses a level that is none
     every = np.concatenate([own.value[None], curves])
     known = np.all(np.isfinite(every), axis=0)
     n = len(curves)

@@ -144,6 +144,8 @@ def _chosen(pattern: Pattern, types: tuple[Any, Any] | None) -> tuple[np.ndarray
     if types is None:
         everything = np.ones(pattern.n, dtype=bool)
         return everything, everything
+    if pattern.mark_name is None:
+        raise InputError("types= names two marks, and this pattern has none: un.pattern(…, marks='…').")
     for one in types:
         if one not in pattern.mark_levels:
             raise InputError(unknown("types", one, tuple(map(str, pattern.mark_levels))))

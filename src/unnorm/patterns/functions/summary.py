@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from ..._base.frames import to_native
+from ..._base.numerics import floats
 from ...errors import InputError
 
 if TYPE_CHECKING:
@@ -66,7 +67,11 @@ def distances(r: Any, default: float, pattern: Pattern) -> np.ndarray:
 
 
 def alone(pattern: Pattern, name: str, least: int = 2) -> None:
-    """Refuse replicates and patterns with too few points."""
+    """Refuse what is no pattern, replicates, and patterns with too few points."""
+    from ..point_pattern import Pattern
+
+    if not isinstance(pattern, Pattern):
+        raise InputError(f"{name} is a function of a pattern, un.pattern(…); got {type(pattern).__name__}.")
     if pattern.replicates > 1:
         raise InputError(f"{name} is a function of one pattern: take one replicate, pattern.only(0).")
     if pattern.n < least:
@@ -82,7 +87,7 @@ def widest(pattern: Pattern) -> float:
 
 def positive_at_points(pattern: Pattern, intensity: Any) -> np.ndarray:
     """(n,) λ at the points, checked."""
-    lam = np.asarray(intensity, dtype=np.float64)
+    lam = floats(intensity, "intensity, λ at each point (of a fit, fit.intensity(pattern.table())['intensity']),")
     if lam.shape != (pattern.n,):
         raise InputError(f"intensity must be {pattern.n:,} numbers, one for each point; got shape {lam.shape}.")
     wrong = np.flatnonzero(~(np.isfinite(lam) & (lam > 0.0)))

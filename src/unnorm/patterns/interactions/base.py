@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, final
 import numpy as np
 
 from ..._base.registry import Registry
+from ..._base.words import either
 from ...domains.base import Domain
 from ...errors import DataError, InputError
 from ..places import Pairs, Places, close_pairs
@@ -174,9 +175,10 @@ def first_duplicate(pattern: Pattern) -> str:
         pairs = KDTree(pattern.xy[here]).query_pairs(0.0, output_type="ndarray") if len(here) else np.zeros((0, 2), int)
         if len(pairs):
             x, y = pattern.xy[here[pairs[0, 0]]]
+            remedy = either("Drop one, pattern.take(~pattern.duplicated())", "Remove one of them from the file")
             return (
-                f"two points lie at ({x:.6g}, {y:.6g}). Drop one of them, pattern.take(~pattern.duplicated()), or add "
-                "to the coordinates the noise that rounding took off."
+                f"two points lie at ({x:.6g}, {y:.6g}). {remedy}, or add to the coordinates the noise that rounding "
+                "took off."
             )
     return ""
 

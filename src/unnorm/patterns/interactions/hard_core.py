@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from ..._base.words import either
 from ...errors import DataError, InputError
 from .base import Neighbours, first_duplicate, positive, refuse_duplicates
 from .pairwise import Pairwise
@@ -63,7 +64,7 @@ class HardCore(Pairwise):
             raise DataError(
                 f"{self!r} forbids points {self.r:.6g} or less apart, and {near.d.size // 2:,} pairs are, the closest "
                 f"{near.d[k]:.6g}: ({a[0]:.6g}, {a[1]:.6g}) and ({b[0]:.6g}, {b[1]:.6g}). Take r below that, or a "
-                "model that only discourages close pairs: un.Strauss(r)."
+                f"model that only discourages close pairs: {either('un.Strauss(r)', '--interaction strauss(r)')}."
             )
 
     @staticmethod

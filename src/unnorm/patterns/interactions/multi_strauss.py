@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from ..._base.numerics import floats
 from ...errors import InputError
 from .pairwise import Pairwise
 
@@ -29,7 +30,7 @@ class MultiStrauss(Pairwise):
     radii: Any
 
     def __post_init__(self) -> None:
-        matrix = np.asarray(self.radii, dtype=np.float64)
+        matrix = floats(self.radii, "radii of MultiStrauss")
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not np.array_equal(matrix, matrix.T):
             raise InputError(
                 f"radii of MultiStrauss must be a symmetric matrix, one row for each type; got {self.radii!r}."

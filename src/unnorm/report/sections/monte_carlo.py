@@ -24,7 +24,7 @@ def section(analysis: Analysis) -> Section:
     head += ["group" if analysis.fits else "share"] if analysis.group is not None else []
     head += [f"{analysis.by}s, median", f"{analysis.by}s, largest"] if analysis.fits else []
     table = Table("Monte Carlo standard error as a share of the standard error", tuple(head), tuple(rows))
-    return Section(_advice(analysis), tables=(table,))
+    return Section(advice(analysis), tables=(table,))
 
 
 def reference_shares(analysis: Analysis) -> dict[str, dict[str, float]]:
@@ -39,7 +39,7 @@ def reference_shares(analysis: Analysis) -> dict[str, dict[str, float]]:
     return out
 
 
-def _advice(analysis: Analysis) -> tuple[str, ...]:
+def advice(analysis: Analysis) -> tuple[str, ...]:
     """What the main fit advises; with levels, what the one with the fewest transitions does."""
     which = analysis.smallest
     fit = analysis.main if which is None else analysis.fits[which]

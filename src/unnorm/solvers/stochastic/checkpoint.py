@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..._base import storage
+from ..._base.atomic import recover
 from ...errors import InputError
 from .estimator import Estimator
 from .renewal import with_reference, with_smoothing
@@ -74,7 +75,11 @@ def save(e: Estimator, s: Settings, state: State, seed: int) -> None:
     import jax
 
     arrays = {f"opt{j}": np.asarray(leaf) for j, leaf in enumerate(jax.tree.leaves(state.opt_state))}
-    arrays |= {"phi": state.phi, "total": state.total, "means": np.array(state.means).reshape(len(state.means), -1)}
+    arrays |= {
+        "phi": state.phi,
+        "total": state.total,
+        "means": np.reshape(state.means, (len(state.means), -1 if state.means else 0)),
+    }
     arrays["lam"] = state.lam
     if state.P is not None:
         arrays["P"] = state.P
@@ -91,27 +96,26 @@ def save(e: Estimator, s: Settings, state: State, seed: int) -> None:
     storage.write_folder(s.checkpoint, about, arrays)
 
 
-def _rescue(path: Path) -> None:
-    """A run killed between the two renames of a save leaves the earlier checkpoint beside the path: restore it."""
-    if path.exists():
-        return
-    left = sorted(path.parent.glob(f".{path.name}-old-*/{path.name}"), key=lambda folder: folder.stat().st_mtime)
-    if left:
-        os.replace(left[-1], path)
-
-
 def resume(e: Estimator, s: Settings, seed: int, fresh: State) -> tuple[State, Estimator]:
     """The state in the checkpoint where there is one, else the fresh one."""
     if s.checkpoint is None:
         return fresh, e
-    _rescue(Path(s.checkpoint))
+    recover(Path(s.checkpoint))
     if not os.path.exists(s.checkpoint):
         return fresh, e
-    import jax
-
     about, arrays = storage.read_folder(s.checkpoint)
     if about.get("class") != "SGDCheckpoint":
         raise InputError(f"{s.checkpoint} is not a checkpoint of SGD; choose another path.")
+    with storage.restoring(s.checkpoint, "checkpoint"):
+        return _restored(e, s, seed, fresh, about, arrays)
+
+
+def _restored(
+    e: Estimator, s: Settings, seed: int, fresh: State, about: dict[str, Any], arrays: dict[str, np.ndarray]
+) -> tuple[State, Estimator]:
+    """The state that a checkpoint holds, where it belongs to this run."""
+    import jax
+
     here = _fingerprint(e, s)
     differ = sorted(key for key in here if about["fingerprint"].get(key) != here[key])
     if differ or about["seed"] != seed:
@@ -127,6 +131,8 @@ def resume(e: Estimator, s: Settings, seed: int, fresh: State) -> tuple[State, E
             f"The checkpoint {s.checkpoint} belongs to another optimiser: its state has another form. Use the same "
             "kind of optimiser (its learning rate may differ), or choose another path."
         )
+    if arrays["phi"].shape != fresh.phi.shape or arrays["lam"].shape != fresh.lam.shape:
+        raise ValueError("its parameters have another form")
     opt_state = jax.tree.unflatten(treedef, saved)
     state = State(
         int(about["step"]),

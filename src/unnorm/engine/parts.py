@@ -1,0 +1,285 @@
+"""Rows in parts: blocks of rows that share a plan, each made from its recipe, and sums over them in one order.
+
+A part is held in compact form where memory allows, and otherwise made again from its recipe in each pass. Sums are
+taken over the parts of a group first, in order, and then over the groups: whether parts are held, how many threads or
+workers there are, changes no digit.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from .._base.blas import single_threaded
+from .._base.threads import run_tasks
+from .design import Design
+from .plan import Plan
+from .segment import ResponseRows
+from .spill import Spill
+
+PART = 262_144  # rows of a part, about: a pass over it takes 10 ms, and its compact form 10 to 30 MB
+GROUP = 8  # parts whose sums are taken together; a worker of a cluster holds groups
+
+Sums = tuple[Any, ...]  # numbers and arrays
+Work = Callable[..., Any]  # (plan, part, its number, *arguments) → sums
+
+
+class Held(NamedTuple):
+    """A part in compact form, its response in the design's row order."""
+
+    design: Design
+    rows: ResponseRows
+
+    @property
+    def bytes(self) -> int:
+        given = self.rows
+        return self.design.bytes + given.y.nbytes + given.weights.nbytes + given.offset.nbytes
+
+    @property
+    def runs(self) -> int:
+        return self.design.segments[0].runs
+
+
+class Count(NamedTuple):
+    """What is known of a part without it."""
+
+    rows: int
+    runs: int
+    context: np.ndarray  # the largest of each column that contexts have
+
+    def __repr__(self) -> str:
+        return f"Count({self.rows:,} rows, {self.runs:,} runs)"
+
+
+def count_of(part: Held) -> Count:
+    (segment,) = part.design.segments
+    return Count(part.design.rows, segment.runs, np.abs(segment.z).max(axis=0, initial=0.0))
+
+
+class Recipe(ABC):
+    """How a part is made: the same each time, here or in another process."""
+
+    @abstractmethod
+    def make(self, plan: Plan) -> Held: ...
+
+
+def add(a: Sums | None, b: Sums) -> Sums:
+    """a + b, number by number."""
+    return b if a is None else tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def largest(a: Sums | None, b: Sums) -> Sums:
+    """The larger of both, number by number."""
+    return b if a is None else tuple(max(x, y) for x, y in zip(a, b, strict=True))
+
+
+def group_total(
+    plan: Plan, parts: Sequence[Held], first: int, work: Work, join: Any, arguments: tuple[Any, ...]
+) -> Sums | None:
+    """What `work` gives on the parts of one group, taken together."""
+    total: Sums | None = None
+    for i, part in enumerate(parts):
+        total = join(total, work(plan, part, first + i, *arguments))
+    return total
+
+
+class Parts(ABC):
+    """Parts that answer to `each` and `total`, wherever they are."""
+
+    plan: Plan
+
+    @property
+    @abstractmethod
+    def counts(self) -> tuple[Count, ...]:
+        """Rows and runs of each part."""
+
+    @abstractmethod
+    def total(self, work: Work, *arguments: Any, join: Any = add, finish: Any = None) -> Sums:
+        """`work` on every part, joined within each group, `finish(plan, ·)` applied to a group's, and joined again."""
+
+    @abstractmethod
+    def each(self, work: Work, *arguments: Any) -> Iterator[Any]:
+        """`work` on every part, in order."""
+
+    @abstractmethod
+    def changed(self, changes: Sequence[Change], plan: Plan | None = None) -> Parts:
+        """Each part with a change of its own; `plan`: what they have in common then, where it is not the same."""
+
+    @abstractmethod
+    def at_home(self, budget: float, threads: int) -> LocalParts:
+        """The same parts in this process, where so many bytes of them may be held."""
+
+    @property
+    def starts(self) -> list[int]:
+        """The first row of each part, and the number of rows."""
+        return np.concatenate([[0], np.cumsum([one.rows for one in self.counts])]).astype(int).tolist()
+
+    def some(self, every: int) -> Parts:
+        """The parts with every so many-th of all runs only."""
+        before = np.concatenate([[0], np.cumsum([one.runs for one in self.counts])])[:-1]
+        return self.changed([Take(int(first), every) for first in -before % every])
+
+
+@final
+@dataclass
+class _Shelf:
+    """Parts in compact form, as many as fit."""
+
+    budget: float
+    held: dict[int, Held] = field(default_factory=dict)
+    spill: Spill | None = field(default_factory=Spill)  # the others, on the disk; None: they are made again
+    full: bool = False
+    bytes: int = 0
+    lock: Any = field(default_factory=threading.Lock)
+
+    def offer(self, i: int, part: Held) -> None:
+        with self.lock:
+            if not self.full and i not in self.held and self.bytes + part.bytes <= self.budget:
+                self.held[i] = part
+                self.bytes += part.bytes
+                return
+            if i in self.held:
+                return
+            self.full = True  # parts are alike: the next will not fit either
+        if self.spill is not None:
+            self.spill.offer(i, part)
+
+    def part(self, i: int) -> Held | None:
+        """Part i, if it is held or written."""
+        found = self.held.get(i)
+        return self.spill.part(i) if found is None and self.spill is not None else found
+
+
+@final
+@dataclass(frozen=True)
+class LocalParts(Parts):
+    """Parts of this process."""
+
+    plan: Plan  # pyright: ignore[reportIncompatibleVariableOverride]
+    recipes: tuple[Recipe, ...]
+    threads: int
+    shelf: _Shelf
+    known: dict[int, Count]  # of parts that were made
+
+    @property
+    def counts(self) -> tuple[Count, ...]:
+        if len(self.known) < len(self.recipes):
+            for _ in self.each(_nothing):
+                pass
+        return tuple(self.known[i] for i in range(len(self.recipes)))
+
+    def part(self, i: int) -> Held:
+        """Part i, from the shelf or made."""
+        found = self.shelf.part(i)
+        if found is None:
+            found = self.recipes[i].make(self.plan)
+            self.known[i] = count_of(found)
+            self.shelf.offer(i, found)
+        return found
+
+    def _work(self, work: Work, i: int, arguments: tuple[Any, ...]) -> Any:
+        return work(self.plan, self.part(i), i, *arguments)
+
+    def _windows(self, least: int) -> Iterator[range]:
+        """Stretches of whole groups, enough parts in each for all threads."""
+        wide = GROUP * -(-least // GROUP)
+        for begin in range(0, len(self.recipes), wide):
+            yield range(begin, min(begin + wide, len(self.recipes)))
+
+    def each(self, work: Work, *arguments: Any) -> Iterator[Any]:
+        for window in self._windows(self.threads):
+            with single_threaded():
+                found = run_tasks(lambda i: self._work(work, i, arguments), [(i,) for i in window], self.threads)
+            yield from found
+
+    def total(self, work: Work, *arguments: Any, join: Any = add, finish: Any = None) -> Sums:
+        whole: Sums | None = None
+        group: Sums | None = None
+        for i, found in enumerate(self.each(work, *arguments)):
+            group = join(group, found)
+            if (i + 1) % GROUP == 0 or i + 1 == len(self.recipes):
+                assert group is not None
+                whole = join(whole, group if finish is None else finish(self.plan, group))
+                group = None
+        assert whole is not None
+        return whole
+
+    def changed(self, changes: Sequence[Change], plan: Plan | None = None) -> LocalParts:
+        recipes = []
+        for i, change in enumerate(changes):
+            held = self.shelf.part(i)
+            recipes.append(Changed(self.recipes[i], self.plan, change, () if held is None else (change(held),)))
+        return local_parts(plan or self.plan, recipes, self.shelf.budget, self.threads)
+
+    def at_home(self, budget: float, threads: int) -> LocalParts:
+        return self
+
+
+def local_parts(plan: Plan, recipes: Sequence[Recipe], budget: float, threads: int) -> LocalParts:
+    """Parts of this process, of which so many bytes are kept in compact form."""
+    return LocalParts(plan, tuple(recipes), threads, _Shelf(budget), {})
+
+
+class Change(ABC):
+    """What makes another part of a part."""
+
+    @abstractmethod
+    def __call__(self, part: Held) -> Held: ...
+
+
+@final
+@dataclass(frozen=True)
+class Changed(Recipe):
+    """A part with a change."""
+
+    whole: Recipe
+    plan: Plan  # the whole part's
+    change: Change
+    made: tuple[Held, ...] = ()  # at most one: where the whole part was at hand
+
+    def make(self, plan: Plan) -> Held:
+        return self.made[0] if self.made else self.change(self.whole.make(self.plan))
+
+
+@final
+@dataclass(frozen=True)
+class Take(Change):
+    """Runs first, first + every, … of a part."""
+
+    first: int
+    every: int
+
+    def __call__(self, part: Held) -> Held:
+        design, rows = part.design.take(lambda k, segment: np.arange(self.first, segment.runs, self.every))
+        given = part.rows
+        return Held(design, ResponseRows(*(a[rows] if a.size else a for a in (given.y, given.weights, given.offset))))
+
+
+@final
+@dataclass(frozen=True)
+class Less(Change):
+    """Columns less a mean for each context: as `Design.less`."""
+
+    mean: np.ndarray  # (contexts of the part, p)
+    context: np.ndarray  # (n,) the row of `mean`, in the caller's order
+    live: np.ndarray  # the columns of all parts where some mean is not zero
+
+    def __call__(self, part: Held) -> Held:
+        return part._replace(design=part.design.less(self.mean, self.context, self.live))
+
+
+class PerPart(tuple):
+    """An argument of which each part reads its own entry; a worker gets those of its parts."""
+
+    def of(self, first: int, last: int) -> PerPart:
+        """The same with the entries of parts first … last − 1 only."""
+        return PerPart(one if first <= i < last else None for i, one in enumerate(self))
+
+
+def _nothing(plan: Plan, part: Held, i: int) -> None:
+    return None

@@ -1,0 +1,64 @@
+"""The rows of an additive problem in parts: blocks of contexts that are made where they are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, final
+
+import numpy as np
+
+from ..engine.parts import Held, Recipe
+from ..engine.partition import PartitionedDesign
+from ..engine.segment import ResponseRows
+from ..errors import CombinationError
+from ..models.base import Unnormalised
+from ..models.normalisers import Normaliser
+from .additive import AdditiveProblem, response
+from .rows import ArrayRows, Piece
+from .scores import Drawn
+
+if TYPE_CHECKING:
+    from ..engine.plan import Plan
+    from ..engine.resources import Resources
+
+_NONE = np.empty(0)
+
+
+@final
+@dataclass(frozen=True)
+class PieceRecipe(Recipe):
+    """A block of contexts: points, covariates and response from what the piece knows."""
+
+    piece: Piece
+    model: Unnormalised
+    normaliser: Normaliser
+
+    def make(self, plan: Plan) -> Held:
+        rows, obs = self.piece.rows(), self.piece.obs
+        problem = AdditiveProblem(self.model, self.normaliser, obs, ArrayRows(rows, shared=False), Drawn.IID)
+        _, part = problem.predictor(rows)
+        design = problem.meet(plan, rows, part)
+        own = response(rows.likelihood)
+        given = (own.y, own.weights, part.offset)
+        arrays = (_NONE if a is None else np.require(design.sort(a), np.float64, ("C", "W")) for a in given)
+        return Held(design, ResponseRows(*arrays))
+
+
+def in_parts(problem: AdditiveProblem, plan: Plan, resources: Resources) -> PartitionedDesign:
+    """The problem's rows as a design in parts."""
+    recipes = [PieceRecipe(piece, problem.model, problem.normaliser) for piece in problem.source.pieces(problem.obs)]
+    return PartitionedDesign(resources.parts(plan, recipes, problem.source.size))
+
+
+def refuse_parts(problem: AdditiveProblem, planned: bool) -> None:
+    """A sentence where memory= or workers= were asked for and cannot be."""
+    if problem.drawn is Drawn.NONE:
+        raise CombinationError(
+            "memory= and workers= are for objectives with reference points: use un.Logistic(…) or un.Importance(…), or "
+            "leave them out."
+        )
+    if not planned:
+        raise CombinationError(
+            "memory= and workers= take terms of un.Additive without factors (by= a factor, factor(…), bs='re', bs='fs'): "
+            "rows that a factor partitions are arranged as a whole. Leave memory= and workers= out."
+        )

@@ -1,0 +1,37 @@
+"""Observations with a point outside Ω, now or earlier in their chain, and the first of them in words."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..data.observations import Observations, lag_suffix
+from ..domains.base import Domain
+
+
+def inside(domain: Domain, obs: Observations, earlier: bool = True) -> np.ndarray:
+    """(n,) whether the outcome, missing entries aside, lies in Ω; `earlier`: and the points before it."""
+    out = domain.contains(_seen(obs))
+    for lag in range(1, obs.lags + 1 if earlier else 1):
+        out = out & domain.contains(obs.previous(lag))
+    return out
+
+
+def first_outside(domain: Domain, obs: Observations) -> tuple[str, str]:
+    """Row and value of the first point outside Ω, and what to do about it."""
+    within = inside(domain, obs)
+    first = int(np.argmin(within))
+    row = first if obs.row is None else int(obs.row[first])
+    lags = [lag for lag in range(obs.lags + 1) if not domain.contains(_point(obs, first, lag))[0]]
+    names = tuple(name + lag_suffix(lags[0]) for name in obs.outcome_names) if lags[0] else obs.outcome_names
+    what, remedy = domain.outside_words(_point(obs, first, lags[0])[0], names)
+    when = "" if not lags[0] else f" ({'the point' if lags[0] == 1 else f'{lags[0]} points'} before it)"
+    return f"the first is row {row}, {what}{when}", remedy
+
+
+def _seen(obs: Observations) -> np.ndarray:
+    return obs.outcome if obs.holes is None else np.where(obs.holes, 0.0, obs.outcome)
+
+
+def _point(obs: Observations, t: int, lag: int) -> np.ndarray:
+    """(1, d) the outcome of observation t, or the point `lag` steps before it."""
+    return _seen(obs)[[t]] if lag == 0 else obs.previous(lag)[[t]]

@@ -1,0 +1,298 @@
+"""Files and folders appear whole or not at all: whatever fails, whatever is killed, whatever comes to be there."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from unnorm._base import atomic, storage
+from unnorm._base.shield import shielded
+from unnorm.errors import InputError, WriteError
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="locks and signals of POSIX")
+
+
+def _save(path: Path, value: float) -> None:
+    """A result with two parts, as a group has them."""
+    parts = {name: ({"class": "Fit", "value": value}, {"a": np.full(50, value)}) for name in ("level-0", "level-1")}
+    storage.write_folder(path, {"class": "FitGroup", "value": value}, {"a": np.full(5, value)}, parts)
+
+
+def _value(path: Path) -> float:
+    """The one value that all of a saved result agrees on."""
+    found = {storage.read_folder(one)[0]["value"] for one in (path, path / "level-0", path / "level-1")}
+    assert len(found) == 1
+    return found.pop()
+
+
+def _names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+# --- a fault at every step --------------------------------------------------------------------------------------------
+
+
+class Faults:
+    """Counts the steps that touch the disk; raises at one of them."""
+
+    def __init__(self, at: int, error: Callable[[], BaseException]) -> None:
+        self.at, self.error, self.count = at, error, 0
+
+    def step(self) -> None:
+        self.count += 1
+        if self.count == self.at:
+            raise self.error()
+
+    def before(self, real: Callable) -> Callable:
+        def call(*args: object, **kwargs: object) -> object:
+            self.step()
+            return real(*args, **kwargs)
+
+        return call
+
+    def opened(self, real: Callable) -> Callable:
+        def call(file: object, mode: str = "r", *args: object, **kwargs: object) -> object:
+            if set(mode) & set("wax+"):
+                self.step()
+            return real(file, mode, *args, **kwargs)
+
+        return call
+
+
+@contextmanager
+def faults(at: int, error: Callable[[], BaseException], swap: bool) -> Iterator[Faults]:
+    given = Faults(at, error)
+    with pytest.MonkeyPatch.context() as patch:
+        if not swap:
+            patch.setattr(atomic, "_swapped", lambda *_: False)
+        for place, name in ((os, "replace"), (os, "mkdir"), (atomic.tempfile, "mkdtemp"), (atomic.tempfile, "mkstemp")):
+            patch.setattr(place, name, given.before(getattr(place, name)))
+        patch.setattr(np, "savez", given.before(np.savez))
+        patch.setattr(builtins, "open", given.opened(builtins.open))
+        patch.setattr(Path, "chmod", given.before(Path.chmod))
+        yield given
+
+
+def _full() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize("swap", [True, False], ids=["swap", "two steps"])
+@pytest.mark.parametrize("error", [_full, KeyboardInterrupt, MemoryError], ids=["full disk", "Ctrl-C", "memory"])
+@pytest.mark.parametrize("old", [True, False], ids=["over an old one", "new"])
+def test_a_fault_at_any_step_leaves_the_old_or_the_new(tmp_path: Path, swap: bool, error: Callable, old: bool) -> None:
+    path, at, count = tmp_path / "fit", 0, 1
+    while count > at:  # there was an at-th step to fail
+        at += 1
+        if old:
+            _save(path, 1.0)
+        with faults(at, error, swap) as given:
+            said = _tried(lambda: _save(path, 2.0))
+        count = given.count + 1
+        assert said is None or isinstance(said, KeyboardInterrupt | MemoryError) or f"{str(path)!r} cannot" in str(said)
+        if old or said is None:
+            assert _value(path) == (2.0 if said is None else 1.0)
+        assert _names(tmp_path) == (["fit"] if old or said is None else [])
+        if not old:
+            shutil.rmtree(path, ignore_errors=True)
+    assert at > 8  # that many steps were there to fail
+
+
+def _tried(write: Callable[[], None]) -> BaseException | None:
+    try:
+        write()
+    except (WriteError, KeyboardInterrupt, MemoryError) as error:
+        return error
+    return None
+
+
+@pytest.mark.parametrize("error", [_full, KeyboardInterrupt])
+def test_a_fault_at_any_step_of_a_file(tmp_path: Path, error: Callable) -> None:
+    path, at, count = tmp_path / "out.csv", 0, 1
+    while count > at:
+        at += 1
+        atomic.write_text(path, "old")
+        with faults(at, error, True) as given:
+            said = _tried(lambda: atomic.write_text(path, "new"))
+        count = given.count + 1
+        assert path.read_text() == ("new" if said is None else "old")
+        assert _names(tmp_path) == ["out.csv"]
+    assert at >= 3
+
+
+# --- killed processes -------------------------------------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys, tempfile
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+from test_atomic import _names, _save, _value, faults
+
+def kill():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+at, litter, gone = 0, 0, 0
+while True:
+    at += 1
+    folder = Path(tempfile.mkdtemp(dir=sys.argv[3]))
+    path = folder / "fit"
+    _save(path, 1.0)
+    child = os.fork()
+    if not child:
+        with faults(at, kill, sys.argv[2] == "swap"):
+            _save(path, 2.0)
+        os._exit(0)
+    code = os.waitpid(child, 0)[1]
+    litter += len(_names(folder)) > 1
+    gone += not path.exists()
+    assert _value(path) == (1.0 if code else 2.0), at
+    _save(path, 3.0)
+    assert _value(path) == 3.0, at
+    assert _names(folder) == ["fit"], (at, _names(folder))
+    if not code:
+        break
+print(at, litter, gone)
+"""
+
+
+@posix
+@pytest.mark.parametrize("swap", ["swap", "two steps"])
+def test_what_a_killed_process_left_is_read_and_swept(tmp_path: Path, swap: str) -> None:
+    """Killed at every step: what is read is the old one, and the next to write removes what was left."""
+    tokens = [sys.executable, "-c", KILLED, str(Path(__file__).parent), swap, str(tmp_path)]
+    ran = subprocess.run(tokens, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    steps, litter, gone = map(int, ran.stdout.split())
+    assert steps > 20
+    assert litter > 15
+    assert gone == (0 if swap == "swap" else 1)  # between the two renames there is nothing under the name
+
+
+@posix
+def test_what_others_are_writing_is_not_swept(tmp_path: Path) -> None:
+    path = tmp_path / "fit"
+    with atomic.scratch_folder(path) as theirs:
+        (theirs / "x").write_text("being written")
+        _save(path, 1.0)
+        assert (theirs / "x").read_text() == "being written"
+    mine = tmp_path / ".fit.backup"
+    mine.mkdir()
+    _save(path, 2.0)
+    assert _names(tmp_path) == [".fit.backup", "fit"]  # and nobody's own hidden folder
+
+
+@posix
+def test_many_writers_of_one_folder(tmp_path: Path) -> None:
+    path = tmp_path / "fit"
+    errors: list[BaseException] = []
+
+    def write(value: float) -> None:
+        try:
+            for _ in range(5):
+                _save(path, value)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(float(i),)) for i in range(4)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert not errors
+    assert _value(path) in range(4)
+    assert _names(tmp_path) == ["fit"]
+
+
+# --- targets ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_target_is_checked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, real = tmp_path / "fit", np.savez
+
+    def meanwhile(*args: object, **kwargs: object) -> None:
+        real(*args, **kwargs)  # pyright: ignore[reportArgumentType]
+        path.mkdir(exist_ok=True)
+        (path / "mine.txt").write_text("keep me")
+
+    monkeypatch.setattr(np, "savez", meanwhile)
+    with pytest.raises(InputError, match="exists and is not a saved fit"):
+        _save(path, 1.0)
+    assert (path / "mine.txt").read_text() == "keep me"
+    assert _names(tmp_path) == ["fit"]
+
+
+@posix
+def test_links_are_followed(tmp_path: Path) -> None:
+    _save(tmp_path / "far" / "fit", 1.0)
+    (tmp_path / "near").symlink_to(tmp_path / "far" / "fit")
+    _save(tmp_path / "near", 2.0)
+    assert (tmp_path / "near").is_symlink()
+    assert _value(tmp_path / "far" / "fit") == 2.0
+
+
+@pytest.mark.skipif(sys.platform == "win32" or os.geteuid() == 0, reason="permissions, which root does not feel")
+def test_a_folder_that_takes_no_files(tmp_path: Path) -> None:
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o500)
+    with pytest.raises(WriteError, match="fit' cannot be written: Permission denied"):
+        _save(locked / "fit", 1.0)
+    assert _names(locked) == []
+
+
+def test_a_folder_that_takes_no_files_even_from_root(tmp_path: Path) -> None:
+    if not Path("/proc/self").is_dir():
+        pytest.skip("no /proc")
+    with pytest.raises(WriteError, match=r"'/proc/[0-9a-z]+/fit' cannot be written"):
+        _save(Path("/proc/self/fit"), 1.0)
+
+
+def test_long_names(tmp_path: Path) -> None:
+    path = tmp_path / ("ж" * 120)
+    _save(path, 1.0)
+    assert _value(path) == 1.0
+    with pytest.raises(WriteError, match="cannot be written: File name too long"):
+        _save(tmp_path / ("ж" * 200), 1.0)
+    assert _names(tmp_path) == [path.name]
+
+
+# --- signals ----------------------------------------------------------------------------------------------------------
+
+
+@posix
+def test_a_signal_waits_for_the_end_of_a_shielded_step() -> None:
+    before, seen = signal.getsignal(signal.SIGINT), []
+
+    def step() -> None:
+        with shielded():
+            signal.raise_signal(signal.SIGINT)
+            seen.append("whole")
+
+    with pytest.raises(KeyboardInterrupt):
+        step()
+    assert seen == ["whole"]
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_other_threads_need_no_shield() -> None:
+    done: list[int] = []
+
+    def work() -> None:
+        with shielded():
+            done.append(1)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done == [1]
