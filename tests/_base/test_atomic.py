@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import errno
 import os
 import shutil
@@ -10,13 +9,13 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from faults import faults
 from unnorm._base import atomic, storage
 from unnorm._base.shield import shielded
 from unnorm.errors import InputError, WriteError
@@ -42,47 +41,6 @@ def _names(folder: Path) -> list[str]:
 
 
 # --- a fault at every step --------------------------------------------------------------------------------------------
-
-
-class Faults:
-    """Counts the steps that touch the disk; raises at one of them."""
-
-    def __init__(self, at: int, error: Callable[[], BaseException]) -> None:
-        self.at, self.error, self.count = at, error, 0
-
-    def step(self) -> None:
-        self.count += 1
-        if self.count == self.at:
-            raise self.error()
-
-    def before(self, real: Callable) -> Callable:
-        def call(*args: object, **kwargs: object) -> object:
-            self.step()
-            return real(*args, **kwargs)
-
-        return call
-
-    def opened(self, real: Callable) -> Callable:
-        def call(file: object, mode: str = "r", *args: object, **kwargs: object) -> object:
-            if set(mode) & set("wax+"):
-                self.step()
-            return real(file, mode, *args, **kwargs)
-
-        return call
-
-
-@contextmanager
-def faults(at: int, error: Callable[[], BaseException], swap: bool) -> Iterator[Faults]:
-    given = Faults(at, error)
-    with pytest.MonkeyPatch.context() as patch:
-        if not swap:
-            patch.setattr(atomic, "_swapped", lambda *_: False)
-        for place, name in ((os, "replace"), (os, "mkdir"), (atomic.tempfile, "mkdtemp"), (atomic.tempfile, "mkstemp")):
-            patch.setattr(place, name, given.before(getattr(place, name)))
-        patch.setattr(np, "savez", given.before(np.savez))
-        patch.setattr(builtins, "open", given.opened(builtins.open))
-        patch.setattr(Path, "chmod", given.before(Path.chmod))
-        yield given
 
 
 def _full() -> OSError:
@@ -137,8 +95,9 @@ def test_a_fault_at_any_step_of_a_file(tmp_path: Path, error: Callable) -> None:
 KILLED = """
 import os, signal, sys, tempfile
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
-from test_atomic import _names, _save, _value, faults
+sys.path[:0] = sys.argv[1].split(os.pathsep)
+from faults import faults
+from test_atomic import _names, _save, _value
 
 def kill():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -171,13 +130,32 @@ print(at, litter, gone)
 @pytest.mark.parametrize("swap", ["swap", "two steps"])
 def test_what_a_killed_process_left_is_read_and_swept(tmp_path: Path, swap: str) -> None:
     """Killed at every step: what is read is the old one, and the next to write removes what was left."""
-    tokens = [sys.executable, "-c", KILLED, str(Path(__file__).parent), swap, str(tmp_path)]
+    here = Path(__file__).parent
+    tokens = [sys.executable, "-c", KILLED, f"{here}{os.pathsep}{here.parent}", swap, str(tmp_path)]
     ran = subprocess.run(tokens, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     steps, litter, gone = map(int, ran.stdout.split())
     assert steps > 20
     assert litter > 15
     assert gone == (0 if swap == "swap" else 1)  # between the two renames there is nothing under the name
+
+
+def test_a_write_that_fails_after_a_kill_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Killed between the two renames, and then the disk is full: the only copy comes back before anything is swept."""
+    path, aside = tmp_path / "fit", tmp_path / ".fit.unnorm-old-abcdefgh"
+    _save(path, 1.0)
+    aside.mkdir()
+    os.replace(path, aside / "fit")
+
+    def full(*_: object, **__: object) -> None:
+        raise _full()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez", full)
+        with pytest.raises(WriteError):
+            _save(path, 2.0)
+    assert _names(tmp_path) == ["fit"]
+    assert _value(path) == 1.0
 
 
 @posix

@@ -298,6 +298,7 @@ CONFIGS = {
     "not toml": ("data = ", "not TOML"),
     "binary": ("\x00\x01", "not TOML"),
     "unknown": ("colour = 'red'", "unknown setting 'colour'"),
+    "format": ("format = 2", "has format 2; this version of unnorm reads format 1"),
     "near": ("reference = 3", "Did you mean 'references'"),
     "type": ("seed = 'one'", "'seed'"),
     "table": ("[window]\na = 1", "'window'"),

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_parts import agree, rows
 
 import unnorm as un
-from test_parts import agree, rows
 from unnorm.engine import gam_files, gam_parts, placing
 from unnorm.errors import DataError, InputError
 

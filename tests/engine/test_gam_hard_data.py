@@ -200,3 +200,24 @@ def test_words_of_r_that_are_not_terms_have_a_remedy(table, formula, remedy):
 
 def test_as_factor_is_factor(table):
     assert un.gam("y ~ as.factor(k)", table).coefficients == un.gam("y ~ factor(k)", table).coefficients
+
+
+def test_knots_beyond_the_data_are_no_rows_to_warn_of(curve):
+    fit = un.gam("y ~ s(x, bs='ps', k=8)", curve, knots={"x": (-0.5, 1.5)})  # a warning would be an error
+    assert fit.converged
+
+
+def test_a_theta_that_is_given_is_no_parameter(table):
+    """mgcv counts nb(1.5) as no parameter of AIC, nb() as one."""
+    rows = table.assign(n=np.round(np.exp(table["v"] * 3)))
+    free = un.gam("n ~ s(x)", rows, family="nb")
+    given = un.gam("n ~ s(x)", rows, family="nb", theta=free.theta)
+    assert given.aic == pytest.approx(free.aic - 2.0, abs=1e-3)
+    assert given.theta_known
+    assert not free.theta_known
+
+
+def test_a_saved_theta_stays_given(table, tmp_path):
+    fit = un.gam("c ~ s(x)", table, family="nb", theta=2.0)
+    fit.save(tmp_path / "fit")
+    assert un.load(tmp_path / "fit").aic == fit.aic

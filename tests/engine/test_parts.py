@@ -94,7 +94,7 @@ def test_cuts_do_not_split_contexts() -> None:
     assert [a for a, _ in found] == [0, *[b for _, b in found[:-1]]]
     assert found[-1][1] == 1000
     assert all(b % 25 == 0 for _, b in found)
-    assert list(gam_parts.cuts(1000, [np.zeros(1000)], 300))[0] == (0, 300)  # one long context is split
+    assert next(gam_parts.cuts(1000, [np.zeros(1000)], 300)) == (0, 300)  # one long context is split
 
 
 def test_separation_is_found_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +157,9 @@ def test_terms_of_many_rows_are_those_of_the_sample_whole_or_in_parts(monkeypatc
 
 
 def test_memory_that_is_too_small_is_refused_with_figures() -> None:
-    with pytest.raises(MemoryLimitError, match=r"12,000 rows of \d+ bytes .* memory= allows 10 kB. Pass memory='\d+MB'"):
+    with pytest.raises(
+        MemoryLimitError, match=r"12,000 rows of \d+ bytes .* memory= allows 10 kB. Pass memory='\d+MB'"
+    ):
         fitted(rows(), memory="10kB")
 
 
@@ -192,8 +194,8 @@ def test_workers_have_the_estimates_of_one_process(client: Any, monkeypatch: pyt
     here, there = fitted(data, memory="1GB"), fitted(data, workers=client)
     same(here, there)
     np.testing.assert_array_equal(here.linear_predictor, there.linear_predictor)
+    x = np.linspace(0.0, 1.0, 2_000)
     with pytest.raises(NoEstimateError, match="separates"):
-        x = np.linspace(0.0, 1.0, 2_000)
         un.gam("y ~ x", {"x": x, "y": (x > 0.5).astype(float)}, family="binomial", workers=client)
 
 
@@ -204,7 +206,7 @@ def test_workers_that_are_none_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
     for wrong in (0, True, 1.5, "two"):
         with pytest.raises(un.errors.InputError, match="workers must be a number"):
             un.gam("y ~ s(x)", data, family="poisson", workers=wrong)
-    with pytest.raises(WorkersError, match="There is no scheduler at tcp://127.0.0.1:9"):
+    with pytest.raises(WorkersError, match="There is no scheduler at tcp"):
         un.gam("y ~ s(x)", data, family="poisson", workers="tcp://127.0.0.1:9")
 
 

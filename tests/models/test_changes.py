@@ -117,3 +117,19 @@ def test_annealing_gives_the_constant(kind: str) -> None:
     assert abs(np.log(w.mean()) - log_z) < 4 * w.std() / w.mean() / np.sqrt(chains)
     assert w.std() / w.mean() < 0.5 * np.std(np.exp(first)) / np.mean(np.exp(first))
     assert set(np.unique(last)) == {0.0, 1.0}
+
+
+def test_changes_of_the_mixture_that_annealing_begins_from() -> None:
+    from unnorm.models.base_kernels import base_change, log_sum
+
+    rng, d = np.random.default_rng(4), 5
+    base = Base.of(rng.uniform(0.1, 0.9, (3, d)), np.array([True, True, False, True, True]))
+    y = rng.integers(0, 2, (1, d)).astype(float)
+    y[0, 2] = 0.0
+    parts, moved = base.components(y)[0], np.empty(3)
+    for i in range(d):
+        other = y.copy()
+        other[0, i] = 1 - other[0, i]
+        change = base_change(parts, log_sum(parts), base.log_odds, i, 1.0 - 2.0 * y[0, i], moved)
+        assert change == pytest.approx((base.log_density(other) - base.log_density(y))[0])
+        np.testing.assert_allclose(moved, base.components(other)[0])

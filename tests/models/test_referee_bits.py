@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,7 +86,15 @@ def test_errors_from_scores_are_those_of_clusters(objective: un.ConditionalNCE |
     assert fit.wald(["J[1,2]"]).p_value == pytest.approx(fit.wald(["J[1,2]"], robust=True).p_value)
 
 
-def test_fewer_clusters_than_parameters_have_no_errors(tmp_path: object) -> None:
+def test_intervals_of_clusters_are_saved(tmp_path: Path) -> None:
+    fit = un.fit(un.Ising(2), _copies()[1], un.ConditionalNCE(un.BitFlip(every=True), cluster="trial"))
+    fit.save(tmp_path / "fit")
+    loaded = un.load(tmp_path / "fit")
+    assert isinstance(loaded, un.Fit)
+    np.testing.assert_allclose(loaded.tidy()["lower"], fit.tidy()["lower"])
+
+
+def test_fewer_clusters_than_parameters_have_no_errors() -> None:
     rng = np.random.default_rng(3)
     y = rng.integers(0, 2, (300, 3)).astype(float)
     obs = un.iid(
@@ -221,3 +230,15 @@ def test_a_ridge_is_named_where_bits_are_missing_too() -> None:
     y[0, 0] = np.nan
     fit = un.fit(un.Ising(4), un.iid(y, missing="keep"), EVERY, solver=un.Imputing(solver=un.LBFGS(ridge=0.1)), rng=1)
     assert any("those of the penalised estimate" in note for note in fit.notes)
+
+
+def test_few_scores_for_their_parameters_are_noted() -> None:
+    """Five to twenty graphs, four parameters: intervals covered 85 to 91 %, and nothing was said."""
+    y = _vectors()
+    few, enough = (un.fit(un.Ising(4), un.iid(y[:n]), EVERY) for n in (60, 100))
+    assert any("60 independent observations are few for 10 parameters" in note for note in few.notes)
+    assert any("simulated=4000" in note for note in few.notes)
+    assert not any("are few for" in note for note in enough.notes)
+    assert few.errors_of(["h[1]"], simulated=4000, rng=1)["se"][0] > 0  # the remedy
+    exact = un.fit(un.Ising(4), un.iid(y[:60]))
+    assert not any("are few for" in note for note in exact.notes)  # those of the model need no scores

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import of_directions
 import of_discrete
+import of_engine
 import of_inference
 import of_objectives
 import of_patterns
@@ -36,6 +37,7 @@ MUTANTS = [
         of_objectives.MUTANTS,
         of_inference.MUTANTS,
         of_solvers.MUTANTS,
+        of_engine.MUTANTS,
         of_patterns.MUTANTS,
         of_directions.MUTANTS,
         of_discrete.MUTANTS,

@@ -4,9 +4,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "directions/quantities.py": [
         ("-turn * sine], [turn * sine", "turn * sine], [-turn * sine", "ends the wrong way round"),
         ("/ abs(given.scale)\n        if ends", "\n        if ends", "standard errors in radians"),
-        ("* se / np.hypot(1.0, x)", "* se", "asinh without its slope"),
+        ("* se / np.hypot(one, x)", "* se / one", "asinh without its slope"),
         ("se = np.sqrt(np.diag(P @ V @ P)) / length", "se = np.sqrt(np.diag(V)) / length", "the error along the mean"),
         ("(1.0 / np.hypot(1.0, kappa) - h) / kappa**2", "-h / kappa**2", "no error of κ in Fieller's region"),
+        ("chi2.ppf(level, parts) * se**2", "chi2.ppf(level, 1) * se**2", "a length told from 0 as one number is"),
+        ("one = max(1.0, self.steps * se)", "one = 1.0", "β on the scale of κ"),
         ("1.0 / np.sqrt(1.0 - c / known)", "1.0", "the delta method's region"),
         ("chi2.ppf(level, 2)", "chi2.ppf(level, 1)", "one degree of freedom for a direction in space"),
     ],

@@ -44,6 +44,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "objectives/pseudo.py": [
         ("(ones > 1 - UNLIKE * (1 - observed))", "(ones > 1.0)", "complete graphs are not degenerate"),
         ("(ones < UNLIKE * observed)", "(ones < 0.0)", "empty graphs are not degenerate"),
+        ("sums = self._sums - (off.T / kept) @ off", "sums = self._sums", "scores' mean counted as variance"),
         ("here = ~self.lost", "here = np.ones_like(self.lost)", "draws of chains that left are counted"),
         (
             "(len(self.kept) / max(self.kept.sum() - self._centred.sum(), 1.0))",
@@ -112,6 +113,33 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("np.stack([seen, np.full(d, 0.5), 1.0 - seen])", "np.stack([seen, seen, seen])", "annealing from one mode"),
         (".mean(axis=1) / each) / mean", ".mean(axis=1)) / mean", "sd for standard error"),
         ("y[rng.permutation(chosen)]", "y[rng.permutation(N)[:n]]", "modes by their basins, not by their weights"),
+    ],
+    "results/graph_gof.py": [
+        ("np.vstack([self.observed, self.simulated])", "np.vstack([self.simulated[0], self.simulated])", "no data"),
+        ("graphs[t][:, missing[t]] = 0.0", "pass", "missing ties count in simulations alone"),
+        ("below = (1 + np.sum(", "below = (0 + np.sum(", "p-values of 0"),
+    ],
+    "references/discrete.py": [
+        ("((u >= 1.0 - p) & self._free)", "(u >= 1.0 - p)", "ties on structural zeros"),
+        ("self._bits = np.flatnonzero(domain.free)", "self._bits = np.arange(domain.dim)", "structural zeros flipped"),
+        ("self._none = np.log1p(-table) * self._free", "self._none = np.log1p(-table)", "q sums to less than one"),
+    ],
+    "models/graphs/attributes.py": [
+        ("values[column.missing] = None", "pass", "missing attributes are the first level, or 0"),
+    ],
+    "models/graphs/model.py": [
+        ("(edge & rising) | none", "edge & rising", "counts at zero have estimates of −13 (566)"),
+    ],
+    "models/lookup.py": [
+        ("(x < most)", "(x < np.inf)", "the last word in place of an unknown one"),
+    ],
+    "models/ising.py": [
+        ("density @ s", "density @ s * 0.5", "block by block: the mean"),
+        (
+            "(at < self.size - self.domain.dim * len(self.columns))",
+            "(at < self.size)",
+            "covariates' effects are shrunk",
+        ),
     ],
     "results/penalty_path.py": [
         ("mean >= mean[best] - se", "mean >= mean[best]", "the best, not the largest within an error of it"),

@@ -182,6 +182,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("stdtrit(df, 0.5 + level / 2)", "stdtrit(df, level)", "one-sided quantile"),
     ],
     "results/making.py": [
+        ("clusters is not None and not scores.model_based", "False", "clusters taken for independent observations"),
         (
             "return with_robust(errors), (*errors.notes, *((RELATIVE,) if relative else ())), None",
             "return errors, errors.notes, None",

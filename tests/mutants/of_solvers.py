@@ -46,7 +46,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "reference error of a smooth χ zero",
         ),
         (
-            "reselection=reselection(self.gam, problem.likelihood.cumulant) if reference_error else None",
+            "reselection=self._reselection if reference_error else None",
             "reselection=None",
             "reference error with λ held",
         ),
@@ -54,11 +54,15 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("-0.5 * (w * cumulant.variance(eta))[:, None]", "0.5 * (w * cumulant.variance(eta))[:, None]", "sign of ε"),
         ("-0.5 * (w * cumulant.variance(eta))[:, None]", "-1.0 * (w * cumulant.variance(eta))[:, None]", "ε without ½"),
         ("-0.5 * (w * cumulant.variance(eta))[:, None]", "-0.5 * variance[:, None]", "ε without the weights"),
-        ("lever = V @ design.penalties.blocks(lam)[0] @ V", "lever = V", "ε with the hat matrix for its change with λ"),
+        (
+            "return V @ inner.design.penalties.blocks(lam)[0] @ V",
+            "return V",
+            "ε with the hat matrix for its change with λ",
+        ),
     ],
     "solvers/redraw_scores.py": [
         ("v, out = slopes[0], np.zeros", "v, out = 0.0 * slopes[0], np.zeros", "no reference error"),
-        ("Cx += (C @ Z.T)[:, rows.context]", "Cx += 0.0 * (C @ Z.T)[:, rows.context]", "fresh points without χ"),
+        ("Cx += (C @ Z.T)[:, at]", "Cx += 0.0 * (C @ Z.T)[:, at]", "fresh points without χ"),
         ("Kx = Kx - (C[1:]", "Kx = Kx + (C[1:]", "K x for K x̂"),
         ("np.bincount(i, v - far, CELLS + 1)", "np.bincount(i, v, CELLS + 1)", "scores counted at both ends of a cell"),
     ],

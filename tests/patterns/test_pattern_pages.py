@@ -21,7 +21,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the page's blocks leave behind; they read the repository's fixtures and save a fit."""
     text = (DOCS / "patterns.md").read_text(encoding="utf-8")
     blocks, names = re.findall(r"```python\n(.*?)```", text, flags=re.S), {"text": text}
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     folder = tmp_path_factory.mktemp("page")
     (folder / "tests").symlink_to(DOCS.parent / "tests")
     before = Path.cwd()

@@ -39,7 +39,7 @@ def _iid(n: int) -> un.Observations:
 
 def test_draws_of_a_ring() -> None:
     model, theta = _ring()
-    y, doubt = gibbs_draws(ParametricDensity(model, theta), _iid(6000), np.random.default_rng(2))
+    y, doubt = gibbs_draws(ParametricDensity(model, theta), _iid(1500), np.random.default_rng(2))
     _, one, two = _moments()
     assert doubt is None
     by_draw = np.stack([y.mean(axis=1), (y * np.roll(y, 1, axis=1)).mean(axis=1)])
@@ -52,11 +52,11 @@ def test_annealing_gives_log_z_with_its_error() -> None:
     obs = _iid(50)
     found = [
         annealed_log_z(ParametricDensity(model, theta), obs, np.zeros(1, dtype=int), np.random.default_rng(r))
-        for r in range(12)
+        for r in range(8)
     ]
     log_z, se = np.array([f[0][0] for f in found]), np.array([f[1][0] for f in found])
-    assert abs(log_z.mean() - _moments()[0]) < 4 * log_z.std() / np.sqrt(12)
-    assert np.mean(se) == pytest.approx(log_z.std(ddof=1), rel=0.5)
+    assert abs(log_z.mean() - _moments()[0]) < 4 * log_z.std() / np.sqrt(8)
+    assert np.mean(se) == pytest.approx(log_z.std(ddof=1), rel=0.7)
     assert se.max() < 0.05
 
 
@@ -98,7 +98,7 @@ def test_constants_of_a_law_with_two_unequal_modes() -> None:
     assert 0.9 < law[16:].sum() < 0.95
     rng, away = np.random.default_rng(5), []
     obs = un.iid(_draws_of(law, 300, rng))
-    for _ in range(8):
+    for _ in range(5):
         found, error = annealed_log_z(ParametricDensity(model, theta), obs, np.zeros(1, dtype=int), rng)
         assert error[0] < 0.15
         away.append((found[0] - log_z) / error[0])

@@ -83,7 +83,7 @@ def test_terms_of_many_rows_are_built_on_a_sample_of_contexts(monkeypatch: pytes
     gap = np.asarray(many.smooths.gam.linear_predictor) - np.asarray(one.smooths.gam.linear_predictor)
     assert np.sqrt(np.mean(gap**2)) < 0.05  # other knots, the same fit
     problem = CASES["curves"][1].additive(CURVES, OBS, CHI, 3)
-    _, part = problem._sampled()
+    part = problem.built[1].part
     assert 200 < len(part.columns["step"]) < 320
     assert part.columns["step"].max() == problem.linear[1].columns["step"].max()
 

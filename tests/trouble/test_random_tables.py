@@ -64,7 +64,8 @@ def _fit(data: Any) -> bool:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UnnormWarning)
             model = un.Additive(term, un.Interval(low - pad, high + pad))
-            fit = un.fit(model, make(table, y=y), un.Logistic(un.Uniform(), per_point=3, points=un.IID()), rng=1)
+            count: dict[str, int] = {"total": 100} if make is un.iid else {"per_point": 3}
+            fit = un.fit(model, make(table, y=y), un.Logistic(un.Uniform(), points=un.IID(), **count), rng=1)
             fit.summary()
     except UnnormError as error:
         _sentence(str(error))

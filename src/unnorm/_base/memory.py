@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import InputError
+from ..errors import InputError, MemoryLimitError, UnnormError
 
 _UNITS = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
 _UNITS |= {"tib": 2.0**40}
@@ -68,3 +70,22 @@ def words(size: float) -> str:
         if size >= unit:
             return f"{size / unit:.3g} {name}"
     return f"{size:.0f} bytes"
+
+
+@contextmanager
+def in_words(remedy: str) -> Iterator[None]:
+    """A sentence in place of a bare MemoryError of what runs inside."""
+    try:
+        yield
+    except UnnormError:
+        raise
+    except MemoryError as error:
+        what = str(error).rstrip(".") or "an allocation failed"
+        raise MemoryLimitError(f"There is not enough memory ({what}; {words(free())} are free). {remedy}") from error
+
+
+def require(size: float, what: str, remedy: str) -> None:
+    """Refuse what would take more than is free, before it is allocated."""
+    most = free()
+    if size > most:
+        raise MemoryLimitError(f"{what} would take about {words(size)}, and {words(most)} are free. {remedy}")

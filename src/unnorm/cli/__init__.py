@@ -50,6 +50,8 @@ def main(tokens: list[str] | None = None) -> None:
             raise
         if received:  # a library took the signal for a failure of its own
             _fail(f"ended by signal {received[0]}" + _notes(error, "."), 128 + received[0])
+        if isinstance(error, ImportError) and "failed to map" in str(error):  # how a library says it has no memory
+            _fail(_line(MemoryError(str(error))), BAD_INPUT)
         what = f"{type(error).__name__}: {_line(error)}"
         _fail(f"internal error, please report it ({what}); --debug shows where.", INTERNAL)
 
@@ -59,7 +61,7 @@ def _line(error: BaseException) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{str(error.filename)!r}: {error.strerror}."
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) and not isinstance(error, UnnormError):
         what = f" ({text[:1].lower()}{text[1:]})" if text else ""
         text = f"There is not enough memory{what}: try fewer rows, fewer --references, or a smaller k in the terms."
     text = " ".join(text.split()) or type(error).__name__

@@ -30,6 +30,7 @@ class Part:
     def __init__(self, target: Path, depends: Mapping[str, Any], resume: bool) -> None:
         self.folder = target.with_name(f"{target.name}.part")
         self.depends = json.loads(json.dumps({"format": FORMAT, "unnorm": __version__, **depends}))
+        self.damaged = False  # what is there could not be read, and is left to its owner
         if not self.folder.exists():
             return
         if not (self.folder / NAME).is_file():
@@ -65,6 +66,7 @@ class Part:
             try:
                 return load(path)
             except InputError as error:
+                self.damaged = True
                 raise InputError(f"{error} Or leave --resume out to begin again.") from error
         made = make()
         if not (self.folder / NAME).exists():
@@ -78,9 +80,9 @@ class Part:
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if not self.folder.exists():
             return
-        if error is None or (isinstance(error, Exception) and not _passing(error)):
+        if error is None or (isinstance(error, Exception) and not _passing(error) and not self.damaged):
             remove(self.folder)
-        else:
+        elif not self.damaged:
             error.add_note(
                 f"What was fitted is in {str(self.folder)!r}: the same command with --resume goes on from there."
             )

@@ -19,6 +19,7 @@ BUNDLED = "bundled:eye"  # names the data set that comes with unnorm, in place o
 OBJECTIVES = ("logistic", "ranking", "poisson")
 SMOOTHING = ("reml", "ml", "gcv", "ubre", "cv")
 MOST_REFERENCES = 10_000
+FORMAT = 1  # of config.toml; may be left out
 LARGEST_CONFIG = 1_000_000  # bytes
 LARGEST_SEED = 2**63 - 1
 
@@ -74,7 +75,7 @@ class Job:
 
     def toml(self) -> str:
         """The settings as TOML; `checked_job(tomllib.loads(text))` gives the same job back."""
-        lines = ["# unnorm fit --config config.toml --out ANOTHER_FOLDER repeats this run."]
+        lines = ["# unnorm fit --config config.toml --out ANOTHER_FOLDER repeats this run.", f"format = {FORMAT}"]
         for name, value in asdict(self).items():
             if value is not None and value != ():
                 lines.append(f"{name} = {_toml(value)}")
@@ -99,6 +100,8 @@ _CHOICES = {
 def checked_job(given: Mapping[str, Any], source: str = "the command line") -> Job:
     """A job from settings, each checked: an error says which one, what was expected and what came."""
     settings = {name.replace("-", "_"): value for name, value in given.items() if value is not None}
+    if (version := settings.pop("format", FORMAT)) != FORMAT or isinstance(version, bool):
+        raise InputError(f"{source} has format {version!r}; this version of unnorm reads format {FORMAT}.")
     names = list(_DEFAULTS)
     for name in settings:
         if name not in names:
@@ -258,7 +261,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
         if isinstance(error, InputError):
             raise
         line = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InputError(f"The configuration {str(path)!r} is not TOML that can be read: {line}") from error
+        raise InputError(f"The configuration {str(path)!r} is not TOML that can be read: {line}.") from error
     return settings
 
 

@@ -14,6 +14,8 @@ def fit(
     options: Options = NONE_GIVEN,
     objective: Text = None,
     level: Text = None,
+    memory: Text = None,
+    workers: Text = None,
     out: str = "results",
     force: Force = False,
     resume: Resume = False,
@@ -27,6 +29,8 @@ def fit(
         options: shared with unnorm compare.
         objective: logistic, ranking or poisson.
         level: of the bands.
+        memory: what the rows may take, as 2GB; by default most of what is free. Rows that do not fit are read again.
+        workers: a number of processes, or the address of a Dask scheduler, as tcp://host:8786.
         out: the folder to make.
         force: replace an earlier output there.
         resume: go on from what an interrupted run left in OUT.part.
@@ -36,6 +40,7 @@ def fit(
 
     target, job = check_target(out, force), options.job(data=data, terms=terms, objective=objective, level=level)
     compile_ahead()  # before anything heavy is imported
-    from .run import run_job
+    from ..engine.resources import Resources
+    from .run import run_job, shell_workers
 
-    run_job(job, target, force, quiet, resume)
+    run_job(job, target, force, quiet, resume, Resources(memory, shell_workers(workers)))

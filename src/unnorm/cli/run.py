@@ -14,7 +14,8 @@ import numpy as np
 
 from .._base.atomic import write_text
 from .._base.blas import single_threaded
-from ..errors import EstimationError, UnnormWarning
+from ..engine.resources import Resources
+from ..errors import CombinationError, EstimationError, UnnormWarning
 from ..report import SECTIONS, Analysis, Provenance, effects_table, grouped, make_sections, parameters_table, pooled
 from ..report import render as render_page
 from ..report.sections.monte_carlo import advice
@@ -26,10 +27,13 @@ from .loading import load_fits
 from .output import MARK, csv_text, whole_folder
 from .progress import Progress
 
+ANYWHERE = Resources()
 STEPS = ("reading", "fitting", "tables")  # and then the report's sections
 
 
-def run_job(job: Job, target: Path, force: bool, quiet: bool, resume: bool | None = None) -> None:
+def run_job(
+    job: Job, target: Path, force: bool, quiet: bool, resume: bool | None = None, resources: Resources = ANYWHERE
+) -> None:
     """Everything from the job to the output folder. BLAS has one thread throughout: levels have the cores.
 
     With `resume` (True or False, not None) the fits are kept in `OUT.part` until the output is written; True takes
@@ -40,12 +44,17 @@ def run_job(job: Job, target: Path, force: bool, quiet: bool, resume: bool | Non
             prepared = prepare(job)
         with nullcontext() if resume is None else Part(target, _depends(prepared), resume) as part:
             with progress.step("fitting"):
-                fits = fitted(prepared) if part is None else _kept(prepared, part)
+                fits = fitted(prepared, resources) if part is None else _kept(prepared, part, resources)
                 analysis = analysed(prepared, fits)
             with whole_folder(target, force) as folder:
                 write(prepared, analysis, folder, progress)
     if not quiet:
         print(closing(analysis, target))
+
+
+def shell_workers(text: str | None) -> Any:
+    """A number of processes, an address, or nothing."""
+    return int(text) if text is not None and text.strip().isdecimal() else text
 
 
 def _depends(prepared: Prepared) -> dict[str, Any]:
@@ -55,18 +64,18 @@ def _depends(prepared: Prepared) -> dict[str, Any]:
     return {**asdict(prepared.job), "observations": digest(columns)}
 
 
-def _kept(prepared: Prepared, part: Part) -> Any:
+def _kept(prepared: Prepared, part: Part, resources: Resources) -> Any:
     """The fits, from an interrupted run or made and saved, with the advice that the report will ask for."""
 
     def make() -> Any:
-        fits = fitted(prepared)
+        fits = fitted(prepared, resources)
         advice(analysed(prepared, fits))
         return fits
 
     return part.stage("fit", lambda path: load_fits(prepared.job, path, prepared.model), make)
 
 
-def fitted(prepared: Prepared) -> Any:
+def fitted(prepared: Prepared, resources: Resources = ANYWHERE) -> Any:
     """The `Fit` or `FitGroup`. Warnings are not printed: what matters is in the fits' notes, and so in the report."""
     from ..groups import fit_each
     from ..results import fitting
@@ -82,8 +91,11 @@ def fitted(prepared: Prepared) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)
         if job.by is None:
-            return fitting.fit(prepared.model, prepared.obs, **options)
-        each = fit_each(prepared.model, prepared.obs, job.by, **options)
+            where = {"memory": resources.memory, "workers": resources.workers}
+            return fitting.fit(prepared.model, prepared.obs, **options, **where)
+        if resources.memory is not None:
+            raise CombinationError("--memory is for one fit of all rows: leave it out with --by.")
+        each = fit_each(prepared.model, prepared.obs, job.by, **options, workers=resources.workers)
     if not each.fits:
         why = next(iter(each.failures.values()), "no level could be fitted")
         raise EstimationError(f"None of the levels of {job.by!r} could be fitted; the first says: {why}")

@@ -103,5 +103,5 @@ def _on_sphere(mean: bool) -> Family:
         return theta["turn"], v, norm(v)
 
     model = ExponentialFamily(statistics, ("turn", *own), Sphere(), log_partition=partition)
-    quantities = (Number("kappa turn"), *((Direction("mean"), Size("kappa")) if mean else ()))
+    quantities = (Number("kappa turn"), *((Direction("mean"), Size("kappa", 3)) if mean else ()))
     return Family("von Mises–Fisher chain", Sphere(), quantities, lambda obs: (Chart(model, usual),), "transitions")

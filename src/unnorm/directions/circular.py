@@ -245,5 +245,5 @@ def _wrapped(name: str, domain: Domain, f: Any, partition: Any, sigma: bool = Fa
         rest = (jnp.sqrt(_variance(r)) / turn,) if sigma else ()
         return theta["v"], jnp.tanh(r / 2.0), *rest
 
-    quantities = (Angle("mean", domain.period), Length("rho"), *((Size("sigma"),) if sigma else ()))
+    quantities = (Angle("mean", domain.period), Length("rho"), *((Size("sigma", 1),) if sigma else ()))
     return Family(name, domain, quantities, make)

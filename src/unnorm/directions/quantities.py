@@ -106,38 +106,56 @@ class Direction(Quantity):
         return [replace(lon, note=lon.note or note), Row(f"{self.name} latitude", lat, se, *ends, note)]
 
 
+def undecided(x: float, se: float, level: float, parts: int) -> bool:
+    """Whether the data do not tell x from 0, x being the length of a vector of so many parts, or the largest of as many
+    numbers: (x/se)² is then at most χ² with as many degrees of freedom, not one."""
+    from scipy.stats import chi2
+
+    return bool(x**2 <= chi2.ppf(level, parts) * se**2)
+
+
 @final
 @dataclass(frozen=True)
 class Number(Quantity):
-    """A number without bounds."""
+    """A number without bounds. `parts`: of one that is never 0 exactly, as it is the largest of so many; its interval
+    holds 0 where the data do not tell it from 0."""
 
     name: str
+    parts: int = 1
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
         x, se = float(value[0]), float(np.sqrt(V[0, 0]))
         half = quantile(level, None) * se
-        return [Row(self.name, x, se, x - half, x + half)]
+        lower, upper = x - half, x + half
+        if undecided(x, se, level, self.parts):
+            lower, upper = min(lower, 0.0), max(upper, 0.0)
+        return [Row(self.name, x, se, lower, upper)]
 
 
 @final
 @dataclass(frozen=True)
 class Size(Quantity):
-    """κ ≥ 0. The interval is even on the scale asinh κ, where the error of a concentration hardly depends on κ: it is
-    1/√n times a constant as κ → 0, and proportional to κ as κ → ∞."""
+    """κ ≥ 0, the length of a vector of `parts`. The interval is even on the scale asinh κ, where the error of a
+    concentration hardly depends on κ: it is 1/√n times a constant as κ → 0, and proportional to κ as κ → ∞. Of a number
+    whose error does not fall to 1/√n with it, such as β, the unit of that scale is `steps` errors at least."""
 
     name: str
+    parts: int = 2
+    steps: float = 0.0
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
         x, se = float(value[0]), float(np.sqrt(V[0, 0]))
-        half = quantile(level, None) * se / np.hypot(1.0, x)
-        lower, upper = np.sinh(np.arcsinh(x) - half), np.sinh(np.arcsinh(x) + half)
-        return [Row(self.name, x, se, max(float(lower), 0.0), float(upper))]
+        one = max(1.0, self.steps * se)
+        half = quantile(level, None) * se / np.hypot(one, x)
+        with np.errstate(over="ignore"):  # nothing is known of it
+            lower, upper = (one * float(np.sinh(np.arcsinh(x / one) + sign * half)) for sign in (-1.0, 1.0))
+        return [Row(self.name, x, se, 0.0 if undecided(x, se, level, self.parts) else max(lower, 0.0), upper)]
 
 
 @final
 @dataclass(frozen=True)
 class Length(Quantity):
-    """A mean resultant length 0 ≤ ρ < 1; its interval is even on the scale atanh ρ."""
+    """A mean resultant length 0 ≤ ρ < 1, of two parts; its interval is even on the scale atanh ρ."""
 
     name: str
 
@@ -146,7 +164,8 @@ class Length(Quantity):
         room = max(1.0 - x**2, 1e-300)
         half = quantile(level, None) * se / room
         middle = np.arctanh(min(x, 1.0 - 1e-16))
-        return [Row(self.name, x, se, max(float(np.tanh(middle - half)), 0.0), float(np.tanh(middle + half)))]
+        lower = 0.0 if undecided(x, se, level, 2) else max(float(np.tanh(middle - half)), 0.0)
+        return [Row(self.name, x, se, lower, float(np.tanh(middle + half)))]
 
 
 def steadied(value: np.ndarray, V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

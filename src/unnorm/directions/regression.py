@@ -194,7 +194,7 @@ def _on_sphere(names: tuple[str, ...], wide: tuple[str, ...]) -> Family:
 
     slopes = [Number(f"{name} {way}") for name in names for way in ("east", "north")]
     slopes += [Number(f"log kappa: {name}") for name in wide]
-    return Family("spherical regression", Sphere(), (Direction("mean"), Size("kappa"), *slopes), make, "conditional")
+    return Family("spherical regression", Sphere(), (Direction("mean"), Size("kappa", 3), *slopes), make, "conditional")
 
 
 def _sphere_start(obs: Observations, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

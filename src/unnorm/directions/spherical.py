@@ -84,7 +84,7 @@ def _von_mises_fisher() -> Family:
 
     model = ExponentialFamily(lambda y: (y[0], y[1], y[2]), LINEAR, Sphere(), log_partition=partition)
     return Family(
-        "von Mises–Fisher", Sphere(), (Direction("mean"), Size("kappa")), lambda obs: (Chart(model, usual),),
+        "von Mises–Fisher", Sphere(), (Direction("mean"), Size("kappa", 3)), lambda obs: (Chart(model, usual),),
         draw=drawn(lambda value: (value[0], np.zeros((3, 3)))),
     )  # fmt: skip
 
@@ -98,7 +98,8 @@ def _axes(B: Any) -> tuple[Any, ...]:
     return main, pole, values[0] - values[2], values[1] - values[2]
 
 
-_BINGHAM = (Direction("axis", axial=True), Direction("pole", axial=True), Number("kappa1"), Number("kappa2"))
+# κ₁ = 0 is the uniform law, one of five parts; κ₂ = 0 is round about e₁, of two
+_BINGHAM = (Direction("axis", axial=True), Direction("pole", axial=True), Number("kappa1", 5), Number("kappa2", 2))
 
 
 @named
@@ -163,7 +164,7 @@ def _fisher_bingham() -> Family:
         return v, norm(v), *_axes(_matrix([theta[name] for name in QUADRATIC]))
 
     return Family(
-        "Fisher–Bingham", Sphere(), (Direction("mean"), Size("kappa"), *_BINGHAM), make, oval=True,
+        "Fisher–Bingham", Sphere(), (Direction("mean"), Size("kappa", 3), *_BINGHAM), make, oval=True,
         draw=drawn(lambda value: (value[0], _from_axes(*value[2:]))),
     )  # fmt: skip
 
@@ -210,7 +211,7 @@ def _watson(domain: Domain, half: bool) -> Family:
     def quadratic(value: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
         return np.zeros(3), np.outer(value[0], value[0]) / value[1][0]  # (|κ|μ)(|κ|μ)ᵀ/κ
 
-    quantities = (Direction("axis", axial=True), Number("kappa"))
+    quantities = (Direction("axis", axial=True), Number("kappa", 5))
     return Family("Watson", domain, quantities, make, even=True, draw=drawn(quadratic))
 
 
@@ -257,7 +258,7 @@ def _kent() -> Family:
         e3 = np.cross(e1, e2)
         return value[0], value[3][0] * (np.outer(e2, e2) - np.outer(e3, e3))
 
-    quantities = (Direction("mean"), Direction("major", axial=True), Size("kappa"), Size("beta"))
+    quantities = (Direction("mean"), Direction("major", axial=True), Size("kappa", 3), Size("beta", 2, steps=3.0))
     return Family("Kent", Sphere(), quantities, make, draw=drawn(quadratic), oval=True, remark=_kent_remark)
 
 

@@ -22,7 +22,7 @@ from .design import Design
 from .outer import Clock, Found, PenalisedRows, smooth
 from .penalties import Penalties
 from .restarts import limits, reconsider
-from .sides import Sides, sides, writable
+from .sides import Sides, sides
 from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
@@ -229,8 +229,8 @@ def _less_level(problem: PenalisedRows, beta: np.ndarray) -> tuple[PenalisedRows
             return problem, level
     if not level.any():
         return problem, level
-    rows = problem.rows
-    return replace(problem, rows=replace(rows, y=writable(rows.y - design.predict(level, problem.threads)))), level
+    design, rows = design.remaining(problem.rows, level, problem.threads)
+    return replace(problem, design=design, rows=rows), level
 
 
 def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequence[float] | None) -> np.ndarray:
@@ -290,7 +290,8 @@ def _from_some(
         return beta, None, problem
     beta, rho = found.at.state.beta, found.at.state.rho
     if design.nonzeros >= _COSTLY:
-        more = float(rows.weights.sum() / some.weights.sum()) if rows.weights.size else design.rows / part.rows
+        weights = problem.rows.weights
+        more = float(weights.sum() / some.weights.sum()) if weights.size else design.rows / part.rows
         beta, rho = approach(problem, criterion, beta, rho, Arrow(more * found.working.cross.shared))
     return beta, rho, replace(problem, identified=True)
 

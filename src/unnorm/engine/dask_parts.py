@@ -7,6 +7,7 @@ there are, and what happens to them, changes no digit.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -56,7 +57,7 @@ class DaskParts(Parts):
     groups: tuple[Any, ...]  # a future each: tuple[Held, …]
 
     @cached_property
-    def counts(self) -> tuple[Count, ...]:
+    def counts(self) -> tuple[Count, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
         found = self._gathered([(_counts, group) for group in self.groups])
         return tuple(one for group in found for one in group)
 
@@ -96,34 +97,40 @@ class DaskParts(Parts):
         A client that asks for a result while the worker that has it dies may wait for ever; sums are then asked for
         anew, which costs a pass and changes nothing.
         """
-        distributed = extra("distributed", "dask", "workers=")
-        for patience in _ANSWERS:
-            futures = [self._submit(*call) for call in calls]
-            self._wait(futures)
-            try:
-                found = within(patience, lambda futures=futures: self.client.gather(futures))
-            except distributed.KilledWorker as error:
-                raise WorkersError(
-                    f"Several workers died one after the other on the same rows ({error}). As a rule they ran out of "
-                    "memory: give each more, or start more of them."
-                ) from error
-            if found is not None:
-                return found
-        raise WorkersError(f"The workers of {self.client.scheduler.address} computed sums and did not send them.")
+        return gathered(self.client, calls)
 
-    def _wait(self, futures: list[Any]) -> None:
-        distributed, alone = extra("distributed", "dask", "workers="), 0.0
-        while True:
-            try:
-                distributed.wait(futures, timeout=_LOOK)
-                return
-            except TimeoutError:
-                alone = 0.0 if self.client.scheduler_info()["workers"] else alone + _LOOK
-                if alone >= PATIENCE:
-                    raise WorkersError(
-                        f"All workers of {self.client.scheduler.address} are gone for {PATIENCE:.0f} seconds: start "
-                        "some, or fit with memory= in this process."
-                    ) from None
+
+def gathered(client: Any, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
+    """What the workers compute, (function, arguments …) each, in order; see `DaskParts._gathered`."""
+    distributed = extra("distributed", "dask", "workers=")
+    for patience in _ANSWERS:
+        futures = [client.submit(*call, pure=False) for call in calls]
+        _wait(client, futures)
+        try:
+            found = within(patience, lambda futures=futures: client.gather(futures))
+        except distributed.KilledWorker as error:
+            raise WorkersError(
+                f"Several workers died one after the other on the same rows ({error}). As a rule they ran out of "
+                "memory: give each more, or start more of them."
+            ) from error
+        if found is not None:
+            return found
+    raise WorkersError(f"The workers of {client.scheduler.address} computed results and did not send them.")
+
+
+def _wait(client: Any, futures: list[Any]) -> None:
+    distributed, alone = extra("distributed", "dask", "workers="), 0.0
+    while True:
+        try:
+            distributed.wait(futures, timeout=_LOOK)
+            return
+        except TimeoutError:
+            alone = 0.0 if client.scheduler_info()["workers"] else alone + _LOOK
+            if alone >= PATIENCE:
+                raise WorkersError(
+                    f"All workers of {client.scheduler.address} are gone for {PATIENCE:.0f} seconds: start some, or "
+                    "leave workers= out."
+                ) from None
 
 
 def within(seconds: float, call: Callable[[], Any]) -> Any:
@@ -164,7 +171,9 @@ def client_of(workers: Any) -> Iterator[Any]:
         return
     if isinstance(workers, str):
         if "://" not in workers:
-            raise InputError(f"workers must be a number, an address such as 'tcp://host:8786' or a client; got {workers!r}.")
+            raise InputError(
+                f"workers must be a number, an address such as 'tcp://host:8786' or a client; got {workers!r}."
+            )
         try:
             with distributed.Client(workers, timeout=CONNECT) as client:
                 yield client
@@ -176,6 +185,7 @@ def client_of(workers: Any) -> Iterator[Any]:
             f"workers must be a number of processes, an address or a dask.distributed client; got {workers!r}."
         )
     options = {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": ":0"}
+    options |= {"silence_logs": logging.CRITICAL}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client
 

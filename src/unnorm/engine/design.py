@@ -419,6 +419,10 @@ class Design:
         part, taken = self.take(lambda k, segment: np.arange(-first[k] % every, segment.runs, every))
         return part, ResponseRows(*(a[taken] if a.size else a for a in (rows.y, rows.weights, rows.offset)))
 
+    def remaining(self, rows: ResponseRows, beta: np.ndarray, threads: int = 1) -> tuple[Design, ResponseRows]:
+        """The design, and the rows with y − Xβ (β flat) in place of y."""
+        return self, replace(rows, y=np.require(rows.y - self.predict(beta, threads), requirements=("C", "W")))
+
     def at_home(self, budget: float, threads: int) -> Design:
         """The design with its rows in this process: itself."""
         return self

@@ -10,6 +10,7 @@ A term is, in this order of preference,
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.threads import run_tasks
-from ..errors import DataError
+from ..errors import DataError, UnnormWarning
 from .arrange import Order, first_rows, number
 from .products import Product, ProductBasis, product_basis, worth
 from .segment import Block, Segment
@@ -116,7 +117,9 @@ class Forms:
                     columns[name] = (
                         np.ones(x.size) if name == term.by else np.full(x.size, level, self.arrays[name].dtype)
                     )
-                return part.columns(term, columns)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore", UnnormWarning)  # knots beyond the data are no rows
+                    return part.columns(term, columns)
 
             breaks = np.asarray(term.breaks, dtype=np.float64)
             if not term.period:  # beyond its breaks a natural spline is a line: still a spline, on more breaks
@@ -163,12 +166,13 @@ class Forms:
         shared = int(self.starts[1])
         own = np.arange(0) if level is None else np.arange(self.starts[level + 1], self.starts[level + 2])
         here: dict[str, list[tuple[int, Part, slice]]] = {"local": [], "factor": [], "dense": [], "context": []}
-        for n, part in enumerate(self.parts):
-            if part.level < 0 or part.level == level:
-                shift = 0 if part.level < 0 else shared
-                kind = self.kind(n, value)
-                self.kinds[self.terms[part.term].label] = kind
-                here[kind].append((n, part, slice(part.at.start + shift, part.at.stop + shift)))
+        mine = [n for n, part in enumerate(self.parts) if part.level < 0 or part.level == level]
+        kinds = run_tasks(lambda n: self.kind(n, value), [(n,) for n in mine], self.threads)  # local forms are found
+        for n, kind in zip(mine, kinds):
+            part = self.parts[n]
+            shift = 0 if part.level < 0 else shared
+            self.kinds[self.terms[part.term].label] = kind
+            here[kind].append((n, part, slice(part.at.start + shift, part.at.stop + shift)))
 
         blocks: list[Block] = []
         raw = 0

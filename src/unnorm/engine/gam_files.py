@@ -262,5 +262,3 @@ def _as_parquet(path: Path, target: str, wanted: Wanted, mark: str | None) -> No
         raise DataError(f"{str(path)!r} has no such column: {error}.") from error
     except pa.ArrowException as error:
         raise InputError(f"{str(path)!r} could not be read: {str(error).splitlines()[0]}") from error
-
-

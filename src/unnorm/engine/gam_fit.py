@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from .._base.frames import table as as_table
+from .._base.memory import in_words
 from ..errors import CombinationError, InputError, UnnormWarning, unknown
 from . import gam_rows
 from .ahead import compile_ahead
@@ -65,8 +66,8 @@ def gam(
             evaluated; or terms (`un.s("x") + un.factor("g")`) with `response=`. Columns may be computed, `s(log(x))`,
             `I(x^2)`, `offset(log(days))`, `log(y) ~ …`; `a:b` and `a*b` are products; `cbind(k, n - k)` on the left
             are successes and failures.
-        data: a pandas, polars or pyarrow table, a mapping of columns, or the path of a Parquet or CSV file, which may be
-            larger than memory: its rows are read a stretch at a time, and the fit keeps up to two million of them.
+        data: a pandas, polars or pyarrow table, a mapping of columns, or the path of a Parquet or CSV file. A file may
+            be larger than memory: its rows are read a stretch at a time, and the fit keeps up to two million of them.
         family: "binomial" (0/1, or proportions with weights = trials), "poisson", "gaussian"; for overdispersed counts
             "nb" (negative binomial, Var y = μ + μ²/θ) or "quasipoisson" (Var y = φμ).
         link: of a binomial response "logit" (default), "probit" or "cloglog"; the others have one link each.
@@ -131,6 +132,7 @@ def gam(
         raise InputError(f"The response {terms.response!r} is also a covariate of {str(terms)!r}.")
     known = terms.offsets if offset is None else (*terms.offsets, offset)
     with ExitStack() as stack:
+        stack.enter_context(in_words("Pass memory='…' (as '1GB'), fit a file, or take fewer rows or functions."))
         if is_path(data):
             stream = stack.enter_context(opened(data, wanted(terms, weights, known, groups, missing)))
             (rows, n), backend = stream.sampled(), None
@@ -143,8 +145,8 @@ def gam(
         distribution.check(rows.y if rows.weights is None else rows.y[rows.weights > 0.0], terms.response)
         if family == "binomial" and rows.weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):
             warnings.warn(
-                f"The response {terms.response!r} has proportions but no weights= were given: each counts as one trial. "
-                "Pass the numbers of trials as weights.",
+                f"The response {terms.response!r} has proportions but no weights= were given: each counts as one "
+                "trial. Pass the numbers of trials as weights.",
                 UnnormWarning,
                 stacklevel=2,
             )
@@ -162,7 +164,7 @@ def gam(
         if not built and not terms.intercept:
             raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
         own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
-        notes = rows.notes
+        notes, theta_known = rows.notes, theta is not None
         with Resources(memory, workers, threads).opened() as resources:
             design, side = designed(
                 rows, placed, built, terms.intercept, (family, own_link, method), resources, stream, n
@@ -203,6 +205,7 @@ def gam(
             notes=(*notes, *smoothed.notes),
             link=own_link,
             theta=theta,
+            theta_known=theta_known,
             whole=n if n > rows.y.size else None,
         )
 

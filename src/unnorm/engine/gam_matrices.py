@@ -54,7 +54,13 @@ def criterion_hessian(fit: Gam) -> np.ndarray:
     """
     inner = fit.smoothed
     cost = float(fit.y.size) * inner.size**2 * (inner.rho.size + 1)
-    if fit.whole is not None or not inner.scale_known or fit.method not in ("REML", "ML") or not inner.estimated.any() or cost > EXACT:
+    if (
+        fit.whole is not None
+        or not inner.scale_known
+        or fit.method not in ("REML", "ML")
+        or not inner.estimated.any()
+        or cost > EXACT
+    ):
         return inner.hessian
     log_S = inner.design.penalties.logdet(inner.rho)[2]
     U = None

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
-from .._base.memory import allowed
+from .._base import memory
 from .._base.threads import cores
 from . import families, gam_rows
-from .parts import PART, Held, Recipe
 from .partition import PartitionedDesign
+from .parts import PART, Held, Recipe
 from .plan import Plan, plan
 from .resources import Resources, partitioned
 from .segment import ResponseRows
@@ -55,7 +55,9 @@ def met(
     offset = gam_rows.plus_fixed(offset, plan.frame.terms, columns)
     given = families.checked(family, y, weights, offset, y.size)
     parts = (given.y, given.weights, given.offset)
-    return Held(design, ResponseRows(*(np.require(design.sort(a) if a.size else a, requirements=("C", "W")) for a in parts)))
+    return Held(
+        design, ResponseRows(*(np.require(design.sort(a) if a.size else a, requirements=("C", "W")) for a in parts))
+    )
 
 
 def stretches(rows: TableRows, family: str, plan: Plan) -> list[Recipe]:
@@ -93,12 +95,24 @@ def designed(
     from .core import build_design
 
     every = len(rows.y) == n and rows.columns is placed
+    whole = n * (24.0 + 8.0 * sum(max(len(term.covariates), 1) for term in built))
+    if not resources.asked and stream is None and levels_of(built):
+        remedy = "Fit fewer rows, or leave out terms of a factor: other rows are met in parts where they do not fit."
+        memory.require(whole, f"{n:,} rows, arranged by the levels of a factor,", remedy)
+    elif whole > memory.allowed(resources.memory) and resources.workers is None:
+        resources = replace(resources, memory=memory.allowed(resources.memory))  # in parts
     if not resources.asked and stream is None and (every or levels_of(built)):
         return build_design(built, rows.columns, intercept=intercept, rows=n), None
     known = None if every else ()
     threads = cores() if resources.threads is None else resources.threads
     made = plan(
-        built, placed, all_rows=n, intercept=intercept, constant=known, rows=None if built else len(rows.y), threads=threads
+        built,
+        placed,
+        all_rows=n,
+        intercept=intercept,
+        constant=known,
+        rows=None if built else len(rows.y),
+        threads=threads,
     )
     if not resources.asked and stream is None:
         return made.meet(rows.columns, rows=n, threads=threads), None
@@ -121,7 +135,7 @@ def at_home(
     """The fit with its rows in this process, whoever summed over them, and with its offset; `kept`: the rows that it
     keeps, where they are not all."""
     threads = cores() if resources.threads is None else resources.threads
-    here: Any = PartitionedDesign(design.parts.at_home(allowed(resources.memory), threads))
+    here: Any = PartitionedDesign(design.parts.at_home(memory.allowed(resources.memory), threads))
     if kept is not None:
         here = design.parts.plan.meet(kept.columns, rows=kept.y.size, threads=threads)
     return replace(smoothed, design=here, offset=np.empty(0) if offset is None else offset)

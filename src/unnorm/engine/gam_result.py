@@ -50,6 +50,7 @@ class Gam:
     notes: tuple[str, ...] = ()  # what was dropped, and what a careful reader would want to know
     link: str | None = None  # None: the family's own
     theta: float | None = None  # of family "nb": Var y = μ + μ²/θ
+    theta_known: bool = False  # the user gave it
     whole: int | None = None  # rows fitted, where `columns`, `y`, `weights` and `offset` are those of a sample of them
 
     # --- estimates ------------------------------------------------------------------------------------------------
@@ -106,7 +107,8 @@ class Gam:
 
     @property
     def deviance_explained(self) -> float:
-        return 1.0 - self.deviance / self.null_deviance
+        """1 − D/D₀; 0 where the intercept alone leaves nothing to explain."""
+        return 1.0 - self.deviance / self.null_deviance if self.null_deviance > 0.0 else 0.0
 
     @property
     def scale(self) -> float:
@@ -158,7 +160,8 @@ class Gam:
 
     @property
     def _aic_df(self) -> float:
-        own = self.distribution.parameters + (0.0 if self.smoothed.scale_known else 1.0)
+        own = 0.0 if self.theta_known else float(self.distribution.parameters)
+        own += 0.0 if self.smoothed.scale_known else 1.0
         return min(self.edf2_total, float(self.smoothed.size)) + own
 
     @cached_property

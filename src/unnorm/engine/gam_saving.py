@@ -23,7 +23,7 @@ from .gam_result import Gam
 from .smoothed import Smoothed
 
 CLASS = "Gam"
-PLAIN = ("formula", "family", "method", "response", "link", "theta")  # fields of Gam that JSON holds
+PLAIN = ("formula", "family", "method", "response", "link", "theta", "theta_known")  # fields of Gam that JSON holds
 APART = ("design", "slices", "inverse", "cross")  # of Smoothed: made again, or saved by their parts
 
 

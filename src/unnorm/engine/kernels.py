@@ -76,7 +76,8 @@ def cross_products(
 
     gamma (Q,), delta (d,), zeta (c,): coefficients. table (≥ Q, ≥ Q): pairs of local and factor functions, each pair of
     blocks once. local_x (Q, d), xx (d, d); context (c, Q + d + c): context columns against local, dense and context
-    columns. kept (n, 2), or empty, receives dℓ/dη and w. Where `context` has no columns, the scores alone are added to.
+    columns. kept (n, 2), or empty, receives dℓ/dη and w. Where `context` has no columns, the scores alone
+    are wanted, and `table` and `xx` may be empty.
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
     index = np.empty((n_local, _ROWS), np.int64)
@@ -91,8 +92,7 @@ def cross_products(
     total, odds = 0.0, 1.0
     for run0 in range(first, last, together):
         run1 = min(run0 + together, last)
-        if curved:
-            along[:] = 0.0
+        along[:] = 0.0
         for run in range(run0, run1):
             row = (run - run0) * width
             at_run = 0.0
@@ -138,18 +138,15 @@ def cross_products(
                     kept[r, 0], kept[r, 1] = g, w
                 ws[n] = w
                 for a in range(n_local):
-                    axpy4(g_local, index[a, n], g, value, 4 * (a * _ROWS + n))
-                for j in range(n_factor):
-                    g_local[f[r, j]] += g
-                for k in range(d):
-                    g_x[k] += g * x[r, k]
-                if not curved:
-                    continue
-                for a in range(n_local):
-                    axpy4(along, row + index[a, n], w, value, 4 * (a * _ROWS + n))
+                    i = index[a, n]
+                    axpy4(g_local, i, g, value, 4 * (a * _ROWS + n))
+                    axpy4(along, row + i, w, value, 4 * (a * _ROWS + n))
                 for j in range(n_factor):
                     i = f[r, j]
+                    g_local[i] += g
                     along[run - run0, i] += w
+                    if not curved:
+                        continue
                     table[i, i] += w
                     for h in range(j):
                         table[i, f[r, h]] += w
@@ -158,6 +155,7 @@ def cross_products(
                 if d > 0:
                     for k in range(d):
                         v = w * x[r, k]
+                        g_x[k] += g * x[r, k]
                         along[run - run0, size + k] += v
                         held[n_held, k] = v
                     for b in range(n_local):
@@ -170,24 +168,25 @@ def cross_products(
                             local_x[f[r, j], k] += held[n_held, k]
                     n_held += 1
                     if n_held == 256:
-                        np.dot(held[:n_held].T, x[held_from : held_from + n_held], squares)
-                        _add(xx, squares)
+                        if curved:
+                            np.dot(held[:n_held].T, x[held_from : held_from + n_held], squares)
+                            _add(xx, squares)
                         held_from += n_held
                         n_held = 0
                 n += 1
                 if n == _ROWS:
-                    _add_pairs(table, value, index, ws, n)
+                    if curved:
+                        _add_pairs(table, value, index, ws, n)
                     n = 0
             for k in range(c):
                 g_z[k] += g_run * z[run, k]
-            if curved:
-                for k in range(c):
-                    along[run - run0, size + d + k] = w_run * z[run, k]
+                along[run - run0, size + d + k] = w_run * z[run, k]
         if curved:
             np.dot(z[run0:run1].T, along[: run1 - run0], product)
             _add(context, product)
-    _add_pairs(table, value, index, ws, n)
-    if n_held > 0:
+    if curved:
+        _add_pairs(table, value, index, ws, n)
+    if curved and n_held > 0:
         np.dot(held[:n_held].T, x[held_from : held_from + n_held], squares)
         _add(xx, squares)
     return total - math.log(odds)

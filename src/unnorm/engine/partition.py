@@ -1,6 +1,6 @@
 """A design whose rows are in parts: every pass is a sum over them.
 
-It answers to the same calls as `Design`, so that the engine's iteration, and all that reads a fit, runs on it unchanged.
+It answers to the same calls as `Design`, so that the engine's iteration, and all that reads a fit, runs on it as it is.
 Rows are in the caller's order. A pass takes its response from the parts themselves, or from vectors of all rows where
 these are given.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -18,7 +19,7 @@ from . import families
 from .arrow import Arrow
 from .design import Design, Lever, Placement
 from .extents import Extent, extent
-from .parts import Held, Less, Parts, PerPart, Sums, largest
+from .parts import Held, Less, Parts, PerPart, Remaining, Sums, largest
 from .penalties import Penalties
 from .plan import Plan
 from .segment import ResponseRows, Segment
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 _NONE = np.empty(0)
 
 
+# long: it answers to what a design answers to
 @final
 @dataclass(frozen=True)
 class PartitionedDesign:
@@ -82,6 +84,10 @@ class PartitionedDesign:
     def size(self) -> int:
         return self.frame.size
 
+    @property
+    def nonzeros(self) -> int:
+        return self.frame.nonzeros
+
     @cached_property
     def rows(self) -> int:
         return self.parts.starts[-1]
@@ -105,7 +111,7 @@ class PartitionedDesign:
         if rows.y.size < self.rows:  # `stands_for`
             return None
         at = self.parts.starts
-        cut = [[a[i:j] if a.size else a for a in (rows.y, rows.weights, rows.offset)] for i, j in zip(at, at[1:])]
+        cut = [[a[i:j] if a.size else a for a in (rows.y, rows.weights, rows.offset)] for i, j in pairwise(at)]
         return PerPart(ResponseRows(*one) for one in cut)
 
     def sweep(
@@ -115,11 +121,11 @@ class PartitionedDesign:
         found = self.parts.total(_sweep, self._given(rows), family, beta, finish=_gather)
         return float(found[0]), found[1], Arrow(found[2], (), ())
 
-    def scores(
-        self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1
-    ) -> tuple[float, np.ndarray]:
-        """ℓ and Xᵀ(dℓ/dη) alone."""
-        return self.sweep(rows, family, beta, threads)[:2]
+    def scores(self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray]:
+        """As `Design.scores`: a pass without XᵀWX."""
+        total, score = self.parts.total(_scores, self._given(rows), family, beta)
+        (segment,) = self.segments
+        return float(total), segment.turn(score)
 
     def leverage(
         self,
@@ -188,7 +194,7 @@ class PartitionedDesign:
     def sums(self, v: np.ndarray, label: np.ndarray, count: int, threads: int = 1) -> np.ndarray | None:
         """As `Design.sums`."""
         at = self.parts.starts
-        cut = PerPart((v[i:j], label[i:j]) for i, j in zip(at, at[1:]))
+        cut = PerPart((v[i:j], label[i:j]) for i, j in pairwise(at))
         out = np.zeros((count, self.size))
         for found in self.parts.each(_sums, cut):
             if found is None:
@@ -201,7 +207,7 @@ class PartitionedDesign:
         """As `Design.less`."""
         at, changes, plan = self.parts.starts, [], self.parts.plan
         live = np.flatnonzero(np.any(self.to_flat(np.ascontiguousarray(mean.T)) != 0.0, axis=1))
-        for i, j in zip(at, at[1:]):
+        for i, j in pairwise(at):
             own = np.asarray(context[i:j])
             first, last = int(own.min()), int(own.max())
             changes.append(Less(mean[first : last + 1], own - first, live))
@@ -214,6 +220,14 @@ class PartitionedDesign:
         i = at.index(begin)
         assert at[i + 1] == end
         return self.parts.at_home(np.inf, 1).part(i).design
+
+    def remaining(
+        self, rows: ResponseRows, beta: np.ndarray, threads: int = 1
+    ) -> tuple[PartitionedDesign, ResponseRows]:
+        """As `Design.remaining`, the parts' own response changed."""
+        if self._given(rows) is not None:
+            return self, replace(rows, y=rows.y - self.predict(beta))
+        return PartitionedDesign(self.parts.changed([Remaining(beta)] * len(self.parts.counts))), rows
 
     def at_home(self, budget: float, threads: int) -> PartitionedDesign:
         """The design with its parts in this process, where so many bytes of them may be held."""
@@ -254,12 +268,18 @@ def _sweep(plan: Plan, part: Held, i: int, given: Any, family: int, beta: np.nda
     return (total, *raw)
 
 
+def _scores(plan: Plan, part: Held, i: int, given: Any, family: int, beta: np.ndarray) -> Sums:
+    (segment,) = part.design.segments
+    return segment.scores(_rows(part, given, i), family, beta, 0, segment.runs)
+
+
 def _gather(plan: Plan, sums: Sums) -> Sums:
     total, *raw = sums
     (segment,) = plan.frame.segments
     return (total, *segment.gather(*raw))
 
 
+# long: a pass and its arguments
 def _leverage(
     plan: Plan, part: Held, i: int, given: Any, family: int, beta: np.ndarray, raw: np.ndarray, lever: Any,
     out: np.ndarray = _NONE,
@@ -279,7 +299,7 @@ def _turn(plan: Plan, sums: Sums) -> Sums:
 
 def _leverage_of_rows(plan: Plan, part: Held, i: int, *arguments: Any) -> tuple[np.ndarray, np.ndarray]:
     hats = np.empty(part.design.rows)
-    (score,) = _turn(plan, _leverage(plan, part, i, *arguments, hats))
+    (score,) = _turn(plan, _leverage(plan, part, i, *arguments, out=hats))
     return score, part.design.unsort(hats)
 
 

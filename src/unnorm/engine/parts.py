@@ -23,6 +23,7 @@ from .segment import ResponseRows
 from .spill import Spill
 
 PART = 262_144  # rows of a part, about: a pass over it takes 10 ms, and its compact form 10 to 30 MB
+_SHELVED = 0.75  # of the memory for parts; the rest is for changes of them, such as some of their rows
 GROUP = 8  # parts whose sums are taken together; a worker of a cluster holds groups
 
 Sums = tuple[Any, ...]  # numbers and arrays
@@ -131,6 +132,7 @@ class _Shelf:
     """Parts in compact form, as many as fit."""
 
     budget: float
+    total: float  # with what changes of the parts may take
     held: dict[int, Held] = field(default_factory=dict)
     spill: Spill | None = field(default_factory=Spill)  # the others, on the disk; None: they are made again
     full: bool = False
@@ -210,11 +212,9 @@ class LocalParts(Parts):
         return whole
 
     def changed(self, changes: Sequence[Change], plan: Plan | None = None) -> LocalParts:
-        recipes = []
-        for i, change in enumerate(changes):
-            held = self.shelf.part(i)
-            recipes.append(Changed(self.recipes[i], self.plan, change, () if held is None else (change(held),)))
-        return local_parts(plan or self.plan, recipes, self.shelf.budget, self.threads)
+        recipes = [Changed(Shelved(self, i), self.plan, change) for i, change in enumerate(changes)]
+        room = max(self.shelf.total - self.shelf.bytes, (1.0 - _SHELVED) * self.shelf.total)
+        return local_parts(plan or self.plan, recipes, room, self.threads)
 
     def at_home(self, budget: float, threads: int) -> LocalParts:
         return self
@@ -222,7 +222,19 @@ class LocalParts(Parts):
 
 def local_parts(plan: Plan, recipes: Sequence[Recipe], budget: float, threads: int) -> LocalParts:
     """Parts of this process, of which so many bytes are kept in compact form."""
-    return LocalParts(plan, tuple(recipes), threads, _Shelf(budget), {})
+    return LocalParts(plan, tuple(recipes), threads, _Shelf(_SHELVED * budget, budget), {})
+
+
+@final
+@dataclass(frozen=True)
+class Shelved(Recipe):
+    """A part of other parts in this process: held, written, or made."""
+
+    parts: LocalParts
+    i: int
+
+    def make(self, plan: Plan) -> Held:
+        return self.parts.part(self.i)
 
 
 class Change(ABC):
@@ -240,10 +252,9 @@ class Changed(Recipe):
     whole: Recipe
     plan: Plan  # the whole part's
     change: Change
-    made: tuple[Held, ...] = ()  # at most one: where the whole part was at hand
 
     def make(self, plan: Plan) -> Held:
-        return self.made[0] if self.made else self.change(self.whole.make(self.plan))
+        return self.change(self.whole.make(self.plan))
 
 
 @final
@@ -271,6 +282,17 @@ class Less(Change):
 
     def __call__(self, part: Held) -> Held:
         return part._replace(design=part.design.less(self.mean, self.context, self.live))
+
+
+@final
+@dataclass(frozen=True)
+class Remaining(Change):
+    """y − Xβ in place of the response y."""
+
+    beta: np.ndarray  # flat
+
+    def __call__(self, part: Held) -> Held:
+        return Held(*part.design.remaining(part.rows, self.beta))
 
 
 class PerPart(tuple):

@@ -237,7 +237,8 @@ class Penalties:
         if len(inverse.own):
             return self._arrow_traces(inverse)
         if self.diagonals is not None:
-            squared = inverse.sigma**2
+            with np.errstate(over="ignore"):  # a direction that neither rows nor penalty determine
+                squared = inverse.sigma**2
             return np.diag(inverse.sigma) @ self.diagonals, self.diagonals.T @ (squared @ self.diagonals)
         first, pairs = np.zeros(self.count), np.zeros((self.count, self.count))
         done: list[tuple[int, slice, np.ndarray]] = []

@@ -75,13 +75,13 @@ class Sampler:
             return
         known = self.levels.setdefault(name, {})
         values, first = np.unique(column, return_index=True)
-        if len(known) + np.setdiff1d(values, list(known)).size > _MOST:
+        new = [(value, i) for value, i in zip(values.tolist(), first.tolist()) if value not in known]
+        if len(known) + len(new) > _MOST:
             self.never.add(name)
             del self.levels[name]
             return
-        for value, i in zip(values.tolist(), first.tolist()):
-            if value not in known:
-                known[value] = self.at + i, self._row(columns, i)
+        for value, i in new:
+            known[value] = self.at + i, self._row(columns, i)
 
     def columns(self) -> dict[str, np.ndarray]:
         """The sample, in the order of the rows; ends and levels that no stretch has, after them."""

@@ -1,4 +1,4 @@
-"""Where the rows of a fit live: whole in memory, in parts of which as many are held as memory allows, or with workers."""
+"""Where the rows of a fit live: whole in memory, in parts of which some are held, or with workers."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
-
 from .._base.memory import allowed, words
 from .._base.threads import cores
 from ..errors import CombinationError, MemoryLimitError
-from .parts import Parts, Recipe, local_parts
 from .partition import PartitionedDesign
+from .parts import Parts, Recipe, local_parts
 from .plan import Plan
 
 if TYPE_CHECKING:
@@ -79,7 +78,9 @@ def row_bytes(plan: Plan) -> float:
     product = 0 if segment.product is None else segment.product.u.shape[1]
     dense = segment.x.shape[1] if segment.dense is None else 0
     context = segment.z.shape[1] / (16.0 if plan.contexts else 64.0)
-    return 24.0 + 8.0 * (segment.u.shape[1] + segment.mult.shape[1] + product + dense + context) + 4.0 * segment.f.shape[1]
+    return (
+        24.0 + 8.0 * (segment.u.shape[1] + segment.mult.shape[1] + product + dense + context) + 4.0 * segment.f.shape[1]
+    )
 
 
 def require(family: str, method: str, size: int) -> None:
@@ -111,5 +112,3 @@ def partitioned(
 def in_memory_bytes(plan: Plan, rows: int) -> float:
     """What all rows take in compact form."""
     return row_bytes(plan) * float(rows)
-
-

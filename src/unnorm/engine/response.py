@@ -137,6 +137,7 @@ class Binomial(Response):
                 f"The response {name!r} is {y[0]:g} in every row: a binomial model needs both outcomes, else its "
                 "intercept is infinite."
             )
+        _check_size(y, name)
 
 
 @final

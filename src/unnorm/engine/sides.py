@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import factorial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -20,7 +21,9 @@ _NEAR = 0.03  # the distance at which it has all digits
 _MOST = 50
 
 
-class Sides(NamedTuple):
+@final
+@dataclass(frozen=True)
+class Sides:
     """What the iteration needs of the response."""
 
     rows: ResponseRows  # in the design's order
@@ -80,15 +83,16 @@ def null_of_parts(parts: Parts, family: str, link: str | None, sums: tuple[float
 
 def _by_expansion(parts: Parts, wy: float, pivot: float) -> tuple[float, float]:
     """The binomial maximum from one pass or two: ℓ is expanded about the pivot."""
+    evaluate = np.polynomial.polynomial.polyval
+    wyo, S, delta = 0.0, np.zeros(_ORDER + 1), 0.0
     for _ in range(_MOST):
-        wyo, *S = parts.total(_derivatives, pivot)
-        slopes = np.array(S[1:]) / [factorial(k) for k in range(_ORDER)]  # of A′ in δ
+        wyo, *found = parts.total(_derivatives, pivot)
+        S = np.array(found)
+        slopes = S[1:] / [factorial(k) for k in range(_ORDER)]  # of A′ in δ
+        curves = slopes[1:] * np.arange(1, _ORDER)
         delta = 0.0
         for _ in range(_MOST):  # Σwy = Σ_k slopes_k δ^k
-            value, curve = np.polynomial.polynomial.polyval(
-                delta, np.stack([slopes, np.append(slopes[1:] * np.arange(1, _ORDER), 0.0)], axis=1)
-            )
-            step = float(np.clip((wy - value) / max(curve, 1e-300), -4.0, 4.0))
+            step = (wy - float(evaluate(delta, slopes))) / max(float(evaluate(delta, curves)), 1e-300)
             if abs(delta + step) > 1.0:  # far away the expansion says the direction only
                 delta = float(np.sign(delta + step))
                 break
@@ -96,15 +100,13 @@ def _by_expansion(parts: Parts, wy: float, pivot: float) -> tuple[float, float]:
             if abs(step) < 1e-14:
                 break
         if abs(delta) <= _NEAR:
-            powers = delta ** np.arange(_ORDER + 1) / [factorial(k) for k in range(_ORDER + 1)]
-            return pivot + delta, (pivot + delta) * wy + wyo - float(np.array(S) @ powers)
-        pivot += delta
-    return pivot, pivot * wy + wyo - float(S[0])
+            break
+        pivot, delta = pivot + delta, 0.0
+    powers = delta ** np.arange(_ORDER + 1) / [factorial(k) for k in range(_ORDER + 1)]
+    return pivot + delta, (pivot + delta) * wy + wyo - float(S @ powers)
 
 
-def _by_scoring(
-    parts: Parts, family: str, link: str, weight: float, wy: float, mean: float
-) -> tuple[float, float]:
+def _by_scoring(parts: Parts, family: str, link: str, weight: float, wy: float, mean: float) -> tuple[float, float]:
     from .response import response
 
     intercept = response(family, link).link_of(float(np.clip(wy / weight, 1e-10, 1 - 1e-10))) - mean

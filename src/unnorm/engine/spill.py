@@ -65,7 +65,7 @@ class Spill:
         except OSError:  # the disk is full, or there is none: parts are made again
             self.full = True
             return
-        self.kept[i] = Kept(_with(part, [np.empty((0,) + one.shape[1:], one.dtype) for one in arrays]), tuple(places))
+        self.kept[i] = Kept(_with(part, [np.empty((0, *one.shape[1:]), one.dtype) for one in arrays]), tuple(places))
 
     def part(self, i: int) -> Held | None:
         """Part i, read back; None where it was not written."""
@@ -81,14 +81,14 @@ class Spill:
 
 
 def _write(descriptor: int, array: np.ndarray, at: int) -> None:
-    view = memoryview(array).cast("B") if array.size else memoryview(b"")
+    view = array.reshape(-1).view(np.uint8).data
     while view:
         done = os.pwrite(descriptor, view, at)
         view, at = view[done:], at + done
 
 
 def _read(descriptor: int, array: np.ndarray, at: int) -> None:
-    view = memoryview(array).cast("B") if array.size else memoryview(bytearray())
+    view = array.reshape(-1).view(np.uint8).data
     while view:
         done = os.preadv(descriptor, [view], at)
         if done == 0:

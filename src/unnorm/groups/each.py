@@ -40,6 +40,7 @@ def fit_each(
     group: bool = True,
     outside: Outside = "error",
     weights: Weights = "frequencies",
+    workers: Any = None,
 ) -> FitGroup:
     """Fit the model separately to each level of `by`, and jointly for the population's curves.
 
@@ -58,6 +59,8 @@ def fit_each(
         group: whether to fit the population's curves too.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
         weights: as in `un.fit`.
+        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share
+            the levels. The numbers are the same.
 
     Example:
         >>> import unnorm as un
@@ -81,7 +84,7 @@ def fit_each(
     parts = Parts(model, obs, objective, normaliser, chosen, _seed(rng), weights)
     with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # each fit keeps its own as notes; those that matter are below
-        fits, failures = _fit_levels(parts, by)
+        fits, failures = _fit_levels(parts, by, workers)
         separate = time.perf_counter() - began
         joint, reason = None, None
         if group:
@@ -115,8 +118,8 @@ def fit_each(
     )
 
 
-def _fit_levels(parts: Parts, by: str) -> tuple[dict[str, Fit], dict[str, str]]:
-    """A fit for each level, or the sentence why it has none; on all cores."""
+def _fit_levels(parts: Parts, by: str, workers: Any = None) -> tuple[dict[str, Fit], dict[str, str]]:
+    """A fit for each level, or the sentence why it has none; on all cores, or by workers."""
     column = parts.obs.group[by]
     values = np.unique(column)
     names = [level_name(value) for value in values.tolist()]
@@ -124,31 +127,46 @@ def _fit_levels(parts: Parts, by: str) -> tuple[dict[str, Fit], dict[str, str]]:
         raise DataError(
             f"Levels of {by!r} have the same name: {listing(sorted({n for n in names if names.count(n) > 1}))}."
         )
-    threads = min(cores(), len(names))
-    alone = replace(parts.smoothing, threads=1) if threads > 1 else parts.smoothing
+    threads = min(cores(), len(names)) if workers is None else 2  # or one for each level with its worker
+    alone = replace(parts, smoothing=replace(parts.smoothing, threads=1)) if threads > 1 else parts
+    bare = replace(alone, obs=parts.obs.take(np.arange(0)))
+    tasks = [(bare, parts.obs.take(column == value), name) for name, value in zip(names, values)]
+    if workers is None:
+        found = dict(zip(names, run_tasks(_fit_level, tasks, threads)))
+    else:
+        from ..engine.dask_parts import client_of, gathered
 
-    def one(name: str, value: Any) -> Fit | str:
-        own, seed = parts.obs.take(column == value), level_seed(parts.seed, name)
-        try:
-            return fit(
-                parts.model,
-                own,
-                parts.objective,
-                parts.normaliser,
-                smoothing=alone,
-                rng=seed,
-                weights=parts.weights,  # relative ones: their mean in each level is one
-            )
-        except UnnormError as error:
-            return f"{type(error).__name__}: {error}"
-
-    found = dict(zip(names, run_tasks(one, list(zip(names, values)), threads)))
+        with client_of(workers) as client:
+            found = dict(zip(names, gathered(client, [(_fit_elsewhere, *task) for task in tasks])))
     fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
     failures = {name: one for name, one in found.items() if isinstance(one, str)}
     if not fits:
         first, why = next(iter(failures.items()))
         raise NoEstimateError(f"None of the {len(failures)} levels of {by!r} could be fitted; {first}: {why}")
     return fits, failures
+
+
+def _fit_level(parts: Parts, obs: Observations, name: str) -> Fit | str:
+    """One level's fit, or the sentence why it has none. `parts` need not have the observations of other levels."""
+    try:
+        return fit(
+            parts.model,
+            obs,
+            parts.objective,
+            parts.normaliser,
+            smoothing=parts.smoothing,
+            rng=level_seed(parts.seed, name),
+            weights=parts.weights,  # relative ones: their mean in each level is one
+        )
+    except UnnormError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _fit_elsewhere(parts: Parts, obs: Observations, name: str) -> Fit | str:
+    """`_fit_level` in another process, whose warnings nobody sees: the fit has them as notes."""
+    with single_threaded(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnnormWarning)
+        return _fit_level(parts, obs, name)
 
 
 def _notes(by: str, fits: Mapping[str, Fit], failures: Mapping[str, str], reason: str | None) -> tuple[str, ...]:

@@ -88,7 +88,9 @@ class AdditiveProblem:
     def apart(self) -> bool:
         """Whether the rows are never together: they are too many to be held, f is linear in its terms and no factor
         partitions them, and the constants have terms of their own."""
-        return not self.source.held and not self.normaliser.anchored and self._planned(self.built[0], self.built[1].part)
+        return (
+            not self.source.held and not self.normaliser.anchored and self._planned(self.built[0], self.built[1].part)
+        )
 
     @cached_property
     def response(self) -> Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, final
 
 import numpy as np
@@ -288,7 +288,7 @@ class Problem:
     obs: Observations
     objective: Objective
     normaliser: Normaliser
-    resources: Resources = Resources()  # where rows may live
+    resources: Resources = field(default_factory=Resources)  # where rows may live
 
     @property
     def smooth(self) -> bool:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from ..engine.parts import Held, Recipe
+from .._base.memory import require
 from ..engine.partition import PartitionedDesign
+from ..engine.parts import Held, Recipe
 from ..engine.segment import ResponseRows
 from ..errors import CombinationError
 from ..models.base import Unnormalised
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from ..engine.resources import Resources
 
 _NONE = np.empty(0)
+_TOGETHER = 140.0  # bytes of a row: its compact form, and its numbers
 
 
 @final
@@ -59,6 +61,23 @@ def refuse_parts(problem: AdditiveProblem, planned: bool) -> None:
         )
     if not planned:
         raise CombinationError(
-            "memory= and workers= take terms of un.Additive without factors (by= a factor, factor(…), bs='re', bs='fs'): "
-            "rows that a factor partitions are arranged as a whole. Leave memory= and workers= out."
+            "memory= and workers= take terms of un.Additive without factors (factor(…), by= a factor, 're', 'fs'), "
+            "as rows that a factor partitions are arranged as a whole. Leave memory= and workers= out."
         )
+
+
+def require_room(problem: AdditiveProblem) -> None:
+    """Refuse rows that have to be together and cannot be, before they are made."""
+    if problem.source.held:
+        return
+    if problem.resources.asked:
+        raise CombinationError(
+            f"{problem.source.size:,} rows with {problem.normaliser!r} or terms of factors have to be together in "
+            "memory: leave memory= and workers= out, or use normaliser=un.Smooth(…) and terms without factors."
+        )
+    columns = 16.0 * problem.obs.n * sum(term.size for term in problem.built[0]) if problem.normaliser.anchored else 0.0
+    require(
+        _TOGETHER * problem.source.size + columns,
+        f"{problem.source.size:,} rows",
+        "With normaliser=un.Smooth(…) and terms without factors they are made block by block; or take fewer points.",
+    )

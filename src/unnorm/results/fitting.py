@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._base.memory import in_words
 from .._base.numerics import Rng, own_stream
 from .._base.words import option
 from ..data.observations import Observations
@@ -131,7 +132,8 @@ def fit(
     problem = Problem(model, obs, objective, normaliser, Resources(memory, workers))
     chosen = chosen_solver(problem, solver, _with_device(problem, solver, smoothing, device))
     _check_resources(problem, chosen)
-    solution = refined(problem, chosen, solved(problem, chosen, rng), rng)
+    with in_words("Take fewer reference points, or pass memory='…' (as '1GB') with smooth terms."):
+        solution = refined(problem, chosen, solved(problem, chosen, rng), rng)
     relative = weights == "relative" and obs.weight is not None
     settings = {"observations": describe(obs)}
     made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._base.blas import single_threaded
-from .._base.counts import total
+from .._base.counts import several, total
 from .._base.numerics import quadratic_forms
 from ..data.observations import Observations
 from ..engine import gam_effects
@@ -33,6 +33,11 @@ REMEDY = (
 )
 SIMULATED = (
     "fit.errors_of(names, simulated=4000) takes the spread of the scores from draws of the model, which must be right."
+)
+FEW, MANY = (
+    "The scores of {units} are few for {parameters}: below ten for each, standard errors from them are too small by 5 "
+    "to 30 %. {remedy}",
+    10,
 )
 REMEDY_CLUSTERS = (
     "Name smaller clusters, or leave cluster= out where observations are independent (within a chain, given the past)."
@@ -156,19 +161,26 @@ def _errors(
     elif not relative and not by_cluster:
         for note in errors.notes:
             warnings.warn(note, UnnormWarning, stacklevel=4)
-        return errors, errors.notes, None
+        return errors, (*errors.notes, *_few(scores, SIMULATED if solution.chosen is not None else "")), None
     elif errors.robust is not None and errors.robust.refusal is None:
         return with_robust(errors), (*errors.notes, *((RELATIVE,) if relative else ())), None
-    elif not relative:
-        refusal = _too_few(scores, REMEDY_CLUSTERS, clusters)
     elif scores.robust_refusal is not None:
-        refusal = f"No standard errors, as relative weights need robust ones. {scores.robust_refusal}"
+        why = "relative weights" if relative else "clusters"
+        refusal = f"No standard errors, as {why} need robust ones. {scores.robust_refusal}"
     else:
-        refusal = _too_few(scores, REMEDY_RELATIVE, clusters)
+        refusal = _too_few(scores, REMEDY_RELATIVE if relative else REMEDY_CLUSTERS, clusters)
     if solution.terms is not None:  # whose effects have no meaning without a band
         raise InputError(refusal)
     warnings.warn(refusal, UnnormWarning, stacklevel=4)
     return None, (refusal,), refusal
+
+
+def _few(scores: Scores, remedy: str) -> tuple[str, ...]:
+    """A note where errors rest on the scores of observations alone, and these are not many."""
+    if scores.model_based or scores.weight >= MANY * scores.size:
+        return ()
+    units = several(total(np.array([scores.weight])), "independent observation")
+    return (FEW.format(units=units, parameters=several(scores.size, "parameter"), remedy=remedy).strip(),)
 
 
 def _too_few(scores: Scores, remedy: str, clusters: np.ndarray | None = None) -> str:

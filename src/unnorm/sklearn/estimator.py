@@ -13,7 +13,7 @@ from ..engine.gam_predict import Prediction
 from ..engine.gam_result import Gam
 from ..engine.gam_saving import described, restored
 from ..engine.response import FAMILIES
-from ..errors import InputError, UnnormWarning, unknown
+from ..errors import InputError, MissingLibraryError, UnnormWarning, unknown
 
 try:
     from sklearn.base import BaseEstimator
@@ -21,7 +21,7 @@ try:
     from sklearn.utils.multiclass import check_classification_targets, type_of_target
     from sklearn.utils.validation import check_is_fitted, validate_data
 except ImportError as error:  # an extra
-    raise ImportError("unnorm.sklearn needs scikit-learn: pip install 'unnorm[sklearn]'.") from error
+    raise MissingLibraryError("unnorm.sklearn needs scikit-learn: pip install 'unnorm[sklearn]'.") from error
 
 RESPONSE = "response"
 FEW = 6  # distinct values up to which a feature is a straight line, with a ridge

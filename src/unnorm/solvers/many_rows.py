@@ -16,8 +16,8 @@ from .._base.threads import cores
 from ..engine.design import Design
 from ..engine.families import FAMILIES
 from ..engine.gam_result import Gam
-from ..engine.parts import Held, LocalParts
 from ..engine.partition import PartitionedDesign
+from ..engine.parts import Held, LocalParts
 from ..engine.plan import Plan
 from ..engine.resources import require
 from ..engine.sides import Sides
@@ -53,8 +53,8 @@ class PartWalk:
 def _walked(plan: Plan, part: Held, i: int, source: RowSource, beta: np.ndarray) -> tuple[Rows, np.ndarray, Design]:
     given, design = part.rows, part.design
     eta = design.predict(beta)
-    y, w, offset = (design.unsort(a) if a.size else None for a in (given.y, given.weights, given.offset))
-    rows = source.numbers(i, y, w, offset)
+    w, offset = (design.unsort(a) if a.size else None for a in (given.weights, given.offset))
+    rows = source.numbers(i, design.unsort(given.y), w, offset)
     return rows, design.unsort(eta) + rows.offset, design
 
 

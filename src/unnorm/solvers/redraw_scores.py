@@ -162,7 +162,7 @@ class RedrawScores:
         return self.problem.obs.has_context and chi is not None and set(term.covariates) <= set(chi.columns)
 
     def _context(self, term: BuiltTerm, rows: Rows) -> tuple[int, np.ndarray]:
-        """The first context and the term's columns at contexts from there on: all, or of very many those of the rows."""
+        """The first context and the term's columns from there on: at all contexts, or of very many at the rows'."""
         if self.problem.obs.n * term.size > MOST_HELD:
             first, last = int(rows.context.min()), int(rows.context.max())
             return first, term.design(self.problem.normaliser_columns(np.arange(first, last + 1)))

@@ -24,6 +24,7 @@ from ..models.base import LinearPart
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import Integrated, anchor_report
 from ..objectives.base import Constants, Problem
+from ..objectives.parts import require_room
 from ..terms.base import BuiltTerm
 from .anchored import fit_anchored
 from .base import AnchoredRows, FittedTerms, Solution, Solver
@@ -93,6 +94,7 @@ class Smoothing(Solver):
         if problem.apart:
             scores = fit_many(problem, partial(self._fit_parts, problem), self.method.upper(), self.threads)
             return self._solution(problem, scores, 1, True, scores.gam.smoothed.reason)
+        require_room(problem)
         if problem.normaliser.anchored:
             return self._solve_anchored(problem)
         theta: np.ndarray | None = None
@@ -209,9 +211,7 @@ class Smoothing(Solver):
             smoothed = self._weakened(smoothed, tuple(t for t in built if t.label in problem.delta_labels), fitted)
         return smoothed
 
-    def _fit_parts(
-        self, problem: AdditiveProblem, design: Any, side: Sides, built: tuple[BuiltTerm, ...]
-    ) -> Smoothed:
+    def _fit_parts(self, problem: AdditiveProblem, design: Any, side: Sides, built: tuple[BuiltTerm, ...]) -> Smoothed:
         """One penalised fit of rows that are never together."""
         from ..engine.core import smooth_fit
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import hashlib
+import io
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,10 +35,14 @@ def same_configuration(folder: Path, configuration: Mapping[str, Any], name: str
         return
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
             f"{path} is damaged ({error}); choose another folder with --out, or remove this one."
         ) from error
+    if not isinstance(found, dict):
+        raise InputError(
+            f"{path} is damaged (no list of settings); choose another folder with --out, or remove this one."
+        )
     changed = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
     if changed:
         differences = "; ".join(f"{key} was {found.get(key)!r} and is now {wanted.get(key)!r}" for key in changed)
@@ -46,26 +52,52 @@ def same_configuration(folder: Path, configuration: Mapping[str, Any], name: str
         )
 
 
+_SEAL = "# sha256 "  # before the digest of what stands above, in the last line of a block
+
+
 def write_rows(path: Path, header: Sequence[str], rows: Iterable[Row]) -> None:
     """A CSV file in one step; None is an empty cell, floats keep every digit."""
-    import io
+    write_text(path, _csv(header, rows))
 
+
+def write_block(path: Path, header: Sequence[str], rows: Iterable[Row]) -> None:
+    """A CSV file with the digest of its text in the last line."""
+    text = _csv(header, rows)
+    write_text(path, f"{text}{_SEAL}{hashlib.sha256(text.encode('utf-8')).hexdigest()}\n")
+
+
+def read_block(path: Path, header: Sequence[str]) -> list[list[str]]:
+    """What `write_block` wrote, as text; a block that was changed since is refused."""
+    try:
+        body, _, seal = path.read_bytes().decode("utf-8").rpartition(_SEAL)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read ({error}); remove it, and the same command makes it again.") from error
+    if seal.strip() != hashlib.sha256(body.encode("utf-8")).hexdigest():
+        raise InputError(f"{path} is not as it was written; remove it, and the same command makes it again.")
+    return _rows(path, io.StringIO(body, newline=""), header)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Row]) -> str:
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(header)
     for row in rows:
         table.writerow(["" if cell is None else repr(cell) if isinstance(cell, float) else cell for cell in row])
-    write_text(path, text.getvalue())
+    return text.getvalue()
 
 
 def read_rows(path: Path, header: Sequence[str]) -> list[list[str]]:
     """What `write_rows` wrote, as text."""
     with path.open(encoding="utf-8", newline="") as file:
-        table = csv.reader(file)
-        found = next(table, [])
-        if found != list(header):
-            raise InputError(f"{path} must have the columns {', '.join(header)}; got {', '.join(found) or 'nothing'}.")
-        return list(table)
+        return _rows(path, file, header)
+
+
+def _rows(path: Path, file: Iterable[str], header: Sequence[str]) -> list[list[str]]:
+    table = csv.reader(file)
+    found = next(table, [])
+    if found != list(header):
+        raise InputError(f"{path} must have the columns {', '.join(header)}; got {', '.join(found) or 'nothing'}.")
+    return list(table)
 
 
 def run_blocks(
@@ -82,7 +114,7 @@ def run_blocks(
     """
     if jobs == 1:
         for i, (path, arguments) in enumerate(todo):
-            write_rows(path, header, work(*arguments))
+            write_block(path, header, work(*arguments))
             done(i)
         return
     from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -103,7 +135,7 @@ def run_blocks(
                     return
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     i = running.pop(future)
-                    write_rows(todo[i][0], header, future.result())
+                    write_block(todo[i][0], header, future.result())
                     done(i)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

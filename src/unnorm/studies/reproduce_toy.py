@@ -21,7 +21,7 @@ from typing import Any, final
 import numpy as np
 
 from ..errors import EstimationError, InputError, UnnormWarning, unknown
-from .reproduce_blocks import Row, read_rows, run_blocks, same_configuration, write_rows
+from .reproduce_blocks import Row, read_block, read_rows, run_blocks, same_configuration, write_rows
 
 HEADER = ("setting", "n", "k", "scheme", "estimator", "parameter", "rep", "truth", "estimate", "se", "status")
 SETTINGS = ("random", "fixed")
@@ -65,7 +65,7 @@ class Toy:
         """What must not change between two runs into one folder; sizes, settings and repetitions may be added."""
         return {
             "experiment": "toy",
-            "format": 1,
+            "format": 2,
             "estimators": list(ESTIMATORS),
             "seed": self.seed,
             "k": list(self.ks),
@@ -218,7 +218,7 @@ def run(toy: Toy, out: Path, jobs: int = 2, progress: Callable[[int, int], None]
             progress(finished, total)
 
     run_blocks(todo, block, HEADER, min(jobs, max(len(todo), 1)), done)
-    rows = [row for path, _ in blocks for row in read_rows(path, HEADER)]
+    rows = [row for path, _ in blocks for row in read_block(path, HEADER)]
     rows.sort(key=lambda row: (SETTINGS.index(row[0]), int(row[1])))
     target = out / "errors.csv"
     write_rows(target, HEADER, (tuple(row) for row in rows))

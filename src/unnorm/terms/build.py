@@ -97,6 +97,7 @@ def build(
     rest = [(i, term) for i, term in enumerate(written) if i not in alone]
     with single_threaded():
         many = max(sizes.values(), default=0) >= _MANY and sum(type(term) in (Smooth, Tensor) for term in terms) > 1
+        rest.sort(key=lambda one: -len(one[1].columns))  # surfaces first: they take the longest
         made = run_tasks(lambda i, term: makers[type(term)](term), rest, cores() if many else 1)
     found = alone | {i: some for (i, _), some in zip(rest, made)}
     for i in range(len(found)):

@@ -141,7 +141,7 @@ def _response(text: str, table: bool) -> str | None:
             tree = _tree(name)
             if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.func.id == COUNTS:
                 return counted(tree)
-            if isinstance(tree, ast.Attribute):
+            if _dotted(tree):
                 raise TermError(f"Quote a column name that is not a plain word: '{name}'.")
             return computed(tree)
         raise TermError(
@@ -265,7 +265,7 @@ def _term(node: ast.expr, table: bool) -> Term:
             f"{_text(node)!r} is not a term. Write I({_text(node)}) for arithmetic on columns; of factors, a + a:b for "
             "a/b and a*b for (a + b)^2."
         )
-    if isinstance(node, ast.Attribute):
+    if _dotted(node):
         raise TermError(f"Quote a column name that is not a plain word: '{_text(node)}'.")
     if not isinstance(node, ast.Call):
         raise TermError(f"{_text(node)!r} is not a term. Terms are {_known()}, or a column name.")
@@ -306,7 +306,7 @@ def _covariate(function: str, node: ast.expr, table: bool) -> Any:
     arithmetic = isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare) or is_call(node)
     if table and function in ("s", "te", "ti", "t2", "linear", "offset") and arithmetic:
         return computed(node)
-    if isinstance(node, ast.Attribute):
+    if _dotted(node):
         raise TermError(f"{function}(): quote a column name that is not a plain word: '{_text(node)}'.")
     raise TermError(
         f"{function}() takes column names before its options; got {_text(node)!r}. "
@@ -349,6 +349,11 @@ def _literal(function: str, node: ast.expr, depth: int) -> Any:
         f"{function}(): options are literals (numbers, multiples of pi, strings, True, False, None, tuples); "
         f"got {_text(node)!r}."
     )
+
+
+def _dotted(node: ast.expr) -> bool:
+    """Whether this is a name with dots, as R's columns have: Sepal.Length."""
+    return isinstance(node, ast.Name) or (isinstance(node, ast.Attribute) and _dotted(node.value))
 
 
 def _known() -> str:

@@ -235,6 +235,7 @@ def test_goodness_of_fit_p_values() -> None:
     far = Compared(("a", "b"), np.array([9, 9]), rng.poisson(1.0, (m, 2)))
     assert far.overall == pytest.approx(1 / (m + 1))
     np.testing.assert_allclose(far.p, 2 / (m + 1))
+    np.testing.assert_allclose(Compared(("a",), np.array([0]), 1 + rng.poisson(9.0, (m, 1))).p, 2 / (m + 1))
     unseen = Compared(("a",), np.array([1]), np.zeros((m, 1)))  # a level that no simulation has
     assert unseen.overall == pytest.approx(1 / (m + 1))
     assert Compared(("a",), np.array([2]), np.full((m, 1), 2)).overall == 1.0

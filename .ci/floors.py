@@ -1,0 +1,105 @@
+"""Are the version floors true? Makes environments with the lowest and with the newest versions that pyproject.toml
+allows, for every Python from 3.11 that is installed, and runs the tests in each.
+
+    python .ci/floors.py                         # all of them, the quick suite: about an hour on two cores
+    python .ci/floors.py --python 3.11 --lowest -- tests/data tests/test_readme.py
+    python .ci/floors.py --bare                  # without extras: what is missing must be named
+
+`uv` chooses the lowest versions (`--resolution lowest-direct`: of what unnorm names itself; what those need is as new
+as they allow), from wheels only, so that a Python for which a floor has no wheel gets the lowest one that it has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PYTHONS = ("3.11", "3.12", "3.13")
+# matplotlib 3.9 calls names that pyparsing 3.3 deprecates, and warnings are errors in the tests
+COMPANIONS = ("pyparsing<3.3",)
+BARE = """
+from pathlib import Path
+import unnorm as un
+from unnorm._base.files import _read_parquet
+from unnorm.errors import UnnormError
+chain = un.transitions(un.datasets.toy_chain(100, 0.5, 5.0, rng=1))
+model = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
+for extra, call in {
+    "stochastic": lambda: un.fit(model, chain, un.Poisson(), solver=un.SGD(steps=20, batch=10, block=10), rng=1),
+    "parquet": lambda: _read_parquet(Path("t.parquet")),
+    "sklearn": lambda: __import__("unnorm.sklearn", fromlist=["GAM"]).GAM,
+}.items():
+    try:
+        call()
+    except UnnormError as error:
+        assert f"unnorm[{extra}]" in str(error), (extra, str(error))
+        print(f"{extra}: {error}")
+    else:
+        raise SystemExit(f"{extra}: nothing was said")
+print(un.fit(model, chain).estimate)
+"""
+
+
+def run(*tokens: str | Path, **more: str) -> int:
+    print("+", *tokens, flush=True)
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    return subprocess.run([str(one) for one in tokens], cwd=ROOT, env={**environment, **more}, check=False).returncode
+
+
+def environment(folder: Path, python: str, resolution: str, what: str) -> Path:
+    """A new virtual environment with unnorm in it; its Python."""
+    if run(python, "-m", "venv", folder):
+        raise SystemExit(f"{python} could not make a virtual environment.")
+    here = folder / "bin" / "python"
+    lowest = COMPANIONS if resolution == "lowest-direct" else ()
+    tokens = ("--resolution", resolution, "--only-binary", ":all:", "--no-binary", "unnorm", "-q", what, *lowest)
+    uv = (here, "-m", "uv", "pip", "install", "--python", here)
+    if run(here, "-m", "pip", "install", "-q", "uv") or run(*uv, *tokens):
+        raise SystemExit(f"{resolution} versions could not be installed for {python}.")
+    return here
+
+
+def tried(python: str, resolution: str, tests: list[str], bare: bool) -> bool:
+    with tempfile.TemporaryDirectory() as scratch:
+        here = environment(Path(scratch) / "env", python, resolution, "." if bare else ".[test]")
+        run(here, "-m", "uv", "pip", "list", "--python", here, "-q")
+        if bare:
+            return run(here, "-c", BARE) == 0
+        more = () if tests else ("-n", "auto")
+        return run(here, "-m", "pytest", "-q", "-p", "no:cacheprovider", *more, *tests) == 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", nargs="+", default=PYTHONS)
+    parser.add_argument("--lowest", action="store_true", help="only the lowest versions")
+    parser.add_argument("--newest", action="store_true", help="only the newest versions")
+    parser.add_argument("--bare", action="store_true", help="without extras")
+    parser.add_argument("tests", nargs="*", help="what pytest runs; by default the quick suite")
+    given = parser.parse_args()
+    both = {"lowest-direct": not given.newest, "highest": not given.lowest}
+    found: dict[str, str] = {}
+    for version in given.python:
+        python = shutil.which(f"python{version}")
+        works = python is not None and not subprocess.run([python, "--version"], capture_output=True).returncode
+        for resolution in [name for name, wanted in both.items() if wanted]:
+            key = f"Python {version}, {resolution}"
+            if python is None or not works:
+                found[key] = "not installed here"
+                continue
+            try:
+                found[key] = "passed" if tried(python, resolution, given.tests, given.bare) else "FAILED"
+            except SystemExit as end:
+                found[key] = f"FAILED: {end}"
+    print(*(f"{key}: {said}" for key, said in found.items()), sep="\n")
+    sys.exit(any(said.startswith("FAILED") for said in found.values()))
+
+
+if __name__ == "__main__":
+    main()

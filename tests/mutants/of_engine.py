@@ -1,0 +1,78 @@
+"""Faults in the additive engine's criterion, in what it says of hard data, and in how terms meet their rows."""
+
+MUTANTS: dict[str, list[tuple[str, str, str]]] = {
+    "engine/criteria.py": [
+        (
+            "return -working.loglik - float(working.score @ d) + 0.5 * float(d @ working.cross.dot(d))",
+            "return working.c0 - 0.5 * float(working.r @ state.beta) - 0.5 * float(state.beta @ state.forces.sum(axis=1))",
+            "the criterion about zero: digits of β times r",
+        ),
+        (
+            "+ 0.5 * float(state.beta @ state.forces.sum(axis=1))",
+            "+ float(state.beta @ state.forces.sum(axis=1))",
+            "twice the penalty",
+        ),
+        ("np.log(2 * np.maximum(half_dp, working.least) / left)", "np.log(2 * half_dp / left)", "log of an exact fit"),
+    ],
+    "engine/core.py": [
+        ("result = replace(result, beta=result.beta + design.to_user(level))", "pass", "the level is not put back"),
+        (
+            "if not known and result.deviance <= _NOTHING * result.null_deviance:",
+            "if False:",
+            "an exact fit goes unsaid",
+        ),
+    ],
+    "engine/restarts.py": [
+        (
+            "held = np.flatnonzero(held if held.any() else _falling(problem, criterion, found))",
+            "held = np.flatnonzero(held)",
+            "a minimum beside a fall without end is called converged",
+        ),
+        (
+            "out += _pairs(problem, criterion, found, centre) if every and problem.design.size <= _TINY else []",
+            "pass",
+            "minima over two penalties are not looked for",
+        ),
+        (
+            "(np.concatenate([_ROUGH, _GRID]) if rough else _GRID)",
+            "_GRID",
+            "steep data are not asked at less smoothing",
+        ),
+    ],
+    "engine/outer.py": [
+        (
+            "if (said := exhausted(self.design, self.problem.family, working.beta)) is not None:",
+            "if (said := None) is not None:",
+            "rows without information are called collinear",
+        ),
+    ],
+    "engine/gam_rows.py": [
+        (
+            "if column.order is not None:\n        values",
+            "if False:\n        values",
+            "a category of numbers is a slope",
+        ),
+        (
+            "return [level_name(level) for level in column.order]",
+            "return [level_name(level) for level in sorted(column.order)]",
+            "a category's own order is lost",
+        ),
+    ],
+    "engine/gam_result.py": [
+        ("own = 0.0 if self.theta_known else float(", "own = float(", "a theta that was given counts in AIC"),
+    ],
+    "terms/sample.py": [
+        (
+            "thin = some_rows(data, _ROWS)",
+            "thin = np.column_stack([x[:: max(1, rows // _ROWS)] for x in data])",
+            "order",
+        ),
+        ("        taken *= 4\n", "        break\n", "copies of a row leave too few different ones"),
+    ],
+    "terms/side.py": [
+        (" or (a.by is not None and a.by == b.by))", ")", "smooths with one multiplier are not told apart"),
+    ],
+    "terms/sphere.py": [
+        ("- middle + 180.0) % 360.0 - 180.0", "- middle)", "a longitude of 370° is far from 10°"),
+    ],
+}

@@ -1,0 +1,173 @@
+"""`un.fit` with rows in parts: one block, many, blocks made again and workers give the same estimates."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import unnorm as un
+from unnorm.engine import spill
+from unnorm.errors import CombinationError
+from unnorm.objectives import additive, contrastive, rows
+from unnorm.references import blocks
+
+pytestmark = pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # few data, and χ follows them badly
+RNG = np.random.default_rng(5)
+PATH = np.clip(np.cumsum(0.15 * RNG.standard_normal((901, 2)), axis=0) % 1.0, 0.001, 0.999)
+PLAIN = un.transitions({"x": PATH[:, 0], "y": PATH[:, 1]}, y=["x", "y"])
+WEIGHTED = dataclasses.replace(PLAIN, weight=RNG.integers(1, 4, PLAIN.n).astype(float))
+MODEL = un.Additive("s(step, k=8) + s(dcenter, k=6) + s(angle, bs='cc', k=6)", un.Box((0, 1), (0, 1)))
+CHI = un.Smooth("s(x_prev, y_prev, k=12)")
+
+
+def fitted(obs: un.Observations = PLAIN, points: Any = None, normaliser: Any = CHI, **more: Any) -> un.Fit:
+    objective = more.pop("objective", un.Logistic)(un.Uniform(), per_point=8, points=points)
+    return un.fit(MODEL, obs, objective, normaliser=normaliser, rng=1, **more)
+
+
+def agree(one: un.Fit, other: un.Fit) -> None:
+    assert one.smooths is not None
+    assert other.smooths is not None
+    np.testing.assert_allclose(one.smooths.beta, other.smooths.beta, atol=1e-10)
+    assert one.value == pytest.approx(other.value, abs=1e-9)
+    assert one.errors is not None
+    assert other.errors is not None
+    assert str(one.summary()) == str(other.summary())
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of some 2,000 rows."""
+    whole = rows._from
+    monkeypatch.setattr(rows, "_from", lambda *a: dataclasses.replace(whole(*a), block=2_000))
+
+
+@pytest.mark.parametrize("normaliser", [CHI, None], ids=["smooth", "anchored"])
+@pytest.mark.parametrize("obs", [PLAIN, WEIGHTED], ids=["plain", "weighted"])
+@pytest.mark.parametrize("points", [un.Lattice(), un.IID()], ids=["lattice", "iid"])
+def test_parts_have_the_estimates_and_errors_of_whole_rows(
+    normaliser: Any, obs: un.Observations, points: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = fitted(obs, points, normaliser)
+    whole = rows._from
+    monkeypatch.setattr(rows, "_from", lambda *a: dataclasses.replace(whole(*a), block=2_000))
+    agree(one, fitted(obs, points, normaliser))  # several blocks in memory
+    agree(one, fitted(obs, points, normaliser, memory="1GB"))
+
+
+def test_iid_data_in_parts(short: None) -> None:
+    y = np.random.default_rng(3).beta(2, 3, 1_500)
+    model = un.Additive("s(y, k=8)", un.Interval(0, 1))
+    objective = un.Logistic(un.Uniform(), total=6_000)
+    one = un.fit(model, un.iid(y), objective, rng=1)
+    agree(one, un.fit(model, un.iid(y), objective, rng=1, memory="1GB"))
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if rows were too many to be held."""
+    monkeypatch.setattr(contrastive, "MANY", 5_000)
+    monkeypatch.setattr(blocks, "ROWS", 1_000)
+
+
+def test_points_of_a_block_are_its_own(many: None) -> None:
+    bound = un.Uniform().bind(MODEL.domain, PLAIN)
+    drawn = blocks.Contrasts(PLAIN, bound, un.Lattice(), 8, (7,))
+    found = list(drawn.blocks())
+    assert [len(one.z) for one in found] == [999] * 8 + [108]
+    np.testing.assert_array_equal(np.concatenate([one.at for one in found]), np.repeat(np.arange(900), 9))
+    again = drawn.block(3)
+    for name in ("outcome", "log_q", "at", "weight", "randomisation"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(found[3], name))
+    np.testing.assert_array_equal(again.randomisation[:9], drawn.randomisation)
+    fresh = drawn.fresh([7, 1], 2.0)
+    assert (fresh.k, fresh.count) == (16, drawn.count)
+
+
+@pytest.mark.parametrize("objective", [un.Logistic, un.Importance])
+@pytest.mark.parametrize("points", [un.Lattice(), un.Lattice(2), un.IID()], ids=["lattice", "sets", "iid"])
+def test_rows_that_are_never_together_have_the_fit_of_rows_that_are(
+    objective: Any, points: Any, many: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    made = contrastive.RowContrastive.blocks
+    monkeypatch.setattr(
+        contrastive.RowContrastive, "blocks", lambda self, *a: drawn.append(made(self, *a)) or drawn[-1]
+    )
+    apart = fitted(WEIGHTED, points, objective=objective)
+    parts = list(drawn[0].blocks())
+    names = ("outcome", "z", "at", "log_q", "weight", "randomisation")
+    whole = {name: np.concatenate([getattr(one, name) for one in parts]) for name in names}
+    held = objective(un.Uniform(), per_point=8, points=points).holding(dataclasses.replace(parts[0], **whole))
+    together = un.fit(MODEL, WEIGHTED, held, normaliser=CHI, rng=1)
+    assert apart.smooths is not None
+    assert together.smooths is not None
+    assert apart.smooths.gam is not None
+    np.testing.assert_allclose(apart.smooths.beta, together.smooths.beta, atol=1e-10)
+    assert apart.value == pytest.approx(together.value, abs=1e-8)
+    assert apart.smooths.gam.whole == 900 * 9
+    if points == un.IID():  # nothing is drawn for the errors: they are the same but for λ's own noise
+        np.testing.assert_allclose(apart.smooths.gam.smoothed.Vp, together.smooths.gam.smoothed.Vp, atol=1e-9)
+
+
+def test_blocks_that_are_made_again_change_no_digit(many: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = fitted()
+    assert held.smooths is not None
+    for on_disk in (True, False):
+        if not on_disk:
+            monkeypatch.setattr(spill.Spill, "offer", lambda *a: None)
+        again = fitted(memory="400kB")
+        assert again.smooths is not None
+        np.testing.assert_array_equal(held.smooths.beta, again.smooths.beta)
+        assert str(held.summary()) == str(again.summary())
+
+
+def test_a_sample_of_very_many_rows_places_the_knots(many: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = fitted()
+    monkeypatch.setattr(additive, "SAMPLE", 3_000)
+    sampled = fitted()
+    assert sampled.smooths is not None
+    assert sampled.smooths.gam is not None
+    assert 2_000 < sampled.smooths.gam.y.size < 3_100
+    assert sampled.smooths.gam.n == 8_100
+    a, b = exact.smooths.effect("s(step)"), sampled.smooths.effect("s(step)")  # pyright: ignore
+    assert np.sqrt(np.mean((a["estimate"] - b["estimate"]) ** 2)) < 0.5 * np.mean(a["se"])
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=logging.CRITICAL
+    )
+    with cluster, distributed.Client(cluster) as client:
+        yield client
+
+
+@pytest.mark.parametrize("normaliser", [CHI, None], ids=["smooth", "anchored"])
+def test_workers_have_the_estimates_of_one_process(normaliser: Any, client: Any, short: None) -> None:
+    here = fitted(WEIGHTED, normaliser=normaliser, memory="1GB")
+    there = fitted(WEIGHTED, normaliser=normaliser, workers=client)
+    np.testing.assert_array_equal(here.smooths.beta, there.smooths.beta)  # pyright: ignore
+    agree(here, there)
+
+
+def test_workers_have_rows_that_are_never_together(client: Any, many: None) -> None:
+    here, there = fitted(), fitted(workers=client)
+    np.testing.assert_array_equal(here.smooths.beta, there.smooths.beta)  # pyright: ignore
+    agree(here, there)
+
+
+def test_what_cannot_be_in_parts_is_refused() -> None:
+    toy = un.ExponentialFamily(lambda y, x: (y,), ("a",), un.Interval(0, 1))
+    with pytest.raises(CombinationError, match="memory= and workers= are for smooth terms with reference points"):
+        un.fit(toy, un.conditional({"y": PATH[:, 0], "x": PATH[:, 1]}, y="y", x="x"), memory="1GB")
+    levels = un.Additive("s(step, by=who, k=5)", un.Box((0, 1), (0, 1)))
+    obs = dataclasses.replace(PLAIN, group={"who": np.array(["a", "b"])[np.arange(PLAIN.n) % 2]})
+    with pytest.raises(CombinationError, match="without factors"):
+        un.fit(levels, obs, un.Logistic(un.Uniform(), per_point=4), normaliser=CHI, memory="1GB")
