@@ -20,7 +20,7 @@ from unnorm.engine.device.placing import on_device
 from unnorm.engine.device.spec import require_room
 from unnorm.engine.families import FAMILIES
 from unnorm.engine.segment import ResponseRows
-from unnorm.errors import CombinationError, InputError
+from unnorm.errors import CombinationError, InputError, MemoryLimitError
 from unnorm.references import Lattice, Uniform
 from unnorm.references.ordering import context_order
 from unnorm.terms.parser import parse
@@ -222,7 +222,7 @@ def test_segments_are_added_up() -> None:
 def test_rows_that_do_not_fit_are_refused_with_the_figures() -> None:
     require_room(10**9, 10**8, None)
     require_room(10**9, 10**8, 2 * 10**9)
-    with pytest.raises(InputError, match=r"rows take 1 GB and a pass 0\.4 GB .* 1\.3 GB free"):
+    with pytest.raises(MemoryLimitError, match=r"rows take 1 GB and a pass 0\.4 GB .* 1\.3 GB free"):
         require_room(10**9, 10**8, 1_300_000_000)
 
 
@@ -238,6 +238,8 @@ def test_what_a_device_cannot_take_is_said() -> None:
         un.gam("z ~ s(a, by=g, k=5) + factor(g)", data, family="binomial", device=there)
     with pytest.raises(CombinationError, match="method='CV'"):
         un.gam("z ~ s(a, k=5)", data, family="binomial", method="CV", device=there)
+    with pytest.raises(CombinationError, match="leave memory= and workers= out"):
+        un.gam("z ~ s(a, k=5)", data, family="binomial", memory="1GB", device=there)
     with pytest.raises(CombinationError, match="link='probit'"):
         un.gam("z ~ s(a, k=5)", data, family="binomial", link="probit", device=there)
     with pytest.raises(InputError, match="device must be"):

@@ -41,7 +41,10 @@ def _laid_out(segment: Segment, rows: ResponseRows, device: Device) -> DeviceRow
 def refuse(method: str, link: str | None, parts: bool) -> None:
     """What the device's pass cannot do, in a sentence."""
     if parts:
-        raise CombinationError("device= keeps all rows on the device: leave memory= and workers= out, or device=.")
+        raise CombinationError(
+            "device= takes rows that were set up in memory here, and not in parts: leave memory= and workers= out, or "
+            "device=."
+        )
     if method == "CV":
         raise CombinationError("method='CV' runs on the processor: leave device out, or use method='REML'.")
     if link is not None:

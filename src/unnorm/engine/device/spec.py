@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal, final
 
-from ...errors import InputError, unknown
+from ...errors import InputError, MemoryLimitError, unknown
 
 KINDS = ("gpu", "cpu")
 PRECISIONS = ("float64", "float32")
@@ -63,7 +63,7 @@ def require_room(rows: int, tile: int, free: int | None) -> None:
     """Refuse rows of so many bytes, with the columns of a tile beside them, where less is free."""
     needed = rows + _BESIDE * tile
     if free is not None and needed > free:
-        raise InputError(
+        raise MemoryLimitError(
             f"The compact rows take {rows / 1e9:.2g} GB and a pass {_BESIDE * tile / 1e9:.2g} GB beside them; the "
             f"device has {free / 1e9:.2g} GB free. Ask for fewer reference points, close what else uses it, or leave "
             "device out."
