@@ -21,6 +21,7 @@ _NAMES = {
     "data": ("Observations", "iid", "transitions", "conditional", "networks"),
     "terms": ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction"),
     "engine": ("gam", "Gam"),
+    "engine.device": ("Device",),
     "models": ("ExponentialFamily", "Energy", "Additive", "Ising"),
     "models.graphs": ("GraphStatistics",),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
@@ -89,6 +90,7 @@ if TYPE_CHECKING:
     from .domains.process import PoissonProcess
     from .domains.registry import *
     from .engine import Gam, gam
+    from .engine.device import Device
     from .groups import FitGroup, fit_each
     from .groups.loading import load
     from .models import Additive, Energy, ExponentialFamily, Ising

@@ -27,6 +27,7 @@ from .smoothed import INTERCEPT, Smoothed
 
 if TYPE_CHECKING:
     from ..terms.base import BuiltTerm, Columns
+    from .device.spec import Device
 
 __all__ = ["INTERCEPT", "Smoothed", "build_design", "fit_many", "smooth_fit"]
 
@@ -85,6 +86,7 @@ def smooth_fit(
     theta: float | None = None,
     rough: bool = False,
     known: Sides | None = None,
+    device: Device | None = None,
 ) -> Smoothed:
     """Fit one penalised model and choose its smoothing parameters.
 
@@ -93,7 +95,8 @@ def smooth_fit(
     `folds`, `rng` serve method="CV" (rows of one group, by default of one context, stay together). `start`: a fit of
     the same terms to start from. `link`: "probit" or "cloglog" for a binomial response; `theta`: of a negative binomial
     one. `rough`: only until β is within about a standard error, as the start of another fit. `known`: of a design in
-    parts, which has its response to itself (`PartitionedDesign.sides`), in place of y, weights and offset.
+    parts, which has its response to itself (`PartitionedDesign.sides`), in place of y, weights and offset. `device`:
+    where the passes over the rows are made, if not here.
 
     Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns
     UnnormWarning where it stops before convergence (also in `.converged`, `.reason`).
@@ -101,7 +104,7 @@ def smooth_fit(
     with single_threaded():
         return _smooth_fit(
             design, y, (family, link, theta), weights, offset, method, sp, groups, folds, rng, start, threads,
-            max_outer, rough, known,
+            max_outer, rough, known, device,
         )  # fmt: skip
 
 
@@ -111,7 +114,7 @@ def _smooth_fit(
     offset: np.ndarray | None, method: str,
     sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,
     start: Smoothed | None, threads: int | None, max_outer: int, rough: bool,
-    known_sides: Sides | None,
+    known_sides: Sides | None, device: Device | None,
 ) -> Smoothed:  # fmt: skip
     began = time.perf_counter()
     if method not in METHODS:
@@ -144,6 +147,8 @@ def _smooth_fit(
     if family == "gaussian" and rows.y.size:
         problem, level = _less_level(problem, beta)
         beta = level
+    if device is not None:
+        problem = _moved(problem, device, method, link, known_sides is not None)
     rho: np.ndarray | None = None
     if start is not None:
         beta, rho = design.to_flat(start.beta), start.rho
@@ -188,7 +193,25 @@ def _smooth_fit(
         limit = np.where(flat, 1, 0)
         result = replace(result, score=held[0], gradient=held[1], hessian=held[2], flat=flat, limit=limit)
     clock.seconds["fit"] = time.perf_counter() - began
-    return result
+    return result if device is None else _back(result, problem, design, device)
+
+
+def _moved(problem: PenalisedRows, device: Device, method: str, link: str | None, parts: bool) -> PenalisedRows:
+    """The problem with its rows on the device."""
+    from .device.placing import on_device, refuse
+
+    refuse(method, link, parts)
+    since = time.perf_counter()
+    moved = replace(problem, design=on_device(problem.design, problem.rows, device))
+    problem.clock.add("rows to the device", since)
+    return moved
+
+
+def _back(result: Smoothed, problem: PenalisedRows, here: Design, device: Device) -> Smoothed:
+    """The result with its rows where they were, and a sentence on where the passes were made."""
+    from .device.error import said
+
+    return replace(result, design=here, notes=(*result.notes, said(problem, result, device)))
 
 
 def _less_level(problem: PenalisedRows, beta: np.ndarray) -> tuple[PenalisedRows, np.ndarray]:

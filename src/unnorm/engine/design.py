@@ -64,6 +64,24 @@ class Lever(Protocol):
         ...
 
 
+class RowsElsewhere(Protocol):
+    """Rows that another device holds with their response, and the sums over them that a fit asks for."""
+
+    def sweep(self, rows: ResponseRows, family: int, beta: np.ndarray) -> tuple[float, np.ndarray, Arrow]: ...
+
+    def precisely(self, rows: ResponseRows, family: int, beta: np.ndarray) -> np.ndarray:
+        """The score in float64, whatever the arithmetic of the passes."""
+        ...
+
+    def leverage(self, rows: ResponseRows, family: int, beta: np.ndarray, P: np.ndarray) -> np.ndarray: ...
+
+    def predict(self, beta: np.ndarray) -> np.ndarray: ...
+
+    def extremes(self, beta: np.ndarray) -> tuple[float, float]: ...
+
+    def every(self, k: int) -> tuple[RowsElsewhere, ResponseRows, int]: ...
+
+
 @dataclass(frozen=True)
 class Design:
     """Rows in compact form, with the map between the terms' coefficients (user) and the engine's (flat, rotated)."""
@@ -81,6 +99,7 @@ class Design:
     errors: Mapping[str, float]  # label → largest error of its local form, relative
     kinds: Mapping[str, str]  # label → "local", "factor", "dense", "context", "level"
     own: LevelColumns | None = None  # columns that each level has alike; then there is one segment, of what is shared
+    elsewhere: RowsElsewhere | None = None  # then the passes of a fit are made there
 
     @property
     def size(self) -> int:
@@ -144,6 +163,8 @@ class Design:
         self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1
     ) -> tuple[float, np.ndarray, Arrow]:
         """(ℓ, Xᵀ(dℓ/dη), XᵀWX) at β (flat): one pass over the rows."""
+        if self.elsewhere is not None:
+            return self.elsewhere.sweep(rows, family, beta)
         at = self.penalties.starts
         tasks = self._tasks(threads)
         rows = rows if self.own is None else self.own.known(rows, beta)
@@ -183,7 +204,7 @@ class Design:
 
     def scores(self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray]:
         """(ℓ, Xᵀ(dℓ/dη)) at β (flat): a pass without XᵀWX, but where levels are alike."""
-        if self.own is not None:
+        if self.own is not None or self.elsewhere is not None:
             return self.sweep(rows, family, beta, threads)[:2]
         tasks = self._tasks(threads)
 
@@ -208,6 +229,9 @@ class Design:
     ) -> np.ndarray:
         """Σ_r w'_r h_r x_r (flat) with h_r = x_rᵀPx_r, `lever(level)` = P on a segment's columns; `hats` (design
         order) receives h where given."""
+        if self.elsewhere is not None:
+            assert hats is None
+            return self.elsewhere.leverage(rows, family, beta, lever(None))
         tasks = self._tasks(threads)
         if self.own is not None:
             rows = self.own.known(rows, beta)
@@ -236,6 +260,8 @@ class Design:
 
     def predict(self, beta: np.ndarray, threads: int = 1) -> np.ndarray:
         """Xβ (β flat) in the design's row order, without offsets."""
+        if self.elsewhere is not None:
+            return self.elsewhere.predict(beta)
         out = np.empty(self.rows)
 
         def work(k: int, first: int, last: int):
@@ -247,6 +273,8 @@ class Design:
 
     def ends(self, beta: np.ndarray, threads: int = 1) -> tuple[float, float]:
         """The least and the largest x_rᵀβ over the rows (β flat)."""
+        if self.elsewhere is not None:
+            return self.elsewhere.extremes(beta)
         moved = self.predict(beta, threads)
         return float(moved.min()), float(moved.max())
 
@@ -256,6 +284,9 @@ class Design:
 
     def most(self, beta: np.ndarray) -> float:
         """A bound of |x_rᵀβ| over the rows (β flat), infinite where none is cheap."""
+        if self.elsewhere is not None:
+            low, high = self.ends(beta)
+            return max(high, -low)
         if self.own is not None:
             return np.inf
         return max((segment.most(beta[segment.columns]) for segment in self.segments), default=0.0)
@@ -381,6 +412,9 @@ class Design:
 
     def some(self, rows: ResponseRows, every: int) -> tuple[Design, ResponseRows]:
         """The design and its response on every so many-th run only, counted over all segments."""
+        if self.elsewhere is not None:
+            some, response, count = self.elsewhere.every(every)
+            return replace(self, elsewhere=some, rows=count), response
         first = np.cumsum([0, *(segment.runs for segment in self.segments)])
         part, taken = self.take(lambda k, segment: np.arange(-first[k] % every, segment.runs, every))
         return part, ResponseRows(*(a[taken] if a.size else a for a in (rows.y, rows.weights, rows.offset)))

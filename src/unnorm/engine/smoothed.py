@@ -61,6 +61,7 @@ class Smoothed:
     inverse: ArrowInverse = field(repr=False)  # (XᵀWX + S)⁻¹ by blocks, unscaled, in the engine's coordinates
     cross: Arrow = field(repr=False)  # XᵀWX likewise
     offset: np.ndarray = field(repr=False)  # as given; empty where absent
+    notes: tuple[str, ...] = ()  # where else than here the rows were met, and what that cost
 
     @property
     def size(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,29 +12,30 @@ if TYPE_CHECKING:
 _BITS = {1: 52, 2: 26, 3: 20}  # of each coordinate, so that the index fits into 63 bits
 
 
-def hilbert_index(cells: np.ndarray, bits: int) -> np.ndarray:
+def hilbert_index(cells: Any, bits: int, xp: Any = np) -> Any:
     """(n, d) integer coordinates in [0, 2^bits) → (n,) position along the Hilbert curve through all 2^(bits·d) cells.
 
-    Skilling (2004), "Programming the Hilbert curve", AIP Conf. Proc. 707, 381–387, over whole columns.
+    Skilling (2004), "Programming the Hilbert curve", AIP Conf. Proc. 707, 381–387, over whole columns; `xp`
+    is NumPy, or JAX's.
 
     >>> hilbert_index(np.array([[0, 0], [0, 1], [1, 1], [1, 0]]), 1).tolist()
     [0, 1, 2, 3]
     """
-    x = [np.array(column, dtype=np.int64) for column in np.asarray(cells).T]
+    x = [xp.array(column, dtype=xp.int64) for column in xp.asarray(cells).T]
     d = len(x)
     for b in range(bits - 1, 0, -1):  # undo the rotations and reflections of the sub-cubes
         q, low = 1 << b, (1 << b) - 1
         for i in range(d):
             inverted = (x[i] & q) != 0
-            swap = np.where(inverted, 0, (x[0] ^ x[i]) & low)
-            x[0] ^= np.where(inverted, low, swap)
+            swap = xp.where(inverted, 0, (x[0] ^ x[i]) & low)
+            x[0] ^= xp.where(inverted, low, swap)
             x[i] ^= swap
     for i in range(1, d):  # Gray code
         x[i] ^= x[i - 1]
-    flip = np.zeros_like(x[0])
+    flip = xp.zeros_like(x[0])
     for b in range(bits - 1, 0, -1):
-        flip ^= np.where((x[-1] >> b) & 1, (1 << b) - 1, 0)
-    index = np.zeros_like(x[0])
+        flip ^= xp.where((x[-1] >> b) & 1, (1 << b) - 1, 0)
+    index = xp.zeros_like(x[0])
     for b in range(bits - 1, -1, -1):
         for i in range(d):
             index = (index << 1) | (((x[i] ^ flip) >> b) & 1)
@@ -49,12 +50,16 @@ def order(points: np.ndarray) -> np.ndarray:
         points = _leading(points, 3)
     if points.shape[1] == 1:
         return np.argsort(points[:, 0], kind="stable")
-    d = points.shape[1]
+    return np.argsort(plane_index(points), kind="stable")
+
+
+def plane_index(points: Any, xp: Any = np) -> Any:
+    """(n,) the position of (n, d) points, d = 2 or 3, along the Hilbert curve through the box that holds them."""
     low, high = points.min(axis=0), points.max(axis=0)
-    width = np.where(high > low, high - low, 1.0)
-    bits = _BITS[d]
-    cells = np.minimum((points - low) / width * 2.0**bits, 2.0**bits - 1.0).astype(np.int64)
-    return np.argsort(hilbert_index(cells, bits), kind="stable")
+    width = xp.where(high > low, high - low, 1.0)
+    bits = _BITS[points.shape[1]]
+    cells = xp.minimum((points - low) / width * 2.0**bits, 2.0**bits - 1.0).astype(xp.int64)
+    return hilbert_index(cells, bits, xp)
 
 
 def _leading(points: np.ndarray, most: int) -> np.ndarray:

@@ -14,6 +14,7 @@ from .._base.numerics import Rng, own_stream
 from .._base.words import option
 from ..data.observations import Observations
 from ..domains.base import Domain
+from ..engine.device.spec import Device, device_of
 from ..engine.resources import Resources
 from ..errors import (
     CombinationError,
@@ -56,6 +57,7 @@ def fit(
     weights: Weights = "frequencies",
     memory: Any = None,
     workers: Any = None,
+    device: Literal["cpu", "gpu"] | Device | None = None,
 ) -> Fit:
     """Estimate θ and the normalising constants.
 
@@ -75,6 +77,8 @@ def fit(
             free. Rows that do not fit are made again, from the same seeds, in each pass over them.
         workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), with which the
             rows of smooth terms stay: each pass sends coefficients out and sums back.
+        device: "gpu" makes the additive engine's passes over the rows on a GPU through JAX (smooth terms; the same
+            result to 1e-8), or `un.Device(...)`.
 
     Example:
         >>> import unnorm as un
@@ -126,7 +130,7 @@ def fit(
     seed, rng = _seed(rng)
 
     problem = Problem(model, obs, objective, normaliser, Resources(memory, workers))
-    chosen = chosen_solver(problem, solver, smoothing)
+    chosen = chosen_solver(problem, solver, _with_device(problem, solver, smoothing, device))
     _check_resources(problem, chosen)
     with in_words("Take fewer reference points, or pass memory='…' (as '1GB') with smooth terms."):
         solution = refined(problem, chosen, solved(problem, chosen, rng), rng)
@@ -152,6 +156,20 @@ def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
         if said == str(error):
             raise
         raise type(error)(said) from error
+
+
+def _with_device(
+    problem: Problem, solver: Solver | None, smoothing: str | Smoothing, device: str | Device | None
+) -> str | Smoothing:
+    """The smoothing with the device on which its rows are met; other solvers have none."""
+    if device_of(device) is None:
+        return smoothing
+    if solver is not None or not problem.smooth or problem.normaliser.many:
+        raise CombinationError(
+            "device= is for the additive engine, which fits smooth terms of f or χ; other fits run on JAX's default "
+            "device (jax.default_device). Leave device out."
+        )
+    return replace(smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing), device=device)
 
 
 def chosen_solver(problem: Problem, solver: Solver | None, smoothing: str | Smoothing) -> Solver:
