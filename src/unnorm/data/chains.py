@@ -121,7 +121,7 @@ def _allowed(key: Column, step: np.ndarray, max_gap: Any) -> tuple[np.ndarray, s
             gap = np.timedelta64(max_gap)
         elif isinstance(max_gap, int | float | np.number) and not isinstance(max_gap, bool | np.timedelta64):
             gap = np.timedelta64(round(float(max_gap) * 1e6), "us")
-        valid = isinstance(gap, np.timedelta64) and gap > np.timedelta64(0)
+        valid = isinstance(gap, np.timedelta64) and gap > np.timedelta64(0, "us")
         expected = "a number of seconds or a datetime.timedelta"
     else:
         valid = (
