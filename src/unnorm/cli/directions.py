@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._base.atomic import whole_file, write_text
 from ..errors import InputError, UnnormWarning, listing, unknown
 from .config import numbers
 from .options import Flag, Force, Quiet, Text
@@ -130,15 +131,15 @@ def _level(text: str | None) -> float:
 def write(fit: DirectionFit, folder: Path, settings: dict[str, Any]) -> None:
     """Table, summary, picture and the fit into a folder."""
     level = settings["level"]
-    (folder / "parameters.csv").write_text(csv_text(columns_of(fit.tidy(level))), encoding="utf-8")
-    (folder / "summary.txt").write_text(fit.summary(level) + "\n", encoding="utf-8")
+    write_text(folder / "parameters.csv", csv_text(columns_of(fit.tidy(level))))
+    write_text(folder / "summary.txt", fit.summary(level) + "\n")
     found = {
         "settings": settings, "command": command(settings), "n": fit.fit.n, "unit": fit.unit.name,
         "parameters": {row.name: _row(row) for row in fit.rows(level)},
         "log_likelihood": _finite(fit.fit.loglik), "aic": _finite(fit.fit.aic), "notes": list(fit.notes),
     }  # fmt: skip
     text = json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False)
-    (folder / MARK).write_text(text + "\n", encoding="utf-8")
+    write_text(folder / MARK, text + "\n")
     _picture(fit, folder / "picture.png")
     fit.save(folder / "fit")
 
@@ -162,7 +163,8 @@ def _picture(fit: DirectionFit, path: Path) -> None:
     figure = Figure(figsize=(6.4, 4.4), layout="constrained")
     FigureCanvasAgg(figure)
     fit.plot(figure.add_subplot(projection=projection(fit)))
-    figure.savefig(path, dpi=150)
+    with whole_file(path) as scratch:
+        figure.savefig(scratch, dpi=150, format="png")
 
 
 def command(settings: dict[str, Any]) -> str:

@@ -82,6 +82,7 @@ class RowsElsewhere(Protocol):
     def every(self, k: int) -> tuple[RowsElsewhere, ResponseRows, int]: ...
 
 
+# long: the one face of the rows, held here, in parts or on a device
 @dataclass(frozen=True)
 class Design:
     """Rows in compact form, with the map between the terms' coefficients (user) and the engine's (flat, rotated)."""
