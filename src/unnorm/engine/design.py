@@ -64,6 +64,7 @@ class Lever(Protocol):
         ...
 
 
+# long: what the iteration and the readers of a fit ask of its rows; `PartitionedDesign` answers the same
 @dataclass(frozen=True)
 class Design:
     """Rows in compact form, with the map between the terms' coefficients (user) and the engine's (flat, rotated)."""
