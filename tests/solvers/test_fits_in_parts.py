@@ -85,8 +85,25 @@ def test_points_of_a_block_are_its_own(many: None) -> None:
     for name in ("outcome", "log_q", "at", "weight", "randomisation"):
         np.testing.assert_array_equal(getattr(again, name), getattr(found[3], name))
     np.testing.assert_array_equal(again.randomisation[:9], drawn.randomisation)
+    same = [one.outcome[1:9] for one in dataclasses.replace(drawn, scheme=un.IID(), seed=(7,)).blocks()]
+    assert not np.isclose(same[0], same[1]).any()  # a seed for each block
     fresh = drawn.fresh([7, 1], 2.0)
     assert (fresh.k, fresh.count) == (16, drawn.count)
+
+
+@pytest.mark.parametrize("objective", [un.Logistic, un.Importance])
+def test_numbers_of_a_block_need_no_drawing(objective: Any, many: None) -> None:
+    obs = dataclasses.replace(WEIGHTED, offset=np.linspace(-1.0, 1.0, 900))
+    made = objective(un.Uniform(), per_point=8)
+    drawn = blocks.Contrasts(obs, un.Uniform().bind(MODEL.domain, obs), un.Lattice(2), 8, (7,))
+    source = rows.SeededRows(drawn, made.rows)
+    whole = source.block_rows(2)
+    own = additive.response(whole.likelihood)
+    found = source.numbers(2, own.y, own.weights, whole.offset)
+    for name in ("at", "data", "offset", "weight", "log_q", "randomisation"):
+        np.testing.assert_allclose(getattr(found, name), getattr(whole, name), atol=1e-12)
+    np.testing.assert_allclose(found.likelihood.a, whole.likelihood.a, atol=1e-12)
+    np.testing.assert_allclose(found.likelihood.b, whole.likelihood.b, atol=1e-12)
 
 
 @pytest.mark.parametrize("objective", [un.Logistic, un.Importance])

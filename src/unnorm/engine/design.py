@@ -82,7 +82,7 @@ class RowsElsewhere(Protocol):
     def every(self, k: int) -> tuple[RowsElsewhere, ResponseRows, int]: ...
 
 
-# long: the one face of the rows, held here, in parts or on a device
+# long: what the iteration and the readers of a fit ask of its rows; `PartitionedDesign` answers the same
 @dataclass(frozen=True)
 class Design:
     """Rows in compact form, with the map between the terms' coefficients (user) and the engine's (flat, rotated)."""
