@@ -157,7 +157,7 @@ OPTIONS = {
     "two statements": (("--terms", "s(step); import os"), "cannot be read"),
     "by itself": (("--terms", "s(step, by=step)"), "one of its own covariates"),
     "by unknown column": (("--terms", "s(step, by=speed)"), "speed"),
-    "attribute of a column": (("--terms", "s(step.real)"), "column names"),
+    "attribute of a column": (("--terms", "s(step.real)"), "quote a column name that is not a plain word"),
     "negative basis": (("--terms", "s(step, k=-3)"), "-3"),
     "oversized formula": (("--terms", "+".join(["s(step)"] * 5000)), "at most"),
     "code in a term": (("--terms", "__import__('os').system('touch hacked')"), "must be one of"),

@@ -303,7 +303,7 @@ def test_any_text_survives_the_shell(data, order, group, seed):
     one = Job(data, order=order, group=(group,), window=(-1.0, 1.5, -2.0, 0.25), seed=seed, y_down=True)
     seen = []
     before = command.run_job
-    command.run_job = lambda job, target, force, quiet, resume=None: seen.append(job)
+    command.run_job = lambda job, *_: seen.append(job)
     try:
         from unnorm.cli import main
 

@@ -181,7 +181,7 @@ def test_unequal_weights_are_repetitions(chain: un.Observations) -> None:
 
 def test_points_outside_have_no_density(chain: un.Observations) -> None:
     fit = un.fit(TOY, chain)
-    with pytest.raises(OutsideError, match=r"1 of 2 observations lie outside .* the first is row 1"):
+    with pytest.raises(OutsideError, match=r"1 of 2 observations lie outside .* the first is row 2"):
         fit.held_out(un.transitions([0.1, 0.2, 1.4]))
     with pytest.raises(InputError, match="held_out takes observations"):
         fit.held_out(np.array([0.1, 0.2]))  # type: ignore[arg-type]

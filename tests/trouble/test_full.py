@@ -37,9 +37,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     fitted = running.fitted
 
-    def once(prepared: Any) -> Any:
+    def once(*given: Any) -> Any:
         if not made:
-            made.append(fitted(prepared))
+            made.append(fitted(*given))
         return made[0]
 
     monkeypatch.setattr(running, "fitted", once)
@@ -144,7 +144,7 @@ def test_without_resume_an_unfinished_run_begins_again(table: Path, tmp_path: Pa
 
 LIMITED = """
 import resource, sys
-import matplotlib.figure, pyarrow.csv
+import matplotlib.figure, numba, pyarrow.csv
 import unnorm.cli.run
 from unnorm.cli import main
 status = open("/proc/self/status").read()
