@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -175,17 +174,6 @@ def test_what_parts_cannot_do_is_refused() -> None:
 
 
 # --- workers ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    """Two workers in threads of this process: the same messages, and no processes to start."""
-    distributed = pytest.importorskip("distributed")
-    cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=logging.CRITICAL
-    )
-    with cluster, distributed.Client(cluster) as client:
-        yield client
 
 
 def test_workers_have_the_estimates_of_one_process(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

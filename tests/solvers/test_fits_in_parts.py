@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -154,16 +152,6 @@ def test_a_sample_of_very_many_rows_places_the_knots(many: None, monkeypatch: py
     assert sampled.smooths.gam.n == 8_100
     a, b = exact.smooths.effect("s(step)"), sampled.smooths.effect("s(step)")  # pyright: ignore
     assert np.sqrt(np.mean((a["estimate"] - b["estimate"]) ** 2)) < 0.5 * np.mean(a["se"])
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed")
-    cluster = distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=":0", silence_logs=logging.CRITICAL
-    )
-    with cluster, distributed.Client(cluster) as client:
-        yield client
 
 
 @pytest.mark.parametrize("normaliser", [CHI, None], ids=["smooth", "anchored"])

@@ -429,8 +429,8 @@ class Design:
         return self
 
     def sides(self, family: str, link: str | None) -> Any:
-        """Of a design in parts, its response; this one has none to itself."""
-        raise NotImplementedError
+        """Of a design in parts, the response's side of its fit; None here, where it comes with each call."""
+        return None
 
     def take(self, runs: Callable[[int, Segment], np.ndarray]) -> tuple[Design, np.ndarray]:
         """The design on some runs only (`runs(k, segment)` gives their numbers); and its rows' places in this
