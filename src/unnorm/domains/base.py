@@ -51,6 +51,22 @@ class Domain(ABC):  # long: one property for each thing that other parts may ask
     finite: bool = False  # whether Ω is a finite set under a counting or weighted measure
     period: float | None = None  # of each coordinate, where Ω is a circle
     sphere: bool = False  # whether Ω is the unit sphere: outcomes are directions, vectors of length 1
+    of_contexts: bool = False  # whether each context has its own Ω, named by its column `key`
+    key: str | None = None  # that column; None where all contexts share Ω
+
+    @property
+    def windows(self) -> tuple[Domain, ...]:
+        """The regions that contexts have: Ω itself where they share it."""
+        return (self,)
+
+    @property
+    def hull(self) -> Domain:
+        """A region around all of them."""
+        return self
+
+    def codes(self, values: np.ndarray) -> np.ndarray:
+        """(n,) values of the column `key` → (n,) positions in `windows`."""
+        return np.zeros(len(values), dtype=np.intp)
 
     @property
     def coordinate_period(self) -> float | None:

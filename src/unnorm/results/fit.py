@@ -14,6 +14,7 @@ from .._base.counts import counted, number
 from .._base.intervals import quantile
 from .._base.numerics import Rng
 from ..data.observations import Kind, Observations
+from ..data.placing import placed, within
 from ..errors import InputError, listing, unknown
 from ..inference import tests
 from ..inference.evidence import Evidence
@@ -202,14 +203,14 @@ class Fit:  # long: what can be asked of a result
         """log p(y|x) at the estimate, normalised: f − log ∫ exp f; −inf outside Ω.
 
         Args:
-            y: N outcomes (numbers, or rows).
+            y: N outcomes (numbers, or rows); or observations, which have their own contexts.
             x: the previous points (transitions) or a mapping of covariates (regressions), N of each or one for all.
         """
         density = self.density
         from .new_points import new_observations
 
-        obs = new_observations(self.kind, y, x, self.settings["observations"])
-        inside = density.domain.contains(obs.outcome)
+        obs = placed(density.domain, new_observations(self.kind, y, x, self.settings["observations"]))
+        inside = within(density.domain, obs, obs.outcome)
         out = np.full(obs.n, -np.inf)
         if inside.any():
             obs = obs.take(inside)
@@ -323,7 +324,7 @@ class Fit:  # long: what can be asked of a result
         from .simulation import Shape, simulated
 
         density = self.density
-        shape = Shape.of(self.kind, self.settings["observations"], columns_read(self))
+        shape = Shape.of(self.kind, self.settings["observations"], columns_read(self), density.domain.key)
         proposal = reference_on(density.domain, self.diagnostics.get("law"))
         found = simulated(
             density, shape, n, x0=x0, x=x, chains=chains, bound=bound, proposal=proposal, observed=self.obs, rng=rng
