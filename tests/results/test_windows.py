@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+
 import unnorm as un
 from unnorm.errors import CombinationError, DataError, InputError, OutsideError
 from unnorm.models.base import Unnormalised
@@ -91,7 +92,9 @@ def test_one_box_for_all_would_be_wrong(fitted: un.Fit, data: un.Observations) -
     assert gap > 2 * fitted.se[list(fitted.names).index("dcenter")]
 
 
-@pytest.mark.parametrize("objective", [un.Logistic(per_point=10), un.Ranking(per_point=10)], ids=["logistic", "ranking"])
+@pytest.mark.parametrize(
+    "objective", [un.Logistic(per_point=10), un.Ranking(per_point=10)], ids=["logistic", "ranking"]
+)
 @pytest.mark.parametrize("terms", ["s(step, k=6) + s(dcenter, k=5)", "step + xrel + drel"])
 def test_equal_sizes_give_the_fit_of_one_window(objective: un.Logistic, terms: str) -> None:
     same = dict.fromkeys("abc", (8.0, 6.0))
@@ -109,7 +112,11 @@ def test_every_reference_point_lies_in_its_window_with_the_law_cut_off_there(dat
     from unnorm.references.by_window import bound
 
     domain = un.Windows(SIZES, "image")
-    for reference in (un.Uniform(), un.StepKernel(), un.Mixture((0.5, un.Gaussian(around="context")), (0.5, un.Uniform()))):
+    for reference in (
+        un.Uniform(),
+        un.StepKernel(),
+        un.Mixture((0.5, un.Gaussian(around="context")), (0.5, un.Uniform())),
+    ):
         q = bound(reference, domain, data)
         t = np.repeat(np.arange(data.n), 5)
         y = q.sample(data, t, np.random.default_rng(1))
@@ -146,8 +153,8 @@ def test_covariates_are_relative_to_each_window(data: un.Observations) -> None:
 
 def test_constants_follow_each_window_on_a_grid_as_at_every_context() -> None:
     """With many observations of a window its constants are interpolated; few have their own integrals."""
-    from unnorm.objectives.anchor import representatives
     from unnorm.models.base import Unnormalised as _
+    from unnorm.objectives.anchor import representatives
 
     assert _
     table = scanpaths(SIZES, 300, 12, 8)
@@ -157,7 +164,7 @@ def test_constants_follow_each_window_on_a_grid_as_at_every_context() -> None:
     assert places.n == 2 * 81
     z = places.context["x_prev"] ** 2 - 3 * places.context["y_prev"]
     np.testing.assert_allclose(weights @ z, obs.context["x_prev"] ** 2 - 3 * obs.context["y_prev"], atol=1e-9)
-    windows = (weights @ np.array([SIZES[str(image)][1] for image in places.group["image"]]))
+    windows = weights @ np.array([SIZES[str(image)][1] for image in places.group["image"]])
     np.testing.assert_allclose(windows, [SIZES[str(image)][1] for image in obs.group["image"]])
 
 

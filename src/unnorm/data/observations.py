@@ -237,9 +237,10 @@ def transitions(
 
     `order` is the column that sorts each chain (default: as the rows come); `group`, one or more columns, tells chains
     apart, and no transition crosses from one to another. With an integer `order` a step other than 1 breaks the chain;
-    with times or floats a step above `max_gap` does (a number, seconds for dates, or a timedelta; given with an integer
-    `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row; `weight` and
-    `offset` too are those of y_t's row. A chain of fewer than `lags + 1` points gives nothing; `notes` counts them.
+    with times or floats a step above `max_gap` does (a number, seconds for dates, "20min", or a timedelta; with an integer
+    `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row, and written
+    `duration_prev` with that in the row of y_{t−1}; `weight` and `offset` are those of y_t's row. A chain of fewer than
+    `lags + 1` points gives nothing; `notes` counts them.
 
     `missing="drop"` leaves out rows without outcome, order or group, which breaks the chain there (with times,
     `max_gap` decides), and transitions without extra, weight or offset.
@@ -261,9 +262,11 @@ def transitions(
     bits = compact(data)
     outcome = outcome_columns(table, y) if bits is None else stand_ins(table, y)
     names = tuple(column.name for column in outcome)
-    groups, extras = group_columns(table, group), extra_columns(table, extra, names, lags)
+    groups = group_columns(table, group)
+    extras, at_start = extra_columns(table, extra, names, lags)
     linked = chains(table, outcome, groups, None if order is None else order_key(table, order), max_gap, missing)
-    place, notes = _places(linked, lags, [*extras.values(), *attached(table, weight, offset)], missing)
+    beside = [*extras.values(), *attached(table, weight, offset)]
+    place, notes = _places(linked, lags, beside, missing, list(at_start.values()))
     row = linked.row[place]
     if bits is None:
         points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
@@ -276,9 +279,11 @@ def transitions(
         "transitions",
         points[row],
         names,
-        earlier | {name: column.take(row) for name, column in extras.items()},
+        earlier
+        | {name: column.take(row) for name, column in extras.items()}
+        | {name: column.take(linked.row[place - 1]) for name, column in at_start.items()},
         lags=lags,
-        extra=tuple(extras),
+        extra=(*extras, *at_start),
         group={name: column.take(row) for name, column in groups.items()},
         sequence=np.unique(linked.label[place], return_inverse=True)[1],
         weight=weight_at(table, weight, row),
@@ -297,7 +302,7 @@ def _in_unit(obs: Observations, unit: str | None) -> Observations:
 
 
 def _places(
-    linked: Chains, lags: int, attached: Sequence[Column], missing: Missing
+    linked: Chains, lags: int, attached: Sequence[Column], missing: Missing, at_start: Sequence[Column] = ()
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """The places in the chains with `lags` points before them and nothing missing beside them, and all notes."""
     start = np.flatnonzero(np.diff(linked.label, prepend=-1))  # first place of each chain
@@ -310,6 +315,10 @@ def _places(
         )
     place = np.flatnonzero(within >= lags)
     gone, note = incomplete(attached, missing, linked.row[place], "transitions")
+    if note:
+        notes.append(note)
+        place = place[~gone]
+    gone, note = incomplete(at_start, missing, linked.row[place - 1], "transitions")
     if note:
         notes.append(note)
         place = place[~gone]

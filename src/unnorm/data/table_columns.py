@@ -41,17 +41,28 @@ def stand_ins(table: Table, y: str | Sequence[str] | None) -> list[Column]:
     return [Column(name, nothing) for name in names]
 
 
-def extra_columns(table: Table, extra: Any, names: tuple[str, ...], lags: int) -> dict[str, Column]:
-    """The columns that join the context, under names that the outcomes and their earlier values leave free."""
+def extra_columns(
+    table: Table, extra: Any, names: tuple[str, ...], lags: int
+) -> tuple[dict[str, Column], dict[str, Column]]:
+    """The columns that join the context, under names that the outcomes and their earlier values leave free: those of
+    y_t's row, and those of the row before it (`duration_prev`)."""
+    start, before = lag_suffix(1), {}
     if isinstance(extra, Mapping):
         extras = {name: replace(table.column(values, "extra"), name=name) for name, values in extra.items()}
     else:
-        extras = {name: table.column(name, "extra") for name in column_names(extra, "extra")}
-    check_finite(extras.values())
+        wanted = column_names(extra, "extra")
+        at_start = [
+            name
+            for name in wanted
+            if name not in table.names and name.removesuffix(start) in (set(table.names) - {*names})
+        ]
+        before = {name: table.column(name.removesuffix(start), "extra") for name in at_start}
+        extras = {name: table.column(name, "extra") for name in wanted if name not in before}
+    check_finite([*extras.values(), *before.values()])
     earlier = [name + lag_suffix(lag) for lag in range(1, lags + 1) for name in names]
     if taken := [name for name in extras if name in (*names, *earlier)]:
         raise DataError(f"extra={listing(taken)} clashes with the outcome and its earlier values; rename the column.")
-    return extras
+    return extras, before
 
 
 def refuse_missing_bits(outcome: Sequence[Column]) -> None:
