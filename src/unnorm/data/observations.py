@@ -237,7 +237,7 @@ def transitions(
 
     `order` is the column that sorts each chain (default: as the rows come); `group`, one or more columns, tells chains
     apart, and no transition crosses from one to another. With an integer `order` a step other than 1 breaks the chain;
-    with times or floats a step above `max_gap` does (a number, seconds for dates, "20min", or a timedelta; with an integer
+    with times or floats a step above `max_gap` does (a number, seconds for dates, "20min", a timedelta; with an integer
     `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row, and written
     `duration_prev` with that in the row of y_{t−1}; `weight` and `offset` are those of y_t's row. A chain of fewer than
     `lags + 1` points gives nothing; `notes` counts them.

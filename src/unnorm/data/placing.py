@@ -67,6 +67,21 @@ def by_window(domain: Domain, obs: Observations) -> Iterator[tuple[Domain, Any]]
             yield domain.windows[code[rows[0]]], rows
 
 
+def commonest(domain: Domain, obs: Observations) -> tuple[Domain, int]:
+    """The window that most observations have, and the first of them: where a picture of Ω is drawn."""
+    code = window_codes(domain, obs)
+    most = int(np.argmax(np.bincount(code))) if obs.n else 0
+    return domain.windows[most], int(np.argmax(code == most))
+
+
+def from_unit(domain: Domain, obs: Observations, u: np.ndarray) -> np.ndarray:
+    """(n, cube_dim) points of the unit cube → a place in the window of each observation."""
+    out = np.empty((obs.n, domain.dim))
+    for window, rows in by_window(domain, obs):
+        out[rows] = window.from_unit(u[rows])
+    return out
+
+
 def within(domain: Domain, obs: Observations, y: np.ndarray) -> np.ndarray:
     """(n,) whether y_t (n, d) lies in the window of observation t."""
     out = np.empty(obs.n, dtype=bool)

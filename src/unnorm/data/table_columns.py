@@ -51,12 +51,9 @@ def extra_columns(
         extras = {name: replace(table.column(values, "extra"), name=name) for name, values in extra.items()}
     else:
         wanted = column_names(extra, "extra")
-        at_start = [
-            name
-            for name in wanted
-            if name not in table.names and name.removesuffix(start) in (set(table.names) - {*names})
-        ]
-        before = {name: table.column(name.removesuffix(start), "extra") for name in at_start}
+        bases = {name: name.removesuffix(start) for name in wanted if name not in table.names}
+        known = set(table.names) - {*names}
+        before = {name: table.column(base, "extra") for name, base in bases.items() if base in known}
         extras = {name: table.column(name, "extra") for name in wanted if name not in before}
     check_finite([*extras.values(), *before.values()])
     earlier = [name + lag_suffix(lag) for lag in range(1, lags + 1) for name in names]

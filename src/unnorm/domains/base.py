@@ -166,6 +166,10 @@ class Domain(ABC):  # long: one property for each thing that other parts may ask
         n = whole(n, "The number n of uniform draws", least=0)
         return self.from_unit(generator(rng).random((n, self.cube_dim)))
 
+    def scaled(self, by: float) -> Domain:
+        """The same region in other units of length, every coordinate times `by`."""
+        raise InputError(f"{self!r} has no units of length to change.")
+
     def wrap(self, y: np.ndarray) -> np.ndarray:
         """(n, d) outcomes → the same outcomes by their one canonical name (angles in [−π, π) on the circle)."""
         return outcomes(y, self)

@@ -50,7 +50,7 @@ class Windows(Domain):
         distinct: dict[Domain, int] = {}
         self._place = {_plain(value): distinct.setdefault(region, len(distinct)) for value, region in regions.items()}
         self._windows = tuple(distinct)
-        self.key = key
+        self.key: str = key
 
     @property
     def windows(self) -> tuple[Domain, ...]:
@@ -86,6 +86,11 @@ class Windows(Domain):
     @property
     def enclosing_box(self) -> Corners:
         return self.hull.sides
+
+    def scaled(self, by: float) -> Windows:
+        """Every window in other units of length."""
+        regions = [region.scaled(by) for region in self._windows]
+        return Windows({value: regions[code] for value, code in self._place.items()}, self.key)
 
     # Ω without a context: no such thing, and code that asks for it was written for one window
     def _refuse(self) -> CombinationError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -64,7 +65,7 @@ class WindowsReference(BoundReference):
         ends = np.searchsorted(row_code[order], np.arange(len(self.own) + 1))
         by_code = np.argsort(small, kind="stable")
         at = np.searchsorted(small[by_code], np.arange(len(self.own) + 1))
-        for w, (begin, end) in enumerate(zip(ends[:-1], ends[1:])):
+        for w, (begin, end) in enumerate(pairwise(ends)):
             if end > begin:
                 rows, here = order[begin:end], by_code[at[w] : at[w + 1]]
                 place[here] = np.arange(len(here))

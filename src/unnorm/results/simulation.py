@@ -334,6 +334,7 @@ def held_columns(model: Additive, obs: Observations, rows: np.ndarray) -> dict[s
     start there keep, for `Fit.simulate(x=…)`."""
     read = {*model.terms.columns, *(need for one in model.covariate_objects for need in one.needs)}
     columns = {**obs.group, **{name: obs.context[name] for name in obs.extra}}
+    read |= set() if model.domain.key is None else {model.domain.key}
     return {name: column[rows] for name, column in columns.items() if name in read} or None
 
 
