@@ -124,6 +124,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
         "tests/patterns/test_hard_core_errors.py",
         "tests/patterns/test_pattern_users.py",
     ),
+    "results/nesting.py": ("tests/inference/test_referee.py",),
     "results/fit.py": (
         "tests/results/test_saved_errors.py",
         "tests/results/test_errors_shown.py",
