@@ -272,8 +272,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "bits unweighted",
         ),
         (
-            "uniform = float(w @ (log_p + domain.log_volume)) / (w.sum() * np.log(2))",
-            "uniform = float(np.mean(log_p + domain.log_volume)) / np.log(2)",
+            "uniform = float(w @ (log_p + log_volume)) / (w.sum() * np.log(2))",
+            "uniform = float(np.mean(log_p + log_volume)) / np.log(2)",
             "bits against the uniform law unweighted",
         ),
         ("loglik=float(w @ log_p)", "loglik=float(log_p.sum())", "log-likelihood unweighted"),

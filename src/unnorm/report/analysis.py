@@ -43,6 +43,7 @@ class Analysis:
     refit: Callable[[Observations, int], Mapping[str, Fit]] | None = None  # the same fits to other rows, with a seed
     unit: str | None = None  # of lengths, on axes
     begun: dict[str, Future[Any]] = field(default_factory=dict, repr=False)  # what is computed beside the sections
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what several sections read, made once
     _effects: dict[tuple[str, str], Columns] = field(default_factory=dict, repr=False)  # each computed once
 
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ several grouping columns V = V₁ + V₂ − V₁₂ (Cameron, Gelbach & Miller 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -26,7 +27,7 @@ from .._base.numerics import read_only
 from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..data.placing import from_unit, log_volumes, placed
-from ..errors import InputError, OutsideError, listing
+from ..errors import InputError, OutsideError, UnnormWarning, listing
 from ..objectives.anchor import representatives
 from ..objectives.integrals import context_rules
 from .centre_bias import CentreBias, centre_bias
@@ -63,6 +64,15 @@ class PredictionScores:
             raise InputError(f"There is no score {score!r}; there are {listing(names)}.")
         i = names.index(score)
         return float(self._rows["mean"][i]), float(self._rows["se"][i])
+
+    @property
+    def lower(self) -> np.ndarray:
+        """Lower ends of the intervals, in the order of `each`."""
+        return self._rows["lower"]
+
+    @property
+    def upper(self) -> np.ndarray:
+        return self._rows["upper"]
 
     def __str__(self) -> str:
         rows = self._rows
@@ -107,7 +117,9 @@ def prediction_scores(
     names = tuple(obs.group) if by is None else tuple(by)
     if unknown := [name for name in names if name not in obs.columns]:
         raise InputError(f"by names {listing(unknown)}; the observations have {listing(obs.columns)}.")
-    each = _scores(density, obs, order, columns)
+    with warnings.catch_warnings():  # Ω reaches beyond the fitted rows, and f̂ is extrapolated there anyway
+        warnings.simplefilter("ignore", UnnormWarning)
+        each = _scores(density, obs, order, columns)
     bias = None
     if training is not None:
         own = placed(domain, training)
@@ -121,6 +133,18 @@ def prediction_scores(
     table = to_native({name: values for name, values in rows.items() if name != "level"}, obs.backend)
     counts = {name: int(code.max()) + 1 for name, code in groups.items()}
     return PredictionScores(table, {name: read_only(v) for name, v in each.items()}, counts, bias, rows)
+
+
+def pooled_scores(parts: Sequence[tuple[Observations, PredictionScores]], level: float) -> PredictionScores:
+    """The scores of several fits, each at observations of its own, as those of all points."""
+    names = [name for name in parts[0][0].group if all(name in obs.group for obs, _ in parts)]
+    each = {score: np.concatenate([own.each[score] for _, own in parts]) for score in parts[0][1].each}
+    columns = {name: np.concatenate([obs.group[name] for obs, _ in parts]) for name in names}
+    groups = {name: np.unique(column, return_inverse=True)[1] for name, column in columns.items()}
+    rows = _means(each, np.concatenate([obs.weights for obs, _ in parts]), groups, level)
+    table = to_native({name: values for name, values in rows.items() if name != "level"}, parts[0][0].backend)
+    counts = {name: int(code.max()) + 1 for name, code in groups.items()}
+    return PredictionScores(table, each, counts, parts[0][1].baseline, rows)
 
 
 def _scores(

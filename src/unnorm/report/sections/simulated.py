@@ -44,6 +44,12 @@ def section(analysis: Analysis) -> Section:
 
 def simulate_like(analysis: Analysis) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Chains from the main fit, the first transition of the observed piece that each copies, and its length."""
+    if "simulated" not in analysis.kept:
+        analysis.kept["simulated"] = _simulate_like(analysis)
+    return analysis.kept["simulated"]
+
+
+def _simulate_like(analysis: Analysis) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     obs = analysis.obs
     first, length = _pieces(obs)
     random = np.random.default_rng(analysis.seed)
