@@ -27,6 +27,7 @@ from .smooths import SmoothPart, robust_covariance
 from .summaries import is_relative
 
 if TYPE_CHECKING:
+    from ..engine.gam_result import Gam
     from ..inference.advice import Advice
     from .held_out import HeldOut
     from .normaliser_check import Anchoring, NormaliserCheck
@@ -329,6 +330,21 @@ class Fit:  # long: what can be asked of a result
         training = self.obs if baseline is None else baseline
         columns = None if self.smooths is None else columns_named(self.smooths)
         return prediction_scores(self.density, obs, training, by, level, 24 if order is None else order, columns)
+
+    def beside(self, response: str, terms: str | None = None, random: Sequence[str] = (), **options: Any) -> Gam:
+        """A gam of another outcome of the fitted points on the same covariates, as fit.beside("log(duration)").
+
+        Args:
+            response: a column of the observations (`extra=` of un.transitions), or a function of one.
+            terms: other effects than those of f.
+            random: columns with an effect at random, as ("subject",).
+            options: of `un.gam`.
+        """
+        from .beside import beside
+
+        if self.model is None or self.obs is None:
+            raise InputError("A loaded fit has no observations: fit again, or use un.gam on a table of covariates.")
+        return beside(self.model, self.obs, response, terms, random, **options)
 
     def simulate(
         self,

@@ -33,9 +33,9 @@ def section(analysis: Analysis) -> Section | None:
     table = Table("Observed against simulated paths", head, tuple(rows))
     how = (
         "The distance is the largest difference between the observed and the simulated distribution function (for "
-        "angles the largest above plus the largest below). Where the model holds, a simulated path may change places with the "
-        f"observed one that it starts with: p is the share of such exchanges with a distance as large. Distances below "
-        f"{MATTERS:g} are left alone."
+        "angles the largest above plus the largest below). Where the model holds, a simulated path may change places "
+        "with the observed one that it starts with: p is the share of such exchanges with a distance as large. Distances "
+        f"below {MATTERS:g} are left alone."
     )
     return Section((verdict(found, columns), how), tables=(table,))
 
