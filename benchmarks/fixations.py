@@ -71,7 +71,8 @@ def main() -> None:
     seconds, busy = time.perf_counter() - begin, time.process_time() - processor
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
     print(
-        f"{obs.n:,} transitions, {len(each.fits)} subjects, {len(domain.windows)} windows, {asked.references} points each"
+        f"{obs.n:,} transitions, {len(each.fits)} subjects, {len(domain.windows)} windows, "
+        f"{asked.references} points each"
     )
     print(f"{seconds:.1f} s, processor {busy:.1f} s, at most {most:.2f} GB; failures: {dict(each.failures)}")
 

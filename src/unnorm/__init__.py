@@ -106,12 +106,12 @@ if TYPE_CHECKING:
     from .patterns import Dummies, Pattern, PatternFit, fit_pattern, pattern
     from .patterns.interactions.registry import *
     from .references.registry import *
+    from .results import pysaliency
     from .results.comparison import Comparison, compare
     from .results.fit import Fit
     from .results.fitting import fit
     from .results.graph_gof import GraphGof, graph_gof
     from .results.kernel_path import KernelPath, kernel_path
-    from .results import pysaliency
     from .results.penalty_path import PenaltyPath, penalty_path
     from .results.scores import PredictionScores
     from .results.simulation import simulate

@@ -79,6 +79,9 @@ def test_a_section(analyses: dict[str, Analysis], kind: str, anchor: str) -> Non
     section = make(analyses[kind])
     assert re.fullmatch("[a-z][a-z-]*", anchor)
     assert title
+    if anchor == "durations":  # which these data do not have
+        assert section is None
+        return
     assert section is not None
     assert section.text or section.pictures or section.tables
     for text in section.text:

@@ -37,6 +37,7 @@ def scores(fit):
     return fit.scores(chain(7), by=("subject", "image"))
 
 
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # a node lies far outside the few data
 def test_scores_are_their_definitions_on_a_fine_grid(fit, scores):
     obs = chain(7)
     x, y = (np.arange(160) + 0.5) * WIDTH / 160, (np.arange(120) + 0.5) * HEIGHT / 120

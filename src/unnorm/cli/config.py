@@ -53,6 +53,7 @@ class Job:
     map: tuple[str, ...] = ()
     distance: tuple[str, ...] = ()
     covariate: tuple[str, ...] = ()
+    duration: str | None = None  # the column of how long each point lasts
     centre: tuple[float, ...] = ()
     drop_first: bool = False
     y_down: bool = False
@@ -103,7 +104,7 @@ REPEATED = ("map", "distance", "covariate")
 _LISTS = ("y", "group", "columns", "map", "distance", "covariate")
 _TEXTS = (
     "data", "order", "by", "terms", "normaliser", "objective", "points", "smoothing", "outside", "missing",
-    "window_key", "unit",
+    "window_key", "unit", "duration",
 )  # fmt: skip
 _WHOLE = {"references": (1, MOST_REFERENCES), "seed": (0, LARGEST_SEED), "lags": (1, 10)}
 _CHOICES = {

@@ -73,7 +73,7 @@ def read(job: Job, terms: Sequence[str] = ()) -> dict[str, np.ndarray]:
         from ..studies.datasets import eye
 
         return eye()
-    named = frames.only(y=job.y, order=job.order, group=job.group)
+    named = frames.only(y=job.y, order=job.order, group=job.group, duration=job.duration)
     more = wanted(job, terms)
 
     def choose(names: list[str]) -> list[str]:
@@ -90,7 +90,8 @@ def wanted(job: Job, terms: Sequence[str] = ()) -> set[str]:
         names |= {*parse(job.normaliser).columns}
     names |= {need for one in _expressions(job) for need in one.needs}
     key = window_key(job)
-    return {name for name in (*names, *(() if key is None else (key,))) if name not in BUILT_IN}
+    more = [name for name in (key, job.duration) if name is not None]
+    return {name for name in (*names, *more) if name not in BUILT_IN}
 
 
 def additive(job: Job, domain: Domain, terms: str | None = None) -> Additive:

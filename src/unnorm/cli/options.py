@@ -50,6 +50,8 @@ class Options:
         distance: the distance to the nearest point, line or area of a file (.geojson, .csv), as NAME=FILE; may be given
             again.
         covariate: a covariate as arithmetic, as NAME=EXPRESSION; may be given again.
+        duration: the column that says how long each point lasts; its logarithm is fitted beside the place, by the same
+            effects.
         centre: the point that dcenter is measured from, as 400,300; by default the window's centre.
         drop_first: remove each sequence's first point before pairs are formed.
         y_down: y grows downwards, as pixels do.
@@ -78,6 +80,7 @@ class Options:
     map: Many = None
     distance: Many = None
     covariate: Many = None
+    duration: Text = None
     centre: Text = None
     drop_first: Flag = None
     y_down: Flag = None

@@ -110,6 +110,7 @@ def analysed(prepared: Prepared, fits: Any) -> Analysis:
         "level": job.level,
         "seed": job.seed,
         "unit": job.length_unit,
+        "duration": job.duration,
         "refit": partial(refit, prepared, prepared.model),
     }
     return (pooled if job.by is None else grouped)(fits, prepared.model, prepared.inside(), **more)

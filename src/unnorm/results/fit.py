@@ -328,7 +328,7 @@ class Fit:  # long: what can be asked of a result
         from .scores import prediction_scores
 
         training = self.obs if baseline is None else baseline
-        columns = None if self.smooths is None else columns_named(self.smooths)
+        columns = None if self.smooths is None else self.smooths.covariates
         return prediction_scores(self.density, obs, training, by, level, 24 if order is None else order, columns)
 
     def beside(self, response: str, terms: str | None = None, random: Sequence[str] = (), **options: Any) -> Gam:
@@ -484,11 +484,6 @@ def chi_at(fit: Fit, part: SmoothPart, obs: Observations) -> np.ndarray:
     assert fit.model is not None
     names = dict.fromkeys(name for label in part.normaliser_labels for name in part.term(label).covariates)
     return part.chi(fit.model.covariates(obs).values(names, obs), obs.n)
-
-
-def columns_named(part: SmoothPart) -> tuple[str, ...]:
-    """The covariates that f's terms name."""
-    return tuple(dict.fromkeys(name for label in part.model_labels for name in part.term(label).covariates))
 
 
 def columns_read(fit: Fit) -> tuple[str, ...] | None:

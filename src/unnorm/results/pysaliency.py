@@ -1,7 +1,7 @@
 """pysaliency both ways: its fixations as observations, and a fit as one of its scanpath models.
 
-pysaliency is not a dependency: `observations` and `windows` read attributes of its objects, and `scanpath_model` imports
-it when it is called (pip install pysaliency torch: it needs torch without saying so).
+pysaliency is not a dependency: `observations` and `windows` read attributes of its objects, and `scanpath_model`
+imports it when it is called (pip install pysaliency torch: it needs torch without saying so).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def observations(fixations: Any, lags: int = 1) -> Observations:
         >>> import numpy as np
         >>> from types import SimpleNamespace
         >>> import unnorm as un
-        >>> two = SimpleNamespace(x=np.array([1., 2.]), y=np.array([3., 4.]), n=np.array([0, 0]), subject=np.array([5, 5]),
-        ...                       x_hist=[[], [1.]], y_hist=[[], [3.]], __attributes__=["subject"])
+        >>> two = SimpleNamespace(x=np.array([1., 2.]), y=np.array([3., 4.]), n=np.array([0, 0]), subject=None,
+        ...                       x_hist=[[], [1.]], y_hist=[[], [3.]], __attributes__=[])
         >>> un.pysaliency.observations(two).context["x_prev"]
         array([1.])
     """

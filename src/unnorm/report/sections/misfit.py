@@ -34,7 +34,7 @@ def section(analysis: Analysis) -> Section | None:
     how = (
         "The distance is the largest difference between the observed and the simulated distribution function (for "
         "angles the largest above plus the largest below). Where the model holds, a simulated path may change places "
-        "with the observed one that it starts with: p is the share of such exchanges with a distance as large. Distances "
+        "with the observed one that it starts with: p is the share of such exchanges with a distance as large. Those "
         f"below {MATTERS:g} are left alone."
     )
     return Section((verdict(found, columns), how), tables=(table,))

@@ -8,13 +8,13 @@ from ..held_out import HOW, held_out_scores
 from ..page import Cell, Section, Table, number
 
 
-def section(analysis: Analysis) -> Section | None:
+def section(analysis: Analysis) -> Section:
     try:
         every = held_out_scores(analysis)
     except UnnormError as error:
         return Section((f"Scores could not be computed: {error}",))
     if not every:
-        return None
+        return Section(("No sequences were left out: there is nothing to score.",))
     found = every.get(GROUP, next(iter(every.values())))
     rows = []
     for name in found.each:
