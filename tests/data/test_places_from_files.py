@@ -60,7 +60,7 @@ def test_maps_by_time_take_the_latest_grid():
     grown = un.Map("ndvi", {0: z, 5: 2 * z, 10: 3 * z}, [0, 1], [0, 1], key="t", match="latest")
     np.testing.assert_array_equal(values(grown), [1.0, 2.0, 3.0])
     late = un.Map("ndvi", {4: z, 10: z}, [0, 1], [0, 1], key="t", match="latest")
-    with pytest.raises(DataError, match="no grid for 1 values of 't'.*The first is later"):
+    with pytest.raises(DataError, match=r"no grid for 1 values of 't'.*The first is later"):
         values(late)
     dated = un.Map.from_table(
         {"x": [0, 1, 0, 1], "y": [0, 0, 1, 1], "z": [1.0, 1, 1, 1], "t": ["1970-01-01"] * 4},
