@@ -142,7 +142,15 @@ def test_columns_of_the_table_in_terms(unnorm, folder, data):
     np.testing.assert_array_equal(obs.context["duration"], data["duration"][obs.row])
     np.testing.assert_array_equal(obs.context["duration_prev"], data["duration"][obs.row - 1])
     ran = unnorm(
-        "fit", folder / "plain.csv", *GROUPS, "--window", folder / "sizes.csv", "--terms", "s(dwell)", "--out", out, "--force"
+        "fit",
+        folder / "plain.csv",
+        *GROUPS,
+        "--window",
+        folder / "sizes.csv",
+        "--terms",
+        "s(dwell)",
+        "--out",
+        folder / "no",
     )
     assert ran.code != 0
     assert "no covariate 'dwell'" in ran.err

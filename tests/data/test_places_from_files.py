@@ -35,7 +35,7 @@ def test_distances_to_points_lines_and_areas():
     np.testing.assert_allclose(values(un.Distance("lake", lake)), [np.hypot(0.2, 0.3), np.hypot(0.2, 0.3), 0.0])
     both = {"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": road}]}
     np.testing.assert_allclose(values(un.Distance("road", both)), values(un.Distance("road", road)))
-    np.testing.assert_allclose(values(un.Distance("road", road).scaled(2.0)), [0.2, 0.9, 0.5])
+    np.testing.assert_allclose(values(un.Distance("road", road).scaled(2.0)), [0.1, 0.9, 0.5])
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def obs() -> un.Observations:
         "x": x[..., 0].ravel(), "y": x[..., 1].ravel(), "duration": duration.ravel(),
     }  # fmt: skip
     return un.transitions(
-        table, y=("x", "y"), order="t", group=("path", "subject"), extra=("duration", "duration_prev")
+        table, y=("x", "y"), order="t", group=("path", "subject"), extra="duration_prev", beside="duration"
     )
 
 
@@ -47,7 +47,7 @@ def test_log_duration_on_the_terms_of_the_place(obs):
         "log(duration) ~ step + s(angle, bs='cc', k=6) + s(subject, bs='re')",
         {
             **model.covariates(obs).values(["step", "angle"], obs),
-            "duration": obs.context["duration"],
+            "duration": obs.beside["duration"],
             "subject": obs.group["subject"].astype(str),
         },
         periods={"angle": 2 * np.pi},

@@ -90,8 +90,7 @@ def wanted(job: Job, terms: Sequence[str] = ()) -> set[str]:
         names |= {*parse(job.normaliser).columns}
     names |= {need for one in _expressions(job) for need in one.needs}
     key = window_key(job)
-    more = [name for name in (key, job.duration) if name is not None]
-    return {name for name in (*names, *more) if name not in BUILT_IN}
+    return {name for name in (*names, *(() if key is None else (key,))) if name not in BUILT_IN}
 
 
 def additive(job: Job, domain: Domain, terms: str | None = None) -> Additive:
@@ -121,6 +120,7 @@ def observations(job: Job, table: Mapping[str, np.ndarray], terms: Sequence[str]
         group=job.group or None,
         lags=job.lags,
         extra=_extra(job, table, terms) or None,
+        beside=job.duration,
         max_gap=job.max_gap,
         missing=cast(Any, job.missing),
     )

@@ -16,6 +16,7 @@ from .masks import Masks
 from .placing import Placed
 from .table_columns import (
     attached,
+    column_names,
     compact,
     covariate_columns,
     extra_columns,
@@ -57,6 +58,7 @@ class Observations:
     backend: Any = None  # narwhals implementation of the input table, for output tables of the same kind
     masks: Masks | None = None  # bits that could not vary or were not seen
     unit: str | None = None  # of directions, as the data gave them (data/units.py); None where nothing was said
+    beside: Mapping[str, np.ndarray] = field(default_factory=dict)  # other outcomes of the same rows, as durations
     placed: Placed | None = None  # which of the domain's windows each context has, once the two have met
 
     @property
@@ -121,6 +123,7 @@ class Observations:
             offset=pick(self.offset),
             row=pick(self.row),
             masks=None if self.masks is None else self.masks.take(index),
+            beside={name: column[index] for name, column in self.beside.items()},
             placed=None if self.placed is None else self.placed.take(index),
         )
 
@@ -232,6 +235,7 @@ def transitions(
     weight: Any = None,
     offset: Any = None,
     unit: str | None = None,
+    beside: str | Sequence[str] | None = None,
 ) -> Observations:
     """The transitions y_{t−1} → y_t of one or more chains: outcome y_t, context y_{t−1} (and y_{t−2}, … with `lags`).
 
@@ -239,8 +243,9 @@ def transitions(
     apart, and no transition crosses from one to another. With an integer `order` a step other than 1 breaks the chain;
     with times or floats a step above `max_gap` does (a number, seconds for dates, "20min", a timedelta; with an integer
     `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row, and written
-    `duration_prev` with that in the row of y_{t−1}; `weight` and `offset` are those of y_t's row. A chain of fewer than
-    `lags + 1` points gives nothing; `notes` counts them.
+    `duration_prev` with that in the row of y_{t−1}; `weight` and `offset` are those of y_t's row. `beside` names columns
+    of that row that are outcomes too, as how long a fixation lasts (`Fit.beside`): they are kept, and nothing is given
+    them. A chain of fewer than `lags + 1` points gives nothing; `notes` counts them.
 
     `missing="drop"` leaves out rows without outcome, order or group, which breaks the chain there (with times,
     `max_gap` decides), and transitions without extra, weight or offset.
@@ -265,8 +270,9 @@ def transitions(
     groups = group_columns(table, group)
     extras, at_start = extra_columns(table, extra, names, lags)
     linked = chains(table, outcome, groups, None if order is None else order_key(table, order), max_gap, missing)
-    beside = [*extras.values(), *attached(table, weight, offset)]
-    place, notes = _places(linked, lags, beside, missing, list(at_start.values()))
+    others = {name: table.column(name, "beside") for name in column_names(beside, "beside")}
+    needed = [*extras.values(), *others.values(), *attached(table, weight, offset)]
+    place, notes = _places(linked, lags, needed, missing, list(at_start.values()))
     row = linked.row[place]
     if bits is None:
         points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
@@ -291,6 +297,7 @@ def transitions(
         row=row,
         notes=notes,
         backend=table.backend,
+        beside={name: column.take(row) for name, column in others.items()},
     )
     return _in_unit(made, unit)
 

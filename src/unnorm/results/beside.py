@@ -19,7 +19,7 @@ def covariate_table(model: Unnormalised, obs: Observations) -> dict[str, np.ndar
     """Every covariate that the model knows at the observed points, and every column of the observations."""
     known = model.covariates(obs)
     names = [name for name in known.names if name not in obs.columns]
-    return {**obs.columns, **known.values(names, obs)}
+    return {**obs.columns, **known.values(names, obs), **obs.beside}
 
 
 def beside(
@@ -30,7 +30,7 @@ def beside(
     random: Sequence[str] = (),
     **options: Any,
 ) -> Gam:
-    """A gam of `response`, a column of the observations or a function of one, on the model's terms at the points."""
+    """A gam of `response`, a column beside the outcome (or of the context) or a function of one, on the model's terms."""
     from ..engine import gam
 
     if model.terms is None and terms is None:

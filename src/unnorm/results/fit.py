@@ -335,7 +335,7 @@ class Fit:  # long: what can be asked of a result
         """A gam of another outcome of the fitted points on the same covariates, as fit.beside("log(duration)").
 
         Args:
-            response: a column of the observations (`extra=` of un.transitions), or a function of one.
+            response: a column (`beside=` of un.transitions, or of the context), or a function of one.
             terms: other effects than those of f.
             random: columns with an effect at random, as ("subject",).
             options: of `un.gam`.

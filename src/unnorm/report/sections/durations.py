@@ -34,7 +34,7 @@ def section(analysis: Analysis) -> Section | None:
 
 def durations(analysis: Analysis, column: str) -> Gam:
     """The gam of log duration; levels as effects at random."""
-    values = np.asarray(analysis.obs.columns[column], dtype=float)
+    values = np.asarray({**analysis.obs.columns, **analysis.obs.beside}[column], dtype=float)
     if np.any(values <= 0):
         first = int(np.argmax(values <= 0))
         row = first if analysis.obs.row is None else int(analysis.obs.row[first])
