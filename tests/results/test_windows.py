@@ -176,6 +176,54 @@ def test_constants_follow_each_window_on_a_grid_as_at_every_context() -> None:
     np.testing.assert_allclose(windows, [SIZES[str(image)][1] for image in obs.group["image"]])
 
 
+@pytest.mark.parametrize("objective", [un.Logistic(per_point=40)])
+def test_constants_follow_a_map_for_each_image(objective: un.Logistic) -> None:
+    """f = −.5 step + 1.5 z(y) with a map z of each image: the estimate is that of the exact likelihood."""
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(11)
+    maps = {}
+    for image, (width, height) in SIZES.items():
+        axes = np.linspace(0, width, 9), np.linspace(0, height, 7)
+        maps[image] = (rng.normal(size=(7, 9)), *axes)
+    z = un.Map("z", *({k: m[j] for k, m in maps.items()} for j in range(3)), key="image")
+    model = un.Additive("step + z", un.Windows(SIZES, "image"), covariates=[z])
+    table = {name: [] for name in ("path", "image", "t", "x", "y")}
+    for path in range(45):
+        image = "abc"[path % 3]
+        size = np.array(SIZES[image])
+        at = size * rng.random(2)
+        for t in range(12):
+            for name, value in zip(table, (path, image, t, *at)):
+                table[name].append(value)
+            while True:
+                y = size * rng.random(2)
+                f = -0.5 * np.hypot(*(y - at)) + 1.5 * (z.grids[image].at(y[:1], y[1:], "bilinear", "error")[0] - 3.0)
+                if np.log(rng.random()) < f:
+                    break
+            at = y
+    obs = observed({name: np.array(column) for name, column in table.items()})
+    fit = un.fit(model, obs, objective, rng=1)
+    names = ("step", "z")
+    data = np.column_stack([model.covariates(obs).values(names, obs)[name] for name in names])
+    nodes, weights = [], []
+    for t in range(obs.n):
+        y, w = _grid(*SIZES[str(obs.group["image"][t])], m=36)
+        columns = model.covariates(obs).values(names, obs, y, np.full(len(y), t))
+        nodes.append(np.column_stack([columns[name] for name in names]))
+        weights.append(w)
+    nodes, weights = np.array(nodes), np.array(weights)
+    exact = minimize(
+        lambda theta: -np.sum(data @ theta - np.log(np.sum(weights * np.exp(nodes @ theta), axis=1))),
+        np.zeros(2),
+        method="BFGS",
+    )
+    se = np.array([fit.se[list(fit.names).index(name)] for name in names])
+    estimate = np.array([fit.theta[name] for name in names])
+    assert np.all(np.abs(estimate - exact.x) < 0.3 * se)
+    assert np.all(np.abs(exact.x - [-0.5, 1.5]) < 3.5 * se)
+
+
 def test_polygons_by_key_and_saving(tmp_path, data: un.Observations) -> None:
     triangle = un.Window([(0, 0), (8, 0), (8, 6), (0, 6)])
     domain = un.Windows({"a": triangle, "b": un.Box((0, 5), (0, 10)), "c": [(0, 0), (8, 0), (8, 6), (0, 6)]}, "image")

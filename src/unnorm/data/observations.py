@@ -243,9 +243,9 @@ def transitions(
     apart, and no transition crosses from one to another. With an integer `order` a step other than 1 breaks the chain;
     with times or floats a step above `max_gap` does (a number, seconds for dates, "20min", a timedelta; with an integer
     `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row, and written
-    `duration_prev` with that in the row of y_{t−1}; `weight` and `offset` are those of y_t's row. `beside` names columns
-    of that row that are outcomes too, as how long a fixation lasts (`Fit.beside`): they are kept, and nothing is given
-    them. A chain of fewer than `lags + 1` points gives nothing; `notes` counts them.
+    `duration_prev` with that in the row of y_{t−1}; `weight` and `offset` are those of y_t's row. `beside` names
+    columns of that row that are outcomes too, as how long a fixation lasts (`Fit.beside`): they are kept, and nothing
+    is given them. A chain of fewer than `lags + 1` points gives nothing; `notes` counts them.
 
     `missing="drop"` leaves out rows without outcome, order or group, which breaks the chain there (with times,
     `max_gap` decides), and transitions without extra, weight or offset.

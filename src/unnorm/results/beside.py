@@ -30,7 +30,7 @@ def beside(
     random: Sequence[str] = (),
     **options: Any,
 ) -> Gam:
-    """A gam of `response`, a column beside the outcome (or of the context) or a function of one, on the model's terms."""
+    """A gam of `response`, a column beside the outcome or of the context, or a function of one, on f's terms."""
     from ..engine import gam
 
     if model.terms is None and terms is None:
