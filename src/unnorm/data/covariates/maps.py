@@ -89,6 +89,7 @@ class Map(Covariate):
     ('x', 'y')
     """
 
+    # long: a public entry point
     def __init__(
         self,
         name: str,
