@@ -257,3 +257,24 @@ def test_contributing_shows_how_to_add_one(analyses: dict[str, Analysis], monkey
     page = render(PROVENANCE, make_sections(analyses["pooled"]))
     assert re.search(r"15 sequences, with a median of 13 transitions", page)
     assert '<section id="lengths"' in page
+
+
+def test_every_other_sequence_of_each_level_is_left_out(analyses: dict[str, Analysis]) -> None:
+    """Also where the sequences of two levels alternate in the file: every other one is then the same level's."""
+    from unnorm.report.held_out import _left_out
+
+    analysis = analyses["levels"]
+    obs = analysis.obs.take(np.isin(analysis.obs.group["who"], ("a", "b")))
+    level = (obs.group["who"] == "b").astype(int)
+    of = np.unique(np.column_stack([level, np.asarray(obs.sequence)]), axis=0, return_inverse=True)[1].ravel()
+    rank = of - np.where(level == 1, of[level == 1].min(), 0)
+    alternating = 2 * rank + level
+    order = np.argsort(alternating, kind="stable")
+    mixed = replace(obs.take(order), sequence=alternating[order])
+    fits = {name: analysis.fits[name] for name in "ab"}
+    two = replace(analysis, obs=mixed, fits=fits)
+    test = _left_out(two)
+    for which in "ab":
+        sequences = alternating[order][two.rows(which)]
+        out = sequences[test[two.rows(which)]]
+        assert np.unique(out).size == pytest.approx(np.unique(sequences).size / 2, abs=1)

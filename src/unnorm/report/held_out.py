@@ -8,6 +8,8 @@ from __future__ import annotations
 from concurrent.futures import Future
 from threading import Thread
 
+import numpy as np
+
 from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..results.fit import Fit
@@ -50,11 +52,20 @@ def held_out_bits(analysis: Analysis) -> dict[str, tuple[float, float]]:
     return {which: found[GAIN] for which, found in held_out_scores(analysis).items()}
 
 
+def _left_out(analysis: Analysis) -> np.ndarray:
+    """(n,) every other sequence of each level: of all sequences, every other one may be the same level's."""
+    test = np.zeros(analysis.obs.n, dtype=bool)
+    for which in analysis.fits or (GROUP,):
+        rows = analysis.rows(which)
+        test[rows] = halves(analysis.obs.take(rows))[1]
+    return test
+
+
 def _computed(analysis: Analysis) -> dict[str, PredictionScores]:
     if analysis.refit is None:
         return {}
-    train, test = halves(analysis.obs)
-    training = analysis.obs.take(train)
+    test = _left_out(analysis)
+    training = analysis.obs.take(~test)
 
     def asked(which: str, fit: Fit) -> tuple[Observations, PredictionScores] | None:
         rows = analysis.rows(which)
