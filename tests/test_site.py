@@ -53,8 +53,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_page_is_in_a_table_of_contents() -> None:
-    listed = re.findall(
-        r"```\{toctree\}\n(.*?)```", "\n".join(p.read_text(encoding="utf-8") for p in PAGES), flags=re.S
-    )
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    listed = re.findall(r"```\{toctree\}\n(.*?)```", text, flags=re.S)
     entries = {line.strip() for block in listed for line in block.splitlines() if line and not line.startswith(":")}
     assert {page.stem for page in PAGES} - {"index"} <= entries

@@ -40,7 +40,7 @@ def page() -> str:
         "# Errors",
         "",
         "What unnorm says when something is wrong, room by room, read from its source. Each sentence says what was",
-        "expected, what came and what to do; ‹…› stands for what is filled in. All of them are `un.errors.UnnormError`s:",
+        "expected, what came and what to do; ‹…› stands for what is filled in. Their kinds:",
         "",
         "| | |",
         "|---|---|",
