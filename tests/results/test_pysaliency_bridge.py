@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -51,7 +52,7 @@ def test_fixation_trains_are_the_transitions_of_their_table():
         np.testing.assert_array_equal(obs.group[name], expected.group[name])
     np.testing.assert_array_equal(obs.sequence, expected.sequence)
     two = un.pysaliency.observations(given, lags=2)
-    np.testing.assert_array_equal(two.context["x_prev2"], given.x[two.row - 2])
+    np.testing.assert_array_equal(two.context["x_prev2"], given.x[np.asarray(two.row) - 2])
     with pytest.raises(DataError, match="no fixation has 20 before it"):
         un.pysaliency.observations(given, lags=20)
 
@@ -71,8 +72,8 @@ def fitted(monkeypatch):
 
 
 def test_a_fit_is_a_scanpath_model_whose_pixels_sum_to_one(fitted):
-    model = un.pysaliency.scanpath_model(fitted)
-    assert isinstance(model, Base)
+    model: Any = un.pysaliency.scanpath_model(fitted)
+    assert issubclass(type(model), Base)
     stimulus = SimpleNamespace(size=(40, 60))
     log_p = model.conditional_log_density(stimulus, [10.0, 30.0, np.nan], [10.0, 20.0, np.nan], [0.0, 1.0, np.nan])
     assert log_p.shape == (40, 60)

@@ -50,7 +50,7 @@ class Windows(Domain):
         distinct: dict[Domain, int] = {}
         self._place = {_plain(value): distinct.setdefault(region, len(distinct)) for value, region in regions.items()}
         self._windows = tuple(distinct)
-        self.key: str = key
+        self.key = key
 
     @property
     def windows(self) -> tuple[Domain, ...]:
@@ -90,7 +90,7 @@ class Windows(Domain):
     def scaled(self, by: float) -> Windows:
         """Every window in other units of length."""
         regions = [region.scaled(by) for region in self._windows]
-        return Windows({value: regions[code] for value, code in self._place.items()}, self.key)
+        return Windows({value: regions[code] for value, code in self._place.items()}, str(self.key))
 
     # Ω without a context: no such thing, and code that asks for it was written for one window
     def _refuse(self) -> CombinationError:
@@ -188,7 +188,7 @@ def _region(given: Any, what: str) -> Domain:
         if isinstance(given, Mapping):  # GeoJSON
             import shapely.geometry
 
-            given = shapely.geometry.shape(given)
+            given = shapely.geometry.shape(dict(given))
         return Window(given)
     except InputError as error:
         raise InputError(

@@ -204,7 +204,10 @@ class WindowsDensity(Density):
 
 def density_of(model: Unnormalised, estimate: np.ndarray, part: SmoothPart | None) -> Density:
     """The density of a fit: parametric where f is, else the fitted terms."""
-    assert model.parametric or part is not None
-    parametric = part is None or model.parametric
-    density = ParametricDensity(model.flat(), estimate) if parametric else SmoothDensity(model, part)
+    density: Density
+    if model.parametric:
+        density = ParametricDensity(model.flat(), estimate)
+    else:
+        assert part is not None
+        density = SmoothDensity(model, part)
     return density if model.domain.key is None else WindowsDensity(density)

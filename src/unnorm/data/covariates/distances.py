@@ -33,7 +33,7 @@ class Distance(Covariate):
         self.name = check_name(name)
         if len(coordinates) != 2:
             raise InputError(f"Distance {name!r}: coordinates must name two covariates; got {coordinates!r}.")
-        self.needs = tuple(coordinates)
+        self.needs = (coordinates[0], coordinates[1])
         self.geometry = shapely.force_2d(_geometry(name, to))
         if self.geometry.is_empty:
             raise InputError(f"Distance {name!r}: there is nothing to measure to; the geometry is empty.")
@@ -50,7 +50,7 @@ class Distance(Covariate):
     def values(self, rows: CovariateRows) -> np.ndarray:
         import shapely
 
-        places = shapely.points(*(np.asarray(rows[name], dtype=np.float64) for name in self.needs))
+        places: Any = shapely.points(*(np.asarray(rows[name], dtype=np.float64) for name in self.needs))
         (row, _), distance = self._tree.query_nearest(places, return_distance=True, all_matches=False)
         out = np.empty(len(places))
         out[row] = distance
@@ -60,7 +60,8 @@ class Distance(Covariate):
         """The same in other units of length."""
         import shapely.affinity
 
-        return Distance(self.name, shapely.affinity.scale(self.geometry, by, by, origin=(0, 0)), coordinates=self.needs)
+        moved = shapely.affinity.scale(self.geometry, by, by, origin=(0, 0))
+        return Distance(self.name, moved, coordinates=(self.needs[0], self.needs[1]))
 
     def to_dict(self) -> dict[str, Any]:
         import shapely
@@ -100,7 +101,8 @@ def _pieces(geometry: Any) -> np.ndarray:
             pieces += _pieces(part).tolist()
         elif part.geom_type in ("LineString", "LinearRing"):
             at = shapely.get_coordinates(part)
-            pieces += shapely.linestrings(np.stack([at[:-1], at[1:]], axis=1)).tolist()
+            segments: Any = shapely.linestrings(np.stack([at[:-1], at[1:]], axis=1))
+            pieces += segments.tolist()
         else:
             pieces.append(part)
     return np.array(pieces, dtype=object)
@@ -124,7 +126,7 @@ def _geometry(name: str, to: Any) -> Any:
                 )
             return shapely.GeometryCollection([shapely.geometry.shape(one["geometry"]) for one in features])
         if isinstance(to, Mapping) or hasattr(to, "__geo_interface__"):
-            return shapely.geometry.shape(to)
+            return shapely.geometry.shape(dict(to) if isinstance(to, Mapping) else to)
         if isinstance(to, list | tuple) and to and all(isinstance(one, shapely.Geometry) for one in to):
             return shapely.GeometryCollection(list(to))
         points = np.asarray(to, dtype=np.float64)
