@@ -24,6 +24,7 @@ _NAMES = {
     "engine.device": ("Device",),
     "models": ("ExponentialFamily", "Energy", "Additive", "Ising"),
     "models.graphs": ("GraphStatistics",),
+    "models.tilt": ("Tilt",),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
     "models.kernel": ("Kernel",),
     "models.linear_chi": ("Linear", "minwise"),
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     from .models.linear_chi import Linear, minwise
     from .models.normalisers import Anchored, Constant, Fixed, PerContext, Smooth
     from .models.priors import Flat, Normal
+    from .models.tilt import Tilt
     from .objectives import losses
     from .objectives.registry import *
     from .patterns import Dummies, Pattern, PatternFit, fit_pattern, pattern

@@ -123,7 +123,7 @@ def test_n_is_the_sum_of_weights_and_rows_are_shown_where_it_differs(tmp_path: P
 def test_relative_weights_count_rows() -> None:
     y = np.random.default_rng(0).beta(2, 3, 60)
     fit = un.fit(SLOPE, un.iid(y, weight=np.linspace(0.0, 700, 60)), weights="relative")
-    assert (fit.n, fit.rows) == (59, 60)  # one weighs nothing
+    assert (fit.n, fit.n_rows) == (59, 60)  # one weighs nothing
 
 
 def test_nested_fits_have_the_same_weights(tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ class DirectionFit:
         wide = max(16, *(len(row.name) for row in rows))
         sign = f", angles in {self.unit.name}" if self.unit.name != "lonlat" else ", longitude and latitude in degrees"
         lines = [
-            f"{self.family!r}, {counted(fit.n, fit.rows, 'directions')}{sign}",
+            f"{self.family!r}, {counted(fit.n, fit.n_rows, 'directions')}{sign}",
             f"objective {fit.settings['objective']['objective']}; "
             f"{'converged' if fit.converged else 'NOT CONVERGED'} after {fit.iterations} steps",
             "",

@@ -270,10 +270,14 @@ class AdditiveProblem:
 
 
 def placing_rows(model: Unnormalised, obs: Observations) -> Rows:
-    """The data and points spread evenly over Ω, for objectives without reference points: to place knots, and to centre
+    """The data and points spread evenly over Ω (or drawn from the law that f is relative to), for objectives without reference points: to place knots, and to centre
     terms."""
     some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, PLACED)).astype(int))
-    evenly = model.domain.uniform(SPREAD * len(some), np.random.default_rng(0))
+    rng, law = np.random.default_rng(0), model.law(obs)
+    if law is None:
+        evenly = model.domain.uniform(SPREAD * len(some), rng)
+    else:  # a kernel of short steps leaves most of Ω alone
+        evenly = law.sample(obs, np.repeat(some, SPREAD), rng)
     y = np.concatenate([obs.outcome, evenly])
     at = np.concatenate([np.arange(obs.n), np.repeat(some, SPREAD)])
     nothing = np.zeros(len(at))

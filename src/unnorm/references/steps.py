@@ -22,6 +22,11 @@ _MANY = 10_000  # numbers from which a table pays
 class Law(ABC):  # noqa: B024
     """A law of step lengths or of angles; its fields are its parameters, numbers or None (frozen dataclasses)."""
 
+    @property
+    def known(self) -> bool:
+        """Whether every parameter is a number."""
+        return not any(value in (None, "free") for value in own_fields(self).values())
+
     def __post_init__(self) -> None:
         for name, value in own_fields(self).items():
             if value is not None and not self._allowed(name, value):
@@ -272,7 +277,8 @@ class UniformAngle(AngleLaw):
 class VonMisesAngle(AngleLaw):
     """exp(κ cos(φ − mean)) / 2π I₀(κ), of the turn (from the previous heading) or of the heading itself.
 
-    The mean turn is 0 unless given (movement tends to continue); a free mean heading is fitted.
+    Unless it is given, the mean turn is 0 or π, whichever the data are nearer to: animals go on, or turn back; with
+    `mean="free"` it is fitted. The mean heading is always fitted.
     """
 
     mean: Any = None
@@ -284,7 +290,7 @@ class VonMisesAngle(AngleLaw):
             raise InputError(unknown("of", self.of, ("turn", "heading")))
         for name, least in (("mean", -np.inf), ("kappa", 0.0)):
             value = getattr(self, name)
-            if value is not None and not is_number(value, least):
+            if value is not None and not is_number(value, least) and (name, value) != ("mean", "free"):
                 raise InputError(f"{name} of VonMisesAngle must be a finite number (kappa at least 0); got {value!r}.")
 
     @property
@@ -298,8 +304,10 @@ class VonMisesAngle(AngleLaw):
     def fit(self, angle: np.ndarray, weight: np.ndarray) -> VonMisesAngle:
         resultant = np.average(np.exp(1j * angle), weights=weight)
         mean = self.mean
-        if mean is None:
-            mean = 0.0 if self.of == "turn" else float(np.angle(resultant))
+        if mean == "free" or (mean is None and self.of == "heading"):
+            mean = float(np.angle(resultant))
+        elif mean is None:
+            mean = 0.0 if resultant.real >= 0.0 else float(np.pi)
         kappa = self.kappa
         if kappa is None:
             kappa = concentration_circle(max(float(np.real(resultant * np.exp(-1j * mean))), 0.0))

@@ -15,11 +15,13 @@ from .._base import frames
 from .._base.numerics import Rng, floats, generator
 from ..data.observations import Kind, Observations
 from ..domains.base import whole
-from ..errors import CombinationError, InputError, OutsideError, listing
+from ..errors import CombinationError, EstimationError, InputError, OutsideError, listing
 from ..models import Additive
 from ..models.base import Model, Unnormalised
+from ..references.base import BoundReference
 from .density import Density, ParametricDensity
 from .draws import Drawer, Proposal
+from .kernel_draws import KernelDrawer
 
 
 @dataclass(frozen=True)
@@ -183,36 +185,55 @@ def _chains(
     count = len(starts)
     held = _held(shape, request, count, observed, drawn_from)
     planar = len(shape.outcome) == 2 and not density.domain.finite
-    if planar and density.additive() is not None and request.bound is None and not held:
+    lags = shape.lags
+    points = np.empty((count, lags + n, len(shape.outcome)))
+    points[:, :lags] = starts
+    first = _contexts(shape, points, held, lags)
+    law = _kernel(density, proposal, first) if request.bound is None and density.domain.cube_dim > 1 else None
+    if planar and density.additive() is not None and request.bound is None and not held and density.law(first) is None:
         from .planar import simulate_planar
 
         try:
-            points = simulate_planar(density, starts, n, rng)
-            return Simulation(_chain_table(shape, points, held), "planar")
+            found = simulate_planar(density, starts, n, rng)
+            return Simulation(_chain_table(shape, found, held), "planar")
         except CombinationError:  # terms or a domain that `planar` cannot take
             pass
-    drawer = Drawer(density, rng, request.bound, proposal)
-    d, lags = len(shape.outcome), shape.lags
-    points = np.empty((count, lags + n, d))
-    points[:, :lags] = starts
+        except EstimationError:  # too few of its proposals are kept
+            if law is None:
+                raise
+    drawer = Drawer(density, rng, request.bound, proposal) if law is None else KernelDrawer(density, law, rng)
     for t in range(lags, lags + n):
-        context = {
-            f"{name}{_suffix(lag)}": points[:, t - lag, j]
-            for lag in range(1, lags + 1)
-            for j, name in enumerate(shape.outcome)
-        }
-        here = {name: values[:, t - lags] for name, values in held.items()}
-        contexts = Observations(
-            "transitions",
-            points[:, t - 1],
-            shape.outcome,
-            {**context, **{name: here[name] for name in shape.extra if name in here}},
-            lags=lags,
-            extra=tuple(name for name in shape.extra if name in here),
-            group={name: values for name, values in here.items() if name in shape.group},
-        )
-        points[:, t] = drawer(contexts)
+        points[:, t] = drawer(_contexts(shape, points, held, t))
     return Simulation(_chain_table(shape, points, held), drawer.method, drawer.error)
+
+
+def _kernel(density: Density, proposal: Proposal | None, contexts: Observations) -> BoundReference | None:
+    """A law of steps from which candidates come: the model's own base, or a reference around the previous point."""
+    law = density.law(contexts)
+    if law is not None or proposal is None:
+        return law
+    q = proposal(contexts)
+    return q if q.given == "context" else None
+
+
+def _contexts(shape: Shape, points: np.ndarray, held: Mapping[str, np.ndarray], t: int) -> Observations:
+    """The contexts of the chains' t-th points; outcomes are not read."""
+    lags = shape.lags
+    context = {
+        f"{name}{_suffix(lag)}": points[:, t - lag, j]
+        for lag in range(1, lags + 1)
+        for j, name in enumerate(shape.outcome)
+    }
+    here = {name: values[:, t - lags] for name, values in held.items()}
+    return Observations(
+        "transitions",
+        points[:, t - 1],
+        shape.outcome,
+        {**context, **{name: here[name] for name in shape.extra if name in here}},
+        lags=lags,
+        extra=tuple(name for name in shape.extra if name in here),
+        group={name: values for name, values in here.items() if name in shape.group},
+    )
 
 
 def _starts(
