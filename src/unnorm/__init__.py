@@ -46,6 +46,7 @@ _NAMES = {
     "patterns.fitting": ("fit_pattern",),
     "patterns.result": ("PatternFit",),
     "directions": ("fit_direction", "DirectionFit"),
+    "steps": ("track", "Track", "random_steps", "fit_steps", "StepFit"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
@@ -115,5 +116,6 @@ if TYPE_CHECKING:
     from .results.simulation import simulate
     from .solvers import LBFGS, Imputing, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient
+    from .steps import StepFit, Track, fit_steps, random_steps, track
     from .studies import datasets
     from .terms import factor, interaction, kernel, kernels, linear, s, t2, te, ti

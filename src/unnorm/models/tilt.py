@@ -69,7 +69,7 @@ class Tilt:
 def checked(base: Any, log_partition: Any = None) -> Tilt | None:
     """The `base=` of a model, or a sentence."""
     if base is not None and log_partition is not None:
-        raise InputError("log_partition is ∫ exp f dy without the kernel: leave it out of a model with base=un.Tilt(…).")
+        raise InputError("log_partition is ∫ exp f dy without the kernel: leave it out with base=un.Tilt(…).")
     if base is None or isinstance(base, Tilt):
         return base
     raise InputError(f"base must be un.Tilt(kernel), e.g. un.Tilt(un.StepKernel('gamma')); got {base!r}.")

@@ -270,8 +270,8 @@ class AdditiveProblem:
 
 
 def placing_rows(model: Unnormalised, obs: Observations) -> Rows:
-    """The data and points spread evenly over Ω (or drawn from the law that f is relative to), for objectives without reference points: to place knots, and to centre
-    terms."""
+    """The data and points spread evenly over Ω (or drawn from the law that f is relative to), for objectives without
+    reference points: to place knots, and to centre terms."""
     some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, PLACED)).astype(int))
     rng, law = np.random.default_rng(0), model.law(obs)
     if law is None:

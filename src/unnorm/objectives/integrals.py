@@ -158,8 +158,8 @@ class _Nodes(NamedTuple):
 @final
 @dataclass(frozen=True)
 class CentredIntegrals(ContextIntegrals):
-    """∫ · exp f_θ(y|x_u) dy by nodes of each context's own: those that crowd towards its previous point, or those of the
-    law that f is relative to."""
+    """∫ · exp f_θ(y|x_u) dy by nodes of each context's own: those that crowd towards its previous point, or those of
+    the law that f is relative to."""
 
     model: Model
     context: Context

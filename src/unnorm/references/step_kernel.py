@@ -182,7 +182,7 @@ class BoundStepKernel(BoundReference):
         return np.where(r > 0.0, value, -np.inf)
 
     def rule(self, obs: Observations, order: int) -> Rules:
-        """Gauss–Legendre in F(r) along rays at evenly spread quantiles of the direction, each up to where it leaves Ω."""
+        """Gauss–Legendre in F(r) along rays at evenly spread quantiles of the direction, each up to the edge of Ω."""
         c = obs.previous()
         heading, moving = _headings(self.turn, obs)
         v = (np.arange(order) + 0.5) / order
@@ -195,8 +195,10 @@ class BoundStepKernel(BoundReference):
         weight = (within[:, :, None] * w).ravel() * self.domain.contains(y)  # a ray may leave Ω and come back
         weight = weight.reshape(obs.n, -1)
         low, high = self.edges.min(axis=(0, 1)), self.edges.max(axis=(0, 1))
-        return np.clip(y, low, high), (weight / weight.sum(axis=1, keepdims=True)).ravel(), np.repeat(
-            np.arange(obs.n), order**2
+        return (
+            np.clip(y, low, high),
+            (weight / weight.sum(axis=1, keepdims=True)).ravel(),
+            np.repeat(np.arange(obs.n), order**2),
         )
 
     @cached_property

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from .fit import Fit
 
 NO_ROWS = (
-    "This fit has no rows of observations and reference points: it was loaded, or its objective draws no points. Fit with "
-    "un.Ranking(…), un.Logistic(…) or un.Importance(…)."
+    "This fit has no rows of observations and reference points: it was loaded, or its objective draws no points. Fit "
+    "with un.Ranking(…), un.Logistic(…) or un.Importance(…)."
 )
 
 

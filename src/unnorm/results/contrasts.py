@@ -40,8 +40,8 @@ def terms_of(fit: Fit) -> SmoothPart:
     """The terms of a fit, or a sentence."""
     if fit.smooths is None or fit.model is None:
         raise InputError(
-            "A contrast needs the terms of f and the model that knows their covariates: fit un.Additive(…), and load with "
-            "un.load(path, model=…)."
+            "A contrast needs the terms of f and the model that knows their covariates: fit un.Additive(…), and load "
+            "with un.load(path, model=…)."
         )
     return fit.smooths
 
@@ -99,14 +99,15 @@ def covariate_values(fit: Fit, part: SmoothPart, at: Mapping[str, np.ndarray], n
         held = dict.fromkeys(need for name in computed for need in needs[name] if not model.needs(need))
         known = {name: np.broadcast_to(at[name] if name in at else _middle(fit, name), (n,)) for name in held}
         assert fit.obs is not None  # `_middle` of what is held needs them too
-        out |= model.covariates(fit.obs).at(computed, fit.obs, {**known, **{k: np.broadcast_to(v, (n,)) for k, v in at.items()}})
+        known |= {name: np.broadcast_to(values, (n,)) for name, values in at.items()}
+        out |= model.covariates(fit.obs).at(computed, fit.obs, known)
     return out
 
 
 def _middle(fit: Fit, name: str) -> Any:
     """The median over the observations, or the commonest level."""
     if fit.obs is None or fit.model is None:
-        raise InputError(f"A loaded fit has no observations to take the median of {name!r} from: give it in at1 and at2.")
+        raise InputError(f"A loaded fit has no observations, and so no median of {name!r}: give it in at1 and at2.")
     known = fit.model.covariates(fit.obs)
     if name not in known:
         raise InputError(f"{name!r} is not known: give it in at1 and at2. Known are {listing(known.names, most=40)}.")

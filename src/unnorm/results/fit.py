@@ -260,7 +260,8 @@ class Fit:  # long: what can be asked of a result
         return to_native(contrast_columns(self, at1, at2, level, robust), self.backend)
 
     def rows(self) -> Any:
-        """The rows that were fitted as a table, for other software: observations and the points they were compared with.
+        """The rows that were fitted as a table, for other software: observations and the points they were compared
+        with.
 
         Columns: case (1 for an observation, 0 for a reference point), stratum (the observation whose context the row
         has), outcome and context columns, the covariates of f, and offset: what was added to f, −log q(y|x) among it. A

@@ -29,7 +29,12 @@ class KernelDrawer:
     method = "candidates"
 
     def __init__(
-        self, density: Density, law: BoundReference, rng: np.random.Generator, first: int = FIRST, enough: float = ENOUGH
+        self,
+        density: Density,
+        law: BoundReference,
+        rng: np.random.Generator,
+        first: int = FIRST,
+        enough: float = ENOUGH,
     ) -> None:
         self._density, self._law, self._rng = density, law, rng
         self._first, self._enough = first, enough
@@ -72,8 +77,9 @@ class KernelDrawer:
     def _say(self, effective: float) -> None:
         if effective < DOUBTFUL <= self.effective:
             warnings.warn(
-                f"Simulated steps are approximate: of {MOST:,} candidates of {self._law.describe()} only {effective:.0f} "
-                "are effective at the worst. The kernel is far from the fitted steps: use one that is closer.",
+                f"Simulated steps are approximate: of {MOST:,} candidates of {self._law.describe()} only "
+                f"{effective:.0f} are effective at the worst. "
+                "The kernel is far from the fitted steps: use one that is closer.",
                 UnnormWarning,
                 stacklevel=6,
             )

@@ -29,13 +29,13 @@ from .smooths import SmoothPart
 
 CELLS = 4096
 MOST_ROUNDS = 20_000  # of proposals for one step
-MOST_EACH, MOST_AT_LEAST = 2_000, 10_000_000  # proposals for each step wanted, restarts included, and for any simulation
+MOST_EACH, MOST_AT_LEAST = 2_000, 10_000_000  # proposals: for each step wanted, restarts included, and for any run
 MOST_BOUNDS = 30  # times that the bound may be raised
 AT_ONCE = 100_000  # proposals in one round, at most
 
 TOO_FEW_KEPT = (
-    "Simulation by rejection keeps too few of its proposals: f̂ rises without bound at short steps, or puts its steps far "
-    "from where they were observed. Fit relative to a kernel (base=un.Tilt(un.StepKernel(…))), whose candidates are close."
+    "Simulation by rejection keeps too few of its proposals: f̂ rises without bound at short steps, or puts its steps "
+    "far from where they were observed. Fit relative to a kernel (base=un.Tilt(un.StepKernel(…)))."
 )
 
 Curve = Callable[[np.ndarray], np.ndarray]

@@ -189,8 +189,11 @@ def _chains(
     points = np.empty((count, lags + n, len(shape.outcome)))
     points[:, :lags] = starts
     first = _contexts(shape, points, held, lags)
-    law = _kernel(density, proposal, first) if request.bound is None and density.domain.cube_dim > 1 else None
-    if planar and density.additive() is not None and request.bound is None and not held and density.law(first) is None:
+    terms = planar and density.additive() is not None and request.bound is None
+    law = density.law(first)
+    if law is None and terms:
+        law = _kernel(proposal, first)
+    if terms and not held and density.law(first) is None:
         from .planar import simulate_planar
 
         try:
@@ -207,13 +210,10 @@ def _chains(
     return Simulation(_chain_table(shape, points, held), drawer.method, drawer.error)
 
 
-def _kernel(density: Density, proposal: Proposal | None, contexts: Observations) -> BoundReference | None:
-    """A law of steps from which candidates come: the model's own base, or a reference around the previous point."""
-    law = density.law(contexts)
-    if law is not None or proposal is None:
-        return law
-    q = proposal(contexts)
-    return q if q.given == "context" else None
+def _kernel(proposal: Proposal | None, contexts: Observations) -> BoundReference | None:
+    """A reference around the previous point, from which candidates may come."""
+    q = None if proposal is None else proposal(contexts)
+    return q if q is not None and q.given == "context" and q.cube_dim is not None else None
 
 
 def _contexts(shape: Shape, points: np.ndarray, held: Mapping[str, np.ndarray], t: int) -> Observations:
