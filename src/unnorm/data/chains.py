@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
+from .._base.durations import seconds
 from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric, incomplete
 from .._base.words import option
 from ..errors import DataError, InputError, listing
@@ -115,24 +115,12 @@ def _allowed(key: Column, step: np.ndarray, max_gap: Any) -> tuple[np.ndarray, s
         if key.kind == "integers":
             return step == 1, "other than 1"
         return np.ones(step.size, dtype=bool), ""
-    gap = max_gap
     if key.kind in ("times", "durations"):
-        if isinstance(max_gap, timedelta):
-            gap = np.timedelta64(max_gap)
-        elif isinstance(max_gap, int | float | np.number) and not isinstance(max_gap, bool | np.timedelta64):
-            gap = np.timedelta64(round(float(max_gap) * 1e6), "us")
-        valid = isinstance(gap, np.timedelta64) and gap > np.timedelta64(0, "us")
-        expected = "a number of seconds or a datetime.timedelta"
-    else:
-        valid = (
-            isinstance(max_gap, int | float | np.integer | np.floating)
-            and not isinstance(max_gap, bool)
-            and max_gap > 0
-        )
-        expected = f"a positive number, in the units of {key.name!r}"
-    if not valid:
-        raise InputError(f"max_gap must be {expected}; got {max_gap!r}.")
-    return step <= gap, f"above {max_gap}"
+        return step <= np.timedelta64(round(seconds(max_gap, "max_gap") * 1e6), "us"), f"above {max_gap}"
+    numeric = isinstance(max_gap, int | float | np.integer | np.floating) and not isinstance(max_gap, bool)
+    if not (numeric and max_gap > 0):
+        raise InputError(f"max_gap must be a positive number, in the units of {key.name!r}; got {max_gap!r}.")
+    return step <= max_gap, f"above {max_gap}"
 
 
 def order_key(table: Table, order: Any) -> Column:

@@ -202,13 +202,14 @@ class Fit:  # long: what can be asked of a result
         """log p(y|x) at the estimate, normalised: f − log ∫ exp f; −inf outside Ω.
 
         Args:
-            y: N outcomes (numbers, or rows).
+            y: N outcomes (numbers, or rows), or observations with their contexts, as `held_out` takes.
             x: the previous points (transitions) or a mapping of covariates (regressions), N of each or one for all.
         """
         density = self.density
         from .new_points import new_observations
 
-        obs = new_observations(self.kind, y, x, self.settings["observations"])
+        given = isinstance(y, Observations)
+        obs = y if given and x is None else new_observations(self.kind, y, x, self.settings["observations"])
         inside = density.domain.contains(obs.outcome)
         out = np.full(obs.n, -np.inf)
         if inside.any():

@@ -1,4 +1,4 @@
-"""Step selection: tracks of animals, available steps, movement kernels and habitat selection, simulated tracks and maps.
+"""Step selection: tracks of animals, available steps, movement kernels, habitat selection, simulated tracks, maps.
 
 tracks.py       fixes in bursts; resampled, projected, checked
 random_steps.py available steps as a table

@@ -1,4 +1,4 @@
-"""Used-habitat calibration (Fieberg et al. 2018): the habitat of observed steps beside that of steps the model would take.
+"""Used-habitat calibration (Fieberg et al. 2018): the habitat of observed steps beside that of the model's own.
 
 Given the k + 1 steps of a stratum, the model says which of them was taken with probabilities ∝ exp(f̂ − log q + log k):
 drawn again and again, with f̂ drawn from its own uncertainty, they give a band for the distribution of any covariate.
@@ -57,7 +57,8 @@ class Calibration:
 def calibrate(fit: Fit, name: str, draws: int, level: float, rng: np.random.Generator) -> Calibration:
     """The calibration of one covariate, known to the model whether or not f reads it."""
     part, rows = terms_of(fit), case_control(fit)
-    assert fit.model is not None and fit.obs is not None
+    assert fit.model is not None
+    assert fit.obs is not None
     if "stratum" not in rows:
         raise InputError("Calibration compares each step with its own reference points, and these data share theirs.")
     case, stratum = rows["case"] == 1, rows["stratum"]

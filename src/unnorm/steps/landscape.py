@@ -43,7 +43,9 @@ def landscape(obs: Observations, maps: Sequence[Covariate], domain: Domain | Non
     if grids:
         x0, x1, y0, y1 = np.array(grids).T
         if x0.max() >= x1.min() or y0.max() >= y1.min():
-            raise InputError("The maps do not overlap: they may be in different projections. Project them to one system.")
+            raise InputError(
+                "The maps do not overlap: they may be in different projections. Project them to one system."
+            )
         return Box((float(x0.max()), float(x1.min())), (float(y0.max()), float(y1.min())))
     places = np.concatenate([obs.outcome, obs.previous()])
     room = ROOM * float(np.hypot(*(obs.outcome - obs.previous()).T).max())
@@ -56,7 +58,9 @@ def check_maps(maps: Any) -> tuple[Map, ...]:
     found = (maps,) if isinstance(maps, Map) else tuple(maps)
     wrong = [one for one in found if not isinstance(one, Map)]
     if wrong:
-        raise InputError(f"maps must be un.Map objects, e.g. un.Map.from_table(grid, value='forest'); got {wrong[0]!r}.")
+        raise InputError(
+            f"maps must be un.Map objects, e.g. un.Map.from_table(grid, value='forest'); got {wrong[0]!r}."
+        )
     return found
 
 

@@ -23,8 +23,7 @@ MOVES = ("step", "turn", "angle")
 
 def movement_columns(fit: Fit, at: Any, level: float) -> dict[str, np.ndarray]:
     """A row for each parameter: part, law, parameter, tentative, estimate, se, lower, upper."""
-    assert fit.model is not None and fit.model.base is not None
-    kernel: Any = fit.model.base.kernel
+    kernel = kernel_of(fit)
     names, beta, V = slopes(fit, at, kernel)
     z = quantile(level, None)
     rows: list[tuple[Any, ...]] = []
@@ -43,10 +42,16 @@ def movement_columns(fit: Fit, at: Any, level: float) -> dict[str, np.ndarray]:
     return {name: np.array(values) for name, values in zip(columns, zip(*rows))}
 
 
+def kernel_of(fit: Fit) -> Any:
+    """k, with the parameters that were fitted to the observed steps."""
+    assert fit.model is not None
+    assert fit.model.base is not None
+    return fit.model.base.kernel
+
+
 def updated(fit: Fit, at: Any = None) -> StepKernel:
     """The kernel itself, with updated laws."""
-    assert fit.model is not None and fit.model.base is not None
-    kernel: Any = fit.model.base.kernel
+    kernel = kernel_of(fit)
     names, beta, _ = slopes(fit, at, kernel)
     own = dict(zip(names, beta.tolist()))
     step, turn = (
@@ -67,8 +72,8 @@ def slopes(fit: Fit, at: Any, kernel: StepKernel) -> tuple[tuple[str, ...], np.n
     strange += [name for name in read if name in MOVES and name not in names]
     if strange:
         raise InputError(
-            f"f reads {listing(strange)}, and {kernel.step.describe()} with {kernel.turn.describe()} stays in its family "
-            f"only when tilted by {listing(sorted(allowed))}. Write these in the terms, or choose another law of steps."
+            f"f reads {listing(strange)}, and {kernel.step.describe()} with {kernel.turn.describe()} stays in its "
+            f"family only when tilted by {listing(sorted(allowed))}. Write these in the terms, or take another law."
         )
     held = {} if at is None else {name: values[:1] for name, values in given(at, "at").items()}
     still = {name: np.ones(1) for name in names}  # each statistic moves alone
@@ -84,8 +89,8 @@ def _slope(fit: Fit, held: dict[str, np.ndarray], name: str) -> np.ndarray:
     first, second = X[1] - X[0], X[2] - X[1]
     if not np.allclose(first, second, rtol=1e-6, atol=1e-9):
         raise InputError(
-            f"f is not a straight line in {name}, so that the updated kernel has no name: see fit.effect(…) for the curve, "
-            f"or write {name} as a linear term."
+            f"f is not a straight line in {name}, so that the updated kernel has no name: fit.effect(…) gives the "
+            f"curve. Or write {name} as a linear term."
         )
     return first
 

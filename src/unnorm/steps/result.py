@@ -12,12 +12,12 @@ from .._base import frames
 from .._base.frames import to_native
 from .._base.numerics import Rng, generator, whole
 from ..data.covariates.maps import Map
-from ..errors import CombinationError
+from ..errors import CombinationError, InputError, unknown
 from ..references.step_kernel import StepKernel
 from ..results.fit import Fit
 from .calibration import Calibration, calibrate
-from .movement import movement_columns, updated
-from .utilisation import Utilisation, counted
+from .movement import kernel_of, movement_columns, updated
+from .utilisation import Utilisation, counted, steady
 
 
 @final
@@ -30,7 +30,9 @@ class StepFit:
 
     def __post_init__(self) -> None:
         if self.fit.model is None or self.fit.model.base is None:
-            raise CombinationError("A StepFit needs a fit relative to a kernel: un.fit_steps(…), or base=un.Tilt(kernel).")
+            raise CombinationError(
+                "A StepFit needs a fit relative to a kernel: un.fit_steps(…), or base=un.Tilt(kernel)."
+            )
 
     def __repr__(self) -> str:
         return f"StepFit({self.fit!r})"
@@ -41,9 +43,7 @@ class StepFit:
     @property
     def kernel(self) -> StepKernel:
         """k, with the parameters fitted to the observed steps."""
-        assert self.fit.model is not None and self.fit.model.base is not None
-        kernel: Any = self.fit.model.base.kernel
-        return kernel
+        return kernel_of(self.fit)
 
     def summary(self) -> str:
         """Coefficients of f, and the kernel that it is relative to."""
@@ -83,37 +83,43 @@ class StepFit:
         self,
         cell: float | None = None,
         *,
+        at: Any = None,
+        method: str = "grid",
         steps: int = 500,
         chains: int = 100,
         burn: int | None = None,
-        x: Any = None,
         rng: Rng = None,
     ) -> Utilisation:
-        """The steady-state map: the share of time that a moving animal spends in each cell, with its Monte Carlo error.
+        """The steady-state map: the share of time that an animal spends in each cell when it moves by the model.
 
         Args:
-            cell: side of the cells; default a sixtieth of the longer side of Ω.
-            steps: of each simulated track that count.
-            chains: tracks, each from an observed place.
+            cell: side of the cells; default a fiftieth of the longer side of Ω.
+            at: values of the columns that f reads besides places, as {"night": 1}; with method="simulation" also one
+                for each of burn + steps, so that they may change along the tracks.
+            method: "grid", the stationary law of the transitions between cells, with an error from cells twice as
+                wide; or "simulation", tracks counted in cells, with Monte Carlo errors.
+            steps, chains: of simulated tracks, from observed places.
             burn: steps left out before these; default as many.
-            x: covariates along the tracks, as for `simulate`: one value, or one for each of burn + steps.
-            rng: seed or generator.
+            rng: seed or generator, for simulation.
         """
-        count, left_out = whole(steps, "steps", 2), steps if burn is None else whole(burn, "burn", 0)
-        table = frames.table(self.simulate(left_out + count, x=x, chains=whole(chains, "chains", 2), rng=rng))
+        if method == "grid":
+            return steady(self.fit, cell, at)
+        if method != "simulation":
+            raise InputError(unknown("method", method, ("grid", "simulation")))
+        count, tracks = whole(steps, "steps", 2), whole(chains, "chains", 2)
+        left_out = count if burn is None else whole(burn, "burn", 0)
+        table = frames.table(self.simulate(left_out + count, x=at, chains=tracks, rng=rng))
         names = self.fit.settings["observations"]["outcome_names"]
         every = np.arange(table.n)
-        points = np.column_stack([table.read(name).take(every) for name in names]).reshape(chains, -1, 2)
-        assert self.fit.model is not None
-        return counted(self.fit.model.domain, points[:, -count:], cell, self.fit.backend)
+        points = np.column_stack([table.read(name).take(every) for name in names]).reshape(tracks, -1, 2)
+        return counted(self.fit, points[:, -count:], cell)
 
     def calibration(self, name: str, *, draws: int = 200, level: float = 0.95, rng: Rng = 0) -> Calibration:
-        """Used-habitat calibration: the distribution of a covariate over observed steps, and the model's band for it."""
+        """Used-habitat calibration: how a covariate is distributed over observed steps, and the model's band for it."""
         return calibrate(self.fit, name, whole(draws, "draws", 2), level, generator(rng))
 
     def plot(self, ax: Any = None) -> Any:
         """Step lengths with the kernel, and the updated kernel where f reads the step; returns the Axes."""
-        from ..errors import InputError
         from .plots import step_law
 
         assert self.fit.obs is not None
