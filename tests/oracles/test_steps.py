@@ -57,7 +57,7 @@ def test_ranking_relative_to_the_kernel_is_clogit(model: str, terms: str) -> Non
 
 @pytest.mark.parametrize(("model", "terms"), [("tilted", "forest"), ("integrated", TERMS)])
 def test_logistic_with_anchored_constants_is_close(model: str, terms: str) -> None:
-    """With many points each: the terms are wrong here (the track likes the edge), and few points weigh that otherwise."""
+    """With many points each: the terms are wrong here (the track likes the edge), which few points weigh otherwise."""
     first = fitted()
     same = {"maps": first.maps, "kernel": first.kernel}
     many = un.fit_steps(first.fit.obs, terms, per_point=200, rng=5, **same).fit

@@ -243,8 +243,8 @@ def transitions(
     `order` is the column that sorts each chain (default: as the rows come); `group`, one or more columns, tells chains
     apart, and no transition crosses from one to another. With an integer `order` a step other than 1 breaks the chain;
     with times or floats a step above `max_gap` does (a number; for dates seconds, "20min" or a timedelta; given with an
-    integer `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row; `weight` and
-    `offset` too are those of y_t's row. A chain of fewer than `lags + 1` points gives nothing; `notes` counts them.
+    integer `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row; `weight`
+    and `offset` too are those of y_t's row. A chain of fewer than `lags + 1` points gives nothing; `notes` counts them.
 
     `missing="drop"` leaves out rows without outcome, order or group, which breaks the chain there (with times,
     `max_gap` decides), and transitions without extra, weight or offset.

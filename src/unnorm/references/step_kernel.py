@@ -189,10 +189,15 @@ class BoundStepKernel(BoundReference):
         phi = heading[:, None] + np.where(moving[:, None], self.turn.quantile(v), 2.0 * np.pi * v)
         u, w = gauss_legendre(order)
         within = self.step.cdf(polygon.reach(self.edges, c, phi))  # (n, order) mass of the lengths up to the edge
+        lost, far = within <= 0.0, within.argmax(axis=1)[:, None]
+        if lost.any():  # from the edge outwards: nodes of the longest ray, which weigh nothing here
+            phi = np.where(lost, np.take_along_axis(phi, far, axis=1), phi)
+            within = np.where(lost, np.take_along_axis(within, far, axis=1), within)
         r = self.step.quantile((within[:, :, None] * u).ravel()).reshape(*within.shape, order)
         ray = np.stack([np.cos(phi), np.sin(phi)], axis=-1)
         y = (c[:, None, None] + r[..., None] * ray[:, :, None]).reshape(-1, 2)
-        weight = (within[:, :, None] * w).ravel() * self.domain.contains(y)  # a ray may leave Ω and come back
+        weight = (np.where(lost, 0.0, within)[:, :, None] * w).ravel()
+        weight = weight * self.domain.contains(y)  # a ray may leave Ω and come back
         weight = weight.reshape(obs.n, -1)
         low, high = self.edges.min(axis=(0, 1)), self.edges.max(axis=(0, 1))
         return (

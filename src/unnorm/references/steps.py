@@ -324,8 +324,8 @@ class UniformAngle(AngleLaw):
 class VonMisesAngle(AngleLaw):
     """exp(κ cos(φ − mean)) / 2π I₀(κ), of the turn (from the previous heading) or of the heading itself.
 
-    Unless it is given, the mean turn is 0 or π, whichever the data are nearer to: animals go on, or turn back; with
-    `mean="free"` it is fitted. The mean heading is always fitted.
+    Where neither is given, the mean turn is 0 or π, whichever the data are nearer to: animals go on, or turn back. With
+    a given κ it is 0, and with `mean="free"` it is fitted. The mean heading is fitted unless given.
     """
 
     mean: Any = None
@@ -379,7 +379,7 @@ class VonMisesAngle(AngleLaw):
         if mean == "free" or (mean is None and self.of == "heading"):
             mean = float(np.angle(resultant))
         elif mean is None:
-            mean = 0.0 if resultant.real >= 0.0 else float(np.pi)
+            mean = 0.0 if resultant.real >= 0.0 or self.kappa is not None else float(np.pi)
         kappa = self.kappa
         if kappa is None:
             kappa = concentration_circle(max(float(np.real(resultant * np.exp(-1j * mean))), 0.0))

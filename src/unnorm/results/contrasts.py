@@ -94,17 +94,17 @@ def covariate_values(fit: Fit, part: SmoothPart, at: Mapping[str, np.ndarray], n
         if name in at:
             out[name] = np.broadcast_to(at[name], (n,))
         elif name not in computed:
-            out[name] = np.broadcast_to(_middle(fit, name), (n,))
+            out[name] = np.broadcast_to(middle(fit, name), (n,))
     if computed:
         held = dict.fromkeys(need for name in computed for need in needs[name] if not model.needs(need))
-        known = {name: np.broadcast_to(at[name] if name in at else _middle(fit, name), (n,)) for name in held}
-        assert fit.obs is not None  # `_middle` of what is held needs them too
+        known = {name: np.broadcast_to(at[name] if name in at else middle(fit, name), (n,)) for name in held}
+        assert fit.obs is not None  # `middle` of what is held needs them too
         known |= {name: np.broadcast_to(values, (n,)) for name, values in at.items()}
         out |= model.covariates(fit.obs).at(computed, fit.obs, known)
     return out
 
 
-def _middle(fit: Fit, name: str) -> Any:
+def middle(fit: Fit, name: str) -> Any:
     """The median over the observations, or the commonest level."""
     if fit.obs is None or fit.model is None:
         raise InputError(f"A loaded fit has no observations, and so no median of {name!r}: give it in at1 and at2.")

@@ -15,7 +15,7 @@ from .._base.intervals import quantile
 from ..errors import InputError, listing
 from ..references.laws import WRITTEN, Tiltable
 from ..references.step_kernel import StepKernel
-from ..results.contrasts import f_design, given, terms_of
+from ..results.contrasts import f_design, given, middle, terms_of
 from ..results.fit import Fit
 
 MOVES = ("step", "turn", "angle")
@@ -84,10 +84,11 @@ def slopes(fit: Fit, at: Any, kernel: StepKernel) -> tuple[tuple[str, ...], np.n
 def _slope(fit: Fit, held: dict[str, np.ndarray], name: str) -> np.ndarray:
     """(p,) X at one more of T less X at T, the other statistics held; T must enter in a straight line."""
     part = terms_of(fit)
-    values = np.array([0.0, 1.0, 2.0])
+    typical = max(abs(float(middle(fit, name))), 1e-3) if fit.obs is not None else 1.0
+    values = typical * np.array([0.0, 1.0, 2.0])
     X = f_design(fit, part, {**{k: np.repeat(v, 3) for k, v in held.items()}, name: values}, 3)
-    first, second = X[1] - X[0], X[2] - X[1]
-    if not np.allclose(first, second, rtol=1e-6, atol=1e-9):
+    first, second = (X[1] - X[0]) / typical, (X[2] - X[1]) / typical
+    if not np.allclose(first, second, rtol=1e-6, atol=1e-9 / typical):
         raise InputError(
             f"f is not a straight line in {name}, so that the updated kernel has no name: fit.effect(…) gives the "
             f"curve. Or write {name} as a linear term."

@@ -32,11 +32,14 @@ class Cells:
         self.side = side
         self.shape = tuple(max(1, int(np.ceil(width / side - 1e-9))) for width in upper - self.lower)  # nx, ny
         self.x, self.y = (self.lower[j] + side * (np.arange(n) + 0.5) for j, n in enumerate(self.shape))
-        centres = np.column_stack([a.ravel() for a in np.meshgrid(self.x, self.y)])
-        inside = np.flatnonzero(domain.contains(np.clip(centres, self.lower, upper)))
+        middles = [  # of what the box has of the last cells
+            0.5 * (axis - side / 2 + np.minimum(axis + side / 2, top)) for axis, top in zip((self.x, self.y), upper)
+        ]
+        centres = np.column_stack([a.ravel() for a in np.meshgrid(*middles)])
+        inside = np.flatnonzero(domain.contains(centres))
         if inside.size < 4:
             raise InputError(f"cell={side:g} leaves {inside.size} cells in Ω: take smaller ones.")
-        self.inside, self.centres = inside, np.clip(centres[inside], self.lower, upper)
+        self.inside, self.centres = inside, centres[inside]
         self.state = np.zeros(len(centres), dtype=int)
         self.state[inside] = np.arange(inside.size)
         outside = np.setdiff1d(np.arange(len(centres)), inside)
