@@ -105,10 +105,10 @@ def test_n_is_the_sum_of_weights_and_rows_are_shown_where_it_differs(tmp_path: P
     counts, copies = (un.fit(SLOPE, obs) for obs in (un.iid(y, weight=w), un.iid(np.repeat(y, w))))
     total = int(w.sum())
     for one in _both(counts, tmp_path / "fit"):
-        assert (one.n, one.rows) == (total, 60)
+        assert (one.n, one.n_rows) == (total, 60)
         assert f"{total} observations in 60 rows" in one.summary()
         assert f"n={total} in 60 rows" in repr(one)
-    assert (copies.n, copies.rows) == (total, total)
+    assert (copies.n, copies.n_rows) == (total, total)
     assert "rows" not in copies.summary() + repr(copies)
     held, again = counts.held_out(un.iid(y, weight=w)), counts.held_out(un.iid(np.repeat(y, w)))
     assert (held.n, held.rows) == (total, 60)

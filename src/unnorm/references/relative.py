@@ -24,6 +24,8 @@ class RelativeReference(BoundReference):
         super().__init__(q.domain, q.reference)
         self.q, self.k = q, k
         self.ratio_only = q.ratio_only
+        saved = q.reference.saved and k.reference.saved
+        self._same = q is k or (saved and q.to_dict() == k.to_dict())
 
     @property
     def given(self) -> Given:
@@ -48,7 +50,7 @@ class RelativeReference(BoundReference):
         return self.q.sample(obs, t, rng)
 
     def log_density(self, y: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
-        if self.q.reference == self.k.reference:  # exactly zero, and no constants to compute twice
+        if self._same:  # exactly zero, and no constants to compute twice
             return np.where(np.isfinite(log_k := self.k.log_density(y, obs, t)), 0.0, log_k)
         with np.errstate(invalid="ignore"):
             return self.q.log_density(y, obs, t) - self.k.log_density(y, obs, t)
