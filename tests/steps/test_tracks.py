@@ -165,6 +165,29 @@ def test_what_it_refuses(options: dict[str, object], said: str) -> None:
         read(table(6, step=np.arange(6.0)), **options)
 
 
+def test_uneven_times_are_noted() -> None:
+    rng = np.random.default_rng(1)
+    data = {"t": np.cumsum(rng.uniform(1, 10, 50)) * 3600, "x": 1000 * rng.random(50), "y": 1000 * rng.random(50)}
+    assert any("The time between fixes varies from" in note for note in read(data).observations().notes)
+    assert not any("varies" in note for note in read(table(20)).observations().notes)
+
+
+def test_a_track_beside_its_map() -> None:
+    points = 5_000.0 + np.cumsum(np.random.default_rng(2).normal(0, 100, (60, 2)), axis=0)
+    made = read({"t": np.arange(60.0), "x": points[:, 0], "y": points[:, 1]})
+    axis = np.linspace(0.0, 1_000.0, 11)
+    elsewhere = un.Map("forest", np.ones((11, 11)), axis, axis)
+    with pytest.raises(un.errors.OutsideError, match=r"58 of 58 steps .* the first at row 2.*another projection"):
+        un.fit_steps(made, "forest", maps=elsewhere)
+    with pytest.raises(InputError, match="do not overlap"):
+        un.fit_steps(made, "forest", maps=[elsewhere, un.Map("hill", np.ones((11, 11)), axis + 9_000, axis)])
+    wide = np.linspace(0.0, 20_000.0, 201)
+    holes = np.ones((201, 201))
+    holes[45:55, 45:55] = np.nan
+    with pytest.raises(un.errors.OutsideError, match=r"Map 'forest' has no value at .*outside='nearest'"):
+        un.fit_steps(made, "forest", maps=un.Map("forest", holes, wide, wide))
+
+
 def test_missing_fixes() -> None:
     data = table(6)
     data["x"] = [1000.0, np.nan, 1200.0, 1300.0, 1400.0, 1500.0]

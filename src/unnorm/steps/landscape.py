@@ -14,7 +14,7 @@ from ..data.covariates.maps import Map
 from ..data.observations import Observations
 from ..domains import Box
 from ..domains.base import Domain
-from ..errors import InputError
+from ..errors import InputError, OutsideError
 from ..references.laws import WRITTEN
 from ..references.step_kernel import StepKernel
 
@@ -46,11 +46,33 @@ def landscape(obs: Observations, maps: Sequence[Covariate], domain: Domain | Non
             raise InputError(
                 "The maps do not overlap: they may be in different projections. Project them to one system."
             )
-        return Box((float(x0.max()), float(x1.min())), (float(y0.max()), float(y1.min())))
+        ground = Box((float(x0.max()), float(x1.min())), (float(y0.max()), float(y1.min())))
+        _check_track(obs, ground)
+        return ground
     places = np.concatenate([obs.outcome, obs.previous()])
     room = ROOM * float(np.hypot(*(obs.outcome - obs.previous()).T).max())
     low, high = places.min(axis=0) - room, places.max(axis=0) + room
     return Box((float(low[0]), float(high[0])), (float(low[1]), float(high[1])))
+
+
+def _check_track(obs: Observations, ground: Box) -> None:
+    """Refuse a track that lies beside the maps."""
+    away = ~(ground.contains(obs.outcome) & ground.contains(obs.previous()))
+    if not away.any():
+        return
+    first = int(np.argmax(away))
+    row = first if obs.row is None else int(obs.row[first])
+    (x0, y0), (x1, y1) = ground.sides
+    remedy = (
+        "The maps may be in another projection: project them, or the track (un.track(…, crs=…, to=…))."
+        if away.all()
+        else "Take larger maps, or leave these fixes out."
+    )
+    raise OutsideError(
+        f"{int(away.sum()):,} of {obs.n:,} steps begin or end outside the maps, the first at row {row}, (x, y) = "
+        f"({obs.outcome[first, 0]:.7g}, {obs.outcome[first, 1]:.7g}); the maps cover [{x0:.7g}, {x1:.7g}] × "
+        f"[{y0:.7g}, {y1:.7g}]. {remedy}"
+    )
 
 
 def check_maps(maps: Any) -> tuple[Map, ...]:

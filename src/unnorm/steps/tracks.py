@@ -19,6 +19,8 @@ from ..data.observations import Observations, transitions
 from ..errors import DataError, InputError, listing, unknown
 from .projecting import projected
 
+UNEVEN = 1.25  # times that steps may differ in duration before a note says so
+
 Zero = Literal["error", "join", "keep"]
 Repeated = Literal["error", "first", "mean"]
 Order = Literal["error", "sort"]
@@ -129,6 +131,12 @@ class Track:
         short = int(np.sum(np.unique(self.burst, return_counts=True)[1] <= lags))
         if short:
             notes.append(f"{short:,} bursts of fewer than {lags + 1} fixes give no step with a turn.")
+        low, high = np.quantile(made.context["dt"], (0.025, 0.975))
+        if high > UNEVEN * low:
+            notes.append(
+                f"The time between fixes varies from {written(low)} to {written(high)} (middle 95 %), and steps of "
+                "different durations follow different laws: track.resample(rate, tolerance) makes them alike."
+            )
         row = made.row if self.row is None or made.row is None else self.row[made.row]
         return replace(made, notes=(*self.notes, *notes), backend=self.backend, row=row)
 
