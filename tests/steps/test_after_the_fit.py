@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from steps.walks import SIDE, deer_walk, wood, wood_map
+from steps.walks import SIDE, deer_walk, fixes, walk, wood, wood_map
 from unnorm.errors import CombinationError, InputError, UnnormWarning
 from unnorm.references import Gamma, VonMisesAngle
 
@@ -130,16 +130,12 @@ def test_the_stationary_law_of_a_symmetric_kernel() -> None:
     kernel = un.StepKernel(Gamma(2.0, 150.0), "uniform")
     axis = np.linspace(0.0, 3_000.0, 121)
     grid = un.Map("forest", wood(axis[None, :], axis[:, None]), axis, axis)
-    obs = deer_walk(201, night=0.0).observations()
-    inside = SMALL.contains(obs.outcome % 3_000.0)
-    before = {
-        name: np.clip(obs.context[name] % 3_000.0, 1, 2_999) for name in ("x_prev", "y_prev", "x_prev2", "y_prev2")
-    }
-    moved = un.Observations("transitions", obs.outcome % 3_000.0, ("x", "y"), before, lags=2).take(inside)
-    short = np.hypot(*(moved.outcome - moved.previous()).T) < 1_500.0
-    fit = un.fit_steps(moved.take(short), "forest", maps=grid, kernel=kernel, domain=SMALL, rng=1)
+    points = walk(301, np.random.default_rng(4), lambda y, _, t: 3.0 * wood(*y.T), kappa=0.0, side=3_000.0)
+    track = un.track(fixes(points), time="t", x="x", y="y")
+    fit = un.fit_steps(track, "forest", maps=grid, kernel=kernel, domain=SMALL, rng=1)
     found = fit.utilisation(60.0)
     beta = fit.fit.theta["forest"]
+    assert beta > 1.0
     gx, gy = np.meshgrid(found.x, found.y)
     places = np.column_stack([gx.ravel(), gy.ravel()])
     w = np.exp(beta * wood(*places.T))

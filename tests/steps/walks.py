@@ -31,16 +31,17 @@ def walk(
     scale: float = 150.0,
     kappa: float = 0.5,
     mean: float = 0.0,
+    side: float = SIDE,
 ) -> np.ndarray:
     """(n, 2) fixes of p(y|x) ∝ gamma(r) vonmises(turn) exp f(y, x, t), kept within the landscape."""
     points = np.empty((n, 2))
-    points[0] = rng.uniform(0.4 * SIDE, 0.6 * SIDE, 2)
+    points[0] = rng.uniform(0.4 * side, 0.6 * side, 2)
     heading = rng.uniform(-np.pi, np.pi)
     for t in range(1, n):
         r = rng.gamma(shape, scale, CANDIDATES)
         phi = heading + rng.vonmises(mean, kappa, CANDIDATES)
         y = points[t - 1] + r[:, None] * np.column_stack([np.cos(phi), np.sin(phi)])
-        inside = np.all((y > 0.0) & (y < SIDE), axis=1)
+        inside = np.all((y > 0.0) & (y < side), axis=1)
         y, phi = y[inside], phi[inside]
         w = np.exp(f(y, points[t - 1], t))
         pick = rng.choice(len(y), p=w / w.sum())
