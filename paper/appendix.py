@@ -58,7 +58,8 @@ def concavity(quick: bool, out: Path) -> Verdict:
         m0, m1, _ = moments(theta, 0.0)
         excess = max(excess, float(np.max(np.abs(np.outer(m1, m1))) / m0**2))
     return Verdict(
-        f"largest eigenvalue over 500 (θ, ν): {worst:.1e} of the largest entry; the printed 𝓛'' is off by up to {excess:.2f}",
+        f"largest eigenvalue over 500 (θ, ν): {worst:.1e} of the largest entry; "
+        f"the printed 𝓛'' is off by up to {excess:.2f}",
         "holds, with a condition" if worst < 1e-9 else "does not hold",
         note="𝓜 is concave. −(1/n) 𝓛'' is the covariance of s, E_θ(s sᵀ) − E_θ(s) E_θ(s)ᵀ; the second part is missing.",
     )

@@ -35,7 +35,7 @@ def R(theta: np.ndarray, nu: float, y: np.ndarray, r: np.ndarray) -> float:
 
 @claim("Section 3.1", "The gradient of 𝓜 can be estimated without bias by Monte Carlo; that of 𝓛 cannot in general")
 def unbiased(quick: bool, out: Path) -> Verdict:
-    y, rng, reps, m = data(), np.random.default_rng(4), 20_000 if quick else 200_000, 5
+    rng, reps, m = np.random.default_rng(4), 20_000 if quick else 200_000, 5
     r = rng.uniform(-1, 1, (reps, m))
     S = np.stack([r, r**2], axis=2)
     weight = 2 * np.exp(f(THETA, r) + NU)  # over q = 1/2

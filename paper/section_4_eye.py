@@ -64,7 +64,8 @@ def figure_4_4(quick: bool, out: Path) -> Verdict:
 def figure_c_1(quick: bool, out: Path) -> Verdict:
     share = eye(quick, out)[0].monte_carlo()
     return verdict(
-        f"sd over sets is {np.median(share):.2f} of the standard error (subjects: {share.min():.2f} to {share.max():.2f})",
+        f"sd over sets is {np.median(share):.2f} of the standard error "
+        f"(subjects: {share.min():.2f} to {share.max():.2f})",
         float(np.median(share)) < 0.35,
     )
 

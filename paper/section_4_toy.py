@@ -50,8 +50,10 @@ def figure_4_1(quick: bool, out: Path) -> Verdict:
 def semiparametric(quick: bool, out: Path) -> Verdict:
     all_figures(errors(quick, out), out)
     r = [ratio(quick, out, "semiparametric UBRE", k) for k in (10, 30)]
-    return verdict(f"rmse over ML's, θ1 / θ2: k = 10 {r[0][0]:.2f} / {r[0][1]:.2f}, k = 30 {r[1][0]:.2f} / {r[1][1]:.2f}",
-                   max(max(one) for one in r) < 1.25)  # fmt: skip
+    return verdict(
+        f"rmse over ML's, θ1 / θ2: k = 10 {r[0][0]:.2f} / {r[0][1]:.2f}, k = 30 {r[1][0]:.2f} / {r[1][1]:.2f}",
+        max(max(one) for one in r) < 1.25,
+    )
 
 
 @claim(
@@ -66,7 +68,8 @@ def parametric(quick: bool, out: Path) -> Verdict:
     bias, sd = float(np.nanmean(error)), float(np.nanstd(error))
     good = r[0][1] > 1.3 and r[1][1] < r[0][1]
     return Verdict(
-        f"rmse over ML's of θ2: {r[0][1]:.1f} at k = 10, {r[1][1]:.1f} at k = 30; its bias at θ2 = 50 is {bias / sd:.0f} sd",
+        f"rmse over ML's of θ2: {r[0][1]:.1f} at k = 10, {r[1][1]:.1f} at k = 30; "
+        f"its bias at θ2 = 50 is {bias / sd:.0f} sd",
         "holds, with a condition" if good else "does not hold",
         note="It is biased as well, at any fixed k: there are as many constants as observations.",
     )

@@ -42,7 +42,7 @@ def divergence(quick: bool, out: Path) -> Verdict:
 @claim("Abstract", "Sequences of graphs and of binary vectors are covered")
 def sequences(quick: bool, out: Path) -> Verdict:
     rng, model = np.random.default_rng(5), un.Ising(6, lag=1)
-    truth = rng.normal(0, 0.4, model.p if hasattr(model, "p") else len(model.names))
+    truth = rng.normal(0, 0.4, len(model.names))
     y = [rng.integers(0, 2, 6)]
     for _ in range(2000):
         y.append(model.sampler(truth, (y[-1][None].astype(float),)).sweep(y[-1][None].astype(float), 20, rng)[0])
@@ -70,7 +70,8 @@ def hashing(quick: bool, out: Path) -> Verdict:
         found.append((float(abs(fit.estimate[0] - ml.estimate[0]) / ml.se[0]), fit.constants_failed))
     (few, told), (many, quiet) = found
     return Verdict(
-        f"χ of b-bit minwise hashes of sets of words: 64 × 2 bits {few:.1f} standard errors from ML, 512 × 4 bits {many:.2f}",
+        f"χ of b-bit minwise hashes of sets of words: 64 × 2 bits {few:.1f} standard errors from ML, "
+        f"512 × 4 bits {many:.2f}",
         "holds, with a condition" if many < 0.2 and few > many and told and not quiet else "does not hold",
         note="There must be enough of them; a fit with too few says so.",
     )
