@@ -15,8 +15,8 @@ _errors: dict[bool, Errors] = {}
 
 
 def errors(quick: bool, out: Path) -> Errors:
-    """The experiment, run once: 40 repetitions of two sizes at θ = (−2, 50) if quick; else 100 of four sizes, at random θ
-    as well (the paper: 300)."""
+    """The experiment, run once. Quick: 40 repetitions of two sizes at θ = (−2, 50). Else 100 of four sizes, at random θ
+    as well; the paper has 300."""
     if quick not in _errors:
         toy = (
             Toy(reps=40, sizes=(200, 500), settings=("fixed",)) if quick else Toy(reps=100, sizes=(100, 200, 500, 1000))
