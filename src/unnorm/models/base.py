@@ -27,6 +27,7 @@ from .changes import Changes, DenseChanges, recomputed
 from .lookup import Lookup, Table
 
 if TYPE_CHECKING:
+    from .centring import Centred
     from .gibbs import Chain, ChangeSampler
 
 
@@ -401,6 +402,10 @@ class Model(Unnormalised):  # long: what each objective, solver and sampler may 
     def separated(self, obs: Observations) -> list[str]:
         """A direction in which the likelihood rises without end, as far as the model can tell: "edges → −∞", …"""
         return []
+
+    def centred(self, obs: Observations) -> Centred | None:
+        """The model with covariates about their means, where some lie so far from zero that sums round them away."""
+        return None
 
     def no_estimate(self, obs: Observations, said: str) -> str:
         """Why an estimate does not exist, and what to do; `said`: what the solver found."""

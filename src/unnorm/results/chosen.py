@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,7 +42,7 @@ def _covariance(fit: Fit, index: np.ndarray, simulated: int | None, rng: Rng) ->
                 "Simulated errors are those of a pseudo-likelihood, objective=un.ConditionalNCE(un.BitFlip(every=True))"
                 ", before the fit is saved."
             )
-        return some.simulated(index, draws, generator(rng))
+        return _on_users_scale(fit, index, lambda at: some.simulated(at, draws, generator(rng)))
     if fit.has_covariance or some is None:
         return fit.covariance[np.ix_(index, index)]
     if "clusters" in fit.diagnostics:
@@ -53,4 +53,13 @@ def _covariance(fit: Fit, index: np.ndarray, simulated: int | None, rng: Rng) ->
         )
     if fit.n <= len(fit.names):
         raise InputError(too_few(fit.n, False, len(fit.names), SIMULATED))
-    return some.empirical(index)
+    return _on_users_scale(fit, index, some.empirical)
+
+
+def _on_users_scale(fit: Fit, index: np.ndarray, covariance: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """The covariance of parameters, from that of the solver's, which may count covariates from their means."""
+    moved = None if fit.solution is None else fit.solution.centred
+    if moved is None:
+        return covariance(index)
+    needed, T = moved.rows(index)
+    return T @ covariance(needed) @ T.T

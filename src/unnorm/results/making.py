@@ -67,6 +67,8 @@ def make_fit(
     tests = columns_tested(solution, obs, labels)  # before the errors, which then have its fresh sets of points
     errors, more, refusal = _errors(solution, labels, relative, clusters)
     own = None if errors is None else errors.picked(solution.index)
+    if own is not None and solution.centred is not None:
+        own = own.moved(solution.centred.covariance)
     smooths = _smooths(solution, errors)
     settings = {
         "model": problem.model.to_dict(),
@@ -219,7 +221,7 @@ def quantities(solution: Solution) -> Quantities:
     """What advice speaks of: the parameters, or f's terms as functions over their grids."""
     fitted = solution.terms
     if fitted is None:
-        return parameters(solution.names)
+        return parameters(solution.names, None if solution.centred is None else solution.centred.covariance)
     return terms({label: (fitted.slices[label], _columns(fitted, label)) for label in fitted.model_labels})
 
 
