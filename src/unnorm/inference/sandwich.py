@@ -218,7 +218,7 @@ def _robust(
         )
         refusal = too_few(units, clustered, free, remedy)
     if cluster is None or refusal is not None:
-        return Robust(by_observation, refusal=refusal), ()
+        return Robust(by_observation, scores.df, refusal), ()
     found = cluster_meat(scores, cluster, V, sigma1, sigma2)
     robust = Robust(lambda: whole(found.M), found.df)
     _ = robust.covariance  # asked for by name: computed with the fit, and saved with it

@@ -34,10 +34,10 @@ REMEDY = (
 SIMULATED = (
     "fit.errors_of(names, simulated=4000) takes the spread of the scores from draws of the model, which must be right."
 )
-FEW, MANY = (
-    "The scores of {units} are few for {parameters}: below ten for each, standard errors from them are too small by 5 "
-    "to 30 %. {remedy}",
-    10,
+FEW, MANY = "The scores of {units} are few for {parameters}: {what}. {remedy}", 10
+TOO_SMALL = "below ten for each, standard errors from them are too small by 5 to 30 %"
+CORRECTED = (
+    "standard errors are a jackknife's, intervals Student's t on {df:g} degrees of freedom, and both are approximate"
 )
 REMEDY_CLUSTERS = (
     "Name smaller clusters, or leave cluster= out where observations are independent (within a chain, given the past)."
@@ -182,7 +182,8 @@ def _few(scores: Scores, remedy: str) -> tuple[str, ...]:
     if scores.model_based or scores.weight >= MANY * scores.size:
         return ()
     units = several(total(np.array([scores.weight])), "independent observation")
-    return (FEW.format(units=units, parameters=several(scores.size, "parameter"), remedy=remedy).strip(),)
+    what = TOO_SMALL if scores.df is None else CORRECTED.format(df=scores.df)
+    return (FEW.format(units=units, parameters=several(scores.size, "parameter"), what=what, remedy=remedy).strip(),)
 
 
 def _too_few(scores: Scores, remedy: str, clusters: np.ndarray | None = None) -> str:
