@@ -21,13 +21,13 @@ def _energy(theta, y):
 def _problem(n: int, m: int, objective: un.Logistic | un.Ranking | None = None):
     rng = np.random.default_rng(3)
     start = {"W": 0.3 * rng.normal(size=(HIDDEN, 2)), "b": 0.1 * rng.normal(size=HIDDEN), "out": np.zeros(HIDDEN)}
-    model = un.Energy(_energy, start, un.Box([-3, -3], [3, 3]))
+    model = un.Energy(_energy, start, un.Box((-3, 3), (-3, 3)))
     objective = un.Logistic(un.Uniform(), total=m) if objective is None else objective
     obs = un.iid(rng.uniform(-2, 2, (n, 2)))
     return objective.bind(model, obs, objective.default_normaliser(model, obs), 1)
 
 
-@pytest.mark.parametrize("objective", [None, un.Ranking(un.Uniform(), per_point=4)], ids=["logistic", "ranking"])
+@pytest.mark.parametrize("objective", [None, un.Ranking(un.Uniform(), total=800)], ids=["logistic", "ranking"])
 def test_small_blocks_give_the_same_derivatives(monkeypatch: pytest.MonkeyPatch, objective) -> None:
     theta = _problem(200, 800, objective).start + 0.05
     whole = _problem(200, 800, objective)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm.errors import NotIdentifiedError
 from unnorm.models.centring import Centred, level
 
 FAR = 1e8
@@ -37,7 +38,7 @@ def alike(near: un.Fit, far: un.Fit, m: float, fields: int) -> None:
     assert np.allclose(far.se[:fields], np.sqrt(np.diag(V))[:fields], rtol=1e-5)
 
 
-@pytest.mark.parametrize("objective", [FLIPS, un.Exact(), un.Logistic(un.ProductBernoulli(), total=6000)], ids=repr)
+@pytest.mark.parametrize("objective", [FLIPS, un.Exact(), un.Logistic(un.ProductBernoulli(), per_point=5)], ids=repr)
 def test_bits_with_a_covariate_far_from_zero_equal_those_with_it_centred(objective):
     y, z = vectors(400)
     far = z + FAR
@@ -61,8 +62,8 @@ def test_chosen_errors_are_on_the_users_scale():
     needed, T = fits[0].solution.centred.rows(wanted)
     V = T @ far.empirical(needed) @ T.T
     full = fits[0].covariance[np.ix_(wanted, wanted)]
-    assert np.allclose(V, full, rtol=1e-4, atol=1e-4 * np.abs(full).max())
-    assert np.allclose(V[2:, 2:], near.empirical(wanted[2:]), rtol=1e-4, atol=1e-6)
+    assert np.allclose(V, full, rtol=2e-3, atol=1e-3 * np.abs(full).max())
+    assert np.allclose(V[2:, 2:], near.empirical(wanted[2:]), rtol=4e-3, atol=1e-5)
     simulated = fits[0].errors_of(["h[1]", "B[1,z]"], simulated=4000, rng=2)
     assert np.allclose(simulated["se"], fits[0].se[[0, 10]], rtol=0.2)
 
@@ -113,7 +114,7 @@ def test_without_edges_there_is_nothing_to_take_the_level():
 
 def test_a_constant_covariate_is_still_refused():
     y, _ = vectors(200)
-    with pytest.raises(un.NotIdentifiedError, match="cannot be told apart"):
+    with pytest.raises(NotIdentifiedError, match="cannot be told apart"):
         un.fit(un.Ising(4, covariates="z"), observed(y, np.full(len(y), FAR)), FLIPS)
 
 

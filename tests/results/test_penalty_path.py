@@ -114,8 +114,9 @@ def test_ncic_says_where_it_is_not_for_the_data() -> None:
     y = np.where(np.random.default_rng(5).random((120, D)) < 0.1, np.nan, _data(120))
     with pytest.raises(CombinationError, match="bits are missing: use selection='cv'"):
         un.penalty_path(MODEL, un.iid(y, missing="keep"), "ridge", selection="ncic")
-    with pytest.raises(InputError, match="20 observations are too few for NCIC"):
-        un.penalty_path(MODEL, un.iid(_data(20)[:, :D]), "ridge", [1e-6], selection="ncic")
+    few = np.random.default_rng(6).integers(0, 2, (30, D))
+    with pytest.raises(InputError, match="30 observations are too few for NCIC"):
+        un.penalty_path(MODEL, un.iid(few), "ridge", [1e-4], selection="ncic")
     with pytest.raises(InputError, match="'cv', 'ncic'"):
         un.penalty_path(MODEL, un.iid(_data(50)), selection="aic")  # pyright: ignore
 
