@@ -161,7 +161,7 @@ def _by_ncic(model: Model, obs: Observations, kind: str, lams: np.ndarray, rando
     problem, n = FlipProblem(model, obs), float(obs.weights.sum())
     mean, nonzero, theta = np.full(len(lams), np.nan), np.empty(len(lams)), None
     for j, lam in enumerate(lams):
-        theta = _estimate(model, obs, LBFGS(1e-7, **{kind: lam}), theta, random)
+        theta = _estimate(model, obs, LBFGS(1e-10, **{kind: lam}), theta, random)
         nonzero[j] = np.count_nonzero(theta[model.penalised])
         ridge = lam * n * model.penalised if kind == "ridge" else np.zeros(model.size)
         by_chance, free = optimism(problem, theta, ridge, np.flatnonzero((theta != 0) | ~model.penalised))
