@@ -34,7 +34,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("return p * (1.0 - p)", "return p", "curvature of a logistic row"),
         ("out += (w[:, None] * one).T @ one", "out += g.T @ g", "w² for w in Godambe's matrix"),
-        ("left = 1.0 - np.minimum(share, ALONE)", "left = np.ones_like(share)", "few observations: no jackknife"),
+        ("left = 1.0 - np.minimum(share, ALONE)", "left = np.ones_like(share)", "few observations: no correction"),
         ("return self.weight - 1.0 if self._few else None", "return None", "few observations: the normal law"),
         (
             "return float(obs.weights.sum()) * (G.T @ G) / draws",

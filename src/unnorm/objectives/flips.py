@@ -298,18 +298,21 @@ class FlipScores(Scores):
         return self.weight - 1.0 if self._few else None
 
     def empirical_spread(self) -> np.ndarray:
-        """Σ_t w_t g_t g_tᵀ n/(n − 1); of few observations the jackknife's, (n − 1)/n Σ_t w_t ĝ_t ĝ_tᵀ with
-        ĝ_t = H (H − H_t)⁻¹ g_t: without observation t the estimate is V ĝ_t away, to first order (CR3)."""
+        """Σ_t w_t g_t g_tᵀ n/(n − 1); of few observations Σ_t w_t ĝ_t ĝ_tᵀ (CR2; Bell & McCaffrey 2002).
+
+        At the estimate Var(g_t) is about H_t − H_t H⁻¹ H_t, too small by what t itself does to the estimate; that of
+        ĝ_t = L (I − A_t)^(−½) L⁻¹ g_t is about H_t, with H = L Lᵀ and H_t = L A_t Lᵀ.
+        """
         out, weights = np.zeros((self.size, self.size)), self.problem.obs.weights
         for b, g in self.problem.by_observation(self.theta):
             w = weights[b.at]
             one = g / np.maximum(w, 1e-300)[:, None]
-            one = self._without(b, one) if self._few else one
+            one = self._widened(b, one) if self._few else one
             out += (w[:, None] * one).T @ one
-        return (1.0 / frequency(self.weight) if self._few else frequency(self.weight)) * out
+        return out if self._few else frequency(self.weight) * out
 
-    def _without(self, b: FlipBlock, g: np.ndarray) -> np.ndarray:
-        """(b, p) ĝ, H_t = L A_t Lᵀ with H = L Lᵀ, so that ĝ = L (I − A)⁻¹ L⁻¹ g."""
+    def _widened(self, b: FlipBlock, g: np.ndarray) -> np.ndarray:
+        """(b, p) ĝ."""
         H = self.information if self.penalty is None else self.information + self.penalty
         L = np.linalg.cholesky(H)
         eta, out = b.changes.times(self.theta), np.empty_like(g, dtype=np.float64)
@@ -319,7 +322,7 @@ class FlipScores(Scores):
             A = np.linalg.solve(L, np.linalg.solve(L, H_t).T)
             share, U = np.linalg.eigh((A + A.T) / 2)
             left = 1.0 - np.minimum(share, ALONE)
-            out[t] = L @ (U @ ((U.T @ np.linalg.solve(L, g[t])) / left))
+            out[t] = L @ (U @ ((U.T @ np.linalg.solve(L, g[t])) / np.sqrt(left)))
         return out
 
     def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:

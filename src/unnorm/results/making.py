@@ -37,7 +37,7 @@ SIMULATED = (
 FEW, MANY = "The scores of {units} are few for {parameters}: {what}. {remedy}", 10
 TOO_SMALL = "below ten for each, standard errors from them are too small by 5 to 30 %"
 CORRECTED = (
-    "standard errors are a jackknife's, intervals Student's t on {df:g} degrees of freedom, and both are approximate"
+    "standard errors are corrected for it and intervals are Student's t on {df:g} degrees of freedom, both approximate"
 )
 REMEDY_CLUSTERS = (
     "Name smaller clusters, or leave cluster= out where observations are independent (within a chain, given the past)."
