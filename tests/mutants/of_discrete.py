@@ -11,10 +11,17 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "log_w += (beta - before) * (now - start)",
             "log q left out",
         ),
-        ("(beta - betas[k]) * (f - log_q)", "(beta - betas[k]) * f", "log q left out of compiled annealing"),
         ("delta = beta * (f - now) + (1.0 - beta) * back", "delta = beta * (f - now)", "annealing leaves q at once"),
+    ],
+    "models/gibbs_loops.py": [
+        ("(beta - betas[k]) * (f - log_q)", "(beta - betas[k]) * f", "log q left out of compiled annealing"),
         ("both = beta * change + (1.0 - beta) * back", "both = change", "compiled annealing is at β = 1 throughout"),
         ("back = either_way and rng.random() < 0.5", "back = False", "sweeps in one direction are not reversible"),
+    ],
+    "models/centring.py": [
+        ("(self.by * np.asarray(theta)[self.of].T).T", "np.asarray(theta)[self.of]", "levels of covariates left out"),
+        ("return self.estimate(self.estimate(V).T).T", "return self.estimate(V)", "T V for T V Tᵀ"),
+        ("np.subtract.at(T, (", "np.add.at(T, (", "errors of a field: the sign of the level"),
     ],
     "models/base_kernels.py": [
         ("return top + math.log(total)", "return top", "the nearest component of q alone"),

@@ -260,7 +260,7 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
         h, J, W = self.shape.arrays(theta)
         X = self._context(arguments)
         base = h[None].copy() if X is None else h + X @ W.T
-        return CompiledSampler(FUNCTIONS, (np.ascontiguousarray(J), base))
+        return CompiledSampler(FUNCTIONS, (np.ascontiguousarray(J), base), closed=True)
 
     def check(self, obs: Observations) -> None:
         """Refuse observations without the previous step or the covariates that f reads."""
