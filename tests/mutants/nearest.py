@@ -38,6 +38,8 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "references/logistic_bernoulli.py": ("tests/references/test_logistic_bernoulli.py",),
     "references/gibbs_steps.py": ("tests/references/test_gibbs_steps.py",),
     "models/base_kernels.py": ("tests/models/test_changes.py",),
+    "models/gibbs_loops.py": ("tests/models/test_changes.py", "tests/references/test_gibbs_steps.py"),
+    "models/centring.py": ("tests/results/test_far_covariates.py",),
     "results/gibbs_draws.py": ("tests/results/test_gibbs_draws.py",),
     "results/graph_gof.py": (
         "tests/models/graphs/test_referee_graphs.py::test_goodness_of_fit_p_values",

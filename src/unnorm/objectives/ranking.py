@@ -31,7 +31,7 @@ from ..references.contrast import Contrast
 from .base import Constants, Derivatives, ModelProblem
 from .contrastive import Contrastive, figures
 from .flips import FlipProblem
-from .row_problem import KEPT
+from .row_problem import KEPT, TABLE
 from .rows import Rows, RowSource, choice_rows
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
@@ -66,7 +66,11 @@ class ChoiceProblem(ModelProblem):
         """∂f/∂θ of each block once for all, where f is linear and they are small enough."""
         if not self.model.linear or self.source.size * self.model.size > KEPT:
             return None
-        return [(rows, self._jacobian(self.start, rows)) for rows in self.source.blocks()]
+        return [(rows, self._jacobian(self.start, rows)) for rows in self._blocks()]
+
+    def _blocks(self) -> Iterator[Rows]:
+        """In blocks whose ∂f/∂θ is no large table."""
+        return self.source.within(max(self.k + 1, TABLE // self.model.size)).blocks()
 
     def _jacobian(self, theta: np.ndarray, rows: Rows) -> np.ndarray:
         return self.model.jacobian(theta, rows.y, self.model.arguments(self.obs, rows.context))
@@ -74,7 +78,7 @@ class ChoiceProblem(ModelProblem):
     def choices(self, theta: np.ndarray, keep: bool = True) -> Iterator[Choices]:
         """The observations with their points, block by block."""
         kept = self._kept if keep else None
-        for rows, J in ((rows, None) for rows in self.source.blocks()) if kept is None else kept:
+        for rows, J in ((rows, None) for rows in self._blocks()) if kept is None else kept:
             J = self._jacobian(theta, rows) if J is None else J
             if self.model.linear:
                 f = J @ theta

@@ -118,8 +118,10 @@ class Fit:  # long: what can be asked of a result
 
     @property
     def df(self) -> float | None:
-        """Degrees of freedom of the intervals; None for the normal. Of errors that rest on clusters, about C − 1."""
-        if self.assumes_model or "clusters" not in self.diagnostics or self._known_errors.robust is None:
+        """Degrees of freedom of the intervals; None for the normal. Of errors that rest on clusters about C − 1, on the
+        scores of n observations n − 1 where these are few."""
+        single = is_relative(self) and "clusters" not in self.diagnostics
+        if self.assumes_model or single or self._known_errors.robust is None:
             return None
         return self._known_errors.robust.df
 

@@ -134,11 +134,21 @@ def fit(
     chosen = chosen_solver(problem, solver, _with_device(problem, solver, smoothing, device))
     _check_resources(problem, chosen)
     with in_words("Take fewer reference points, or pass memory='…' (as '1GB') with smooth terms."):
-        solution = refined(problem, chosen, solved(problem, chosen, rng), rng)
+        solution = on_users_scale(problem, chosen, rng)
     relative = weights == "relative" and obs.weight is not None
     settings = {"observations": describe(obs)}
     made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
     return knowing(made, problem, chosen.anchors, state)
+
+
+def on_users_scale(problem: Problem, solver: Solver, rng: Rng) -> Solution:
+    """The solution, found with covariates about their means where these lie far from zero."""
+    plain = problem.model.parametric and not problem.smooth and not problem.normaliser.many
+    moved = problem.model.flat().centred(problem.obs) if plain else None
+    if moved is None:
+        return refined(problem, solver, solved(problem, solver, rng), rng)
+    found = solved(replace(problem, model=moved.model), solver, rng)
+    return replace(found, estimate=moved.estimate(found.estimate), centred=moved)
 
 
 def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
