@@ -13,6 +13,7 @@ from .._base.memory import in_words
 from .._base.numerics import Rng, own_stream
 from .._base.words import option
 from ..data.observations import Observations
+from ..data.placing import placed
 from ..domains.base import Domain
 from ..engine.device.spec import Device, device_of
 from ..engine.resources import Resources
@@ -274,6 +275,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
+    obs = placed(domain, obs)
     within = inside(domain, obs)
     if within.all():
         return obs, ()
