@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 
 from .cached import njit
-from .likelihood_kernels import BLOCK, FAST, curve_slopes, slopes
-from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratics4
+from .likelihood_kernels import BLOCK, FAST, slopes, weight_of
+from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratics4, set4, sum4
 
 # Helpers that take arrays are written out in the loops over rows: a call, even inlined, counts references at every row.
 # They are called for a block of rows that is held: each step then meets its tables in the first-level cache.
@@ -105,8 +105,7 @@ def cross_products(
                 weight = wt[r] if weighted else 1.0
                 if weight == 0.0 and d == 0:
                     continue
-                parts[n, 0] = at_run + offset[r] if offsets else at_run
-                parts[n, 1] = parts[n, 2] = parts[n, 3] = 0.0
+                set4(parts, 4 * n, at_run + offset[r] if offsets else at_run)
                 for b in range(n_local):
                     at = u[r, b]
                     cell = int(at)
@@ -124,7 +123,7 @@ def cross_products(
                 if n < BLOCK:
                     continue
             for h in range(n):
-                eta[h] = (parts[h, 0] + parts[h, 1]) + (parts[h, 2] + parts[h, 3])
+                eta[h] = sum4(parts, 4 * h)
             total += slopes(family, ys, wts, weighted, eta, n, es, gs, ws)
             for h in range(n):
                 g, w, at_of = gs[h], ws[h], of[h]
@@ -186,15 +185,15 @@ def cross_products(
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def _pair_leverages(p_local, value, index, parts, rows):
-    """Add v_aᵀP_ab v_b of every pair of local blocks to h of the rows held, in four parts."""
+def _pair_leverages(p_local, value, index, h, rows):
+    """Add v_aᵀP_ab v_b of every pair of local blocks to h (·, 4) of the rows held, the sum of four parts."""
     size, held = p_local.shape[0], index.shape[1]
     for a in range(index.shape[0]):
         for b in range(a, index.shape[0]):
             twice = 1.0 if a == b else 2.0
             for n in range(rows):
                 at = index[a, n] * size + index[b, n]
-                quadratics4(parts, 4 * n, twice, p_local, at, size, value, 4 * (a * held + n), 4 * (b * held + n))
+                quadratics4(h, 4 * n, twice, p_local, at, size, value, 4 * (a * held + n), 4 * (b * held + n))
 
 
 # long: arrays of a compiled loop
@@ -209,11 +208,9 @@ def leverages(
     P in raw coordinates: p_local (Q, Q), p_local_x (Q, d), p_xx (d, d), p_context (c, Q + d + c).
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
-    index, cells, n = np.empty((n_local, BLOCK), np.int64), np.empty((n_local, BLOCK), np.int64), 0
-    value, h_parts, parts = np.empty((n_local, BLOCK, 4)), np.zeros((BLOCK, 4)), np.zeros((BLOCK, 4))
-    eta, ys, wts, es, dws = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    hs, runs = np.empty(BLOCK), np.empty(BLOCK, np.int64)
-    g_cells, none = np.zeros((poly.size // 16, 4)), np.empty((0, 0))
+    index, value, dws = np.empty((n_local, BLOCK), np.int64), np.empty((n_local, BLOCK, 4)), np.empty(BLOCK)
+    parts, hs = np.zeros(4), np.zeros((BLOCK, 4))  # η of a row and h of those held, in four parts
+    runs, n = np.empty(BLOCK, np.int64), 0
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, out.shape[0] > 0
     more = kept.shape[0] > 0
     width = size + d + c
@@ -233,28 +230,28 @@ def leverages(
                 h_run += z[run, k] * along[run - run0, size + d + k]
             for r in range(ptr[run], ptr[run + 1]):
                 h = 0.0  # half the pairs of unlike columns
-                parts[n, 0] = at_run + offset[r] if offsets else at_run
-                parts[n, 1] = parts[n, 2] = parts[n, 3] = 0.0
-                h_parts[n, 0] = h_parts[n, 1] = h_parts[n, 2] = h_parts[n, 3] = 0.0  # of the context's columns: half
+                set4(parts, 0, at_run + offset[r] if offsets else at_run)
+                set4(hs, 4 * n, 0.0)
                 for b in range(n_local):
                     at = u[r, b]
                     cell = int(at)
                     i = i0[b] + cell
-                    index[b, n], cells[b, n] = i, cell0[b] + cell
+                    index[b, n] = i
                     s = mult[r, m[b]] if m[b] >= 0 else 1.0
-                    cubic4(poly, cells[b, n] * 16, at - cell, s, value, 4 * (b * BLOCK + n))
-                    fma4(parts, 4 * n, value, 4 * (b * BLOCK + n), gamma, i)
-                    fma4(h_parts, 4 * n, value, 4 * (b * BLOCK + n), along, row + i)
+                    cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 4 * (b * BLOCK + n))
+                    fma4(parts, 0, value, 4 * (b * BLOCK + n), gamma, i)
+                    fma4(hs, 4 * n, value, 4 * (b * BLOCK + n), along, row + i)
+                eta = sum4(parts, 0)
                 for j in range(n_factor):
                     i = f[r, j]
-                    parts[n, 1] += gamma[i]
+                    eta += gamma[i]
                     h += along[run - run0, i]
                     for k in range(j):
                         h += p_local[i, f[r, k]]
                     for b in range(n_local):
                         h += dot4(p_local, i * size + index[b, n], value, 4 * (b * BLOCK + n))
                 for k in range(d):
-                    parts[n, 2] += x[r, k] * delta[k]
+                    eta += x[r, k] * delta[k]
                     s = along[run - run0, size + k]
                     for b in range(n_local):
                         i = index[b, n]
@@ -263,7 +260,7 @@ def leverages(
                     for j in range(n_factor):
                         s += p_local_x[f[r, j], k]
                     h += s * x[r, k]
-                h = 2.0 * h + h_run
+                h = 2.0 * (h + sum4(hs, 4 * n)) + h_run
                 for j in range(n_factor):
                     h += p_local[f[r, j], f[r, j]]
                 if d > 0 and r >= block_to:
@@ -273,36 +270,32 @@ def leverages(
                     h += turned[r - block_from, k] * x[r, k]
                 if more:
                     h += kept[r]
-                ys[n], wts[n], hs[n], runs[n] = y[r], wt[r] if weighted else 1.0, h, run
+                _, _, dws[n], _ = weight_of(family, y[r], eta, wt[r] if weighted else 1.0)
+                set4(hs, 4 * n, h)
+                runs[n] = run
                 n += 1
                 if n < BLOCK and r + 1 < ptr[last]:
                     continue
+                _pair_leverages(p_local, value, index, hs, n)
                 for k in range(n):
-                    eta[k] = (parts[k, 0] + parts[k, 1]) + (parts[k, 2] + parts[k, 3])
-                    hs[k] += 2.0 * ((h_parts[k, 0] + h_parts[k, 1]) + (h_parts[k, 2] + h_parts[k, 3]))
-                    h_parts[k, 0] = h_parts[k, 1] = h_parts[k, 2] = h_parts[k, 3] = 0.0
-                curve_slopes(family, ys, wts, eta, n, es, dws)
-                _pair_leverages(p_local, value, index, h_parts, n)
-                for k in range(n):
-                    row_held = r + 1 - n + k
-                    h = hs[k] + (h_parts[k, 0] + h_parts[k, 1]) + (h_parts[k, 2] + h_parts[k, 3])
+                    held = r + 1 - n + k
+                    h = sum4(hs, 4 * k)
                     if keep:
-                        out[row_held] = h
+                        out[held] = h
                     h *= dws[k]
                     if more:
-                        kept[row_held] = h
+                        kept[held] = h
                     by_run[runs[k] - first] += h
                     for a in range(n_local):
-                        axpy4(g_cells, 4 * cells[a, k], h, value, 4 * (a * BLOCK + k))
+                        axpy4(g_local, index[a, k], h, value, 4 * (a * BLOCK + k))
                     for j in range(n_factor):
-                        g_local[f[row_held, j]] += h
+                        g_local[f[held, j]] += h
                     for j in range(d):
-                        g_x[j] += h * x[row_held, j]
+                        g_x[j] += h * x[held, j]
                 n = 0
     for run in range(first, last):
         for k in range(c):
             g_z[k] += by_run[run - first] * z[run, k]
-    _from_cells(cell0, i0, g_cells, none, g_local, none)
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")

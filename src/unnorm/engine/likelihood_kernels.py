@@ -1,4 +1,4 @@
-"""The likelihood of a few hundred rows at a time, compiled: dℓ/dη, w = −d²ℓ/dη² and dw/dη at their η.
+"""The likelihood of a few hundred rows at a time, compiled: dℓ/dη and w = −d²ℓ/dη² at their η.
 
 Of the logit, which most fits have, loops over rows become vector instructions: the exponential is arithmetic
 (`exp_below`), and one logarithm serves a block of rows. Other families go row by row.
@@ -75,17 +75,3 @@ def slopes(family, y, wt, weighted, eta, n, e, g, w):
             value = -0.5 * wt[k] * (y[k] - eta[k]) ** 2
         total += value
     return total
-
-
-@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def curve_slopes(family, y, wt, eta, n, e, dw):
-    """dw/dη of n rows."""
-    if family == BINOMIAL:
-        exponentials(eta, n, e)
-        for k in range(n):
-            r = 1.0 / (1.0 + e[k])
-            p = r if eta[k] >= 0.0 else e[k] * r
-            dw[k] = wt[k] * e[k] * r * r * (1.0 - 2.0 * p)
-        return
-    for k in range(n):
-        _, _, dw[k], _ = weight_of(family, y[k], eta[k], wt[k])

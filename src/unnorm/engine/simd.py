@@ -69,6 +69,31 @@ def cubic4(typing, poly, q, t, s, value, at):
 
 
 @intrinsic
+def set4(typing, out, i, s):
+    """out[i:i+4] = (s, 0, 0, 0)."""
+
+    def generate(context, builder, signature, args):
+        out_, i_, s_ = args
+        value = builder.insert_element(ir.Constant(_VECTOR, [0.0] * 4), s_, ir.Constant(_LANE, 0))
+        _store(builder, value, _pointer(context, builder, signature.args[0], out_, i_))
+        return context.get_dummy_value()
+
+    return types.void(out, _I, _F), generate
+
+
+@intrinsic
+def sum4(typing, a, i):
+    """a[i] + … + a[i+3]."""
+
+    def generate(context, builder, signature, args):
+        vector = _load(builder, _pointer(context, builder, signature.args[0], *args))
+        parts = [builder.extract_element(vector, ir.Constant(_LANE, k)) for k in range(4)]
+        return builder.fadd(builder.fadd(parts[0], parts[1]), builder.fadd(parts[2], parts[3]))
+
+    return _F(a, _I), generate
+
+
+@intrinsic
 def dot4(typing, a, i, b, j):
     """a[i:i+4] · b[j:j+4]."""
 
