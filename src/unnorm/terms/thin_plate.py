@@ -126,9 +126,10 @@ class ThinPlate(Basis):
 
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         points = np.asarray(points, dtype=np.float64).reshape(-1, self.dim)
-        if self.seen is not None and (known := self.seen.at(points)) is not None:
-            return known
         return chunked(points, self.size, max(64, (1 << 16) // len(self.knots)), self._rows)
+
+    def known(self, points: np.ndarray) -> np.ndarray | None:
+        return None if self.seen is None else self.seen.at(points)
 
     def _rows(self, points: np.ndarray) -> np.ndarray:
         x = points - self.centre
