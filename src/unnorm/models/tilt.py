@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, final
 from ..errors import InputError
 from ..references import from_dict
 from ..references.base import BoundReference, Reference
+from ..references.by_window import bound
 
 if TYPE_CHECKING:
     from ..data.observations import Observations
@@ -48,7 +49,7 @@ class Tilt:
 
     def on(self, domain: Domain, obs: Observations) -> BoundReference:
         """k on Ω: as it was fitted, or fitted to these observations."""
-        return self.kernel.bind(domain, obs) if self.law is None else self.law
+        return bound(self.kernel, domain, obs) if self.law is None else self.law
 
     def met(self, domain: Domain, obs: Observations) -> Tilt:
         """The same with k fitted to these observations."""

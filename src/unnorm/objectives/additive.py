@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
+from ..data.placing import from_unit
 from ..engine.resources import Resources
 from ..errors import CombinationError, InputError, NotIdentifiedError, TermError, listing
 from ..models.base import LinearPart, Unnormalised
@@ -273,13 +274,13 @@ def placing_rows(model: Unnormalised, obs: Observations) -> Rows:
     """The data and points spread evenly over Ω (or drawn from the law that f is relative to), for objectives without
     reference points: to place knots, and to centre terms."""
     some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, PLACED)).astype(int))
-    rng, law = np.random.default_rng(0), model.law(obs)
+    each, rng, law = np.repeat(some, SPREAD), np.random.default_rng(0), model.law(obs)
     if law is None:
-        evenly = model.domain.uniform(SPREAD * len(some), rng)
+        evenly = from_unit(model.domain, obs.take(each), rng.random((len(each), model.domain.cube_dim)))
     else:  # a kernel of short steps leaves most of Ω alone
-        evenly = law.sample(obs, np.repeat(some, SPREAD), rng)
+        evenly = law.sample(obs, each, rng)
     y = np.concatenate([obs.outcome, evenly])
-    at = np.concatenate([np.arange(obs.n), np.repeat(some, SPREAD)])
+    at = np.concatenate([np.arange(obs.n), each])
     nothing = np.zeros(len(at))
     return Rows(y, at, np.arange(len(at)) < obs.n, RowLikelihood(POISSON, nothing, nothing), nothing)
 

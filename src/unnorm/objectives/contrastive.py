@@ -21,6 +21,7 @@ from ..models.normalisers import Anchored, Constant, Layout, Normaliser, PerCont
 from ..references import IID, SCHEMES, Defensive, Uniform, from_dict
 from ..references.base import BoundReference, Reference
 from ..references.blocks import MANY, Contrasts
+from ..references.by_window import bound as bound_reference
 from ..references.contrast import Contrast, contrast
 from ..references.points import PER_POINT, PointScheme, evenly_spread, points_wanted, wants_own_points
 from ..references.relative import RelativeReference
@@ -104,7 +105,7 @@ class Contrastive(Objective):
 
     def _bound(self, model: Unnormalised, obs: Observations) -> BoundReference:
         """q on Ω, with densities relative to the model's base where it has one."""
-        bound, law = self.reference.bind(model.domain, obs), model.law(obs)
+        bound, law = bound_reference(self.reference, model.domain, obs), model.law(obs)
         return bound if law is None else RelativeReference(bound, law)
 
     @property
@@ -120,7 +121,7 @@ class Contrastive(Objective):
         return evenly_spread(bound, 0) if evenly else IID()
 
     def sharing(self, model: Unnormalised, obs: Observations, normaliser: Normaliser) -> tuple[Any, ...] | None:
-        bound = self.reference.bind(model.domain, obs)
+        bound = bound_reference(self.reference, model.domain, obs)
         return self.reference, self.per_point, self.total, self.scheme(bound, normaliser)
 
     def holding(self, drawn: Contrast) -> Self:

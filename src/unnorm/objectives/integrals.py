@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
+from ..data.placing import by_window
 from ..domains.base import Domain, Quadrature
 from ..models.base import Context, Model, Moments
 from ..references.base import BoundReference
@@ -185,9 +186,7 @@ class CentredIntegrals(ContextIntegrals):
         return len(self._rules(np.arange(1))[0])
 
     def _rules(self, some: np.ndarray) -> Rules:
-        found = context_rules(self.model.domain, self.law, self.obs.take(some), self.order)
-        assert found is not None
-        return found
+        return own_rules(self.model.domain, self.law, self.obs.take(some), self.order)
 
     def rules(self, some: np.ndarray) -> Rules:
         return self._rules(self.context.of[some])
@@ -269,9 +268,8 @@ def centred_integrals(model: Model, context: Context, obs: Observations, order: 
     if order is None or obs.kind != "transitions" or not context.arguments:
         return None
     own = obs.take(np.unique(context.of, return_index=True)[1])
-    if context_rules(model.domain, None, own.take(np.arange(1)), order) is None:
-        return None
-    return CentredIntegrals(model, context, own, order)
+    centred = model.domain.centred(own.previous()[:1], order)
+    return None if centred is None else CentredIntegrals(model, context, own, order)
 
 
 def tilted_integrals(model: Model, law: BoundReference, obs: Observations, order: int) -> CentredIntegrals:
@@ -281,22 +279,29 @@ def tilted_integrals(model: Model, law: BoundReference, obs: Observations, order
     return CentredIntegrals(model, Context(model.arguments(obs, every), every, obs.n), obs, order, law)
 
 
-def context_rules(domain: Domain, law: BoundReference | None, obs: Observations, order: int | None) -> Rules | None:
-    """Nodes of their own for these contexts: the law's, or those centred at the previous point of a chain; else None.
-
-    Weights are for integrals against the law, or against Ω's own measure where there is none.
-    """
-    if law is not None:
-        found = law.rule(obs, order or domain.default_order or 1)
-        return _weighted(domain, law, obs, order) if found is None else found
-    return domain.centred(obs.previous(), order) if obs.kind == "transitions" else None
+def own_rules(domain: Domain, law: BoundReference | None, obs: Observations, order: int | None) -> Rules:
+    """Nodes of these contexts, and weights for integrals against the law, or against Ω's own measure without one."""
+    found = None if law is None else law.rule(obs, order or domain.default_order or 1)
+    if found is not None:
+        return found
+    y, w, of = context_rules(domain, obs, order)
+    return y, w if law is None else w * np.exp(law.log_density(y, obs, of)), of
 
 
-def _weighted(domain: Domain, law: BoundReference, obs: Observations, order: int | None) -> Rules:
-    """The domain's rule with the law's density as weights."""
-    found = domain.centred(obs.previous(), order) if obs.kind == "transitions" else None
-    y, w, of = tiled(domain.quadrature(order), obs.n) if found is None else found
-    return y, w * np.exp(law.log_density(y, obs, of)), of
+def context_rules(domain: Domain, obs: Observations, order: int | None, centred: bool = True) -> Rules:
+    """Nodes and weights over the Ω of each observation, and which of them each node belongs to, ascending: `centred` at
+    the previous point for chains, where the domain has such rules."""
+    parts = []
+    for window, rows in by_window(domain, obs):
+        some = obs.take(rows)
+        found = window.centred(some.previous(), order) if centred and obs.kind == "transitions" else None
+        y, w, of = tiled(window.quadrature(order), some.n) if found is None else found
+        parts.append((y, w, of if domain.key is None else rows[of]))
+    if len(parts) == 1:
+        return parts[0]
+    y, w, of = (np.concatenate(columns) for columns in zip(*parts))
+    sort = np.argsort(of, kind="stable")
+    return y[sort], w[sort], of[sort]
 
 
 def tiled(rule: Quadrature, count: int) -> Rules:

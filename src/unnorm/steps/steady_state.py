@@ -14,7 +14,7 @@ import numpy as np
 from ..data.observations import Observations
 from ..domains.base import Domain
 from ..errors import EstimationError, InputError
-from ..objectives.integrals import context_rules
+from ..objectives.integrals import own_rules
 from ..results.density import Density
 from ..results.planar import box_around
 
@@ -75,9 +75,7 @@ def stationary(
     rows, columns, values = [], [], []
     for begin in range(0, size, BLOCK):
         some = contexts.take(np.arange(begin, min(begin + BLOCK, size)))
-        rules = context_rules(density.domain, law, some, ORDER[turns])
-        assert rules is not None
-        y, w, of = rules
+        y, w, of = own_rules(density.domain, law, some, ORDER[turns])
         f = density.f(some, y, of)
         mass = w * np.exp(f - _largest(f, of, some.n)[of])
         mass /= np.bincount(of, mass, some.n)[of]

@@ -14,9 +14,9 @@ from typing import Any, Literal, final
 import numpy as np
 
 from .._base import frames
-from .._base.durations import seconds, written
 from ..data.observations import Observations, transitions
 from ..errors import DataError, InputError, listing, unknown
+from .durations import seconds, written
 from .projecting import projected
 
 UNEVEN = 1.25  # times that steps may differ in duration before a note says so
