@@ -16,7 +16,8 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "data": ("Data", "Tables and arrays become observations.",
              ("iid", "transitions", "conditional", "networks", "pattern", "Observations", "Pattern")),
     "domains": ("Domains", "Ω, the space of outcomes, and its measure.", (*domains.REGISTRY, "PoissonProcess")),
-    "models": ("Models", "f_θ(y|x).", ("ExponentialFamily", "Additive", "Energy", "Ising", "GraphStatistics")),
+    "models": ("Models", "f_θ(y|x).", ("ExponentialFamily", "Additive", "Energy", "Ising", "GraphStatistics",
+                                             "Tilt")),
     "terms": ("Terms", "Smooth, linear and factor terms of f, χ and η.",
               ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction")),
     "covariates": ("Covariates", "What terms are functions of.", ("Function", "Expression", "Map", "Distance")),
@@ -36,10 +37,12 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
                  "AreaInteraction", "Geyer", "HardCore", "MultiStrauss", "PairwiseSpline", "Softcore", "Strauss")),
     "directions": ("Directions", "Named families of angles, axes and directions in space.",
                    ("fit_direction", "DirectionFit")),
+    "steps": ("Step selection", "Tracks, movement kernels and habitat.",
+              ("fit_steps", "StepFit", "track", "Track", "random_steps")),
 }  # fmt: skip
 MODULES = ("datasets", "directions", "domains", "errors", "kernels", "losses", "patterns", "pysaliency",
            "references")
-MEMBERS = frozenset(("results", "data", "bayes", "patterns", "directions"))  # pages whose classes list their methods
+MEMBERS = frozenset(("results", "data", "bayes", "patterns", "directions", "steps"))  # whose classes list their methods
 
 
 def undocumented() -> set[str]:

@@ -24,6 +24,7 @@ _NAMES = {
     "engine.device": ("Device",),
     "models": ("ExponentialFamily", "Energy", "Additive", "Ising"),
     "models.graphs": ("GraphStatistics",),
+    "models.tilt": ("Tilt",),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
     "models.kernel": ("Kernel",),
     "models.linear_chi": ("Linear", "minwise"),
@@ -46,6 +47,7 @@ _NAMES = {
     "patterns.fitting": ("fit_pattern",),
     "patterns.result": ("PatternFit",),
     "directions": ("fit_direction", "DirectionFit"),
+    "steps": ("track", "Track", "random_steps", "fit_steps", "StepFit"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
@@ -101,6 +103,7 @@ if TYPE_CHECKING:
     from .models.linear_chi import Linear, minwise
     from .models.normalisers import Anchored, Constant, Fixed, PerContext, Smooth
     from .models.priors import Flat, Normal
+    from .models.tilt import Tilt
     from .objectives import losses
     from .objectives.registry import *
     from .patterns import Dummies, Pattern, PatternFit, fit_pattern, pattern
@@ -117,5 +120,6 @@ if TYPE_CHECKING:
     from .results.simulation import simulate
     from .solvers import LBFGS, Imputing, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient
+    from .steps import StepFit, Track, fit_steps, random_steps, track
     from .studies import datasets
     from .terms import factor, interaction, kernel, kernels, linear, s, t2, te, ti

@@ -113,7 +113,7 @@ def fit_each(
         backend=obs.backend,
         diagnostics={
             "seconds": seconds,
-            "rows": sum(int(one.diagnostics.get("rows", one.rows)) for one in fits.values()),
+            "rows": sum(int(one.diagnostics.get("rows", one.n_rows)) for one in fits.values()),
         },
     )
 

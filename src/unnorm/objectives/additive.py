@@ -271,12 +271,15 @@ class AdditiveProblem:
 
 
 def placing_rows(model: Unnormalised, obs: Observations) -> Rows:
-    """The data and points spread evenly over Ω, for objectives without reference points: to place knots, and to centre
-    terms."""
+    """The data and points spread evenly over Ω (or drawn from the law that f is relative to), for objectives without
+    reference points: to place knots, and to centre terms."""
     some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, PLACED)).astype(int))
-    each = np.repeat(some, SPREAD)
-    u = np.random.default_rng(0).random((len(each), model.domain.cube_dim))
-    y = np.concatenate([obs.outcome, from_unit(model.domain, obs.take(each), u)])
+    each, rng, law = np.repeat(some, SPREAD), np.random.default_rng(0), model.law(obs)
+    if law is None:
+        evenly = from_unit(model.domain, obs.take(each), rng.random((len(each), model.domain.cube_dim)))
+    else:  # a kernel of short steps leaves most of Ω alone
+        evenly = law.sample(obs, each, rng)
+    y = np.concatenate([obs.outcome, evenly])
     at = np.concatenate([np.arange(obs.n), each])
     nothing = np.zeros(len(at))
     return Rows(y, at, np.arange(len(at)) < obs.n, RowLikelihood(POISSON, nothing, nothing), nothing)

@@ -110,6 +110,7 @@ def fit(
         )
     obs = weighted(obs, weights)
     _require(solver, (Solver, type(None)), "solver", SOLVERS)
+    model = with_base(model, obs, objective, solver)
     if normaliser is None:
         normaliser = objective.default_normaliser(model, obs, solver is None or solver.anchors)
     _require(
@@ -140,6 +141,23 @@ def fit(
     settings = {"observations": describe(obs)}
     made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
     return knowing(made, problem, chosen.anchors, state)
+
+
+def with_base(model: Unnormalised, obs: Observations, objective: Objective, solver: Solver | None) -> Unnormalised:
+    """The model with its base fitted to the observations; a sentence where objective or solver take none."""
+    if model.base is None:
+        return model
+    if not objective.takes_base:
+        raise CombinationError(
+            f"{objective.name} takes models relative to Ω's own measure, and this one has base={model.base!r}. Use "
+            "objective=un.Ranking(kernel, …), or un.Logistic(kernel, …), with points of the kernel itself."
+        )
+    if solver is not None and not solver.takes_base:
+        raise CombinationError(
+            f"solver=un.{type(solver).__name__}(...) takes models relative to Ω's own measure, and this one has "
+            f"base={model.base!r}: leave solver out."
+        )
+    return model.met(obs)
 
 
 def on_users_scale(problem: Problem, solver: Solver, rng: Rng) -> Solution:

@@ -161,6 +161,7 @@ class Smoothing(Solver):
                 *(term.remark for term in gam.terms if term.remark is not None),
             ),
             figures={**problem.figures, "rows": problem.source.size},
+            source=problem.source,
         )
 
     def _constants(self, problem: AdditiveProblem, terms: FittedTerms, integrated: Integrated | None) -> np.ndarray:
