@@ -215,6 +215,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("error_parts(scores, labels,", "error_parts(scores, None,", "clusters ignored"),
     ],
+    "results/nesting.py": [
+        ("not _same_data(larger.obs, smaller.obs)", "False", "tests between fits to other data"),
+        ("    if domains[0] != domains[1]:", "    if False:", "tests between fits on other domains"),
+        ("if names.count(name) > 1]", "if names.count(name) > 2]", "a parameter tested twice"),
+    ],
     "results/fit.py": [
         (
             'if self.settings["objective"].get("cluster") is not None:',
@@ -222,9 +227,6 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "likelihood ratios of clustered data",
         ),
         ("        if ours != theirs:", "        if False:", "likelihood ratios over smooth terms"),
-        ("not _same_data(larger.obs, smaller.obs)", "False", "tests between fits to other data"),
-        ("    if domains[0] != domains[1]:", "    if False:", "tests between fits on other domains"),
-        ("if names.count(name) > 1]", "if names.count(name) > 2]", "a parameter tested twice"),
         ("float(sum(self.smooths.edf.values())) + len(self.names)", "len(self.names)", "AIC without the smooths' edf"),
         (
             "float(sum(self.smooths.edf.values())) + len(self.names)",
@@ -270,8 +272,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "bits unweighted",
         ),
         (
-            "uniform = float(w @ (log_p + domain.log_volume)) / (w.sum() * np.log(2))",
-            "uniform = float(np.mean(log_p + domain.log_volume)) / np.log(2)",
+            "uniform = float(w @ (log_p + log_volume)) / (w.sum() * np.log(2))",
+            "uniform = float(np.mean(log_p + log_volume)) / np.log(2)",
             "bits against the uniform law unweighted",
         ),
         ("loglik=float(w @ log_p)", "loglik=float(log_p.sum())", "log-likelihood unweighted"),

@@ -9,16 +9,18 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from .._base.numerics import x64
 from ..data.covariates import CovariateSet
 from ..data.observations import Observations
+from ..data.placing import frame_of
 from ..domains.base import Domain, Quadrature
 from ..errors import CombinationError, InputError, listing
 from ..terms.specs import Linear, Terms
@@ -206,7 +208,15 @@ class Unnormalised(ABC):
         centre = self.domain.centre if self.domain.dim == 2 else None
         domain = self.domain
         period = domain.coordinate_period
-        return CovariateSet(obs, centre=centre, period=period, sphere=domain.sphere, edges=domain.edges)
+        return CovariateSet(
+            obs, centre=centre, period=period, sphere=domain.sphere, edges=domain.edges, frame=frame_of(domain)
+        )
+
+    def on(self, domain: Domain) -> Self:
+        """The same f on another Ω."""
+        other = copy(self)
+        object.__setattr__(other, "domain", domain)
+        return other
 
     def check(self, obs: Observations) -> None:
         """Refuse observations that Ω cannot take."""

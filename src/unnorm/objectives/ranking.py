@@ -27,6 +27,7 @@ from ..errors import CombinationError, InputError
 from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser, PerContext
 from ..references import Uniform
+from ..references.by_window import bound as bound_reference
 from ..references.contrast import Contrast
 from .base import Constants, Derivatives, ModelProblem
 from .contrastive import Contrastive, figures
@@ -390,14 +391,14 @@ class ConditionalNCE(Choice):
         self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
     ) -> ModelProblem:
         if not self.reference.every:
-            self._check_number(self.reference.bind(model.domain, obs).distinct)
+            self._check_number(bound_reference(self.reference, model.domain, obs).distinct)
             return super().bind(model, obs, normaliser, rng, drawn)
         self.check_normaliser(normaliser, obs)
         if self.per_point is not None or self.total is not None or self.points is not None:
             raise CombinationError(
                 f"{self.reference!r} takes every flip once and draws nothing: leave per_point, total and points out."
             )
-        bound = self.reference.bind(model.domain, obs)
+        bound = bound_reference(self.reference, model.domain, obs)
         return FlipProblem(model, obs, {"reference": bound.describe(), "drawn": False})
 
     @property

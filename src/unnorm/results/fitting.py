@@ -13,6 +13,7 @@ from .._base.memory import in_words
 from .._base.numerics import Rng, own_stream
 from .._base.words import option
 from ..data.observations import Observations
+from ..data.placing import placed
 from ..domains.base import Domain
 from ..engine.device.spec import Device, device_of
 from ..engine.resources import Resources
@@ -128,6 +129,7 @@ def fit(
         warnings.warn(warning, UnnormWarning, stacklevel=2)
         notes = (*notes, warning)
     seed, rng = _seed(rng)
+    state = copy.deepcopy(rng)
 
     problem = Problem(model, obs, objective, normaliser, Resources(memory, workers))
     chosen = chosen_solver(problem, solver, _with_device(problem, solver, smoothing, device))
@@ -137,7 +139,7 @@ def fit(
     relative = weights == "relative" and obs.weight is not None
     settings = {"observations": describe(obs)}
     made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
-    return knowing(made, problem, chosen.anchors)
+    return knowing(made, problem, chosen.anchors, state)
 
 
 def on_users_scale(problem: Problem, solver: Solver, rng: Rng) -> Solution:
@@ -273,6 +275,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
+    obs = placed(domain, obs)
     within = inside(domain, obs)
     if within.all():
         return obs, ()
