@@ -16,7 +16,7 @@ from ..inference.smooth_tests import smooth_tests
 from ..results.fit import Fit
 from ..results.smooths import smooth_part
 from .between import Crossing, Design
-from .crossed import Cells, Crossed, above_floor
+from .crossed import Cells, Crossed, above_floor, alike
 from .difference import Difference
 from .exchange import compare, holm
 from .joint import members_of
@@ -196,8 +196,8 @@ def _difference(first: str, second: str, view: View, common: Common, parts: Part
 
 def _tests(found: Crossed, seed: int) -> tuple[dict[str, np.ndarray], float]:
     """All effects and each, over all conditions; then each for each pair where there are more than two."""
-    names = found.layout.crossing.conditions
-    whole = compare(found, range(len(names)), seed)
+    names, null = found.layout.crossing.conditions, alike(found)
+    whole = compare(found, null, range(len(names)), seed)
     labels = list(whole.slices)
     overall = whole.test() if len(labels) > 1 else None
     outcomes = {label: whole.test(label) for label in labels}
@@ -207,7 +207,7 @@ def _tests(found: Crossed, seed: int) -> tuple[dict[str, np.ndarray], float]:
     rows += [(label, ALL, one.statistic, one.p, nan) for label, one in outcomes.items()]
     if len(names) > 2:
         pairs = list(itertools.combinations(range(len(names)), 2))
-        against = [compare(found, pair, seed) for pair in pairs]
+        against = [compare(found, null, pair, seed) for pair in pairs]
         for label in labels:
             each = [one.test(label) for one in against]
             adjusted = holm(np.array([one.p for one in each]))

@@ -6,9 +6,11 @@ orthonormal and of sum zero over the C conditions, every term j of f is, in that
     f_j + Σ_i W_ci δ_ji + d_js                         conditions between subjects: c = c(s)
     f_j + Σ_i W_ci δ_ji + d_js + Σ_i W_ci e_jsi        conditions within them
 
-f_j: penalty λ_j S_j; the δ_ji of one term share a penalty ν_j S_j, so that which condition is called first changes
-nothing; d and e are random curves with laws of their own, as in joint.py. A cell's rows need one pass with its own
-columns; T_u maps (shared, own) to the coefficients that it sees, and H is an arrowhead again:
+The conditions' curves f_j + Σ_i W_ci δ_ji have the penalty λ_j S_j each, so that f_j has C λ_j S_j and every δ_ji
+λ_j S_j: which condition is called first changes nothing, and differences are not shrunk towards none, which would make
+their bands too narrow where they are small. d and e are random curves with laws of their own, as in joint.py. A cell's
+rows need one pass with its own columns; T_u maps (shared, own) to the coefficients that it sees, and H is an arrowhead
+again:
 
     A_u = X_uᵀW_uX_u,    H = Σ_u T_uᵀ A_u T_u + S_λ,    shared: f, δ;  a subject's own: d, e, and (1, χ) of its cells.
 """
@@ -16,7 +18,7 @@ columns; T_u maps (shared, own) to the coefficients that it sees, and H is an ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -59,6 +61,7 @@ class Layout:
     crossing: Crossing
     q: int  # columns of f
     chi: int  # columns of χ and the intercept in each cell
+    differ: bool = True  # whether conditions do: without, there is no δ
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -68,13 +71,13 @@ class Layout:
 
     @property
     def contrasts(self) -> int:
-        """C − 1."""
-        return len(self.crossing.conditions) - 1
+        """C − 1, or none."""
+        return self.differ * (len(self.crossing.conditions) - 1)
 
     @property
     def random(self) -> int:
         """Random curves of a subject: d, and e where conditions are within subjects."""
-        return 1 if self.crossing.design == "between" else 1 + self.contrasts
+        return 1 if self.crossing.design == "between" else len(self.crossing.conditions)
 
     @cached_property
     def cells_of(self) -> tuple[tuple[int, ...], ...]:
@@ -103,7 +106,7 @@ class Layout:
         s, c = self.crossing.cells[u]
         q, size, eye = self.q, self.q + self.chi, np.eye(self.q)
         shared, own = np.zeros((size, int(self.starts[1]))), np.zeros((size, int(np.diff(self.starts)[s + 1])))
-        shared[1 : 1 + q] = np.kron(self.weights[c], eye)
+        shared[1 : 1 + q] = np.kron(self.weights[c, : 1 + self.contrasts], eye)
         own[1 : 1 + q, : self.random * q] = np.kron(self.random_weights(u), eye)
         at = self.chi_at(u)
         own[0, at] = 1.0
@@ -230,6 +233,7 @@ class Cells:
     members: tuple[Member, ...]
     given: tuple[Penalties, np.ndarray] | None = None  # penalties in place of `crossed_penalties`
     floors: tuple[str, ...] = ()
+    differ: bool = True  # whether conditions may differ
 
     @property
     def q(self) -> int:
@@ -237,7 +241,7 @@ class Cells:
 
     @cached_property
     def layout(self) -> Layout:
-        return Layout(self.crossing, self.q, self.members[0].design.size - self.q)
+        return Layout(self.crossing, self.q, self.members[0].design.size - self.q, self.differ)
 
     @cached_property
     def penalties(self) -> tuple[Penalties, np.ndarray]:
@@ -348,8 +352,6 @@ def above_floor(
     cells: Cells, members: tuple[Member, ...], flat: np.ndarray, rho: np.ndarray | None
 ) -> tuple[Crossed, Cells]:
     """The fit, and once more where f or δ is below its floor (floor.py); the cells with the floors."""
-    from dataclasses import replace
-
     found = fit_crossed(cells, members, flat, rho)
     higher = raised(*cells.penalties, _mains(found), found.rho)
     if higher is None:
@@ -358,30 +360,48 @@ def above_floor(
     return fit_crossed(raised_cells, members, found.flat, found.rho), raised_cells
 
 
+def alike(found: Crossed) -> Crossed:
+    """The fit in which conditions do not differ, from the one in which they may: δ is left to the random curves.
+
+    Its laws of d and e do not know who was in which condition, as a test by exchange needs.
+    """
+    cells, old, q = replace(found.cells, differ=False, given=None, floors=()), found.layout, found.layout.q
+    layout = cells.layout
+    flat, delta = np.zeros(int(layout.starts[-1])), found.flat[q : old.starts[1]].reshape(-1, q)
+    flat[:q] = found.flat[:q]
+    flat[q:] = found.flat[old.starts[1] :]
+    for s, mine in enumerate(layout.cells_of):
+        begin = int(layout.starts[s + 1])
+        if layout.random > 1:
+            flat[begin + q : begin + layout.random * q] += delta.ravel()
+        else:
+            flat[begin : begin + q] += old.weights[old.crossing.cells[mine[0]][1], 1:] @ delta
+    labels = dict(zip(found.design.penalties.labels, found.rho))
+    rho = np.array([labels[label] for label in cells.penalties[0].labels])
+    return above_floor(cells, found.design.members, flat, rho)[0]
+
+
 def _mains(found: Crossed) -> list[Main]:
     """f against the law of d, δ against that of e, or of d where conditions are between subjects."""
     layout, penalties, q = found.layout, found.design.penalties, found.layout.q
     crossing, out = layout.crossing, []
     seen: set[tuple[int, ...]] = set()
+    within = crossing.design == "within"
     for group in penalties.groups:
-        piece = penalties.pieces[group.which[0]][0]
-        if piece.block != -1 or group.which in seen:
+        pieces = penalties.pieces[group.which[0]]
+        if pieces[0].block != -1 or group.which in seen:
             continue
         seen.add(group.which)
-        of_contrasts = piece.at.start >= q
-        rank = len(group.matrices[0])
-        at = slice(piece.at.start, piece.at.start + rank)
-        begin = piece.at.start % q + (q if of_contrasts and crossing.design == "within" else 0)
-        law = slice(begin, begin + rank)
-        main = found.blocks[0][at, at]
-        count = layout.contrasts if of_contrasts else 1
-        starts = [at.start + i * q for i in range(count)]
-        A = sum(found.common[a : a + rank, a : a + rank] for a in starts) / count
-        labels = [penalties.labels[j] for j in group.which]
-        suffix = f":{crossing.by}"
-        if of_contrasts:
-            labels = [label.removesuffix(f":{crossing.between}") for label in labels]
-            suffix += "" if crossing.design == "between" else f":{crossing.between}"
-        names = tuple(label + suffix for label in labels)
-        out.append(Main(group.which, main, found.blocks[1][law, law], np.asarray(A), names))
+        rank, labels = len(group.matrices[0]), [penalties.labels[j] for j in group.which]
+        for which, shift, suffix in (
+            ((0,), 0, f":{crossing.by}"),
+            (tuple(range(1, len(pieces))), q * within, f":{crossing.by}" + f":{crossing.between}" * within),
+        ):
+            if not which:  # no contrasts
+                continue
+            spans = [slice(pieces[i].at.start, pieces[i].at.start + rank) for i in which]
+            law = slice(pieces[0].at.start + shift, pieces[0].at.start + shift + rank)
+            A = np.mean([found.common[at, at] for at in spans], axis=0)
+            own, deviations = found.blocks[0][spans[0], spans[0]], found.blocks[1][law, law]
+            out.append(Main(group.which, own, deviations, A, tuple(label + suffix for label in labels), which))
     return out

@@ -31,11 +31,24 @@ class Ledger:
     groups: list[Group] = field(default_factory=list)
     fixed: list[float] = field(default_factory=list)
 
-    def add(self, label: str, places: Sequence[Place], at: slice, matrix: np.ndarray, held: float = np.nan) -> int:
-        """One penalty on the columns `at` of each copy; its number."""
+    # long: one penalty, named at the call
+    def add(
+        self,
+        label: str,
+        places: Sequence[Place],
+        at: slice,
+        matrix: np.ndarray,
+        held: float = np.nan,
+        times: Sequence[float] | None = None,
+    ) -> int:
+        """One penalty on the columns `at` of each copy, `times` its weight there; its number."""
+        weights = [1.0] * len(places) if times is None else times
         self.labels.append(label)
         self.pieces.append(
-            tuple(PenaltyPiece(block, slice(begin + at.start, begin + at.stop), matrix) for block, begin in places)
+            tuple(
+                PenaltyPiece(block, slice(begin + at.start, begin + at.stop), weight * matrix)
+                for (block, begin), weight in zip(places, weights)
+            )
         )
         self.fixed.append(held)
         return len(self.labels) - 1
@@ -63,15 +76,15 @@ class _Term:
     def size(self) -> int:
         return self.at.stop - self.at.start
 
-    def smooth(self, ledger: Ledger, places: Sequence[Place], suffix: str, held: bool = False) -> None:
-        """Penalties of its own: curves whose null space is free."""
+    def smooth(self, ledger: Ledger, places: Sequence[Place], suffix: str, times: Sequence[float]) -> None:
+        """Its own penalties, with a weight in each place: curves whose null space is free."""
         numbers = tuple(
-            ledger.add(label + suffix, places, self.at, matrix, fixed if held else np.nan)
+            ledger.add(label + suffix, places, self.at, matrix, fixed, times)
             for label, matrix, fixed in zip(self.labels, self.matrices, self.fixed)
         )
         if numbers:
-            ranged = tuple(matrix[: self.rank, : self.rank] for matrix in self.matrices)
-            ledger.groups += [Group(numbers, ranged) for _ in places]
+            ranged = [matrix[: self.rank, : self.rank] for matrix in self.matrices]
+            ledger.groups += [Group(numbers, tuple(weight * matrix for matrix in ranged)) for weight in times]
             ledger.bind(places, slice(self.at.start, self.at.start + self.rank))
 
     def random(self, ledger: Ledger, places: Sequence[Place], suffix: str) -> None:
@@ -103,13 +116,13 @@ def crossed_penalties(
 ) -> tuple[Penalties, np.ndarray]:
     """`first`: a cell's design, from which penalties are taken; `count`: how many of the terms are f's.
 
-    Second: log λ where the user fixed it (f alone), else nan.
+    Second: λ where it is fixed, else nan.
     """
     q, subjects = layout.q, range(len(layout.crossing.subjects))
     by, between = layout.crossing.by, layout.crossing.between
     ledger = Ledger(layout.starts, np.ones(int(layout.starts[-1]), bool))
-    main: list[Place] = [(-1, 0)]
-    delta: list[Place] = [(-1, q * i) for i in range(1, 1 + layout.contrasts)]
+    curves: list[Place] = [(-1, q * i) for i in range(1 + layout.contrasts)]  # f, then the δ_i
+    times = [1.0 + layout.contrasts, *[1.0] * layout.contrasts]  # so that conditions' curves are independent, λS each
     d: list[Place] = [(s, 0) for s in subjects]
     e: list[Place] = [(s, q * i) for s in subjects for i in range(1, layout.random)]
     chi: list[Place] = [(s, layout.chi_at(u)) for u, (s, _) in enumerate(layout.crossing.cells)]
@@ -131,10 +144,9 @@ def crossed_penalties(
             rank,
         )
         if k >= count:
-            one.smooth(ledger, chi, f":{by}")
+            one.smooth(ledger, chi, f":{by}", [1.0] * len(chi))
             continue
-        one.smooth(ledger, main, "", held=True)
-        one.smooth(ledger, delta, f":{between}")
+        one.smooth(ledger, curves, "", times)
         one.random(ledger, d, f":{by}")
         if e:
             one.random(ledger, e, f":{by}:{between}")

@@ -59,7 +59,7 @@ def fit_each(
         normaliser: how the constants are represented, each level having its own; default the objective's.
         smoothing: "reml", "ml", "gcv", "cv" or `un.Smoothing(...)`; the joint fit takes REML or ML.
         rng: seed or generator.
-        group: whether to fit the population's curves too.
+        group: whether to fit the population's curves too, and to compare conditions.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
         weights: as in `un.fit`.
         workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share
@@ -95,7 +95,7 @@ def fit_each(
         fits, failures = _fit_levels(parts, *_named_levels(obs, by, crossed), by, workers)
         separate = time.perf_counter() - began
         joint, compared, reason = None, None, None
-        if group or crossed is not None:
+        if group:
             try:
                 joint, compared = _jointly(by, crossed, fits, parts)
             except UnnormError as error:  # a bug is not a missing group curve

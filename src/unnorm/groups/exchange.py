@@ -149,10 +149,14 @@ class Comparison:
         return lambda drawn: sum(table[drawn[:, s]] for s, table in enumerate(tables))
 
 
-def compare(found: Crossed, conditions: Sequence[int], seed: int) -> Comparison:
-    """The subjects seen in these conditions (two of them or all), with the reassignments that tests go through."""
+def compare(found: Crossed, null: Crossed, conditions: Sequence[int], seed: int) -> Comparison:
+    """The subjects seen in these conditions (two of them or all), with the reassignments that tests go through.
+
+    `null` is the fit in which conditions do not differ: laws of random curves that were estimated about the conditions'
+    own means would favour the labels as they are.
+    """
     layout, crossing = found.layout, found.layout.crossing
-    units = tuple(one for one in _units(found, list(conditions)) if one is not None)
+    units = tuple(one for one in _units(null, list(conditions)) if one is not None)
     within, count = crossing.design == "within", len(conditions)
     if within:
         units = tuple(unit for unit in units if len(unit.conditions) > 1)

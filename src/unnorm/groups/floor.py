@@ -34,6 +34,7 @@ class Main(NamedTuple):
     deviations: np.ndarray  # (r, r) D_μ
     A: np.ndarray  # (r, r)
     laws: tuple[str, ...]  # labels of the deviations' penalties
+    places: tuple[int, ...] = (0,)  # its pieces among those of the penalties
 
     @property
     def single(self) -> bool:
@@ -64,26 +65,39 @@ def floored(levels: Levels, joint: Joint) -> Levels | None:
 def raised(
     penalties: Penalties, fixed: np.ndarray, mains: Iterable[Main], rho: np.ndarray
 ) -> tuple[tuple[Penalties, np.ndarray], tuple[str, ...]] | None:
-    """The penalties with the floor where a main effect is below it, and the labels of those; None where none is."""
-    small = [main for main in mains if np.isnan(fixed[list(main.which)]).all() and main.too_small]
+    """The penalties with the floor where a main effect is below it, and the labels of those; None where none is.
+
+    Main effects with the same penalties (f and the contrasts of conditions) are raised together, each above its own
+    floor.
+    """
+    together: dict[tuple[int, ...], list[Main]] = {}
+    for main in mains:
+        if np.isnan(fixed[list(main.which)]).all():
+            together.setdefault(main.which, []).append(main)
+    small = {which: mains for which, mains in together.items() if any(main.too_small for main in mains)}
     if not small:
         return None
     pieces, groups, fixed = list(penalties.pieces), list(penalties.groups), fixed.copy()
     labels = {label: j for j, label in enumerate(penalties.labels)}
-    for main in small:
-        if not main.single:
-            for j, law in zip(main.which, main.laws):
+    for which, mains in small.items():
+        if not mains[0].single:
+            for j, law in zip(which, mains[0].laws):
                 fixed[j] = np.exp(rho[labels[law]])
             continue
-        j, rank = main.which[0], len(main.own)
-        old = penalties.pieces[j][0].matrix
-        precision = 1.0 / np.maximum(*main.variances)
-        fixed[j] = np.exp(np.mean(np.log(precision / np.diag(old)[:rank])))
-        matrix = np.zeros_like(old)
-        matrix[range(rank), range(rank)] = precision / fixed[j]
-        pieces[j] = tuple(replace(piece, matrix=matrix) for piece in pieces[j])
-        groups = [Group(main.which, (matrix[:rank, :rank],)) if g.which == main.which else g for g in groups]
-    names = tuple(penalties.labels[main.which[0]] for main in small)
+        j, rank, mine = which[0], len(mains[0].own), list(penalties.pieces[which[0]])
+        numbers = [g for g, group in enumerate(groups) if group.which == which]
+        for main in mains:
+            precision = 1.0 / np.maximum(*main.variances)
+            if main is mains[0]:
+                old = np.diag(mine[main.places[0]].matrix)[:rank]
+                fixed[j] = np.exp(np.mean(np.log(precision / old)))
+            matrix = np.zeros_like(mine[main.places[0]].matrix)
+            matrix[range(rank), range(rank)] = precision / fixed[j]
+            for at in main.places:
+                mine[at] = replace(mine[at], matrix=matrix)
+                groups[numbers[at]] = Group(which, (matrix[:rank, :rank],))
+        pieces[j] = tuple(mine)
+    names = tuple(penalties.labels[which[0]] for which in small)
     return (replace(penalties, pieces=tuple(pieces), groups=tuple(groups)), fixed), names
 
 
