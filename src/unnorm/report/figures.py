@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -52,6 +53,16 @@ def draw(
         files = {name: _file(figure, name) for name in WANTED.get()}
     uri = "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
     return Picture(uri, alt, caption, files)
+
+
+@contextmanager
+def wanted(formats: tuple[str, ...]) -> Iterator[None]:
+    """Within, figures are made as files of these formats too."""
+    token = WANTED.set(formats)
+    try:
+        yield
+    finally:
+        WANTED.reset(token)
 
 
 def _file(figure: Any, name: str) -> bytes:
