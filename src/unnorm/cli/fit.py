@@ -45,8 +45,9 @@ def fit(
     """
     from ..engine.ahead import compile_ahead
 
-    target, job = check_target(out, force), options.job(
-        data=data, terms=terms, between=between, objective=objective, level=level
+    target, job = (
+        check_target(out, force),
+        options.job(data=data, terms=terms, between=between, objective=objective, level=level),
     )
     compile_ahead()  # before anything heavy is imported
     from ..engine.resources import Resources

@@ -203,7 +203,7 @@ class FitGroup:
         first = next(iter(self.fits.values()))
         model, objective, normaliser = (first.settings[part][part] for part in ("model", "objective", "normaliser"))
         lines = [
-            f"{model} fitted to {len(self.fits)} levels of {self.by!r}, {counted(n, rows)}",
+            f"{model} fitted to {self._fitted_to()}, {counted(n, rows)}",
             f"objective {objective}, normaliser {normaliser}, seed {self.seed}",
             "",
         ]
@@ -228,6 +228,21 @@ class FitGroup:
         lines += [f"not fitted: {level}: {why}" for level, why in self.failures.items()]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _fitted_to(self) -> str:
+        """What has a fit of its own: levels, or levels in conditions."""
+        if self.conditions is None or self.conditions.design == "between":
+            return f"{len(self.fits)} levels of {self.by!r}"
+        levels = {level for members in self.conditions.members.values() for level in members}
+        return f"{len(levels)} levels of {self.by!r} in {len(self.conditions.names)} conditions ({len(self.fits)} fits)"
+
+    def plot_conditions(self, labels: Any = None, first: str | None = None, second: str | None = None) -> Any:
+        """(Figure, axes): above, each condition's population curve with its pointwise band, a panel for each term of
+        one covariate; below, the difference `first` − `second` with its pointwise and simultaneous bands."""
+        from .plot import plot_conditions
+
+        chosen = self.labels if labels is None else tuple(np.atleast_1d(labels))
+        return plot_conditions(self, self._compared(), chosen, first, second)
 
     def plot(self, labels: Any = None) -> Any:
         """(Figure, axes): a panel for each term; levels grey, group blue with its band, plain mean dashed."""

@@ -58,6 +58,13 @@ class Analysis:
         return {**({} if self.group is None else {GROUP: self.group}), **self.fits}
 
     @property
+    def curves(self) -> dict[str, Fit]:
+        """`group`, the conditions' populations as "condition=A", and the levels."""
+        found = self.conditions
+        compared = {} if found is None else {f"{found.between}={name}": fit for name, fit in found.fits.items()}
+        return {**({} if self.group is None else {GROUP: self.group}), **compared, **self.fits}
+
+    @property
     def main(self) -> Fit:
         """The group's fit; where there is none, the first level's."""
         return next(iter(self.all_fits.values()))
@@ -69,7 +76,7 @@ class Analysis:
 
     def smooths(self, which: str | None = None) -> SmoothPart:
         """The fitted terms of the group or of a level; by default those of the main fit."""
-        part = (self.main if which is None else self.all_fits[which]).smooths
+        part = (self.main if which is None else self.curves[which]).smooths
         assert part is not None  # the model is additive
         return part
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from ...groups.conditions import Conditions
+from ...groups.plot import COLOURS
 from ..analysis import Analysis, Columns
-from ..figures import BLUE, ORANGE, direction_ticks, draw, label_axes
+from ..figures import BLUE, direction_ticks, draw, label_axes
 from ..page import Cell, Picture, Section, Table, number, p_value
 from .effects import covariates, numeric
 
-COLOURS = (BLUE, ORANGE, "#2a7f4f", "#8a4fa0", "#a8201f", "#6b6b00", "#00757a", "#5a3d1e")
 MOST_PAIRS = 6  # differences that are drawn of each effect; the rest are in differences.csv
 
 

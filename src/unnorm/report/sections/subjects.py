@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ...groups.plot import COLOURS
 from ..analysis import GROUP, Analysis
 from ..figures import BLUE, GREY, direction_ticks, draw, label_axes
 from ..page import Picture, Section
-from .conditions import COLOURS
 from .effects import covariates, numeric
 
 ACROSS, MOST = 5, 30  # panels in a row, and in a figure: the rest are in effects.csv
