@@ -116,7 +116,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "groups/population.py": [
         ("return (count - 1) / (count - 3) if count > 3 else 3.0", "return 1.0", "few levels as good as many"),
         ("return (count - 1) / (count - 3) if", "return (count - 1) / (count - 2) if", "few levels: a wrong df"),
-        ("widened=few_levels(df + 1)", "widened=1.0", "few levels as good as many"),
+        (
+            "widened=few_levels((df if effective is None else effective) + 1)",
+            "widened=1.0",
+            "few levels as good as many",
+        ),
         ("smoothing=joint.smoothing", "smoothing=None", "λ taken as known"),
     ],
     "groups/joint.py": [

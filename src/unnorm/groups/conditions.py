@@ -23,7 +23,6 @@ from .joint import members_of
 from .population import (
     Common,
     Parts,
-    few_levels,
     fitted_of,
     group_fit,
     in_common,
@@ -179,19 +178,19 @@ def conditions(crossing: Crossing, fits: Mapping[str, Fit], parts: Parts, thread
 
 
 def _fit(view: View, about: str, parts: Parts, fits: Mapping[str, Fit], common: Common, scores: Any) -> Fit:
-    solution = solution_of(about, view, scores(view, view.df), common, parts.smoothing)
+    solution = solution_of(about, view, scores(view, view.df, view.effective_df), common, parts.smoothing)
     crossing = view.design.layout.crossing
     group = {"by": crossing.by, "levels": len(crossing.subjects), "between": crossing.between}
     return group_fit(problem_of(parts), solution, fits, parts, group)
 
 
 def _difference(first: str, second: str, view: View, common: Common, parts: Parts, scores: Any) -> Difference:
-    own = scores(view, view.df)
+    own = scores(view, view.df, view.effective_df)
     fitted = fitted_of(view, common.columns, parts.smoothing)
     errors = error_parts(own)
     assert errors is not None
     part = smooth_part(fitted, errors, smooth_tests(fitted, own, errors))
-    return Difference(first, second, part, view.df, few_levels(view.df + 1))
+    return Difference(first, second, part, view.effective_df, own.widened)
 
 
 def _tests(found: Crossed, seed: int) -> tuple[dict[str, np.ndarray], float]:

@@ -285,6 +285,7 @@ class Crossed:
     flat: np.ndarray
     rho: np.ndarray  # log λ
     inverse: ArrowInverse
+    inner: np.ndarray = field(repr=False)  # the shared columns' covariance, had subjects' random curves been known
     root: np.ndarray = field(repr=False)  # (shared, M): its square is what not knowing λ adds to the covariance
     common: np.ndarray = field(repr=False)  # shared part of Σ_u T_uᵀ A_u T_u
     score: float
@@ -337,6 +338,10 @@ def fit_crossed(cells: Cells, members: tuple[Member, ...], beta: np.ndarray, rho
         flat=state.beta,
         rho=state.rho,
         inverse=state.inverse,
+        inner=penalties.added(found.working.cross, np.exp(state.rho))
+        .keep(_without_curves(design.layout))
+        .invert()
+        .sigma,
         root=smoothing_root(found, int(design.layout.starts[1])),
         common=found.working.cross.shared,
         score=found.at.value,
@@ -346,6 +351,14 @@ def fit_crossed(cells: Cells, members: tuple[Member, ...], beta: np.ndarray, rho
         iterations=found.iterations,
         passes=problem.clock.counts.get("passes", 0),
     )
+
+
+def _without_curves(layout: Layout) -> np.ndarray:
+    """All columns but those of the random curves, flat."""
+    keep = np.ones(int(layout.starts[-1]), dtype=bool)
+    for begin in layout.starts[1:-1]:
+        keep[begin : begin + layout.random * layout.q] = False
+    return keep
 
 
 def above_floor(

@@ -28,7 +28,7 @@ class Difference:
     first: str
     second: str
     part: SmoothPart
-    df: int  # of the variance that its errors rest on
+    df: float  # of the variance that its errors rest on
     widened: float  # by which that variance was multiplied because it is estimated
 
     @property
@@ -84,4 +84,4 @@ class Difference:
     def load(cls, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Difference:
         """What `save` described."""
         first, second = (str(name) for name in about["pair"])
-        return cls(first, second, SmoothPart.load(about, arrays), int(about["df"]), float(about["widened"]))
+        return cls(first, second, SmoothPart.load(about, arrays), float(about["df"]), float(about["widened"]))

@@ -154,6 +154,15 @@ class View:
         return subjects - 1 if self.omega[0] else len(crossing.cells) - subjects - (conditions - 1)
 
     @property
+    def effective_df(self) -> float:
+        """Of its whole variance, df/s² (Satterthwaite): a share s of it is due to the spread of random curves, which is
+        estimated on df degrees of freedom; the rest is the sampling error within cells, which is known."""
+        q, V = self.design.q, self.covariance(self.inverse)
+        metric = self.crossed.common[:q, :q]
+        share = 1.0 - float(np.sum(metric * (self.L @ self.crossed.inner @ self.L.T))) / float(np.sum(metric * V))
+        return self.df / max(share, 0.05) ** 2
+
+    @property
     def floors(self) -> tuple[str, ...]:
         return self.crossed.cells.floors
 
