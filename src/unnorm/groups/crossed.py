@@ -395,7 +395,11 @@ def alike(found: Crossed) -> Crossed:
 
 
 def _mains(found: Crossed) -> list[Main]:
-    """f against the law of d, δ against that of e, or of d where conditions are between subjects."""
+    """f and δ against the law of d; within subjects, δ against the larger of the variances of d and e.
+
+    Subjects' differences may vary in fewer directions than conditions do: with the law of e alone, where REML finds no
+    common curve, a difference could lie in these alone, and its band would be nothing elsewhere.
+    """
     layout, penalties, q = found.layout, found.design.penalties, found.layout.q
     crossing, out = layout.crossing, []
     seen: set[tuple[int, ...]] = set()
@@ -416,5 +420,8 @@ def _mains(found: Crossed) -> list[Main]:
             law = slice(pieces[0].at.start + shift, pieces[0].at.start + shift + rank)
             A = np.mean([found.common[at, at] for at in spans], axis=0)
             own, deviations = found.blocks[0][spans[0], spans[0]], found.blocks[1][law, law]
+            if shift and len(labels) == 1:  # diagonal
+                d = found.blocks[1][pieces[0].at.start : pieces[0].at.start + rank][:, law.start - q : law.stop - q]
+                deviations = np.minimum(deviations, d)
             out.append(Main(group.which, own, deviations, A, tuple(label + suffix for label in labels), which))
     return out
