@@ -17,7 +17,19 @@ from ...errors import UnnormError, UnnormWarning
 from .. import held_out
 from ..analysis import Analysis
 from ..page import Section
-from . import conditions, constants, effects, monte_carlo, numbers, places, simulated, subjects
+from . import (
+    conditions,
+    constants,
+    durations,
+    effects,
+    misfit,
+    monte_carlo,
+    numbers,
+    places,
+    scores,
+    simulated,
+    subjects,
+)
 
 SECTIONS: dict[str, tuple[str, Callable[[Analysis], Section | None]]] = {
     "effects": ("Effects", effects.section),
@@ -27,6 +39,9 @@ SECTIONS: dict[str, tuple[str, Callable[[Analysis], Section | None]]] = {
     "constants": ("The normalising constants", constants.section),
     "monte-carlo": ("Monte Carlo error", monte_carlo.section),
     "simulated": ("Observed and simulated scanpaths", simulated.section),
+    "misfit": ("What the model misses", misfit.section),
+    "scores": ("How well it predicts", scores.section),
+    "durations": ("How long they stay", durations.section),
     "numbers": ("Tables", numbers.section),
 }
 
