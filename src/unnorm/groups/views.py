@@ -35,7 +35,7 @@ def parallel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 @final
 @dataclass(frozen=True)
-class View:
+class View:  # long: what is asked of a joint fit
     """One combination; it has what `GroupScores` and a `Solution` read of a joint fit."""
 
     crossed: Crossed
