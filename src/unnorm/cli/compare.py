@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -51,7 +51,7 @@ def compare(
         force: replace an existing file.
         quiet: print nothing but the table.
     """
-    job, models = options.job(data=data), _models(model)
+    job, models = replace(options.job(data=data), between=None), _models(model)
     column, count = _column(job, folds), whole("--k", k, 2, MOST_FOLDS)
     if out is not None:
         check_file(out, force)
