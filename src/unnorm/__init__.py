@@ -36,6 +36,7 @@ _NAMES = {
     "results.kernel_path": ("kernel_path", "KernelPath"),
     "results.penalty_path": ("penalty_path", "PenaltyPath"),
     "results.comparison": ("Comparison", "compare"),
+    "results.repeats": ("Repeats", "bootstrap", "redraws"),
     "results.simulation": ("simulate",),
     "bayes": ("sample", "Langevin", "NUTS", "Draws"),
     "groups": ("FitGroup", "fit_each"),
@@ -105,6 +106,7 @@ if TYPE_CHECKING:
     from .patterns.interactions.registry import *
     from .references.registry import *
     from .results.comparison import Comparison, compare
+    from .results.repeats import Repeats, bootstrap, redraws
     from .results.fit import Fit
     from .results.fitting import fit
     from .results.graph_gof import GraphGof, graph_gof

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm._base import workers
 from unnorm.engine import dask_parts, gam_parts, parts, placing
 from unnorm.engine.gam_rows import TableRows
 from unnorm.engine.plan import plan
@@ -189,7 +190,7 @@ def test_workers_have_the_estimates_of_one_process(client: Any, monkeypatch: pyt
 
 def test_workers_that_are_none_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(dask_parts, "CONNECT", 0.5)
+    monkeypatch.setattr(workers, "CONNECT", 0.5)
     data = {"x": np.linspace(0, 1, 400), "y": np.arange(400.0) % 3}
     for wrong in (0, True, 1.5, "two"):
         with pytest.raises(un.errors.InputError, match="workers must be a number"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .options import NONE_GIVEN, Force, Options, Quiet, Resume, Text
+from .options import NONE_GIVEN, Force, Options, Quiet, Resume, Text, shell_workers
 from .output import check_target
 
 
@@ -41,6 +41,6 @@ def fit(
     target, job = check_target(out, force), options.job(data=data, terms=terms, objective=objective, level=level)
     compile_ahead()  # before anything heavy is imported
     from ..engine.resources import Resources
-    from .run import run_job, shell_workers
+    from .run import run_job
 
     run_job(job, target, force, quiet, resume, Resources(memory, shell_workers(workers)))

@@ -92,7 +92,7 @@ def gam(
         memory: what the rows may take, e.g. "2GB", beside the table itself; by default most of what is free. Rows that
             do not fit are made again from the table in each pass over them. The estimates are the same to 1e-10.
         workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`): the rows stay
-            with them, and each pass sends coefficients out and sums back.
+            with them, and each pass sends coefficients out and sums back. With method="CV" they share the folds.
         device: "gpu" makes the passes over the rows on a GPU through JAX, in float64, with the same result to 1e-8;
             `un.Device(precision="float32")` is quicker and says what it cost. Not for terms of levels or method="CV".
 
@@ -165,7 +165,8 @@ def gam(
             raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
         own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
         notes, theta_known = rows.notes, theta is not None
-        with Resources(memory, workers, threads).opened() as resources:
+        with Resources(memory, workers, threads).opened() as opened_resources:
+            resources = opened_resources if stream is not None else opened_resources.choosing(method)
             design, side = designed(
                 rows, placed, built, terms.intercept, (family, own_link, method), resources, stream, n
             )
@@ -175,6 +176,7 @@ def gam(
                     design, rows.y, family, known=side, weights=rows.weights, offset=known_part,
                     method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng,
                     start=start, threads=threads, link=own_link, theta=theta, device=where,
+                    client=resources.folds,
                 )  # fmt: skip
 
             if family == "nb" and theta is None:

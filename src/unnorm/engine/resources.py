@@ -30,6 +30,7 @@ class Resources:
     memory: Any = None  # "2GB", bytes; None: most of what is free
     workers: Any = None  # a dask.distributed client
     threads: int | None = None
+    folds: Any = None  # a client whose workers share the folds of cross-validation, the rows being in memory
 
     @property
     def asked(self) -> bool:
@@ -42,10 +43,17 @@ class Resources:
         if self.workers is None:
             yield self
             return
-        from .dask_parts import client_of
+        from .._base.workers import client_of
 
         with client_of(self.workers) as client:
             yield replace(self, workers=client)
+
+    def choosing(self, method: str) -> Resources:
+        """The same for a fit whose smoothing is chosen so: cross-validation has its rows in memory here, and its folds
+        with the workers."""
+        if method.upper() != "CV" or self.workers is None or self.memory is not None:
+            return self
+        return replace(self, workers=None, folds=self.workers)
 
     def parts(self, plan: Plan, recipes: Sequence[Recipe], rows: int) -> Parts:
         """The parts where they are to be."""
@@ -90,7 +98,10 @@ def require(family: str, method: str, size: int) -> None:
             f"memory= and workers= take the families {', '.join(FAMILIES)}; got family={family!r}. Leave them out."
         )
     if method == "CV":
-        raise CombinationError("method='CV' fits rows in memory: leave memory= and workers= out, or use method='REML'.")
+        raise CombinationError(
+            "method='CV' fits rows in memory: pass a table that fits there and leave memory= out (workers= then share "
+            "the folds), or use method='REML'."
+        )
     if size > _COLUMNS:
         raise CombinationError(
             f"memory= and workers= take up to {_COLUMNS:,} coefficients, and the terms have {size:,}: levels of a "

@@ -8,6 +8,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from .._base.numerics import Rng, generator, whole
+from .._base.workers import mapped
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError, unknown
 from ..models.base import Model
@@ -56,6 +57,7 @@ def penalty_path(
     strengths: Any = None,
     folds: int = 5,
     rng: Rng = None,
+    workers: Any = None,
 ) -> PenaltyPath:
     """Choose a penalty on the couplings of a model of bits by cross-validated pseudo-likelihood.
 
@@ -66,6 +68,8 @@ def penalty_path(
         strengths: values of λ; default 15 of them, evenly spaced in log λ.
         folds: of the cross-validation.
         rng: for the folds.
+        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share
+            the folds. The numbers are the same.
 
     Example:
         >>> import numpy as np, unnorm as un
@@ -82,15 +86,10 @@ def penalty_path(
     model.check(obs)
     fold = _folds(obs, folds, random)
     lams = _strengths(model, obs, kind, strengths, random)
-    score, nonzero = np.empty((folds, len(lams))), np.empty((folds, len(lams)))
     weight = np.array([obs.weights[fold == k].sum() for k in range(folds)])
-    for k in range(folds):
-        train, test = obs.take(fold != k), obs.take(fold == k)
-        theta: np.ndarray | None = None
-        for j, lam in enumerate(lams):
-            theta = _estimate(model, train, LBFGS(1e-5, **{kind: lam}), theta, random)
-            score[k, j] = _held_out(model, test, theta, random)
-            nonzero[k, j] = np.count_nonzero(theta[model.penalised])
+    tasks = [(k, own) for k, own in enumerate(random.spawn(folds))]
+    found = mapped(_fold_path, tasks, workers, common=(model, obs, kind, lams, fold))
+    score, nonzero = (np.array(values) for values in zip(*found))
     mean = weight @ score / weight.sum()
     best = int(np.argmax(mean))
     gap = score - score[:, [best]]
@@ -105,6 +104,21 @@ def penalty_path(
     )
     final = replace(final, notes=(*final.notes, note))
     return PenaltyPath(kind, lams, mean, se, nonzero.mean(axis=0), float(lams[best]), float(lams[chosen]), final)
+
+
+# long: what all folds share
+def _fold_path(
+    model: Model, obs: Observations, kind: str, lams: np.ndarray, fold: np.ndarray, k: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Along the path without fold k: its held-out pseudo-log-likelihoods, and how many couplings are not zero."""
+    train, test = obs.take(fold != k), obs.take(fold == k)
+    score, nonzero = np.empty(len(lams)), np.empty(len(lams))
+    theta: np.ndarray | None = None
+    for j, lam in enumerate(lams):
+        theta = _estimate(model, train, LBFGS(1e-5, **{kind: lam}), theta, rng)
+        score[j] = _held_out(model, test, theta, rng)
+        nonzero[j] = np.count_nonzero(theta[model.penalised])
+    return score, nonzero
 
 
 def _folds(obs: Observations, folds: int, rng: np.random.Generator) -> np.ndarray:

@@ -87,7 +87,8 @@ class Smoothing(Solver):
                     )
                 return solve_penalised(problem, self.method, self.sp, rng)
             with problem.resources.opened() as resources:
-                return self.solve_rows(replace(problem, resources=resources).additive(rng))
+                here = replace(problem, resources=resources.choosing(self.method))
+                return self.solve_rows(here.additive(rng))
 
     def solve_rows(self, problem: AdditiveProblem) -> Solution:
         """An energy is linearised again and again until its parameters converge (Gauss–Newton)."""
@@ -255,6 +256,7 @@ class Smoothing(Solver):
                 threads=self.threads,
                 rough=rough and self.method != "cv",
                 device=device_of(self.device),
+                client=problem.resources.folds,
             )
 
         smoothed = self._choose(problem, built, fitted, start, rough)
