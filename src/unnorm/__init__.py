@@ -106,12 +106,12 @@ if TYPE_CHECKING:
     from .patterns.interactions.registry import *
     from .references.registry import *
     from .results.comparison import Comparison, compare
-    from .results.repeats import Repeats, bootstrap, redraws
     from .results.fit import Fit
     from .results.fitting import fit
     from .results.graph_gof import GraphGof, graph_gof
     from .results.kernel_path import KernelPath, kernel_path
     from .results.penalty_path import PenaltyPath, penalty_path
+    from .results.repeats import Repeats, bootstrap, redraws
     from .results.simulation import simulate
     from .solvers import LBFGS, Imputing, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 300_000  # rows on which terms are built: knots, and means that make a term sum to zero
 PLACED, SPREAD = 2000, 10  # observations at whose contexts points are spread over Ω where there are none, and how many
+STRETCH, MOST_LEVELS = 1_024, 20_000  # values that tell a column of codes, and levels that are kept in a sample
 TINY = 1e-10  # weight of a data row in a Poisson likelihood: its e^η then adds less than 1e-10 of itself
 
 
@@ -86,10 +87,13 @@ class AdditiveProblem:
 
     @property
     def apart(self) -> bool:
-        """Whether the rows are never together: they are too many to be held, f is linear in its terms and no factor
-        partitions them, and the constants have terms of their own."""
+        """Whether the rows are never together: they are too many to be held, f is linear in its terms, no factor
+        partitions them (unless memory= or workers= are given), and the constants have terms of their own."""
+        built, placing = self.built
         return (
-            not self.source.held and not self.normaliser.anchored and self._planned(self.built[0], self.built[1].part)
+            not self.source.held
+            and not self.normaliser.anchored
+            and self._planned(built, placing.part, levels=self.resources.asked)
         )
 
     @cached_property
@@ -137,8 +141,8 @@ class AdditiveProblem:
 
     def _sampled(self) -> Placing:
         """Rows that terms are built on: all of one block, else whole contexts spread over all blocks, and the rows
-        where a covariate is least or largest. Nodes of a rule place no knots: with twice as many f would have another
-        basis, and would move for that alone."""
+        where a covariate is least or largest or a level is met first. Nodes of a rule place no knots: with twice as
+        many f would have another basis, and would move for that alone."""
         if self.drawn is Drawn.NONE:
             rows = placing_rows(self.model, self.obs)
             return Placing(self.predictor(rows)[1], rows, False)
@@ -205,7 +209,7 @@ class AdditiveProblem:
         """The same with the rows in parts."""
         from .parts import in_parts, refuse_parts
 
-        refuse_parts(self, self._planned(built, placing.part))
+        refuse_parts(self, self._planned(built, placing.part, levels=True))
         design = in_parts(self, self.plan(built, placing), self.resources)
         part = placing.part
         if not placing.every:
@@ -215,9 +219,10 @@ class AdditiveProblem:
             part = replace(part, columns=columns, offset=offset)
         return built, part, design
 
-    def _planned(self, built: tuple[BuiltTerm, ...], part: LinearPart) -> bool:
-        """Whether blocks share their forms: f is linear, and no factor partitions the rows."""
-        return part.theta is None and self.drawn is not Drawn.NONE and not partitions(built)
+    def _planned(self, built: tuple[BuiltTerm, ...], part: LinearPart, levels: bool = False) -> bool:
+        """Whether blocks share their forms: f is linear, and no factor partitions the rows; with `levels`, the columns
+        of its levels are ordinary ones."""
+        return part.theta is None and self.drawn is not Drawn.NONE and (levels or not partitions(built))
 
     def meet(self, forms: Plan, rows: Rows, part: LinearPart) -> Design:
         """Rows in forms that were decided before."""
@@ -281,9 +286,22 @@ def placing_rows(model: Unnormalised, obs: Observations) -> Rows:
 
 
 def _ends(columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The rows where a numeric column is least or largest."""
+    """The rows where a numeric column is least or largest, and the first of each level of a column of labels."""
     numeric = [column for column in columns.values() if column.dtype.kind in "fiu"]
-    return np.unique([end for column in numeric for end in (int(column.argmin()), int(column.argmax()))])
+    ends = [end for column in numeric for end in (int(column.argmin()), int(column.argmax()))]
+    levels = [_firsts(column) for column in columns.values() if _may_be_labels(column)]
+    return np.unique(np.concatenate([np.array(ends, np.int64), *levels]))
+
+
+def _may_be_labels(column: np.ndarray) -> bool:
+    """Text, and numbers that are codes as far as the first of them tell."""
+    return column.dtype.kind not in "f" or not np.any(column[:STRETCH] % 1.0 != 0.0)
+
+
+def _firsts(column: np.ndarray) -> np.ndarray:
+    """The first row of each level; none where there are too many for a factor."""
+    first = np.unique(column, return_index=True)[1]
+    return first if first.size <= MOST_LEVELS else np.zeros(0, np.int64)
 
 
 def _refuse_known_values(built: Sequence[BuiltTerm], part: LinearPart) -> None:

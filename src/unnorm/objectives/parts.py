@@ -49,7 +49,7 @@ class PieceRecipe(Recipe):
 def in_parts(problem: AdditiveProblem, plan: Plan, resources: Resources) -> PartitionedDesign:
     """The problem's rows as a design in parts."""
     recipes = [PieceRecipe(piece, problem.model, problem.normaliser) for piece in problem.source.pieces(problem.obs)]
-    return PartitionedDesign(resources.parts(plan, recipes, problem.source.size))
+    return PartitionedDesign(resources.parts(plan, recipes, problem.source.size, problem.family))
 
 
 def refuse_parts(problem: AdditiveProblem, planned: bool) -> None:
@@ -61,8 +61,8 @@ def refuse_parts(problem: AdditiveProblem, planned: bool) -> None:
         )
     if not planned:
         raise CombinationError(
-            "memory= and workers= take terms of un.Additive without factors (factor(…), by= a factor, 're', 'fs'), "
-            "as rows that a factor partitions are arranged as a whole. Leave memory= and workers= out."
+            "memory= and workers= take f that is linear in its terms, as un.Additive(…) is: an energy is linearised "
+            "again and again on rows in memory. Leave memory= and workers= out."
         )
 
 
