@@ -94,7 +94,8 @@ def _left_out(
 
 def _left_out_elsewhere(problem: PenalisedRows, *task: Any) -> tuple[float, np.ndarray, np.ndarray]:
     """The same with a worker, whose copies of the rows the kernels must be allowed to write to."""
-    rows = ResponseRows(*(np.require(a, requirements=("C", "W")) for a in problem.rows))
+    own = problem.rows
+    rows = ResponseRows(*(np.require(a, requirements=("C", "W")) for a in (own.y, own.weights, own.offset)))
     with single_threaded():
         return _left_out(replace(problem, rows=rows), *task)
 

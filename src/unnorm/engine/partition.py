@@ -120,7 +120,7 @@ class PartitionedDesign:
     ) -> tuple[float, np.ndarray, Arrow]:
         """As `Design.sweep`."""
         passed()
-        found = self.parts.total(_sweep, self._given(rows), family, beta, finish=_gather)
+        found = self.parts.total(_sweep, self._given(rows), family, beta, finish=gather)
         return float(found[0]), found[1], Arrow(found[2], (), ())
 
     def scores(self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray]:
@@ -277,7 +277,7 @@ def _scores(plan: Plan, part: Held, i: int, given: Any, family: int, beta: np.nd
     return segment.scores(_rows(part, given, i), family, beta, 0, segment.runs)
 
 
-def _gather(plan: Plan, sums: Sums) -> Sums:
+def gather(plan: Plan, sums: Sums) -> Sums:
     total, *raw = sums
     (segment,) = plan.frame.segments
     return (total, *segment.gather(*raw))

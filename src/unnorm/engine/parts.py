@@ -292,6 +292,28 @@ class Less(Change):
 
 @final
 @dataclass(frozen=True)
+class LessOfContexts(Change):
+    """Columns less a mean for each context, and a number of each context in the offset; rows of a context lie together,
+    as many in each."""
+
+    mean: np.ndarray  # (contexts of the part, columns of `index`)
+    index: np.ndarray  # the coefficients that it speaks of, in the terms' coordinates
+    shift: np.ndarray  # (contexts of the part,)
+    each: int  # rows of a context
+    live: np.ndarray  # the columns, flat, that `index` reaches
+
+    def __call__(self, part: Held) -> Held:
+        context = np.repeat(np.arange(len(self.shift)), self.each)
+        mean = np.zeros((len(self.shift), part.design.size))
+        mean[:, self.index] = self.mean
+        more, given = part.design.sort(self.shift[context]), part.rows
+        offset = given.offset + more if given.offset.size else more
+        rows = ResponseRows(given.y, given.weights, np.require(offset, np.float64, ("C", "W")))
+        return Held(part.design.less(mean, context, self.live), rows)
+
+
+@final
+@dataclass(frozen=True)
 class Remaining(Change):
     """y − Xβ in place of the response y."""
 

@@ -89,12 +89,26 @@ class AdditiveProblem:
     def apart(self) -> bool:
         """Whether the rows are never together: they are too many to be held, f is linear in its terms, no factor
         partitions them (unless memory= or workers= are given), and the constants have terms of their own."""
-        built, placing = self.built
         return (
             not self.source.held
             and not self.normaliser.anchored
-            and self._planned(built, placing.part, levels=self.resources.asked)
+            and self._planned(*self._placed, levels=self.resources.asked)
         )
+
+    @property
+    def anchored_apart(self) -> bool:
+        """The same where the constants follow f."""
+        return (
+            not self.source.held
+            and self.normaliser.anchored
+            and self.source.each > 0
+            and self._planned(*self._placed, levels=self.resources.asked)
+        )
+
+    @property
+    def _placed(self) -> tuple[tuple[BuiltTerm, ...], LinearPart]:
+        built, placing = self.built
+        return built, placing.part
 
     @cached_property
     def response(self) -> Response:

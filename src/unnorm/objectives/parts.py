@@ -72,12 +72,12 @@ def require_room(problem: AdditiveProblem) -> None:
         return
     if problem.resources.asked:
         raise CombinationError(
-            f"{problem.source.size:,} rows with {problem.normaliser!r} or terms of factors have to be together in "
-            "memory: leave memory= and workers= out, or use normaliser=un.Smooth(…) and terms without factors."
+            f"{problem.source.size:,} rows of a model that is not linear in its terms have to be together in memory: "
+            "leave memory= and workers= out, use un.Additive(…), or take fewer reference points."
         )
     columns = 16.0 * problem.obs.n * sum(term.size for term in problem.built[0]) if problem.normaliser.anchored else 0.0
     require(
         _TOGETHER * problem.source.size + columns,
         f"{problem.source.size:,} rows",
-        "With normaliser=un.Smooth(…) and terms without factors they are made block by block; or take fewer points.",
+        "With memory= (as '1GB') rows of un.Additive(…) are made block by block; or take fewer points.",
     )
