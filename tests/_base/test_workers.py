@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
@@ -96,7 +97,7 @@ def test_a_cluster_whose_workers_are_gone_is_named(hasty: None) -> None:
         closing = threading.Timer(0.6, lambda: cluster.scale(0))
         closing.start()
         with pytest.raises(WorkersError, match="has had no workers for 1 seconds") as said:
-            list(as_finished(client, [(time.sleep, 20)]))
+            list(as_finished(client, [(time.sleep, 4)]))
         assert address in str(said.value)  # the last that there was
         with pytest.raises(WorkersError, match="leave workers= out"):
             gathered(client, lambda: client.map(abs, [1], pure=False))
@@ -118,8 +119,17 @@ def test_a_scheduler_that_ends_is_named(hasty: None) -> None:
     try:
         closing = threading.Timer(0.5, cluster.close)
         closing.start()
-        with pytest.raises(WorkersError, match=r"scheduler at .* (ended|has not answered)"):
+        with pytest.raises(WorkersError, match=r"scheduler at .* (ended|has not answered)|has had no workers"):
             gathered(client, lambda: client.map(time.sleep, [3], pure=False))
         closing.join()
     finally:
         client.close()
+
+
+def test_what_dask_raises_is_put_into_words(client: Any) -> None:
+    distributed = pytest.importorskip("distributed")
+    with pytest.raises(WorkersError, match=r"ended, or its connection was lost \(CancelledError\)\. Start it again"):
+        with workers._in_words(client):
+            raise CancelledError
+    with pytest.raises(WorkersError, match="died one after the other"), workers._in_words(client):
+        raise distributed.KilledWorker("task-1", None, 3)

@@ -202,12 +202,17 @@ class AdditiveProblem:
         Blocks are met one after the other, and what is kept of a row is its compact form. Rows that a factor partitions
         are arranged as a whole.
         """
+        from ..engine.build import factors
+
         parts, designs, forms = [], [], None
+        apart = not factors(built)  # else a block need not have every level
         for rows in self.source.blocks():
             _, part = self.predictor(rows, theta)
-            if not parts and rows.at.size < self.source.size and self._planned(built, part):
+            whole = rows.at.size == self.source.size
+            if not parts and not whole and self._planned(built, part):
                 forms = self.plan(built, self.built[1])
-            designs.append(self._design(built, rows, part) if forms is None else self.meet(forms, rows, part))
+            if whole or apart:
+                designs.append(self._design(built, rows, part) if forms is None else self.meet(forms, rows, part))
             parts.append(replace(part, columns={}) if rows.at.size < self.source.size else part)
         if len(parts) == 1:
             return parts[0], designs[0]
@@ -215,7 +220,7 @@ class AdditiveProblem:
         offset = None if offsets[0] is None else np.concatenate([one for one in offsets if one is not None])
         columns = BlockColumns(self, tuple(dict.fromkeys(n for t in built for n in t.covariates)), theta)
         part = replace(parts[0], columns=columns, offset=offset)
-        if any(design.levels for design in designs):
+        if not designs:
             return part, self._design(built, self.rows, replace(part, columns=dict(columns)))
         return part, designs[0].joined(designs)
 

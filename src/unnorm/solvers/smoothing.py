@@ -266,7 +266,7 @@ class Smoothing(Solver):
                 offset=offset,
                 method={"ubre": "GCV"}.get(self.method, self.method.upper()),
                 sp=sp,
-                groups=problem.rows.context if self.method == "cv" else None,
+                groups=problem.rows.context if self.method == "cv" and not problem.source.shared else None,
                 start=start,
                 threads=self.threads,
                 rough=rough and self.method != "cv",
