@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from concurrent.futures import CancelledError
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -128,8 +129,9 @@ def test_a_scheduler_that_ends_is_named(hasty: None) -> None:
 
 def test_what_dask_raises_is_put_into_words(client: Any) -> None:
     distributed = pytest.importorskip("distributed")
-    with pytest.raises(WorkersError, match=r"ended, or its connection was lost \(CancelledError\)\. Start it again"):
-        with workers._in_words(client):
-            raise CancelledError
-    with pytest.raises(WorkersError, match="died one after the other"), workers._in_words(client):
-        raise distributed.KilledWorker("task-1", None, 3)
+    lost = pytest.raises(WorkersError, match=r"ended, or its connection was lost \(CancelledError\)\. Start it again")
+    with lost, workers._in_words(client):
+        raise CancelledError
+    died = pytest.raises(WorkersError, match=r"died one after the other on the same task .*tcp://gone")
+    with died, workers._in_words(client):
+        raise distributed.KilledWorker("task-1", SimpleNamespace(address="tcp://gone"), 3)

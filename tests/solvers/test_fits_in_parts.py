@@ -197,11 +197,13 @@ def test_anchored_constants_of_rows_that_are_never_together(
     assert apart.value == pytest.approx(together.value, abs=1e-7)
     assert apart.smooths.gam.whole == 900 * 9
     assert apart.reason.split(";")[-1] == together.reason.split(";")[-1]  # as many linearisations
-    one, other = apart.smooths.errors, together.smooths.errors
-    size = np.sqrt(np.outer(np.diag(other.total), np.diag(other.total)))
-    if points == un.IID():  # nothing is drawn for the errors
-        assert np.abs((one.total - other.total) / size).max() < 1e-5
-    assert np.abs((one.sampling - other.sampling) / size).max() < 1e-5
+    one, other = apart.solution.scores, together.solution.scores  # pyright: ignore[reportOptionalMemberAccess]
+    np.testing.assert_allclose(
+        one.information, other.information, rtol=1e-7, atol=1e-9 * np.abs(other.information).max()
+    )
+    total = [np.sqrt(np.diag(fit.smooths.errors.total)) for fit in (apart, together)]  # pyright: ignore
+    if points == un.IID():  # nothing is drawn for the errors: they are the same but for λ's own noise
+        np.testing.assert_allclose(*total, rtol=5e-3)
 
 
 def test_functions_of_the_context_alone_are_held_in_parts_too(many: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -177,6 +178,9 @@ def _in_words(client: Any) -> Iterator[None]:
 REMEDY = "Start it again and repeat the call, or leave workers= out (memory= bounds what one process takes)."
 
 
+_LAST: WeakKeyDictionary[Any, tuple[str, ...]] = WeakKeyDictionary()  # the workers of a client when last seen
+
+
 @final
 class Watch:
     """Looks at a cluster while nothing comes back, and ends the waiting with a sentence."""
@@ -184,21 +188,22 @@ class Watch:
     def __init__(self, client: Any, stall: float | None) -> None:
         self._client = client
         self._stall = stall
-        self._seen: tuple[str, ...] = ()
+        if client not in _LAST:
+            _LAST[client] = _workers(client) or ()
         self._alone = self._moved = time.monotonic()
         self._done = -1
 
     def look(self, done: int) -> None:
         """`done`: how many results there are so far."""
         now, client = time.monotonic(), self._client
-        found = within(CONNECT, lambda: tuple(client.scheduler_info()["workers"]))
+        found = _workers(client)
         if found:
-            self._seen, self._alone = found, now
+            _LAST[client], self._alone = found, now
         where = client.scheduler.address
         if now - self._alone >= PATIENCE:
             if found is None:
                 raise WorkersError(f"The scheduler at {where} has not answered for {PATIENCE:.0f} seconds. {REMEDY}")
-            last = f" (the last were {listing(self._seen, most=4)})" if self._seen else ""
+            last = f" (the last were {listing(_LAST[client], most=4)})" if _LAST[client] else ""
             raise WorkersError(
                 f"The cluster at {where} has had no workers for {PATIENCE:.0f} seconds{last}. Start some and repeat "
                 "the call, or leave workers= out."
@@ -206,11 +211,18 @@ class Watch:
         if done != self._done:
             self._done, self._moved = done, now
         if self._stall is not None and now - self._moved >= self._stall:
-            busy = within(CONNECT, lambda: [one for one, tasks in client.processing().items() if tasks]) or self._seen
+            busy = (
+                within(CONNECT, lambda: [one for one, tasks in client.processing().items() if tasks]) or _LAST[client]
+            )
             raise WorkersError(
                 f"No result came for {self._stall:.0f} seconds: {listing(busy, most=4)} of {where} have work and do "
                 "not finish it. Stop them (other workers take over their rows) and repeat the call."
             )
+
+
+def _workers(client: Any) -> tuple[str, ...] | None:
+    """The addresses of the workers; None where the scheduler does not answer."""
+    return within(CONNECT, lambda: tuple(client.scheduler_info()["workers"]))
 
 
 def within(seconds: float, call: Callable[[], Any]) -> Any:
