@@ -218,6 +218,20 @@ def test_workers_have_the_estimates_of_one_process(client: Any, monkeypatch: pyt
         un.gam("y ~ x", {"x": x, "y": (x > 0.5).astype(float)}, family="binomial", workers=client)
 
 
+def test_large_arguments_of_two_passes_are_not_mixed_up(client: Any) -> None:
+    data = rows(2_000)
+    made = plan(parse("y ~ s(x)", table=True).build(data), data, all_rows=2_000)
+    recipes = gam_parts.stretches(TableRows(data["y"], {"x": data["x"]}, None, None, None, ()), "binomial", made)
+    held = dask_parts.dask_parts(made, recipes, client)
+    big = [np.full(200_000, value) for value in (1.0, 2.0, 3.0)]  # Dask makes tasks of such values
+    assert [held.total(add_up, one)[0] for one in big] == [200_000.0, 400_000.0, 600_000.0]
+    assert [list(held.each(add_up, one)) for one in big[:2]] == [[(200_000.0,)], [(400_000.0,)]]
+
+
+def add_up(plan: Any, part: Any, i: int, values: np.ndarray) -> tuple[float]:
+    return (float(values.sum()),)
+
+
 def test_workers_that_are_none_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
     monkeypatch.setattr(workers, "CONNECT", 0.5)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, final
 
 from .._base.blas import single_threaded
+from .._base.extras import extra
 from .._base.workers import gathered, kept_by, large_graphs
 from ..errors import WorkersError
 from .parts import (
@@ -35,6 +36,7 @@ from .parts import (
 )
 from .plan import Plan
 
+_SENT_ONCE = 50_000  # bytes of arguments from which workers hand them on to each other
 _AT_ONCE = 32  # groups whose rows come to this process at a time
 
 
@@ -90,14 +92,19 @@ class DaskParts(Parts):
         spans = [(self.starts_of[g], self.starts_of[g + 1]) for g in some]
         groups, firsts = [self.groups[g] for g in some], [a for a, _ in spans]
         whose = [isinstance(one, PerPart) for one in arguments]
-        common = tuple(None if own else one for own, one in zip(whose, arguments))
+        common: Any = tuple(None if own else one for own, one in zip(whose, arguments))
         shares = [tuple(one.of(a, b) for own, one in zip(whose, arguments) if own) for a, b in spans]
-        more |= {"plan": self.sent, "common": common, "whose": tuple(whose)}
-        return self._gathered(lambda: self._map(run, groups, firsts, shares, **more))
+        if extra("dask.sizeof", "dask", "workers=").sizeof(common) > _SENT_ONCE:
+            common = kept_by(self.client, common)
+        same = [[one] * len(groups) for one in (self.sent, common)]
+        work = partial(run, whose=tuple(whose), **more)
+        return self._gathered(lambda: self._map(work, groups, firsts, shares, *same))
 
-    def _map(self, run: Any, *columns: list[Any], **common: Any) -> list[Any]:
+    def _map(self, run: Any, *columns: list[Any]) -> list[Any]:
+        """Futures of `run` on each row of the columns. Nothing is passed by name: Dask makes a task of a large value,
+        with that name as its key, and two passes would share it."""
         with large_graphs():
-            return self.client.map(run, *columns, pure=False, batch_size=None, **common)
+            return self.client.map(run, *columns, pure=False, batch_size=None)
 
     def _gathered(self, submit: Callable[[], list[Any]]) -> list[Any]:
         """What the workers compute, in order; a sentence where there is no worker left to compute it."""
@@ -139,7 +146,7 @@ def _joined(shares: tuple[Any, ...], common: tuple[Any, ...], whose: tuple[bool,
 
 # long: what a group is summed with
 def _total(
-    parts: tuple[Held, ...], first: int, shares: tuple[Any, ...], *, plan: Plan, common: tuple[Any, ...],
+    parts: tuple[Held, ...], first: int, shares: tuple[Any, ...], plan: Plan, common: tuple[Any, ...], *,
     whose: tuple[bool, ...], work: Work, join: Any, finish: Any,
 ) -> Sums:  # fmt: skip
     with single_threaded():
@@ -150,7 +157,7 @@ def _total(
 
 # long: as `_total`
 def _each(
-    parts: tuple[Held, ...], first: int, shares: tuple[Any, ...], *, plan: Plan, common: tuple[Any, ...],
+    parts: tuple[Held, ...], first: int, shares: tuple[Any, ...], plan: Plan, common: tuple[Any, ...], *,
     whose: tuple[bool, ...], work: Work,
 ) -> list[Any]:  # fmt: skip
     arguments = _joined(shares, common, whose)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, final
 
@@ -61,7 +62,7 @@ class FrameRows:
     def _map(self, run: Any, *columns: Sequence[Any], **common: Any) -> list[Any]:
         def submit() -> list[Any]:
             with large_graphs():
-                return self.client.map(run, *map(list, columns), pure=False, batch_size=None, **common)
+                return self.client.map(partial(run, **common), *map(list, columns), pure=False, batch_size=None)
 
         return gathered(self.client, submit)
 
