@@ -326,7 +326,10 @@ def scaling(cores: int, sizes: list[int], weak: int, fit: int, reps: int) -> Non
     ratios = []
     for title, some in (
         ("strong scaling: the same rows", [one for one in found if one.rows in sizes and one.formula == SMALL]),
-        (f"weak scaling: {weak:,} rows for each worker", [o for o in found if o.rows == weak * o.workers]),
+        (
+            f"weak scaling: {weak:,} rows for each worker",
+            [o for o in found if o.rows == weak * o.workers and o.formula == SMALL],
+        ),
         ("another model, with twice the terms", [one for one in found if one.formula == LARGE]),
     ):
         print(f"\n{title}\n       rows workers   p  make, s  nothing, ms  overhead, ms  pass, s  model, s  ratio")
