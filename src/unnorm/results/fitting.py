@@ -128,6 +128,7 @@ def fit(
         warnings.warn(warning, UnnormWarning, stacklevel=2)
         notes = (*notes, warning)
     seed, rng = _seed(rng)
+    state = copy.deepcopy(rng)
 
     problem = Problem(model, obs, objective, normaliser, Resources(memory, workers))
     chosen = chosen_solver(problem, solver, _with_device(problem, solver, smoothing, device))
@@ -137,7 +138,7 @@ def fit(
     relative = weights == "relative" and obs.weight is not None
     settings = {"observations": describe(obs)}
     made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
-    return knowing(made, problem, chosen.anchors)
+    return knowing(made, problem, chosen.anchors, state)
 
 
 def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
