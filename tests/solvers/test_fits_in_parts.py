@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
+import os
+import signal
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from unnorm.engine import spill
 from unnorm.errors import CombinationError
 from unnorm.objectives import additive, contrastive, rows
 from unnorm.references import blocks
+from unnorm.solvers import engine_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # few data, and χ follows them badly
 RNG = np.random.default_rng(5)
@@ -217,6 +221,31 @@ def test_workers_fit_anchored_constants_of_rows_that_are_never_together(client: 
     here, there = fitted(normaliser=None), fitted(normaliser=None, workers=client)
     np.testing.assert_array_equal(here.smooths.beta, there.smooths.beta)  # pyright: ignore
     agree(here, there)
+
+
+def test_a_worker_killed_while_errors_are_computed_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    made, sets, as_finished = contrastive.RowContrastive.blocks, [0], engine_rows.as_finished
+    monkeypatch.setattr(contrastive, "MANY", 5_000)
+    monkeypatch.setattr(  # blocks whose size travels with them: the workers are other processes
+        contrastive.RowContrastive, "blocks", lambda self, *a: dataclasses.replace(made(self, *a), size=111)
+    )
+    here = fitted(normaliser=None)
+
+    def kill(client: Any, calls: Any) -> Any:
+        sets[0] += 1
+        if sets[0] == 2:
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        return as_finished(client, calls)
+
+    monkeypatch.setattr(engine_rows, "as_finished", kill)
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        there = fitted(normaliser=None, workers=client)
+    assert sets[0] > 2
+    np.testing.assert_array_equal(here.smooths.beta, there.smooths.beta)  # pyright: ignore
+    agree(here, there)
+    there.advise()  # after the workers are gone
 
 
 WHO = dataclasses.replace(PLAIN, group={"who": np.array(["a", "b", "c"])[np.arange(PLAIN.n) // 10 % 3]})

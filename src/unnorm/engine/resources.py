@@ -50,6 +50,11 @@ class Resources:
         with client_of(self.workers) as client:
             yield replace(self, workers=client)
 
+    @property
+    def client(self) -> Any:
+        """The client whose workers have the rows, while it is connected; else None."""
+        return self.workers if self.workers is not None and self.workers.status == "running" else None
+
     def choosing(self, method: str) -> Resources:
         """The same for a fit whose smoothing is chosen so: cross-validation has its rows in memory here, and its folds
         with the workers."""
