@@ -1,8 +1,8 @@
 """Rows beyond memory and beyond one process: `python benchmarks/scale.py memory`, `python benchmarks/scale.py workers`.
 
-`memory` fits a spatial chain with `--contexts` N and 20 reference points each (`un.fit`, a smooth χ), once with all
-memory and once with `--memory`, each in a process of its own, and prints seconds, processor seconds, the largest
-resident size and their ratio. The estimates must be equal to the last digit.
+`memory` fits a spatial chain with `--contexts` N and 20 reference points each (`un.fit`, a smooth χ, or `--anchored`),
+once with all memory and once with `--memory`, each in a process of its own, and prints seconds, processor seconds, the
+largest resident size and their ratio. Above two million rows the estimates must be equal to the last digit.
 
 `workers` times passes of the additive engine with 1 and 2 workers of a `LocalCluster` (`--cores 16`: 1, 2, 4, 8, 16):
 strong scaling (the same rows), weak scaling (as many rows for each worker), the overhead of a pass that computes
@@ -49,12 +49,12 @@ def chain(n: int) -> Any:
     return un.transitions({"x": path[:, 0], "y": path[:, 1]}, y=["x", "y"])
 
 
-def one_fit(contexts: int, memory: str | None) -> dict[str, Any]:
+def one_fit(contexts: int, memory: str | None, anchored: bool) -> dict[str, Any]:
     """In a process of its own."""
     import unnorm as un
 
     warnings.simplefilter("ignore")
-    model, chi = un.Additive(TERMS, un.Box((0, 1), (0, 1))), un.Smooth("s(x_prev, y_prev, k=30)")
+    model, chi = un.Additive(TERMS, un.Box((0, 1), (0, 1))), None if anchored else un.Smooth("s(x_prev, y_prev, k=30)")
     objective = un.Logistic(un.Uniform(), per_point=20)
     un.fit(model, chain(3_000), objective, normaliser=chi, rng=1)  # loads what is compiled
     obs = chain(contexts)
@@ -69,11 +69,12 @@ def one_fit(contexts: int, memory: str | None) -> dict[str, Any]:
     }
 
 
-def compare_memory(contexts: int, memory: str) -> None:
+def compare_memory(contexts: int, memory: str, anchored: bool) -> None:
     found = {}
     for allowed in (None, memory):
         command = [sys.executable, __file__, "one", "--contexts", str(contexts)]
         command += [] if allowed is None else ["--memory", allowed]
+        command += ["--anchored"] if anchored else []
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         found[allowed] = json.loads(out.splitlines()[-1])
         one = found[allowed]
@@ -369,6 +370,7 @@ def main() -> None:
     parser.add_argument("what", choices=("memory", "workers", "one"))
     parser.add_argument("--contexts", type=float, default=1e5)
     parser.add_argument("--memory")
+    parser.add_argument("--anchored", action="store_true", help="constants that follow f, in place of a smooth χ")
     parser.add_argument("--rows", default="1e6,3e6,1e7,3e7", help="sizes of strong scaling")
     parser.add_argument("--weak", type=float, help="rows for each worker in weak scaling; default: so that the largest "
                         "number of workers has the largest size")  # fmt: skip
@@ -377,9 +379,9 @@ def main() -> None:
     parser.add_argument("--reps", type=int, default=5)
     given = parser.parse_args()
     if given.what == "one":
-        print(json.dumps(one_fit(int(given.contexts), given.memory)))
+        print(json.dumps(one_fit(int(given.contexts), given.memory, given.anchored)))
     elif given.what == "memory":
-        compare_memory(int(given.contexts), given.memory or "2GB")
+        compare_memory(int(given.contexts), given.memory or "2GB", given.anchored)
     else:
         sizes = [int(float(one)) for one in given.rows.split(",")]
         weak = int(given.weak or sizes[-1] / given.cores)
