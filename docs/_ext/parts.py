@@ -20,7 +20,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "models": ("Models", "f_θ(y|x).", ("ExponentialFamily", "Additive", "Energy", "Ising", "GraphStatistics")),
     "terms": ("Terms", "Smooth, linear and factor terms of f, χ and η.",
               ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction")),
-    "covariates": ("Covariates", "What terms are functions of.", ("Function", "Expression", "Map")),
+    "covariates": ("Covariates", "What terms are functions of.", ("Function", "Expression", "Map", "Distance")),
     "normalisers": ("Constants", "What represents the normalising constants.",
                     ("Anchored", "Constant", "PerContext", "Smooth", "Kernel", "Linear", "Fixed", "minwise")),
     "objectives": ("Objectives", "What is maximised.", tuple(objectives.REGISTRY)),
@@ -31,14 +31,14 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
                  "unbiased_gradient", "log_z")),
     "results": ("Results", "What a fit answers.",
                 ("Fit", "FitGroup", "Gam", "Comparison", "Repeats", "KernelPath", "PenaltyPath", "GraphGof",
-                 "graph_gof")),
+                 "graph_gof", "PredictionScores")),
     "bayes": ("Sampling", "Posterior draws.", ("Langevin", "NUTS", "Draws", "Flat", "Normal")),
     "patterns": ("Point patterns", "Intensities and interactions.", ("fit_pattern", "PatternFit", "Dummies",
                  "AreaInteraction", "Geyer", "HardCore", "MultiStrauss", "PairwiseSpline", "Softcore", "Strauss")),
     "directions": ("Directions", "Named families of angles, axes and directions in space.",
                    ("fit_direction", "DirectionFit")),
 }  # fmt: skip
-MODULES = ("datasets", "directions", "domains", "errors", "kernels", "losses", "patterns", "references")
+MODULES = ("datasets", "directions", "domains", "errors", "kernels", "losses", "patterns", "pysaliency", "references")
 MEMBERS = frozenset(("results", "data", "bayes", "patterns", "directions"))  # pages whose classes list their methods
 
 
@@ -100,6 +100,9 @@ def domains_table() -> str:
     """What domains declare."""
     lines = ["| domain | for example | dimension | finite | exact integrals |", "|---|---|---|---|---|"]
     for name, kind in domains.REGISTRY.items():
+        if not kind.examples():  # a window for each context: none of its own
+            lines.append(f"| {link(name)} | a Box or a Window for each value of a column | 2 | | |")
+            continue
         one: Any = kind.examples()[0]
         try:
             rule = one.quadrature().rule.replace("|", "\\|")

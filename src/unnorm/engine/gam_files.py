@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from .._base.extras import extra
-from .._base.files import MISSING_CELLS, SUFFIXES, column_from_arrow
+from .._base.files import MISSING_CELLS, PLAIN, column_from_arrow
 from .._base.frames import Table
 from .._base.frames import table as as_table
 from ..errors import CombinationError, DataError, InputError
@@ -211,9 +211,9 @@ def opened(data: str | Path, wanted: Wanted) -> Iterator[FileRows]:
 
 def _paths(path: Path) -> list[Path]:
     """The files that a path means, in the order of their names."""
-    ends = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+    ends = f"{', '.join(PLAIN[:-1])} or {PLAIN[-1]}"
     if path.is_dir():
-        found = sorted(one for one in path.rglob("*") if one.is_file() and one.name.lower().endswith(SUFFIXES))
+        found = sorted(one for one in path.rglob("*") if one.is_file() and one.name.lower().endswith(PLAIN))
         found = [one for one in found if not one.name.startswith((".", "_"))]  # notes that writers leave
         if not found:
             raise InputError(f"The folder {str(path)!r} has no file that ends in {ends}.")
@@ -225,7 +225,7 @@ def _paths(path: Path) -> list[Path]:
         found = [path]
     else:
         raise InputError(f"There is no file {str(path)!r}.")
-    wrong = [one for one in found if not one.name.lower().endswith(SUFFIXES)]
+    wrong = [one for one in found if not one.name.lower().endswith(PLAIN)]
     if wrong:
         raise InputError(f"{str(wrong[0])!r} must end in {ends}.")
     return found
