@@ -74,6 +74,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "models/closed.py": ("tests/directions/test_closed_forms.py", "tests/directions/test_contexts.py"),
     "objectives/anchor.py": ("tests/objectives/test_anchor.py", "tests/objectives/test_anchor_bound.py"),
     "solvers/anchored.py": ("tests/objectives/test_anchor.py",),
+    "solvers/anchored_parts.py": ("tests/solvers/test_fits_in_parts.py",),
     "solvers/weaker.py": ("tests/solvers/test_weaker.py",),
     "inference/delta_test.py": ("tests/inference/test_delta_test.py",),
     "results/normaliser_check.py": ("tests/results/test_normaliser_check.py",),

@@ -27,6 +27,15 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "held back without Z",
         ),
     ],
+    "solvers/anchored_parts.py": [
+        ("here.mean @ beta - here.log_z)", "-here.log_z)", "offset of the linearised constants, in parts"),
+        (
+            "eta = less.design.predict(beta) + less.rows.offset",
+            "eta = part.design.predict(beta) + less.rows.offset",
+            "η of parts without their contexts' means",
+        ),
+        ("self.here.log_z + self.here.mean @", "self.here.mean @", "curvature of parts without Z"),
+    ],
     "solvers/weaker.py": [
         ("if worst < BIAS:", "if True:", "χ's penalty as the criterion has it"),
         ("right = H @ smoothed.beta", "right = bare @ smoothed.beta", "a right-hand side without the penalty"),
