@@ -132,7 +132,9 @@ def _fit_levels(parts: Parts, by: str, workers: Any = None) -> tuple[dict[str, F
     bare = replace(alone, obs=parts.obs.take(np.arange(0)))
     tasks = [(bare, parts.obs.take(column == value), name) for name, value in zip(names, values)]
     if workers is None:
-        found = dict(zip(names, run_tasks(_fit_level, tasks, threads)))
+        order = sorted(range(len(tasks)), key=lambda i: -tasks[i][1].n)  # long ones first: no core waits for a last one
+        made = dict(zip(order, run_tasks(_fit_level, [tasks[i] for i in order], threads)))
+        found = {name: made[i] for i, name in enumerate(names)}
     else:
         from ..engine.dask_parts import client_of, gathered
 

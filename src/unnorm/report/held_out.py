@@ -17,7 +17,7 @@ from .analysis import GROUP, Analysis
 
 MOST = 200  # points asked about, for each level: each costs an integral over the window
 BITS = "held-out bits"
-ORDER = 30  # of the rule for each of them, 720 nodes: log Z to about 0.001
+ORDER = 24  # of the rule for each of them, 480 nodes: log Z to about 0.001
 HOW = (
     "Held-out bits: the gain over a uniform choice in bits for each point, of a fit to every other sequence, at up to "
     f"{MOST} points of the other half"
