@@ -35,6 +35,7 @@ _NAMES = {
     "results.graph_gof": ("graph_gof", "GraphGof"),
     "results.kernel_path": ("kernel_path", "KernelPath"),
     "results.penalty_path": ("penalty_path", "PenaltyPath"),
+    "results.scores": ("PredictionScores",),
     "results.comparison": ("Comparison", "compare"),
     "results.simulation": ("simulate",),
     "bayes": ("sample", "Langevin", "NUTS", "Draws"),
@@ -55,6 +56,7 @@ _MODULES = {
     "kernels": "terms.kernels",
     "losses": "objectives.losses",
     "patterns": "patterns",
+    "pysaliency": "results.pysaliency",
     "references": "references",
 }
 
@@ -106,12 +108,14 @@ if TYPE_CHECKING:
     from .patterns import Dummies, Pattern, PatternFit, fit_pattern, pattern
     from .patterns.interactions.registry import *
     from .references.registry import *
+    from .results import pysaliency
     from .results.comparison import Comparison, compare
     from .results.fit import Fit
     from .results.fitting import fit
     from .results.graph_gof import GraphGof, graph_gof
     from .results.kernel_path import KernelPath, kernel_path
     from .results.penalty_path import PenaltyPath, penalty_path
+    from .results.scores import PredictionScores
     from .results.simulation import simulate
     from .solvers import LBFGS, Imputing, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient

@@ -35,6 +35,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "axes of the grid swapped",
         ),
         ("(t**3 - t) * h**2 / 6", "(t**3 - t) * h**2 / 3", "second derivatives count twice at one end of a cell"),
+        ("out[rows] = here if", "out[: len(rows)] = here if", "constants of other observations"),
         ("A[0, :3] = h[1], -h[0] - h[1], h[0]", "A[0, :3] = 1.0, 0.0, 0.0", "a natural spline, flat at one end"),
     ],
     "objectives/scores.py": [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from unnorm.objectives.between import spaced, spline_between
+from unnorm.objectives.between import Pieces, spaced, spline_between
 
 
 @pytest.mark.parametrize("points", [4, 5, 9, 12])
@@ -41,6 +41,12 @@ def test_in_the_plane_each_axis_has_its_own_spline() -> None:
     way = spline_between([x, y], axes)
     np.testing.assert_allclose(way @ values, f(x, y), atol=1e-10)
     np.testing.assert_allclose(way @ values[:, 0], f(x, y)[:, 0], atol=1e-10)
+
+
+def test_pieces_have_their_own_grids_and_observations() -> None:
+    axis, x = np.linspace(0, 1, 5), np.array([0.3, 0.9])
+    pieces = Pieces(((np.array([1, 3]), 5, spline_between([x], [axis])), (np.array([2, 0]), 2, None)))
+    np.testing.assert_allclose(pieces @ np.append(axis**2, [7.0, 8.0]), [8.0, 0.09, 7.0, 0.81], atol=1e-12)
 
 
 def test_they_are_far_better_than_cubics_through_four_points() -> None:

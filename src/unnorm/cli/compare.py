@@ -111,7 +111,7 @@ def _plan(job: Job, terms: Mapping[str, str], column: str, folds: int) -> Plan:
     from ..terms.levels import level_name
     from .jobs import additive, check_names, prepare
 
-    prepared = prepare(job)
+    prepared = prepare(job, list(terms.values()))
     models = {name: additive(job, prepared.model.domain, text) for name, text in terms.items()}
     for one in models.values():
         check_names(one, prepared.obs, prepared.normaliser)

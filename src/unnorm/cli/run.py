@@ -14,6 +14,7 @@ import numpy as np
 
 from .._base.atomic import write_text
 from .._base.blas import single_threaded
+from ..domains import Domain
 from ..engine.resources import Resources
 from ..errors import CombinationError, EstimationError, UnnormWarning
 from ..report import SECTIONS, Analysis, Provenance, effects_table, grouped, make_sections, parameters_table, pooled
@@ -49,7 +50,7 @@ def run_job(
             with whole_folder(target, force) as folder:
                 write(prepared, analysis, folder, progress)
     if not quiet:
-        print(closing(analysis, target))
+        print(closing(prepared, analysis, target))
 
 
 def shell_workers(text: str | None) -> Any:
@@ -105,7 +106,13 @@ def fitted(prepared: Prepared, resources: Resources = ANYWHERE) -> Any:
 def analysed(prepared: Prepared, fits: Any) -> Analysis:
     """The fit, or the `FitGroup`, of a job as the report reads it."""
     job = prepared.job
-    more = {"level": job.level, "seed": job.seed, "refit": partial(refit, prepared, prepared.model)}
+    more = {
+        "level": job.level,
+        "seed": job.seed,
+        "unit": job.length_unit,
+        "duration": job.duration,
+        "refit": partial(refit, prepared, prepared.model),
+    }
     return (pooled if job.by is None else grouped)(fits, prepared.model, prepared.inside(), **more)
 
 
@@ -128,10 +135,12 @@ def report_text(prepared: Prepared, analysis: Analysis, progress: Progress) -> s
     return render_page(provenance(prepared, analysis), make_sections(analysis, progress.step))
 
 
-def closing(analysis: Analysis, target: Path) -> str:
+def closing(prepared: Prepared, analysis: Analysis, target: Path) -> str:
     """What is printed at the end."""
     levels = f", {len(analysis.fits)} levels of {analysis.by}" if analysis.fits else ""
-    lines = [f"{analysis.obs.n:,} transitions{levels}; effects {', '.join(analysis.labels)}"]
+    dropped = prepared.obs.n - analysis.obs.n
+    lost = f" ({dropped:,} with a point outside the window were dropped)" if dropped else ""
+    lines = [f"{analysis.obs.n:,} transitions{lost}{levels}; effects {', '.join(analysis.labels)}"]
     lines += [f"no fit for {analysis.by} {level}: {why}" for level, why in analysis.failures.items()]
     lines += _failing(analysis)
     lines.append(f"report: {target / 'report.html'}")
@@ -163,7 +172,7 @@ def _facts(prepared: Prepared, analysis: Analysis, name: str) -> list[tuple[str,
     sequences = len(np.unique(obs.sequence)) if obs.sequence is not None else 1
     facts = [
         ("data", f"{name}: {prepared.table_rows:,} rows, {obs.n:,} transitions in {sequences:,} sequences"),
-        ("window", _window_words(job.window)),
+        ("window", _window_words(job, prepared.model.domain)),
         ("effects, f", job.terms),
     ]
     if analysis.by is not None:
@@ -205,8 +214,11 @@ def _notes(analysis: Analysis) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*obs.notes, *analysis.notes, *fit_notes, *failed]))
 
 
-def _window_words(window: tuple[float, ...] | str) -> str:
-    if isinstance(window, str):
-        return f"the polygon in {window}"
-    x0, x1, y0, y1 = window
-    return f"x from {x0:g} to {x1:g}, y from {y0:g} to {y1:g}"
+def _window_words(job: Job, domain: Domain) -> str:
+    unit = "" if job.px_per_degree is None else f", in degrees of {job.px_per_degree:g} pixels"
+    if domain.key is not None:
+        return f"one for each {domain.key}, from {job.window}: {domain!r}{unit}"
+    if isinstance(job.window, str):
+        return f"the polygon in {job.window}{unit}"
+    x0, x1, y0, y1 = job.window
+    return f"x from {x0:g} to {x1:g}, y from {y0:g} to {y1:g}{' pixels' if unit else ''}{unit}"

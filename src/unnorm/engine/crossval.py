@@ -88,7 +88,7 @@ class _Held(Criterion):
 
     def full(self, working: Working, penalties: Any, rho: np.ndarray) -> Value:
         m = rho.size
-        return Value(0.0, np.zeros(m), np.zeros((m, m)), solve(working, penalties, rho))
+        return Value(0.0, solve(working, penalties, rho), lambda: (np.zeros(m), np.zeros((m, m))))
 
     def lever(self, working: Working, penalties: Any, state: Any) -> Any:
         raise AssertionError("nothing asks for a slope where no ρ is free")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from .._base.extras import extra
-from .._base.files import MISSING_CELLS, SUFFIXES, column_from_arrow
+from .._base.files import MISSING_CELLS, PLAIN, column_from_arrow
 from .._base.frames import Table
 from .._base.frames import table as as_table
 from ..errors import CombinationError, DataError, InputError
@@ -173,8 +173,8 @@ def opened(data: str | Path, wanted: Wanted) -> Iterator[FileRows]:
     name = path.name.lower()
     if not path.is_file():
         raise InputError(f"There is no file {str(path)!r}.")
-    if not name.endswith(SUFFIXES):
-        raise InputError(f"{str(path)!r} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
+    if not name.endswith(PLAIN):
+        raise InputError(f"{str(path)!r} must end in {', '.join(PLAIN[:-1])} or {PLAIN[-1]}.")
     try:
         if name.endswith(".parquet"):
             yield _checked(str(path), wanted)

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..data.covariates import Covariate, CovariateSet
 from ..data.observations import Observations
+from ..data.placing import frame_of
 from ..domains.base import Domain
 from ..engine.ahead import compile_ahead
 from ..errors import InputError, TermError
@@ -91,7 +92,7 @@ class Additive(Unnormalised):
         domain = self.domain
         return CovariateSet(
             obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=domain.coordinate_period,
-            sphere=domain.sphere, edges=domain.edges,
+            sphere=domain.sphere, edges=domain.edges, frame=frame_of(domain),
         )  # fmt: skip
 
     def check(self, obs: Observations) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, final
@@ -324,21 +324,24 @@ class AutodiffDataTerms(DataTerms):
     arguments: tuple[Any, ...]
     weight: np.ndarray
 
-    def _sum(self, theta: np.ndarray, which: int) -> list[Any]:
+    def _chunks(self, theta: np.ndarray, which: int) -> Iterator[Any]:
+        """The sums over each chunk, one at a time: all their Hessians together would be chunks × p × p numbers."""
         kernel = self.model._row_kernels[which]
         total = self.y.shape[0]
         length = chunk_length(total, 8 * (self.model.size**2 + 8))
-        out: list[Any] = []
         with x64():
             for index, count in chunks(total, length):
                 weight = np.where(np.arange(length) < count, self.weight[index], 0.0)
-                out.append(kernel(theta, self.y[index], tree_take(self.arguments, index), weight))
-        return out
+                yield kernel(theta, self.y[index], tree_take(self.arguments, index), weight)
 
     def value(self, theta: np.ndarray) -> float:
-        return float(sum(float(part) for part in self._sum(theta, 0)))
+        return float(sum(float(part) for part in self._chunks(theta, 0)))
 
     def derivatives(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        parts = self._sum(theta, 1)
-        value, gradient, hessian = (np.sum([np.asarray(part[i]) for part in parts], axis=0) for i in range(3))
-        return float(value), gradient, hessian
+        p = self.model.size
+        value, gradient, hessian = 0.0, np.zeros(p), np.zeros((p, p))
+        for part in self._chunks(theta, 1):
+            value += float(part[0])
+            gradient += np.asarray(part[1])
+            hessian += np.asarray(part[2])
+        return value, gradient, hessian

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
+from ..data.placing import from_unit
 from ..engine.resources import Resources
 from ..errors import CombinationError, InputError, NotIdentifiedError, TermError, listing
 from ..models.base import LinearPart, Unnormalised
@@ -273,9 +274,10 @@ def placing_rows(model: Unnormalised, obs: Observations) -> Rows:
     """The data and points spread evenly over Ω, for objectives without reference points: to place knots, and to centre
     terms."""
     some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, PLACED)).astype(int))
-    evenly = model.domain.uniform(SPREAD * len(some), np.random.default_rng(0))
-    y = np.concatenate([obs.outcome, evenly])
-    at = np.concatenate([np.arange(obs.n), np.repeat(some, SPREAD)])
+    each = np.repeat(some, SPREAD)
+    u = np.random.default_rng(0).random((len(each), model.domain.cube_dim))
+    y = np.concatenate([obs.outcome, from_unit(model.domain, obs.take(each), u)])
+    at = np.concatenate([np.arange(obs.n), each])
     nothing = np.zeros(len(at))
     return Rows(y, at, np.arange(len(at)) < obs.n, RowLikelihood(POISSON, nothing, nothing), nothing)
 

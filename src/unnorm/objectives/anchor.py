@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
+from ..data.placing import window_codes
 from ..errors import CombinationError, InputError, UnnormWarning
 from ..models.base import Model, Unnormalised
 from ..models.built_additive import BuiltAdditive
-from .between import Between, spaced, spline_between
-from .integrals import CentredIntegrals, ContextIntegrals, Integrals, centred_integrals, tiled
+from .between import Between, Pieces, spaced, spline_between
+from .integrals import CentredIntegrals, ContextIntegrals, Integrals, centred_integrals, context_rules
 from .redraws import Rules
+from .window_grids import meshes
 
 if TYPE_CHECKING:
     from ..engine.design import Design
@@ -278,9 +280,7 @@ class TermsAnchor(Anchor):
 
     def _rule(self, obs: Observations, order: int | None) -> Rules:
         """Centred at the previous point for chains, where the domain has such a rule."""
-        domain = self.model.domain
-        centred = domain.centred(obs.previous(), order) if obs.kind == "transitions" else None
-        return tiled(domain.quadrature(order), obs.n) if centred is None else centred
+        return context_rules(self.model.domain, obs, order)
 
     def _evaluated(self, obs: Observations, order: int | None) -> Iterator[_Nodes]:
         from ..engine.core import build_design
@@ -359,7 +359,7 @@ class TermsAnchor(Anchor):
 
     @property
     def nodes(self) -> int:
-        states = 1 if self.order is not None else len(self.model.domain.quadrature(None).points)
+        states = 1 if self.order is not None else len(self.model.domain.windows[0].quadrature(None).points)
         return self._places[0].n * states * (self.order or 1) ** self.model.domain.dim
 
     def figures(self) -> dict[str, Any]:
@@ -429,16 +429,22 @@ def _read(obs: Observations, names: tuple[str, ...]) -> np.ndarray:
 
 def representatives(
     source: Unnormalised, obs: Observations, columns: tuple[str, ...], grid: int | None
-) -> tuple[Observations, np.ndarray | Between]:
+) -> tuple[Observations, np.ndarray | Between | Pieces]:
     """Contexts at which integrals are computed, and how their values are taken to the observations' own."""
     names = source.covariates(obs).reads(columns)
     if grid is None:
-        codes = _read(obs, names)
+        codes = np.column_stack([_read(obs, names), window_codes(source.domain, obs)])
         _, first, of = np.unique(codes, axis=0, return_index=True, return_inverse=True)
         return obs.take(first), of.ravel()
+    if source.domain.key is None:
+        mesh, way = _mesh(obs, names, grid)
+        places = obs.take(np.zeros(len(mesh[0]), dtype=int))
+        return replace(places, context={**places.context, **dict(zip(names, mesh))}), way
+    return meshes(source.domain, obs, names, grid, _mesh)
+
+
+def _mesh(obs: Observations, names: tuple[str, ...], grid: int) -> tuple[list[np.ndarray], Between]:
+    """The points of a grid over the range of these columns, and the way from there to the observations."""
     own = [obs.context[name] for name in names]
     axes = [spaced(x, grid) for x in own]
-    mesh = np.meshgrid(*axes, indexing="ij")
-    places = obs.take(np.zeros(mesh[0].size, dtype=int))
-    context = {**places.context, **{name: values.ravel() for name, values in zip(names, mesh)}}
-    return replace(places, context=context), spline_between(own, axes)
+    return [values.ravel() for values in np.meshgrid(*axes, indexing="ij")], spline_between(own, axes)

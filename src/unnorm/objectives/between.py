@@ -88,3 +88,19 @@ def spline_between(columns: Sequence[np.ndarray], axes: Sequence[np.ndarray]) ->
     each, size = at.shape[1], int(np.prod([2 * len(axis) for axis in axes]))
     local = sparse.csr_array((values.ravel(), at.ravel(), np.arange(0, n * each + 1, each)), shape=(n, size))
     return Between(local, tuple(np.concatenate([np.eye(len(axis)), curvatures(axis)]) for axis in axes))
+
+
+@final
+@dataclass(frozen=True)
+class Pieces:
+    """Several grids one after the other, each for some of the observations."""
+
+    parts: tuple[tuple[np.ndarray, int, Between | None], ...]  # observations, points, the way; None: at each its own
+
+    def __matmul__(self, values: np.ndarray) -> np.ndarray:
+        out, begin = np.empty((sum(len(rows) for rows, _, _ in self.parts), *values.shape[1:])), 0
+        for rows, points, way in self.parts:
+            here = values[begin : begin + points]
+            out[rows] = here if way is None else way @ here
+            begin += points
+        return out

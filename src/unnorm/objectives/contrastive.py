@@ -21,6 +21,7 @@ from ..models.normalisers import Anchored, Constant, Layout, Normaliser, PerCont
 from ..references import IID, SCHEMES, Defensive, Uniform, from_dict
 from ..references.base import BoundReference, Reference
 from ..references.blocks import MANY, Contrasts
+from ..references.by_window import bound as bound_reference
 from ..references.contrast import Contrast, contrast
 from ..references.points import PER_POINT, PointScheme, evenly_spread, points_wanted, wants_own_points
 from .additive import AdditiveProblem
@@ -86,7 +87,7 @@ class Contrastive(Objective):
         """The labelled rows."""
         if self.held is not None:
             return self.held
-        bound = self.reference.bind(model.domain, obs)
+        bound = bound_reference(self.reference, model.domain, obs)
         if bound.given == "outcome" and not self.around_outcome:
             raise CombinationError(
                 f"{self.name} needs a reference q(·|x) that does not depend on the outcome, and this one steps "
@@ -112,7 +113,7 @@ class Contrastive(Objective):
         return evenly_spread(bound, 0) if evenly else IID()
 
     def sharing(self, model: Unnormalised, obs: Observations, normaliser: Normaliser) -> tuple[Any, ...] | None:
-        bound = self.reference.bind(model.domain, obs)
+        bound = bound_reference(self.reference, model.domain, obs)
         return self.reference, self.per_point, self.total, self.scheme(bound, normaliser)
 
     def holding(self, drawn: Contrast) -> Self:
@@ -184,7 +185,7 @@ class RowContrastive(Contrastive):
         self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: np.random.Generator
     ) -> Contrasts | None:
         """The labelled rows in blocks, where they are too many to be held; None where they are not."""
-        bound = self.reference.bind(model.domain, obs)
+        bound = bound_reference(self.reference, model.domain, obs)
         k = PER_POINT if self.per_point is None else self.per_point
         if not self.row_by_row or self.held is not None or not wants_own_points(bound, obs) or self.total is not None:
             return None

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
-from ..domains.base import Quadrature
+from ..data.placing import by_window
+from ..domains.base import Domain, Quadrature
 from ..models.base import Context, Model, Moments
 from .redraws import Rules
 
@@ -266,6 +267,22 @@ def centred_integrals(model: Model, context: Context, obs: Observations, order: 
         return None
     x = obs.previous()[np.unique(context.of, return_index=True)[1]]
     return None if model.domain.centred(x[:1], order) is None else CentredIntegrals(model, context, x, order)
+
+
+def context_rules(domain: Domain, obs: Observations, order: int | None, centred: bool = True) -> Rules:
+    """Nodes and weights over the Ω of each observation, and which of them each node belongs to, ascending: `centred` at
+    the previous point for chains, where the domain has such rules."""
+    parts = []
+    for window, rows in by_window(domain, obs):
+        some = obs.take(rows)
+        found = window.centred(some.previous(), order) if centred and obs.kind == "transitions" else None
+        y, w, of = tiled(window.quadrature(order), some.n) if found is None else found
+        parts.append((y, w, of if domain.key is None else rows[of]))
+    if len(parts) == 1:
+        return parts[0]
+    y, w, of = (np.concatenate(columns) for columns in zip(*parts))
+    sort = np.argsort(of, kind="stable")
+    return y[sort], w[sort], of[sort]
 
 
 def tiled(rule: Quadrature, count: int) -> Rules:

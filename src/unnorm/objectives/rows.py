@@ -71,6 +71,10 @@ class RowSource(ABC):
     @abstractmethod
     def blocks(self) -> Iterator[Rows]: ...
 
+    def within(self, most: int) -> RowSource:
+        """The same rows in blocks of at most so many, where they can be divided."""
+        return self
+
     def block_rows(self, i: int) -> Rows:
         """Block i."""
         return next(islice(self.blocks(), i, None))
@@ -105,6 +109,9 @@ class ArrayRows(RowSource):
     @property
     def most(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.block
+
+    def within(self, most: int) -> ArrayRows:
+        return replace(self, block=most) if most < self.block else self
 
     def whole(self) -> Rows:
         """All rows, which are in memory here."""

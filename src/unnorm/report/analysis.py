@@ -41,12 +41,20 @@ class Analysis:
     save: Callable[[str], None] | None = None
     summary: str = ""
     refit: Callable[[Observations, int], Mapping[str, Fit]] | None = None  # the same fits to other rows, with a seed
+    unit: str | None = None  # of lengths, on axes
+    duration: str | None = None  # the column of how long each point lasts, to be fitted beside the place
     begun: dict[str, Future[Any]] = field(default_factory=dict, repr=False)  # what is computed beside the sections
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what several sections read, made once
     _effects: dict[tuple[str, str], Columns] = field(default_factory=dict, repr=False)  # each computed once
 
     def __repr__(self) -> str:
         levels = f", {len(self.fits)} levels of {self.by!r}" if self.fits else ""
         return f"Analysis({self.model.terms}; {counted(total(self.obs.weights), self.obs.n, 'transitions')}{levels})"
+
+    def named(self, name: str) -> str:
+        """A covariate with the unit of lengths, where it is one and the unit is known."""
+        lengths = {"step", "dcenter", "x", "y", "x_prev", "y_prev", *self.obs.outcome_names}
+        return f"{name} ({self.unit})" if self.unit is not None and name in lengths else name
 
     @property
     def all_fits(self) -> dict[str, Fit]:

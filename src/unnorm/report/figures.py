@@ -113,7 +113,7 @@ def image(analysis: Analysis, shown: Image, limits: tuple[float, float] | None, 
 
 
 def _frame(analysis: Analysis, ax: Any) -> None:
-    label_axes(ax, *analysis.obs.outcome_names)
+    label_axes(ax, *map(analysis.named, analysis.obs.outcome_names))
     ax.set_aspect("equal")
     if analysis.model.y_down:
         ax.invert_yaxis()

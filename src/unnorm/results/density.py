@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
 from ..data.observations import Observations
+from ..data.placing import by_window, placed
 from ..domains.base import Domain, Quadrature
 from ..models.base import Model, Unnormalised
 from ..models.gibbs import ChangeSampler
@@ -42,6 +43,10 @@ class Density(ABC):
     def additive(self) -> tuple[Unnormalised, SmoothPart] | None:
         """The model and its fitted terms, where f̂ is the sum of these; None where it is not."""
         return None
+
+    def on(self, window: Domain) -> Density:
+        """The same f̂ on another Ω: on the window of one context, where each has its own."""
+        raise NotImplementedError(f"{type(self).__name__} has one domain")
 
     def sampler(self, obs: Observations, at: np.ndarray) -> ChangeSampler | None:
         """Gibbs sweeps over bits, one chain for each entry of `at`; None where Ω is not bits or f̂ has no such thing."""
@@ -108,6 +113,9 @@ class ParametricDensity(Density):
     def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.model.domain
 
+    def on(self, window: Domain) -> Density:
+        return replace(self, model=self.model.on(window))
+
     def quadrature(self, order: int | None) -> Quadrature:
         return self.model.quadrature(order)
 
@@ -143,6 +151,9 @@ class SmoothDensity(Density):
     def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.model.domain
 
+    def on(self, window: Domain) -> Density:
+        return replace(self, model=self.model.on(window))
+
     def additive(self) -> tuple[Unnormalised, SmoothPart]:
         return self.model, self.part
 
@@ -157,9 +168,46 @@ class SmoothDensity(Density):
         return every, every
 
 
+@final
+@dataclass(frozen=True)
+class WindowsDensity(Density):
+    """f̂ where each context has its own window: given the window, the model is one on an ordinary Ω."""
+
+    inner: Density
+
+    @property
+    def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.inner.domain
+
+    def on(self, window: Domain) -> Density:
+        return self.inner.on(window)
+
+    def log_f(self, obs: Observations, y: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return self.inner.log_f(placed(self.domain, obs), y, at)
+
+    def contexts(self, obs: Observations) -> tuple[np.ndarray, np.ndarray]:
+        every = np.arange(obs.n)
+        return every, every
+
+    def additive(self) -> tuple[Unnormalised, SmoothPart] | None:
+        return self.inner.additive()
+
+    def quadrature(self, order: int | None) -> Quadrature:
+        return self.on(self.domain.windows[0]).quadrature(order)
+
+    def log_z(self, obs: Observations, order: int | None = None) -> np.ndarray:
+        out = np.empty(obs.n)
+        for window, rows in by_window(self.domain, obs):
+            out[rows] = self.on(window).log_z(obs.take(rows), order)
+        return out
+
+
 def density_of(model: Unnormalised, estimate: np.ndarray, part: SmoothPart | None) -> Density:
     """The density of a fit: parametric where f is, else the fitted terms."""
+    density: Density
     if model.parametric:
-        return ParametricDensity(model.flat(), estimate)
-    assert part is not None
-    return SmoothDensity(model, part)
+        density = ParametricDensity(model.flat(), estimate)
+    else:
+        assert part is not None
+        density = SmoothDensity(model, part)
+    return density if model.domain.key is None else WindowsDensity(density)

@@ -13,6 +13,7 @@ from .._base.memory import in_words
 from .._base.numerics import Rng, own_stream
 from .._base.words import option
 from ..data.observations import Observations
+from ..data.placing import placed
 from ..domains.base import Domain
 from ..engine.device.spec import Device, device_of
 from ..engine.resources import Resources
@@ -128,16 +129,27 @@ def fit(
         warnings.warn(warning, UnnormWarning, stacklevel=2)
         notes = (*notes, warning)
     seed, rng = _seed(rng)
+    state = copy.deepcopy(rng)
 
     problem = Problem(model, obs, objective, normaliser, Resources(memory, workers))
     chosen = chosen_solver(problem, solver, _with_device(problem, solver, smoothing, device))
     _check_resources(problem, chosen)
     with in_words("Take fewer reference points, or pass memory='…' (as '1GB') with smooth terms."):
-        solution = refined(problem, chosen, solved(problem, chosen, rng), rng)
+        solution = on_users_scale(problem, chosen, rng)
     relative = weights == "relative" and obs.weight is not None
     settings = {"observations": describe(obs)}
     made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
-    return knowing(made, problem, chosen.anchors)
+    return knowing(made, problem, chosen.anchors, state)
+
+
+def on_users_scale(problem: Problem, solver: Solver, rng: Rng) -> Solution:
+    """The solution, found with covariates about their means where these lie far from zero."""
+    plain = problem.model.parametric and not problem.smooth and not problem.normaliser.many
+    moved = problem.model.flat().centred(problem.obs) if plain else None
+    if moved is None:
+        return refined(problem, solver, solved(problem, solver, rng), rng)
+    found = solved(replace(problem, model=moved.model), solver, rng)
+    return replace(found, estimate=moved.estimate(found.estimate), centred=moved)
 
 
 def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
@@ -263,6 +275,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
+    obs = placed(domain, obs)
     within = inside(domain, obs)
     if within.all():
         return obs, ()

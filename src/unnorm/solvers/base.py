@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from .._base.numerics import Rng
+from ..models.centring import Centred
 from ..objectives.anchor import Integrated
 from ..objectives.base import ChosenErrors, Constants, Problem
 from ..objectives.scores import Scores
@@ -71,6 +72,7 @@ class Solution:
     figures: Mapping[str, Any] = field(default_factory=dict)  # for the record
     chosen: ChosenErrors | None = None  # errors of single parameters, where there are too many for all at once
     no_errors: str | None = None  # why there are none at all
+    centred: Centred | None = None  # where scores, `chosen` and dν/dθ are those of covariates about their means
 
 
 class Solver(ABC):

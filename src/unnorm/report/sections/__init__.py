@@ -17,7 +17,7 @@ from ...errors import UnnormError, UnnormWarning
 from .. import held_out
 from ..analysis import Analysis
 from ..page import Section
-from . import constants, effects, monte_carlo, numbers, places, simulated
+from . import constants, durations, effects, misfit, monte_carlo, numbers, places, scores, simulated
 
 SECTIONS: dict[str, tuple[str, Callable[[Analysis], Section | None]]] = {
     "effects": ("Effects", effects.section),
@@ -25,6 +25,9 @@ SECTIONS: dict[str, tuple[str, Callable[[Analysis], Section | None]]] = {
     "constants": ("The normalising constants", constants.section),
     "monte-carlo": ("Monte Carlo error", monte_carlo.section),
     "simulated": ("Observed and simulated scanpaths", simulated.section),
+    "misfit": ("What the model misses", misfit.section),
+    "scores": ("How well it predicts", scores.section),
+    "durations": ("How long they stay", durations.section),
     "numbers": ("Tables", numbers.section),
 }
 

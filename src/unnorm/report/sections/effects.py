@@ -96,7 +96,7 @@ def _curve(analysis: Analysis, label: str, ax: Any) -> None:
         ax.fill_between(table[name], table["lower"], table["upper"], color=BLUE, alpha=0.25, lw=0, zorder=3)
         ax.plot(table[name], table["estimate"], color=BLUE, lw=1.8, label="group", zorder=5)
     ax.axhline(0.0, color="#bbbbbb", lw=0.6, zorder=0)
-    label_axes(ax, name, "effect on log density")
+    label_axes(ax, analysis.named(name), "effect on log density")
     if analysis.fits:
         for text in ax.legend(frameon=False, fontsize=7, loc="best").get_texts():
             text.set_parse_math(False)
@@ -112,7 +112,7 @@ def _map(analysis: Analysis, label: str, ax: Any) -> None:
         ax.text(0.5, 0.5, "see effects.csv", ha="center", transform=ax.transAxes)
         return
     mesh(ax, u, v, np.asarray(table["estimate"]).reshape(u.size, v.size).T, None)
-    label_axes(ax, first, second)
+    label_axes(ax, analysis.named(first), analysis.named(second))
     if analysis.model.y_down and second.startswith("y"):
         ax.invert_yaxis()
 
