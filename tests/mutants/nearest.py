@@ -73,6 +73,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "directions/rules.py": ("tests/directions/test_closed_forms.py",),
     "models/closed.py": ("tests/directions/test_closed_forms.py", "tests/directions/test_contexts.py"),
     "objectives/anchor.py": ("tests/objectives/test_anchor.py", "tests/objectives/test_anchor_bound.py"),
+    "objectives/between.py": ("tests/objectives/test_between.py",),
     "solvers/anchored.py": ("tests/objectives/test_anchor.py",),
     "solvers/anchored_parts.py": ("tests/solvers/test_fits_in_parts.py",),
     "solvers/weaker.py": ("tests/solvers/test_weaker.py",),

@@ -158,8 +158,10 @@ def _fit_levels(
     alone = replace(parts, smoothing=replace(parts.smoothing, threads=1)) if threads > 1 else parts
     bare = replace(alone, obs=parts.obs.take(np.arange(0)))
     tasks = [(bare, parts.obs.take(of == i), name) for i, name in enumerate(names)]
+    order = sorted(range(len(tasks)), key=lambda i: -tasks[i][1].n)  # long ones first: no core waits for a last one
     work = _fit_level if workers is None else _fit_elsewhere
-    found = dict(zip(names, mapped(work, tasks, workers, threads=threads)))
+    made = dict(zip(order, mapped(work, [tasks[i] for i in order], workers, threads=threads)))
+    found = {name: made[i] for i, name in enumerate(names)}
     fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
     failures = {name: one for name, one in found.items() if isinstance(one, str)}
     if not fits:
