@@ -267,7 +267,7 @@ def _ordered(made: Track, order: Order) -> Track:
     if order == "error":
         raise DataError(
             f"Times run backwards at {back.size:,} of {made.n:,} fixes, first at {_where(made, back[0])}, which is "
-            f"{written(made.time[back[0] - 1] - made.time[back[0]])} before the fix above it. If the rows are merely "
+            f"{written(float(made.time[back[0] - 1] - made.time[back[0]]))} before the fix above it. If the rows are merely "
             "out of order pass order='sort'; if the clock was set back, correct the times, or name in burst= a column "
             "that tells the parts apart."
         )
