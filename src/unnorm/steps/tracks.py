@@ -265,9 +265,10 @@ def _ordered(made: Track, order: Order) -> Track:
     if not back.size:
         return made
     if order == "error":
+        late = float(made.time[back[0] - 1] - made.time[back[0]])
         raise DataError(
             f"Times run backwards at {back.size:,} of {made.n:,} fixes, first at {_where(made, back[0])}, which is "
-            f"{written(float(made.time[back[0] - 1] - made.time[back[0]]))} before the fix above it. If the rows are merely "
+            f"{written(late)} before the fix above it. If the rows are merely "
             "out of order pass order='sort'; if the clock was set back, correct the times, or name in burst= a column "
             "that tells the parts apart."
         )
