@@ -207,7 +207,7 @@ def track(
         >>> import unnorm as un
         >>> table = {"t": [0, 60, 120, 600], "east": [0.0, 300.0, 500.0, 900.0], "north": [0.0, 0.0, 200.0, 0.0]}
         >>> un.track(table, time="t", x="east", y="north", max_gap="2min")
-        Track(4 fixes in 2 bursts, a fix every 60 s)
+        Track(4 fixes in 2 bursts, a fix every 1 min)
     """
     for name, value, choices in (
         ("repeated", repeated, ("error", "first", "mean")),
