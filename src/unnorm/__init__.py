@@ -38,6 +38,7 @@ _NAMES = {
     "results.penalty_path": ("penalty_path", "PenaltyPath"),
     "results.scores": ("PredictionScores",),
     "results.comparison": ("Comparison", "compare"),
+    "results.repeats": ("Repeats", "bootstrap", "redraws"),
     "results.simulation": ("simulate",),
     "bayes": ("sample", "Langevin", "NUTS", "Draws"),
     "groups": ("FitGroup", "fit_each"),
@@ -64,6 +65,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("Additive", "gam"):  # whose first fit compiles, beside the imports that follow
+        importlib.import_module(".engine.ahead", __name__).compile_ahead()
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     if name in _MODULES:
@@ -116,6 +119,7 @@ if TYPE_CHECKING:
     from .results.graph_gof import GraphGof, graph_gof
     from .results.kernel_path import KernelPath, kernel_path
     from .results.penalty_path import PenaltyPath, penalty_path
+    from .results.repeats import Repeats, bootstrap, redraws
     from .results.scores import PredictionScores
     from .results.simulation import simulate
     from .solvers import LBFGS, Imputing, Newton, Smoothing

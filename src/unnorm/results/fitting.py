@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -135,12 +136,14 @@ def fit(
     problem = Problem(model, obs, objective, normaliser, Resources(memory, workers))
     chosen = chosen_solver(problem, solver, _with_device(problem, solver, smoothing, device))
     _check_resources(problem, chosen)
-    with in_words("Take fewer reference points, or pass memory='…' (as '1GB') with smooth terms."):
+    with ExitStack() as stack:  # workers last until the errors are known
+        stack.enter_context(in_words("Take fewer reference points, or pass memory='…' (as '1GB') with smooth terms."))
+        problem = replace(problem, resources=stack.enter_context(problem.resources.opened()))
         solution = on_users_scale(problem, chosen, rng)
-    relative = weights == "relative" and obs.weight is not None
-    settings = {"observations": describe(obs)}
-    made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
-    return knowing(made, problem, chosen.anchors, state)
+        relative = weights == "relative" and obs.weight is not None
+        settings = {"observations": describe(obs)}
+        made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
+        return knowing(made, problem, chosen.anchors, state)
 
 
 def with_base(model: Unnormalised, obs: Observations, objective: Objective, solver: Solver | None) -> Unnormalised:

@@ -181,9 +181,7 @@ class CovariateSet:
         rows = CovariateRows(y, obs, t, resolve)
         return {name: rows[name] for name in wanted if self._find(name)}
 
-    def at(
-        self, names: Iterable[str], obs: Observations, known: Mapping[str, np.ndarray]
-    ) -> dict[str, np.ndarray]:
+    def at(self, names: Iterable[str], obs: Observations, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """name → (N,) values computed from those of other covariates, `known` (N,) each."""
         n = len(next(iter(known.values())))
         t = np.zeros(n, dtype=np.intp)
