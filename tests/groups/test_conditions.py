@@ -118,7 +118,7 @@ def test_conditions_differ_by_their_difference(within: un.FitGroup, between: un.
 
 
 def test_simultaneous_bands_are_students(between: un.FitGroup) -> None:
-    """One coefficient alone: its whole curve is outside exactly where |t| is, so that the multiplier is t's quantile."""
+    """One coefficient alone: its whole curve is outside exactly where |t| is, so the multiplier is t's quantile."""
     one = between.conditions.differences[0]
     span = one.part.slices["s(y)"]
     total = np.zeros_like(one.part.errors.total)
