@@ -27,6 +27,15 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "held back without Z",
         ),
     ],
+    "solvers/anchored_parts.py": [
+        ("here.mean @ beta - here.log_z)", "-here.log_z)", "offset of the linearised constants, in parts"),
+        (
+            "eta = less.design.predict(beta) + less.rows.offset",
+            "eta = part.design.predict(beta) + less.rows.offset",
+            "η of parts without their contexts' means",
+        ),
+        ("self.here.log_z + self.here.mean @", "self.here.mean @", "curvature of parts without Z"),
+    ],
     "solvers/weaker.py": [
         ("if worst < BIAS:", "if True:", "χ's penalty as the criterion has it"),
         ("right = H @ smoothed.beta", "right = bare @ smoothed.beta", "a right-hand side without the penalty"),
@@ -64,6 +73,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("v, out = slopes[0], np.zeros", "v, out = 0.0 * slopes[0], np.zeros", "no reference error"),
         ("Cx += (C @ Z.T)[:, at]", "Cx += 0.0 * (C @ Z.T)[:, at]", "fresh points without χ"),
         ("Kx = Kx - (C[1:]", "Kx = Kx + (C[1:]", "K x for K x̂"),
+        (
+            "by_context @ probe.B - probe.K @ out",
+            "by_context @ probe.B + probe.K @ out",
+            "sign of K g in a probe's sum",
+        ),
         ("np.bincount(i, v - far, CELLS + 1)", "np.bincount(i, v, CELLS + 1)", "scores counted at both ends of a cell"),
     ],
     "solvers/penalised.py": [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .options import NONE_GIVEN, Flag, Force, Options, Quiet, Resume, Text
+from .options import NONE_GIVEN, Flag, Force, Options, Quiet, Resume, Text, shell_workers
 from .output import check_target
 
 
@@ -52,7 +52,7 @@ def fit(
     compile_ahead()  # before anything heavy is imported
     from ..engine.resources import Resources
     from .extras import Extras, read_formats
-    from .run import run_job, shell_workers
+    from .run import run_job
 
     extras = Extras(read_formats(figures), bool(json))
     run_job(job, target, force, quiet, resume, Resources(memory, shell_workers(workers)), extras)

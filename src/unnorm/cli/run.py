@@ -64,11 +64,6 @@ def run_job(
         print(closing(prepared, analysis, target))
 
 
-def shell_workers(text: str | None) -> Any:
-    """A number of processes, an address, or nothing."""
-    return int(text) if text is not None and text.strip().isdecimal() else text
-
-
 def _depends(prepared: Prepared) -> dict[str, Any]:
     """What the numbers of a job depend on."""
     obs = prepared.obs

@@ -13,7 +13,8 @@ import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.numerics import Rng
-from .._base.threads import cores, run_tasks
+from .._base.threads import cores
+from .._base.workers import mapped
 from ..data.observations import Observations
 from ..engine import gam_effects
 from ..errors import DataError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
@@ -123,7 +124,7 @@ def fit_each(
         conditions=compared,
         diagnostics={
             "seconds": seconds,
-            "rows": sum(int(one.diagnostics.get("rows", one.rows)) for one in fits.values()),
+            "rows": sum(int(one.diagnostics.get("rows", one.n_rows)) for one in fits.values()),
         },
     )
 
@@ -157,13 +158,10 @@ def _fit_levels(
     alone = replace(parts, smoothing=replace(parts.smoothing, threads=1)) if threads > 1 else parts
     bare = replace(alone, obs=parts.obs.take(np.arange(0)))
     tasks = [(bare, parts.obs.take(of == i), name) for i, name in enumerate(names)]
-    if workers is None:
-        found = dict(zip(names, run_tasks(_fit_level, tasks, threads)))
-    else:
-        from ..engine.dask_parts import client_of, gathered
-
-        with client_of(workers) as client:
-            found = dict(zip(names, gathered(client, [(_fit_elsewhere, *task) for task in tasks])))
+    order = sorted(range(len(tasks)), key=lambda i: -tasks[i][1].n)  # long ones first: no core waits for a last one
+    work = _fit_level if workers is None else _fit_elsewhere
+    made = dict(zip(order, mapped(work, [tasks[i] for i in order], workers, threads=threads)))
+    found = {name: made[i] for i, name in enumerate(names)}
     fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
     failures = {name: one for name, one in found.items() if isinstance(one, str)}
     if not fits:

@@ -119,6 +119,11 @@ def in_common(by: str, fits: Mapping[str, Fit], parts: Parts) -> Common:
                 "the joint fit needs an objective with rows (Logistic, Importance, Poisson) and smooth terms in f or χ."
             )
         gams[level] = one.smooths.gam
+        if one.smooths.gam.whole is not None:
+            raise CombinationError(
+                f"{by} {level} has {one.smooths.gam.whole:,} rows, which are never together, and a joint fit needs "
+                "them: take fewer reference points for each observation."
+            )
     if len(gams) < 2:
         raise InputError(f"a population needs at least two levels of {by!r}; there is {len(gams)}.")
     first = next(iter(fits.values()))

@@ -199,7 +199,7 @@ class FitGroup:
 
     def summary(self) -> str:
         """The fits as a text for people."""
-        n, rows = (sum(getattr(fit, name) for fit in self.fits.values()) for name in ("n", "rows"))
+        n, rows = (sum(getattr(fit, name) for fit in self.fits.values()) for name in ("n", "n_rows"))
         first = next(iter(self.fits.values()))
         model, objective, normaliser = (first.settings[part][part] for part in ("model", "objective", "normaliser"))
         lines = [
