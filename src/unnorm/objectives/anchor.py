@@ -352,10 +352,10 @@ class TermsAnchor(Anchor):
             return None
         size = _rms if abs(self.level(theta)) > LEVEL else _spread_of
         between, rule = (size(part, self.standing(theta)) for part in self._parts_of_error(theta))
-        target = np.hypot(between, rule) / (2 * excess)  # for either: both fall as the fourth power of the spacing
-        grid = self.grid if self.grid is None else _more(self.grid, between / target)
+        target = np.hypot(between, rule) / (1.6 * excess)  # for either
+        grid = self.grid if self.grid is None else _more(self.grid, between / target, 4)
         more = {"refinements": self.refinements + 1, "_kept": {}}
-        return replace(self, grid=grid, order=_more(self.order, rule / target), **more)
+        return replace(self, grid=grid, order=_more(self.order, rule / target, 5), **more)
 
     @property
     def nodes(self) -> int:
@@ -366,9 +366,9 @@ class TermsAnchor(Anchor):
         return {"order": self.order, "contexts": self._places[0].n, "grid": self.grid}
 
 
-def _more(count: int, times: float) -> int:
-    """As many more points as a fourth power needs to fall so many times."""
-    return count if times <= 1 else int(np.ceil(count * np.clip(1.05 * times**0.25, 1.2, 3.0)))
+def _more(count: int, times: float, power: int) -> int:
+    """As many more points as a power of the spacing needs to fall so many times."""
+    return count if times <= 1 else int(np.ceil(count * np.clip(1.05 * times ** (1 / power), 1.2, 3.0)))
 
 
 def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
