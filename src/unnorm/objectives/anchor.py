@@ -41,7 +41,8 @@ KEPT_BYTES = 2**30  # of nodes in the engine's form, kept between iterations
 ROWS = 1_000_000  # nodes evaluated at a time
 FEW_NODES = 200_000  # below which every distinct context has its own
 COARSEST = {1: 17, 2: 12}  # points on each axis of the grid of contexts, by its dimension
-ORDER = {1: 32, 2: 24}  # of the first rule, by the dimension of Ω
+ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω; …
+GRID_ORDER = {1: 32, 2: 24}  # on a grid, which has few contexts
 
 NO_RULE = (
     "un.Anchored() needs ∫ exp f(y|x) dy over {domain!r}, which has no quadrature rule and cannot be enumerated. Use "
@@ -375,13 +376,15 @@ def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
     """The anchor of an additive model whose terms have met the data."""
     domain = model.domain
     _require_rule(model)
-    order = None if domain.default_order is None else min(ORDER.get(domain.dim, 8), domain.default_order)
+    most = domain.default_order
+    order = None if most is None else min(ORDER.get(domain.dim, 8), most)
     names = model.source.covariates(model.obs).reads(model.columns)
     numeric = all(name in model.obs.context and model.obs.context[name].dtype.kind == "f" for name in names)
     grid = COARSEST[len(names)] if numeric and 1 <= len(names) <= 2 else None
     distinct = len(np.unique(_read(model.obs, names), axis=0)) if grid is not None else 0
     if distinct * (order or 1) ** domain.dim <= FEW_NODES:
-        grid = None
+        return TermsAnchor(model, order, None, threads)
+    order = None if most is None else min(GRID_ORDER.get(domain.dim, 8), most)
     return TermsAnchor(model, order, grid, threads)
 
 
