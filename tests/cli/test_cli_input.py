@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,6 +92,9 @@ def test_windows_by_image_are_those_of_python(unnorm, folder, data):
     model = un.Additive(TERMS[1], un.Windows(sizes, "image"))
     fit = un.fit(model, obs, un.Logistic(per_point=5, points=un.Lattice()), rng=4)
     back = un.load(out / "fit", model=model)
+    assert isinstance(back, un.Fit)
+    assert back.smooths is not None
+    assert fit.smooths is not None
     np.testing.assert_allclose(back.smooths.beta, fit.smooths.beta, atol=1e-8)
     polygons = folder / "polygons"
     ran = unnorm(
@@ -140,7 +144,7 @@ def test_columns_of_the_table_in_terms(unnorm, folder, data):
         data, y=("x", "y"), order="fix", group=("subject", "image"), extra=("duration", "duration_prev")
     )
     np.testing.assert_array_equal(obs.context["duration"], data["duration"][obs.row])
-    np.testing.assert_array_equal(obs.context["duration_prev"], data["duration"][obs.row - 1])
+    np.testing.assert_array_equal(obs.context["duration_prev"], data["duration"][np.asarray(obs.row) - 1])
     ran = unnorm(
         "fit",
         folder / "plain.csv",
@@ -161,7 +165,8 @@ def test_maps_from_arrays_archives_and_images(unnorm, folder, data):
 
     rng = np.random.default_rng(2)
     maps = {i: rng.random((8, 6) if i % 2 else (6, 8)) for i in range(1, 7)}
-    np.savez(folder / "maps.npz", **{str(i): z for i, z in maps.items()})
+    arrays: dict[str, Any] = {str(i): z for i, z in maps.items()}
+    np.savez(folder / "maps.npz", **arrays)
     (folder / "png").mkdir()
     for i, z in maps.items():
         imsave(folder / "png" / f"{i}.png", np.repeat((255 * z).astype(np.uint8)[:, :, None], 3, axis=2))
@@ -193,7 +198,8 @@ def test_maps_from_arrays_archives_and_images(unnorm, folder, data):
     ],
 )
 def test_what_is_wrong_is_said(unnorm, folder, more, said):
-    np.savez(folder / "maps6.npz", **{str(i): np.eye(3) for i in range(1, 7)})
+    arrays: dict[str, Any] = {str(i): np.eye(3) for i in range(1, 7)}
+    np.savez(folder / "maps6.npz", **arrays)
     (folder / "few.csv").write_text("image,width,height\n1,600,800\n2,800,600\n")
     words = [
         str(w)

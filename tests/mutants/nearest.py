@@ -75,6 +75,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "objectives/anchor.py": ("tests/objectives/test_anchor.py", "tests/objectives/test_anchor_bound.py"),
     "objectives/between.py": ("tests/objectives/test_between.py",),
     "solvers/anchored.py": ("tests/objectives/test_anchor.py",),
+    "solvers/anchored_parts.py": ("tests/solvers/test_fits_in_parts.py",),
     "solvers/weaker.py": ("tests/solvers/test_weaker.py",),
     "inference/delta_test.py": ("tests/inference/test_delta_test.py",),
     "results/normaliser_check.py": ("tests/results/test_normaliser_check.py",),

@@ -21,7 +21,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "models/centring.py": [
         ("(self.by * np.asarray(theta)[self.of].T).T", "np.asarray(theta)[self.of]", "levels of covariates left out"),
         ("return self.estimate(self.estimate(V).T).T", "return self.estimate(V)", "T V for T V Tᵀ"),
-        ("np.subtract.at(T, (", "np.add.at(T, (", "errors of a field: the sign of the level"),
+        ("at] -= self.by[mine]", "at] += self.by[mine]", "errors of a field: the sign of the level"),
     ],
     "models/base_kernels.py": [
         ("return top + math.log(total)", "return top", "the nearest component of q alone"),

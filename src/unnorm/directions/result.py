@@ -109,7 +109,7 @@ class DirectionFit:
         what = "longitude and latitude" if self.unit.places else "angles"
         sign = f", {what} in {self.unit.angles().name}"
         lines = [
-            f"{self.family!r}, {counted(fit.n, fit.rows, 'directions')}{sign}",
+            f"{self.family!r}, {counted(fit.n, fit.n_rows, 'directions')}{sign}",
             f"objective {fit.settings['objective']['objective']}; "
             f"{'converged' if fit.converged else 'NOT CONVERGED'} after {fit.iterations} steps",
             "",

@@ -29,8 +29,10 @@ from .changes import Changes, DenseChanges, recomputed
 from .lookup import Lookup, Table
 
 if TYPE_CHECKING:
+    from ..references.base import BoundReference
     from .centring import Centred
     from .gibbs import Chain, ChangeSampler
+    from .tilt import Tilt
 
 
 Rule = Callable[[int | None], Quadrature]  # order → points and weights; None for the domain's default order
@@ -177,6 +179,23 @@ class Unnormalised(ABC):
     terms: Terms | None = None  # of f, where it is a sum of terms
     knots: Mapping[str, Any] = MappingProxyType({})  # covariate → knots, where f has terms
     parametric: bool = False  # whether f_θ has a flat vector of parameters, so that `flat` gives it
+    base: Tilt | None = None  # the law that f is relative to; None for Ω's own measure
+
+    def law(self, obs: Observations) -> BoundReference | None:
+        """k(·|x) of a model p ∝ k exp f; None where f is relative to Ω's own measure."""
+        return None if self.base is None else self.base.on(self.domain, obs)
+
+    def met(self, obs: Observations) -> Unnormalised:
+        """The model with its base fitted to these observations."""
+        return self if self.base is None else self.over(self.base.met(self.domain, obs))
+
+    def over(self, base: Tilt) -> Unnormalised:
+        """The model relative to another base."""
+        raise CombinationError(f"A {type(self).__name__} model takes no base=.")
+
+    def read_alone(self) -> Unnormalised:
+        """The model without the covariates that its terms do not read."""
+        return self
 
     @abstractmethod
     def linear_part(self, obs: Observations, y: np.ndarray, at: np.ndarray, theta: np.ndarray | None) -> LinearPart:

@@ -47,7 +47,7 @@ class Centred:
         T = (index[:, None] == needed).astype(np.float64)
         place = {int(j): row for row, j in enumerate(index)}
         at = np.searchsorted(needed, self.of[mine])
-        np.subtract.at(T, ([place[int(j)] for j in self.to[mine]], at), self.by[mine])
+        T[[place[int(j)] for j in self.to[mine]], at] -= self.by[mine]
         return needed, T
 
 

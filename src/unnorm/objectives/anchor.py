@@ -23,12 +23,20 @@ from ..errors import CombinationError, InputError, UnnormWarning
 from ..models.base import Model, Unnormalised
 from ..models.built_additive import BuiltAdditive
 from .between import Between, Pieces, spaced, spline_between
-from .integrals import CentredIntegrals, ContextIntegrals, Integrals, centred_integrals, context_rules
+from .integrals import (
+    CentredIntegrals,
+    ContextIntegrals,
+    Integrals,
+    centred_integrals,
+    own_rules,
+    tilted_integrals,
+)
 from .redraws import Rules
 from .window_grids import meshes
 
 if TYPE_CHECKING:
     from ..engine.design import Design
+    from ..references.base import BoundReference
     from ..terms.base import BuiltTerm
 
 ENOUGH = 0.05  # standard errors by which the integrals may move an estimate
@@ -43,6 +51,7 @@ FEW_NODES = 200_000  # below which every distinct context has its own
 COARSEST = {1: 17, 2: 12}  # points on each axis of the grid of contexts, by its dimension
 ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω; …
 GRID_ORDER = {1: 32, 2: 24}  # on a grid, which has few contexts
+TILTED = 12  # of the first rule of a parametric model relative to a law, in its quantiles
 
 NO_RULE = (
     "un.Anchored() needs ∫ exp f(y|x) dy over {domain!r}, which has no quadrature rule and cannot be enumerated. Use "
@@ -195,6 +204,9 @@ def model_anchor(model: Model, obs: Observations) -> ModelAnchor:
     _require_rule(model)
     default = model.domain.default_order
     order = None if default is None else max(8, default // 4)
+    if (law := model.law(obs)) is not None:
+        start = 8 if order is None else max(order, TILTED)
+        return ModelAnchor(tilted_integrals(model, law, obs, start), obs.offsets)
     context = model.contexts(obs)
     centred = centred_integrals(model, context, obs, None if order is None else 2 * order)
     return ModelAnchor(Integrals(model, context, model.quadrature(order), order), obs.offsets, centred)
@@ -229,6 +241,8 @@ class TermsAnchor(Anchor):
     @cached_property
     def _places(self) -> tuple[Observations, Any]:
         """The representatives, and the matrix (or index) that takes their values to the observations."""
+        if self._law is not None:  # which may read all of the context
+            return self.model.obs, np.arange(self.model.obs.n)
         return representatives(self.model.source, self.model.obs, self.model.columns, self.grid)
 
     def at(self, theta: np.ndarray) -> Integrated:
@@ -280,8 +294,12 @@ class TermsAnchor(Anchor):
         return self._rule(self.model.obs.take(some), self.order)
 
     def _rule(self, obs: Observations, order: int | None) -> Rules:
-        """Centred at the previous point for chains, where the domain has such a rule."""
-        return context_rules(self.model.domain, obs, order)
+        """Centred at the previous point for chains, where the domain has such a rule; or that of f's base."""
+        return own_rules(self.model.domain, self._law, obs, order)
+
+    @cached_property
+    def _law(self) -> BoundReference | None:
+        return self.model.source.law(self.model.obs)
 
     def _evaluated(self, obs: Observations, order: int | None) -> Iterator[_Nodes]:
         from ..engine.core import build_design
@@ -382,7 +400,7 @@ def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
     numeric = all(name in model.obs.context and model.obs.context[name].dtype.kind == "f" for name in names)
     grid = COARSEST[len(names)] if numeric and 1 <= len(names) <= 2 else None
     distinct = len(np.unique(_read(model.obs, names), axis=0)) if grid is not None else 0
-    if distinct * (order or 1) ** domain.dim <= FEW_NODES:
+    if distinct * (order or 1) ** domain.dim <= FEW_NODES or model.source.base is not None:
         return TermsAnchor(model, order, None, threads)
     order = None if most is None else min(GRID_ORDER.get(domain.dim, 8), most)
     return TermsAnchor(model, order, grid, threads)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..references.base import Reference
     from ..references.points import PointScheme
     from .additive import AdditiveProblem
+    from .rows import RowSource
 
 LossName = Literal["poisson", "ncd", "ranking", "conditional"]
 Cluster = str | tuple[str, ...] | None
@@ -116,6 +117,10 @@ class ParametricProblem(ABC):
     @abstractmethod
     def constants(self, theta: np.ndarray) -> Constants:
         """The normalising constants at the maximum θ."""
+
+    def made_of(self) -> RowSource | None:
+        """Its rows, where it is a sum over rows or over choices among them."""
+        return None
 
     def loglik(self, theta: np.ndarray) -> float:
         """𝓛(θ) where the objective is a likelihood (`Objective.is_likelihood`), else the objective itself."""
@@ -213,6 +218,7 @@ class Objective(ABC):
     total: int | None = None
     points: PointScheme | None = None
     masks: bool = False  # whether it leaves out bits that are fixed or missing
+    takes_base: bool = False  # whether f may be relative to a law (un.Tilt)
     even_points: bool = False  # whether evenly spread points (un.Lattice) suit it
     cluster: Cluster = None
 

@@ -144,6 +144,9 @@ class ChoiceProblem(ModelProblem):
             least, most = min(least, float(s.min())), max(most, float(s.max()))
         return most > least and gap >= -1e-9 * (most - least)
 
+    def made_of(self) -> RowSource:
+        return self.source
+
     def constants(self, theta: np.ndarray) -> Constants:
         return Constants(np.zeros(0))
 
@@ -408,6 +411,10 @@ class ConditionalNCE(Choice):
     @property
     def takes_missing(self) -> bool:
         return self.reference.every
+
+    @property
+    def takes_base(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return not self.reference.every
 
     def _check_number(self, distinct: int | None) -> None:
         if distinct is not None and self.per_point is not None and self.per_point > distinct:

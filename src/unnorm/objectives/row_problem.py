@@ -291,6 +291,9 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
 
     # --- at the maximum ----------------------------------------------------------------------------------------------
 
+    def made_of(self) -> RowSource:
+        return self.source
+
     def constants(self, theta: np.ndarray) -> Constants:
         if self.layout.fixed is not None:
             return Constants(np.array([self.layout.fixed]), known=True)

@@ -23,7 +23,12 @@ from .sorting import first_at_least
 BIRTH = DEATH = 0.3  # shares of the steps; the others are moves
 
 
-_INNER = {"cache": True, "nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}  # called by `run` alone
+_INNER: Any = {
+    "cache": True,
+    "nogil": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}  # called by `run` alone
 
 
 @njit(**_INNER)
@@ -185,7 +190,12 @@ def run(
     `steps`: (B, 4) proposed place, mark and log trend; (B, 3) uniforms for the kind of step, the point and acceptance.
     `trace` receives n after every step.
     """
-    room, none = len(state[0]), np.full(grid[2] * grid[3], -1)
-    links = (none, np.full(room, -1), np.full(room, -1))
-    arrays = (law.near2, law.breaks, law.steps, law.numbers)
-    return _run(*state, n, *steps, log_size, grid, arrays, trace, links, np.empty(room, np.int64), *law.scratch(room))
+    x, y, marks, trend = state
+    room = len(x)
+    links = tuple(np.full(size, -1, np.int64) for size in (grid[2] * grid[3], room, room))
+    arrays, found = (law.near2, law.breaks, law.steps, law.numbers), np.empty(room, np.int64)
+    more, work = law.scratch(room)
+    proposals, uniforms = steps
+    return _run(
+        x, y, marks, trend, n, proposals, uniforms, log_size, grid, arrays, trace, links, found, more, work
+    )  # fmt: skip

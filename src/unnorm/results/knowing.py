@@ -212,6 +212,8 @@ def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
     reference = problem.objective.reference
     if part is None or part.gam is None or domain.rule is None or reference is None or reference.everywhere:
         return
+    if problem.model.base is not None:  # what lies beyond the kernel's steps weighs nothing
+        return
     smooth = [part.term(label) for label in part.model_labels if not part.term(label).parametric]
     columns = part.gam.columns
     names = dict.fromkeys(

@@ -90,7 +90,7 @@ def make_fit(
         reason=solution.reason,
         iterations=solution.iterations,
         n=total(obs.weights),
-        rows=obs.n,
+        n_rows=obs.n,
         kind=obs.kind,
         settings=settings,
         notes=(*obs.notes, *notes, *solution.notes, *more, *_not_converged(solution)),

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, final
 import numpy as np
 
 from .._base.numerics import Rng, generator, whole
+from .._base.workers import mapped
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError, unknown
 from ..models.base import Model
@@ -71,6 +72,7 @@ def penalty_path(
     folds: int = 5,
     rng: Rng = None,
     selection: Selection = "cv",
+    workers: Any = None,
 ) -> PenaltyPath:
     """Choose a penalty on the couplings of a model of bits by cross-validated pseudo-likelihood, or by NCIC.
 
@@ -81,6 +83,8 @@ def penalty_path(
         strengths: values of λ; default 15 of them, evenly spaced in log λ.
         folds: of the cross-validation.
         rng: for the folds.
+        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share
+            the folds. The numbers are the same.
         selection: "cv", or "ncic": one fit for each strength in place of one for each fold, for observations that are
             many more than parameters, none of them with missing bits.
 
@@ -105,7 +109,7 @@ def penalty_path(
     scored = (
         _by_ncic(model, obs, kind, lams, random)
         if selection == "ncic"
-        else _by_folds(model, obs, kind, lams, folds, random)
+        else _by_folds(model, obs, kind, lams, folds, random, workers)
     )
     chosen = int(np.flatnonzero(scored.mean >= scored.mean[scored.best] - np.nan_to_num(scored.se))[0])  # they descend
     solver = LBFGS(**{kind: lams[chosen]})
@@ -132,19 +136,15 @@ class _Scored(NamedTuple):
         return int(np.nanargmax(self.mean))
 
 
+# long: what all folds share
 def _by_folds(
-    model: Model, obs: Observations, kind: str, lams: np.ndarray, folds: int, random: np.random.Generator
+    model: Model, obs: Observations, kind: str, lams: np.ndarray, folds: int, random: np.random.Generator, workers: Any
 ) -> _Scored:
     fold = _folds(obs, folds, random)
-    score, nonzero = np.empty((folds, len(lams))), np.empty((folds, len(lams)))
     weight = np.array([obs.weights[fold == k].sum() for k in range(folds)])
-    for k in range(folds):
-        train, test = obs.take(fold != k), obs.take(fold == k)
-        theta: np.ndarray | None = None
-        for j, lam in enumerate(lams):
-            theta = _estimate(model, train, LBFGS(1e-5, **{kind: lam}), theta, random)
-            score[k, j] = _held_out(model, test, theta, random)
-            nonzero[k, j] = np.count_nonzero(theta[model.penalised])
+    tasks = [(k, own) for k, own in enumerate(random.spawn(folds))]
+    found = mapped(_fold_path, tasks, workers, common=(model, obs, kind, lams, fold))
+    score, nonzero = (np.array(values) for values in zip(*found))
     mean = weight @ score / weight.sum()
     gap = score - score[:, [int(np.argmax(mean))]]
     return _Scored(mean, gap.std(axis=0, ddof=1) / np.sqrt(folds), nonzero.mean(axis=0))
@@ -185,6 +185,21 @@ def optimism(problem: FlipProblem, theta: np.ndarray, ridge: np.ndarray, at: np.
         total += g.sum(axis=0)
     V = np.linalg.inv(J + np.diag(ridge[at]))
     return float(np.sum(V * (meat - np.outer(total, total) / n))) * frequency(n), float(np.sum(V * J))
+
+
+# long: what all folds share
+def _fold_path(
+    model: Model, obs: Observations, kind: str, lams: np.ndarray, fold: np.ndarray, k: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Along the path without fold k: its held-out pseudo-log-likelihoods, and how many couplings are not zero."""
+    train, test = obs.take(fold != k), obs.take(fold == k)
+    score, nonzero = np.empty(len(lams)), np.empty(len(lams))
+    theta: np.ndarray | None = None
+    for j, lam in enumerate(lams):
+        theta = _estimate(model, train, LBFGS(1e-5, **{kind: lam}), theta, rng)
+        score[j] = _held_out(model, test, theta, rng)
+        nonzero[j] = np.count_nonzero(theta[model.penalised])
+    return score, nonzero
 
 
 def _folds(obs: Observations, folds: int, rng: np.random.Generator) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -180,6 +180,13 @@ class CovariateSet:
 
         rows = CovariateRows(y, obs, t, resolve)
         return {name: rows[name] for name in wanted if self._find(name)}
+
+    def at(self, names: Iterable[str], obs: Observations, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """name → (N,) values computed from those of other covariates, `known` (N,) each."""
+        n = len(next(iter(known.values())))
+        t = np.zeros(n, dtype=np.intp)
+        rows = CovariateRows(obs.outcome[t], obs, t, self._resolve, dict(known))
+        return {name: rows[name] for name in names if self._find(name)}
 
     def _resolve(self, name: str, rows: CovariateRows) -> np.ndarray:
         if name not in self._by_name:
