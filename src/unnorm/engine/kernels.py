@@ -17,7 +17,7 @@ import numpy as np
 
 from .cached import njit
 from .likelihood_kernels import BLOCK, FAST, slopes, weight_of
-from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratics4, set4, sum4
+from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratic4, set4, sum4
 
 # Helpers that take arrays are written out in the loops over rows: a call, even inlined, counts references at every row.
 # They are called for a block of rows that is held: each step then meets its tables in the first-level cache.
@@ -50,14 +50,14 @@ def _add_pairs(table, squares, value, index, cells, w, rows):
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def _from_cells(cell0, i0, g_cells, squares, g_local, table):
-    """Add sums by cell, of four functions and (where `table` is not empty) of their pairs, to those of functions."""
+def _from_cells(cell0, i0, g_cells, squares, curved, g_local, table):
+    """Add sums by cell, of four functions and (where `curved`) of their pairs, to those of functions."""
     for b in range(cell0.shape[0]):
         end = cell0[b + 1] if b + 1 < cell0.shape[0] else g_cells.shape[0]
         for cell in range(cell0[b], end):
             i = i0[b] + cell - cell0[b]
             axpy4(g_local, i, 1.0, g_cells, 4 * cell)
-            if table.shape[0] > 0:
+            if curved:
                 for k in range(4):
                     axpy4(table, (i + k) * table.shape[1] + i, 1.0, squares, 16 * cell + 4 * k)
 
@@ -177,7 +177,7 @@ def cross_products(
         if curved:
             np.dot(z[run0:run1].T, along[: run1 - run0], product)
             _add(context, product)
-    _from_cells(cell0, i0, g_cells, squares, g_local, table[: size if curved else 0])
+    _from_cells(cell0, i0, g_cells, squares, curved, g_local, table)
     if curved and n_held > 0:
         np.dot(held[:n_held].T, x[held_from : held_from + n_held], crossed)
         _add(xx, crossed)
@@ -186,17 +186,16 @@ def cross_products(
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def _pair_leverages(p_local, value, index, h, rows):
-    """Add v_aᵀP_ab v_b of every pair of local blocks to h (·, 4) of the rows held, the sum of four parts."""
+    """Add v_aᵀP_ab v_b of every pair of local blocks to h, of the rows held."""
     size, held = p_local.shape[0], index.shape[1]
     for a in range(index.shape[0]):
         for b in range(a, index.shape[0]):
             twice = 1.0 if a == b else 2.0
             for n in range(rows):
                 at = index[a, n] * size + index[b, n]
-                quadratics4(h, 4 * n, twice, p_local, at, size, value, 4 * (a * held + n), 4 * (b * held + n))
+                h[n] += twice * quadratic4(p_local, at, size, value, 4 * (a * held + n), 4 * (b * held + n))
 
 
-# long: arrays of a compiled loop
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def leverages(
     ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
@@ -208,8 +207,8 @@ def leverages(
     P in raw coordinates: p_local (Q, Q), p_local_x (Q, d), p_xx (d, d), p_context (c, Q + d + c).
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
-    index, value, dws = np.empty((n_local, BLOCK), np.int64), np.empty((n_local, BLOCK, 4)), np.empty(BLOCK)
-    parts, hs = np.zeros(4), np.zeros((BLOCK, 4))  # η of a row and h of those held, in four parts
+    index = np.empty((n_local, BLOCK), np.int64)
+    value, hs, dws = np.empty((n_local, BLOCK, 4)), np.empty(BLOCK), np.empty(BLOCK)
     runs, n = np.empty(BLOCK, np.int64), 0
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, out.shape[0] > 0
     more = kept.shape[0] > 0
@@ -229,9 +228,8 @@ def leverages(
                 at_run += z[run, k] * zeta[k]
                 h_run += z[run, k] * along[run - run0, size + d + k]
             for r in range(ptr[run], ptr[run + 1]):
+                eta = at_run + offset[r] if offsets else at_run
                 h = 0.0  # half the pairs of unlike columns
-                set4(parts, 0, at_run + offset[r] if offsets else at_run)
-                set4(hs, 4 * n, 0.0)
                 for b in range(n_local):
                     at = u[r, b]
                     cell = int(at)
@@ -239,9 +237,8 @@ def leverages(
                     index[b, n] = i
                     s = mult[r, m[b]] if m[b] >= 0 else 1.0
                     cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 4 * (b * BLOCK + n))
-                    fma4(parts, 0, value, 4 * (b * BLOCK + n), gamma, i)
-                    fma4(hs, 4 * n, value, 4 * (b * BLOCK + n), along, row + i)
-                eta = sum4(parts, 0)
+                    eta += dot4(value, 4 * (b * BLOCK + n), gamma, i)
+                    h += dot4(along, row + i, value, 4 * (b * BLOCK + n))
                 for j in range(n_factor):
                     i = f[r, j]
                     eta += gamma[i]
@@ -260,7 +257,7 @@ def leverages(
                     for j in range(n_factor):
                         s += p_local_x[f[r, j], k]
                     h += s * x[r, k]
-                h = 2.0 * (h + sum4(hs, 4 * n)) + h_run
+                h = 2.0 * h + h_run
                 for j in range(n_factor):
                     h += p_local[f[r, j], f[r, j]]
                 if d > 0 and r >= block_to:
@@ -271,15 +268,14 @@ def leverages(
                 if more:
                     h += kept[r]
                 _, _, dws[n], _ = weight_of(family, y[r], eta, wt[r] if weighted else 1.0)
-                set4(hs, 4 * n, h)
-                runs[n] = run
+                hs[n], runs[n] = h, run
                 n += 1
                 if n < BLOCK and r + 1 < ptr[last]:
                     continue
                 _pair_leverages(p_local, value, index, hs, n)
                 for k in range(n):
                     held = r + 1 - n + k
-                    h = sum4(hs, 4 * k)
+                    h = hs[k]
                     if keep:
                         out[held] = h
                     h *= dws[k]

@@ -47,13 +47,16 @@ def exponentials(eta, n, e):
         e[k] = 0.0 if x < _LEAST else value
 
 
+# long: arrays of a compiled loop
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def slopes(family, y, wt, weighted, eta, n, e, g, w):
     """Of n rows, at most `BLOCK`: dℓ/dη and w; returns the sum of ℓ without its constants. e: room for as many."""
     total = 0.0
     if family == BINOMIAL:
+        odds = 1.0
         exponentials(eta, n, e)
         for k in range(n):
+            odds *= 1.0 + e[k]
             r = 1.0 / (1.0 + e[k])
             p = r if eta[k] >= 0.0 else e[k] * r
             w[k] = wt[k] * e[k] * r * r
@@ -63,9 +66,6 @@ def slopes(family, y, wt, weighted, eta, n, e, g, w):
             for k in range(n):
                 total -= wt[k] * math.log1p(e[k])
             return total
-        odds = 1.0
-        for k in range(n):
-            odds *= 1.0 + e[k]
         return total - math.log(odds)
     for k in range(n):
         g[k], w[k], _, value = weight_of(family, y[k], eta[k], wt[k])

@@ -178,29 +178,6 @@ def quadratic4(typing, table, q, size, value, a, b):
     return _F(table, _I, _I, value, _I, _I), generate
 
 
-@intrinsic
-def quadratics4(typing, out, at, s, table, q, size, value, a, b):
-    """out[at+l] += s value[b+l] Σ_k value[a+k] table[q + k size + l] for l = 0…3: the sum over l is left to the end."""
-
-    def generate(context, builder, signature, args):
-        out_, to_, s_, table_, q_, size_, value_, a_, b_ = args
-        total = None
-        at = q_
-        for k in range(4):
-            left = builder.load(_pointer(context, builder, signature.args[6], value_, _offset(builder, a_, k)))
-            row = _load(builder, _pointer(context, builder, signature.args[3], table_, at))
-            left = _splat(builder, left)
-            total = builder.fmul(left, row) if total is None else _fma(builder, left, row, total)
-            at = builder.add(at, size_)
-        right = _load(builder, _pointer(context, builder, signature.args[6], value_, b_))
-        right = builder.fmul(right, _splat(builder, s_))
-        target = _pointer(context, builder, signature.args[0], out_, to_)
-        _store(builder, _fma(builder, total, right, _load(builder, target)), target)
-        return context.get_dummy_value()
-
-    return types.void(out, _I, _F, table, _I, _I, value, _I, _I), generate
-
-
 _ROUND = 6755399441055744.0  # 1.5·2⁵²: a number added to it is rounded to an integer, in its last bits
 _LN2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # log 2 in two parts, the first with 32 bits
 _DEGREE = 12
