@@ -18,11 +18,17 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, listing
+from .memory import require
 
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
 BLOCK = 2**20  # bytes that pyarrow parses at once
 WIDE = 2**26  # characters of a whole column of text from which its cells are objects, each as long as it is
 LONGEST_HEADER = 100_000  # characters; a cell of more than 131,072 is refused by the csv module
+_TIMES = 2.5  # bytes for each byte of text: the text, parsed columns and NumPy's
+_REMEDY = (
+    "Save it as Parquet (pip install 'unnorm[parquet]'), of which only the named columns are read; un.gam(…, memory=…) "
+    "reads CSV files of any size."
+)
 SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 
 
@@ -54,8 +60,20 @@ def read_table(path: str | Path, choose: Choose | None = None) -> dict[str, np.n
         raise InputError(f"{str(path)!r} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
     if suffix == ".parquet":
         return _read_parquet(path, choose)
-    raw = _read_bytes(path, zipped=suffix.endswith(".gz"))
+    zipped = suffix.endswith(".gz")
+    require(_TIMES * _size(path, zipped), f"Reading {str(path)!r}", _REMEDY)
+    raw = _read_bytes(path, zipped)
     return _parse_csv(raw, str(path), tab=".tsv" in suffix, choose=choose)
+
+
+def _size(path: Path, zipped: bool) -> int:
+    """Bytes of text; of a gzipped file what its last four bytes say (modulo 2³²), or more."""
+    size = path.stat().st_size
+    if not zipped or size < 18:
+        return size
+    with path.open("rb") as file:
+        file.seek(-4, io.SEEK_END)
+        return max(size, int.from_bytes(file.read(4), "little"))
 
 
 def _read_bytes(path: Path, zipped: bool) -> bytes:

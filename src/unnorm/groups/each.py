@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from ..results.fit import Fit
 from ..results.fitting import Outside, Weights, fit, keep_inside, weighted
 from ..solvers.smoothing import Smoothing
 from ..terms.levels import level_name
+from .kept import KeptLevels
 from .population import Parts, population
 from .result import FitGroup
 
@@ -41,6 +44,7 @@ def fit_each(
     outside: Outside = "error",
     weights: Weights = "frequencies",
     workers: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> FitGroup:
     """Fit the model separately to each level of `by`, and jointly for the population's curves.
 
@@ -61,6 +65,9 @@ def fit_each(
         weights: as in `un.fit`.
         workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share
             the levels. The numbers are the same.
+        checkpoint: a folder in which each level's fit is kept as it ends (with workers, when all have ended): after an
+            interruption the same call goes on with the levels that are missing, to the same numbers. Needs `rng`, a
+            seed; the folder stays until you remove it.
 
     Example:
         >>> import unnorm as un
@@ -82,14 +89,16 @@ def fit_each(
         objective = Logistic()
     chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     parts = Parts(model, obs, objective, normaliser, chosen, _seed(rng), weights)
+    kept = None if checkpoint is None else _kept(checkpoint, parts, by, rng)
     with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # each fit keeps its own as notes; those that matter are below
-        fits, failures = _fit_levels(parts, by, workers)
+        fits, failures = _fit_levels(parts, by, workers, kept)
         separate = time.perf_counter() - began
         joint, reason = None, None
         if group:
             try:
-                joint = population(by, fits, parts, min(cores(), len(fits)))
+                rows = fits if kept is None else kept.with_rows(fits)
+                joint = population(by, rows, parts, min(cores(), len(fits)))
             except UnnormError as error:  # a bug is not a missing group curve
                 reason = f"There is no group curve: {error}"
     doubts = _doubts(by, fits)
@@ -106,7 +115,7 @@ def fit_each(
         labels=labels,
         grids=grids,
         settings={**first.settings, "by": by, "levels": [*fits, *failures]},
-        notes=(*obs.notes, *notes, *_notes(by, fits, failures, reason), *doubts),
+        notes=(*obs.notes, *notes, *_notes(by, fits, failures, reason), *doubts, *(kept.notes if kept else ())),
         no_group=reason,
         seed=parts.seed,
         model=model,
@@ -118,26 +127,54 @@ def fit_each(
     )
 
 
-def _fit_levels(parts: Parts, by: str, workers: Any = None) -> tuple[dict[str, Fit], dict[str, str]]:
-    """A fit for each level, or the sentence why it has none; on all cores, or by workers."""
-    column = parts.obs.group[by]
-    values = np.unique(column)
-    names = [level_name(value) for value in values.tolist()]
+def _levels(obs: Observations, by: str) -> dict[str, Any]:
+    """Name → value of every level."""
+    values = np.unique(obs.group[by]).tolist()
+    names = [level_name(value) for value in values]
     if len(set(names)) < len(names):
         raise DataError(
             f"Levels of {by!r} have the same name: {listing(sorted({n for n in names if names.count(n) > 1}))}."
         )
-    threads = min(cores(), len(names)) if workers is None else 2  # or one for each level with its worker
+    return dict(zip(names, values))
+
+
+def _kept(folder: str | os.PathLike[str], parts: Parts, by: str, rng: Rng) -> KeptLevels:
+    if not isinstance(rng, int | np.integer):
+        raise InputError(
+            f"checkpoint= needs rng=, a whole number, to go on with the same reference points; got {rng!r}."
+        )
+    seeds = {name: level_seed(parts.seed, name) for name in _levels(parts.obs, by)}
+    return KeptLevels(folder, parts, by, seeds, partial(_fit_level, parts))
+
+
+def _fit_levels(
+    parts: Parts, by: str, workers: Any = None, kept: KeptLevels | None = None
+) -> tuple[dict[str, Fit], dict[str, str]]:
+    """A fit for each level, or the sentence why it has none: read where it was kept, else made on all cores or by
+    workers."""
+    column, levels = parts.obs.group[by], _levels(parts.obs, by)
+    threads = min(cores(), len(levels)) if workers is None else 2  # or one for each level with its worker
     alone = replace(parts, smoothing=replace(parts.smoothing, threads=1)) if threads > 1 else parts
     bare = replace(alone, obs=parts.obs.take(np.arange(0)))
-    tasks = [(bare, parts.obs.take(column == value), name) for name, value in zip(names, values)]
+    found: dict[str, Fit | str] = {}
+    left = []
+    for name, value in levels.items():
+        obs = parts.obs.take(column == value)
+        if (read := None if kept is None else kept.read(name, obs)) is None:
+            left.append((bare, obs, name))
+        else:
+            found[name] = read
+    missing = [name for *_, name in left]
     if workers is None:
-        found = dict(zip(names, run_tasks(_fit_level, tasks, threads)))
+        found |= zip(missing, run_tasks(partial(_fit_level, kept=kept), left, threads))
     else:
         from ..engine.dask_parts import client_of, gathered
 
         with client_of(workers) as client:
-            found = dict(zip(names, gathered(client, [(_fit_elsewhere, *task) for task in tasks])))
+            found |= zip(missing, gathered(client, [(_fit_elsewhere, *task) for task in left]))
+        for name in missing if kept is not None else ():
+            kept.keep(name, found[name])
+    found = {name: found[name] for name in levels}
     fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
     failures = {name: one for name, one in found.items() if isinstance(one, str)}
     if not fits:
@@ -146,10 +183,10 @@ def _fit_levels(parts: Parts, by: str, workers: Any = None) -> tuple[dict[str, F
     return fits, failures
 
 
-def _fit_level(parts: Parts, obs: Observations, name: str) -> Fit | str:
+def _fit_level(parts: Parts, obs: Observations, name: str, kept: KeptLevels | None = None) -> Fit | str:
     """One level's fit, or the sentence why it has none. `parts` need not have the observations of other levels."""
     try:
-        return fit(
+        made = fit(
             parts.model,
             obs,
             parts.objective,
@@ -160,6 +197,9 @@ def _fit_level(parts: Parts, obs: Observations, name: str) -> Fit | str:
         )
     except UnnormError as error:
         return f"{type(error).__name__}: {error}"
+    if kept is not None:
+        kept.keep(name, made)
+    return made
 
 
 def _fit_elsewhere(parts: Parts, obs: Observations, name: str) -> Fit | str:
