@@ -140,5 +140,5 @@ def _set(*path: Any, value: Any) -> Any:
     ],
 )
 def test_each_part_is_checked(saved: Path, tmp_path: Path, change: Any) -> None:
-    with pytest.raises(UnnormError, match=r"damaged|not"):
+    with pytest.raises(UnnormError, match=r"damaged|not|own label"):
         un.load(_changed(saved, tmp_path, "levels", change))

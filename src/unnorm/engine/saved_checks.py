@@ -43,15 +43,13 @@ def _demand(holds: Any, what: str) -> None:
 def _check_words(fit: Gam) -> None:
     inner = fit.smoothed
     texts = (fit.formula, fit.response, inner.reason, *fit.notes, *inner.notes, *inner.sp_labels, *fit.columns)
-    _demand(
-        all(isinstance(one, str) for one in (*texts, *(fit.offset_names or ()))), "names and notes that are no text"
-    )
+    texts += fit.offset_names or ()
+    _demand(all(isinstance(one, str) for one in texts), "names and notes that are no text")
     _demand(fit.family in FAMILIES and inner.family in FAMILIES, f"the family {fit.family!r}")
     _demand(fit.method in (*METHODS, "UBRE", "fixed") and isinstance(inner.method, str), f"the method {fit.method!r}")
-    _demand(
-        isinstance(inner.converged, bool) and isinstance(inner.scale_known, bool), "converged is neither yes nor no"
-    )
-    _demand(isinstance(fit.theta_known, bool), "theta_known is neither yes nor no")
+    truths = (inner.converged, inner.scale_known, fit.theta_known)
+    _demand(all(isinstance(one, bool) for one in truths), "what is neither true nor false")
+    _demand(fit.whole is None or (isinstance(fit.whole, int) and fit.whole >= fit.y.size), f"{fit.whole!r} rows")
     theta = fit.theta
     _demand(theta is None or (_is_number(theta) and theta > 0), f"theta = {theta!r}")
     _demand(fit.family != "nb" or theta is not None, "no theta")

@@ -178,7 +178,7 @@ def _row_numbers(made: Fit) -> dict[str, np.ndarray] | None:
     terms = None if made.solution is None else made.solution.terms
     scores = None if made.solution is None else made.solution.scores
     rows = None if scores is None else scores.as_rows()
-    if rows is None or "order" in made.diagnostics or gam.whole is not None:
+    if rows is None or "m" not in made.diagnostics or gam.whole is not None:
         return None
     numbers = {ETA: np.asarray(gam.linear_predictor)}
     if terms is not None and terms.anchored is not None:
