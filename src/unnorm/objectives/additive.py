@@ -64,6 +64,7 @@ class AdditiveProblem:
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
     resources: Resources = field(default_factory=Resources)  # where the rows may live
+    sampler: Callable[[], Placing] | None = None  # the rows that terms are built on, where these are made elsewhere
 
     @cached_property
     def rows(self) -> Rows:
@@ -139,6 +140,8 @@ class AdditiveProblem:
         """Rows that terms are built on: all of one block, else whole contexts spread over all blocks, and the rows
         where a covariate is least or largest. Nodes of a rule place no knots: with twice as many f would have another
         basis, and would move for that alone."""
+        if self.sampler is not None:
+            return self.sampler()
         if self.drawn is Drawn.NONE:
             rows = placing_rows(self.model, self.obs)
             return Placing(self.predictor(rows)[1], rows, False)

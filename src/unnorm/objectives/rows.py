@@ -68,6 +68,11 @@ class RowSource(ABC):
     held: bool = True  # whether rows are in memory; else each block is made again when it is asked for
     shared: bool  # whether reference points belong to all observations alike (IID data)
 
+    @property
+    def contrasts(self) -> Contrasts | None:
+        """What the blocks are drawn from, where they are drawn again each time."""
+        return None
+
     @abstractmethod
     def blocks(self) -> Iterator[Rows]: ...
 
@@ -147,6 +152,10 @@ class SeededRows(RowSource):
     shared = False
     held = False
     most = ROWS
+
+    @property
+    def contrasts(self) -> Contrasts:
+        return self.drawn
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
