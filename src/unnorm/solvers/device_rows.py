@@ -81,19 +81,18 @@ class MadeThere:
         from ..engine.device.chain import end_rows, some_columns
 
         k, n, c = self.contrasts.k, self.contrasts.obs.n, self.chain
-        which = np.arange(0, n, -(-self.problem.source.size // SAMPLE))
+        every = -(-self.problem.source.size // SAMPLE)
+        which, ends = np.arange(0, n, every), np.zeros(0, np.int64)
         with x64(), jax.default_device(self.device.jax):
-            ends = np.unique(np.asarray(end_rows(k, self.traced, c)))
-            found = some_columns(k, self.traced, c, which)
-            last = some_columns(k, self.traced, c, ends // (1 + k))
-        place = ends % (1 + k)
-        columns = {
-            name: np.concatenate([v.ravel(), last[name][np.arange(ends.size), place]]) for name, v in found.items()
-        }
-        at = np.concatenate([np.repeat(which, 1 + k), ends // (1 + k)])
-        rows = self._numbers(at, np.concatenate([np.tile(np.arange(1 + k), which.size), place]))
+            if every > 1:
+                ends = np.unique(np.asarray(end_rows(k, self.traced, c)))
+            contexts = np.concatenate([which, ends // (1 + k)])
+            found = some_columns(k, self.traced, c, contexts)
+        i = np.concatenate([np.repeat(np.arange(which.size), 1 + k), which.size + np.arange(ends.size)])
+        place = np.concatenate([np.tile(np.arange(1 + k), which.size), ends % (1 + k)])
+        columns, rows = {name: v[i, place] for name, v in found.items()}, self._numbers(contexts[i], place)
         terms = self.problem.predictor(self.problem.source.block_rows(0).take(np.arange(1 + k)))[0]
-        return Placing(LinearPart(terms, columns, rows.offset, None), rows, False)
+        return Placing(LinearPart(terms, columns, rows.offset, None), rows, every == 1)
 
     def _numbers(self, at: np.ndarray, place: np.ndarray) -> Rows:
         """Rows without outcomes: observation, and number among its rows."""
