@@ -78,7 +78,8 @@ def fit(
         workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), with which the
             rows of smooth terms stay: each pass sends coefficients out and sums back.
         device: "gpu" makes the additive engine's passes over the rows on a GPU through JAX (smooth terms; the same
-            result to 1e-8), or `un.Device(...)`.
+            result to 1e-8), or `un.Device(...)`. Above two million rows those of a chain in a box are made there too,
+            from its coordinates (docs/size.md).
 
     Example:
         >>> import unnorm as un
@@ -128,6 +129,7 @@ def fit(
         warnings.warn(warning, UnnormWarning, stacklevel=2)
         notes = (*notes, warning)
     seed, rng = _seed(rng)
+    state = copy.deepcopy(rng)
 
     problem = Problem(model, obs, objective, normaliser, Resources(memory, workers))
     chosen = chosen_solver(problem, solver, _with_device(problem, solver, smoothing, device))
@@ -137,7 +139,7 @@ def fit(
     relative = weights == "relative" and obs.weight is not None
     settings = {"observations": describe(obs)}
     made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
-    return knowing(made, problem, chosen.anchors)
+    return knowing(made, problem, chosen.anchors, state)
 
 
 def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
