@@ -172,8 +172,9 @@ def _fit_levels(
 
         with client_of(workers) as client:
             found |= zip(missing, gathered(client, [(_fit_elsewhere, *task) for task in left]))
-        for name in missing if kept is not None else ():
-            kept.keep(name, found[name])
+        if kept is not None:
+            for name in missing:
+                kept.keep(name, found[name])
     found = {name: found[name] for name in levels}
     fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
     failures = {name: one for name, one in found.items() if isinstance(one, str)}

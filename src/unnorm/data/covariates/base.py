@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Covariate(ABC):
     reads_outcome: bool = False  # whether `values` reads y itself, besides what it needs
     available: bool = True  # False where `values` raises the reason why these data do not allow it
     internal: bool = False  # whether only other covariates may read it
-    traces: bool = False  # whether `traced` gives the values in JAX, for rows that are made on a device
+    traces: ClassVar[bool] = False  # whether `traced` gives the values in JAX, for rows that are made on a device
 
     @property
     def column(self) -> tuple[str, str | int] | None:
