@@ -43,11 +43,11 @@ def _interrupted(after: int, obs: un.Observations, monkeypatch: pytest.MonkeyPat
     """Ctrl-C when so many levels are finished; which were begun."""
     real, begun = each._fit_level, []
 
-    def level(parts: Any, own: Any, name: str, kept: Any = None) -> Any:
+    def level(parts: Any, own: Any, name: str) -> Any:
         if len(begun) == after:
             raise KeyboardInterrupt
         begun.append(name)
-        return real(parts, own, name, kept)
+        return real(parts, own, name)
 
     with monkeypatch.context() as patch:
         patch.setattr(each, "_fit_level", level)

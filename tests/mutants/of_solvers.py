@@ -27,6 +27,15 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "held back without Z",
         ),
     ],
+    "solvers/anchored_parts.py": [
+        ("here.mean @ beta - here.log_z)", "-here.log_z)", "offset of the linearised constants, in parts"),
+        (
+            "eta = less.design.predict(beta) + less.rows.offset",
+            "eta = part.design.predict(beta) + less.rows.offset",
+            "η of parts without their contexts' means",
+        ),
+        ("self.here.log_z + self.here.mean @", "self.here.mean @", "curvature of parts without Z"),
+    ],
     "solvers/weaker.py": [
         ("if worst < BIAS:", "if True:", "χ's penalty as the criterion has it"),
         ("right = H @ smoothed.beta", "right = bare @ smoothed.beta", "a right-hand side without the penalty"),
@@ -116,7 +125,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "groups/population.py": [
         ("return (count - 1) / (count - 3) if count > 3 else 3.0", "return 1.0", "few levels as good as many"),
         ("return (count - 1) / (count - 3) if", "return (count - 1) / (count - 2) if", "few levels: a wrong df"),
-        ("widened=few_levels(len(fits))", "widened=1.0", "few levels as good as many"),
+        (
+            "widened=few_levels((df if effective is None else effective) + 1)",
+            "widened=1.0",
+            "few levels as good as many",
+        ),
         ("smoothing=joint.smoothing", "smoothing=None", "λ taken as known"),
     ],
     "groups/joint.py": [
@@ -126,7 +139,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "influence without the level's own curves",
         ),
         ("float(2 * np.trace(F[span, span]) -", "float(np.trace(F[span, span]) -", "edf₁ of the group"),
-        ("1 / 50)\n    return half", "10.0)\n    return half", "a strong prior on log λ"),
+        ("np.maximum(values, 0.0) + 1 / 50)", "np.maximum(values, 0.0) + 10.0)", "a strong prior on log λ"),
     ],
     "engine/inference.py": [
         ("0.5 * nu * (1.0 - nu)", "nu * (1.0 - nu)", "smooth_test: ½ missing in the fractional pseudo-inverse"),

@@ -105,9 +105,12 @@ def test_points_are_those_that_blocks_draw(many: list[str]) -> None:
     assert np.abs(np.stack([one.ravel() for one in made], axis=1) - expected).max() < 1e-9
 
 
-def test_terms_are_built_on_the_same_rows(many: list[str]) -> None:
+@pytest.mark.parametrize("pixels", [False, True])
+def test_terms_are_built_on_the_same_rows(many: list[str], pixels: bool) -> None:
+    """Whole numbers may be labels, of which a sample has the first rows."""
+    obs = un.transitions(np.round(OBS.outcome)) if pixels else OBS
     model = un.Additive(TERMS, BOX)
-    problem = un.Logistic(per_point=5).additive(model, OBS, CHI, np.random.default_rng(1))
+    problem = un.Logistic(per_point=5).additive(model, obs, CHI, np.random.default_rng(1))
     there = device_rows.made_there(problem, un.Device("cpu"))
     assert there is not None
     with pytest.MonkeyPatch.context() as patch:

@@ -50,6 +50,14 @@ def write_text(target: Path, text: str) -> None:
         file.write(text)
 
 
+def write_bytes(target: Path, data: bytes) -> None:
+    """Write one file, in one step; its folder is made where there is none."""
+    with naming(target):
+        target.parent.mkdir(exist_ok=True)
+    with whole_file(target) as scratch:
+        scratch.write_bytes(data)
+
+
 @contextmanager
 def whole_folder(target: Path, check: Callable[[Path], None]) -> Iterator[Path]:
     """A fresh folder that takes the place of `target` at the end, or goes with the error.

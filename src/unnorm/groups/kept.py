@@ -46,13 +46,19 @@ class KeptLevels:
     """The folder, and the levels that an earlier call left in it."""
 
     def __init__(
-        self, folder: str | os.PathLike[str], parts: Parts, by: str, seeds: Mapping[str, int], again: Again
+        self,
+        folder: str | os.PathLike[str],
+        parts: Parts,
+        levels: Mapping[str, Any],
+        seeds: Mapping[str, int],
+        again: Again,
     ) -> None:
+        """`levels`: which they are, in the caller's words; `seeds`: of each of them."""
         self.folder, self.parts, self.seeds, self.again = Path(folder), parts, seeds, again
         self.notes: tuple[str, ...] = ()
         self._where = {name: self.folder / f"level-{i}" for i, name in enumerate(seeds)}
         self._rows: dict[str, dict[str, np.ndarray]] = {}  # of the levels that were read
-        self._depends = depending(_depends(parts, by))
+        self._depends = depending(_depends(parts, levels))
         if not self.folder.exists():
             return
         if not (self.folder / NAME).is_file() and any(self.folder.iterdir()):
@@ -153,13 +159,13 @@ class KeptRows:
         return self
 
 
-def _depends(parts: Parts, by: str) -> dict[str, Any]:
+def _depends(parts: Parts, levels: Mapping[str, Any]) -> dict[str, Any]:
     """What the numbers of every level depend on; functions of Python are not compared."""
     obs, objective, normaliser = parts.obs, parts.objective, parts.normaliser
     columns = {"outcome": obs.outcome, **obs.context, **{f"group {name}": one for name, one in obs.group.items()}}
     more = {"weight": obs.weight, "offset": obs.offset, "sequence": obs.sequence}
     return {
-        "by": by,
+        **levels,
         "model": parts.model.to_dict(),
         "objective": None if objective is None else objective.to_dict(),
         "normaliser": None if normaliser is None else normaliser.to_dict(),

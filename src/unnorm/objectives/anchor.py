@@ -18,16 +18,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
+from ..data.placing import window_codes
 from ..errors import CombinationError, InputError, UnnormWarning
 from ..models.base import Model, Unnormalised
 from ..models.built_additive import BuiltAdditive
-from .integrals import CentredIntegrals, ContextIntegrals, Integrals, centred_integrals, tiled
+from .integrals import (
+    CentredIntegrals,
+    ContextIntegrals,
+    Integrals,
+    centred_integrals,
+    own_rules,
+    tilted_integrals,
+)
 from .redraws import Rules
+from .window_grids import meshes
 
 if TYPE_CHECKING:
     from scipy import sparse
 
     from ..engine.design import Design
+    from ..references.base import BoundReference
     from ..terms.base import BuiltTerm
 
 ENOUGH = 0.05  # standard errors by which the integrals may move an estimate
@@ -41,6 +51,7 @@ ROWS = 1_000_000  # nodes evaluated at a time
 FEW_NODES = 200_000  # below which every distinct context has its own
 COARSEST = {1: 17, 2: 9}  # points on each axis of the grid of contexts, by its dimension
 ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω
+TILTED = 12  # of the first rule of a parametric model relative to a law, in its quantiles
 
 NO_RULE = (
     "un.Anchored() needs ∫ exp f(y|x) dy over {domain!r}, which has no quadrature rule and cannot be enumerated. Use "
@@ -193,6 +204,9 @@ def model_anchor(model: Model, obs: Observations) -> ModelAnchor:
     _require_rule(model)
     default = model.domain.default_order
     order = None if default is None else max(8, default // 4)
+    if (law := model.law(obs)) is not None:
+        start = 8 if order is None else max(order, TILTED)
+        return ModelAnchor(tilted_integrals(model, law, obs, start), obs.offsets)
     context = model.contexts(obs)
     centred = centred_integrals(model, context, obs, None if order is None else 2 * order)
     return ModelAnchor(Integrals(model, context, model.quadrature(order), order), obs.offsets, centred)
@@ -227,6 +241,8 @@ class TermsAnchor(Anchor):
     @cached_property
     def _places(self) -> tuple[Observations, Any]:
         """The representatives, and the matrix (or index) that takes their values to the observations."""
+        if self._law is not None:  # which may read all of the context
+            return self.model.obs, np.arange(self.model.obs.n)
         return representatives(self.model.source, self.model.obs, self.model.columns, self.grid)
 
     def at(self, theta: np.ndarray) -> Integrated:
@@ -278,10 +294,12 @@ class TermsAnchor(Anchor):
         return self._rule(self.model.obs.take(some), self.order)
 
     def _rule(self, obs: Observations, order: int | None) -> Rules:
-        """Centred at the previous point for chains, where the domain has such a rule."""
-        domain = self.model.domain
-        centred = domain.centred(obs.previous(), order) if obs.kind == "transitions" else None
-        return tiled(domain.quadrature(order), obs.n) if centred is None else centred
+        """Centred at the previous point for chains, where the domain has such a rule; or that of f's base."""
+        return own_rules(self.model.domain, self._law, obs, order)
+
+    @cached_property
+    def _law(self) -> BoundReference | None:
+        return self.model.source.law(self.model.obs)
 
     def _evaluated(self, obs: Observations, order: int | None) -> Iterator[_Nodes]:
         from ..engine.core import build_design
@@ -360,7 +378,7 @@ class TermsAnchor(Anchor):
 
     @property
     def nodes(self) -> int:
-        states = 1 if self.order is not None else len(self.model.domain.quadrature(None).points)
+        states = 1 if self.order is not None else len(self.model.domain.windows[0].quadrature(None).points)
         return self._places[0].n * states * (self.order or 1) ** self.model.domain.dim
 
     def figures(self) -> dict[str, Any]:
@@ -381,7 +399,7 @@ def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
     numeric = all(name in model.obs.context and model.obs.context[name].dtype.kind == "f" for name in names)
     grid = COARSEST[len(names)] if numeric and 1 <= len(names) <= 2 else None
     distinct = len(np.unique(_read(model.obs, names), axis=0)) if grid is not None else 0
-    if distinct * (order or 1) ** domain.dim <= FEW_NODES:
+    if distinct * (order or 1) ** domain.dim <= FEW_NODES or model.source.base is not None:
         grid = None
     return TermsAnchor(model, order, grid, threads)
 
@@ -434,18 +452,24 @@ def representatives(
     """Contexts at which integrals are computed, and how their values are taken to the observations' own."""
     names = source.covariates(obs).reads(columns)
     if grid is None:
-        codes = _read(obs, names)
+        codes = np.column_stack([_read(obs, names), window_codes(source.domain, obs)])
         _, first, of = np.unique(codes, axis=0, return_index=True, return_inverse=True)
         return obs.take(first), of.ravel()
+    if source.domain.key is None:
+        mesh, weights = _mesh(obs, names, grid)
+        places = obs.take(np.zeros(len(mesh[0]), dtype=int))
+        return replace(places, context={**places.context, **dict(zip(names, mesh))}), weights
+    return meshes(source.domain, obs, names, grid, _mesh)
+
+
+def _mesh(obs: Observations, names: tuple[str, ...], grid: int) -> tuple[list[np.ndarray], sparse.csr_array]:
+    """The points of a grid over the range of these columns, and the weights with which observations read them."""
     axes, weights = [], []
     for name in names:
         x = obs.context[name]
         axes.append(spaced(x, grid))
         weights.append(cubic_weights(x, axes[-1]))
-    mesh = np.meshgrid(*axes, indexing="ij")
-    places = obs.take(np.zeros(mesh[0].size, dtype=int))
-    context = {**places.context, **{name: values.ravel() for name, values in zip(names, mesh)}}
-    return replace(places, context=context), _tensor(weights, grid)
+    return [values.ravel() for values in np.meshgrid(*axes, indexing="ij")], _tensor(weights, grid)
 
 
 def spaced(x: np.ndarray, points: int) -> np.ndarray:

@@ -22,6 +22,7 @@ from ..engine import checks, gam_effects
 from ..engine.gam_result import Gam
 from ..errors import UnnormWarning, listing
 from ..objectives.base import Problem
+from ..objectives.integrals import context_rules
 from ..objectives.scores import Drawn
 from ..solvers import Newton
 from .constants import check_constants, gap_noise
@@ -211,6 +212,8 @@ def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
     reference = problem.objective.reference
     if part is None or part.gam is None or domain.rule is None or reference is None or reference.everywhere:
         return
+    if problem.model.base is not None:  # what lies beyond the kernel's steps weighs nothing
+        return
     smooth = [part.term(label) for label in part.model_labels if not part.term(label).parametric]
     columns = part.gam.columns
     names = dict.fromkeys(
@@ -223,9 +226,9 @@ def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
     if not names or (domain.rule == "enumeration" and domain.log_volume > np.log(MOST_NODES)):
         return
     order = None if domain.default_order is None else min(12, domain.default_order)
-    nodes, some = domain.quadrature(order).points, evenly(obs.n, PLACES)
-    at = np.repeat(some, len(nodes))
-    reached = problem.model.covariates(obs).values(names, obs, np.tile(nodes, (len(some), 1)), at)
+    some = evenly(obs.n, PLACES)
+    nodes, _, of = context_rules(domain, obs.take(some), order, centred=False)
+    reached = problem.model.covariates(obs).values(names, obs, nodes, some[of])
     for name in names:
         low, high = float(np.nanmin(columns[name])), float(np.nanmax(columns[name]))
         ends = float(np.nanmin(reached[name])), float(np.nanmax(reached[name]))

@@ -28,7 +28,7 @@ from ..engine.segment import ResponseRows
 from ..engine.sides import Sides
 from ..errors import CombinationError
 from ..models.base import LinearPart
-from ..objectives.additive import SAMPLE, AdditiveProblem, Placing
+from ..objectives.additive import SAMPLE, AdditiveProblem, Placing, firsts, may_be_labels
 from ..objectives.likelihood import RowLikelihood
 from ..objectives.parts import in_parts
 from ..objectives.rows import Rows
@@ -75,7 +75,7 @@ class MadeThere:
 
     def sample(self) -> Placing:
         """Rows that terms are built on, as `AdditiveProblem` takes them: whole contexts spread over all, and the rows
-        where a covariate is least or largest."""
+        where a covariate is least or largest or a level is met first."""
         import jax
 
         from ..engine.device.chain import end_rows, some_columns
@@ -85,7 +85,7 @@ class MadeThere:
         which, ends = np.arange(0, n, every), np.zeros(0, np.int64)
         with x64(), jax.default_device(self.device.jax):
             if every > 1:
-                ends = np.unique(np.asarray(end_rows(k, self.traced, c)))
+                ends = np.unique([*np.asarray(end_rows(k, self.traced, c)), *self._levels()])
             contexts = np.concatenate([which, ends // (1 + k)])
             found = some_columns(k, self.traced, c, contexts)
         i = np.concatenate([np.repeat(np.arange(which.size), 1 + k), which.size + np.arange(ends.size)])
@@ -93,6 +93,13 @@ class MadeThere:
         columns, rows = {name: v[i, place] for name, v in found.items()}, self._numbers(contexts[i], place)
         terms = self.problem.predictor(self.problem.source.block_rows(0).take(np.arange(1 + k)))[0]
         return Placing(LinearPart(terms, columns, rows.offset, None), rows, every == 1)
+
+    def _levels(self) -> np.ndarray:
+        """The first row of each level of the context's columns that may be labels, as whole numbers may."""
+        read = dict(self.traced.contexts)
+        columns = [self.contrasts.obs.context[read[name]] for name in self.traced.wanted if name in read]
+        labels = [firsts(column) for column in columns if may_be_labels(column)]
+        return (1 + self.contrasts.k) * np.concatenate([np.zeros(0, np.int64), *labels])
 
     def _numbers(self, at: np.ndarray, place: np.ndarray) -> Rows:
         """Rows without outcomes: observation, and number among its rows."""
@@ -161,7 +168,7 @@ def fit_there(
     require(problem.family, method, plan.frame.size)
     parts = in_parts(problem, plan, replace(problem.resources, threads=threads))
     design, side = _design(problem, there, plan, parts, device)
-    smoothed = fitted(design, side, built)
+    smoothed = fitted(design, side, built, None, False)
     code = FAMILIES[problem.family]
     said = sentence(design, side.rows, code, smoothed, device)
     smoothed = replace(smoothed, notes=(*smoothed.notes, said))

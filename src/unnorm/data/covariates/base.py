@@ -12,6 +12,7 @@ import numpy as np
 from ..._base.registry import Registry
 from ...errors import InputError
 from ..observations import Observations
+from ..placing import Frame
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Setting:
     y_down: bool = False  # y grows downwards, as pixels do
     period: float | None = None  # of the outcome's coordinates
     sphere: bool = False  # outcomes are directions, vectors of length 1
+    frame: Frame | None = None  # of the domain's window, or of each context's
 
     @property
     def planar(self) -> bool:
@@ -62,6 +64,7 @@ class Covariate(ABC):
     available: bool = True  # False where `values` raises the reason why these data do not allow it
     internal: bool = False  # whether only other covariates may read it
     traces: ClassVar[bool] = False  # whether `traced` gives the values in JAX, for rows that are made on a device
+    yields: bool = False  # of a built-in: whether a column of the data with its name comes first
 
     @property
     def column(self) -> tuple[str, str | int] | None:

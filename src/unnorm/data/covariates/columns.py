@@ -190,6 +190,8 @@ class DistanceFromCentre(Covariate):
             "dcenter is the distance from the centre of the domain, which is not known here; give "
             f"{either('centre=(x, y)', '--centre x,y')}."
         )
+        if setting.centre is None and setting.frame is not None and not setting.frame.shared:
+            return ()  # each window has its own: relative.py
         return (Unavailable("dcenter", reason) if setting.centre is None else cls(setting.centre),)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...data.placing import commonest
 from ...results.constants import worst
 from ...results.fit import Fit
 from ...results.normaliser_check import Anchoring
@@ -100,10 +101,11 @@ def _images(analysis: Analysis, fit: Fit) -> tuple[figures.Image, figures.Image]
     reads = {name for label in part.normaliser_labels for name in part.term(label).covariates}
     if obs.lags > 1 or not reads <= {"x_prev", "y_prev", *(f"{name}_prev" for name in obs.outcome_names)}:
         return None
-    x, y, points, inside = figures.plane(analysis.model.domain, WIDTH)
+    region, context = commonest(analysis.model.domain, obs)
+    x, y, points, inside = figures.plane(region, WIDTH)
     points = points[inside]
     before = {f"{name}_prev": points[:, j] for j, name in enumerate(obs.outcome_names)}
-    grid = obs.take(np.zeros(len(points), dtype=int))
+    grid = obs.take(np.full(len(points), context))
     grid = replace(grid, outcome=points, context={**grid.context, **before})
     check = fit.check_normaliser(len(points), grid, ORDER)
     return figures.surface(x, y, inside, check.chi), figures.surface(x, y, inside, check.integral)
