@@ -12,11 +12,13 @@ from unnorm import domains, objectives, references
 # page → (title, what it says first, public names; registries and modules give theirs)
 PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "fitting": ("Fitting", "From a model and observations to a fit.",
-                ("fit", "fit_each", "compare", "simulate", "sample", "load", "gam", "kernel_path", "penalty_path")),
+                ("fit", "fit_each", "compare", "bootstrap", "redraws", "simulate", "sample", "load", "gam",
+                 "kernel_path", "penalty_path")),
     "data": ("Data", "Tables and arrays become observations.",
              ("iid", "transitions", "conditional", "networks", "pattern", "Observations", "Pattern")),
     "domains": ("Domains", "Ω, the space of outcomes, and its measure.", (*domains.REGISTRY, "PoissonProcess")),
-    "models": ("Models", "f_θ(y|x).", ("ExponentialFamily", "Additive", "Energy", "Ising", "GraphStatistics")),
+    "models": ("Models", "f_θ(y|x).", ("ExponentialFamily", "Additive", "Energy", "Ising", "GraphStatistics",
+                                             "Tilt")),
     "terms": ("Terms", "Smooth, linear and factor terms of f, χ and η.",
               ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction")),
     "covariates": ("Covariates", "What terms are functions of.", ("Function", "Expression", "Map", "Distance")),
@@ -29,17 +31,18 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
                 ("Newton", "LBFGS", "Smoothing", "Imputing", "SGD", "Network", "Features", "Device",
                  "unbiased_gradient", "log_z")),
     "results": ("Results", "What a fit answers.",
-                ("Fit", "FitGroup", "Gam", "Comparison", "KernelPath", "PenaltyPath", "GraphGof", "graph_gof",
-                 "PredictionScores")),
+                ("Fit", "FitGroup", "Gam", "Comparison", "Repeats", "KernelPath", "PenaltyPath", "GraphGof",
+                 "graph_gof", "PredictionScores")),
     "bayes": ("Sampling", "Posterior draws.", ("Langevin", "NUTS", "Draws", "Flat", "Normal")),
     "patterns": ("Point patterns", "Intensities and interactions.", ("fit_pattern", "PatternFit", "Dummies",
                  "AreaInteraction", "Geyer", "HardCore", "MultiStrauss", "PairwiseSpline", "Softcore", "Strauss")),
     "directions": ("Directions", "Named families of angles, axes and directions in space.",
                    ("fit_direction", "DirectionFit")),
+    "steps": ("Step selection", "Tracks, movement kernels and habitat.",
+              ("fit_steps", "StepFit", "track", "Track", "random_steps")),
 }  # fmt: skip
-MODULES = ("datasets", "directions", "domains", "errors", "kernels", "losses", "patterns", "pysaliency",
-           "references")
-MEMBERS = frozenset(("results", "data", "bayes", "patterns", "directions"))  # pages whose classes list their methods
+MODULES = ("datasets", "directions", "domains", "errors", "kernels", "losses", "patterns", "pysaliency", "references")
+MEMBERS = frozenset(("results", "data", "bayes", "patterns", "directions", "steps"))  # whose classes list their methods
 
 
 def undocumented() -> set[str]:

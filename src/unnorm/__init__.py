@@ -24,6 +24,7 @@ _NAMES = {
     "engine.device": ("Device",),
     "models": ("ExponentialFamily", "Energy", "Additive", "Ising"),
     "models.graphs": ("GraphStatistics",),
+    "models.tilt": ("Tilt",),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
     "models.kernel": ("Kernel",),
     "models.linear_chi": ("Linear", "minwise"),
@@ -37,6 +38,7 @@ _NAMES = {
     "results.penalty_path": ("penalty_path", "PenaltyPath"),
     "results.scores": ("PredictionScores",),
     "results.comparison": ("Comparison", "compare"),
+    "results.repeats": ("Repeats", "bootstrap", "redraws"),
     "results.simulation": ("simulate",),
     "bayes": ("sample", "Langevin", "NUTS", "Draws"),
     "groups": ("FitGroup", "fit_each"),
@@ -46,6 +48,7 @@ _NAMES = {
     "patterns.fitting": ("fit_pattern",),
     "patterns.result": ("PatternFit",),
     "directions": ("fit_direction", "DirectionFit"),
+    "steps": ("track", "Track", "random_steps", "fit_steps", "StepFit"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
@@ -62,6 +65,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("Additive", "gam"):  # whose first fit compiles, beside the imports that follow
+        importlib.import_module(".engine.ahead", __name__).compile_ahead()
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     if name in _MODULES:
@@ -101,6 +106,7 @@ if TYPE_CHECKING:
     from .models.linear_chi import Linear, minwise
     from .models.normalisers import Anchored, Constant, Fixed, PerContext, Smooth
     from .models.priors import Flat, Normal
+    from .models.tilt import Tilt
     from .objectives import losses
     from .objectives.registry import *
     from .patterns import Dummies, Pattern, PatternFit, fit_pattern, pattern
@@ -113,9 +119,11 @@ if TYPE_CHECKING:
     from .results.graph_gof import GraphGof, graph_gof
     from .results.kernel_path import KernelPath, kernel_path
     from .results.penalty_path import PenaltyPath, penalty_path
+    from .results.repeats import Repeats, bootstrap, redraws
     from .results.scores import PredictionScores
     from .results.simulation import simulate
     from .solvers import LBFGS, Imputing, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient
+    from .steps import StepFit, Track, fit_steps, random_steps, track
     from .studies import datasets
     from .terms import factor, interaction, kernel, kernels, linear, s, t2, te, ti

@@ -142,7 +142,7 @@ def test_the_criterion_sees_the_error_of_beta_squared():
     forces = np.zeros((6, 1))
 
     def state(beta):
-        return State(np.zeros(1), inverse, beta, forces, forces)
+        return State(np.zeros(1), inverse, beta, forces)
 
     off = at * (1 + 1e-8)
     assert half_deviance(working, state(off)) == pytest.approx(2e5 + 0.5 * (off - at) @ A @ (off - at), abs=1e-6)

@@ -87,8 +87,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("int(np.ceil(np.trace(V @ scores.information)))", "int(np.trace(V @ scores.information))", "edf rounded down"),
         ("robust = Robust(lambda: whole(found.M), found.df)", "robust = Robust(lambda: whole(found.M))", "no t"),
         (
-            "Robust(lambda: self.covariance[at], self._df, self.refusal)",
-            "Robust(lambda: self.covariance[at], None, self.refusal)",
+            "Robust(lambda: move(self.covariance), self._df, self.refusal)",
+            "Robust(lambda: move(self.covariance), None, self.refusal)",
             "df lost",
         ),
         ("scores.empirical_spread() + reference_spread(scores)[0]", "scores.empirical_spread()", "NCIC without Σ2"),
@@ -109,10 +109,10 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("nearest_psd(own - points, scores.information) + sigma2", "own + sigma2", "even points twice"),
         ("nearest_psd(own - points, scores.information)", "(own - points)", "negative variances of clusters"),
         ("g.sum(axis=0) if scores.shared else g", "g.sum(axis=0) if False else g", "shared points: uncentred scores"),
-        ("np.sqrt((count - 1) / count) / np.maximum(1.0 - share, 1e-12)", "np.ones(count)", "CR0"),
+        ("np.sqrt((len(share) - 1) / len(share)) / np.maximum(1.0 - share, 1e-12)", "np.ones(len(share))", "CR0"),
         (
-            "np.sqrt((count - 1) / count) / np.maximum(1.0 - share, 1e-12)",
-            "np.full(count, np.sqrt(count / (count - 1)))",
+            "np.sqrt((len(share) - 1) / len(share)) / np.maximum(1.0 - share, 1e-12)",
+            "np.full(len(share), np.sqrt(len(share) / (len(share) - 1)))",
             "CR1 with unequal clusters",
         ),
         (

@@ -6,7 +6,7 @@ import difflib
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -46,6 +46,7 @@ class Job:
     objective: str = "logistic"
     points: str | None = None  # None: as the objective needs
     smoothing: str = "reml"
+    between: str | None = None  # conditions to compare
     seed: int = 1
     level: float = 0.95
     lags: int = 1
@@ -143,6 +144,8 @@ def checked_job(given: Mapping[str, Any], source: str = "the command line") -> J
             f"--by must be one of the columns of --group, which tell sequences apart: {listing(job.group) or 'none'}; "
             f"got {job.by!r}."
         )
+    if job.between is not None:
+        job = _compared(job)
     if job.normaliser is None and job.normaliser_smoothing != "none":
         raise InputError(
             "--normaliser-smoothing penalises the terms of --normaliser, and none are given: by default the constants "
@@ -151,6 +154,18 @@ def checked_job(given: Mapping[str, Any], source: str = "the command line") -> J
     if job.objective == "ranking" and job.points not in (None, "iid"):
         raise InputError(f"--objective ranking needs independent reference points, --points iid; got {job.points!r}.")
     return job
+
+
+def _compared(job: Job) -> Job:
+    """With the column of conditions among those of the groups: no step leads from one condition to another."""
+    if job.by is None:
+        raise InputError(
+            f"--between compares conditions of the levels of --by, as --by subject --between {job.between}; got no "
+            "--by."
+        )
+    if job.between == job.by:
+        raise InputError(f"--between must name the conditions, and --by the subjects; got {job.by!r} for both.")
+    return job if job.between in job.group else replace(job, group=(*job.group, str(job.between)))
 
 
 def _schemes() -> tuple[str, ...]:
@@ -200,7 +215,7 @@ def _checked(name: str, value: Any, source: str) -> Any:
         return point
     if name in _LISTS:
         return _list(what, value, split=name not in REPEATED)
-    assert name in _TEXTS
+    assert name in (*_TEXTS, "between")
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be text; got {value!r}.")
     return _unicode(what, value)

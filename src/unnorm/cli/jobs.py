@@ -232,7 +232,7 @@ def refit(prepared: Prepared, model: Additive, obs: Observations, seed: int, str
     }
     if job.by is None:
         return {GROUP: fit(model, obs, **options)}
-    each = fit_each(model, obs, job.by, group=False, **options)
+    each = fit_each(model, obs, job.by, group=False, between=job.between, **options)
     if strict and each.failures:
         level, why = next(iter(each.failures.items()))
         raise EstimationError(f"{job.by} {level} could not be fitted without one fold: {why}")

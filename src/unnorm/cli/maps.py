@@ -129,6 +129,8 @@ def _from_table(name: str, path: Path, options: dict[str, str], groups: tuple[st
 
     def choose(names: list[str]) -> list[str]:
         value = options.get("value") or next((column for column in (name, "value") if column in names), None)
+        rest = [one for one in names if one not in (options.get("x", "x"), options.get("y", "y"), options.get("key"))]
+        value = rest[0] if value is None and len(rest) == 1 else value
         if value is None:
             raise InputError(
                 f"Map {name!r}: {str(path)!r} has no column {name!r} or 'value'; it has {listing(names, most=40)}. "

@@ -7,7 +7,8 @@ from typing import Annotated, Any, final
 
 from cyclopts import Parameter
 
-from .config import Job, checked_job, read_config
+from ..errors import InputError
+from .config import Job, checked_job, read_config, whole
 
 Text = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 Number = Annotated[str, Parameter(allow_leading_hyphen=True)]  # checked by `config.whole`, which says what was wrong
@@ -17,6 +18,25 @@ Many = Annotated[list[str] | None, Parameter(negative="", allow_leading_hyphen=T
 Force = Annotated[bool, Parameter(negative="")]
 Resume = Annotated[bool, Parameter(negative="")]
 Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
+
+MOST_WORKERS = 10_000
+
+
+def shell_workers(text: str | None) -> Any:
+    """What --workers says: a number of processes, the address of a scheduler, or nothing.
+
+    >>> shell_workers("4"), shell_workers("tcp://host:8786"), shell_workers(None)
+    (4, 'tcp://host:8786', None)
+    """
+    if text is None or "://" in text:
+        return text
+    try:
+        return whole("--workers", text.strip(), 1, MOST_WORKERS)
+    except InputError:
+        raise InputError(
+            f"--workers must be a number of processes (1 to {MOST_WORKERS:,}), or the address of a Dask scheduler, as "
+            f"tcp://host:8786; got {text!r}."
+        ) from None
 
 
 @final

@@ -179,7 +179,8 @@ def iid(
     names, or arrays of n values (`group` also a tuple of names). `missing="drop"` leaves out incomplete rows and notes
     how many; "keep" keeps outcomes of which some entries are missing, for models of bits that can do without them.
     `unit` says what directions are written in: "radians", "degrees", "bearings" (degrees clockwise from north), "hours"
-    (of the day), or "lonlat" (longitude and latitude in degrees, which become unit vectors y1, y2, y3).
+    (of the day), or "lonlat" (longitude and latitude in degrees, which become unit vectors y1, y2, y3; where they look
+    like radians, say "lonlat_radians" or "lonlat_degrees").
 
     >>> iid({"x": [0.1, 0.4], "y": [0.2, 0.9]}, y=("x", "y")).outcome.shape
     (2, 2)

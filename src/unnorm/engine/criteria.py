@@ -9,6 +9,7 @@ uses log|A + S_λ| + gᵀ(β(ρ) − β_k). Value and gradient then agree with t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
@@ -58,16 +59,20 @@ class State:
     inverse: ArrowInverse  # P
     beta: np.ndarray
     forces: np.ndarray  # (p, M): λ_j S_j β
-    slopes: np.ndarray  # (p, M): dβ/dρ_j = −P λ_j S_j β
+
+    @cached_property
+    def slopes(self) -> np.ndarray:
+        """(p, M): dβ/dρ_j = −P λ_j S_j β."""
+        return -self.inverse.dot(self.forces)
 
 
 def solve(working: Working, penalties: Penalties, rho: np.ndarray) -> State:
-    """β(ρ) and its derivative."""
+    """β(ρ), and what its derivative is made of."""
     lam = np.exp(rho)
     inverse = penalties.added(working.cross, lam).invert()
     beta = inverse.dot(working.r)
     forces = penalties.columns(beta) * lam
-    return State(rho, inverse, beta, forces, -inverse.dot(forces))
+    return State(rho, inverse, beta, forces)
 
 
 def half_deviance(working: Working, state: State) -> float:
@@ -84,12 +89,24 @@ def penalised_deviance(working: Working, state: State) -> float:
 
 @dataclass(frozen=True)
 class Value:
-    """A criterion at ρ: value, gradient, Hessian (on the working model), and the state."""
+    """A criterion at ρ: value, gradient, Hessian (on the working model), and the state. Of a trial that is refused, or
+    from which ρ does not go on, nobody reads the derivatives: `derive` gives both when they are first asked for."""
 
     value: float
-    gradient: np.ndarray
-    hessian: np.ndarray
     state: State = field(repr=False)
+    derive: Callable[[], tuple[np.ndarray, np.ndarray]] = field(repr=False)
+
+    @cached_property
+    def _derivatives(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.derive()
+
+    @property
+    def gradient(self) -> np.ndarray:
+        return self._derivatives[0]
+
+    @property
+    def hessian(self) -> np.ndarray:
+        return self._derivatives[1]
 
 
 def _moved(rho: np.ndarray, j: int, at: float) -> np.ndarray:
@@ -127,9 +144,9 @@ class Criterion(ABC):
     def lever(self, working: Working, penalties: Penalties, state: State) -> Lever:
         """The matrix whose leverages give the tilt, on the shared columns and those of one level."""
 
-    def retilted(self, working: Working, penalties: Penalties, at: Value) -> Value:
-        """The same value after the leverage pass changed the tilt."""
-        return self.full(working, penalties, at.state.rho)
+    def at(self, working: Working, penalties: Penalties, state: State) -> Value:
+        """With gradient and Hessian, where the working model is solved already; its tilt may be another."""
+        return self.full(working, penalties, state.rho)
 
     def report(self, working: Working, value: float) -> float:
         """The minimum on the scale in which the criterion is known."""
@@ -203,17 +220,19 @@ class Laplace(Criterion):
         return self._assemble(working, penalties, state, inverse, penalties.logdet(rho)[0])
 
     def full(self, working: Working, penalties: Penalties, rho: np.ndarray) -> Value:
-        return self._at(working, penalties, solve(working, penalties, rho))
+        return self.at(working, penalties, solve(working, penalties, rho))
 
-    def retilted(self, working: Working, penalties: Penalties, at: Value) -> Value:
-        return self._at(working, penalties, at.state)  # the tilt is not in the state
-
-    def _at(self, working: Working, penalties: Penalties, state: State) -> Value:
-        rho = state.rho
+    def at(self, working: Working, penalties: Penalties, state: State) -> Value:
         inverse = self._determinant(working, penalties, state)
-        lam = np.exp(rho)
-        log_s, slope_s, curve_s = penalties.logdet(rho)
+        log_s, *slopes_s = penalties.logdet(state.rho)
         value = self._assemble(working, penalties, state, inverse, log_s)
+        return Value(value, state, lambda: self._derived(working, penalties, state, inverse, slopes_s))
+
+    def _derived(
+        self, working: Working, penalties: Penalties, state: State, inverse: ArrowInverse, slopes_s: list[np.ndarray]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian; `slopes_s`: those of log|S_λ|₊."""
+        lam, (slope_s, curve_s) = np.exp(state.rho), slopes_s
         first, pairs = penalties.traces(inverse)
         first, pairs = first * lam, pairs * np.outer(lam, lam)
         q = state.beta @ state.forces  # λ_j βᵀS_jβ = dD_p/dρ_j
@@ -234,7 +253,7 @@ class Laplace(Criterion):
             mixed = turned.T @ state.slopes
             gradient = gradient + 0.5 * pull
             hessian = hessian + 0.5 * (np.diag(pull) - mixed - mixed.T)
-        return Value(value, gradient, 0.5 * (hessian + hessian.T), state)
+        return gradient, 0.5 * (hessian + hessian.T)
 
     def lever(self, working: Working, penalties: Penalties, state: State) -> Lever:
         return InverseLever(self._determinant(working, penalties, state))
@@ -291,7 +310,8 @@ class PredictionError(Criterion):
             moved = rho.copy()
             moved[j] += step
             hessian[j] = (self._score(working, penalties, moved)[1] - gradient) / step
-        return Value(value, gradient, 0.5 * (hessian + hessian.T), state)
+        hessian = 0.5 * (hessian + hessian.T)
+        return Value(value, state, lambda: (gradient, hessian))
 
     def lever(self, working: Working, penalties: Penalties, state: State) -> Lever:
         """dτ/dW = P − PAP = P S P."""

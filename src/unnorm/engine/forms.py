@@ -312,6 +312,13 @@ class Forms:
         self.factors[n], self.codes[n] = (column[first], values), ids
         return ids, values
 
+    def _known(self, part: Part, columns: Columns) -> np.ndarray | None:
+        """A part's columns, where they are a term's functions and it knows them at these rows."""
+        term = self.terms[part.term]
+        if part.size < term.size or tuple(term.smooth_covariates) != term.covariates or term.level is not None:
+            return None
+        return term.known(np.column_stack([columns[name] for name in term.covariates]))
+
     def _context(self, here, first: np.ndarray, block) -> np.ndarray:
         """The columns of each run, the intercept first."""
         size = sum(part.size for _, part, _ in here) + self.intercept
@@ -326,7 +333,8 @@ class Forms:
             term = self.terms[part.term]
             columns = {name: self.arrays[name][first[a:b]] for name in term.covariates}
             if surface is None:
-                z[a:b, k : k + part.size] = part.columns(term, columns)
+                found = self._known(part, columns)
+                z[a:b, k : k + part.size] = part.columns(term, columns) if found is None else found
             else:
                 z[a:b, k : k + part.size] = surface.columns([columns[name] for name in term.smooth_covariates])
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import EstimationError, NoEstimateError, NotIdentifiedError
 from .arrow import Arrow, Singular
-from .criteria import Criterion, Value, Working, solve
+from .criteria import Criterion, State, Value, Working, solve
 from .design import Design
 from .families import BINOMIAL, POISSON
 from .penalties import EVERY, Penalties
@@ -212,18 +212,21 @@ class Iteration:
         centre = starting_rho(working.cross, penalties)
         rho = centre.copy() if rho is None else rho
         bounds = (centre - FAR, centre + FAR)
+        begun: State | None = None
         if not self.problem.identified:
             try:
-                solve(working, penalties, np.where(free, centre, rho))
+                begun = solve(working, penalties, np.where(free, centre, rho))
             except Singular as singular:
                 raise NotIdentifiedError(not_identified(self.design, working.cross, singular)) from singular
+            begun = begun if np.array_equal(begun.rho, rho) else None
         gain = size = last = length = np.inf
         rises, ready = 0, False
         at: Value | None = None
         gradient = np.zeros(penalties.count)
         for iteration in range(1, most + 1):
             try:
-                start, decrement = self.value(working, rho)
+                start, decrement = self.value(working, rho, begun)
+                begun = None
                 if (ready and decrement < _SAME) or (rough and decrement < 1.0):
                     if not rough:
                         self.require_finite(working, start)
@@ -279,10 +282,14 @@ class Iteration:
         start, decrement = self.value(working, rho)
         return *self.tilt(working, start, decrement), decrement
 
-    def value(self, working: Working, rho: np.ndarray) -> tuple[Value, float]:
-        """The criterion at (β_k, ρ), and the nats that Newton's step in β would gain."""
-        since = time.perf_counter()
-        start = self.criterion.full(working, self.penalties, rho)
+    def value(self, working: Working, rho: np.ndarray, state: State | None = None) -> tuple[Value, float]:
+        """The criterion at (β_k, ρ), and the nats that Newton's step in β would gain. `state`: the working model solved
+        at ρ, where it is."""
+        since, criterion = time.perf_counter(), self.criterion
+        if state is None:
+            start = criterion.full(working, self.penalties, rho)
+        else:
+            start = criterion.at(working, self.penalties, state)
         residual = working.score - self.penalties.columns(working.beta) @ np.exp(rho)
         decrement = 0.5 * float(residual @ start.state.inverse.dot(residual))
         self.problem.clock.add("smoothing steps", since)
@@ -298,7 +305,7 @@ class Iteration:
         working = replace(working, tilt=tilt)
         problem.clock.add("leverage passes", since)
         self.tilted = True
-        tilted = self.criterion.retilted(working, self.penalties, start)
+        tilted = self.criterion.at(working, self.penalties, start.state)
         pull, curve = tilted.gradient - start.gradient, np.abs(np.diag(tilted.hessian))
         worth = 0.5 * np.sum((pull**2 / np.maximum(np.maximum(np.abs(pull), curve), 1e-12))[problem.free])
         self.slight = bool(worth < _WEIGHTY * self.tolerance)
@@ -339,12 +346,14 @@ class Iteration:
         """Whether the step to `at` may be the last though it is not short, if the pass there agrees: rows are many,
         Newton's steps have left so little, of their squares, that this one is expected to leave `left`, and ρ can
         hardly gain."""
-        slope, curve = np.abs(at.gradient), np.abs(np.diag(at.hessian))
-        gain = 0.5 * np.sum((slope**2 / np.maximum(np.maximum(slope, curve), 1e-12))[self.problem.free])
         problem = self.problem
         plain = problem.code in (BINOMIAL, POISSON) and problem.scale_known and problem.rows.y.size > 0  # not a group's
         plain = plain and bool(self.problem.free.any())  # at a fixed ρ Newton's steps go to the end
-        return self.tilted and plain and self.tolerance >= _MANY and left < _SAME and gain < 0.5 * self.tolerance
+        if not (self.tilted and plain and self.tolerance >= _MANY and left < _SAME):
+            return False
+        slope, curve = np.abs(at.gradient), np.abs(np.diag(at.hessian))
+        gain = 0.5 * np.sum((slope**2 / np.maximum(np.maximum(slope, curve), 1e-12))[problem.free])
+        return bool(gain < 0.5 * self.tolerance)
 
     def settle(self, working: Working, rho: np.ndarray) -> Working:
         """Newton in β at this ρ until no row moves. Where the maximum is at infinity every step moves some η by one,

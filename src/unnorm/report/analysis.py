@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from .._base.counts import counted, total
 from ..data.observations import Observations
 from ..errors import UnnormWarning
+from ..groups.between import Crossing, crossing
+from ..groups.conditions import Conditions
 from ..models import Additive
 from ..results.fit import Fit
 from ..results.smooths import SmoothPart
@@ -35,6 +38,7 @@ class Analysis:
     level: float = 0.95
     seed: int = 1  # of what the report draws itself
     mean: Callable[[str], Columns] | None = None  # label → plain mean of the separate fits
+    conditions: Conditions | None = None  # compared, where there are any
     grids: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)  # label → where effects are tabulated
     failures: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -62,6 +66,13 @@ class Analysis:
         return {**({} if self.group is None else {GROUP: self.group}), **self.fits}
 
     @property
+    def curves(self) -> dict[str, Fit]:
+        """`group`, the conditions' populations as "condition=A", and the levels."""
+        found = self.conditions
+        compared = {} if found is None else {f"{found.between}={name}": fit for name, fit in found.fits.items()}
+        return {**({} if self.group is None else {GROUP: self.group}), **compared, **self.fits}
+
+    @property
     def main(self) -> Fit:
         """The group's fit; where there is none, the first level's."""
         return next(iter(self.all_fits.values()))
@@ -73,7 +84,7 @@ class Analysis:
 
     def smooths(self, which: str | None = None) -> SmoothPart:
         """The fitted terms of the group or of a level; by default those of the main fit."""
-        part = (self.main if which is None else self.all_fits[which]).smooths
+        part = (self.main if which is None else self.curves[which]).smooths
         assert part is not None  # the model is additive
         return part
 
@@ -81,7 +92,16 @@ class Analysis:
         """The observations behind a fit, as positions: all of them for the group."""
         if which == GROUP:
             return np.arange(self.obs.n)
+        if self.cells is not None:
+            return np.flatnonzero(self.cells.of == self.cells.names.index(which))
         return np.flatnonzero(level_rows(self.obs.group[str(self.by)], which))
+
+    @cached_property
+    def cells(self) -> Crossing | None:
+        """Who was seen in which condition, where conditions were compared."""
+        if self.conditions is None:
+            return None
+        return crossing(self.obs, self.conditions.by, self.conditions.between)
 
     def effect(self, label: str, which: str) -> Columns:
         """One term's effect: covariates, estimate, se, se_sampling, se_reference, lower, upper."""
@@ -123,6 +143,7 @@ def grouped(each: Any, model: Additive, obs: Observations, level: float = 0.95, 
         each.by,
         level,
         mean=mean if len(each.fits) > 1 else None,
+        conditions=each.conditions,
         grids=each.grids,
         failures=each.failures,
         notes=tuple(dict.fromkeys((*obs.notes, *each.notes))),

@@ -56,7 +56,7 @@ class Fit:  # long: what can be asked of a result
     reason: str
     iterations: int
     n: float  # observations: Σ w, weights being frequencies; an int where it is whole
-    rows: int  # of data
+    n_rows: int  # of data
     kind: Kind
     settings: Mapping[str, Any]  # model, objective, normaliser and solver, in words
     notes: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class Fit:  # long: what can be asked of a result
 
     def __repr__(self) -> str:
         parts = (self.settings[part][part] for part in ("model", "objective", "normaliser"))
-        n = f"n={number(self.n)}" + ("" if self.n == self.rows else f" in {self.rows:,} rows")
+        n = f"n={number(self.n)}" + ("" if self.n == self.n_rows else f" in {self.n_rows:,} rows")
         return f"Fit({', '.join(parts)}; {n}{'' if self.converged else ', NOT CONVERGED'}; see .summary())"
 
     def __str__(self) -> str:
@@ -121,8 +121,10 @@ class Fit:  # long: what can be asked of a result
 
     @property
     def df(self) -> float | None:
-        """Degrees of freedom of the intervals; None for the normal. Of errors that rest on clusters, about C − 1."""
-        if self.assumes_model or "clusters" not in self.diagnostics or self._known_errors.robust is None:
+        """Degrees of freedom of the intervals; None for the normal. Of errors that rest on clusters about C − 1, on the
+        scores of n observations n − 1 where these are few."""
+        single = is_relative(self) and "clusters" not in self.diagnostics
+        if self.assumes_model or single or self._known_errors.robust is None:
             return None
         return self._known_errors.robust.df
 
@@ -244,6 +246,37 @@ class Fit:  # long: what can be asked of a result
         from .._base.frames import to_native
 
         return to_native(effect_columns(self, label, at, level, centre, robust), self.backend)
+
+    def contrast(self, at1: Any, at2: Any, level: float = 0.95, robust: bool = False) -> Any:
+        """f̂ at some values of the covariates less f̂ at others, with its error: in step selection log RSS, the log of
+        how many times likelier a step to at1 is than one to at2, both being equally available (Avgar et al. 2017).
+
+        Args:
+            at1, at2: tables, or covariate → value or values; one row serves for all rows of the other. Covariates that
+                are not given are held at their median (the commonest level) over the observations.
+            level: of the intervals.
+            robust: se from the scores themselves, by cluster with cluster= on the objective.
+
+        Returns a table: what differs, log_rss, se, lower, upper, and rss, rss_lower, rss_upper, their exponentials.
+        """
+        from .._base.frames import to_native
+        from .contrasts import contrast_columns
+
+        return to_native(contrast_columns(self, at1, at2, level, robust), self.backend)
+
+    def rows(self) -> Any:
+        """The rows that were fitted as a table, for other software: observations and the points they were compared
+        with.
+
+        Columns: case (1 for an observation, 0 for a reference point), stratum (the observation whose context the row
+        has), outcome and context columns, the covariates of f, and offset: what was added to f, −log q(y|x) among it. A
+        conditional logistic regression of case on the covariates with this offset, strata by stratum, gives the
+        estimates of `un.Ranking`.
+        """
+        from .._base.frames import to_native
+        from .case_control import case_control
+
+        return to_native(case_control(self), self.backend)
 
     def advise(self) -> Advice:
         """What the reference points cost, how many would do, whether they lie too far from the data; and NCIC.

@@ -24,8 +24,8 @@ def extra_names(larger: Fit, smaller: Fit) -> list[str]:
             "A nested test needs a smaller model whose parameters are all in this one; "
             f"this one has {listing(larger.names)}, the other {listing(smaller.names)}."
         )
-    have = f"they have {' and '.join(counted(fit.n, fit.rows) for fit in (larger, smaller))}"
-    if smaller.rows != larger.rows:
+    have = f"they have {' and '.join(counted(fit.n, fit.n_rows) for fit in (larger, smaller))}"
+    if smaller.n_rows != larger.n_rows:
         raise InputError(f"The fits must be to the same observations; {have}.")
     if smaller.n != larger.n or not _same_data(larger.obs, smaller.obs):
         raise InputError(f"The fits must be to the same observations; their outcomes or weights differ: {have}.")

@@ -15,11 +15,13 @@ from .._base import frames
 from .._base.numerics import Rng, floats, generator
 from ..data.observations import Kind, Observations
 from ..domains.base import Domain, whole
-from ..errors import CombinationError, InputError, OutsideError, listing
+from ..errors import CombinationError, EstimationError, InputError, OutsideError, listing
 from ..models import Additive
 from ..models.base import Model, Unnormalised
+from ..references.base import BoundReference
 from .density import Density, ParametricDensity
 from .draws import Drawer, Proposal
+from .kernel_draws import KernelDrawer
 
 
 @dataclass(frozen=True)
@@ -226,35 +228,55 @@ def _walks(
     """Chains on one Ω, how they were drawn, and the error of tables."""
     n, count = request.n, len(starts)
     planar = len(shape.outcome) == 2 and not density.domain.finite
-    if planar and density.additive() is not None and request.bound is None and (not held or shape.free):
+    lags = shape.lags
+    points = np.empty((count, lags + n, len(shape.outcome)))
+    points[:, :lags] = starts
+    first = _contexts(shape, points, held, lags)
+    terms = planar and density.additive() is not None and request.bound is None
+    law = density.law(first)
+    if terms and law is None and (not held or shape.free):
         from .planar import simulate_planar
 
         try:
             return simulate_planar(density, starts, n, rng), "planar", 0.0
         except CombinationError:  # terms or a domain that `planar` cannot take
             pass
-    drawer = Drawer(density, rng, request.bound, proposal)
-    d, lags = len(shape.outcome), shape.lags
-    points = np.empty((count, lags + n, d))
-    points[:, :lags] = starts
+        except EstimationError:  # too few of its proposals are kept
+            if _kernel(proposal, first) is None:
+                raise
+    if terms and law is None:
+        law = _kernel(proposal, first)
+    drawer = Drawer(density, rng, request.bound, proposal) if law is None else KernelDrawer(density, law, rng)
     for t in range(lags, lags + n):
-        context = {
-            f"{name}{_suffix(lag)}": points[:, t - lag, j]
-            for lag in range(1, lags + 1)
-            for j, name in enumerate(shape.outcome)
-        }
-        here = {name: values[:, t - lags] for name, values in held.items()}
-        contexts = Observations(
-            "transitions",
-            points[:, t - 1],
-            shape.outcome,
-            {**context, **{name: here[name] for name in shape.extra if name in here}},
-            lags=lags,
-            extra=tuple(name for name in shape.extra if name in here),
-            group={name: values for name, values in here.items() if name in shape.group},
-        )
-        points[:, t] = drawer(contexts)
+        points[:, t] = drawer(_contexts(shape, points, held, t))
     return points, drawer.method, drawer.error
+
+
+def _kernel(proposal: Proposal | None, contexts: Observations) -> BoundReference | None:
+    """A reference that stays around the previous point, from which candidates may come."""
+    q = None if proposal is None else proposal(contexts)
+    local = q is not None and q.given == "context" and q.cube_dim is not None and not q.reference.everywhere
+    return q if local else None
+
+
+def _contexts(shape: Shape, points: np.ndarray, held: Mapping[str, np.ndarray], t: int) -> Observations:
+    """The contexts of the chains' t-th points; outcomes are not read."""
+    lags = shape.lags
+    context = {
+        f"{name}{_suffix(lag)}": points[:, t - lag, j]
+        for lag in range(1, lags + 1)
+        for j, name in enumerate(shape.outcome)
+    }
+    here = {name: values[:, t - lags] for name, values in held.items()}
+    return Observations(
+        "transitions",
+        points[:, t - 1],
+        shape.outcome,
+        {**context, **{name: here[name] for name in shape.extra if name in here}},
+        lags=lags,
+        extra=tuple(name for name in shape.extra if name in here),
+        group={name: values for name, values in here.items() if name in shape.group},
+    )
 
 
 def _starts(

@@ -109,6 +109,10 @@ class BuiltTerm(ABC):
         """
         raise NotImplementedError(f"{self.label} has no smooth covariates.")
 
+    def known(self, points: np.ndarray) -> np.ndarray | None:
+        """`functions` at these points, to rounding, where the term was evaluated at all of them when it was set up."""
+        return None
+
     @property
     def blocks_alike(self) -> bool:
         """Whether `level_design` gives every level's block, whatever level a row has: the same functions for all."""

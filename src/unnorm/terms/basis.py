@@ -56,6 +56,10 @@ class Basis(ABC):
         """(n,) a known function that is added to whatever the coefficients make; None where there is none."""
         return None
 
+    def known(self, points: np.ndarray) -> np.ndarray | None:
+        """See `BuiltTerm.known`."""
+        return None
+
     @abstractmethod
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         """(n, d) points → (n, p) values."""

@@ -168,6 +168,9 @@ class SmoothTerm(SavedTerm):
     def functions(self, points: np.ndarray) -> np.ndarray:
         return self.basis.evaluate(np.asarray(points, dtype=np.float64))
 
+    def known(self, points: np.ndarray) -> np.ndarray | None:
+        return None if self.labels or self.partial else self.basis.known(np.asarray(points, dtype=np.float64))
+
     def _warn_if_far(self, points: np.ndarray) -> None:
         if not self.labels:
             points = self.basis.nearest(points, self.lower, self.upper)

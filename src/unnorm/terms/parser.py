@@ -6,6 +6,7 @@ import ast
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, final
 
 from ..errors import TermError, listing, unknown
@@ -61,6 +62,12 @@ def parse(formula: str | Term | Terms, table: bool = False) -> Terms:
         return Terms((formula,))
     if not isinstance(formula, str):
         raise TermError(f"A formula is a string or terms joined by `+`; got {type(formula).__name__}.")
+    return _parsed(formula, table)
+
+
+@lru_cache(maxsize=64)
+def _parsed(formula: str, table: bool) -> Terms:
+    """The terms of a formula; fits of one formula to many tables read it once."""
     if len(formula) > _LONGEST:
         raise TermError(
             f"A formula has at most {_LONGEST:,} characters; this one has {len(formula):,}. "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..placing import Frame
 from .base import BUILT_INS, Covariate, CovariateRows, Setting
 from .columns import Context, Outcome
 from .expressions import FUNCTIONS
+from .traced import Traced
 
 LARGEST = 1e100  # thin-plate bases take fourth powers of differences
 
@@ -152,6 +153,26 @@ class CovariateSet:
             visit(self._find(name).name)
         return tuple(found)
 
+    def traced(self, names: Iterable[str], obs: Observations) -> Traced | None:
+        """These covariates in JAX; None where one has values in NumPy only, or is no number."""
+        outcomes, contexts, formulas = {}, {}, {}
+
+        def visit(name: str) -> bool:
+            one = self._by_name[name]
+            if one.column is not None:
+                kind, which = one.column
+                (outcomes if kind == "outcome" else contexts)[name] = which
+                return kind == "outcome" or (which in obs.context and obs.context[str(which)].dtype.kind in "fi")
+            if not one.traces or not all(visit(need) for need in one.needs):
+                return False
+            formulas[name] = one
+            return True
+
+        wanted = tuple(self._find(name).name for name in names)
+        if not all(visit(name) for name in wanted):
+            return None
+        return Traced(wanted, tuple(outcomes.items()), tuple(contexts.items()), tuple(formulas.values()))
+
     def _find(self, name: str) -> Covariate:
         if name not in self._by_name or self._by_name[name].internal:
             raise TermError(f"There is no covariate {name!r}. Known names: {listing(self.names, most=60)}.")
@@ -180,6 +201,13 @@ class CovariateSet:
 
         rows = CovariateRows(y, obs, t, resolve)
         return {name: rows[name] for name in wanted if self._find(name)}
+
+    def at(self, names: Iterable[str], obs: Observations, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """name → (N,) values computed from those of other covariates, `known` (N,) each."""
+        n = len(next(iter(known.values())))
+        t = np.zeros(n, dtype=np.intp)
+        rows = CovariateRows(obs.outcome[t], obs, t, self._resolve, dict(known))
+        return {name: rows[name] for name in names if self._find(name)}
 
     def _resolve(self, name: str, rows: CovariateRows) -> np.ndarray:
         if name not in self._by_name:

@@ -17,10 +17,24 @@ from ...errors import UnnormError, UnnormWarning
 from .. import held_out
 from ..analysis import Analysis
 from ..page import Section
-from . import constants, durations, effects, misfit, monte_carlo, numbers, places, scores, simulated
+from . import (
+    conditions,
+    constants,
+    durations,
+    effects,
+    misfit,
+    monte_carlo,
+    numbers,
+    places,
+    scores,
+    simulated,
+    subjects,
+)
 
 SECTIONS: dict[str, tuple[str, Callable[[Analysis], Section | None]]] = {
     "effects": ("Effects", effects.section),
+    "conditions": ("Conditions compared", conditions.section),
+    "subjects": ("One by one", subjects.section),
     "places": ("Where they look", places.section),
     "constants": ("The normalising constants", constants.section),
     "monte-carlo": ("Monte Carlo error", monte_carlo.section),
