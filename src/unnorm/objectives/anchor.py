@@ -50,7 +50,8 @@ ROWS = 1_000_000  # nodes evaluated at a time
 FEW_NODES = 200_000  # below which every distinct context has its own
 COARSEST = {1: 17, 2: 12}  # points on each axis of the grid of contexts, by its dimension
 ORDER = {1: 32, 2: 24}  # of the first rule, by the dimension of Ω
-TILTED = 12  # of the first rule of a parametric model relative to a law, in its quantiles
+TILTED = 16  # of the first rule of a model relative to a law, in its quantiles
+MANY_TILTED = 5_000_000  # nodes of such a model, at which a fit takes some ten seconds
 
 NO_RULE = (
     "un.Anchored() needs ∫ exp f(y|x) dy over {domain!r}, which has no quadrature rule and cannot be enumerated. Use "
@@ -296,6 +297,10 @@ class TermsAnchor(Anchor):
         """Centred at the previous point for chains, where the domain has such a rule; or that of f's base."""
         return own_rules(self.model.domain, self._law, obs, order)
 
+    @property
+    def many_nodes(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return FEW_NODES if self._law is None else MANY_TILTED
+
     @cached_property
     def _law(self) -> BoundReference | None:
         return self.model.source.law(self.model.obs)
@@ -400,6 +405,8 @@ def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
     distinct = len(np.unique(_read(model.obs, names), axis=0)) if grid is not None else 0
     if distinct * (order or 1) ** domain.dim <= FEW_NODES or model.source.base is not None:
         grid = None
+    if model.source.base is not None and order is not None:
+        order = min(order, TILTED)
     return TermsAnchor(model, order, grid, threads)
 
 
