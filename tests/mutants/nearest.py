@@ -91,6 +91,10 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "terms/sample.py": ("tests/engine/test_gam_knots.py",),
     "terms/side.py": ("tests/engine/test_gam_hard_data.py",),
     "terms/sphere.py": ("tests/engine/test_gam_hard_data.py",),
+    **dict.fromkeys(
+        (f"groups/{name}.py" for name in ("crossed", "crossed_penalties", "views", "exchange", "difference")),
+        ("tests/groups/test_conditions.py",),
+    ),
     "groups/joint.py": ("tests/groups/test_group_scores.py",),
     "groups/population.py": ("tests/groups/test_group_scores.py",),
     "groups/scores.py": ("tests/groups/test_group_scores.py",),

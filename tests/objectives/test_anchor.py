@@ -130,7 +130,7 @@ def test_contexts_are_those_that_f_reads() -> None:
 
 def test_a_grid_of_contexts_interpolates_the_integrals() -> None:
     rng = np.random.default_rng(1)
-    obs = un.transitions(rng.uniform(size=(340, 2)))
+    obs = un.transitions(rng.uniform(size=(400, 2)))
     model = un.Additive("s(step, k=6) + s(angle, bs='cc', k=6)", un.Box((0, 1), (0, 1)))
     part = model.linear_part(obs, obs.outcome, np.arange(obs.n), None)
     built = BuiltAdditive(model, obs, tuple(part.terms.build(part.columns, periods={"angle": 2 * np.pi})))

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, listing
+from .memory import require
 from .words import option
 
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
@@ -33,6 +34,11 @@ SUFFIXES = (*PLAIN[:-1], ".txt", ".txt.gz", ".dat", ".parquet")
 BLANKS = re.compile(rb"[ \t]+")
 DECIMAL = re.compile(r"[+-]?\d*,?\d+(?:[eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_TIMES = 2.5  # bytes for each byte of text: the text, parsed columns and NumPy's
+_REMEDY = (
+    "Save it as Parquet (pip install 'unnorm[parquet]'), of which only the named columns are read; un.gam(…, memory=…) "
+    "reads CSV files of any size."
+)
 
 
 def duplicates(names: Iterable[str]) -> list[str]:
@@ -67,9 +73,21 @@ def read_table(
         if columns is not None:
             raise InputError(f"{str(path)!r} is a Parquet file, which names its columns itself: leave columns out.")
         return _read_parquet(path, choose)
-    raw = _read_bytes(path, zipped=suffix.endswith(".gz"))
+    zipped = suffix.endswith(".gz")
+    require(_TIMES * _size(path, zipped), f"Reading {str(path)!r}", _REMEDY)
+    raw = _read_bytes(path, zipped)
     blanks = ".txt" in suffix or suffix == ".dat"
     return _parse_csv(raw, str(path), tab=".tsv" in suffix, choose=choose, columns=columns, blanks=blanks)
+
+
+def _size(path: Path, zipped: bool) -> int:
+    """Bytes of text; of a gzipped file what its last four bytes say (modulo 2³²), or more."""
+    size = path.stat().st_size
+    if not zipped or size < 18:
+        return size
+    with path.open("rb") as file:
+        file.seek(-4, io.SEEK_END)
+        return max(size, int.from_bytes(file.read(4), "little"))
 
 
 def _read_bytes(path: Path, zipped: bool) -> bytes:

@@ -14,6 +14,7 @@ import numpy as np
 
 from .._base.atomic import write_text
 from .._base.blas import single_threaded
+from .._base.checkpoints import digest
 from ..domains import Domain
 from ..engine.resources import Resources
 from ..errors import CombinationError, EstimationError, UnnormWarning
@@ -23,7 +24,7 @@ from ..report.figures import wanted
 from ..report.sections.conditions import differences_table
 from ..report.sections.monte_carlo import advice
 from ..results.constants import worst
-from .checkpoint import Part, digest
+from .checkpoint import Part
 from .config import BUNDLED, Job
 from .extras import PLAIN, Extras, summary_json, write_figures
 from .jobs import Prepared, prepare, refit
@@ -46,8 +47,8 @@ def run_job(
 ) -> None:
     """Everything from the job to the output folder. BLAS has one thread throughout: levels have the cores.
 
-    With `resume` (True or False, not None) the fits are kept in `OUT.part` until the output is written; True takes
-    those that an interrupted run left there.
+    With `resume` (True or False, not None) the fits are kept in `OUT.part`, level by level, until the output is
+    written; True takes those that an interrupted run left there.
     """
     with single_threaded(), Progress((*STEPS, *SECTIONS), quiet) as progress:
         with progress.step("reading"):
@@ -75,15 +76,16 @@ def _kept(prepared: Prepared, part: Part, resources: Resources) -> Any:
     """The fits, from an interrupted run or made and saved, with the advice that the report will ask for."""
 
     def make() -> Any:
-        fits = fitted(prepared, resources)
+        fits = fitted(prepared, resources, None if prepared.job.by is None else part.inside("levels"))
         advice(analysed(prepared, fits))
         return fits
 
     return part.stage("fit", lambda path: load_fits(prepared.job, path, prepared.model), make)
 
 
-def fitted(prepared: Prepared, resources: Resources = ANYWHERE) -> Any:
-    """The `Fit` or `FitGroup`. Warnings are not printed: what matters is in the fits' notes, and so in the report."""
+def fitted(prepared: Prepared, resources: Resources = ANYWHERE, levels: Path | None = None) -> Any:
+    """The `Fit` or `FitGroup`, whose finished levels are kept in the folder `levels`. Warnings are not printed: what
+    matters is in the fits' notes, and so in the report."""
     from ..groups import fit_each
     from ..results import fitting
 
@@ -102,7 +104,8 @@ def fitted(prepared: Prepared, resources: Resources = ANYWHERE) -> Any:
             return fitting.fit(prepared.model, prepared.obs, **options, **where)
         if resources.memory is not None:
             raise CombinationError("--memory is for one fit of all rows: leave it out with --by.")
-        each = fit_each(prepared.model, prepared.obs, job.by, **options, workers=resources.workers, between=job.between)
+        where = {"workers": resources.workers, "checkpoint": levels, "between": job.between}
+        each = fit_each(prepared.model, prepared.obs, job.by, **options, **where)
     if job.between is not None and each.conditions is None:
         raise EstimationError(f"The conditions of {job.between!r} could not be compared. {each.no_group}")
     if not each.fits:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from ..solvers.smoothing import Smoothing
 from ..terms.levels import level_name
 from .between import Crossing, crossing
 from .conditions import Conditions, conditions
+from .kept import KeptLevels
 from .population import Parts, population
 from .result import FitGroup
 
@@ -44,6 +47,7 @@ def fit_each(
     outside: Outside = "error",
     weights: Weights = "frequencies",
     workers: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     between: str | None = None,
 ) -> FitGroup:
     """Fit the model separately to each level of `by`, and jointly for the population's curves.
@@ -65,6 +69,9 @@ def fit_each(
         weights: as in `un.fit`.
         workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share
             the levels. The numbers are the same.
+        checkpoint: a folder in which each level's fit is kept as it ends: after an interruption the same call goes on
+            with the levels that are missing, to the same numbers. Needs `rng`, a seed; the folder stays until you
+            remove it.
         between: a column of conditions to compare, e.g. "condition": their population curves, differences and tests
             are in `conditions`. Whether they are between levels of `by` (each in one condition) or within them (each in
             several) is found from the data; within, there is a separate fit for each level in each condition, named
@@ -91,14 +98,17 @@ def fit_each(
     chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     parts = Parts(model, obs, objective, normaliser, chosen, _seed(rng), weights)
     crossed = None if between is None else crossing(obs, by, between)
+    named = _named_levels(obs, by, crossed)
+    kept = None if checkpoint is None else _kept(checkpoint, parts, named[0], {"by": by, "between": between}, rng)
     with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # each fit keeps its own as notes; those that matter are below
-        fits, failures = _fit_levels(parts, *_named_levels(obs, by, crossed), by, workers)
+        fits, failures = _fit_levels(parts, *named, by, workers, kept)
         separate = time.perf_counter() - began
         joint, compared, reason = None, None, None
         if group:
             try:
-                joint, compared = _jointly(by, crossed, fits, parts)
+                rows = fits if kept is None else kept.with_rows(fits)
+                joint, compared = _jointly(by, crossed, rows, parts)
             except UnnormError as error:  # a bug is not a missing group curve
                 reason = f"There is no group curve: {error}"
     doubts = _doubts(by, fits)
@@ -116,7 +126,7 @@ def fit_each(
         grids=grids,
         settings={**first.settings, "by": by, "levels": [*fits, *failures]}
         | ({} if between is None else {"between": between}),
-        notes=(*obs.notes, *notes, *_notes(by, fits, failures, reason), *doubts),
+        notes=(*obs.notes, *notes, *_notes(by, fits, failures, reason), *doubts, *(kept.notes if kept else ())),
         no_group=reason,
         seed=parts.seed,
         model=model,
@@ -150,18 +160,36 @@ def _named_levels(obs: Observations, by: str, crossed: Crossing | None) -> tuple
     return names, of
 
 
+def _kept(
+    folder: str | os.PathLike[str], parts: Parts, names: list[str], levels: Mapping[str, Any], rng: Rng
+) -> KeptLevels:
+    if not isinstance(rng, int | np.integer):
+        raise InputError(
+            f"checkpoint= needs rng=, a whole number: the reference points must be the same after an interruption; got "
+            f"{rng!r}."
+        )
+    seeds = {name: level_seed(parts.seed, name) for name in names}
+    alone = replace(parts, smoothing=replace(parts.smoothing, threads=1))
+    return KeptLevels(folder, parts, levels, seeds, partial(_fit_level, alone))
+
+
 def _fit_levels(
-    parts: Parts, names: list[str], of: np.ndarray, by: str, workers: Any = None
+    parts: Parts, names: list[str], of: np.ndarray, by: str, workers: Any = None, kept: KeptLevels | None = None
 ) -> tuple[dict[str, Fit], dict[str, str]]:
-    """A fit for each level, or the sentence why it has none; on all cores, or by workers."""
+    """A fit for each level, or the sentence why it has none: read where it was kept, else made on all cores or by
+    workers."""
     threads = min(cores(), len(names)) if workers is None else 2  # or one for each level with its worker
     alone = replace(parts, smoothing=replace(parts.smoothing, threads=1)) if threads > 1 else parts
     bare = replace(alone, obs=parts.obs.take(np.arange(0)))
-    tasks = [(bare, parts.obs.take(of == i), name) for i, name in enumerate(names)]
-    order = sorted(range(len(tasks)), key=lambda i: -tasks[i][1].n)  # long ones first: no core waits for a last one
+    levels = {name: parts.obs.take(of == i) for i, name in enumerate(names)}
+    read = {} if kept is None else {name: one for name, obs in levels.items() if (one := kept.read(name, obs))}
+    left = [name for name in names if name not in read]
+    left.sort(key=lambda name: -levels[name].n)  # long ones first: no core waits for a last one
+    tasks = [(bare, levels[name], name) for name in left]
     work = _fit_level if workers is None else _fit_elsewhere
-    made = dict(zip(order, mapped(work, [tasks[i] for i in order], workers, threads=threads)))
-    found = {name: made[i] for i, name in enumerate(names)}
+    done = None if kept is None else lambda i, one: kept.keep(left[i], one)
+    made = dict(zip(left, mapped(work, tasks, workers, threads=threads, done=done)))
+    found = {name: read[name] if name in read else made[name] for name in names}
     fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
     failures = {name: one for name, one in found.items() if isinstance(one, str)}
     if not fits:

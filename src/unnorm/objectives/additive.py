@@ -66,6 +66,7 @@ class AdditiveProblem:
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
     resources: Resources = field(default_factory=Resources)  # where the rows may live
+    sampler: Callable[[], Placing] | None = None  # the rows that terms are built on, where these are made elsewhere
 
     @cached_property
     def rows(self) -> Rows:
@@ -158,6 +159,8 @@ class AdditiveProblem:
         """Rows that terms are built on: all of one block, else whole contexts spread over all blocks, and the rows
         where a covariate is least or largest or a level is met first. Nodes of a rule place no knots: with twice as
         many f would have another basis, and would move for that alone."""
+        if self.sampler is not None:
+            return self.sampler()
         if self.drawn is Drawn.NONE:
             rows = placing_rows(self.model, self.obs)
             return Placing(self.predictor(rows)[1], rows, False)
@@ -313,16 +316,16 @@ def _ends(columns: Mapping[str, np.ndarray]) -> np.ndarray:
     """The rows where a numeric column is least or largest, and the first of each level of a column of labels."""
     numeric = [column for column in columns.values() if column.dtype.kind in "fiu"]
     ends = [end for column in numeric for end in (int(column.argmin()), int(column.argmax()))]
-    levels = [_firsts(column) for column in columns.values() if _may_be_labels(column)]
+    levels = [firsts(column) for column in columns.values() if may_be_labels(column)]
     return np.unique(np.concatenate([np.array(ends, np.int64), *levels]))
 
 
-def _may_be_labels(column: np.ndarray) -> bool:
+def may_be_labels(column: np.ndarray) -> bool:
     """Text, and numbers that are codes as far as the first of them tell."""
     return column.dtype.kind not in "f" or not np.any(column[:STRETCH] % 1.0 != 0.0)
 
 
-def _firsts(column: np.ndarray) -> np.ndarray:
+def firsts(column: np.ndarray) -> np.ndarray:
     """The first row of each level; none where there are too many for a factor."""
     first = np.unique(column, return_index=True)[1]
     return first if first.size <= MOST_LEVELS else np.zeros(0, np.int64)

@@ -49,9 +49,10 @@ KEPT_BYTES = 2**30  # of nodes in the engine's form, kept between iterations
 ROWS = 1_000_000  # nodes evaluated at a time
 FEW_NODES = 200_000  # below which every distinct context has its own
 COARSEST = {1: 17, 2: 12}  # points on each axis of the grid of contexts, by its dimension
-ORDER = {1: 32, 2: 24}  # of the first rule, by the dimension of Ω
-TILTED = 16  # of the first rule of a model relative to a law, in its quantiles
-MANY_TILTED = 5_000_000  # nodes of such a model, at which a fit takes some ten seconds
+ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω; …
+GRID_ORDER = {1: 32, 2: 24}  # on a grid, which has few contexts
+TILTED = 12  # of the first rule of a parametric model relative to a law, in its quantiles
+MANY_TILTED = 5_000_000  # nodes of a model relative to a law, at which a fit takes some ten seconds
 
 NO_RULE = (
     "un.Anchored() needs ∫ exp f(y|x) dy over {domain!r}, which has no quadrature rule and cannot be enumerated. Use "
@@ -375,10 +376,10 @@ class TermsAnchor(Anchor):
             return None
         size = _rms if abs(self.level(theta)) > LEVEL else _spread_of
         between, rule = (size(part, self.standing(theta)) for part in self._parts_of_error(theta))
-        target = np.hypot(between, rule) / (2 * excess)  # for either: both fall as the fourth power of the spacing
-        grid = self.grid if self.grid is None else _more(self.grid, between / target)
+        target = np.hypot(between, rule) / (1.6 * excess)  # for either
+        grid = self.grid if self.grid is None else _more(self.grid, between / target, 4)
         more = {"refinements": self.refinements + 1, "_kept": {}}
-        return replace(self, grid=grid, order=_more(self.order, rule / target), **more)
+        return replace(self, grid=grid, order=_more(self.order, rule / target, 5), **more)
 
     @property
     def nodes(self) -> int:
@@ -389,24 +390,24 @@ class TermsAnchor(Anchor):
         return {"order": self.order, "contexts": self._places[0].n, "grid": self.grid}
 
 
-def _more(count: int, times: float) -> int:
-    """As many more points as a fourth power needs to fall so many times."""
-    return count if times <= 1 else int(np.ceil(count * np.clip(1.05 * times**0.25, 1.2, 3.0)))
+def _more(count: int, times: float, power: int) -> int:
+    """As many more points as a power of the spacing needs to fall so many times."""
+    return count if times <= 1 else int(np.ceil(count * np.clip(1.05 * times ** (1 / power), 1.2, 3.0)))
 
 
 def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
     """The anchor of an additive model whose terms have met the data."""
     domain = model.domain
     _require_rule(model)
-    order = None if domain.default_order is None else min(ORDER.get(domain.dim, 8), domain.default_order)
+    most = domain.default_order
+    order = None if most is None else min(ORDER.get(domain.dim, 8), most)
     names = model.source.covariates(model.obs).reads(model.columns)
     numeric = all(name in model.obs.context and model.obs.context[name].dtype.kind == "f" for name in names)
     grid = COARSEST[len(names)] if numeric and 1 <= len(names) <= 2 else None
     distinct = len(np.unique(_read(model.obs, names), axis=0)) if grid is not None else 0
     if distinct * (order or 1) ** domain.dim <= FEW_NODES or model.source.base is not None:
-        grid = None
-    if model.source.base is not None and order is not None:
-        order = min(order, TILTED)
+        return TermsAnchor(model, order, None, threads)
+    order = None if most is None else min(GRID_ORDER.get(domain.dim, 8), most)
     return TermsAnchor(model, order, grid, threads)
 
 

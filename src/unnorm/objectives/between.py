@@ -70,7 +70,8 @@ class Between:
         out = values.reshape(*(turn.shape[1] for turn in self.turns), -1)
         for k, turn in enumerate(self.turns):
             out = np.moveaxis(np.tensordot(turn, out, (1, k)), 0, k)
-        found = self.local @ np.ascontiguousarray(out).reshape(self.local.shape[1], -1)
+        sides = int(np.prod([len(turn) for turn in self.turns]))
+        found = self.local @ np.ascontiguousarray(out).reshape(sides, -1)
         return found.reshape(len(found), *values.shape[1:])
 
 

@@ -73,6 +73,11 @@ class RowSource(ABC):
         """Of rows that are made again: the first observation of each block, and that of the next."""
         raise NotImplementedError  # of rows in memory nobody asks
 
+    @property
+    def contrasts(self) -> Contrasts | None:
+        """What the blocks are drawn from, where they are drawn again each time."""
+        return None
+
     @abstractmethod
     def blocks(self) -> Iterator[Rows]: ...
 
@@ -159,6 +164,10 @@ class SeededRows(RowSource):
     shared = False
     held = False
     most = ROWS
+
+    @property
+    def contrasts(self) -> Contrasts:
+        return self.drawn
 
     @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -129,6 +129,12 @@ class BoundReference(ABC):
         """Whether `from_unit` joins smoothly at opposite faces of the cube, so that a lattice needs no tent map."""
         return False
 
+    @property
+    def moved_box(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """(low, width) of a box, each (d,), where `from_unit` is low + width frac(u + (x − low)/width) with the
+        previous point x, and q is uniform: such points can be made on a device. None elsewhere."""
+        return None
+
     @abstractmethod
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         """(N, cube_dim) unit points → (N, d) outcomes, row i from q(·|x_t[i])."""

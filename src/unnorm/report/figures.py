@@ -48,10 +48,6 @@ def draw(
         figure = Figure(figsize=size, layout="constrained", facecolor="white")
         FigureCanvasSVG(figure)
         paint(*figure.subplots(*grid, squeeze=False).flat)
-        layout = figure.get_layout_engine()
-        assert layout is not None
-        layout.execute(figure)
-        figure.set_layout_engine("none")  # with one, savefig draws everything twice
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg", dpi=110, metadata={"Date": None})
         files = {name: _file(figure, name) for name in WANTED.get()}

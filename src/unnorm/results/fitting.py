@@ -80,7 +80,8 @@ def fit(
         workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), with which the
             rows of smooth terms stay: each pass sends coefficients out and sums back.
         device: "gpu" makes the additive engine's passes over the rows on a GPU through JAX (smooth terms; the same
-            result to 1e-8), or `un.Device(...)`.
+            result to 1e-8), or `un.Device(...)`. Above two million rows those of a chain in a box are made there too,
+            from its coordinates (docs/size.md).
 
     Example:
         >>> import unnorm as un

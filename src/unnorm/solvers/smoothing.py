@@ -15,6 +15,7 @@ from .._base.numerics import Rng
 from .._base.threads import cores
 from ..engine import gam_effects
 from ..engine.design import Design
+from ..engine.device.placing import refuse
 from ..engine.device.spec import Device, device_of
 from ..engine.gam_result import Gam
 from ..engine.sides import Sides
@@ -29,6 +30,7 @@ from ..terms.base import BuiltTerm
 from .anchored import AnchoredFit, fit_anchored, row_rounds
 from .anchored_parts import ended, part_rounds
 from .base import AnchoredRows, FittedTerms, Solution, Solver
+from .device_rows import fit_there, made_there
 from .engine_rows import EngineScores
 from .many_rows import fit_many
 from .penalised import solve_penalised
@@ -93,10 +95,23 @@ class Smoothing(Solver):
 
     def solve_rows(self, problem: AdditiveProblem) -> Solution:
         """An energy is linearised again and again until its parameters converge (Gauss–Newton)."""
+        device = device_of(self.device)
+        there = None if device is None else made_there(problem, device)
+        problem = problem if there is None else replace(problem, sampler=there.sample)
         if problem.apart:
-            scores = fit_many(problem, partial(self._fit_parts, problem), self.method.upper(), self.threads)
+            method, once = self.method.upper(), partial(self._fit_parts, problem)
+            if device is None:
+                scores = fit_many(problem, once, method, self.threads)
+            else:
+                refuse(method, None, problem.resources.asked)
+                scores = fit_there(problem, there, device, once, method, self.threads)
             return self._solution(problem, scores, 1, True, scores.gam.smoothed.reason)
         if problem.anchored_apart:
+            if device is not None:
+                raise CombinationError(
+                    f"device= takes anchored constants up to some two million rows; there are {problem.source.size:,}. "
+                    "Use normaliser=un.Smooth(…), or leave device out."
+                )
             return self._solve_anchored_parts(problem)
         require_room(problem)
         if problem.normaliser.anchored:

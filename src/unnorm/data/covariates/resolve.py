@@ -14,6 +14,7 @@ from ..placing import Frame
 from .base import BUILT_INS, Covariate, CovariateRows, Setting
 from .columns import Context, Outcome
 from .expressions import FUNCTIONS
+from .traced import Traced
 
 LARGEST = 1e100  # thin-plate bases take fourth powers of differences
 
@@ -151,6 +152,26 @@ class CovariateSet:
         for name in names:
             visit(self._find(name).name)
         return tuple(found)
+
+    def traced(self, names: Iterable[str], obs: Observations) -> Traced | None:
+        """These covariates in JAX; None where one has values in NumPy only, or is no number."""
+        outcomes, contexts, formulas = {}, {}, {}
+
+        def visit(name: str) -> bool:
+            one = self._by_name[name]
+            if one.column is not None:
+                kind, which = one.column
+                (outcomes if kind == "outcome" else contexts)[name] = which
+                return kind == "outcome" or (which in obs.context and obs.context[str(which)].dtype.kind in "fi")
+            if not one.traces or not all(visit(need) for need in one.needs):
+                return False
+            formulas[name] = one
+            return True
+
+        wanted = tuple(self._find(name).name for name in names)
+        if not all(visit(name) for name in wanted):
+            return None
+        return Traced(wanted, tuple(outcomes.items()), tuple(contexts.items()), tuple(formulas.values()))
 
     def _find(self, name: str) -> Covariate:
         if name not in self._by_name or self._by_name[name].internal:
