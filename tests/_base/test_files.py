@@ -154,3 +154,28 @@ def test_one_long_cell_costs_its_own_length(arrow):
 def test_what_reads_as_a_number():
     assert all(map(files.reads_as_number, ("1", " -2.5e3 ", "+5", "inf")))
     assert not any(map(files.reads_as_number, ("0x1A", "١٢٣", "\u00a01", "1_000", "1,5", "")))
+
+
+def test_decimal_commas_where_commas_do_not_separate():
+    got = files._parse_csv(b"a;b;c\n1,5;x;1,234\n-2;y;5,678\n;z;3\n", "t.csv")
+    np.testing.assert_array_equal(got["a"], [1.5, -2.0, np.nan])
+    assert got["b"].tolist() == ["x", "y", "z"]
+    np.testing.assert_array_equal(got["c"], [1.234, 5.678, 3.0])
+    tabs = files._parse_csv(b"a\tb\n1,234\t1,5\n5,678\t2,25\n", "t.tsv", tab=True)
+    assert tabs["a"].tolist() == ["1,234", "5,678"]  # may be thousands
+    assert tabs["b"].tolist() == [1.5, 2.25]
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t", " "])
+def test_text_without_names(mark, tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text(f"u{mark}1{mark}2.5\nv{mark}2{mark}3.5\n")
+    got = read_table(path, columns=("who", "n", "x"))
+    assert {name: column.tolist() for name, column in got.items()} == {"who": ["u", "v"], "n": [1, 2], "x": [2.5, 3.5]}
+    for columns, message in (
+        (("a", "b"), "names 2 columns .* has 3 cells"),
+        (("a", "b", "a"), "'a' came more than once"),
+        (("2.5", "U", "1"), "names its columns already"),
+    ):
+        with pytest.raises(InputError, match=message):
+            read_table(path, columns=columns)

@@ -50,7 +50,7 @@ FILES = {
     "long header": (b"a" * 200_000 + b",image,fix,x,y\n1,1,1,2,3\n", "200,014 characters"),
     "open quotation": (TABLE.encode() + b'"1,1,9,2,3\n', "cells; expected 5"),
     "a cell without end": (b'subject,image,fix,x,y\n"' + b"a" * 200_000 + b'",1,1\n', "Line 2"),
-    "decimal commas": (TABLE.replace(",", ";").replace("257", "25,7").encode(), "'x'"),
+    "two commas": (TABLE.replace(",", ";").replace("257", "25,7,1").encode(), "'x'"),
     "order missing": (TABLE.replace("1,1,3,257", "1,1,,257").encode(), "--missing drop"),
     "order infinite": (TABLE.replace("1,1,3,257", "1,1,inf,257").encode(), "infinite"),
     "order text": (TABLE.replace("1,1,3,257", "1,1,third,257").encode(), "(--order) must be integers"),

@@ -23,7 +23,7 @@ import numpy as np
 
 from ..errors import InputError, listing
 from .memory import require
-from .words import option
+from .words import either
 
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
 BLOCK = 2**20  # bytes that pyarrow parses at once
@@ -50,6 +50,11 @@ def duplicates(names: Iterable[str]) -> list[str]:
             twice[name] = None
         seen.add(name)
     return list(twice)
+
+
+def nameless() -> str:
+    """What to do about a file that does not name its columns."""
+    return either("read it with names of your own (pandas.read_csv(…, names=…))", "give --columns subject,image,x,y")
 
 
 Choose = Callable[[list[str]], Sequence[str]]  # from the names of all columns, those to read
@@ -169,14 +174,14 @@ def _given_names(columns: Sequence[str], first: list[str], path: str) -> list[st
     """The user's names for the columns of a file that has none."""
     names = [str(name).strip() for name in columns]
     if twice := duplicates(names):
-        raise InputError(f"{option('columns')} must be distinct names; {listing(twice)} came more than once.")
+        raise InputError(f"--columns must be distinct names; {listing(twice)} came more than once.")
     if len(names) != len(first):
         raise InputError(
-            f"{option('columns')} names {len(names)} columns ({listing(names, most=40)}), and the first line of "
+            f"--columns names {len(names)} columns ({listing(names, most=40)}), and the first line of "
             f"{path!r} has {len(first)} cells: {listing(first, most=10)}."
         )
     if {name.lower() for name in first} == {name.lower() for name in names}:
-        raise InputError(f"The first line of {path!r} names its columns already: leave {option('columns')} out.")
+        raise InputError(f"The first line of {path!r} names its columns already: leave --columns out.")
     return names
 
 
@@ -212,8 +217,8 @@ def _not_text(path: str, line: int) -> InputError:
 def _check_names(names: list[str], path: str) -> None:
     if all(reads_as_number(name) for name in names) or any(reads_as_number(name) for name in duplicates(names)):
         raise InputError(
-            f"The first line of {path!r} must name the columns; got {listing(names)}. If there is no such line, name "
-            f"them: {option('columns', ('subject', 'image', 'x', 'y'))}."
+            f"The first line of {path!r} must name the columns; got {listing(names)}. If there is no such line, "
+            f"{nameless()}."
         )
     if twice := duplicates(names):
         raise InputError(f"Column names must be distinct; {listing(twice)} came more than once in {path!r}.")

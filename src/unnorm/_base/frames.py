@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import DataError, listing
-from .files import duplicates, read_table, reads_as_number
+from .files import duplicates, nameless, read_table, reads_as_number
 from .words import option
 
 __all__ = [
@@ -146,7 +146,7 @@ def _no_column(name: str, role: str, names: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     if not close and any(reads_as_number(one) for one in names):
-        hint = f" If the file has no line of names, give them: {option('columns', ('subject', 'image', 'x', 'y'))}."
+        hint = f" If the file has no line of names, {nameless()}."
     return (
         f"There is no column {name!r} (asked for by {option(role)}); the columns are {listing(names, most=40)}.{hint}"
     )
