@@ -159,8 +159,9 @@ class ThinPlate(Basis):
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> ThinPlate:
-        arrays = [np.array(saved[name], dtype=np.float64) for name in ("centre", "knots", "radials", "polynomials")]
-        return cls(int(saved["m"]), *arrays)
+        arrays = (np.array(saved[name], dtype=np.float64) for name in ("centre", "knots", "radials", "polynomials"))
+        centre, knots, radials, polynomials = arrays
+        return cls(int(saved["m"]), centre, knots, radials, polynomials)
 
 
 def _largest(E: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
