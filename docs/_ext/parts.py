@@ -41,8 +41,7 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "steps": ("Step selection", "Tracks, movement kernels and habitat.",
               ("fit_steps", "StepFit", "track", "Track", "random_steps")),
 }  # fmt: skip
-MODULES = ("datasets", "directions", "domains", "errors", "kernels", "losses", "patterns", "pysaliency",
-           "references")
+MODULES = ("datasets", "directions", "domains", "errors", "kernels", "losses", "patterns", "pysaliency", "references")
 MEMBERS = frozenset(("results", "data", "bayes", "patterns", "directions", "steps"))  # whose classes list their methods
 
 

@@ -65,6 +65,8 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("Additive", "gam"):  # whose first fit compiles, beside the imports that follow
+        importlib.import_module(".engine.ahead", __name__).compile_ahead()
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     if name in _MODULES:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import unnorm as un
 from unnorm.errors import DataError, InputError
@@ -116,6 +117,19 @@ def test_conditions_differ_by_their_difference(within: un.FitGroup, between: un.
         assert np.all(there["upper_simultaneous"] > there["upper"])
 
 
+def test_simultaneous_bands_are_students(between: un.FitGroup) -> None:
+    """One coefficient alone: its whole curve is outside exactly where |t| is, so the multiplier is t's quantile."""
+    one = between.conditions.differences[0]
+    span = one.part.slices["s(y)"]
+    total = np.zeros_like(one.part.errors.total)
+    total[span.start, span.start] = 0.3
+    lone = replace(one, part=replace(one.part, errors=replace(one.part.errors, total=total)))
+    exact = stats.t(one.df).ppf(0.975) / np.sqrt(one.widened)
+    assert lone.multiplier("s(y)") == pytest.approx(max(exact, 1.96), rel=0.02)
+    few = replace(lone, df=4.0, widened=1.0)
+    assert few.multiplier("s(y)", 0.9) == pytest.approx(stats.t(4).ppf(0.95), rel=0.04)
+
+
 @pytest.mark.parametrize("design", ["within", "between"])
 def test_names_of_conditions_do_not_matter(design: str, request: pytest.FixtureRequest) -> None:
     """The other way about, and with it the order of contrasts; levels keep their names, and so their points."""
@@ -212,6 +226,37 @@ def test_parallel_sums_are_precisions_of_sums() -> None:
     np.testing.assert_allclose(parallel(A, B), np.linalg.inv(np.linalg.inv(A) + np.linalg.inv(B)), rtol=1e-9)
     free = np.diag([1.0, 1.0, 0.0, 0.0])  # a direction that is free in one part is free in the sum
     np.testing.assert_allclose(parallel(free @ A @ free, B)[2:], 0.0, atol=1e-9)
+
+
+def test_views_are_rows_of_the_whole_inverse() -> None:
+    """Covariance, influence and degrees of freedom from dense matrices, with a design of each cell's columns."""
+    cells, _ = crossed_rows("within")
+    found = fit_crossed(cells, cells.members, cells.start())
+    layout, design, H = found.layout, found.design, np.linalg.inv(found.inverse.dense())
+    q, at = layout.q, layout.starts
+    view = View(found, layout.weights[1] - layout.weights[0])
+    L = np.zeros((q, at[-1]))
+    L[:, q : 2 * q] = np.sqrt(2.0) * np.eye(q)  # f_b − f_a = √2 δ
+    inverse = np.linalg.inv(H)
+    np.testing.assert_allclose(view.covariance(view.inverse), L @ inverse @ L.T, rtol=1e-6, atol=1e-12)
+    u = 3  # subject 1 in b: f + δ/√2 + d + e/√2 and its own constant
+    T = np.zeros((1 + q, at[-1]))
+    begin = int(at[2])
+    T[0, begin + 2 * q + 1] = 1.0
+    for block in (0, begin):
+        T[1:, block : block + q], T[1:, block + q : block + 2 * q] = np.eye(q), np.eye(q) / np.sqrt(2.0)
+    np.testing.assert_allclose(view.influence(view.inverse, u), L @ inverse @ T.T, rtol=1e-6, atol=1e-10)
+    b = np.random.default_rng(1).normal(size=at[-1])
+    np.testing.assert_allclose(design.coefficients(b, u), T @ b, atol=1e-12)
+    known = np.ones(at[-1], dtype=bool)
+    for first in at[1:-1]:
+        known[first : first + 2 * q] = False
+    inner = L[:, known] @ np.linalg.inv(H[np.ix_(known, known)]) @ L[:, known].T
+    metric = found.common[:q, :q]
+    share = 1 - np.trace(metric @ inner) / np.trace(metric @ view.covariance(view.inverse))
+    assert view.df == 5
+    assert View(found, layout.weights[0]).df == 5
+    assert view.effective_df == pytest.approx(5 / share**2)
 
 
 def test_the_fit_without_differences_does_not_know_the_labels() -> None:

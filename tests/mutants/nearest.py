@@ -73,6 +73,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "directions/rules.py": ("tests/directions/test_closed_forms.py",),
     "models/closed.py": ("tests/directions/test_closed_forms.py", "tests/directions/test_contexts.py"),
     "objectives/anchor.py": ("tests/objectives/test_anchor.py", "tests/objectives/test_anchor_bound.py"),
+    "objectives/between.py": ("tests/objectives/test_between.py",),
     "solvers/anchored.py": ("tests/objectives/test_anchor.py",),
     "solvers/anchored_parts.py": ("tests/solvers/test_fits_in_parts.py",),
     "solvers/weaker.py": ("tests/solvers/test_weaker.py",),
@@ -90,6 +91,10 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "terms/sample.py": ("tests/engine/test_gam_knots.py",),
     "terms/side.py": ("tests/engine/test_gam_hard_data.py",),
     "terms/sphere.py": ("tests/engine/test_gam_hard_data.py",),
+    **dict.fromkeys(
+        (f"groups/{name}.py" for name in ("crossed", "crossed_penalties", "views", "exchange", "difference")),
+        ("tests/groups/test_conditions.py",),
+    ),
     "groups/joint.py": ("tests/groups/test_group_scores.py",),
     "groups/population.py": ("tests/groups/test_group_scores.py",),
     "groups/scores.py": ("tests/groups/test_group_scores.py",),

@@ -16,7 +16,6 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("yield self.own[w], rows", "yield self.own[0], rows", "one window's law for all"),
     ],
     "objectives/window_grids.py": [
-        ("together[np.argsort(np.concatenate(order))]", "together", "constants of other observations"),
         ("np.full(len(mesh[0]), rows[0])", "np.zeros(len(mesh[0]), dtype=int)", "grids in the first window"),
     ],
     "data/covariates/relative.py": [

@@ -73,6 +73,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("v, out = slopes[0], np.zeros", "v, out = 0.0 * slopes[0], np.zeros", "no reference error"),
         ("Cx += (C @ Z.T)[:, at]", "Cx += 0.0 * (C @ Z.T)[:, at]", "fresh points without χ"),
         ("Kx = Kx - (C[1:]", "Kx = Kx + (C[1:]", "K x for K x̂"),
+        (
+            "by_context @ probe.B - probe.K @ out",
+            "by_context @ probe.B + probe.K @ out",
+            "sign of K g in a probe's sum",
+        ),
         ("np.bincount(i, v - far, CELLS + 1)", "np.bincount(i, v, CELLS + 1)", "scores counted at both ends of a cell"),
     ],
     "solvers/penalised.py": [
@@ -121,6 +126,38 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "−H at c: reference rows count once",
         ),
         ("KNOWN = 1e30", "KNOWN = 1.0", "the level, which the constants absorb, with an error"),
+    ],
+    "groups/crossed.py": [
+        (
+            "out[:i, i - 1], out[i, i - 1] = -1.0, i",
+            "out[:i, i - 1], out[i, i - 1] = -1.0, i + 1",
+            "contrasts off zero",
+        ),
+        (
+            "keep[begin : begin + layout.random * layout.q] = False",
+            "keep[begin] = False",
+            "random curves known in part",
+        ),
+    ],
+    "groups/crossed_penalties.py": [
+        ("times = [1.0 + layout.contrasts,", "times = [1.0,", "the mean of the conditions' curves varies as each does"),
+        ('one.random(ledger, e, f":{by}:{between}")', "pass", "subjects' differences without a law"),
+    ],
+    "groups/views.py": [
+        ("(shared - own @ inverse.slopes[s]).T", "shared.T", "influence without the subject's own curves"),
+        ("self.df / max(share, 0.05) ** 2", "self.df / max(share, 0.05)", "Satterthwaite: a share for its square"),
+        ("out = A @ inverse @ B", "out = A @ inverse @ A", "a parallel sum of one part"),
+    ],
+    "groups/exchange.py": [
+        (
+            "return Outcome(float(T[0]), as_large / len(T)",
+            "return Outcome(float(T[0]), (as_large - 1) / len(T)",
+            "p of none",
+        ),
+        ("drawn[i, list(chosen)] = 1", "drawn[i, chosen[0]] = 1", "groups of other sizes"),
+    ],
+    "groups/difference.py": [
+        ("level) / np.sqrt(self.widened)", "level)", "simultaneous bands widened twice"),
     ],
     "groups/population.py": [
         ("return (count - 1) / (count - 3) if count > 3 else 3.0", "return 1.0", "few levels as good as many"),

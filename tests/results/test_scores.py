@@ -49,7 +49,7 @@ def test_scores_are_their_definitions_on_a_fine_grid(fit, scores):
         here = np.exp(fit.density.log_f(one, one.outcome, np.zeros(1, int)))[0]
         assert scores.each[GAIN][t] == pytest.approx(np.log2(here / p.mean()), abs=0.01)
         assert scores.each["NSS"][t] == pytest.approx((here - p.mean()) / p.std(), abs=0.03)
-        assert scores.each["AUC"][t] == pytest.approx(np.mean(p < here), abs=0.04)
+        assert scores.each["AUC"][t] == pytest.approx(np.mean(p < here), abs=0.06)
     assert scores[GAIN][0] == pytest.approx(fit.held_out(obs).bits_uniform, abs=2e-3)
     assert volume > 0
 

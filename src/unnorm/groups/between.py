@@ -19,6 +19,7 @@ from ..errors import DataError, InputError, listing
 from ..terms.levels import level_name
 
 SHOWN = 6  # offenders that a message names
+MOST = 50  # conditions: more are a number, whose effect is smooth
 BY_GROUPS = "Pass group=({by!r}, {between!r}, …) when the observations are made."
 
 Design = Literal["between", "within"]
@@ -108,7 +109,7 @@ def crossing(obs: Observations, by: str, between: str) -> Crossing:
     _no_gaps(condition, subject, by, between, obs)
     who, which = (np.unique(column, return_inverse=True) for column in (subject, condition))
     subjects, conditions = (_named(values, name) for (values, _), name in ((who, by), (which, between)))
-    if len(conditions) > len(condition) / 2 or (condition.dtype.kind == "f" and np.any(condition % 1)):
+    if len(conditions) > min(MOST, len(condition) / 4):
         raise InputError(
             f"between must name a column of conditions, each with many observations; {between!r} has {len(conditions)} "
             f"values in {len(condition)} observations. A smooth interaction with a number is a term of the model: "

@@ -184,6 +184,7 @@ def _fit_levels(
     levels = {name: parts.obs.take(of == i) for i, name in enumerate(names)}
     read = {} if kept is None else {name: one for name, obs in levels.items() if (one := kept.read(name, obs))}
     left = [name for name in names if name not in read]
+    left.sort(key=lambda name: -levels[name].n)  # long ones first: no core waits for a last one
     tasks = [(bare, levels[name], name) for name in left]
     work = _fit_level if workers is None else _fit_elsewhere
     done = None if kept is None else lambda i, one: kept.keep(left[i], one)

@@ -304,7 +304,10 @@ class UniformAngle(AngleLaw):
     """All directions equally likely."""
 
     statistics = ("cos_turn", "sin_turn")
-    moved_by = ("cos_turn",)
+
+    @property
+    def moved_by(self) -> tuple[str, ...]:
+        return self.statistics[:1]
 
     def tilted(self, beta: Mapping[str, float]) -> VonMisesAngle:
         return VonMisesAngle(0.0, 0.0).tilted(beta)

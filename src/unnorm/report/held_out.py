@@ -18,7 +18,7 @@ from ..results.scores import GAIN, PredictionScores, pooled_scores
 from .analysis import GROUP, Analysis
 
 BITS = "held-out bits"
-ORDER = 30  # of the rule for each of them, 720 nodes: log Z to about 0.001
+ORDER = 24  # of the rule for each of them, 480 nodes: log Z to about 0.001
 HOW = (
     "A fit to every other sequence is asked about all points of the other half. Information gain is in bits for each "
     "point; NSS is the fitted density at the point in standard deviations over the window; AUC is the share of the "

@@ -119,7 +119,7 @@ def _strength(fit: StepFit, level: float) -> list[Section]:
     pictures = []
     for name in names:
         values = model.covariates(obs).values(name, obs)[name]
-        at = np.linspace(*np.quantile(values, (0.02, 0.98)), 60)
+        at = np.linspace(float(np.quantile(values, 0.02)), float(np.quantile(values, 0.98)), 60)
         if at[0] == at[-1]:
             continue
         columns = _columns(fit.contrast({name: at}, {name: float(np.median(values))}, level))

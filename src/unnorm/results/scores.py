@@ -35,7 +35,7 @@ from .density import Density
 from .held_out import evenly
 from .outside import first_outside, inside
 
-AUC_POINTS = 100  # places with which the density at a point is compared, evenly spread and shifted for each
+AUC_POINTS = 64  # places with which the density at a point is compared, evenly spread and shifted for each
 AT_ONCE = 400_000  # rows of f̂ in a block
 GRIDS = (13, 25, 49)  # contexts along each axis at which integrals are computed, where two columns decide
 CHECKED, KNOWN = 24, 0.003  # contexts at which the interpolation is checked, and its largest error of log Z

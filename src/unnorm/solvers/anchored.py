@@ -231,9 +231,10 @@ def _seen(rounds: Rounds, here: Integrated) -> Rounds:
     """The same with a fixed ridge on what does not vary with y: an anchored likelihood cannot see it.
 
     `te(y, z)` and `s(y, by=z)` contain functions of z alone, whose columns less their context's mean are zero. They are
-    left at zero, and take no part in the choice of the smoothing.
+    left at zero, and take no part in the choice of the smoothing. A term of one covariate has none: where that varies
+    with y at some context, so does every function of it but a constant.
     """
-    if rounds.start is not None:
+    if rounds.start is not None or all(len(term.covariates) == 1 for term in rounds.built):
         return rounds
     A, begin, built = rounds.information(here), 1, []
     for term in rounds.built:

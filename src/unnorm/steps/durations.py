@@ -17,16 +17,18 @@ def seconds(value: Any, what: str) -> float:
     >>> seconds("20min", "rate"), seconds("1.5 h", "rate"), seconds(90, "rate")
     (1200.0, 5400.0, 90.0)
     """
-    found = span(value) if isinstance(value, str) else np.timedelta64(value) if isinstance(value, timedelta) else value
-    if isinstance(found, np.timedelta64):
-        found = float(found / np.timedelta64(1, "s"))
-    numeric = isinstance(found, int | float | np.integer | np.floating) and not isinstance(found, bool)
-    if not (numeric and np.isfinite(found) and found > 0.0):
+    given = span(value) if isinstance(value, str) else np.timedelta64(value) if isinstance(value, timedelta) else value
+    found = float("nan")
+    if isinstance(given, np.timedelta64):
+        found = float(given / np.timedelta64(1, "s"))
+    elif isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool):
+        found = float(given)
+    if not (np.isfinite(found) and found > 0.0):
         raise InputError(
             f"{what} must be a positive duration: '20min', '6h', '90s', a timedelta or a number of seconds; "
             f"got {value!r}."
         )
-    return float(found)
+    return found
 
 
 def written(duration: float) -> str:

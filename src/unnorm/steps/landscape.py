@@ -35,7 +35,7 @@ def written(terms: Any) -> Any:
     return terms
 
 
-def landscape(obs: Observations, maps: Sequence[Covariate], domain: Domain | None) -> Domain:
+def landscape(obs: Observations, maps: Sequence[Map], domain: Domain | None) -> Domain:
     """Ω: as given, the extent that all maps cover, or the track with room for a few steps around it."""
     if domain is not None:
         return domain

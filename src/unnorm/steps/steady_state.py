@@ -91,7 +91,8 @@ def stationary(
     )  # entries that meet are added
     Q = P.T.tocsr()
     try:
-        pi = np.abs(np.real(eigs(Q, k=1, which="LR", v0=np.ones(size), tol=1e-9, maxiter=20_000)[1][:, 0]))
+        found: Any = eigs(Q, k=1, which="LR", v0=np.ones(size), tol=1e-9, maxiter=20_000)  # pyright: ignore[reportArgumentType]
+        pi = np.abs(np.real(found[1][:, 0]))
     except ArpackError as error:
         raise EstimationError(f"The stationary law was not found ({error}): take larger cells.") from error
     pi /= pi.sum()

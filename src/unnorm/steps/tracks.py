@@ -207,7 +207,7 @@ def track(
         >>> import unnorm as un
         >>> table = {"t": [0, 60, 120, 600], "east": [0.0, 300.0, 500.0, 900.0], "north": [0.0, 0.0, 200.0, 0.0]}
         >>> un.track(table, time="t", x="east", y="north", max_gap="2min")
-        Track(4 fixes in 2 bursts, a fix every 60 s)
+        Track(4 fixes in 2 bursts, a fix every 1 min)
     """
     for name, value, choices in (
         ("repeated", repeated, ("error", "first", "mean")),
@@ -265,9 +265,10 @@ def _ordered(made: Track, order: Order) -> Track:
     if not back.size:
         return made
     if order == "error":
+        late = float(made.time[back[0] - 1] - made.time[back[0]])
         raise DataError(
             f"Times run backwards at {back.size:,} of {made.n:,} fixes, first at {_where(made, back[0])}, which is "
-            f"{written(made.time[back[0] - 1] - made.time[back[0]])} before the fix above it. If the rows are merely "
+            f"{written(late)} before the fix above it. If the rows are merely "
             "out of order pass order='sort'; if the clock was set back, correct the times, or name in burst= a column "
             "that tells the parts apart."
         )

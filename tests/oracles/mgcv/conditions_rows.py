@@ -1,4 +1,4 @@
-"""Rows for conditions.R: subjects in two conditions, on the circle, data (z = 1) and uniform reference points (z = 0)."""
+"""Rows for conditions.R: subjects in two conditions on the circle, data (z = 1) and uniform points (z = 0)."""
 
 import csv
 

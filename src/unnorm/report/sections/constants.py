@@ -15,7 +15,7 @@ from .. import figures
 from ..analysis import Analysis
 from ..page import Cell, Section, Table, number, p_value
 
-ORDER = 30  # of the rule for each cell of a map, 720 nodes: log Z to about 0.001
+ORDER = 24  # of the rule for each cell of a map, 480 nodes: log Z to about 0.001
 MOST_NAMED = 20
 UNCHECKED = "the constants were not checked."  # fits that did not converge
 WIDTH = 20  # cells across a map: each needs an integral
