@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from unnorm._base import files
 from unnorm._base.frames import read_table
-from unnorm.errors import InputError
+from unnorm.errors import InputError, MemoryLimitError
 
 pa = pytest.importorskip("pyarrow")
 
@@ -179,3 +180,15 @@ def test_text_without_names(mark, tmp_path):
     ):
         with pytest.raises(InputError, match=message):
             read_table(path, columns=columns)
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz"])
+def test_a_table_that_memory_cannot_hold_is_refused_with_the_figures(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = ("x,y\n" + "1,2\n" * 1000).encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    assert len(files.read_table(tmp_path / name)["x"]) == 1000
+    monkeypatch.setattr("unnorm._base.memory.free", lambda: 5000.0)  # the text alone would do
+    with pytest.raises(MemoryLimitError, match=r"would take about 10 kB, and 5 kB are free\. Save it as Parquet"):
+        files.read_table(tmp_path / name)

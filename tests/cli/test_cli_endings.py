@@ -32,11 +32,11 @@ SLOW = """
 import sys, time
 from unnorm.cli import main, run
 
-def report_text(*_):
+def make_sections(*_):
     print("writing", flush=True)
     time.sleep(60)
 
-run.report_text = report_text
+run.make_sections = make_sections
 main(sys.argv[1:])
 """
 

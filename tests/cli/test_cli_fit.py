@@ -188,7 +188,7 @@ def no_report(monkeypatch):
     """Skip the report where a test is about something else."""
     from unnorm.cli import run
 
-    monkeypatch.setattr(run, "report_text", lambda prepared, analysis, progress: "")
+    monkeypatch.setattr(run, "make_sections", lambda *_: ())
 
 
 def test_a_map_that_is_a_coordinate(no_report, unnorm, fixations, usual, tmp_path):

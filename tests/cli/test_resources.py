@@ -28,7 +28,7 @@ def test_where_rows_may_live_reaches_the_fit(
     given: list[str], meant: Resources, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[Any] = []
-    monkeypatch.setattr(run, "run_job", lambda *arguments: found.append(arguments[-1]))
+    monkeypatch.setattr(run, "run_job", lambda *arguments: found.append(arguments[5]))
     table = tmp_path / "points.csv"
     table.write_text("x,y\n0.1,0.2\n0.3,0.4\n")
     tokens = ["fit", str(table), "--terms", "s(step)", "--window", "0,1,0,1", "--out", str(tmp_path / "out"), *given]

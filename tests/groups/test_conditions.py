@@ -126,6 +126,8 @@ def test_simultaneous_bands_are_students(between: un.FitGroup) -> None:
     lone = replace(one, part=replace(one.part, errors=replace(one.part.errors, total=total)))
     exact = stats.t(one.df).ppf(0.975) / np.sqrt(one.widened)
     assert lone.multiplier("s(y)") == pytest.approx(max(exact, 1.96), rel=0.02)
+    wide = replace(lone, df=6.0, widened=1.5)  # the errors are widened already
+    assert wide.multiplier("s(y)") == pytest.approx(stats.t(6).ppf(0.975) / np.sqrt(1.5), rel=0.04)
     few = replace(lone, df=4.0, widened=1.0)
     assert few.multiplier("s(y)", 0.9) == pytest.approx(stats.t(4).ppf(0.95), rel=0.04)
 

@@ -55,4 +55,4 @@ def test_it_says_what_it_prints(monkeypatch: pytest.MonkeyPatch) -> None:
         for term, p in zip(found.tests["term"], found.tests["p"]):
             row = re.search(rf"{re.escape(str(term))} +all .*?(\d\.\d+) +(?:—|NaN)", printed)
             assert row is not None
-            assert float(row[1]) == pytest.approx(float(p), abs=0.006)
+            assert float(row[1]) == pytest.approx(float(p), abs=0.05)

@@ -155,8 +155,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         (" - np.outer(total, total) / n", "", "NCIC: the scores of a penalised estimate about zero"),
         ("V = np.linalg.inv(J + np.diag(ridge[at]))", "V = np.linalg.inv(J)", "NCIC: the penalty of no penalty"),
         (
-            "nonzero[k, j] = np.count_nonzero(theta[model.penalised])",
-            "nonzero[k, j] = np.count_nonzero(theta)",
+            "nonzero[j] = np.count_nonzero(theta[model.penalised])\n    return score",
+            "nonzero[j] = np.count_nonzero(theta)\n    return score",
             "fields counted",
         ),
     ],

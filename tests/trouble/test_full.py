@@ -44,7 +44,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(running, "fitted", once)
     monkeypatch.setattr(running, "advice", lambda *_: ())
-    monkeypatch.setattr(running, "report_text", lambda *_: "report")
+    monkeypatch.setattr(running, "make_sections", lambda *_: ())
 
 
 def _full() -> OSError:
@@ -106,7 +106,7 @@ def test_resuming_another_job_is_refused(table: Path, tmp_path: Path, capsys: An
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(running, "report_text", interrupted)
+        patch.setattr(running, "make_sections", interrupted)
         assert _ran(tokens) == 130
     assert _names(tmp_path) == {"out.part"}
     assert "out.part': the same command with --resume goes on from there." in capsys.readouterr().err

@@ -153,6 +153,7 @@ class KeptRows:
     offset: np.ndarray | None
     design: Design
     linear_predictor: np.ndarray
+    whole: None = None  # all rows are here
 
     @property
     def smoothed(self) -> KeptRows:

@@ -52,13 +52,13 @@ def plot_conditions(
     figure, axes = plt.subplots(2, len(shown), figsize=(3.4 * len(shown), 5.4), squeeze=False, layout="constrained")
     for (above, below), label in zip(axes.T, shown):
         (covariate,) = each.grids[label]
-        bands: list[np.ndarray] = []
+        bands: list[tuple[np.ndarray, np.ndarray]] = []
         for i, condition in enumerate(compared.names):
             table, colour = each._effect(label, f"{compared.between}={condition}"), COLOURS[i % len(COLOURS)]
             x = _x(table[covariate])
             above.fill_between(x, table["lower"], table["upper"], color=colour, alpha=0.2, lw=0)
             above.plot(x, table["estimate"], color=colour, lw=1.8, label=condition)
-            bands += [table["lower"], table["upper"]]
+            bands.append((table["lower"], table["upper"]))
         above.set_ylim(*_most(bands))
         table = compared.difference_columns(label, first, second, each.grids[label])
         x = _x(table[covariate])
@@ -66,7 +66,7 @@ def plot_conditions(
         below.fill_between(x, table["lower"], table["upper"], color=BLUE, alpha=0.3, lw=0)
         below.plot(x, table["estimate"], color=BLUE, lw=1.8)
         below.axhline(0.0, color=GREY, lw=0.6)
-        below.set_ylim(*_most([table["lower_simultaneous"], table["upper_simultaneous"], np.zeros(1)]))
+        below.set_ylim(*_most([(table["lower_simultaneous"], table["upper_simultaneous"])]))
         above.set_title(label)
         below.set_xlabel(covariate)
     axes[0, 0].set_ylabel("effect on log density")
@@ -75,11 +75,16 @@ def plot_conditions(
     return figure, axes
 
 
-def _most(bands: list[np.ndarray]) -> tuple[float, float]:
-    """Limits that hold nine tenths of the bands, and more of them: where data are few, bands would flatten the rest."""
-    low, high = np.quantile(np.concatenate(bands), [0.05, 0.95])
-    room = 0.25 * float(high - low)
-    return float(low) - room, float(high) + room
+def _most(bands: list[tuple[np.ndarray, np.ndarray]]) -> tuple[float, float]:
+    """Limits that hold the bands where they are at most three times as wide as usual: where data are few they would
+    flatten all else."""
+    kept = []
+    for lower, upper in bands:
+        usual = upper - lower <= 3.0 * np.median(upper - lower)
+        kept += [lower[usual], upper[usual]]
+    low, high = float(np.min(np.concatenate(kept))), float(np.max(np.concatenate(kept)))
+    room = 0.08 * (high - low)
+    return low - room, high + room
 
 
 def _curves(each: FitGroup, label: str, name: str, ax: Any) -> None:

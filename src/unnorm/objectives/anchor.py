@@ -52,6 +52,7 @@ COARSEST = {1: 17, 2: 12}  # points on each axis of the grid of contexts, by its
 ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω; …
 GRID_ORDER = {1: 32, 2: 24}  # on a grid, which has few contexts
 TILTED = 12  # of the first rule of a parametric model relative to a law, in its quantiles
+MANY_TILTED = 5_000_000  # nodes of a model relative to a law, at which a fit takes some ten seconds
 
 NO_RULE = (
     "un.Anchored() needs ∫ exp f(y|x) dy over {domain!r}, which has no quadrature rule and cannot be enumerated. Use "
@@ -296,6 +297,10 @@ class TermsAnchor(Anchor):
     def _rule(self, obs: Observations, order: int | None) -> Rules:
         """Centred at the previous point for chains, where the domain has such a rule; or that of f's base."""
         return own_rules(self.model.domain, self._law, obs, order)
+
+    @property
+    def many_nodes(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return FEW_NODES if self._law is None else MANY_TILTED
 
     @cached_property
     def _law(self) -> BoundReference | None:
