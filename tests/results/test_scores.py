@@ -137,3 +137,11 @@ def test_what_is_wrong_is_said(fit):
         fit.scores(far)
     with pytest.raises(InputError, match="There is no score 'nss'"):
         fit.scores(obs)["nss"]
+
+
+def test_a_flat_baseline_has_no_bits_and_an_auc_of_one_half():
+    from unnorm.results.centre_bias import CELLS, CentreBias
+
+    found = CentreBias(np.ones((CELLS, CELLS)), 0.1, 1.0, 1).relative(un.Box((0, WIDTH), (0, HEIGHT)), chain(7))
+    assert np.all(found["auc"] == 0.5)
+    assert np.all(found["bits"] == 0.0)

@@ -271,3 +271,12 @@ def test_what_is_wrong_is_said(data: un.Observations) -> None:
     iid = un.iid({"x": [1.0, 2.0], "y": [1.0, 2.0]}, y=("x", "y"))
     with pytest.raises(CombinationError, match=r"un\.conditional"):
         un.fit(un.Additive("dcenter", un.Windows(SIZES, "image")), iid, un.Logistic(), rng=1)
+
+
+def test_windows_that_do_not_begin_at_zero() -> None:
+    domain = un.Windows({"a": (2.0, 10.0, 1.0, 7.0), "b": (-4.0, 0.0, 5.0, 6.0)}, "image")
+    obs = un.conditional({"x": [4.0, -3.0], "y": [2.5, 5.25], "image": np.array(["a", "b"])}, y=("x", "y"), x="image")
+    values = un.Additive("xrel", domain).covariates(obs).values(["xrel", "yrel", "dcenter"], obs)
+    np.testing.assert_allclose(values["xrel"], [0.25, 0.25])
+    np.testing.assert_allclose(values["yrel"], [0.25, 0.25])
+    np.testing.assert_allclose(values["dcenter"], [np.hypot(2.0, 1.5), np.hypot(1.0, 0.25)])
