@@ -4,7 +4,7 @@ Subjects on the circle with densities exp(f + δ_c + d_s (+ e_sc)), f, d and e r
 conditions that do not differ, differ a little (a third of the subjects' own spread is hard to see), or much. Conditions
 are between subjects (14, seven in each) or within them (10).
 
-UNNORM_REPS=1000 python -m pytest -n 16 -m slow tests/slow/test_condition_size.py
+UNNORM_REPS=1000 python -m pytest -m slow tests/slow/test_condition_size.py
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import warnings
 
 import numpy as np
 import pytest
+from calibration import each
 
 import unnorm as un
 
@@ -44,23 +45,27 @@ def subjects(rng: np.random.Generator, design: str, size: float) -> tuple[un.Obs
     return un.iid(table, y="y", group=("who", "where")), delta @ HARMONICS
 
 
+def one(design: str, size: float, i: int) -> tuple[float, bool, float]:
+    """Of one data set: the share of the band that covers, whether the simultaneous one does, and p."""
+    obs, delta = subjects(np.random.default_rng([16, len(design), int(10 * size), i]), design, size)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = un.fit_each(MODEL, obs, "who", un.Logistic(un.Uniform(), total=1000), rng=i, between="where")
+    assert found.conditions is not None, found.notes
+    assert found.conditions.design == design
+    rows = np.concatenate([fit.smooths.gam.columns["y"] for fit in found.fits.values()])
+    truth = delta[::10] - np.interp(rows, GRID, delta, period=2 * np.pi).mean()
+    band = found.difference("s(y)", "b", "a", {"y": GRID[::10]})
+    inside = (band["lower"] <= truth) & (truth <= band["upper"])
+    whole = (band["lower_simultaneous"] <= truth) & (truth <= band["upper_simultaneous"])
+    return float(np.mean(inside)), bool(np.all(whole)), found.conditions.p("s(y)")
+
+
 @pytest.mark.parametrize("size", [0.0, 0.3, 0.8])
 @pytest.mark.parametrize("design", ["between", "within"])
 def test_size_power_and_bands(design: str, size: float) -> None:
-    cover, whole, p = [], [], []
-    for i in range(REPEATS):
-        obs, delta = subjects(np.random.default_rng([16, len(design), int(10 * size), i]), design, size)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            each = un.fit_each(MODEL, obs, "who", un.Logistic(un.Uniform(), total=1000), rng=i, between="where")
-        assert each.conditions is not None, each.notes
-        assert each.conditions.design == design
-        rows = np.concatenate([fit.smooths.gam.columns["y"] for fit in each.fits.values()])
-        truth = delta[::10] - np.interp(rows, GRID, delta, period=2 * np.pi).mean()
-        band = each.difference("s(y)", "b", "a", {"y": GRID[::10]})
-        cover.append(np.mean((band["lower"] <= truth) & (truth <= band["upper"])))
-        whole.append(np.all((band["lower_simultaneous"] <= truth) & (truth <= band["upper_simultaneous"])))
-        p.append(each.conditions.p("s(y)"))
+    runs = each(one, [design] * REPEATS, [size] * REPEATS, range(REPEATS))
+    cover, whole, p = zip(*runs, strict=True)
     rejected, covered = float(np.mean(np.array(p) <= 0.05)), float(np.mean(cover))
     print(f"{design}, difference {size:g}: p ≤ .05 in {rejected:.3f}, cover {covered:.3f}, whole {np.mean(whole):.3f}")
     chance = 2.5 * float(np.std(cover)) / np.sqrt(REPEATS)

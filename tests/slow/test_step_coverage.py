@@ -10,6 +10,7 @@ import os
 
 import numpy as np
 import pytest
+from calibration import each
 
 import unnorm as un
 from steps.walks import walk, wood, wood_map
@@ -45,7 +46,7 @@ def one(rep: int, objective: str) -> dict[str, tuple[float, float]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("objective", ["ranking", "logistic"])
 def test_intervals_cover(objective: str) -> None:
-    found = [one(rep, objective) for rep in range(REPS)]
+    found = each(one, range(REPS), [objective] * REPS)
     room = 0.02 + 3.0 * np.sqrt(0.05 * 0.95 / REPS) * (REPS < 500)
     report = {}
     for name, truth in TRUTH.items():
@@ -57,17 +58,18 @@ def test_intervals_cover(objective: str) -> None:
         assert abs(bias) < 0.15 + 4.0 / np.sqrt(REPS), (name, report)
 
 
+def no_effect(rep: int) -> float:
+    """z of a map that the walk does not read."""
+    points = walk(203, np.random.default_rng([17, rep]), lambda y, _, t: np.zeros(len(y)), 2.0, 150.0, 0.6)
+    table = {"t": np.arange(203) * 3600.0, "x": points[:, 0], "y": points[:, 1]}
+    track = un.track(table, time="t", x="x", y="y")
+    kernel = un.StepKernel(Gamma(2.0, 150.0), VonMisesAngle(0.0, 0.6))
+    fit = un.fit_steps(track, "forest", maps=wood_map(), kernel=kernel, per_point=20, rng=rep).fit
+    return float(fit.estimate[0] / fit.se[0])
+
+
 @pytest.mark.slow
 def test_the_test_of_no_effect_has_its_size() -> None:
-    """A map that the walk does not read: |z| > 1.96 in 5 % of tracks."""
-    z = []
-    for rep in range(REPS):
-        points = walk(203, np.random.default_rng([17, rep]), lambda y, _, t: np.zeros(len(y)), 2.0, 150.0, 0.6)
-        table = {"t": np.arange(203) * 3600.0, "x": points[:, 0], "y": points[:, 1]}
-        track = un.track(table, time="t", x="x", y="y")
-        kernel = un.StepKernel(Gamma(2.0, 150.0), VonMisesAngle(0.0, 0.6))
-        fit = un.fit_steps(track, "forest", maps=wood_map(), kernel=kernel, per_point=20, rng=rep).fit
-        z.append(fit.estimate[0] / fit.se[0])
-    share = float(np.mean(np.abs(z) > 1.96))
+    share = float(np.mean(np.abs(each(no_effect, range(REPS))) > 1.96))
     print("size", share)
     assert abs(share - 0.05) <= 0.02 + 3.0 * np.sqrt(0.05 * 0.95 / REPS) * (REPS < 500)
