@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from unnorm.engine import build as design_build
+from unnorm.engine.arrow import Arrow
 from unnorm.engine.core import build_design, fit_many, smooth_fit
 from unnorm.engine.criteria import Laplace, PredictionError, Working, solve
 from unnorm.engine.families import FAMILIES
@@ -288,6 +289,32 @@ def test_the_criterion_along_one_parameter_is_that_at_each_value(formula, family
             found, Criterion.along(criterion, working, design.penalties, centre, j, values), atol=1e-6
         )
         assert np.ptp(found) > 0.1
+
+
+def test_derivatives_that_nobody_reads_are_not_formed(monkeypatch):
+    """A step far from the estimate is taken on the criterion's value alone, and the first inverse is formed once."""
+    data = table(3000, 4)
+    design = build_design(parse("s(a, k=9) + s(b, k=9)").build(data), data)
+    counts = {"at": 0, "_derived": 0, "invert": 0}
+
+    def counted(owner, name, label):
+        own = getattr(owner, name)
+
+        def call(*given):
+            counts[label] += 1
+            return own(*given)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(Laplace, "at", "at")
+    counted(Laplace, "_derived", "_derived")
+    counted(Arrow, "invert", "invert")
+    monkeypatch.setattr("unnorm.engine.core.reconsider", lambda problem, criterion, found, *rest: found)
+    fit = smooth_fit(design, data["binomial"])
+    assert fit.converged
+    assert counts["_derived"] < counts["at"]
+    tilts = fit.iterations["leverage passes"]  # each asks for the criterion again, with the same inverse
+    assert counts["invert"] == counts["at"] - tilts
 
 
 def test_cross_validation_is_at_its_minimum_and_keeps_contexts_together():

@@ -346,12 +346,14 @@ class Iteration:
         """Whether the step to `at` may be the last though it is not short, if the pass there agrees: rows are many,
         Newton's steps have left so little, of their squares, that this one is expected to leave `left`, and ρ can
         hardly gain."""
-        slope, curve = np.abs(at.gradient), np.abs(np.diag(at.hessian))
-        gain = 0.5 * np.sum((slope**2 / np.maximum(np.maximum(slope, curve), 1e-12))[self.problem.free])
         problem = self.problem
         plain = problem.code in (BINOMIAL, POISSON) and problem.scale_known and problem.rows.y.size > 0  # not a group's
         plain = plain and bool(self.problem.free.any())  # at a fixed ρ Newton's steps go to the end
-        return self.tilted and plain and self.tolerance >= _MANY and left < _SAME and gain < 0.5 * self.tolerance
+        if not (self.tilted and plain and self.tolerance >= _MANY and left < _SAME):
+            return False
+        slope, curve = np.abs(at.gradient), np.abs(np.diag(at.hessian))
+        gain = 0.5 * np.sum((slope**2 / np.maximum(np.maximum(slope, curve), 1e-12))[problem.free])
+        return bool(gain < 0.5 * self.tolerance)
 
     def settle(self, working: Working, rho: np.ndarray) -> Working:
         """Newton in β at this ρ until no row moves. Where the maximum is at infinity every step moves some η by one,
