@@ -46,6 +46,16 @@ print(un.fit(model, chain).estimate)
 """
 
 
+def interpreter(version: str) -> str | None:
+    """A Python of this version that runs: on the path, or among pyenv's."""
+    home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    found = [shutil.which(f"python{version}"), *sorted(home.glob(f"versions/{version}.*/bin/python"))]
+    for one in (str(path) for path in found if path is not None):
+        if not subprocess.run([one, "--version"], capture_output=True, check=False).returncode:
+            return one
+    return None
+
+
 def run(*tokens: str | Path, **more: str) -> int:
     print("+", *tokens, flush=True)
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
@@ -86,11 +96,10 @@ def main() -> None:
     both = {"lowest-direct": not given.newest, "highest": not given.lowest}
     found: dict[str, str] = {}
     for version in given.python:
-        python = shutil.which(f"python{version}")
-        works = python is not None and not subprocess.run([python, "--version"], capture_output=True).returncode
+        python = interpreter(version)
         for resolution in [name for name, wanted in both.items() if wanted]:
             key = f"Python {version}, {resolution}"
-            if python is None or not works:
+            if python is None:
                 found[key] = "not installed here"
                 continue
             try:

@@ -1,10 +1,12 @@
-"""For every test: Ctrl-C is heard, also where the tests were started in the background, whose children ignore it; and
-two Dask workers for those that ask."""
+"""For every test: Ctrl-C is heard, also where the tests were started in the background, whose children ignore it; two
+Dask workers for those that ask; and with UNNORM_TIMES set, a table of seconds at the end."""
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,3 +25,17 @@ def client() -> Iterator[Any]:
     )
     with cluster, distributed.Client(cluster) as client:
         yield client
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Seconds by folder of tests, all processes together, fixtures included."""
+    if "UNNORM_TIMES" not in os.environ:
+        return
+    seconds: Counter[str] = Counter()
+    for report in (one for reports in terminalreporter.stats.values() for one in reports):
+        if isinstance(report, pytest.TestReport):
+            place = report.nodeid.partition("::")[0].split("/")
+            seconds["/".join(place[:2])] += report.duration
+    terminalreporter.section("seconds of tests")
+    for place, spent in seconds.most_common():
+        terminalreporter.line(f"{spent:8.1f}  {place}")

@@ -49,6 +49,7 @@ def faults(at: int, error: Callable[[], BaseException], swap: bool) -> Iterator[
             patch.setattr(atomic, "_swapped", lambda *_: False)
         for place, name in ((os, "replace"), (os, "mkdir"), (atomic.tempfile, "mkdtemp"), (atomic.tempfile, "mkstemp")):
             patch.setattr(place, name, given.before(getattr(place, name)))
+        patch.setattr(atomic, "_settle", given.before(atomic._settle))
         patch.setattr(np, "savez", given.before(np.savez))
         patch.setattr(builtins, "open", given.opened(builtins.open))
         patch.setattr(Path, "chmod", given.before(Path.chmod))

@@ -98,7 +98,7 @@ def main() -> None:
             return out
 
         begin = time.perf_counter()
-        phi, state, _ = run(phi, state, 0)
+        phi, state, result = run(phi, state, 0)
         compile_seconds = time.perf_counter() - begin
         times = []
         for repeat in range(1, 6):

@@ -24,6 +24,7 @@ _NAMES = {
     "engine.device": ("Device",),
     "models": ("ExponentialFamily", "Energy", "Additive", "Ising"),
     "models.graphs": ("GraphStatistics",),
+    "models.tilt": ("Tilt",),
     "models.normalisers": ("Constant", "PerContext", "Fixed", "Smooth", "Anchored"),
     "models.kernel": ("Kernel",),
     "models.linear_chi": ("Linear", "minwise"),
@@ -35,7 +36,9 @@ _NAMES = {
     "results.graph_gof": ("graph_gof", "GraphGof"),
     "results.kernel_path": ("kernel_path", "KernelPath"),
     "results.penalty_path": ("penalty_path", "PenaltyPath"),
+    "results.scores": ("PredictionScores",),
     "results.comparison": ("Comparison", "compare"),
+    "results.repeats": ("Repeats", "bootstrap", "redraws"),
     "results.simulation": ("simulate",),
     "bayes": ("sample", "Langevin", "NUTS", "Draws"),
     "groups": ("FitGroup", "fit_each"),
@@ -45,6 +48,7 @@ _NAMES = {
     "patterns.fitting": ("fit_pattern",),
     "patterns.result": ("PatternFit",),
     "directions": ("fit_direction", "DirectionFit"),
+    "steps": ("track", "Track", "random_steps", "fit_steps", "StepFit"),
 }  # fmt: skip
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 _MODULES = {
@@ -55,11 +59,14 @@ _MODULES = {
     "kernels": "terms.kernels",
     "losses": "objectives.losses",
     "patterns": "patterns",
+    "pysaliency": "results.pysaliency",
     "references": "references",
 }
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("Additive", "gam"):  # whose first fit compiles, beside the imports that follow
+        importlib.import_module(".engine.ahead", __name__).compile_ahead()
     if name in _HOME:
         return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
     if name in _MODULES:
@@ -99,19 +106,24 @@ if TYPE_CHECKING:
     from .models.linear_chi import Linear, minwise
     from .models.normalisers import Anchored, Constant, Fixed, PerContext, Smooth
     from .models.priors import Flat, Normal
+    from .models.tilt import Tilt
     from .objectives import losses
     from .objectives.registry import *
     from .patterns import Dummies, Pattern, PatternFit, fit_pattern, pattern
     from .patterns.interactions.registry import *
     from .references.registry import *
+    from .results import pysaliency
     from .results.comparison import Comparison, compare
     from .results.fit import Fit
     from .results.fitting import fit
     from .results.graph_gof import GraphGof, graph_gof
     from .results.kernel_path import KernelPath, kernel_path
     from .results.penalty_path import PenaltyPath, penalty_path
+    from .results.repeats import Repeats, bootstrap, redraws
+    from .results.scores import PredictionScores
     from .results.simulation import simulate
     from .solvers import LBFGS, Imputing, Newton, Smoothing
     from .solvers.stochastic import SGD, Features, Network, log_z, unbiased_gradient
+    from .steps import StepFit, Track, fit_steps, random_steps, track
     from .studies import datasets
     from .terms import factor, interaction, kernel, kernels, linear, s, t2, te, ti

@@ -68,6 +68,69 @@ def test_a_fault_at_any_step_leaves_the_old_or_the_new(tmp_path: Path, swap: boo
     assert at > 8  # that many steps were there to fail
 
 
+@posix
+@pytest.mark.parametrize("swap", [True, False], ids=["swap", "two steps"])
+@pytest.mark.parametrize("old", [True, False], ids=["over an old one", "new"])
+def test_contents_reach_the_disk_before_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, swap: bool, old: bool
+) -> None:
+    """As after a power cut: what was not synced when a name changed is lost."""
+    path = tmp_path / "fit"
+    if old:
+        _save(path, 1.0)
+    synced: dict[int, tuple[int, int]] = {}  # inode → size and time of its last change, as on the disk
+    order: list[str] = []
+    fsync, replace, swapped = os.fsync, os.replace, atomic._swapped
+
+    def settle(handle: int) -> None:
+        fsync(handle)
+        about = os.fstat(handle)
+        synced[about.st_ino] = (about.st_size, about.st_mtime_ns)
+        order.append("parent" if about.st_ino == tmp_path.stat().st_ino else "inside")
+
+    def named(source: Path) -> None:
+        """All that gets another name is on the disk already."""
+        for one in [source, *source.rglob("*")] if source != path else ():  # the old one was before
+            about = one.stat()
+            assert synced.get(about.st_ino) == (about.st_size, about.st_mtime_ns), one
+        order.append("name")
+
+    def replaced(source: Path, target: Path) -> None:
+        named(Path(source))
+        replace(source, target)
+
+    def exchanged(one: Path, other: Path) -> bool:
+        named(one)
+        return swapped(one, other) if swap else False
+
+    monkeypatch.setattr(os, "fsync", settle)
+    monkeypatch.setattr(os, "replace", replaced)
+    monkeypatch.setattr(atomic, "_swapped", exchanged)
+    _save(path, 2.0)
+    for one in [path, *path.rglob("*")]:
+        about = one.stat()
+        assert synced[about.st_ino][0] == about.st_size
+        assert one.is_dir() or synced[about.st_ino][1] == about.st_mtime_ns
+    assert order[-1] == "parent"  # and the name itself last
+    assert _value(path) == 2.0
+
+
+def test_a_disk_that_cannot_take_the_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that only fails when it is synced leaves the old one, and says so."""
+    path = tmp_path / "fit"
+    _save(path, 1.0)
+
+    def broken(handle: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", broken)
+        with pytest.raises(WriteError, match="fit' cannot be written: Input/output error"):
+            _save(path, 2.0)
+    assert _value(path) == 1.0
+    assert _names(tmp_path) == ["fit"]
+
+
 def _tried(write: Callable[[], None]) -> BaseException | None:
     try:
         write()

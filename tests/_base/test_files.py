@@ -65,7 +65,7 @@ BAD = {
     "a,b\n\n \n": "has column names but no rows",
     "a,b,a\n1,2,3\n": "must be distinct; 'a' came more than once",
     "a,,b\n1,2,3\n": "Every column needs a name; column 2",
-    "1,2,3\n4,5,6\n": "first line of .* must name the columns; got the numbers '1', '2', '3'",
+    "1,2,3\n4,5,6\n": "first line of .* must name the columns; got '1', '2', '3'. If there is no such line",
     "a,b\n1,2\n3\n": "Line 3 of .* has 1 cells; expected 2",
     "a,b\n1,2\n\n3,4,5\n": "Line 4 of .* has 3 cells; expected 2",
 }

@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from unnorm._base.counting import passed
+from unnorm._base.workers import mapped
 from unnorm.cli import progress
 from unnorm.cli.progress import Progress
 
@@ -44,3 +46,20 @@ def test_a_quick_job_shows_nothing(monkeypatch):
 def test_neither_quiet_nor_a_log_shows_anything(monkeypatch):
     assert shown(monkeypatch, Terminal(), 0.5, quiet=True) == ""
     assert shown(monkeypatch, io.StringIO(), 0.5) == ""
+
+
+def test_a_step_counts_its_tasks_and_passes(monkeypatch):
+    stream = Terminal()
+    monkeypatch.setattr(progress, "DELAY", 0.0)
+    monkeypatch.setattr(progress, "TICK", 0.05)
+    monkeypatch.setattr("sys.stderr", stream)
+    with Progress(("fitting", "tables")) as bar:
+        with bar.step("fitting"):
+            mapped(time.sleep, [(0.15,)] * 3)
+        with bar.step("tables"):
+            for _ in range(4):
+                passed()
+            time.sleep(0.2)
+    text = stream.getvalue()
+    assert "fitting 1/3" in text
+    assert "tables, pass 4" in text

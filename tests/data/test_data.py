@@ -213,9 +213,17 @@ def test_a_gap_in_time_breaks_the_sequence(times):
 
 def test_max_gap_as_a_timedelta_and_what_it_refuses():
     data = {"t": NAIVE, "z": np.arange(5.0)}
-    for gap in (dt.timedelta(hours=7), np.timedelta64(7, "h"), pd.Timedelta("7h"), 25200):
+    for gap in (
+        dt.timedelta(hours=7),
+        np.timedelta64(7, "h"),
+        pd.Timedelta("7h"),
+        25200,
+        "7h",
+        "6h 60min",
+        "420 minutes",
+    ):
         np.testing.assert_array_equal(un.transitions(data, y="z", order="t", max_gap=gap).row, [1, 2, 4])
-    for gap in ("7h", -1, True, dt.timedelta(0)):
+    for gap in ("7 parsecs", "h", "", -1, True, dt.timedelta(0)):
         with pytest.raises(InputError, match="max_gap must be a number of seconds"):
             un.transitions(data, y="z", order="t", max_gap=gap)
     with pytest.raises(InputError, match="max_gap must be a positive number"):

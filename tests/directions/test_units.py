@@ -11,6 +11,7 @@ from unnorm.errors import CombinationError, DataError, InputError, NoEstimateErr
 
 d = un.directions
 DEGREES = np.array([350.0, 10.5, 20.0, 5.0, 340.0, 30.0])
+PLACES = ("lonlat", "lonlat_degrees", "lonlat_radians")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +109,30 @@ class TestBadInput:
             un.iid([1.0, 2.0], unit="lonlat")
         with pytest.raises(DataError, match=r"must be one of .*'bearings'.*got 'grads'"):
             un.iid([1.0, 2.0], unit="grads")
-        assert set(UNITS) == {"radians", "degrees", "bearings", "hours", "lonlat"}
+        assert set(UNITS) == {*("radians", "degrees", "bearings", "hours"), *PLACES}
+
+    @pytest.mark.parametrize("turn", [0.0, np.pi])  # longitudes from −π to π, or from 0 to 2π
+    def test_radians_for_degrees(self, turn: float) -> None:
+        rng = np.random.default_rng(4)
+        y = np.column_stack([rng.uniform(-np.pi, np.pi, 60) + turn, np.arcsin(rng.uniform(-0.2, 1.0, 60))])
+        with pytest.raises(DataError, match=r"unit='lonlat' means degrees.*look like radians.*'lonlat_radians'"):
+            un.iid(y, unit="lonlat")
+        radians, degrees = un.iid(y, unit="lonlat_radians"), un.iid(np.degrees(y), unit="lonlat")
+        np.testing.assert_allclose(radians.outcome, degrees.outcome, atol=1e-12)
+        one, two = (un.fit_direction(d.von_mises_fisher(), obs) for obs in (radians, degrees))
+        names = [row.name for row in one.rows()]
+        assert names[:2] == ["mean longitude", "mean latitude"]
+        for mine, theirs in zip(one.rows()[:2], two.rows()[:2]):
+            for of in ("estimate", "se", "lower", "upper"):
+                assert np.degrees(getattr(mine, of)) == pytest.approx(getattr(theirs, of), rel=1e-9)
+        assert "longitude and latitude in radians" in one.summary()
+        np.testing.assert_allclose(one.log_density(y[:3]), two.log_density(np.degrees(y[:3])), rtol=1e-9)
+        drawn = one.simulate(50, rng=1)
+        assert np.abs(drawn["lon"]).max() <= np.pi
+        with pytest.raises(DataError, match="is no latitude in radians"):
+            un.iid(np.degrees(y), unit="lonlat_radians")
+        small = un.iid(y, unit="lonlat_degrees")  # said, and so believed
+        np.testing.assert_allclose(unit_of("lonlat_degrees").outward(small.outcome)[:, 1], y[:, 1], atol=1e-12)
 
     def test_concentration_at_infinity(self) -> None:
         with pytest.raises(NoEstimateError, match=r"All 4 directions are equal \(row 0: \[0.5\]\)"):

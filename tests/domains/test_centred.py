@@ -32,14 +32,19 @@ def integral(domain: Domain, x: np.ndarray, g, order: int | None = None) -> np.n
     return np.bincount(of, weights * g(points, x[of]))
 
 
-@pytest.mark.parametrize("domain", [BOX, SQUARE, HOLLOW], ids=["box", "square", "hollow"])
-def test_polynomials(domain: Domain) -> None:
+@pytest.mark.parametrize(
+    ("domain", "order", "error"),
+    [(BOX, 12, 1e-2), (BOX, 40, 1e-6), (BOX, 80, 1e-10), (SQUARE, 12, 1e-10), (HOLLOW, 12, 1e-10)],
+)
+def test_polynomials(domain: Domain, order: int, error: float) -> None:
+    """Exact but in a box, whose nodes are made for kinks: there they converge."""
+
     def g(y: np.ndarray, x: np.ndarray) -> np.ndarray:
         return 1.0 + y[:, 0] ** 3 * y[:, 1] - y[:, 1] ** 2
 
     rule = domain.quadrature()
     expected = rule.weights @ g(rule.points, rule.points)
-    np.testing.assert_allclose(integral(domain, CENTRES, g, 12), expected, rtol=1e-10)
+    np.testing.assert_allclose(integral(domain, CENTRES, g, order), expected, rtol=error)
 
 
 @pytest.mark.parametrize("domain", [BOX, SQUARE], ids=["box", "square"])
@@ -62,6 +67,8 @@ def test_a_kink_in_polar_coordinates(domain: Domain) -> None:
     assert error.max() < 2e-4
     finer = np.abs(np.log(integral(domain, CENTRES, kinked, 120) / np.array(expected)))
     assert finer.max() < 2e-6
+    if domain is BOX:  # whose border is no harder than its middle
+        assert error.max() < 2e-5
     rule = domain.quadrature()
     plain = [rule.weights @ kinked(rule.points, x) for x in CENTRES]
     assert np.abs(np.log(np.array(plain) / np.array(expected))).max() > 5 * error.max()

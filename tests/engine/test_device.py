@@ -169,16 +169,19 @@ def walk(n: int, seed: int = 1) -> np.ndarray:
 
 
 def test_points_made_on_the_device_are_those_that_fit_draws() -> None:
+    from unnorm.data.covariates.resolve import CovariateSet
     from unnorm.engine.device.chain import chain, covariates
 
     path, k, shift = walk(400), 5, np.random.default_rng(9).random(2)
     path[7] = path[6]  # a step of length zero has no angle
+    obs, box = un.transitions(path), (np.zeros(2), np.array([20.0, 15.0]))
+    traced = CovariateSet(obs, centre=(10, 7.5)).traced(["x", "y", "step", "angle", "dcenter"], obs)
+    assert traced is not None
     with x64():
-        made = jax.device_get(
-            covariates(k, chain(path, np.zeros(2), np.array([20.0, 15.0]), shift, un.Device("cpu").jax))
-        )
+        previous = tuple(obs.context)
+        c = chain(path[:-1], path[1:], previous, {}, box, shift[None], obs.n, un.Device("cpu").jax)
+        made = jax.device_get(covariates(k, traced, c))
 
-    obs = un.transitions(path)
     rank = np.empty(obs.n, int)
     rank[context_order(obs)] = np.arange(obs.n)
     unit = Lattice().unit(rank, k, 2, True, np.random.default_rng(9)).reshape(-1, 2)

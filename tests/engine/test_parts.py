@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.engine import dask_parts, gam_parts, parts, placing
+from unnorm._base import memory, workers
+from unnorm.engine import dask_parts, estimate, gam_parts, parts, placing
 from unnorm.engine.gam_rows import TableRows
 from unnorm.engine.plan import plan
+from unnorm.engine.resources import Resources
 from unnorm.engine.segment import ResponseRows
 from unnorm.engine.sides import null_of_parts
-from unnorm.errors import CombinationError, MemoryLimitError, NoEstimateError, WorkersError
+from unnorm.errors import CombinationError, MemoryLimitError, NoEstimateError, UnnormWarning, WorkersError
 from unnorm.terms.parser import parse
 
 FORMULA = "y ~ s(x, k=12) + s(a, bs='cc', k=8) + s(px, py, k=15) + factor(g)"
@@ -155,17 +157,46 @@ def test_terms_of_many_rows_are_those_of_the_sample_whole_or_in_parts(monkeypatc
     assert np.sqrt(np.mean((sampled.linear_predictor - exact.linear_predictor) ** 2)) < se
 
 
-def test_memory_that_is_too_small_is_refused_with_figures() -> None:
-    with pytest.raises(
-        MemoryLimitError, match=r"12,000 rows of \d+ bytes .* memory= allows 10 kB. Pass memory='\d+MB'"
-    ):
+def test_memory_that_is_too_small_is_refused_with_figures_that_work() -> None:
+    with pytest.raises(MemoryLimitError, match=r"12,000 rows of \d+ bytes .* memory= allows 10 kB") as said:
         fitted(rows(), memory="10kB")
+    option = str(said.value).split("memory='")[1].split("'")[0]
+    assert option.endswith(("kB", "MB"))
+    fitted(rows(), memory=option)  # the remedy works
+
+
+@pytest.mark.parametrize("size", [1.0, 999.0, 1e5, 123_456.0, 9.99e5, 1e6, 1.04e6, 9.96e8, 1e9, 3.4567e10])
+def test_a_size_as_an_option_is_no_less(size: float) -> None:
+    assert size <= memory.allowed(memory.as_option(size)) <= max(1.11 * size, 1000.0)
+
+
+def test_a_long_fit_says_so_beforehand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(estimate, "TIMED", 5_000)
+    monkeypatch.setattr(gam_parts, "PART", 1_000)
+    data = rows()
+    fitted(data, memory="1GB")  # not long, and no word
+    monkeypatch.setattr(estimate, "LONG", 0.0)
+    with pytest.warns(UnnormWarning, match=r"12,000 rows take .* about \d+ seconds in this process \(25 passes"):
+        held = fitted(data, memory="1GB")
+    with pytest.warns(UnnormWarning, match=r"memory= holds \d+% of them, and memory='\d+"):
+        again = fitted(data, memory="320kB")
+    same(held, again)
+
+
+def test_the_estimate_counts_passes_and_what_is_read_again() -> None:
+    one = estimate.Estimate(1_000, 1e6, 0.5, 1e-3, 1e-4, 2)
+    assert one.seconds(1.0) == pytest.approx((1_000 * 1e-3 + 25 * 1_000 * 1e-4) / 2)
+    assert one.seconds(0.5) == pytest.approx(one.seconds(1.0) + 25 * 1_000 * 0.5 * 0.25 * 1e-3 / 2)
 
 
 def test_what_parts_cannot_do_is_refused() -> None:
     data = {"x": np.linspace(0, 1, 400), "y": np.arange(400.0) % 3}
-    with pytest.raises(CombinationError, match="families binomial, poisson, gaussian; got family='nb'"):
+    with pytest.raises(
+        CombinationError, match=r"families binomial, poisson, gaussian; got family='nb'. θ is estimated"
+    ):
         un.gam("y ~ s(x)", data, family="nb", memory="1GB")
+    with pytest.raises(CombinationError, match=r"'quasipoisson'\. family='poisson' has the same curves"):
+        un.gam("y ~ s(x)", data, family="quasipoisson", memory="1GB")
     with pytest.raises(CombinationError, match="method='CV' fits rows in memory"):
         un.gam("y ~ s(x)", data, family="poisson", method="CV", memory="1GB")
     for wrong in ("2 parrots", -1, True, "0GB"):
@@ -187,9 +218,23 @@ def test_workers_have_the_estimates_of_one_process(client: Any, monkeypatch: pyt
         un.gam("y ~ x", {"x": x, "y": (x > 0.5).astype(float)}, family="binomial", workers=client)
 
 
+def test_large_arguments_of_two_passes_are_not_mixed_up(client: Any) -> None:
+    data = rows(2_000)
+    made = plan(parse("y ~ s(x)", table=True).build(data), data, all_rows=2_000)
+    recipes = gam_parts.stretches(TableRows(data["y"], {"x": data["x"]}, None, None, None, ()), "binomial", made)
+    held = dask_parts.dask_parts(made, recipes, client)
+    big = [np.full(200_000, value) for value in (1.0, 2.0, 3.0)]  # Dask makes tasks of such values
+    assert [held.total(add_up, one)[0] for one in big] == [200_000.0, 400_000.0, 600_000.0]
+    assert [list(held.each(add_up, one)) for one in big[:2]] == [[(200_000.0,)], [(400_000.0,)]]
+
+
+def add_up(plan: Any, part: Any, i: int, values: np.ndarray) -> tuple[float]:
+    return (float(values.sum()),)
+
+
 def test_workers_that_are_none_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(dask_parts, "CONNECT", 0.5)
+    monkeypatch.setattr(workers, "CONNECT", 0.5)
     data = {"x": np.linspace(0, 1, 400), "y": np.arange(400.0) % 3}
     for wrong in (0, True, 1.5, "two"):
         with pytest.raises(un.errors.InputError, match="workers must be a number"):
@@ -198,20 +243,63 @@ def test_workers_that_are_none_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
         un.gam("y ~ s(x)", data, family="poisson", workers="tcp://127.0.0.1:9")
 
 
-def test_a_worker_that_is_killed_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+class Little:
+    """A client whose workers have hardly any memory."""
+
+    def scheduler_info(self) -> dict[str, Any]:
+        return {"workers": {"a": {"memory_limit": 200_000}, "b": {"memory_limit": 200_000}}}
+
+
+def test_rows_that_the_workers_cannot_hold_are_refused() -> None:
+    data = rows()
+    made = plan(parse("y ~ s(x)", table=True).build(data), data, all_rows=12_000)
+    Resources(workers=Little()).require_workers(made, 2_000)
+    with pytest.raises(
+        MemoryLimitError, match=r"12,000 rows .* 2 workers can hold 240 kB. Start \d+ such workers"
+    ) as said:
+        Resources(workers=Little()).require_workers(made, 12_000)
+    number = int(str(said.value).split("Start ")[1].split()[0])
+    assert 0.6 * 200_000 * (number - 1) < estimate.row_bytes(made) * 12_000 <= 0.6 * 200_000 * number
+
+
+def test_folds_by_workers_choose_the_same_smoothing(client: Any) -> None:
+    data = rows(1_500)
+    here, there = (
+        un.gam("y ~ s(x, k=8)", data, family="binomial", method="CV", folds=4, workers=where)
+        for where in (None, client)
+    )
+    np.testing.assert_allclose(here.smoothed.rho, there.smoothed.rho, atol=1e-9)
+    np.testing.assert_allclose(here.smoothed.beta, there.smoothed.beta, atol=1e-10)
+    assert here.score == pytest.approx(there.score, rel=1e-12)
+
+
+STAGES = {"set-up": 1, "first pass": 3, "iteration": 6, "errors": 0}  # the pass before which a worker is killed
+
+
+def test_a_worker_killed_at_any_stage_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
     data = rows(8_000)
     monkeypatch.setattr(gam_parts, "PART", 500)
-    whole, passes, gathered = fitted(data, memory="1GB"), [0], dask_parts.DaskParts._gathered
+    whole, passes, fatal, gathered = fitted(data, memory="1GB"), [0], [0], dask_parts.DaskParts._gathered
 
-    def kill(self: Any, futures: list[Any]) -> list[Any]:
+    def kill(client: Any) -> None:
+        os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+
+    def count(self: Any, submit: Any) -> list[Any]:
         passes[0] += 1
-        if passes[0] == 3:
-            os.kill(next(iter(self.client.run(os.getpid).values())), signal.SIGKILL)
-        return gathered(self, futures)
+        if passes[0] == fatal[0]:
+            kill(self.client)
+        return gathered(self, submit)
 
-    monkeypatch.setattr(dask_parts.DaskParts, "_gathered", kill)
+    monkeypatch.setattr(dask_parts.DaskParts, "_gathered", count)
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        same(whole, fitted(data, workers=client))
-    assert passes[0] > 3
+        for stage, fatal[0] in STAGES.items():
+            client.wait_for_workers(2)  # the one that was killed is started again
+            passes[0] = 0
+            found = fitted(data, workers=client)
+            if stage == "errors":  # what is asked of the fit afterwards needs no worker
+                kill(client)
+            same(whole, found)
+            np.testing.assert_array_equal(whole.linear_predictor, found.linear_predictor)
+            assert passes[0] > max(STAGES.values())

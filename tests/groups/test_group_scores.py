@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.groups.joint import _smoothing_uncertainty
+from unnorm.groups.joint import smoothing_root
 from unnorm.groups.population import few_levels
 from unnorm.groups.scores import GroupScores
 
@@ -159,4 +159,5 @@ def test_what_not_knowing_lambda_adds() -> None:
     found = SimpleNamespace(at=SimpleNamespace(hessian=half @ half.T, state=SimpleNamespace(slopes=slopes)))
     J = slopes[:4]
     expected = J @ np.linalg.inv(half @ half.T + np.eye(3) / 50) @ J.T
-    np.testing.assert_allclose(_smoothing_uncertainty(found, 4), expected, rtol=1e-10)
+    root = smoothing_root(found, 4)
+    np.testing.assert_allclose(root @ root.T, expected, rtol=1e-10)

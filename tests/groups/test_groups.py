@@ -272,7 +272,7 @@ def test_relative_weights_of_levels_have_robust_errors(obs):
             each.fits["1"].effect("s(angle)", at)["se"], own.effect("s(angle)", at)["se"], rtol=1e-4
         )
         assert not each.fits["1"].assumes_model
-        assert each.fits["1"].n == each.fits["1"].rows
+        assert each.fits["1"].n == each.fits["1"].n_rows
     counted = un.fit(MODEL, ms.fits["1"].obs, LOGISTIC, CHI, rng=ms.fits["1"].seed)
     assert not np.allclose(counted.effect("s(angle)", at)["se"], own.effect("s(angle)", at)["se"], rtol=0.02)
     assert any("Weights are relative" in note for note in s["group"].notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,18 @@ def test_errors_from_scores_are_those_of_clusters(objective: un.ConditionalNCE |
     assert fit.wald(["J[1,2]"]).p_value == pytest.approx(fit.wald(["J[1,2]"], robust=True).p_value)
 
 
+def test_chosen_errors_are_by_cluster_too() -> None:
+    """Where p × p numbers are too many, errors of chosen parameters are sums of scores over clusters."""
+    objective = un.ConditionalNCE(un.BitFlip(every=True), cluster="trial")
+    fit = un.fit(un.Ising(2), _copies()[1], objective, solver=un.LBFGS(1e-14), rng=1)
+    many = replace(fit, errors=None)
+    table, full = many.errors_of(list(fit.names)), fit.tidy()
+    np.testing.assert_allclose(table["se"], full["se"], rtol=2e-3)
+    np.testing.assert_allclose(table["upper"], full["upper"], rtol=2e-3)
+    single = replace(many, diagnostics={})
+    assert (table["se"] > 4 * single.errors_of(list(fit.names))["se"]).all()  # √20 of copies taken for observations
+
+
 def test_intervals_of_clusters_are_saved(tmp_path: Path) -> None:
     fit = un.fit(un.Ising(2), _copies()[1], un.ConditionalNCE(un.BitFlip(every=True), cluster="trial"))
     fit.save(tmp_path / "fit")
@@ -103,7 +116,7 @@ def test_fewer_clusters_than_parameters_have_no_errors() -> None:
     with pytest.warns(UnnormWarning, match="5 independent clusters are too few to estimate the errors of 6 parameters"):
         fit = un.fit(un.Ising(3), obs, un.ConditionalNCE(un.BitFlip(every=True), cluster="t"))
     assert not fit.has_covariance
-    with pytest.raises(InputError, match="the objective names clusters"):
+    with pytest.raises(InputError, match=r"5 independent clusters are too few .* Name smaller clusters"):
         fit.errors_of(["h[1]"])
 
 

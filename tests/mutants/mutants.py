@@ -13,6 +13,7 @@ import of_engine
 import of_inference
 import of_objectives
 import of_patterns
+import of_scanpaths
 import of_solvers
 
 
@@ -36,6 +37,7 @@ MUTANTS = [
     for faults in (
         of_objectives.MUTANTS,
         of_inference.MUTANTS,
+        of_scanpaths.MUTANTS,
         of_solvers.MUTANTS,
         of_engine.MUTANTS,
         of_patterns.MUTANTS,

@@ -1,6 +1,13 @@
 """The tests nearest to each module that has mutants: fast files that import it, the quickest to fail first."""
 
 NEAREST: dict[str, tuple[str, ...]] = {
+    "data/placing.py": ("tests/results/test_windows.py", "tests/results/test_scores.py"),
+    "references/by_window.py": ("tests/results/test_windows.py",),
+    "objectives/window_grids.py": ("tests/results/test_windows.py",),
+    "data/covariates/relative.py": ("tests/results/test_windows.py",),
+    "results/scores.py": ("tests/results/test_scores.py",),
+    "results/centre_bias.py": ("tests/results/test_scores.py",),
+    "report/misfit.py": ("tests/report/test_misfit.py",),
     "models/changes.py": ("tests/models/test_changes.py",),
     "models/gibbs.py": ("tests/models/test_changes.py", "tests/references/test_gibbs_steps.py"),
     "models/ising_kernels.py": ("tests/models/test_ising.py",),
@@ -38,6 +45,8 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "references/logistic_bernoulli.py": ("tests/references/test_logistic_bernoulli.py",),
     "references/gibbs_steps.py": ("tests/references/test_gibbs_steps.py",),
     "models/base_kernels.py": ("tests/models/test_changes.py",),
+    "models/gibbs_loops.py": ("tests/models/test_changes.py", "tests/references/test_gibbs_steps.py"),
+    "models/centring.py": ("tests/results/test_far_covariates.py",),
     "results/gibbs_draws.py": ("tests/results/test_gibbs_draws.py",),
     "results/graph_gof.py": (
         "tests/models/graphs/test_referee_graphs.py::test_goodness_of_fit_p_values",
@@ -64,7 +73,9 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "directions/rules.py": ("tests/directions/test_closed_forms.py",),
     "models/closed.py": ("tests/directions/test_closed_forms.py", "tests/directions/test_contexts.py"),
     "objectives/anchor.py": ("tests/objectives/test_anchor.py", "tests/objectives/test_anchor_bound.py"),
+    "objectives/between.py": ("tests/objectives/test_between.py",),
     "solvers/anchored.py": ("tests/objectives/test_anchor.py",),
+    "solvers/anchored_parts.py": ("tests/solvers/test_fits_in_parts.py",),
     "solvers/weaker.py": ("tests/solvers/test_weaker.py",),
     "inference/delta_test.py": ("tests/inference/test_delta_test.py",),
     "results/normaliser_check.py": ("tests/results/test_normaliser_check.py",),
@@ -80,6 +91,10 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "terms/sample.py": ("tests/engine/test_gam_knots.py",),
     "terms/side.py": ("tests/engine/test_gam_hard_data.py",),
     "terms/sphere.py": ("tests/engine/test_gam_hard_data.py",),
+    **dict.fromkeys(
+        (f"groups/{name}.py" for name in ("crossed", "crossed_penalties", "views", "exchange", "difference")),
+        ("tests/groups/test_conditions.py",),
+    ),
     "groups/joint.py": ("tests/groups/test_group_scores.py",),
     "groups/population.py": ("tests/groups/test_group_scores.py",),
     "groups/scores.py": ("tests/groups/test_group_scores.py",),
@@ -124,6 +139,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
         "tests/patterns/test_hard_core_errors.py",
         "tests/patterns/test_pattern_users.py",
     ),
+    "results/nesting.py": ("tests/inference/test_referee.py",),
     "results/fit.py": (
         "tests/results/test_saved_errors.py",
         "tests/results/test_errors_shown.py",

@@ -11,10 +11,17 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "log_w += (beta - before) * (now - start)",
             "log q left out",
         ),
-        ("(beta - betas[k]) * (f - log_q)", "(beta - betas[k]) * f", "log q left out of compiled annealing"),
         ("delta = beta * (f - now) + (1.0 - beta) * back", "delta = beta * (f - now)", "annealing leaves q at once"),
+    ],
+    "models/gibbs_loops.py": [
+        ("(beta - betas[k]) * (f - log_q)", "(beta - betas[k]) * f", "log q left out of compiled annealing"),
         ("both = beta * change + (1.0 - beta) * back", "both = change", "compiled annealing is at β = 1 throughout"),
         ("back = either_way and rng.random() < 0.5", "back = False", "sweeps in one direction are not reversible"),
+    ],
+    "models/centring.py": [
+        ("(self.by * np.asarray(theta)[self.of].T).T", "np.asarray(theta)[self.of]", "levels of covariates left out"),
+        ("return self.estimate(self.estimate(V).T).T", "return self.estimate(V)", "T V for T V Tᵀ"),
+        ("at] -= self.by[mine]", "at] += self.by[mine]", "errors of a field: the sign of the level"),
     ],
     "models/base_kernels.py": [
         ("return top + math.log(total)", "return top", "the nearest component of q alone"),
@@ -33,7 +40,9 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "missing bits flipped",
         ),
         ("return p * (1.0 - p)", "return p", "curvature of a logistic row"),
-        ("out += (g / np.maximum(w, 1e-300)[:, None]).T @ g", "out += g.T @ g", "w² for w in Godambe's matrix"),
+        ("out += (w[:, None] * one).T @ one", "out += g.T @ g", "w² for w in Godambe's matrix"),
+        ("left = 1.0 - np.minimum(share, ALONE)", "left = np.ones_like(share)", "few observations: no correction"),
+        ("return self.weight - 1.0 if self._few else None", "return None", "few observations: the normal law"),
         (
             "return float(obs.weights.sum()) * (G.T @ G) / draws",
             "return (G.T @ G) / draws",
@@ -70,9 +79,9 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("gradient + other, cov - within", "gradient + other, cov + within", "missing ties add information"),
     ],
     "objectives/row_errors.py": [
-        ("(units.T @ units - np.outer(total, total) / n)", "(units.T @ units)", "the data's scores about zero"),
+        (" - weights[:, None] * (g[data].sum(axis=0) / weights.sum())", "", "the data's scores about zero"),
         ("b.curvature * (one - means[self._of(b)])", "b.curvature * one", "ν not profiled out"),
-        ("else _centred(g[~data]))", "else 0.0)", "points without error"),
+        ("else _centred(g[~data])", "else 0.0", "points without error"),
         ("points = np.where(b.rows.data, 0.0, b.slope)", "points = b.slope", "the data among fresh points"),
     ],
     "models/graphs/kernels.py": [
@@ -142,7 +151,13 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "results/penalty_path.py": [
-        ("mean >= mean[best] - se", "mean >= mean[best]", "the best, not the largest within an error of it"),
-        ("np.count_nonzero(theta[model.penalised])", "np.count_nonzero(theta)", "fields counted as couplings"),
+        (" - np.nan_to_num(scored.se)", "", "the best, not the largest within an error of it"),
+        (" - np.outer(total, total) / n", "", "NCIC: the scores of a penalised estimate about zero"),
+        ("V = np.linalg.inv(J + np.diag(ridge[at]))", "V = np.linalg.inv(J)", "NCIC: the penalty of no penalty"),
+        (
+            "nonzero[k, j] = np.count_nonzero(theta[model.penalised])",
+            "nonzero[k, j] = np.count_nonzero(theta)",
+            "fields counted",
+        ),
     ],
 }

@@ -87,8 +87,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("int(np.ceil(np.trace(V @ scores.information)))", "int(np.trace(V @ scores.information))", "edf rounded down"),
         ("robust = Robust(lambda: whole(found.M), found.df)", "robust = Robust(lambda: whole(found.M))", "no t"),
         (
-            "Robust(lambda: self.covariance[at], self._df, self.refusal)",
-            "Robust(lambda: self.covariance[at], None, self.refusal)",
+            "Robust(lambda: move(self.covariance), self._df, self.refusal)",
+            "Robust(lambda: move(self.covariance), None, self.refusal)",
             "df lost",
         ),
         ("scores.empirical_spread() + reference_spread(scores)[0]", "scores.empirical_spread()", "NCIC without Σ2"),
@@ -109,10 +109,10 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("nearest_psd(own - points, scores.information) + sigma2", "own + sigma2", "even points twice"),
         ("nearest_psd(own - points, scores.information)", "(own - points)", "negative variances of clusters"),
         ("g.sum(axis=0) if scores.shared else g", "g.sum(axis=0) if False else g", "shared points: uncentred scores"),
-        ("np.sqrt((count - 1) / count) / np.maximum(1.0 - share, 1e-12)", "np.ones(count)", "CR0"),
+        ("np.sqrt((len(share) - 1) / len(share)) / np.maximum(1.0 - share, 1e-12)", "np.ones(len(share))", "CR0"),
         (
-            "np.sqrt((count - 1) / count) / np.maximum(1.0 - share, 1e-12)",
-            "np.full(count, np.sqrt(count / (count - 1)))",
+            "np.sqrt((len(share) - 1) / len(share)) / np.maximum(1.0 - share, 1e-12)",
+            "np.full(len(share), np.sqrt(len(share) / (len(share) - 1)))",
             "CR1 with unequal clusters",
         ),
         (
@@ -215,6 +215,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("error_parts(scores, labels,", "error_parts(scores, None,", "clusters ignored"),
     ],
+    "results/nesting.py": [
+        ("not _same_data(larger.obs, smaller.obs)", "False", "tests between fits to other data"),
+        ("    if domains[0] != domains[1]:", "    if False:", "tests between fits on other domains"),
+        ("if names.count(name) > 1]", "if names.count(name) > 2]", "a parameter tested twice"),
+    ],
     "results/fit.py": [
         (
             'if self.settings["objective"].get("cluster") is not None:',
@@ -222,9 +227,6 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "likelihood ratios of clustered data",
         ),
         ("        if ours != theirs:", "        if False:", "likelihood ratios over smooth terms"),
-        ("not _same_data(larger.obs, smaller.obs)", "False", "tests between fits to other data"),
-        ("    if domains[0] != domains[1]:", "    if False:", "tests between fits on other domains"),
-        ("if names.count(name) > 1]", "if names.count(name) > 2]", "a parameter tested twice"),
         ("float(sum(self.smooths.edf.values())) + len(self.names)", "len(self.names)", "AIC without the smooths' edf"),
         (
             "float(sum(self.smooths.edf.values())) + len(self.names)",
@@ -270,8 +272,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "bits unweighted",
         ),
         (
-            "uniform = float(w @ (log_p + domain.log_volume)) / (w.sum() * np.log(2))",
-            "uniform = float(np.mean(log_p + domain.log_volume)) / np.log(2)",
+            "uniform = float(w @ (log_p + log_volume)) / (w.sum() * np.log(2))",
+            "uniform = float(np.mean(log_p + log_volume)) / np.log(2)",
             "bits against the uniform law unweighted",
         ),
         ("loglik=float(w @ log_p)", "loglik=float(log_p.sum())", "log-likelihood unweighted"),

@@ -17,18 +17,26 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "return Integrated(log_z, mean)",
             "offsets of a context do not cancel in terms",
         ),
-        ("(x - at[:, j]) / (at[:, i] - at[:, j])", "(x - at[:, j]) / (at[:, j] - at[:, i])", "sign of local cubics"),
-        ("+ 0.5 * np.linspace(0.0, 1.0, len(values))", "+ 0.5 * even", "an even axis of contexts"),
         (
             "return float(np.sqrt(weight)) * self.error(theta)",
             "return self.error(theta)",
             "errors of log Z as if they could not add up",
         ),
+    ],
+    "objectives/between.py": [
         (
-            "columns = (columns[:, :, None] * grid + here[:, None, :])",
-            "columns = (columns[:, :, None] + grid * here[:, None, :])",
+            "+ 0.25 * np.linspace(0.0, 1.0, len(values))",
+            "+ 0.25 * even",
+            "an axis that is not finer where contexts are",
+        ),
+        (
+            "at = (at[:, :, None] * (2 * len(axis)) + here[:, None, :])",
+            "at = (at[:, :, None] + (2 * len(axis)) * here[:, None, :])",
             "axes of the grid swapped",
         ),
+        ("(t**3 - t) * h**2 / 6", "(t**3 - t) * h**2 / 3", "second derivatives count twice at one end of a cell"),
+        ("out[rows] = here if", "out[: len(rows)] = here if", "constants of other observations"),
+        ("A[0, :3] = h[1], -h[0] - h[1], h[0]", "A[0, :3] = 1.0, 0.0, 0.0", "a natural spline, flat at one end"),
     ],
     "objectives/scores.py": [
         ("self.J + 0.5 * V @ self.C", "self.J", "λ's noise through β̂ left out of V'"),

@@ -110,7 +110,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "patterns/metropolis.py": [
         ("log_size - np.log(n + 1.0) if birth", "log_size - np.log(n + 2.0) if birth", "births against n + 2"),
         ("log_ratio += e if new else -e", "log_ratio += e", "a point that goes counted as one that comes"),
-        ("total += min(sat, c + 1.0) - min(sat, float(c))\n            continue", "continue", "Geyer alone"),
+        ("total += min(sat, c + 1.0) - min(sat, float(c))", "pass", "Geyer alone"),
     ],
     "patterns/rows.py": [
         (

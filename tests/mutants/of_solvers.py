@@ -27,6 +27,15 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "held back without Z",
         ),
     ],
+    "solvers/anchored_parts.py": [
+        ("here.mean @ beta - here.log_z)", "-here.log_z)", "offset of the linearised constants, in parts"),
+        (
+            "eta = less.design.predict(beta) + less.rows.offset",
+            "eta = part.design.predict(beta) + less.rows.offset",
+            "η of parts without their contexts' means",
+        ),
+        ("self.here.log_z + self.here.mean @", "self.here.mean @", "curvature of parts without Z"),
+    ],
     "solvers/weaker.py": [
         ("if worst < BIAS:", "if True:", "χ's penalty as the criterion has it"),
         ("right = H @ smoothed.beta", "right = bare @ smoothed.beta", "a right-hand side without the penalty"),
@@ -64,6 +73,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("v, out = slopes[0], np.zeros", "v, out = 0.0 * slopes[0], np.zeros", "no reference error"),
         ("Cx += (C @ Z.T)[:, at]", "Cx += 0.0 * (C @ Z.T)[:, at]", "fresh points without χ"),
         ("Kx = Kx - (C[1:]", "Kx = Kx + (C[1:]", "K x for K x̂"),
+        (
+            "by_context @ probe.B - probe.K @ out",
+            "by_context @ probe.B + probe.K @ out",
+            "sign of K g in a probe's sum",
+        ),
         ("np.bincount(i, v - far, CELLS + 1)", "np.bincount(i, v, CELLS + 1)", "scores counted at both ends of a cell"),
     ],
     "solvers/penalised.py": [
@@ -113,10 +127,46 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("KNOWN = 1e30", "KNOWN = 1.0", "the level, which the constants absorb, with an error"),
     ],
+    "groups/crossed.py": [
+        (
+            "out[:i, i - 1], out[i, i - 1] = -1.0, i",
+            "out[:i, i - 1], out[i, i - 1] = -1.0, i + 1",
+            "contrasts off zero",
+        ),
+        (
+            "keep[begin : begin + layout.random * layout.q] = False",
+            "keep[begin] = False",
+            "random curves known in part",
+        ),
+    ],
+    "groups/crossed_penalties.py": [
+        ("times = [1.0 + layout.contrasts,", "times = [1.0,", "the mean of the conditions' curves varies as each does"),
+        ('one.random(ledger, e, f":{by}:{between}")', "pass", "subjects' differences without a law"),
+    ],
+    "groups/views.py": [
+        ("(shared - own @ inverse.slopes[s]).T", "shared.T", "influence without the subject's own curves"),
+        ("self.df / max(share, 0.05) ** 2", "self.df / max(share, 0.05)", "Satterthwaite: a share for its square"),
+        ("out = A @ inverse @ B", "out = A @ inverse @ A", "a parallel sum of one part"),
+    ],
+    "groups/exchange.py": [
+        (
+            "return Outcome(float(T[0]), as_large / len(T)",
+            "return Outcome(float(T[0]), (as_large - 1) / len(T)",
+            "p of none",
+        ),
+        ("drawn[i, list(chosen)] = 1", "drawn[i, chosen[0]] = 1", "groups of other sizes"),
+    ],
+    "groups/difference.py": [
+        ("level) / np.sqrt(self.widened)", "level)", "simultaneous bands widened twice"),
+    ],
     "groups/population.py": [
         ("return (count - 1) / (count - 3) if count > 3 else 3.0", "return 1.0", "few levels as good as many"),
         ("return (count - 1) / (count - 3) if", "return (count - 1) / (count - 2) if", "few levels: a wrong df"),
-        ("widened=few_levels(len(fits))", "widened=1.0", "few levels as good as many"),
+        (
+            "widened=few_levels((df if effective is None else effective) + 1)",
+            "widened=1.0",
+            "few levels as good as many",
+        ),
         ("smoothing=joint.smoothing", "smoothing=None", "λ taken as known"),
     ],
     "groups/joint.py": [
@@ -126,7 +176,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "influence without the level's own curves",
         ),
         ("float(2 * np.trace(F[span, span]) -", "float(np.trace(F[span, span]) -", "edf₁ of the group"),
-        ("1 / 50)\n    return half", "10.0)\n    return half", "a strong prior on log λ"),
+        ("np.maximum(values, 0.0) + 1 / 50)", "np.maximum(values, 0.0) + 10.0)", "a strong prior on log λ"),
     ],
     "engine/inference.py": [
         ("0.5 * nu * (1.0 - nu)", "nu * (1.0 - nu)", "smooth_test: ½ missing in the fractional pseudo-inverse"),

@@ -16,10 +16,8 @@ from unnorm.errors import CombinationError
 from unnorm.models.built_additive import BuiltAdditive
 from unnorm.objectives.anchor import (
     ENOUGH,
-    cubic_weights,
     model_anchor,
     representatives,
-    spaced,
     spread,
     terms_anchor,
 )
@@ -110,34 +108,6 @@ def test_sums_by_label(levels: bool, threads: int) -> None:
 
 
 # --- contexts -----------------------------------------------------------------------------------------------------
-
-
-def test_local_cubics_are_exact_for_cubics_everywhere_in_range() -> None:
-    axis = np.linspace(-2.0, 3.0, 9)
-    x = np.array([-2.0, -1.9, -0.3, 0.1, 2.95, 3.0])
-    first, w = cubic_weights(x, axis)
-    for power in range(4):
-        values = (axis**power)[first[:, None] + np.arange(4)]
-        np.testing.assert_allclose(np.sum(w * values, axis=1), x**power, atol=1e-12)
-    assert np.abs(np.sum(w * (axis**4)[first[:, None] + np.arange(4)], axis=1) - x**4).max() > 1e-3
-
-
-def test_the_axis_of_contexts_is_fine_where_they_are() -> None:
-    """At most twice an even step; an outlier leaves half of the points where the others are; ties do no harm."""
-    rng = np.random.default_rng(1)
-    for x in (rng.uniform(size=500), np.append(rng.uniform(size=500), 1e3), rng.integers(0, 5, 400) * 1.0):
-        axis = spaced(x, 33)
-        assert (axis[0], axis[-1]) == (x.min(), x.max())
-        step = np.diff(axis)
-        assert np.all(step > 0)
-        assert step.max() <= 2.001 * (x.max() - x.min()) / 32
-    assert np.sum(spaced(np.append(rng.uniform(size=500), 1e3), 33) < 1) >= 16
-    assert np.all(np.diff(spaced(np.full(9, 2.0), 5)) > 0)
-    x = rng.lognormal(sigma=1.5, size=400)
-    for power in range(4):
-        first, w = cubic_weights(x, spaced(x, 12))
-        values = (spaced(x, 12) ** power)[first[:, None] + np.arange(4)]
-        np.testing.assert_allclose(np.sum(w * values, axis=1), x**power, rtol=1e-9)
 
 
 def test_contexts_are_those_that_f_reads() -> None:

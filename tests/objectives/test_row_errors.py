@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,14 @@ def test_no_simulated_errors(monkeypatch) -> None:
     _, some = _both(monkeypatch, _observations(False), objective)
     with pytest.raises(InputError, match="Leave simulated out"):
         some.errors_of(["h[1]"], simulated=500)
+
+
+def test_clusters(monkeypatch) -> None:
+    """Sums of scores over clusters of 30 observations, the points' part besides."""
+    plain = _observations(True)
+    obs = replace(plain, group={"g": np.arange(900) % 30})
+    whole, some = _both(monkeypatch, obs, un.Logistic(un.ProductBernoulli(), total=3000, points=un.IID(), cluster="g"))
+    table, full = replace(some, errors=None).errors_of(["h[1]", "J[4,6]"]), whole.tidy(robust=True)
+    at = [whole.names.index(name) for name in ("h[1]", "J[4,6]")]
+    assert table["se"] == pytest.approx(full["se"][at], rel=5e-3)
+    assert table["upper"] == pytest.approx(full["upper"][at], abs=0.02)

@@ -115,9 +115,8 @@ def test_compiled_energy(one: Interaction, period: float) -> None:
         cx, cy = np.minimum((x.xy[i] * cells).astype(int), cells - 1)
         after[i], head[cy * cells + cx] = head[cy * cells + cx], i
     state = (np.ascontiguousarray(x.xy[:, 0]), np.ascontiguousarray(x.xy[:, 1]), head, after)
-    arrays = (law.kind, law.reach**2, law.breaks, law.steps, law.numbers)
-    room = (np.empty(200), np.empty(200), np.empty(600), np.empty(600))
-    found, more = np.empty(200, np.int64), np.empty(200, np.int64)
+    arrays = (law.near2, law.breaks, law.steps, law.numbers)
+    found, (more, room) = np.empty(200, np.int64), law.scratch(200)
     joined = np.array([1.0, 1.0]) if period else None
     for places, own in ((u, np.full(u.n, -1)), (x, np.arange(x.n))):
         around = near(places, x, one, own, joined)

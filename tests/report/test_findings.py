@@ -91,3 +91,32 @@ def test_fits_are_asked_by_level_and_for_the_group() -> None:
     pooled = findings(model, obs, each.group, {})
     assert [one.levels for one in pooled] == [0, 0]
     assert findings(model, obs, None, each.fits)[1].group is None
+
+
+def test_the_share_of_draws_is_the_posteriors() -> None:
+    """Two differences with a known normal law: their joint probability, and what moves with the errors."""
+    from dataclasses import replace
+
+    from scipy import stats
+
+    rng = np.random.default_rng(3)
+    obs = un.iid({"step": rng.gamma(2.0, 60.0, 400)}, y="step")
+    fit = un.fit(un.Additive("s(step, k=5)", un.Box((0, 2000))), obs, un.Logistic(un.Uniform(), total=2000), rng=1)
+    seen = np.sort(obs.outcome[:, 0])
+    part = fit.smooths
+    yes, share = near.asked(fit, "s(step)", "step", seen, DIAGONAL)
+    x = seen[seen > 50]
+    D = part.effect("s(step)", {"step": x})["estimate"]
+    gaps = np.array([D[i].mean() for i in np.array_split(np.arange(x.size), 3)])
+    gaps = gaps[:-1] - gaps[1:]
+    assert yes is bool(np.all(gaps > 0))
+    C = part.term("s(step)").design({"step": x})
+    M = np.stack([C[i].mean(axis=0) for i in np.array_split(np.arange(x.size), 3)])
+    L = M[:-1] - M[1:]
+    span = part.slices["s(step)"]
+    wide = replace(part.errors, total=400 * part.errors.total)
+    for factor, here in ((1.0, fit), (400.0, replace(fit, smooths=replace(part, errors=wide)))):
+        V = factor * L @ part.errors.total[span, span] @ L.T
+        exact = stats.multivariate_normal(gaps, V).cdf(np.full(2, np.inf), lower_limit=np.zeros(2))
+        assert near.asked(here, "s(step)", "step", seen, DIAGONAL)[1] == pytest.approx(exact, abs=0.03)
+    assert share > near.asked(replace(fit, smooths=replace(part, errors=wide)), "s(step)", "step", seen, DIAGONAL)[1]

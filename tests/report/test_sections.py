@@ -12,9 +12,21 @@ import pytest
 
 import unnorm as un
 from unnorm.errors import InputError
-from unnorm.report import SECTIONS, Analysis, Provenance, grouped, make_sections, parameters_table, pooled, render
+from unnorm.report import (
+    SECTIONS,
+    Analysis,
+    Provenance,
+    effects_table,
+    grouped,
+    make_sections,
+    parameters_table,
+    pooled,
+    render,
+)
+from unnorm.report.figures import wanted
 from unnorm.report.page import Cell, Section, Table
 from unnorm.report.sections import constants, monte_carlo, places
+from unnorm.report.sections.conditions import differences_table
 
 BOX = un.Box((0, 800), (0, 600))
 LOGISTIC = {
@@ -37,7 +49,8 @@ def obs() -> un.Observations:
                 rows.append((who, image, fix, *y))
                 y = np.clip(y + rng.normal(0, 90, 2) + 0.1 * (np.array([400, 300]) - y), 1, [799, 599])
     table = dict(zip(("who", "image", "fix", "x", "y"), map(np.array, zip(*rows))))
-    return un.transitions(table, y=("x", "y"), order="fix", group=("who", "image"))
+    table["task"] = np.where(table["image"] % 2, "search", "free")
+    return un.transitions(table, y=("x", "y"), order="fix", group=("who", "image", "task"))
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +75,19 @@ def analyses(model: un.Additive, obs: un.Observations, each: un.FitGroup) -> dic
     return {
         "pooled": pooled(un.fit(model, obs, **LOGISTIC), model, obs, refit=refit),
         "levels": grouped(each, model, obs, refit=refit_levels),
+        "conditions": grouped(un.fit_each(model, obs, "who", between="task", **LOGISTIC), model, obs),
         "levels without a group": grouped(replace(each, group=None), model, obs),
         "constants that cancel": pooled(un.fit(model, obs, **RANKING), model, obs),
         "nothing to draw": pooled(un.fit(lonely, obs, **LOGISTIC), lonely, obs),
     }
 
 
-KINDS = ("pooled", "levels", "levels without a group", "constants that cancel", "nothing to draw")
+SILENT: dict[str, tuple[str, ...]] = {  # but for these kinds; no data here have durations
+    "conditions": ("conditions",),
+    "subjects": ("conditions", "levels", "levels without a group"),
+    "durations": (),
+}
+KINDS = ("pooled", "levels", "conditions", "levels without a group", "constants that cancel", "nothing to draw")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,6 +98,9 @@ def test_a_section(analyses: dict[str, Analysis], kind: str, anchor: str) -> Non
     section = make(analyses[kind])
     assert re.fullmatch("[a-z][a-z-]*", anchor)
     assert title
+    if kind not in SILENT.get(anchor, KINDS):
+        assert section is None
+        return
     assert section is not None
     assert section.text or section.pictures or section.tables
     for text in section.text:
@@ -102,10 +124,11 @@ def test_the_page_has_every_section_in_order(analyses: dict[str, Analysis]) -> N
         seen.append(name)
         yield
 
-    page = render(PROVENANCE, make_sections(analyses["levels"], step))
+    page = render(PROVENANCE, make_sections(analyses["conditions"], step))
     assert seen == list(SECTIONS)  # what progress bars count
-    assert re.findall(r'<section id="([^"]+)"', page) == ["fitted", *SECTIONS, "repeat"]
-    for anchor, (title, _) in SECTIONS.items():
+    shown = {name: title for name, (title, _) in SECTIONS.items() if name != "durations"}  # these data have none
+    assert re.findall(r'<section id="([^"]+)"', page) == ["fitted", *shown, "repeat"]
+    for anchor, title in shown.items():
         assert f'<a href="#{anchor}">{title}</a>' in page
 
 
@@ -181,17 +204,18 @@ def test_terms_of_the_place_alone(analyses: dict[str, Analysis]) -> None:
 
 @pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # terms extrapolated
 def test_held_out_bits_are_the_librarys(analyses: dict[str, Analysis], model: un.Additive) -> None:
-    from unnorm.report.held_out import MOST, ORDER, held_out_bits
-    from unnorm.results.held_out import evenly, halves
+    from unnorm.report.held_out import ORDER, held_out_bits, held_out_scores
+    from unnorm.results.held_out import halves
 
     analysis = analyses["pooled"]
     train, test = halves(analysis.obs)
     fit = un.fit(model, analysis.obs.take(train), **{**LOGISTIC, "rng": analysis.seed + 1})
     rows = np.flatnonzero(test)
-    found = fit.held_out(analysis.obs.take(rows[evenly(rows.size, MOST)]), order=ORDER)
-    assert held_out_bits(analysis) == {"group": found.bits_uniform}
-    levels = held_out_bits(analyses["levels"])
-    assert levels["group"] == pytest.approx(np.mean([levels[level] for level in "abc"]))
+    found = fit.held_out(analysis.obs.take(rows), order=ORDER)
+    assert held_out_bits(analysis)["group"][0] == pytest.approx(found.bits_uniform, abs=3e-3)
+    levels = held_out_scores(analyses["levels"])
+    gains = [levels[level].each["information gain over uniform"] for level in "abc"]
+    assert levels["group"]["information gain over uniform"][0] == pytest.approx(np.mean(np.concatenate(gains)))
 
 
 @pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")
@@ -252,3 +276,48 @@ def test_contributing_shows_how_to_add_one(analyses: dict[str, Analysis], monkey
     page = render(PROVENANCE, make_sections(analyses["pooled"]))
     assert re.search(r"15 sequences, with a median of 13 transitions", page)
     assert '<section id="lengths"' in page
+
+
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")
+def test_conditions_in_tables_and_files(analyses: dict[str, Analysis]) -> None:
+    analysis = analyses["conditions"]
+    found = analysis.conditions
+    effects = effects_table(analysis)
+    assert list(dict.fromkeys(effects["by"])) == ["group", "task=free", "task=search", *analysis.fits]
+    table = differences_table(analysis)
+    assert set(table["contrast"]) == {"free − search"}
+    here = table["term"] == "s(step)"
+    lower = found.difference_columns("s(step)", at=analysis.grids["s(step)"])["lower_simultaneous"]
+    np.testing.assert_allclose(table["lower_simultaneous"][here], lower)
+    assert np.isnan(table["dcenter"][here]).all()
+    assert analysis.rows("b · free").size == np.sum(
+        (analysis.obs.group["who"] == "b") & (analysis.obs.group["task"] == "free")
+    )
+    with wanted(("pdf", "png")):
+        section = SECTIONS["conditions"][1](analysis)
+    assert all(picture.files["pdf"].startswith(b"%PDF") for picture in section.pictures)
+    assert all(picture.files["png"].startswith(b"\x89PNG") for picture in section.pictures)
+    assert not SECTIONS["conditions"][1](analysis).pictures[0].files
+    assert len(section.pictures) == 6  # of each effect its curves, and the difference
+    assert [row[0].text for row in section.tables[0].rows] == ["all effects", "s(step)", "s(dcenter)", "s(angle)"]
+
+
+def test_every_other_sequence_of_each_level_is_left_out(analyses: dict[str, Analysis]) -> None:
+    """Also where the sequences of two levels alternate in the file: every other one is then the same level's."""
+    from unnorm.report.held_out import _left_out
+
+    analysis = analyses["levels"]
+    obs = analysis.obs.take(np.isin(analysis.obs.group["who"], ("a", "b")))
+    level = (obs.group["who"] == "b").astype(int)
+    of = np.unique(np.column_stack([level, np.asarray(obs.sequence)]), axis=0, return_inverse=True)[1].ravel()
+    rank = of - np.where(level == 1, of[level == 1].min(), 0)
+    alternating = 2 * rank + level
+    order = np.argsort(alternating, kind="stable")
+    mixed = replace(obs.take(order), sequence=alternating[order])
+    fits = {name: analysis.fits[name] for name in "ab"}
+    two = replace(analysis, obs=mixed, fits=fits)
+    test = _left_out(two)
+    for which in "ab":
+        sequences = alternating[order][two.rows(which)]
+        out = sequences[test[two.rows(which)]]
+        assert np.unique(out).size == pytest.approx(np.unique(sequences).size / 2, abs=1)

@@ -78,6 +78,49 @@ def test_the_choice_is_the_largest_within_an_error_of_the_best(kind) -> None:
     assert path.best == path.strengths[np.argmax(path.score)]
 
 
+@pytest.mark.parametrize("kind", ["ridge", "lasso"])
+def test_ncic_is_its_formula(kind) -> None:
+    y, lams = _data(500), np.array([0.05, 0.01, 0.002])
+    weight = np.random.default_rng(2).integers(1, 3, len(y))
+    path = un.penalty_path(MODEL, un.iid(y, weight=weight), kind, lams, rng=1, selection="ncic")
+    every = np.repeat(y, weight, axis=0)  # a weight of two is two observations
+    X = MODEL.changes(every, ()).reshape(-1, MODEL.size)
+    for lam, score in zip(lams, path.score):
+        solver = un.LBFGS(1e-13, **{kind: lam})
+        theta = un.fit(MODEL, un.iid(every), EVERY, solver=solver, rng=1).estimate
+        on = (theta != 0) if kind == "lasso" else np.full(MODEL.size, True)
+        p = expit(X @ theta)
+        J = (X.T @ (X * (p * (1 - p))[:, None]))[np.ix_(on, on)]
+        S = np.diag((lam * len(every) * MODEL.penalised if kind == "ridge" else np.zeros(MODEL.size))[on])
+        g = (-p[:, None] * X).reshape(len(every), D, -1).sum(axis=1)[:, on]
+        trace = np.trace(np.cov(g, rowvar=False) * len(every) @ np.linalg.inv(J + S))
+        ncic = 2 * np.logaddexp(0, X @ theta).sum() + 2 * trace
+        assert score == pytest.approx(-ncic / (2 * len(every)), abs=2e-6)
+    assert path.best == path.chosen == lams[np.argmax(path.score)]
+    assert np.isnan(path.se).all()
+    assert any("chosen by NCIC" in note for note in path.fit.notes)
+
+
+@pytest.mark.parametrize("kind", ["ridge", "lasso"])
+def test_ncic_chooses_nearly_what_cross_validation_does(kind) -> None:
+    obs, lams = un.iid(_data(600)), np.geomspace(0.1, 0.0005, 9)
+    cv, ncic = (un.penalty_path(MODEL, obs, kind, lams, folds=8, rng=2, selection=s) for s in ("cv", "ncic"))
+    assert abs(np.log(ncic.best / cv.best)) <= 1.01 * abs(np.log(lams[1] / lams[0]))
+    inner = slice(0, 7)
+    np.testing.assert_allclose(ncic.score[inner] - ncic.score.max(), cv.score[inner] - cv.score.max(), atol=0.01)
+
+
+def test_ncic_says_where_it_is_not_for_the_data() -> None:
+    y = np.where(np.random.default_rng(5).random((120, D)) < 0.1, np.nan, _data(120))
+    with pytest.raises(CombinationError, match="bits are missing: use selection='cv'"):
+        un.penalty_path(MODEL, un.iid(y, missing="keep"), "ridge", selection="ncic")
+    few = np.random.default_rng(6).integers(0, 2, (30, D))
+    with pytest.raises(InputError, match="30 observations are too few for NCIC"):
+        un.penalty_path(MODEL, un.iid(few), "ridge", [1e-4], selection="ncic")
+    with pytest.raises(InputError, match="'cv', 'ncic'"):
+        un.penalty_path(MODEL, un.iid(_data(50)), selection="aic")  # pyright: ignore
+
+
 def test_missing_bits_and_words() -> None:
     y = np.where(np.random.default_rng(5).random((120, D)) < 0.1, np.nan, _data(120))
     path = un.penalty_path(MODEL, un.iid(y, missing="keep"), "ridge", [0.1, 0.01], folds=2, rng=1)

@@ -105,10 +105,10 @@ def test_n_is_the_sum_of_weights_and_rows_are_shown_where_it_differs(tmp_path: P
     counts, copies = (un.fit(SLOPE, obs) for obs in (un.iid(y, weight=w), un.iid(np.repeat(y, w))))
     total = int(w.sum())
     for one in _both(counts, tmp_path / "fit"):
-        assert (one.n, one.rows) == (total, 60)
+        assert (one.n, one.n_rows) == (total, 60)
         assert f"{total} observations in 60 rows" in one.summary()
         assert f"n={total} in 60 rows" in repr(one)
-    assert (copies.n, copies.rows) == (total, total)
+    assert (copies.n, copies.n_rows) == (total, total)
     assert "rows" not in copies.summary() + repr(copies)
     held, again = counts.held_out(un.iid(y, weight=w)), counts.held_out(un.iid(np.repeat(y, w)))
     assert (held.n, held.rows) == (total, 60)
@@ -123,7 +123,7 @@ def test_n_is_the_sum_of_weights_and_rows_are_shown_where_it_differs(tmp_path: P
 def test_relative_weights_count_rows() -> None:
     y = np.random.default_rng(0).beta(2, 3, 60)
     fit = un.fit(SLOPE, un.iid(y, weight=np.linspace(0.0, 700, 60)), weights="relative")
-    assert (fit.n, fit.rows) == (59, 60)  # one weighs nothing
+    assert (fit.n, fit.n_rows) == (59, 60)  # one weighs nothing
 
 
 def test_nested_fits_have_the_same_weights(tmp_path: Path) -> None:

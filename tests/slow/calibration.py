@@ -25,7 +25,7 @@ import sys
 import time
 import warnings
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -232,11 +232,15 @@ def pool(count: int) -> ProcessPoolExecutor:
     return made
 
 
-def spread_out(work: Callable[..., Runs], *lists: list[Any]) -> Runs:
-    """`work` over the lists' items, joined in their order; in this process if there is one job only."""
+def each(work: Callable[..., Any], *lists: Iterable[Any]) -> list[Any]:
+    """`work` of the lists' items, in their order; in this process if there is one job only."""
     count = jobs()
-    parts = map(work, *lists) if count == 1 else pool(count).map(work, *lists)
-    return Runs.joined(list(parts))
+    return list(map(work, *lists) if count == 1 else pool(count).map(work, *lists))
+
+
+def spread_out(work: Callable[..., Runs], *lists: list[Any]) -> Runs:
+    """`work` over the lists' items, joined in their order."""
+    return Runs.joined(each(work, *lists))
 
 
 def run(case: Case, reps: int | None = None) -> Report:

@@ -72,6 +72,7 @@ OTHERS = {
     "Geyer": (un.Geyer(0.03, 2.0), 120.0, [np.log(1.6)]),
     "area, attracting": (un.AreaInteraction(0.03), 100.0, [1.5]),
     "area, repelling": (un.AreaInteraction(0.03), 300.0, [-1.5]),
+    "a soft core": (un.Softcore(0.1, 0.5, 0.03), 300.0, [1.0]),
 }
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
+import os
+import signal
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from unnorm.engine import spill
 from unnorm.errors import CombinationError
 from unnorm.objectives import additive, contrastive, rows
 from unnorm.references import blocks
+from unnorm.solvers import engine_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # few data, and χ follows them badly
 RNG = np.random.default_rng(5)
@@ -168,11 +172,123 @@ def test_workers_have_rows_that_are_never_together(client: Any, many: None) -> N
     agree(here, there)
 
 
+def together_and_apart(
+    normaliser: Any, points: Any, monkeypatch: pytest.MonkeyPatch, **more: Any
+) -> tuple[un.Fit, un.Fit]:
+    """A fit of rows that are never together, and one of the same rows in memory."""
+    drawn: list[Any] = []
+    made = contrastive.RowContrastive.blocks
+    with monkeypatch.context() as patch:
+        patch.setattr(contrastive.RowContrastive, "blocks", lambda self, *a: drawn.append(made(self, *a)) or drawn[-1])
+        apart = fitted(WEIGHTED, points, normaliser, **more)
+    parts = list(drawn[0].blocks())
+    names = ("outcome", "z", "at", "log_q", "weight", "randomisation")
+    whole = {name: np.concatenate([getattr(one, name) for one in parts]) for name in names}
+    held = un.Logistic(un.Uniform(), per_point=8, points=points).holding(dataclasses.replace(parts[0], **whole))
+    return apart, un.fit(MODEL, WEIGHTED, held, normaliser=normaliser, rng=1)
+
+
+@pytest.mark.parametrize("points", [un.Lattice(2), un.IID()], ids=["sets", "iid"])
+@pytest.mark.parametrize("memory", [None, "400kB"])
+def test_anchored_constants_of_rows_that_are_never_together(
+    points: Any, memory: str | None, many: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart, together = together_and_apart(None, points, monkeypatch, memory=memory)
+    assert apart.smooths is not None
+    assert together.smooths is not None
+    assert apart.smooths.gam is not None
+    np.testing.assert_allclose(apart.smooths.beta, together.smooths.beta, atol=1e-9)
+    assert apart.value == pytest.approx(together.value, abs=1e-7)
+    assert apart.smooths.gam.whole == 900 * 9
+    assert apart.reason.split(";")[-1] == together.reason.split(";")[-1]  # as many linearisations
+    one, other = apart.solution.scores, together.solution.scores  # pyright: ignore[reportOptionalMemberAccess]
+    np.testing.assert_allclose(
+        one.information, other.information, rtol=1e-7, atol=1e-9 * np.abs(other.information).max()
+    )
+    total = [np.sqrt(np.diag(fit.smooths.errors.total)) for fit in (apart, together)]  # pyright: ignore
+    if points == un.IID():  # nothing is drawn for the errors: they are the same but for λ's own noise
+        np.testing.assert_allclose(*total, rtol=5e-3)
+
+
+def test_functions_of_the_context_alone_are_held_in_parts_too(many: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = un.Additive("te(step, x_prev, k=(5, 4))", un.Box((0, 1), (0, 1)))
+    monkeypatch.setattr("test_fits_in_parts.MODEL", model)
+    apart, together = together_and_apart(None, un.IID(), monkeypatch)
+    np.testing.assert_allclose(apart.smooths.beta, together.smooths.beta, atol=1e-8)  # pyright: ignore
+
+
+def test_workers_fit_anchored_constants_of_rows_that_are_never_together(client: Any, many: None) -> None:
+    here, there = fitted(normaliser=None), fitted(normaliser=None, workers=client)
+    np.testing.assert_array_equal(here.smooths.beta, there.smooths.beta)  # pyright: ignore
+    agree(here, there)
+
+
+def test_a_worker_killed_while_errors_are_computed_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed")
+    made, sets, as_finished = contrastive.RowContrastive.blocks, [0], engine_rows.as_finished
+    monkeypatch.setattr(contrastive, "MANY", 5_000)
+    monkeypatch.setattr(  # blocks whose size travels with them: the workers are other processes
+        contrastive.RowContrastive, "blocks", lambda self, *a: dataclasses.replace(made(self, *a), size=111)
+    )
+    here = fitted(normaliser=None)
+
+    def kill(client: Any, calls: Any) -> Any:
+        sets[0] += 1
+        if sets[0] == 2:
+            os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)
+        return as_finished(client, calls)
+
+    monkeypatch.setattr(engine_rows, "as_finished", kill)
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": logging.CRITICAL}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        there = fitted(normaliser=None, workers=client)
+    assert sets[0] > 2
+    np.testing.assert_array_equal(here.smooths.beta, there.smooths.beta)  # pyright: ignore
+    agree(here, there)
+    there.advise()  # after the workers are gone
+
+
+WHO = dataclasses.replace(PLAIN, group={"who": np.array(["a", "b", "c"])[np.arange(PLAIN.n) // 10 % 3]})
+
+
+@pytest.mark.parametrize("terms", ["s(step, by=who, k=5)", "s(step, k=6) + s(step, who, bs='fs', k=5)"])
+@pytest.mark.parametrize("normaliser", [CHI, None], ids=["smooth", "anchored"])
+def test_levels_are_ordinary_columns_in_parts(terms: str, normaliser: Any, short: None) -> None:
+    model = un.Additive(terms, un.Box((0, 1), (0, 1)))
+    options: dict[str, Any] = {"normaliser": normaliser, "rng": 1}
+    one, other = (
+        un.fit(model, WHO, un.Logistic(un.Uniform(), per_point=8), **options, memory=memory) for memory in (None, "1GB")
+    )
+    assert one.smooths is not None
+    assert other.smooths is not None
+    se = np.sqrt(np.diag(one.smooths.errors.total))
+    assert se.size == one.smooths.beta.size
+    assert np.max(np.abs(one.smooths.beta - other.smooths.beta) / se) < 1e-4
+    assert one.value == pytest.approx(other.value, abs=1e-5)
+
+
+def test_every_level_is_in_a_sample(many: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    rare = np.full(PLAIN.n, "a")
+    rare[777] = "b"
+    obs = dataclasses.replace(PLAIN, group={"who": rare})
+    monkeypatch.setattr(additive, "SAMPLE", 500)
+    model = un.Additive("s(step, by=who, k=4)", un.Box((0, 1), (0, 1)))
+    found = un.fit(model, obs, un.Logistic(un.Uniform(), per_point=8), normaliser=CHI, rng=1, memory="1GB")
+    assert "s(step):whob" in found.edf
+
+
+def test_folds_of_a_fit_by_workers(client: Any) -> None:
+    y = np.random.default_rng(3).beta(2, 3, 300)
+    model, objective = un.Additive("s(y, k=6)", un.Interval(0, 1)), un.Logistic(un.Uniform(), total=600)
+    one, other = (un.fit(model, un.iid(y), objective, smoothing="cv", rng=1, workers=where) for where in (None, client))
+    np.testing.assert_allclose(one.smooths.beta, other.smooths.beta, atol=1e-10)  # pyright: ignore
+
+
 def test_what_cannot_be_in_parts_is_refused() -> None:
     toy = un.ExponentialFamily(lambda y, x: (y,), ("a",), un.Interval(0, 1))
     with pytest.raises(CombinationError, match="memory= and workers= are for smooth terms with reference points"):
         un.fit(toy, un.conditional({"y": PATH[:, 0], "x": PATH[:, 1]}, y="y", x="x"), memory="1GB")
-    levels = un.Additive("s(step, by=who, k=5)", un.Box((0, 1), (0, 1)))
-    obs = dataclasses.replace(PLAIN, group={"who": np.array(["a", "b"])[np.arange(PLAIN.n) % 2]})
-    with pytest.raises(CombinationError, match="without factors"):
-        un.fit(levels, obs, un.Logistic(un.Uniform(), per_point=4), normaliser=CHI, memory="1GB")
+    energy = un.Energy(lambda p, y, x: -p["a"] * y * y, {"a": 1.0}, un.Interval(0, 1))
+    obs = un.conditional({"y": PATH[:, 0], "x": PATH[:, 1]}, y="y", x="x")
+    with pytest.raises(CombinationError, match="linear in its terms"):
+        un.fit(energy, obs, un.Logistic(un.Uniform(), per_point=4), normaliser=un.Smooth("s(x)"), memory="1GB", rng=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import unnorm as un
+from unnorm.objectives.redraws import Probe
 from unnorm.solvers.redraw_scores import RedrawScores
 
 
@@ -31,3 +32,18 @@ def test_they_are_those_of_the_dense_design():
         label = rows.at % 3
         sums = np.stack([X[label == c].T @ v[label == c] for c in range(3)])
         np.testing.assert_allclose(score.by_label(rows, label, 3), sums, rtol=1e-9, atol=1e-9 * np.abs(sums).max())
+
+
+def test_a_probes_sum_is_that_over_the_rows() -> None:
+    """Σ_r ℓ'_r h_r with every row's own h = b − K x̂, constants anchored: x̂ is the column less its context's mean."""
+    obs = un.transitions(un.datasets.eye(), y=("x", "y"), order="fix", group=("subject", "image"))
+    one = obs.take(obs.group["subject"] == 2)
+    model = un.Additive("s(step, k=8) + s(angle, bs='cc', k=8)", un.Box((0, 800), (0, 600)), y_down=True)
+    problem = un.Logistic(un.Uniform(), per_point=10).additive(model, one, un.Anchored(), 1)
+    scores = un.Smoothing().solve_rows(problem).scores
+    rng = np.random.default_rng(2)
+    probe = Probe(rng.normal(size=(one.n, 3)), rng.normal(size=(3, scores.size)))
+    engine = scores.redraw.sums.__self__
+    rows = problem.redraw(1, 1.0).whole()
+    read = engine._fresh.read(rows, probe)
+    np.testing.assert_allclose(scores.redraw.probed(1, probe), read.h @ read.slopes[0], rtol=1e-9)

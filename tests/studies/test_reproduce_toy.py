@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -40,6 +41,14 @@ def test_every_fit_is_there_once(folder: Path) -> None:
     truths = [float(row["truth"]) for row in rows if row["setting"] == "random" and row["parameter"] == "theta1"]
     assert len(set(truths)) == 6
     assert max(np.abs(truths)) < 1
+
+
+def test_workers_make_the_same_table(folder: Path, tmp_path: Path, client: Any) -> None:
+    run(Toy(**SMALL), tmp_path, jobs=client)
+    assert (tmp_path / "errors.csv").read_bytes() == (folder / "errors.csv").read_bytes()
+    assert sorted(path.name for path in (tmp_path / "blocks").iterdir()) == sorted(
+        path.name for path in (folder / "blocks").iterdir()
+    )
 
 
 @pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # constants ignored on purpose

@@ -3,6 +3,7 @@
 What is written is made under a hidden name beside its target and takes its place at the end, in one step where the
 system can swap two names. A failure or a signal removes it and leaves what was there before. A process that is killed
 cannot remove its scratch; the next one that writes to the same target does: a scratch is locked while its maker lives.
+Contents reach the disk before their name does (fsync), so that a power cut leaves the old or the new as well.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def whole_file(target: Path) -> Iterator[Path]:
             yield scratch.path
             with shielded():
                 scratch.path.chmod(0o644)
+                _settle(scratch.path)
                 os.replace(scratch.path, target)
+                _settle_folder(target.parent)
         finally:
             if scratch is not None:
                 scratch.remove()
@@ -45,6 +48,14 @@ def write_text(target: Path, text: str) -> None:
     """Write a text in one step: an interruption leaves the old file or the new one."""
     with whole_file(target) as scratch, scratch.open("w", encoding="utf-8", newline="") as file:
         file.write(text)
+
+
+def write_bytes(target: Path, data: bytes) -> None:
+    """Write one file, in one step; its folder is made where there is none."""
+    with naming(target):
+        target.parent.mkdir(exist_ok=True)
+    with whole_file(target) as scratch:
+        scratch.write_bytes(data)
 
 
 @contextmanager
@@ -81,10 +92,34 @@ def take_place(scratch: Path, target: Path) -> None:
     """Give a folder the name `target`. An earlier folder there takes the scratch's name, or steps aside and comes back
     if this fails."""
     with shielded():
+        for folder, _, names in os.walk(scratch, topdown=False):
+            for name in names:
+                _settle(Path(folder) / name)
+            _settle_folder(Path(folder))
         if not os.path.lexists(target):
             os.replace(scratch, target)
         elif not _swapped(scratch, target):
             _in_two_steps(scratch, target)
+        _settle_folder(target.parent)
+
+
+def _settle(path: Path) -> None:
+    """A file's contents to the disk: what it cannot take is an error here, and not a file of zeros later."""
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _settle_folder(path: Path) -> None:
+    """A folder's names to the disk, where the system can: without it an old name may come back, never half a file."""
+    with suppress(OSError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _swapped(one: Path, other: Path) -> bool:

@@ -1,4 +1,7 @@
-"""Reading tables from files: CSV and TSV (also gzipped) with or without pyarrow, Parquet with it.
+"""Reading tables from files: CSV, TSV and other text (also gzipped) with or without pyarrow, Parquet with it.
+
+Cells are separated by commas, semicolons or tabs, whichever the first line has; in .txt and .dat files also by blanks.
+Where commas do not separate cells they may be decimal ones (`_decimal_commas`).
 
 A column is integers, else floats, else text. Missing cells are empty, NA or NaN: NaN in a column of numbers (which is
 then float), None in a column of text. The two CSV readers give the same columns; pyarrow's is about five times as fast.
@@ -10,6 +13,7 @@ import csv
 import gzip
 import importlib.util
 import io
+import re
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -18,12 +22,23 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, listing
+from .memory import require
+from .words import option
 
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
 BLOCK = 2**20  # bytes that pyarrow parses at once
 WIDE = 2**26  # characters of a whole column of text from which its cells are objects, each as long as it is
 LONGEST_HEADER = 100_000  # characters; a cell of more than 131,072 is refused by the csv module
-SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+PLAIN = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
+SUFFIXES = (*PLAIN[:-1], ".txt", ".txt.gz", ".dat", ".parquet")
+BLANKS = re.compile(rb"[ \t]+")
+DECIMAL = re.compile(r"[+-]?\d*,?\d+(?:[eE][+-]?\d+)?")
+THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+_TIMES = 2.5  # bytes for each byte of text: the text, parsed columns and NumPy's
+_REMEDY = (
+    "Save it as Parquet (pip install 'unnorm[parquet]'), of which only the named columns are read; un.gam(…, memory=…) "
+    "reads CSV files of any size."
+)
 
 
 def duplicates(names: Iterable[str]) -> list[str]:
@@ -40,9 +55,11 @@ def duplicates(names: Iterable[str]) -> list[str]:
 Choose = Callable[[list[str]], Sequence[str]]  # from the names of all columns, those to read
 
 
-def read_table(path: str | Path, choose: Choose | None = None) -> dict[str, np.ndarray]:
-    """The columns of a .csv, .tsv (also .gz) or .parquet file, by name; with `choose`, only those that it names: what
-    stands in the others does not matter."""
+def read_table(
+    path: str | Path, choose: Choose | None = None, columns: Sequence[str] | None = None
+) -> dict[str, np.ndarray]:
+    """The columns of a .csv, .tsv, .txt (also .gz) or .parquet file, by name; with `choose`, only those that it names:
+    what stands in the others does not matter. `columns` names them where the file has no line that does."""
     path = Path(path)
     name = path.name.lower()
     suffix = next((end for end in SUFFIXES if name.endswith(end)), None)
@@ -53,9 +70,24 @@ def read_table(path: str | Path, choose: Choose | None = None) -> dict[str, np.n
     if suffix is None:
         raise InputError(f"{str(path)!r} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
     if suffix == ".parquet":
+        if columns is not None:
+            raise InputError(f"{str(path)!r} is a Parquet file, which names its columns itself: leave columns out.")
         return _read_parquet(path, choose)
-    raw = _read_bytes(path, zipped=suffix.endswith(".gz"))
-    return _parse_csv(raw, str(path), tab=".tsv" in suffix, choose=choose)
+    zipped = suffix.endswith(".gz")
+    require(_TIMES * _size(path, zipped), f"Reading {str(path)!r}", _REMEDY)
+    raw = _read_bytes(path, zipped)
+    blanks = ".txt" in suffix or suffix == ".dat"
+    return _parse_csv(raw, str(path), tab=".tsv" in suffix, choose=choose, columns=columns, blanks=blanks)
+
+
+def _size(path: Path, zipped: bool) -> int:
+    """Bytes of text; of a gzipped file what its last four bytes say (modulo 2³²), or more."""
+    size = path.stat().st_size
+    if not zipped or size < 18:
+        return size
+    with path.open("rb") as file:
+        file.seek(-4, io.SEEK_END)
+        return max(size, int.from_bytes(file.read(4), "little"))
 
 
 def _read_bytes(path: Path, zipped: bool) -> bytes:
@@ -86,7 +118,13 @@ def _read_parquet(path: Path, choose: Choose | None = None) -> dict[str, np.ndar
 
 
 def _parse_csv(
-    raw: bytes, path: str, tab: bool = False, arrow: bool | None = None, choose: Choose | None = None
+    raw: bytes,
+    path: str,
+    tab: bool = False,
+    arrow: bool | None = None,
+    choose: Choose | None = None,
+    columns: Sequence[str] | None = None,
+    blanks: bool = False,
 ) -> dict[str, np.ndarray]:
     """The columns of a CSV file's bytes; `arrow` chooses the reader (None: pyarrow where it is installed)."""
     raw = raw.removeprefix(b"\xef\xbb\xbf")
@@ -97,13 +135,23 @@ def _parse_csv(
     if b"\r" in raw:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     raw = raw.lstrip(b"\n")
+    first = raw.partition(b"\n")[0]
+    if blanks and b" " in first.strip() and not any(mark in first for mark in (b",", b";", b"\t")):
+        raw = b"\n".join(BLANKS.sub(b"\t", line.strip()) for line in raw.split(b"\n"))
     head, _, body = raw.partition(b"\n")
     header = _decoded(head if choose is not None else raw, path).partition("\n")[0]
-    mark = "\t" if tab else next((c for c in (",", ";", "\t") if c in header), ",")
+    # with semicolons or tabs, commas are decimal ones
+    mark = "\t" if tab else next((c for c in (";", "\t", ",") if c in header), ",")
+    if "," in header and mark != "," and not tab:
+        fits = columns is not None and header.count(mark) + 1 == len(columns)
+        mark = mark if fits else max(",", mark, key=header.count)
     if len(header) > LONGEST_HEADER:
         raise InputError(f"The first line of {path!r} has {len(header):,} characters; expected the columns' names.")
     names = [name.strip() for name in next(csv.reader([header], delimiter=mark))]
-    _check_names(names, path)
+    if columns is None:
+        _check_names(names, path)
+    else:
+        names, body = _given_names(columns, names, path), raw
     if not body.strip():
         raise InputError(f"{path!r} has column names but no rows.")
     if arrow is None:
@@ -113,7 +161,40 @@ def _parse_csv(
     wanted = names if choose is None else list(choose(names))
     if not wanted:
         raise InputError(f"{path!r}: no column is named that could be read; it has {listing(names, most=40)}.")
-    return (_by_arrow if arrow else _by_numpy)(body, names, wanted, mark, path)
+    found = (_by_arrow if arrow else _by_numpy)(body, names, wanted, mark, path)
+    return found if mark == "," else {name: _decimal_commas(cells, mark) for name, cells in found.items()}
+
+
+def _given_names(columns: Sequence[str], first: list[str], path: str) -> list[str]:
+    """The user's names for the columns of a file that has none."""
+    names = [str(name).strip() for name in columns]
+    if twice := duplicates(names):
+        raise InputError(f"{option('columns')} must be distinct names; {listing(twice)} came more than once.")
+    if len(names) != len(first):
+        raise InputError(
+            f"{option('columns')} names {len(names)} columns ({listing(names, most=40)}), and the first line of "
+            f"{path!r} has {len(first)} cells: {listing(first, most=10)}."
+        )
+    if {name.lower() for name in first} == {name.lower() for name in names}:
+        raise InputError(f"The first line of {path!r} names its columns already: leave {option('columns')} out.")
+    return names
+
+
+def _decimal_commas(cells: np.ndarray, mark: str) -> np.ndarray:
+    """A column of text that holds numbers with decimal commas as numbers; any other as it is.
+
+    Where tabs or blanks separate cells, a column in which every comma could mark thousands (1,234) stays text.
+    """
+    if cells.dtype.kind not in "UO":
+        return cells
+    labels, codes = np.unique(np.array(["" if cell is None else cell for cell in cells.tolist()]), return_inverse=True)
+    there = [label for label in labels.tolist() if label not in MISSING_CELLS]
+    if not any("," in label for label in there) or not all(DECIMAL.fullmatch(label) for label in there):
+        return cells
+    if mark != ";" and all(THOUSANDS.fullmatch(label) for label in there if "," in label):
+        return cells
+    numbers = [np.nan if label in MISSING_CELLS else float(label.replace(",", ".")) for label in labels.tolist()]
+    return np.array(numbers)[codes]
 
 
 def _decoded(raw: bytes, path: str) -> str:
@@ -129,14 +210,17 @@ def _not_text(path: str, line: int) -> InputError:
 
 
 def _check_names(names: list[str], path: str) -> None:
+    if all(reads_as_number(name) for name in names) or any(reads_as_number(name) for name in duplicates(names)):
+        raise InputError(
+            f"The first line of {path!r} must name the columns; got {listing(names)}. If there is no such line, name "
+            f"them: {option('columns', ('subject', 'image', 'x', 'y'))}."
+        )
     if twice := duplicates(names):
         raise InputError(f"Column names must be distinct; {listing(twice)} came more than once in {path!r}.")
     if "" in names:
         raise InputError(
             f"Every column needs a name; column {names.index('') + 1} of {len(names)} in {path!r} has none."
         )
-    if all(reads_as_number(name) for name in names):
-        raise InputError(f"The first line of {path!r} must name the columns; got the numbers {listing(names)}.")
 
 
 def reads_as_number(text: str) -> bool:

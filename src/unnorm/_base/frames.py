@@ -145,6 +145,8 @@ class Table:
 def _no_column(name: str, role: str, names: Sequence[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
+    if not close and any(reads_as_number(one) for one in names):
+        hint = f" If the file has no line of names, give them: {option('columns', ('subject', 'image', 'x', 'y'))}."
     return (
         f"There is no column {name!r} (asked for by {option(role)}); the columns are {listing(names, most=40)}.{hint}"
     )

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from ..errors import InputError, MemoryLimitError, UnnormError
 
 _UNITS = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30}
@@ -70,6 +72,18 @@ def words(size: float) -> str:
         if size >= unit:
             return f"{size / unit:.3g} {name}"
     return f"{size:.0f} bytes"
+
+
+def as_option(size: float) -> str:
+    """A number of bytes as `memory=` takes it, rounded up.
+
+    >>> as_option(1.21e9), as_option(2.3e7), as_option(120_400.0), as_option(12.0)
+    ('1.3GB', '23MB', '121kB', '1kB')
+    """
+    unit, name = next((one for one in ((1e9, "GB"), (1e6, "MB")) if size >= one[0]), (1e3, "kB"))
+    value = max(size / unit, 1.0)
+    digits = 1 if value < 10.0 and unit > 1e3 else 0
+    return f"{np.ceil(value * 10**digits - 1e-9) / 10**digits:.{digits}f}".removesuffix(".0") + name
 
 
 @contextmanager

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,29 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 POOL, WITHIN = "unnorm-rows", "unnorm-within"
+_here = threading.local()  # .depth: how many calls of `run_tasks` the thread is inside of; .alone: in `on_one_core`
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """What this thread runs inside takes one core: the others have tasks of their own.
+
+    >>> with on_one_core():
+    ...     cores()
+    1
+    """
+    before = getattr(_here, "alone", False)
+    _here.alone = True
+    try:
+        yield
+    finally:
+        _here.alone = before
 
 
 def cores() -> int:
-    """The cores this process may use."""
+    """The cores this process may use; one inside `on_one_core`."""
+    if getattr(_here, "alone", False):
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -25,9 +45,6 @@ def pool(threads: int, within: bool = False) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(threads, thread_name_prefix=WITHIN if within else POOL)
-
-
-_here = threading.local()  # .depth: how many of these calls the thread is inside of
 
 
 def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int, within: bool = False) -> list:

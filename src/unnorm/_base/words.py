@@ -44,6 +44,7 @@ OPTIONS = {
     "missing": Option("--missing"),
     "outside": Option("--outside"),
     "centre": Option("--centre"),
+    "columns": Option("--columns"),
     "correction": Option("--correction"),
     "dummies": Option("--dummies"),
     "marks": Option("--marks"),

@@ -84,6 +84,11 @@ def sample(
         raise InputError(
             f"{int((~inside).sum())} of {obs.n} observations lie outside {model.domain!r}; drop them first."
         )
+    if model.base is not None:
+        raise CombinationError(
+            "un.sample takes models relative to Ω's own measure: write the kernel into f, or use un.fit, which takes "
+            "base=un.Tilt(…)."
+        )
     model.check(obs)
     if normaliser is None:
         normaliser = PerContext() if obs.has_context else Constant()

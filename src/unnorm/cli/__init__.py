@@ -1,4 +1,4 @@
-"""The command line: `unnorm fit`, `pattern`, `directions`, `demo`, `simulate`, `report`, `compare`, `reproduce`."""
+"""The command line: `unnorm fit`, `pattern`, `directions`, `steps`, `demo`, `simulate`, `report` and others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cyclopts import App, CycloptsError
 from .. import __version__
 from .._base.words import in_shell
 from ..errors import UnnormError
-from . import compare, demo, directions, fit, pattern, report, reproduce, simulate
+from . import compare, demo, directions, fit, pattern, report, reproduce, simulate, steps
 from .signals import Ended, ends_on_signals
 
 LONGEST = 1000  # characters of an error, which may quote what was given
@@ -18,7 +18,7 @@ OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit codes
 app = App(name="unnorm", help="Models known up to a constant, by the Poisson transform.", version=__version__)
 for _command in (
     *(fit.fit, pattern.pattern, directions.directions, demo.demo, simulate.simulate, report.report, compare.compare),
-    reproduce.app,
+    *(steps.steps, reproduce.app),
 ):
     app.command(_command)
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from .._base.workers import mapped
 from ..errors import EstimationError, InputError, UnnormError, UnnormWarning, listing
 from .config import Job, whole
-from .options import NONE_GIVEN, Force, Many, Number, Options, Quiet, Text
+from .options import NONE_GIVEN, Force, Many, Number, Options, Quiet, Text, shell_workers
 from .output import check_file, csv_text, whole_file
 from .progress import Progress
 
@@ -33,6 +34,7 @@ def compare(
     options: Options = NONE_GIVEN,
     folds: Text = None,
     k: Number = "5",
+    workers: Text = None,
     out: str | None = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -47,20 +49,21 @@ def compare(
         options: shared with unnorm fit.
         folds: the column of --group whose levels are left out together (an image, a subject); default the last one.
         k: folds.
+        workers: a number of processes, or the address of a Dask scheduler, as tcp://host:8786, which share the folds.
         out: a .csv file for the table.
         force: replace an existing file.
         quiet: print nothing but the table.
     """
-    job, models = options.job(data=data), _models(model)
+    job, models = replace(options.job(data=data), between=None), _models(model)
     column, count = _column(job, folds), whole("--k", k, 2, MOST_FOLDS)
     if out is not None:
         check_file(out, force)
-    fold_steps = [f"fold {f + 1} of {count}" for f in range(count) for _ in models]
-    with Progress(("reading", "fitting", *fold_steps), quiet) as progress, warnings.catch_warnings():
+    where = shell_workers(workers)
+    with Progress(("reading", "fitting", "folds"), quiet) as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)
         with progress.step("reading"):
             plan = _plan(job, models, column, count)
-        table = compared(plan, progress)
+        table = compared(plan, progress, where)
     if out is not None:
         whole_file(out, csv_text(table), force)
     print(as_text(table, column, count, f"{len(plan.levels)} levels of {job.by}" if job.by else None))
@@ -111,7 +114,7 @@ def _plan(job: Job, terms: Mapping[str, str], column: str, folds: int) -> Plan:
     from ..terms.levels import level_name
     from .jobs import additive, check_names, prepare
 
-    prepared = prepare(job)
+    prepared = prepare(job, list(terms.values()))
     models = {name: additive(job, prepared.model.domain, text) for name, text in terms.items()}
     for one in models.values():
         check_names(one, prepared.obs, prepared.normaliser)
@@ -128,15 +131,14 @@ def _plan(job: Job, terms: Mapping[str, str], column: str, folds: int) -> Plan:
     return Plan(prepared, terms, models, obs, levels, fold, folds)
 
 
-def compared(plan: Plan, progress: Progress) -> dict[str, np.ndarray]:
+def compared(plan: Plan, progress: Progress, workers: Any = None) -> dict[str, np.ndarray]:
     """One row for each model: edf, NCIC, bits held out with their standard error over the folds."""
     with progress.step("fitting"):
-        fits = [_all_data(plan, level, rows) for level, rows in plan.levels.items()]
-    bits = np.empty((len(plan.models), plan.folds))
-    for f in range(plan.folds):
-        for i, one in enumerate(plan.models.values()):
-            with progress.step(f"fold {f + 1} of {plan.folds}"):
-                bits[i, f] = _fold_bits(plan, one, plan.fold == f, plan.prepared.job.seed + 1 + f)
+        fits = mapped(_all_data, list(plan.levels.items()), workers, common=(plan,))
+    with progress.step("folds"):
+        tasks = [(name, f) for f in range(plan.folds) for name in plan.models]
+        found = dict(zip(tasks, mapped(_fold_bits, tasks, workers, common=(plan,))))
+    bits = np.array([[found[name, f] for f in range(plan.folds)] for name in plan.models])
     ncic = np.array([sum(_ncic(each[name]) for each in fits) for name in plan.models])
     best = bits[np.argmax(bits.mean(axis=1))]
     return {
@@ -170,12 +172,13 @@ def _all_data(plan: Plan, level: str, rows: np.ndarray) -> Mapping[str, Any]:
         raise EstimationError(f"{job.by} {level}: {error}") from error
 
 
-def _fold_bits(plan: Plan, model: Additive, out: np.ndarray, seed: int) -> float:
-    """Mean bits of the points in a fold, each under the fit to its level's other folds."""
+def _fold_bits(plan: Plan, name: str, f: int) -> float:
+    """Mean bits of the points in a fold, each under a model's fit to its level's other folds."""
     from ..report.held_out import ORDER
     from ..results.held_out import evenly
     from .jobs import refit
 
+    model, out, seed = plan.models[name], plan.fold == f, plan.prepared.job.seed + 1 + f
     fits = refit(plan.prepared, model, plan.obs.take(~out), seed, strict=True)
     most = max(MOST_EACH, MOST // len(plan.levels))
     total = count = 0.0

@@ -6,7 +6,7 @@ import difflib
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -34,7 +34,11 @@ class Job:
     order: str | None = None
     group: tuple[str, ...] = ()
     by: str | None = None
-    window: tuple[float, ...] | str = ()  # x from, to, y from, to; or the path of a polygon
+    columns: tuple[str, ...] = ()  # of a file without a line of names
+    window: tuple[float, ...] | str = ()  # x from, to, y from, to; the path of a polygon, or of a table of sizes
+    window_key: str | None = None  # whose window each is; None: the column of --group that the file has
+    px_per_degree: float | None = None  # of visual angle: coordinates are divided by it
+    unit: str | None = None  # of lengths, on axes
     terms: str = TERMS
     normaliser: str | None = None  # None: they follow the effects
     normaliser_smoothing: str = "none"
@@ -42,21 +46,34 @@ class Job:
     objective: str = "logistic"
     points: str | None = None  # None: as the objective needs
     smoothing: str = "reml"
+    between: str | None = None  # conditions to compare
     seed: int = 1
     level: float = 0.95
     lags: int = 1
-    max_gap: float | None = None
+    max_gap: float | str | None = None
     map: tuple[str, ...] = ()
+    distance: tuple[str, ...] = ()
     covariate: tuple[str, ...] = ()
+    duration: str | None = None  # the column of how long each point lasts
     centre: tuple[float, ...] = ()
     drop_first: bool = False
     y_down: bool = False
     outside: str = "error"
     missing: str = "error"
 
+    @property
+    def scale(self) -> float:
+        """What coordinates are multiplied with: from pixels to degrees of visual angle."""
+        return 1.0 if self.px_per_degree is None else 1.0 / self.px_per_degree
+
+    @property
+    def length_unit(self) -> str | None:
+        """Of lengths, for axes."""
+        return self.unit or (None if self.px_per_degree is None else "°")
+
     def command(self, out: str = "results") -> str:
         """The line for the shell that repeats the run."""
-        if any("," in name for name in (*self.y, *self.group)):  # in the shell commas separate names
+        if any("," in name for name in (*self.y, *self.group, *self.columns)):  # in the shell commas separate names
             return shlex.join(["unnorm", "fit", "--config", "config.toml", "--out", out])
         words = ["unnorm", "fit", self.data]
         for name, default in _DEFAULTS.items():
@@ -84,9 +101,12 @@ class Job:
 
 _DEFAULTS: dict[str, Any] = {f.name: f.default for f in fields(Job)}
 ALWAYS = ("y", "terms", "references", "smoothing", "seed")  # shown even at their defaults
-REPEATED = ("map", "covariate")
-_LISTS = ("y", "group", "map", "covariate")
-_TEXTS = ("data", "order", "by", "terms", "normaliser", "objective", "points", "smoothing", "outside", "missing")
+REPEATED = ("map", "distance", "covariate")
+_LISTS = ("y", "group", "columns", "map", "distance", "covariate")
+_TEXTS = (
+    "data", "order", "by", "terms", "normaliser", "objective", "points", "smoothing", "outside", "missing",
+    "window_key", "unit", "duration",
+)  # fmt: skip
 _WHOLE = {"references": (1, MOST_REFERENCES), "seed": (0, LARGEST_SEED), "lags": (1, 10)}
 _CHOICES = {
     "objective": OBJECTIVES,
@@ -116,13 +136,16 @@ def checked_job(given: Mapping[str, Any], source: str = "the command line") -> J
     job = Job(**values)
     if not job.window:
         raise InputError(
-            "--window is needed: x from, to, y from, to, as --window 0,800,0,600, or a polygon file (.geojson, .wkt)."
+            "--window is needed: x from, to, y from, to, as --window 0,800,0,600, a polygon file (.geojson, .wkt), or "
+            "a table with the size of each image (.csv with image, width, height)."
         )
     if job.by is not None and job.by not in job.group:
         raise InputError(
             f"--by must be one of the columns of --group, which tell sequences apart: {listing(job.group) or 'none'}; "
             f"got {job.by!r}."
         )
+    if job.between is not None:
+        job = _compared(job)
     if job.normaliser is None and job.normaliser_smoothing != "none":
         raise InputError(
             "--normaliser-smoothing penalises the terms of --normaliser, and none are given: by default the constants "
@@ -131,6 +154,18 @@ def checked_job(given: Mapping[str, Any], source: str = "the command line") -> J
     if job.objective == "ranking" and job.points not in (None, "iid"):
         raise InputError(f"--objective ranking needs independent reference points, --points iid; got {job.points!r}.")
     return job
+
+
+def _compared(job: Job) -> Job:
+    """With the column of conditions among those of the groups: no step leads from one condition to another."""
+    if job.by is None:
+        raise InputError(
+            f"--between compares conditions of the levels of --by, as --by subject --between {job.between}; got no "
+            "--by."
+        )
+    if job.between == job.by:
+        raise InputError(f"--between must name the conditions, and --by the subjects; got {job.by!r} for both.")
+    return job if job.between in job.group else replace(job, group=(*job.group, str(job.between)))
 
 
 def _schemes() -> tuple[str, ...]:
@@ -155,7 +190,14 @@ def _checked(name: str, value: Any, source: str) -> Any:
         if not 0 < level < 1:
             raise InputError(f"{what} must lie between 0 and 1, as 0.95; got {value!r}.")
         return level
+    if name == "px_per_degree":
+        density = _number(what, value)
+        if not density > 0:
+            raise InputError(f"{what} must be a positive number, as 24; got {value!r}.")
+        return density
     if name == "max_gap":
+        if isinstance(value, str) and value.strip()[-1:].isalpha():
+            return _gap(what, value)
         gap = _number(what, value)
         if not gap > 0:
             raise InputError(f"{what} must be a positive number; got {value!r}.")
@@ -173,10 +215,18 @@ def _checked(name: str, value: Any, source: str) -> Any:
         return point
     if name in _LISTS:
         return _list(what, value, split=name not in REPEATED)
-    assert name in _TEXTS
+    assert name in (*_TEXTS, "between")
     if not isinstance(value, str) or not value.strip():
         raise InputError(f"{what} must be text; got {value!r}.")
     return _unicode(what, value)
+
+
+def _gap(what: str, value: str) -> str:
+    from ..data.chains import span
+
+    if span(value) is None:
+        raise InputError(f"{what} must be a number, or a time such as 20min, 6h or '1h 30min'; got {value!r}.")
+    return value
 
 
 def _unicode(what: str, text: str) -> str:
@@ -219,13 +269,15 @@ def numbers(what: str, value: Any) -> tuple[float, ...]:
 
 
 def _window(what: str, value: Any) -> tuple[float, ...] | str:
-    if isinstance(value, str) and value.lower().endswith((".geojson", ".json", ".wkt")):
+    from .._base.files import SUFFIXES
+
+    if isinstance(value, str) and value.lower().endswith((".geojson", ".json", ".wkt", *SUFFIXES)):
         return value
     bounds = numbers(what, value)
     if len(bounds) != 4:
         raise InputError(
-            f"{what} must be four numbers, x from, to, y from, to, as 0,800,0,600, or a polygon file (.geojson, .wkt); "
-            f"got {len(bounds)}: {value!r}."
+            f"{what} must be four numbers, x from, to, y from, to, as 0,800,0,600, a polygon file (.geojson, .wkt) or "
+            f"a table of sizes (.csv); got {len(bounds)}: {value!r}."
         )
     x0, x1, y0, y1 = bounds
     if not (x0 < x1 and y0 < y1):

@@ -45,7 +45,8 @@ def directions(
     Args:
         data: a .csv, .tsv (also .gz) or .parquet file with one row for each direction.
         y: the column of angles; two columns with --unit lonlat or for two angles; three of a unit vector.
-        unit: radians, degrees, bearings (clockwise from north), hours or lonlat (longitude,latitude in degrees).
+        unit: radians, degrees, bearings (clockwise from north), hours or lonlat (longitude,latitude in
+            degrees; lonlat_radians in radians).
         family: vonmises, wrappednormal, wrappedcauchy, generalisedvonmises(1,2), vonmisesfisher, kent, watson, bingham,
             fisherbingham, bivariatevonmises(sine), regression (with --x) or chain (with --order and --group).
         axes: the data are axes, which have no head: angles count modulo half a turn.
@@ -59,6 +60,7 @@ def directions(
         force: replace an earlier output there.
         quiet: print nothing but errors.
     """
+    from ..data.units import unit_of
     from ..directions.fitting import fit_direction
     from ..directions.reading import read_family
 
@@ -69,7 +71,7 @@ def directions(
         raise InputError(unknown("--missing", missing, ("error", "drop")))
     columns = {name: _names(f"--{name}", text) for name, text in (("y", y), ("x", x), ("dispersion", dispersion))}
     share = _level(level)
-    in_space = unit == "lonlat" or len(columns["y"]) == 3
+    in_space = (unit is not None and unit_of(unit).places) or len(columns["y"]) == 3
     law = read_family(family, axes=bool(axes), space=in_space, x=columns["x"], dispersion=columns["dispersion"])
     covariates = tuple(dict.fromkeys(columns["x"] + columns["dispersion"]))
     obs = observations(law.kind, data, columns["y"], covariates, order, _names("--group", group), unit, missing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .options import NONE_GIVEN, Force, Options, Quiet, Resume, Text
+from .options import NONE_GIVEN, Flag, Force, Options, Quiet, Resume, Text, shell_workers
 from .output import check_target
 
 
@@ -12,10 +12,13 @@ def fit(
     *,
     terms: Text = None,
     options: Options = NONE_GIVEN,
+    between: Text = None,
     objective: Text = None,
     level: Text = None,
     memory: Text = None,
     workers: Text = None,
+    figures: Text = None,
+    json: Flag = None,
     out: str = "results",
     force: Force = False,
     resume: Resume = False,
@@ -27,10 +30,14 @@ def fit(
         data: a .csv, .tsv (also .gz) or .parquet file with one row for each point.
         terms: the effects, as "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)".
         options: shared with unnorm compare.
+        between: a column of conditions to compare: curves, differences and tests, between the levels of --by or within
+            them, as the data are.
         objective: logistic, ranking or poisson.
         level: of the bands.
         memory: what the rows may take, as 2GB; by default most of what is free. Rows that do not fit are read again.
         workers: a number of processes, or the address of a Dask scheduler, as tcp://host:8786.
+        figures: formats of the report's figures as files beside it, as svg or svg,pdf (png too).
+        json: print the summary as JSON.
         out: the folder to make.
         force: replace an earlier output there.
         resume: go on from what an interrupted run left in OUT.part.
@@ -38,9 +45,14 @@ def fit(
     """
     from ..engine.ahead import compile_ahead
 
-    target, job = check_target(out, force), options.job(data=data, terms=terms, objective=objective, level=level)
+    target, job = (
+        check_target(out, force),
+        options.job(data=data, terms=terms, between=between, objective=objective, level=level),
+    )
     compile_ahead()  # before anything heavy is imported
     from ..engine.resources import Resources
-    from .run import run_job, shell_workers
+    from .extras import Extras, read_formats
+    from .run import run_job
 
-    run_job(job, target, force, quiet, resume, Resources(memory, shell_workers(workers)))
+    extras = Extras(read_formats(figures), bool(json))
+    run_job(job, target, force, quiet, resume, Resources(memory, shell_workers(workers)), extras)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, cast, final
 
 import numpy as np
@@ -14,7 +13,7 @@ from .._base.words import by_word
 from ..data.chains import order_key
 from ..data.covariates import Covariate, Expression
 from ..data.observations import Observations, transitions
-from ..domains import Box, Domain, Window
+from ..domains import Domain
 from ..errors import DataError, EstimationError, InputError, listing
 from ..groups import fit_each
 from ..models import Additive
@@ -26,11 +25,13 @@ from ..report.analysis import GROUP
 from ..results.fit import Fit
 from ..results.fitting import fit, keep_inside
 from ..solvers.smoothing import Smoothing
+from ..terms import parse
 from ..terms.levels import level_name
 from .config import BUNDLED, POISSON_NORMALISER, Job
-from .maps import read_map
+from .maps import map_keys, read_distance, read_map
+from .windows import window, window_key
 
-LARGEST_POLYGON = 20_000_000  # bytes
+BUILT_IN = ("x", "y", "x_prev", "y_prev", "step", "angle", "turn", "dcenter")  # these hide columns of the table
 
 
 @final
@@ -50,12 +51,15 @@ class Prepared:
         return keep_inside(self.model.domain, self.obs, cast(Any, self.job.outside))[0]
 
 
-def prepare(job: Job) -> Prepared:
-    """Read and build everything; whatever is wrong with the input is found here, before the fit."""
+def prepare(job: Job, terms: Sequence[str] = ()) -> Prepared:
+    """Read and build everything; whatever is wrong with the input is found here, before the fit.
+
+    `terms` are those of other models, whose columns must be read too.
+    """
     domain = window(job)
     objective, normaliser = _objective(job)
-    table = read(job)
-    obs = observations(job, table)
+    table = read(job, terms)
+    obs = observations(job, table, terms)
     model = additive(job, domain)
     check_names(model, obs, normaliser)
     if job.by is not None and GROUP in {level_name(value) for value in np.unique(obs.group[job.by]).tolist()}:
@@ -63,13 +67,30 @@ def prepare(job: Job) -> Prepared:
     return Prepared(job, obs, len(next(iter(table.values()))), model, objective, normaliser)
 
 
-def read(job: Job) -> dict[str, np.ndarray]:
+def read(job: Job, terms: Sequence[str] = ()) -> dict[str, np.ndarray]:
     """The table of points."""
     if job.data == BUNDLED:
         from ..studies.datasets import eye
 
         return eye()
-    return frames.read_table(job.data, frames.only(y=job.y, order=job.order, group=job.group))
+    named = frames.only(y=job.y, order=job.order, group=job.group, duration=job.duration)
+    more = wanted(job, terms)
+
+    def choose(names: list[str]) -> list[str]:
+        needed = {*named(names)}
+        return [name for name in names if name in needed or name in more or f"{name}_prev" in more]
+
+    return frames.read_table(job.data, choose, job.columns or None)
+
+
+def wanted(job: Job, terms: Sequence[str] = ()) -> set[str]:
+    """Names that terms, covariates, maps and windows read, some of which may be columns of the table."""
+    names = {name for text in (job.terms, *terms) for name in parse(text).columns} | {*map_keys(job.map)}
+    if job.normaliser is not None:
+        names |= {*parse(job.normaliser).columns}
+    names |= {need for one in _expressions(job) for need in one.needs}
+    key = window_key(job)
+    return {name for name in (*names, *(() if key is None else (key,))) if name not in BUILT_IN}
 
 
 def additive(job: Job, domain: Domain, terms: str | None = None) -> Additive:
@@ -78,63 +99,18 @@ def additive(job: Job, domain: Domain, terms: str | None = None) -> Additive:
         terms or job.terms,
         domain,
         covariates=covariates(job, domain),
-        centre=job.centre or None,
+        centre=tuple(c * job.scale for c in job.centre) or None,
         y_down=job.y_down,
     )
 
 
-def window(job: Job) -> Domain:
-    """Ω: a box from four numbers, or a polygon from a file."""
-    if not isinstance(job.window, str):
-        x0, x1, y0, y1 = job.window
-        return Box((x0, x1), (y0, y1))
-    import json
-
-    import shapely
-    import shapely.geometry
-
-    path = Path(job.window)
-    if not path.is_file():
-        raise InputError(f"There is no window file {job.window!r}.")
-    if path.stat().st_size > LARGEST_POLYGON:
-        raise InputError(f"The window {job.window!r} is larger than {LARGEST_POLYGON:,} bytes; simplify the polygon.")
-    try:
-        text = path.read_text(encoding="utf-8")
-        geometry = shapely.from_wkt(text) if path.suffix.lower() == ".wkt" else _geojson(json.loads(text))
-    except InputError:
-        raise
-    except Exception as error:  # shapely and json have their own errors for each kind of damage
-        line = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"The window {job.window!r} could not be read as a polygon: {line}") from error
-    return Window(geometry)
-
-
-def _geojson(content: Any) -> Any:
-    """The geometry of a Polygon, a Feature, or all of a FeatureCollection."""
-    import shapely
-    import shapely.geometry
-
-    expected = "A GeoJSON window must be an object with a Polygon, a Feature or a FeatureCollection"
-    if not isinstance(content, dict):
-        raise InputError(f"{expected}; got {type(content).__name__}.")
-    if content.get("type") not in ("Feature", "FeatureCollection"):
-        return shapely.geometry.shape(content)
-    features = content.get("features") if content["type"] == "FeatureCollection" else [content]
-    if not isinstance(features, list) or not features:
-        raise InputError(f"{expected}; got one without features.")
-    empty = sum(not isinstance(one, dict) or not one.get("geometry") for one in features)
-    if empty:
-        raise InputError(
-            f"{expected}; {empty} of {len(features)} features have no geometry: remove them from the file."
-        )
-    return shapely.union_all([shapely.geometry.shape(one["geometry"]) for one in features])
-
-
-def observations(job: Job, table: Mapping[str, np.ndarray]) -> Observations:
+def observations(job: Job, table: Mapping[str, np.ndarray], terms: Sequence[str] = ()) -> Observations:
     """The transitions of the table, first points removed where asked."""
     if len(job.y) != 2:
         raise InputError(f"--y must name two columns, as --y x,y; got {listing(job.y)}.")
     notes: tuple[str, ...] = ()
+    if job.scale != 1.0:
+        table = {**table, **{name: _degrees(table[name], job.scale) for name in job.y}}
     if job.drop_first:
         table, notes = _drop_first(job, table)
     obs = transitions(
@@ -143,6 +119,8 @@ def observations(job: Job, table: Mapping[str, np.ndarray]) -> Observations:
         order=job.order,
         group=job.group or None,
         lags=job.lags,
+        extra=_extra(job, table, terms) or None,
+        beside=job.duration,
         max_gap=job.max_gap,
         missing=cast(Any, job.missing),
     )
@@ -151,6 +129,20 @@ def observations(job: Job, table: Mapping[str, np.ndarray]) -> Observations:
             f"All points are the same, {job.y[0]}, {job.y[1]} = {obs.outcome[0].tolist()}: there is nothing to fit."
         )
     return replace(obs, notes=(*notes, *obs.notes)) if notes else obs
+
+
+def _degrees(values: np.ndarray, by: float) -> np.ndarray:
+    """Pixels as degrees; what is no number is left for the check of the columns to name."""
+    return values * by if values.dtype.kind in "iuf" else values
+
+
+def _extra(job: Job, table: Mapping[str, np.ndarray], terms: Sequence[str]) -> tuple[str, ...]:
+    """Columns of the table that terms read, at the end point of a step or (`duration_prev`) at its start."""
+    taken = {*job.y, *job.group}
+    names = sorted(wanted(job, terms))
+    here = [name for name in names if name in table and name not in taken]
+    earlier = [name for name in names if name not in table and name.removesuffix("_prev") in {*table} - taken]
+    return (*here, *earlier)
 
 
 def _drop_first(job: Job, data: Mapping[str, np.ndarray]) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
@@ -172,7 +164,19 @@ def _drop_first(job: Job, data: Mapping[str, np.ndarray]) -> tuple[dict[str, np.
 
 def covariates(job: Job, domain: Domain) -> list[Covariate]:
     """Maps and expressions, in the order given."""
-    built: list[Covariate] = [read_map(text, domain, job.group) for text in job.map]
+    unscaled = domain if job.scale == 1.0 else domain.scaled(1.0 / job.scale)  # files are in the data's units
+    maps = [read_map(text, unscaled, job.group) for text in job.map]
+    distances = [read_distance(text) for text in job.distance]
+    places = [*maps, *distances] if job.scale == 1.0 else [one.scaled(job.scale) for one in (*maps, *distances)]
+    built: list[Covariate] = [*places, *_expressions(job)]
+    names = [covariate.name for covariate in built]
+    if twice := frames.duplicates(names):
+        raise InputError(f"Covariates need different names; {listing(twice)} came more than once.")
+    return built
+
+
+def _expressions(job: Job) -> list[Expression]:
+    built = []
     for text in job.covariate:
         name, mark, expression = text.partition("=")
         if not mark or not name.strip() or not expression.strip() or expression.startswith("="):
@@ -180,9 +184,6 @@ def covariates(job: Job, domain: Domain) -> list[Covariate]:
                 f"--covariate must be NAME=EXPRESSION, as logstep='log(step + 1)' after --covariate; got {text!r}."
             )
         built.append(Expression(name.strip(), expression.strip()))
-    names = [covariate.name for covariate in built]
-    if twice := frames.duplicates(names):
-        raise InputError(f"Covariates need different names; {listing(twice)} came more than once.")
     return built
 
 
@@ -231,7 +232,7 @@ def refit(prepared: Prepared, model: Additive, obs: Observations, seed: int, str
     }
     if job.by is None:
         return {GROUP: fit(model, obs, **options)}
-    each = fit_each(model, obs, job.by, group=False, **options)
+    each = fit_each(model, obs, job.by, group=False, between=job.between, **options)
     if strict and each.failures:
         level, why = next(iter(each.failures.items()))
         raise EstimationError(f"{job.by} {level} could not be fitted without one fold: {why}")

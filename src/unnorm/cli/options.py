@@ -7,7 +7,8 @@ from typing import Annotated, Any, final
 
 from cyclopts import Parameter
 
-from .config import Job, checked_job, read_config
+from ..errors import InputError
+from .config import Job, checked_job, read_config, whole
 
 Text = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 Number = Annotated[str, Parameter(allow_leading_hyphen=True)]  # checked by `config.whole`, which says what was wrong
@@ -17,6 +18,25 @@ Many = Annotated[list[str] | None, Parameter(negative="", allow_leading_hyphen=T
 Force = Annotated[bool, Parameter(negative="")]
 Resume = Annotated[bool, Parameter(negative="")]
 Quiet = Annotated[bool, Parameter(name=["--quiet", "-q"], negative="")]
+
+MOST_WORKERS = 10_000
+
+
+def shell_workers(text: str | None) -> Any:
+    """What --workers says: a number of processes, the address of a scheduler, or nothing.
+
+    >>> shell_workers("4"), shell_workers("tcp://host:8786"), shell_workers(None)
+    (4, 'tcp://host:8786', None)
+    """
+    if text is None or "://" in text:
+        return text
+    try:
+        return whole("--workers", text.strip(), 1, MOST_WORKERS)
+    except InputError:
+        raise InputError(
+            f"--workers must be a number of processes (1 to {MOST_WORKERS:,}), or the address of a Dask scheduler, as "
+            f"tcp://host:8786; got {text!r}."
+        ) from None
 
 
 @final
@@ -30,7 +50,12 @@ class Options:
         order: the column that orders each sequence; a step of an integer other than 1 breaks it.
         group: the columns that tell sequences apart, as subject,image.
         by: one of them: separate functions for each of its levels, and the group's.
-        window: x from, to, y from, to, as 0,800,0,600; or a polygon file (.geojson, .wkt).
+        columns: the names of the columns, as subject,image,fix,x,y, of a file that does not name them.
+        window: x from, to, y from, to, as 0,800,0,600; a polygon file (.geojson, .wkt); or a window for each image: a
+            table with image, width and height (or x0, x1, y0, y1), or polygons with the property image.
+        window_key: the column that says whose window each is; by default one of --group.
+        px_per_degree: pixels in a degree of visual angle, to have all lengths in degrees.
+        unit: of lengths, on the axes of figures, as m.
         normaliser: the terms of the normalising constants, as "s(x_prev, y_prev, k=40)", estimated with the effects; by
             default the constants are computed from the effects (with --objective poisson they are those terms).
         normaliser_smoothing: none, or reml to penalise these terms.
@@ -39,9 +64,14 @@ class Options:
         smoothing: reml, ml, gcv (ubre) or cv.
         seed: of everything random.
         lags: 2 for turning angles (turn).
-        max_gap: the largest step of --order within a sequence, where it holds times.
-        map: a covariate on a grid, as NAME=FILE (.csv, .parquet, .npy); may be given again.
+        max_gap: the largest step of --order within a sequence, where it holds times, as 1200 or 20min.
+        map: a covariate on a grid, as NAME=FILE (.csv, .parquet, .npy, .npz, .png, .tif), or one for each image, as
+            NAME=maps/{image}.png; with ,at=start at the previous point; may be given again.
+        distance: the distance to the nearest point, line or area of a file (.geojson, .csv), as NAME=FILE; may be given
+            again.
         covariate: a covariate as arithmetic, as NAME=EXPRESSION; may be given again.
+        duration: the column that says how long each point lasts; its logarithm is fitted beside the place, by the same
+            effects.
         centre: the point that dcenter is measured from, as 400,300; by default the window's centre.
         drop_first: remove each sequence's first point before pairs are formed.
         y_down: y grows downwards, as pixels do.
@@ -54,7 +84,11 @@ class Options:
     order: Text = None
     group: Text = None
     by: Text = None
+    columns: Text = None
     window: Text = None
+    window_key: Text = None
+    px_per_degree: Text = None
+    unit: Text = None
     normaliser: Text = None
     normaliser_smoothing: Text = None
     references: Text = None
@@ -64,7 +98,9 @@ class Options:
     lags: Text = None
     max_gap: Text = None
     map: Many = None
+    distance: Many = None
     covariate: Many = None
+    duration: Text = None
     centre: Text = None
     drop_first: Flag = None
     y_down: Flag = None

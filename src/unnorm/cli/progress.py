@@ -9,8 +9,19 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import final
 
+from .._base.counting import listening
+
 DELAY = 2.0  # seconds before a bar shows
 TICK = 0.5  # seconds between its updates, whether or not a step has ended
+
+
+def counted(what: str, done: int, of: int | None) -> str:
+    """The name of a step with what is done of it.
+
+    >>> counted("fitting", 3, 14), counted("fitting", 7, None)
+    ('fitting 3/14', 'fitting, pass 7')
+    """
+    return f"{what}, pass {done}" if of is None else f"{what} {done}/{of}"
 
 
 @final
@@ -45,9 +56,14 @@ class Progress:
 
     @contextmanager
     def step(self, what: str) -> Iterator[None]:
-        """One of the steps, while it runs."""
+        """One of the steps, while it runs; levels, folds and passes over rows are counted beside its name."""
+
+        def heard(done: int, of: int | None) -> None:
+            self._bar.set_description_str(counted(what, done, of), refresh=False)
+
         self._bar.set_description_str(what, refresh=False)
-        yield
+        with listening(heard):
+            yield
         self._bar.update()
 
     def close(self) -> None:

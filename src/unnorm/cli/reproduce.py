@@ -11,7 +11,7 @@ from cyclopts import App
 
 from ..errors import InputError
 from .config import LARGEST_SEED, MOST_REFERENCES, whole
-from .options import Number, Quiet
+from .options import Number, Quiet, Text, shell_workers
 from .reproduce_eye import eye
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def toy(
     seed: Number = "1",
     out: str = "reproduce-toy",
     jobs: Number = "2",
+    workers: Text = None,
     basis: Number = "10",
     check: bool = False,
     quiet: Quiet = False,
@@ -49,7 +50,9 @@ def toy(
         theta: θ1 ~ U(−1, 1) and θ2 ~ U(1/10, 10) in each repetition (random), θ = (−2, 50) (fixed), or both.
         seed: of everything that is random.
         out: folder for the results.
-        jobs: worker processes.
+        jobs: processes on this machine.
+        workers: in place of --jobs, the address of a Dask scheduler, as tcp://host:8786, whose workers share the
+            repetitions; or a number of processes. The results are the same.
         basis: functions of the smooth χ.
         check: print what the experiment shows, statement by statement, and fail if one does not hold.
         quiet: print nothing but errors, and what --check asks for.
@@ -69,10 +72,10 @@ def toy(
         whole("--seed", seed, 0, LARGEST_SEED),
         whole("--basis", basis, 3, 1000),
     )
-    workers = whole("--jobs", jobs, 1, 1000)
+    where = shell_workers(workers) or whole("--jobs", jobs, 1, 1000)
     folder = Path(out)
     with tqdm(unit=" transitions", unit_scale=True, disable=quiet or None, file=sys.stderr) as bar:
-        table = run(experiment, folder, workers, partial(_count, bar))
+        table = run(experiment, folder, where, partial(_count, bar))
     errors = read_errors(table)
     failed = sum(1 for status in errors.status if status != "ok") // 2
     paths = all_figures(errors, folder, experiment.seed)

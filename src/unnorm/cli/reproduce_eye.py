@@ -33,11 +33,12 @@ def eye(
         resume: go on from what an interrupted run left in OUT.part.
         quiet: print nothing but errors.
     """
+    from .._base.checkpoints import digest
     from .._base.frames import read_table
     from ..groups import load_group
     from ..studies import reproduce_eye as paper
     from ..studies.datasets import eye as bundled
-    from .checkpoint import Part, digest
+    from .checkpoint import Part
     from .config import LARGEST_SEED, MOST_REFERENCES, whole
 
     references, start = whole("--k", k, 1, MOST_REFERENCES), whole("--seed", seed, 0, LARGEST_SEED)

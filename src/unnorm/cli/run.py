@@ -14,14 +14,19 @@ import numpy as np
 
 from .._base.atomic import write_text
 from .._base.blas import single_threaded
+from .._base.checkpoints import digest
+from ..domains import Domain
 from ..engine.resources import Resources
 from ..errors import CombinationError, EstimationError, UnnormWarning
 from ..report import SECTIONS, Analysis, Provenance, effects_table, grouped, make_sections, parameters_table, pooled
 from ..report import render as render_page
+from ..report.figures import wanted
+from ..report.sections.conditions import differences_table
 from ..report.sections.monte_carlo import advice
 from ..results.constants import worst
-from .checkpoint import Part, digest
+from .checkpoint import Part
 from .config import BUNDLED, Job
+from .extras import PLAIN, Extras, summary_json, write_figures
 from .jobs import Prepared, prepare, refit
 from .loading import load_fits
 from .output import MARK, csv_text, whole_folder
@@ -32,12 +37,18 @@ STEPS = ("reading", "fitting", "tables")  # and then the report's sections
 
 
 def run_job(
-    job: Job, target: Path, force: bool, quiet: bool, resume: bool | None = None, resources: Resources = ANYWHERE
+    job: Job,
+    target: Path,
+    force: bool,
+    quiet: bool,
+    resume: bool | None = None,
+    resources: Resources = ANYWHERE,
+    extras: Extras = PLAIN,
 ) -> None:
     """Everything from the job to the output folder. BLAS has one thread throughout: levels have the cores.
 
-    With `resume` (True or False, not None) the fits are kept in `OUT.part` until the output is written; True takes
-    those that an interrupted run left there.
+    With `resume` (True or False, not None) the fits are kept in `OUT.part`, level by level, until the output is
+    written; True takes those that an interrupted run left there.
     """
     with single_threaded(), Progress((*STEPS, *SECTIONS), quiet) as progress:
         with progress.step("reading"):
@@ -47,14 +58,11 @@ def run_job(
                 fits = fitted(prepared, resources) if part is None else _kept(prepared, part, resources)
                 analysis = analysed(prepared, fits)
             with whole_folder(target, force) as folder:
-                write(prepared, analysis, folder, progress)
-    if not quiet:
-        print(closing(analysis, target))
-
-
-def shell_workers(text: str | None) -> Any:
-    """A number of processes, an address, or nothing."""
-    return int(text) if text is not None and text.strip().isdecimal() else text
+                write(prepared, analysis, folder, progress, extras)
+    if extras.json:
+        print(summary_json(analysis, target))
+    elif not quiet:
+        print(closing(prepared, analysis, target))
 
 
 def _depends(prepared: Prepared) -> dict[str, Any]:
@@ -68,15 +76,16 @@ def _kept(prepared: Prepared, part: Part, resources: Resources) -> Any:
     """The fits, from an interrupted run or made and saved, with the advice that the report will ask for."""
 
     def make() -> Any:
-        fits = fitted(prepared, resources)
+        fits = fitted(prepared, resources, None if prepared.job.by is None else part.inside("levels"))
         advice(analysed(prepared, fits))
         return fits
 
     return part.stage("fit", lambda path: load_fits(prepared.job, path, prepared.model), make)
 
 
-def fitted(prepared: Prepared, resources: Resources = ANYWHERE) -> Any:
-    """The `Fit` or `FitGroup`. Warnings are not printed: what matters is in the fits' notes, and so in the report."""
+def fitted(prepared: Prepared, resources: Resources = ANYWHERE, levels: Path | None = None) -> Any:
+    """The `Fit` or `FitGroup`, whose finished levels are kept in the folder `levels`. Warnings are not printed: what
+    matters is in the fits' notes, and so in the report."""
     from ..groups import fit_each
     from ..results import fitting
 
@@ -95,7 +104,10 @@ def fitted(prepared: Prepared, resources: Resources = ANYWHERE) -> Any:
             return fitting.fit(prepared.model, prepared.obs, **options, **where)
         if resources.memory is not None:
             raise CombinationError("--memory is for one fit of all rows: leave it out with --by.")
-        each = fit_each(prepared.model, prepared.obs, job.by, **options, workers=resources.workers)
+        where = {"workers": resources.workers, "checkpoint": levels, "between": job.between}
+        each = fit_each(prepared.model, prepared.obs, job.by, **options, **where)
+    if job.between is not None and each.conditions is None:
+        raise EstimationError(f"The conditions of {job.between!r} could not be compared. {each.no_group}")
     if not each.fits:
         why = next(iter(each.failures.values()), "no level could be fitted")
         raise EstimationError(f"None of the levels of {job.by!r} could be fitted; the first says: {why}")
@@ -105,18 +117,30 @@ def fitted(prepared: Prepared, resources: Resources = ANYWHERE) -> Any:
 def analysed(prepared: Prepared, fits: Any) -> Analysis:
     """The fit, or the `FitGroup`, of a job as the report reads it."""
     job = prepared.job
-    more = {"level": job.level, "seed": job.seed, "refit": partial(refit, prepared, prepared.model)}
+    more = {
+        "level": job.level,
+        "seed": job.seed,
+        "unit": job.length_unit,
+        "duration": job.duration,
+        "refit": partial(refit, prepared, prepared.model),
+    }
     return (pooled if job.by is None else grouped)(fits, prepared.model, prepared.inside(), **more)
 
 
-def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progress) -> None:
+def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progress, extras: Extras = PLAIN) -> None:
     """All output files into a folder."""
     with progress.step("tables"):
         write_text(folder / "effects.csv", csv_text(effects_table(analysis)))
         write_text(folder / "parameters.csv", csv_text(parameters_table(analysis)))
+        if analysis.conditions is not None:
+            write_text(folder / "differences.csv", csv_text(differences_table(analysis)))
+            write_text(folder / "tests.csv", csv_text(dict(analysis.conditions.tests)))
         write_text(folder / "summary.txt", analysis.summary + "\n")
         write_text(folder / MARK, prepared.job.toml())
-    write_text(folder / "report.html", report_text(prepared, analysis, progress))
+    with wanted(extras.figures):
+        sections = make_sections(analysis, progress.step)
+    write_text(folder / "report.html", render_page(provenance(prepared, analysis), sections))
+    write_figures(folder, sections)
     assert analysis.save is not None
     analysis.save(
         str(folder / "fit")
@@ -128,10 +152,12 @@ def report_text(prepared: Prepared, analysis: Analysis, progress: Progress) -> s
     return render_page(provenance(prepared, analysis), make_sections(analysis, progress.step))
 
 
-def closing(analysis: Analysis, target: Path) -> str:
+def closing(prepared: Prepared, analysis: Analysis, target: Path) -> str:
     """What is printed at the end."""
     levels = f", {len(analysis.fits)} levels of {analysis.by}" if analysis.fits else ""
-    lines = [f"{analysis.obs.n:,} transitions{levels}; effects {', '.join(analysis.labels)}"]
+    dropped = prepared.obs.n - analysis.obs.n
+    lost = f" ({dropped:,} with a point outside the window were dropped)" if dropped else ""
+    lines = [f"{analysis.obs.n:,} transitions{lost}{levels}; effects {', '.join(analysis.labels)}"]
     lines += [f"no fit for {analysis.by} {level}: {why}" for level, why in analysis.failures.items()]
     lines += _failing(analysis)
     lines.append(f"report: {target / 'report.html'}")
@@ -163,7 +189,7 @@ def _facts(prepared: Prepared, analysis: Analysis, name: str) -> list[tuple[str,
     sequences = len(np.unique(obs.sequence)) if obs.sequence is not None else 1
     facts = [
         ("data", f"{name}: {prepared.table_rows:,} rows, {obs.n:,} transitions in {sequences:,} sequences"),
-        ("window", _window_words(job.window)),
+        ("window", _window_words(job, prepared.model.domain)),
         ("effects, f", job.terms),
     ]
     if analysis.by is not None:
@@ -205,8 +231,11 @@ def _notes(analysis: Analysis) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*obs.notes, *analysis.notes, *fit_notes, *failed]))
 
 
-def _window_words(window: tuple[float, ...] | str) -> str:
-    if isinstance(window, str):
-        return f"the polygon in {window}"
-    x0, x1, y0, y1 = window
-    return f"x from {x0:g} to {x1:g}, y from {y0:g} to {y1:g}"
+def _window_words(job: Job, domain: Domain) -> str:
+    unit = "" if job.px_per_degree is None else f", in degrees of {job.px_per_degree:g} pixels"
+    if domain.key is not None:
+        return f"one for each {domain.key}, from {job.window}: {domain!r}{unit}"
+    if isinstance(job.window, str):
+        return f"the polygon in {job.window}{unit}"
+    x0, x1, y0, y1 = job.window
+    return f"x from {x0:g} to {x1:g}, y from {y0:g} to {y1:g}{' pixels' if unit else ''}{unit}"

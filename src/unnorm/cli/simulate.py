@@ -72,16 +72,23 @@ def _starts(
     """(chains, lags, 2) points to start from, and the columns that the chains keep from where they start."""
     if start is not None:
         point = numbers("--start", start)
+        if model.domain.key is not None:
+            raise InputError(
+                f"--start is one place, and each {model.domain.key} has its own window: leave it out, and scanpaths "
+                "start where observed ones do."
+            )
         if len(point) != 2:
             raise InputError(f"--start must be two numbers, as 400,300; got {start!r}.")
         return np.tile(np.array(point), (chains, job.lags, 1)), None
+    from ..data.placing import within
     from ..results.simulation import held_columns
     from .jobs import observations, read
 
     needs_data(job)
     obs = observations(job, read(job))
     first = np.unique(np.asarray(obs.sequence), return_index=True)[1]
-    rows = rng.choice(first[model.domain.contains(obs.previous()[first])], size=chains)
+    inside = within(model.domain, obs, obs.previous())
+    rows = rng.choice(first[inside[first]], size=chains)
     return np.stack([obs.previous(lag)[rows] for lag in range(job.lags, 0, -1)], axis=1), held_columns(model, obs, rows)
 
 

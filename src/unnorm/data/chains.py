@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,6 +13,16 @@ import numpy as np
 from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric, incomplete
 from .._base.words import option
 from ..errors import DataError, InputError, listing
+
+# seconds of each unit of time, by the names that people write
+UNITS = {
+    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1e-3),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), 1.0),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), 60.0),
+    **dict.fromkeys(("h", "hr", "hrs", "hour", "hours"), 3600.0),
+    **dict.fromkeys(("d", "day", "days"), 86400.0),
+    **dict.fromkeys(("w", "week", "weeks"), 604800.0),
+}
 
 
 @dataclass(frozen=True)
@@ -117,12 +128,14 @@ def _allowed(key: Column, step: np.ndarray, max_gap: Any) -> tuple[np.ndarray, s
         return np.ones(step.size, dtype=bool), ""
     gap = max_gap
     if key.kind in ("times", "durations"):
-        if isinstance(max_gap, timedelta):
+        if isinstance(max_gap, str):
+            gap = span(max_gap)
+        elif isinstance(max_gap, timedelta):
             gap = np.timedelta64(max_gap)
         elif isinstance(max_gap, int | float | np.number) and not isinstance(max_gap, bool | np.timedelta64):
             gap = np.timedelta64(round(float(max_gap) * 1e6), "us")
         valid = isinstance(gap, np.timedelta64) and gap > np.timedelta64(0, "us")
-        expected = "a number of seconds or a datetime.timedelta"
+        expected = "a number of seconds, a time such as '20min' or '6h', or a datetime.timedelta"
     else:
         valid = (
             isinstance(max_gap, int | float | np.integer | np.floating)
@@ -133,6 +146,20 @@ def _allowed(key: Column, step: np.ndarray, max_gap: Any) -> tuple[np.ndarray, s
     if not valid:
         raise InputError(f"max_gap must be {expected}; got {max_gap!r}.")
     return step <= gap, f"above {max_gap}"
+
+
+def span(text: str) -> np.timedelta64 | None:
+    """A stretch of time from text such as '20min', '1.5 h' or '1h 30min'; None where it is none.
+
+    >>> span("1h 30min")
+    np.timedelta64(5400000000,'us')
+    """
+    found = re.findall(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)", text.strip().lower())
+    if not found or re.sub(r"(\d+(?:\.\d+)?)\s*([a-zµ]+)|[\s,]", "", text.strip().lower()):
+        return None
+    if any(unit not in UNITS for _, unit in found):
+        return None
+    return np.timedelta64(round(sum(float(count) * UNITS[unit] for count, unit in found) * 1e6), "us")
 
 
 def order_key(table: Table, order: Any) -> Column:

@@ -8,20 +8,30 @@ from typing import Any, Literal
 
 import numpy as np
 
-from .._base import frames
-from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric, incomplete
+from .._base.frames import Column, Missing, Table, incomplete
 from .._base.numerics import whole
-from ..errors import DataError, InputError, listing, unknown
+from ..errors import DataError, InputError, listing
 from .chains import Chains, chains, order_key
 from .masks import Masks
+from .placing import Placed
+from .table_columns import (
+    attached,
+    column_names,
+    compact,
+    covariate_columns,
+    extra_columns,
+    group_columns,
+    holes_of,
+    lag_suffix,
+    offset_at,
+    outcome_columns,
+    read_table,
+    refuse_missing_bits,
+    stand_ins,
+    weight_at,
+)
 
 Kind = Literal["iid", "transitions", "conditional"]
-COMPACT = 2**24  # entries of a byte array from which its outcomes stay bytes
-
-
-def lag_suffix(lag: int) -> str:
-    """What the name of the point `lag` steps before ends in: `_prev`, `_prev2`, …"""
-    return "_prev" if lag == 1 else f"_prev{lag}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -48,6 +58,8 @@ class Observations:
     backend: Any = None  # narwhals implementation of the input table, for output tables of the same kind
     masks: Masks | None = None  # bits that could not vary or were not seen
     unit: str | None = None  # of directions, as the data gave them (data/units.py); None where nothing was said
+    beside: Mapping[str, np.ndarray] = field(default_factory=dict)  # other outcomes of the same rows, as durations
+    placed: Placed | None = None  # which of the domain's windows each context has, once the two have met
 
     @property
     def n(self) -> int:
@@ -86,6 +98,11 @@ class Observations:
         """(n, d) missing entries of the outcome that are to be imputed, NaN; None where there are none."""
         return self.masks.missing if self.masks is not None and self.masks.imputed else None
 
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        """Group and context columns by name; the context's where both have it."""
+        return {**self.group, **self.context}
+
     def previous(self, lag: int = 1) -> np.ndarray:
         """(n, d) points `lag` steps before y_t."""
         return np.column_stack([self.context[name + lag_suffix(lag)] for name in self.outcome_names])
@@ -106,6 +123,8 @@ class Observations:
             offset=pick(self.offset),
             row=pick(self.row),
             masks=None if self.masks is None else self.masks.take(index),
+            beside={name: column[index] for name, column in self.beside.items()},
+            placed=None if self.placed is None else self.placed.take(index),
         )
 
     def __repr__(self) -> str:
@@ -136,27 +155,6 @@ class Observations:
         return lines
 
 
-def compact(data: Any) -> np.ndarray | None:
-    """A large array of single bytes (bool, int8, uint8) as int8: binary vectors of which float64 would hold eight times
-    the memory. None for any other data, and for values above 127."""
-    plain = isinstance(data, np.ndarray) and not isinstance(data, np.ma.MaskedArray)
-    if not plain or data.ndim != 2 or data.dtype.names is not None:
-        return None
-    if data.dtype.itemsize > 1 or data.dtype.kind not in "bui" or data.size < COMPACT:
-        return None
-    data = np.ascontiguousarray(data)
-    return None if data.dtype.kind == "u" and data.max() > 127 else data.view(np.int8)
-
-
-def _stand_ins(table: Table, y: str | Sequence[str] | None) -> list[Column]:
-    """Columns with the outcome's names and no values, where the values are kept as one array."""
-    names = _names(y, "y") or table.names
-    if len(names) != len(table.names):
-        raise DataError(f"The array has {len(table.names)} columns, but y= names {len(names)}: {listing(names)}.")
-    nothing = np.broadcast_to(np.zeros(1), (table.n,))
-    return [Column(name, nothing) for name in names]
-
-
 def _few(names: Iterable[str], most: int = 8) -> str:
     """Names in a row, and how many more there are."""
     names = list(names)
@@ -181,19 +179,20 @@ def iid(
     names, or arrays of n values (`group` also a tuple of names). `missing="drop"` leaves out incomplete rows and notes
     how many; "keep" keeps outcomes of which some entries are missing, for models of bits that can do without them.
     `unit` says what directions are written in: "radians", "degrees", "bearings" (degrees clockwise from north), "hours"
-    (of the day), or "lonlat" (longitude and latitude in degrees, which become unit vectors y1, y2, y3).
+    (of the day), or "lonlat" (longitude and latitude in degrees, which become unit vectors y1, y2, y3; where they look
+    like radians, say "lonlat_radians" or "lonlat_degrees").
 
     >>> iid({"x": [0.1, 0.4], "y": [0.2, 0.9]}, y=("x", "y")).outcome.shape
     (2, 2)
     """
-    table = _table(data, missing)
+    table = read_table(data, missing)
     bits = compact(data)
     if bits is not None:
-        columns = _stand_ins(table, y)
+        columns = stand_ins(table, y)
         made = _rows("iid", table, columns[:1], {}, weight, offset, group, missing)
         names = tuple(column.name for column in columns)
         return replace(made, outcome=bits if made.n == len(bits) else bits[made.row], outcome_names=names)
-    outcome = _outcome(table, y)
+    outcome = outcome_columns(table, y)
     return _in_unit(_rows("iid", table, outcome, {}, weight, offset, group, missing), unit)
 
 
@@ -216,9 +215,9 @@ def conditional(
     >>> conditional({"height": [1.6, 1.8], "age": [20, 30]}, y="height", x="age").context["age"]
     array([20, 30])
     """
-    table = _table(data, missing)
-    outcome = _outcome(table, y)
-    context = _covariates(table, x)
+    table = read_table(data, missing)
+    outcome = outcome_columns(table, y)
+    context = covariate_columns(table, x)
     if taken := [name for name in context if name in {column.name for column in outcome}]:
         raise DataError(f"A column cannot be outcome and context at once; {listing(taken)} is in y= and in x=.")
     return _in_unit(_rows("conditional", table, outcome, context, weight, offset, group, missing), unit)
@@ -237,14 +236,17 @@ def transitions(
     weight: Any = None,
     offset: Any = None,
     unit: str | None = None,
+    beside: str | Sequence[str] | None = None,
 ) -> Observations:
     """The transitions y_{t−1} → y_t of one or more chains: outcome y_t, context y_{t−1} (and y_{t−2}, … with `lags`).
 
     `order` is the column that sorts each chain (default: as the rows come); `group`, one or more columns, tells chains
     apart, and no transition crosses from one to another. With an integer `order` a step other than 1 breaks the chain;
-    with times or floats a step above `max_gap` does (a number, seconds for dates, or a timedelta; given with an integer
-    `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row; `weight` and
-    `offset` too are those of y_t's row. A chain of fewer than `lags + 1` points gives nothing; `notes` counts them.
+    with times or floats a step above `max_gap` does (a number, seconds for dates, "20min", a timedelta; with an integer
+    `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row, and written
+    `duration_prev` with that in the row of y_{t−1}; `weight` and `offset` are those of y_t's row. `beside` names
+    columns of that row that are outcomes too, as how long a fixation lasts (`Fit.beside`): they are kept, and nothing
+    is given them. A chain of fewer than `lags + 1` points gives nothing; `notes` counts them.
 
     `missing="drop"` leaves out rows without outcome, order or group, which breaks the chain there (with times,
     `max_gap` decides), and transitions without extra, weight or offset.
@@ -262,13 +264,16 @@ def transitions(
             "Chains do not keep outcomes with missing entries: to fill in y_t one needs the constant of y_{t+1}. Pass "
             "missing='drop', which breaks the chain there."
         )
-    table = _table(data, missing)
+    table = read_table(data, missing)
     bits = compact(data)
-    outcome = _outcome(table, y) if bits is None else _stand_ins(table, y)
+    outcome = outcome_columns(table, y) if bits is None else stand_ins(table, y)
     names = tuple(column.name for column in outcome)
-    groups, extras = _groups(table, group), _extras(table, extra, names, lags)
+    groups = group_columns(table, group)
+    extras, at_start = extra_columns(table, extra, names, lags)
     linked = chains(table, outcome, groups, None if order is None else order_key(table, order), max_gap, missing)
-    place, notes = _places(linked, lags, [*extras.values(), *_attached(table, weight, offset)], missing)
+    others = {name: table.column(name, "beside") for name in column_names(beside, "beside")}
+    needed = [*extras.values(), *others.values(), *attached(table, weight, offset)]
+    place, notes = _places(linked, lags, needed, missing, list(at_start.values()))
     row = linked.row[place]
     if bits is None:
         points = np.column_stack([column.data for column in outcome]).astype(np.float64, copy=False)
@@ -281,16 +286,19 @@ def transitions(
         "transitions",
         points[row],
         names,
-        earlier | {name: column.take(row) for name, column in extras.items()},
+        earlier
+        | {name: column.take(row) for name, column in extras.items()}
+        | {name: column.take(linked.row[place - 1]) for name, column in at_start.items()},
         lags=lags,
-        extra=tuple(extras),
+        extra=(*extras, *at_start),
         group={name: column.take(row) for name, column in groups.items()},
         sequence=np.unique(linked.label[place], return_inverse=True)[1],
-        weight=_weight(table, weight, row),
-        offset=_offset(table, offset, row),
+        weight=weight_at(table, weight, row),
+        offset=offset_at(table, offset, row),
         row=row,
         notes=notes,
         backend=table.backend,
+        beside={name: column.take(row) for name, column in others.items()},
     )
     return _in_unit(made, unit)
 
@@ -302,7 +310,7 @@ def _in_unit(obs: Observations, unit: str | None) -> Observations:
 
 
 def _places(
-    linked: Chains, lags: int, attached: Sequence[Column], missing: Missing
+    linked: Chains, lags: int, attached: Sequence[Column], missing: Missing, at_start: Sequence[Column] = ()
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     """The places in the chains with `lags` points before them and nothing missing beside them, and all notes."""
     start = np.flatnonzero(np.diff(linked.label, prepend=-1))  # first place of each chain
@@ -318,25 +326,13 @@ def _places(
     if note:
         notes.append(note)
         place = place[~gone]
+    gone, note = incomplete(at_start, missing, linked.row[place - 1], "transitions")
+    if note:
+        notes.append(note)
+        place = place[~gone]
     if place.size == 0:
         raise DataError(" ".join(["There are no transitions: no sequence is long enough.", *notes]))
     return place, tuple(notes)
-
-
-def _extras(table: Table, extra: Any, names: tuple[str, ...], lags: int) -> dict[str, Column]:
-    """The columns that join the context, under names that the outcomes and their earlier values leave free."""
-    if isinstance(extra, Mapping):
-        extras = {name: replace(table.column(values, "extra"), name=name) for name, values in extra.items()}
-    else:
-        extras = {name: table.column(name, "extra") for name in _names(extra, "extra")}
-    check_finite(extras.values())
-    earlier = [name + lag_suffix(lag) for lag in range(1, lags + 1) for name in names]
-    if taken := [name for name in extras if name in (*names, *earlier)]:
-        raise DataError(f"extra={listing(taken)} clashes with the outcome and its earlier values; rename the column.")
-    return extras
-
-
-# --- rows and columns ------------------------------------------------------------------------------------------------
 
 
 def _rows(
@@ -351,9 +347,9 @@ def _rows(
 ) -> Observations:
     """One observation for each complete row."""
     if missing == "error":
-        _refuse_missing_bits(outcome)
-    groups = _groups(table, group)
-    needed = [*context.values(), *groups.values(), *_attached(table, weight, offset)]
+        refuse_missing_bits(outcome)
+    groups = group_columns(table, group)
+    needed = [*context.values(), *groups.values(), *attached(table, weight, offset)]
     needed = needed if missing == "keep" else [*outcome, *needed]
     gone, note = (
         incomplete(needed, "error" if missing == "keep" else missing, None, "rows")
@@ -367,7 +363,7 @@ def _rows(
     if row.size == 0:
         raise DataError(f"No rows are left: {note}")
     points = np.column_stack([column.data[row] for column in outcome]).astype(np.float64, copy=False)
-    holes, said = _holes(outcome, row) if missing == "keep" else (None, None)
+    holes, said = holes_of(outcome, row) if missing == "keep" else (None, None)
     if holes is not None:
         points[holes] = np.nan
         note = said
@@ -377,132 +373,10 @@ def _rows(
         tuple(column.name for column in outcome),
         {name: column.take(row) for name, column in context.items()},
         group={name: column.take(row) for name, column in groups.items()},
-        weight=_weight(table, weight, row),
-        offset=_offset(table, offset, row),
+        weight=weight_at(table, weight, row),
+        offset=offset_at(table, offset, row),
         masks=None if holes is None else Masks.holes(holes),
         row=row,
         notes=(note,) if note else (),
         backend=table.backend,
     )
-
-
-def _refuse_missing_bits(outcome: Sequence[Column]) -> None:
-    """Binary vectors with missing entries can do without them, and the error says so."""
-    holes = [column for column in outcome if column.missing is not None and column.missing.any()]
-    if len(outcome) < 2 or not holes:
-        return
-    seen = (column.data if column.missing is None else column.data[~column.missing] for column in outcome)
-    if not all(np.isin(values, (0, 1)).all() for values in seen):
-        return
-    mask: Any = holes[0].missing
-    gone = int(any_missing(outcome, mask.size).sum())
-    raise DataError(
-        f"Entries of {gone:,} of {mask.size:,} binary vectors are missing, the first {holes[0].name!r} of row "
-        f"{int(np.argmax(mask))} (rows count from 0). Pass missing='keep' to fit the others of each vector, or "
-        "missing='drop' to leave these vectors out."
-    )
-
-
-def _holes(outcome: Sequence[Column], row: np.ndarray) -> tuple[np.ndarray | None, str | None]:
-    """(n, d) which entries of the outcome are missing, and the note that says how many; None where none is."""
-    none = np.zeros(row.size, dtype=bool)
-    holes = np.column_stack([none if column.missing is None else column.missing[row] for column in outcome])
-    if not holes.any():
-        return None, None
-    share, whole_rows = holes.mean(), int(holes.all(axis=1).sum())
-    note = f"{int(holes.sum()):,} of {holes.size:,} entries of the outcome ({share:.1%}) are missing and were kept."
-    if whole_rows:
-        note += f" Of {whole_rows:,} rows nothing was observed."
-    return holes, note
-
-
-def _table(data: Any, missing: Missing) -> Table:
-    if missing not in ("error", "drop", "keep"):
-        raise InputError(unknown("missing", missing, ("error", "drop", "keep")))
-    table = frames.table(data)
-    if table.n == 0:
-        raise DataError("The data have no rows.")
-    return table
-
-
-def _names(names: str | Sequence[str] | None, role: str) -> tuple[str, ...]:
-    given = () if names is None else (names,) if isinstance(names, str) else tuple(names)
-    if odd := [name for name in given if not isinstance(name, str)]:
-        raise DataError(f"{role} must be a column name or a tuple of column names; got {listing(odd)}.")
-    if twice := frames.duplicates(given):
-        raise DataError(f"{role} names {listing(twice)} more than once.")
-    return given
-
-
-def _outcome(table: Table, y: str | Sequence[str] | None) -> list[Column]:
-    """The outcome's columns, numeric and finite; the names of a bare array are `y`'s where given."""
-    names = _names(y, "y")
-    if not names and not table.bare:
-        raise DataError(
-            f"y must name the outcome's column or columns; the columns are {listing(table.names, most=40)}."
-        )
-    if table.bare and names and len(names) != len(table.names):
-        raise DataError(f"The array has {len(table.names)} columns, but y= names {len(names)}: {listing(names)}.")
-    if table.bare:
-        columns = [replace(table.read(name), name=new) for name, new in zip(table.names, names or table.names)]
-    else:
-        columns = [table.column(name, "y") for name in names]
-    check_numeric(columns, "y")
-    check_finite(columns)
-    return columns
-
-
-def _covariates(table: Table, x: Any) -> dict[str, Column]:
-    if x is None:
-        raise DataError("x must name the covariates' columns, or give their values where the outcomes are an array.")
-    if isinstance(x, Mapping):
-        columns = {name: replace(table.column(values, "x"), name=name) for name, values in x.items()}
-    elif isinstance(x, str) or (isinstance(x, list | tuple) and x and all(isinstance(name, str) for name in x)):
-        columns = {name: table.column(name, "x") for name in _names(x, "x")}
-    else:
-        other = frames.table(x)
-        if other.n != table.n:
-            raise DataError(f"x must have {table.n} rows, as the outcomes have; got {other.n}.")
-        columns = {name: replace(other.read(name), name=name) for name in other.names}
-        if other.bare:
-            columns = {"x" + name[1:]: replace(column, name="x" + name[1:]) for name, column in columns.items()}
-    check_finite(columns.values())
-    return columns
-
-
-def _groups(table: Table, group: Any) -> dict[str, Column]:
-    if group is None:
-        return {}
-    if isinstance(group, Mapping):
-        return {name: replace(table.column(values, "group"), name=name).whole() for name, values in group.items()}
-    if isinstance(group, str) or (isinstance(group, list | tuple) and all(isinstance(name, str) for name in group)):
-        return {name: table.column(name, "group").whole() for name in _names(group, "group")}
-    return {"group": table.column(group, "group").whole()}
-
-
-def _attached(table: Table, weight: Any, offset: Any) -> list[Column]:
-    """The weight and offset columns, numeric and finite, weights not negative."""
-    columns = [table.column(ref, role) for ref, role in ((weight, "weight"), (offset, "offset")) if ref is not None]
-    check_numeric(columns, "weight=, offset")
-    check_finite(columns)
-    if weight is not None:
-        negative = np.flatnonzero(columns[0].data < 0)
-        if negative.size:
-            raise DataError(
-                f"Column {columns[0].name!r} holds weights and must not be negative: {negative.size:,} are, first row "
-                f"{negative[0]} (rows count from 0)."
-            )
-    return columns
-
-
-def _weight(table: Table, ref: Any, row: np.ndarray) -> np.ndarray | None:
-    if ref is None:
-        return None
-    values = table.column(ref, "weight").data[row].astype(np.float64)
-    if not values.any():
-        raise DataError("Every weight is zero; at least one must be positive.")
-    return values
-
-
-def _offset(table: Table, ref: Any, row: np.ndarray) -> np.ndarray | None:
-    return None if ref is None else table.column(ref, "offset").data[row].astype(np.float64)

@@ -23,6 +23,11 @@ class Unit(ABC):
 
     name: str
     sign: str  # what follows a number in tables
+    places: bool = False  # whether two columns, longitude and latitude, are one direction in space
+
+    def doubt(self, values: np.ndarray) -> str | None:
+        """A sentence where all the values (n, k) look as if they were written in another unit."""
+        return None
 
     @abstractmethod
     def inward(self, values: np.ndarray, row: np.ndarray | None = None) -> np.ndarray:
@@ -71,34 +76,60 @@ class AngleUnit(Unit):
 @final
 @dataclass(frozen=True)
 class LonLat(Unit):
-    """Longitude and latitude in degrees ↔ (cos φ cos λ, cos φ sin λ, sin φ)."""
+    """Longitude λ and latitude φ ↔ (cos φ cos λ, cos φ sin λ, sin φ)."""
 
-    name: str = "lonlat"
-    sign: str = "°"
+    name: str
+    angle: AngleUnit
+    certain: bool = True  # whether the user has said that it is this unit and not the other
+
+    places = True
+
+    @property
+    def sign(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.angle.sign
+
+    def angles(self, relative: bool = False) -> AngleUnit:
+        return self.angle
+
+    def doubt(self, values: np.ndarray) -> str | None:
+        """Degrees that would all be radians of the whole sphere: as degrees they lie within 3° of (0, 0)."""
+        values = np.asarray(values, dtype=np.float64)
+        if self.certain or not len(values) or not values.any():
+            return None
+        lon, lat = values.T
+        east = np.all(np.abs(lon) <= np.pi) or np.all((lon >= 0.0) & (lon <= 2.0 * np.pi))
+        if not east or np.abs(lat).max() > np.pi / 2:
+            return None
+        return (
+            f"longitudes from {lon.min():.3g} to {lon.max():.3g} and latitudes from {lat.min():.3g} to "
+            f"{lat.max():.3g} look like radians. Pass unit='lonlat_radians'; unit='lonlat_degrees' if they are degrees."
+        )
 
     def inward(self, values: np.ndarray, row: np.ndarray | None = None) -> np.ndarray:
         values = np.asarray(values, dtype=np.float64)
+        unit, turn = self.angle.name, 2.0 * np.pi / self.angle.scale
         if values.ndim != 2 or values.shape[1] != 2:
             raise DataError(
-                "unit='lonlat' takes two columns, longitude and latitude in degrees, y=('lon', 'lat'); got "
+                f"unit={self.name!r} takes two columns, longitude and latitude in {unit}, y=('lon', 'lat'); got "
                 f"{1 if values.ndim == 1 else values.shape[1]}."
             )
+        ends = f"from {-turn / 2:.4g} to {turn / 2:.4g}, or from 0 to {turn:.4g}".replace("-", "−")
         for column, most, remedy in (
-            (1, 90.0, "Longitude comes first, y=('lon', 'lat'): are the two swapped, or the values no degrees?"),
-            (0, 360.0, "Longitudes are degrees from −180 to 180, or from 0 to 360."),
+            (1, turn / 4, f"Longitude comes first, y=('lon', 'lat'): are the two swapped, or the values no {unit}?"),
+            (0, turn, f"Longitudes are {unit} {ends}."),
         ):
-            wrong = np.abs(values[:, column]) > most
+            wrong = np.abs(values[:, column]) > most * (1.0 + 1e-12)
             if wrong.any():
                 first = int(np.argmax(wrong))
                 where = first if row is None else int(row[first])
                 what = ("longitude", "latitude")[column]
-                raise DataError(f"Row {where}: {values[first, column]:g} is no {what} in degrees. {remedy}")
-        lon, lat = values.T * _DEGREE
+                raise DataError(f"Row {where}: {values[first, column]:g} is no {what} in {unit}. {remedy}")
+        lon, lat = values.T * self.angle.scale
         return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
 
     def outward(self, values: np.ndarray) -> np.ndarray:
         x, y, z = np.asarray(values, dtype=np.float64).T
-        return np.column_stack([np.arctan2(y + 0.0, x), np.arctan2(z, np.hypot(x, y))]) / _DEGREE
+        return np.column_stack([np.arctan2(y + 0.0, x), np.arctan2(z, np.hypot(x, y))]) / self.angle.scale
 
     def names(self, given: tuple[str, ...]) -> tuple[str, ...]:
         return "y1", "y2", "y3"
@@ -113,7 +144,9 @@ UNITS: dict[str, Unit] = {
         _DEGREES,
         AngleUnit("bearings", "°", -_DEGREE, np.pi / 2, low=0.0),  # clockwise from north
         AngleUnit("hours", " h", np.pi / 12, low=0.0),  # of the day
-        LonLat(),
+        LonLat("lonlat", _DEGREES, certain=False),
+        LonLat("lonlat_degrees", _DEGREES),
+        LonLat("lonlat_radians", RADIANS),
     )
 }
 
@@ -131,6 +164,8 @@ def in_unit(obs: Observations, name: str | None) -> Observations:
         return obs
     unit = unit_of(name)
     outcome = unit.inward(obs.outcome, obs.row)
+    if (doubt := unit.doubt(obs.outcome)) is not None:
+        raise DataError(f"unit={name!r} means degrees, and {doubt}")
     names = unit.names(obs.outcome_names)
     earlier: dict[str, np.ndarray] = {}
     for lag in range(1, obs.lags + 1):

@@ -246,4 +246,4 @@ def _wrapped(name: str, domain: Domain, f: Any, partition: Any, sigma: bool = Fa
         return theta["v"], jnp.tanh(r / 2.0), *rest
 
     quantities = (Angle("mean", domain.period), Length("rho"), *((Size("sigma", 1),) if sigma else ()))
-    return Family(name, domain, quantities, make)
+    return Family(name, domain, quantities, make, sharpest=np.inf)

@@ -80,6 +80,7 @@ class Family:
     draw: Draw | None = None  # the quantities, n, rng → n draws, where the family has a way of its own
     even: bool = False  # whether f(y) = f(−y)
     oval: bool = False  # whether data on one great circle make a concentration infinite
+    sharpest: float = 3e6  # the concentration of data beyond which rounding spoils the errors
     remark: Callable[[dict[str, float]], str | None] = lambda parameters: None  # what estimates call for, a sentence
     made: tuple[str, Mapping[str, Any]] = ("", {})  # the function of `un.directions` that made it, and its arguments
 

@@ -19,7 +19,7 @@ from .family import Chart, Family
 from .result import DirectionFit
 
 _SAME = 1e-9  # directions nearer than this are equal
-_SHARP = 0.02  # radians within which all directions lie where κ is too large to compute: 10⁵ and more
+_SHARP = 1e4  # of the data's concentration, from which a fit that fails does so because κ is too large to compute
 _KINDS = {"iid": "un.iid(…)", "transitions": "un.transitions(…)", "conditional": "un.conditional(…)"}
 
 
@@ -65,6 +65,8 @@ def fit_direction(
     if obs.n == 0:
         raise InputError("There are no directions to fit.")
     refuse_equal(family, obs)
+    if concentration(family, obs) > family.sharpest:
+        raise _flat(family, obs)
     obs = replace(obs, notes=(*obs.notes, *notes), unit="radians" if obs.unit is None else obs.unit)
     best = _best(family, obs, objective, normaliser, rng, weights)
     return DirectionFit(family, best[0], best[1], unit_of(obs.unit or "radians"), best[2])
@@ -80,11 +82,6 @@ def _best(
 ) -> tuple[Chart, Fit, int]:
     """The chart with the highest maximum, its fit and its number; where none has one, the first one's error."""
     charts = family.make(obs)
-    if len(charts) == 1:
-        try:
-            return charts[0], fit(charts[0].model, obs, objective, normaliser, rng=rng, weights=weights), 0
-        except (NoEstimateError, NotIdentifiedError) as error:
-            raise _in_words(family, obs, error) from error
     found: list[tuple[int, Fit, list[warnings.WarningMessage]]] = []
     failed: UnnormError | None = None
     for which, chart in enumerate(charts):
@@ -99,6 +96,8 @@ def _best(
         assert failed is not None
         raise _in_words(family, obs, failed) from failed
     which, made, said = max(found, key=lambda one: one[1].value)
+    if not made.converged and concentration(family, obs) > _SHARP:
+        raise _flat(family, obs)
     for one in said:
         warnings.warn(one.message, one.category, stacklevel=3)
     return charts[which], made, which
@@ -107,21 +106,35 @@ def _best(
 def _in_words(family: Family, obs: Observations, error: UnnormError) -> UnnormError:
     """What an estimate that does not exist, or is not the only one, means for directions."""
     y = obs.outcome
+    if concentration(family, obs) > _SHARP:
+        return _flat(family, obs)
     if isinstance(error, NotIdentifiedError):
         return NotIdentifiedError(
             f"These {len(y)} directions do not determine all parameters of the {family.name} family: a concentration "
             "is 0, and with it the direction that it belongs to can be any. Take a family with fewer parameters."
         )
-    wide = np.abs(family.domain.wrap(y - y[0])) if family.domain.coordinate_period else np.linalg.norm(y - y[0], axis=1)
-    if wide.max() < _SHARP:
-        return NoEstimateError(
-            f"The {len(y)} directions lie within {wide.max():.3g} radians of the first: a concentration of some "
-            f"{1.0 / np.mean(wide**2):.1g} cannot be computed in the {family.name} family. At this scale the circle "
-            "and the sphere are flat: describe the angles, or the deviations from the mean, by a normal law."
-        )
     return NoEstimateError(
         f"The {family.name} family has no finite estimate for these {len(y)} directions: a concentration grows without "
         "end. Take a family with fewer parameters, or add data."
+    )
+
+
+def concentration(family: Family, obs: Observations) -> float:
+    """About 1/σ², of the coordinate that varies least on a torus, and in space of each of two."""
+    y = obs.outcome[obs.weights > 0]
+    if family.domain.coordinate_period is not None:
+        return 1.0 / max(float(family.domain.wrap(y - y[0]).var(axis=0).min()), 1e-300)
+    signs = np.sign(y @ y[0])[:, None] if family.even else 1.0
+    return 2.0 / max(float((signs * y).var(axis=0).sum()), 1e-300)
+
+
+def _flat(family: Family, obs: Observations) -> NoEstimateError:
+    """The sentence where κ is too large to compute."""
+    kappa = concentration(family, obs)
+    return NoEstimateError(
+        f"The {obs.n} directions have a standard deviation of {1.0 / np.sqrt(kappa):.2g} radians: a concentration of "
+        f"some {kappa:.1g} cannot be computed in the {family.name} family. At this scale the circle and the sphere are "
+        "flat: describe the angles, or the deviations from the mean, by a normal law."
     )
 
 

@@ -80,9 +80,11 @@ class Direction(Quantity):
     size: int = 3
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
+        scale = unit.angles().scale
+        most = np.pi / 2 / scale  # the pole's latitude
         if not value.any():  # no resultant
-            names = (" longitude", " latitude") if unit.name == "lonlat" else ("[0]", "[1]", "[2]")
-            ends = ((-180.0, 180.0), (-90.0, 90.0)) if unit.name == "lonlat" else ((-1.0, 1.0),) * 3
+            names = (" longitude", " latitude") if unit.places else ("[0]", "[1]", "[2]")
+            ends = ((-2.0 * most, 2.0 * most), (-most, most)) if unit.places else ((-1.0, 1.0),) * 3
             note = WHOLE_SPHERE.format(name=self.name)
             return [Row(self.name + end, np.nan, np.nan, *both, note) for end, both in zip(names, ends)]
         if self.axial and value[np.flatnonzero(value)[-1:]].sum() < 0:
@@ -92,7 +94,7 @@ class Direction(Quantity):
         z = z * (stretch(value, V, z**2) or np.inf) if note is None else np.inf
         length = float(np.linalg.norm(value))
         m = value / length
-        if unit.name != "lonlat":
+        if not unit.places:
             P = np.eye(3) - np.outer(m, m)
             se = np.sqrt(np.diag(P @ V @ P)) / length
             low, high = np.maximum(m - z * se, -1.0), np.minimum(m + z * se, 1.0)
@@ -101,8 +103,8 @@ class Direction(Quantity):
         (lon,) = Angle(f"{self.name} longitude").rows(value[:2], V[:2, :2], level, unit)
         flat = float(np.hypot(*value[:2]))
         slope = np.array([*(-value[2] * value[:2] / max(flat, 1e-300)), flat]) / length**2
-        lat, se = (float(np.degrees(one)) for one in (np.arctan2(value[2], flat), np.sqrt(slope @ V @ slope)))
-        ends = max(lat - z * se, -90.0), min(lat + z * se, 90.0)
+        lat, se = (float(one / scale) for one in (np.arctan2(value[2], flat), np.sqrt(slope @ V @ slope)))
+        ends = max(lat - z * se, -most), min(lat + z * se, most)
         return [replace(lon, note=lon.note or note), Row(f"{self.name} latitude", lat, se, *ends, note)]
 
 

@@ -106,9 +106,10 @@ class DirectionFit:
         """The fit as a text for people, with intervals of this level."""
         fit, rows = self.fit, self.rows(level)
         wide = max(16, *(len(row.name) for row in rows))
-        sign = f", angles in {self.unit.name}" if self.unit.name != "lonlat" else ", longitude and latitude in degrees"
+        what = "longitude and latitude" if self.unit.places else "angles"
+        sign = f", {what} in {self.unit.angles().name}"
         lines = [
-            f"{self.family!r}, {counted(fit.n, fit.rows, 'directions')}{sign}",
+            f"{self.family!r}, {counted(fit.n, fit.n_rows, 'directions')}{sign}",
             f"objective {fit.settings['objective']['objective']}; "
             f"{'converged' if fit.converged else 'NOT CONVERGED'} after {fit.iterations} steps",
             "",
@@ -123,7 +124,7 @@ class DirectionFit:
     def log_density(self, y: Any, x: Any = None) -> np.ndarray:
         """log p(y|x) per radian (per steradian in space) at directions in the unit of the data."""
         values = np.asarray(y, dtype=np.float64)
-        inner = self.unit.inward(np.atleast_2d(values) if self.unit.name == "lonlat" else values)
+        inner = self.unit.inward(np.atleast_2d(values) if self.unit.places else values)
         return self.fit.log_density(inner, x)
 
     def simulate(self, n: int, *, x0: Any = None, x: Any = None, chains: int | None = None, rng: Rng = None) -> Any:
@@ -146,7 +147,7 @@ class DirectionFit:
         columns = {name: read.read(name).take(slice(None)) for name in read.names}
         names = [name for name in self.fit.settings["observations"]["outcome_names"] if name in columns]
         values = np.column_stack([columns[name] for name in names])
-        if self.unit.name == "lonlat":
+        if self.unit.places:
             rest = {name: values for name, values in columns.items() if name not in names}
             back = self.unit.outward(values)
             return to_native({**rest, "lon": back[:, 0], "lat": back[:, 1]}, self.fit.backend)

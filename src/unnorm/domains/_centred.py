@@ -20,6 +20,7 @@ Rules = tuple[np.ndarray, np.ndarray, np.ndarray]  # points (M, d), weights (M,)
 DEEPEST = 8  # halvings of a triangle that comes near x: what is left is 1/256 of its size
 SECTORS = 4  # of a triangle around x, so that none is wider than 45°
 _SPARE = 2
+TINY = 1e-9  # of a side: a triangle so thin has no area to speak of
 
 
 def nodes(order: int) -> tuple[int, int]:
@@ -49,20 +50,33 @@ def split_interval(lower: float, upper: float, centres: np.ndarray, order: int) 
 
 
 def split_box(lower: np.ndarray, upper: np.ndarray, centres: np.ndarray, order: int) -> Rules:
-    """The box cut at x into four, each along the diagonal through x."""
+    """The box cut at x into four, each along the diagonal through x.
+
+    A triangle at distance a of its far side, which is b long, has its nodes along it at τ = sinh(w t)/sinh(w), sinh w =
+    b/a: even steps of t are even in the angle close to x and even in log τ beyond, so that a previous point near the
+    border of Ω is no harder than others (Johnston & Elliott 2005, Int. J. Numer. Methods Eng. 62).
+    """
     x = np.clip(centres, lower, upper)
-    first, second, weight = corner(order)
-    whole = first + second  # ρ
-    shares = np.concatenate([np.column_stack([whole, second]), np.column_stack([second, whole])])
+    radial, angular = nodes(order)
+    (s, ws), (t, wt) = gauss_legendre(radial), gauss_legendre(angular)
+    rho, along = s**2, 2.0 * s * ws * s**2
     signs = np.array([(1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0)])
     room = np.where(signs > 0, (upper - x)[:, None], (x - lower)[:, None])  # (c, 4, 2)
-    points = np.empty((len(x), 4, len(shares), 2))
-    for k in range(2):  # a coordinate at a time: NumPy is slow along an axis of two
-        at = (signs[:, k] * room[:, :, k])[:, :, None] * shares[:, k]
-        at += x[:, k, None, None]
-        np.clip(at, lower[k], upper[k], out=points[..., k])
-    weights = room.prod(axis=2)[:, :, None] * np.tile(weight, 2)
-    count, points = 4 * len(shares), points.reshape(-1, 2)
+    points = np.empty((len(x), 4, 2, radial, angular, 2))
+    weights = np.empty(points.shape[:-1])
+    for far in range(2):  # the coordinate that is `room` away on the far side; the other runs along it
+        near = 1 - far
+        w = np.arcsinh(room[:, :, near] / np.maximum(room[:, :, far], TINY * (room[:, :, near] + TINY)))[:, :, None]
+        w = np.maximum(w, TINY)
+        tau = np.sinh(w * t) / np.sinh(w)  # (c, 4, angular)
+        edge = wt * np.cosh(w * t)
+        edge *= (room.prod(axis=2) / edge.sum(axis=2))[:, :, None]  # so that areas are exact
+        weights[:, :, far] = along[:, None] * edge[:, :, None, :]
+        for k, share in ((far, np.ones_like(tau)), (near, tau)):
+            at = rho[:, None] * ((signs[:, k] * room[:, :, k])[:, :, None] * share)[:, :, None, :]
+            at += x[:, k, None, None, None]
+            np.clip(at, lower[k], upper[k], out=points[:, :, far, :, :, k])
+    count, points = weights[0].size, points.reshape(-1, 2)
     return points, weights.ravel(), np.repeat(np.arange(len(x)), count)
 
 

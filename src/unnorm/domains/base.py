@@ -51,6 +51,22 @@ class Domain(ABC):  # long: one property for each thing that other parts may ask
     finite: bool = False  # whether Ω is a finite set under a counting or weighted measure
     period: float | None = None  # of each coordinate, where Ω is a circle
     sphere: bool = False  # whether Ω is the unit sphere: outcomes are directions, vectors of length 1
+    of_contexts: bool = False  # whether each context has its own Ω, named by its column `key`
+    key: str | None = None  # that column; None where all contexts share Ω
+
+    @property
+    def windows(self) -> tuple[Domain, ...]:
+        """The regions that contexts have: Ω itself where they share it."""
+        return (self,)
+
+    @property
+    def hull(self) -> Domain:
+        """A region around all of them."""
+        return self
+
+    def codes(self, values: np.ndarray) -> np.ndarray:
+        """(n,) values of the column `key` → (n,) positions in `windows`."""
+        return np.zeros(len(values), dtype=np.intp)
 
     @property
     def coordinate_period(self) -> float | None:
@@ -149,6 +165,10 @@ class Domain(ABC):  # long: one property for each thing that other parts may ask
         """n IID draws from μ/|Ω|, shape (n, d)."""
         n = whole(n, "The number n of uniform draws", least=0)
         return self.from_unit(generator(rng).random((n, self.cube_dim)))
+
+    def scaled(self, by: float) -> Domain:
+        """The same region in other units of length, every coordinate times `by`."""
+        raise InputError(f"{self!r} has no units of length to change.")
 
     def wrap(self, y: np.ndarray) -> np.ndarray:
         """(n, d) outcomes → the same outcomes by their one canonical name (angles in [−π, π) on the circle)."""

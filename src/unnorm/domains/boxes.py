@@ -172,6 +172,10 @@ class Box(Domain):
         """a + (b − a) u, coordinate by coordinate."""
         return np.clip(self._lower + (self._upper - self._lower) * unit_points(u, self), self._lower, self._upper)
 
+    def scaled(self, by: float) -> Box:
+        """Every bound times `by`."""
+        return Box(*zip((self._lower * by).tolist(), (self._upper * by).tolist()))
+
     def centred(self, x: np.ndarray, order: int | None = None) -> Rules | None:
         """In the plane: eight triangles with a corner at each x, about `order`² nodes in all."""
         if self.dim != 2:

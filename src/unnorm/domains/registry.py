@@ -11,5 +11,6 @@ from .round import Circle as Circle
 from .round import Sphere as Sphere
 from .torus import Torus as Torus
 from .window import Window as Window
+from .windows import Windows as Windows
 
 _REGISTRY.fill(vars())

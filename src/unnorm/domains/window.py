@@ -70,6 +70,12 @@ class Window(Domain):
         """The shapely geometry."""
         return self._polygon
 
+    def scaled(self, by: float) -> Window:
+        """Every vertex times `by`."""
+        import shapely.affinity
+
+        return Window(shapely.affinity.scale(self._polygon, by, by, origin=(0, 0)))
+
     @property
     def __geo_interface__(self) -> Mapping[str, Any]:
         """The polygon as GeoJSON, which other libraries read."""

@@ -1,9 +1,10 @@
-"""The first fit of an installation: the two largest kernels compiled in processes beside this one.
+"""The first fit of an installation: the largest kernels compiled in processes beside this one.
 
 Numba compiles one function at a time in a process, and keeps what it has compiled on disk. So where that cache is
-empty, two processes compile `cross_products` and `leverages` into it while this one imports, reads data and compiles
-the small kernels; `kernel` waits for them and loads what they wrote. Nothing depends on it: where a process cannot be
-started, or fails, this one compiles what it needs. Where the cache is filled, nothing is started.
+empty, two processes compile the kernels of kernels.py into it while this one imports, reads data and compiles the small
+ones; `kernel` waits for them and loads what they wrote. The second begins with small kernels, which a fit needs first,
+and finds on disk what the first has compiled for both. Nothing depends on it: where a process cannot be started, or
+fails, this one compiles what it needs. Where the cache is filled, nothing is started.
 """
 
 from __future__ import annotations
@@ -13,17 +14,20 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 from .._base.threads import cores
 
-LARGEST = ("cross_products", "leverages")  # in the order in which a fit needs them
-_TABLES = ("table", "local_x", "xx", "context", "p_local", "p_local_x", "p_xx", "p_context")
+SHARES = (("cross_products",), ("predictor", "run_sums", "leverages"))  # of each process, in the order of need
+_TABLES = ("table", "local_x", "xx", "context", "p_local", "p_local_x", "p_xx", "p_context", "totals")
 PATIENCE = 120.0  # seconds after which another process is given up
+_LOOK = 0.01  # seconds between two looks for what it writes
 _HERE = Path(__file__).resolve().parent
 _ROOT = _HERE.parent.parent
-_running: dict[str, subprocess.Popen[bytes]] = {}  # kernel → the process that compiles it
+_running: dict[str, subprocess.Popen[bytes]] = {}  # kernel → the process that compiles it, until it has been asked for
+_processes: list[subprocess.Popen[bytes]] = []
 _begun = False
 _one_waits = threading.Lock()
 
@@ -56,24 +60,26 @@ def compile_ahead() -> None:
     _begun = True
     if cores() < 2 or not _may_start() or _cached():
         return
-    for name in LARGEST:
-        process = _started(name)
+    for names in SHARES:
+        process = _started(names)
         if process is not None:
-            _running[name] = process
-    if _running:
+            _processes.append(process)
+            _running.update(dict.fromkeys(names, process))
+    if _processes:
         atexit.register(_end)
 
 
 def kernel(name: str) -> Any:
     """A compiled function of kernels.py, once nobody else is compiling it."""
+    from . import kernels
+
+    function: Any = vars(kernels)[name]
     if name in _running:
         with _one_waits:  # the others must not compile it meanwhile
             if name in _running:
-                _wait(_running[name])
+                _wait(_running[name], function)
                 del _running[name]
-    from . import kernels
-
-    return vars(kernels)[name]
+    return function
 
 
 def _may_start() -> bool:
@@ -85,7 +91,7 @@ def _may_start() -> bool:
 
 
 def _cached() -> bool:
-    """Whether the largest kernels are on disk, newer than their source; or cannot be kept there."""
+    """Whether the kernels are on disk, newer than their source; or cannot be kept there."""
     given = os.environ.get("NUMBA_CACHE_DIR", "")
     folder, below = (Path(given), "*/") if given else (_HERE / "__pycache__", "")
     if _holds(folder, below):
@@ -100,18 +106,22 @@ def _cached() -> bool:
 
 
 def _holds(folder: Path, below: str) -> bool:
+    return all(_written(folder, below, name) for names in SHARES for name in names)
+
+
+def _written(folder: Path, below: str, name: str) -> bool:
+    """Whether a folder (or those below it) has the compiled code of a kernel, newer than its source."""
     source = (_HERE / "kernels.py").stat().st_mtime
-    found = (folder.glob(f"{below}kernels.{name}-*.nbi") for name in LARGEST)
-    return all(any(path.stat().st_mtime >= source for path in paths) for paths in found)
+    return any(path.stat().st_mtime >= source for path in folder.glob(f"{below}kernels.{name}-*.nbc"))
 
 
-def _started(name: str) -> subprocess.Popen[bytes] | None:
+def _started(names: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
     """A process that finds the modules where this one does, and nothing else: no code of the working folder (-P)."""
     path = os.pathsep.join([str(_ROOT), *(place for place in sys.path if place)])
     hidden = subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0  # no window flashes up
     try:
         return subprocess.Popen(
-            [sys.executable, "-P", "-W", "ignore", "-m", f"{__package__}.ahead", name],
+            [sys.executable, "-P", "-W", "ignore", "-m", f"{__package__}.ahead", *names],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -122,18 +132,22 @@ def _started(name: str) -> subprocess.Popen[bytes] | None:
         return None
 
 
-def _wait(process: subprocess.Popen[bytes]) -> None:
-    """Until the process has ended, or has taken too long."""
-    try:
-        process.wait(PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+def _wait(process: subprocess.Popen[bytes], function: Any) -> None:
+    """Until the process has written the function, has ended, or has taken too long."""
+    until, where = time.monotonic() + PATIENCE, function.stats.cache_path
+    while process.poll() is None:
+        if where is not None and _written(Path(where), "", function.__name__):
+            return
+        if time.monotonic() > until:
+            process.kill()
+            process.wait()
+            return
+        time.sleep(_LOOK)
 
 
 def _end() -> None:
     """No process outlives this one."""
-    for process in _running.values():
+    for process in _processes:
         process.kill()
         process.wait()
 
@@ -141,4 +155,5 @@ def _end() -> None:
 if __name__ == "__main__":
     from . import kernels as _kernels
 
-    vars(_kernels)[sys.argv[1]].compile(signature(sys.argv[1]))
+    for _name in sys.argv[1:]:
+        vars(_kernels)[_name].compile(signature(_name))

@@ -53,7 +53,9 @@ def group_rows(keys, most):
     bits = 4
     while (1 << bits) < 2 * (most + 1):
         bits += 1
-    slots = np.full(1 << bits, -1, np.int32)
+    slots = np.empty(1 << bits, np.int32)
+    for k in range(slots.shape[0]):  # np.full takes longer to compile than the rest
+        slots[k] = -1
     first = np.empty(most + 1, np.int64)
     ids = np.empty(n, np.int32)
     count = 0

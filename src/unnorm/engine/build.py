@@ -39,14 +39,20 @@ class _Partition:
         return self.alike and term.factor_levels is not None and term.factor_levels[0] == self.name
 
 
-def _partition(terms: Sequence[BuiltTerm], arrays: dict[str, np.ndarray]) -> _Partition:
-    """The factor with most columns of its own."""
+def factors(terms: Sequence[BuiltTerm]) -> dict[str, int]:
+    """The factors that may partition the rows of these terms, with the columns that belong to one level of each."""
     weight: dict[str, int] = {}
     for term in terms:
         if term.level is not None:
             weight[term.level[0]] = weight.get(term.level[0], 0) + term.size
         elif term.factor_levels is not None and (len(term.covariates) > 1 or (term.penalties and term.size > _WIDE)):
             weight[term.factor_levels[0]] = weight.get(term.factor_levels[0], 0) + term.size
+    return weight
+
+
+def _partition(terms: Sequence[BuiltTerm], arrays: dict[str, np.ndarray]) -> _Partition:
+    """The factor with most columns of its own."""
+    weight = factors(terms)
     if not weight:
         return _Partition()
     name = max(weight, key=lambda factor: weight[factor])

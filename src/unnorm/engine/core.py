@@ -87,6 +87,7 @@ def smooth_fit(
     rough: bool = False,
     known: Sides | None = None,
     device: Device | None = None,
+    client: Any = None,
 ) -> Smoothed:
     """Fit one penalised model and choose its smoothing parameters.
 
@@ -96,7 +97,7 @@ def smooth_fit(
     the same terms to start from. `link`: "probit" or "cloglog" for a binomial response; `theta`: of a negative binomial
     one. `rough`: only until β is within about a standard error, as the start of another fit. `known`: of a design in
     parts, which has its response to itself (`PartitionedDesign.sides`), in place of y, weights and offset. `device`:
-    where the passes over the rows are made, if not here.
+    where the passes over the rows are made, if not here. `client`: of workers that share the folds of method="CV".
 
     Raises NotIdentifiedError (rank deficiency, names the terms), NoEstimateError (separation, names the term); warns
     UnnormWarning where it stops before convergence (also in `.converged`, `.reason`).
@@ -104,7 +105,7 @@ def smooth_fit(
     with single_threaded():
         return _smooth_fit(
             design, y, (family, link, theta), weights, offset, method, sp, groups, folds, rng, start, threads,
-            max_outer, rough, known, device,
+            max_outer, rough, known, device, client,
         )  # fmt: skip
 
 
@@ -114,7 +115,7 @@ def _smooth_fit(
     offset: np.ndarray | None, method: str,
     sp: Mapping[str, float] | Sequence[float] | None, groups: np.ndarray | None, folds: int, rng: Any,
     start: Smoothed | None, threads: int | None, max_outer: int, rough: bool,
-    known_sides: Sides | None, device: Device | None,
+    known_sides: Sides | None, device: Device | None, client: Any,
 ) -> Smoothed:  # fmt: skip
     began = time.perf_counter()
     if method not in METHODS:
@@ -173,7 +174,7 @@ def _smooth_fit(
         from .crossval import choose
 
         since = time.perf_counter()
-        found, value, gradient, hessian = choose(problem, found, groups, folds, rng, tolerance, max_outer)
+        found, value, gradient, hessian = choose(problem, found, groups, folds, rng, tolerance, max_outer, client)
         held = 2.0 * (saturated - (-value)) / count, gradient, hessian
         clock.add("cross-validation", since)
     if not found.converged:

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from .._base.blas import single_threaded
 from .._base.numerics import generator
+from .._base.workers import as_finished, kept_by
 from ..errors import InputError
 from .criteria import Criterion, Value, Working, solve
 from .outer import Found, PenalisedRows, smooth
@@ -57,23 +59,45 @@ class _Folds:
     fold: np.ndarray
     folds: int
     beta: list[np.ndarray]
+    client: Any = None  # of workers that share the folds
+    sent: tuple[Any, ...] = ()  # problem and folds, with these workers
 
     def evaluate(self, rho: np.ndarray) -> tuple[float, np.ndarray]:
         value, gradient = 0.0, np.zeros(rho.size)
-        rows = self.problem.rows
-        ones = rows.weights if rows.weights.size else np.ones(rows.y.size)
-        fixed = replace(self.problem, free=np.zeros(rho.size, bool))
-        for k in range(self.folds):
-            out = self.fold == k
-            kept = ResponseRows(rows.y, np.where(out, 0.0, ones), rows.offset)
-            found = smooth(replace(fixed, rows=kept), _Held(), self.beta[k], rho, 1e-6, 100)
-            state = found.at.state
-            self.beta[k] = state.beta
-            left_out = ResponseRows(rows.y, np.where(out, ones, 0.0), rows.offset)
-            loglik, score, _ = self.problem.design.sweep(left_out, self.problem.code, state.beta, self.problem.threads)
+        tasks = [(k, self.beta[k], rho) for k in range(self.folds)]
+        for k, (loglik, slope, beta) in enumerate(self._found(tasks)):
+            self.beta[k] = beta
             value -= loglik
-            gradient -= score @ state.slopes
+            gradient -= slope
         return value, np.where(self.problem.free, gradient, 0.0)
+
+    def _found(self, tasks: list[tuple[Any, ...]]) -> list[Any]:
+        if self.client is None:
+            return [_left_out(self.problem, self.fold, *task) for task in tasks]
+        found = dict(as_finished(self.client, [(_left_out_elsewhere, *self.sent, *task) for task in tasks]))
+        return [found[k] for k in range(len(tasks))]
+
+
+def _left_out(
+    problem: PenalisedRows, fold: np.ndarray, k: int, beta: np.ndarray, rho: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """ℓ_k at β_{−k}(ρ), its gradient in ρ, and β_{−k}."""
+    rows, out = problem.rows, fold == k
+    ones = rows.weights if rows.weights.size else np.ones(rows.y.size)
+    fixed = replace(problem, free=np.zeros(rho.size, bool))
+    kept = ResponseRows(rows.y, np.where(out, 0.0, ones), rows.offset)
+    state = smooth(replace(fixed, rows=kept), _Held(), beta, rho, 1e-6, 100).at.state
+    left_out = ResponseRows(rows.y, np.where(out, ones, 0.0), rows.offset)
+    loglik, score, _ = problem.design.sweep(left_out, problem.code, state.beta, problem.threads)
+    return loglik, score @ state.slopes, state.beta
+
+
+def _left_out_elsewhere(problem: PenalisedRows, *task: Any) -> tuple[float, np.ndarray, np.ndarray]:
+    """The same with a worker, whose copies of the rows the kernels must be allowed to write to."""
+    own = problem.rows
+    rows = ResponseRows(*(np.require(a, requirements=("C", "W")) for a in (own.y, own.weights, own.offset)))
+    with single_threaded():
+        return _left_out(replace(problem, rows=rows), *task)
 
 
 class _Held(Criterion):
@@ -94,15 +118,19 @@ class _Held(Criterion):
         raise AssertionError("nothing asks for a slope where no ρ is free")
 
 
+# long: what a choice needs
 def choose(
-    problem: PenalisedRows, found: Found, groups: np.ndarray | None, folds: int, rng: Any, tolerance: float, most: int
-) -> tuple[Found, float, np.ndarray, np.ndarray]:
-    """ρ that minimises CV, from the UBRE/GCV solution `found`: BFGS that starts from that criterion's Hessian.
+    problem: PenalisedRows, found: Found, groups: np.ndarray | None, folds: int, rng: Any, tolerance: float, most: int,
+    client: Any = None,
+) -> tuple[Found, float, np.ndarray, np.ndarray]:  # fmt: skip
+    """ρ that minimises CV, from the UBRE/GCV solution `found`: BFGS that starts from that criterion's Hessian. The
+    workers of `client` share the folds.
 
     Returns the fit at that ρ, CV there, and CV's gradient and (quasi-Newton) Hessian.
     """
     fold = fold_of_rows(problem, groups, folds, rng)
-    cv = _Folds(problem, fold, folds, [found.at.state.beta.copy() for _ in range(folds)])
+    sent = () if client is None else (kept_by(client, problem), kept_by(client, fold))
+    cv = _Folds(problem, fold, folds, [found.at.state.beta.copy() for _ in range(folds)], client, sent)
     free = np.flatnonzero(problem.free)
     rho = found.at.state.rho.copy()
     centre = rho.copy()

@@ -7,21 +7,17 @@ there are, and what happens to them, changes no digit.
 
 from __future__ import annotations
 
-import logging
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, final
-
-import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.extras import extra
-from ..errors import InputError, WorkersError
+from .._base.workers import gathered, kept_by, large_graphs
+from ..errors import WorkersError
 from .parts import (
-    GROUP,
     Change,
     Changed,
     Count,
@@ -34,15 +30,14 @@ from .parts import (
     Work,
     add,
     count_of,
+    group_size,
     group_total,
     local_parts,
 )
 from .plan import Plan
 
-PATIENCE = 60.0  # seconds without a single worker after which a fit is given up
-CONNECT = 10.0  # seconds that a scheduler has to answer
-_LOOK = 2.0  # seconds between looks at the workers
-_ANSWERS = (15.0, 60.0, 240.0)  # seconds in which sums that are computed have to arrive
+_SENT_ONCE = 50_000  # bytes of arguments from which workers hand them on to each other
+_AT_ONCE = 32  # groups whose rows come to this process at a time
 
 
 @final
@@ -51,155 +46,82 @@ class DaskParts(Parts):
     """Groups of parts as futures of a cluster."""
 
     plan: Plan  # pyright: ignore[reportIncompatibleVariableOverride]
-    recipes: tuple[Recipe, ...]
+    recipes: tuple[Recipe, ...] | None  # None: of rows that are with the workers alone
     client: Any
     sent: Any  # the plan, with the scheduler
     groups: tuple[Any, ...]  # a future each: tuple[Held, …]
+    starts_of: tuple[int, ...]  # the number of the first part of each group, and how many parts there are
 
     @cached_property
     def counts(self) -> tuple[Count, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        found = self._gathered([(_counts, group) for group in self.groups])
+        found = self._gathered(lambda: self._map(_counts, list(self.groups)))
         return tuple(one for group in found for one in group)
 
     def total(self, work: Work, *arguments: Any, join: Any = add, finish: Any = None) -> Sums:
-        calls = [
-            (_total, self.sent, group, GROUP * g, work, join, _own(arguments, g), finish)
-            for g, group in enumerate(self.groups)
-        ]
         whole: Sums | None = None
-        for sums in self._gathered(calls):
+        for sums in self._passed(_total, range(len(self.groups)), arguments, work=work, join=join, finish=finish):
             whole = join(whole, sums)
         assert whole is not None
         return whole
 
     def each(self, work: Work, *arguments: Any) -> Iterator[Any]:
-        for g, group in enumerate(self.groups):
-            yield from self._gathered([(_each, self.sent, group, GROUP * g, work, _own(arguments, g))])[0]
+        for begin in range(0, len(self.groups), _AT_ONCE):
+            some = range(begin, min(begin + _AT_ONCE, len(self.groups)))
+            for found in self._passed(_each, some, arguments, work=work):
+                yield from found
 
     def changed(self, changes: Sequence[Change], plan: Plan | None = None) -> DaskParts:
-        recipes = tuple(Changed(one, self.plan, change) for one, change in zip(self.recipes, changes, strict=True))
-        groups = tuple(
-            self._submit(_changed, group, tuple(changes[GROUP * g : GROUP * (g + 1)]))
-            for g, group in enumerate(self.groups)
-        )
-        sent = self.sent if plan is None else self._submit(_same, plan)
-        return DaskParts(plan or self.plan, recipes, self.client, sent, groups)
+        recipes = None
+        if self.recipes is not None:
+            recipes = tuple(Changed(one, self.plan, change) for one, change in zip(self.recipes, changes, strict=True))
+        own = [tuple(changes[a:b]) for a, b in pairwise(self.starts_of)]
+        groups = tuple(self._map(_changed, list(self.groups), own))
+        sent = self.sent if plan is None else kept_by(self.client, plan)
+        return DaskParts(plan or self.plan, recipes, self.client, sent, groups, self.starts_of)
 
     def at_home(self, budget: float, threads: int) -> LocalParts:
+        if self.recipes is None:
+            raise WorkersError(
+                "The rows of a Dask collection are with its workers, and this needs all of them in one process. Pass "
+                "the data themselves, .compute(), where they fit into memory."
+            )
         return local_parts(self.plan, self.recipes, budget, threads)
 
-    def _submit(self, function: Any, *arguments: Any) -> Any:
-        return self.client.submit(function, *arguments, pure=False)
+    def _passed(self, run: Any, some: range, arguments: tuple[Any, ...], **more: Any) -> list[Any]:
+        """`run` on some of the groups, each with its own share of the arguments."""
+        spans = [(self.starts_of[g], self.starts_of[g + 1]) for g in some]
+        groups, firsts = [self.groups[g] for g in some], [a for a, _ in spans]
+        whose = [isinstance(one, PerPart) for one in arguments]
+        common: Any = tuple(None if own else one for own, one in zip(whose, arguments))
+        shares = [tuple(one.of(a, b) for own, one in zip(whose, arguments) if own) for a, b in spans]
+        if extra("dask.sizeof", "dask", "workers=").sizeof(common) > _SENT_ONCE:
+            common = kept_by(self.client, common)
+        same = [[one] * len(groups) for one in (self.sent, common)]
+        work = partial(run, whose=tuple(whose), **more)
+        return self._gathered(lambda: self._map(work, groups, firsts, shares, *same))
 
-    def _gathered(self, calls: list[tuple[Any, ...]]) -> list[Any]:
-        """What the workers compute, in order; a sentence where there is no worker left to compute it.
+    def _map(self, run: Any, *columns: list[Any]) -> list[Any]:
+        """Futures of `run` on each row of the columns. Nothing is passed by name: Dask makes a task of a large value,
+        with that name as its key, and two passes would share it."""
+        with large_graphs():
+            return self.client.map(run, *columns, pure=False, batch_size=None)
 
-        A client that asks for a result while the worker that has it dies may wait for ever; sums are then asked for
-        anew, which costs a pass and changes nothing.
-        """
-        return gathered(self.client, calls)
-
-
-def gathered(client: Any, calls: Sequence[tuple[Any, ...]]) -> list[Any]:
-    """What the workers compute, (function, arguments …) each, in order; see `DaskParts._gathered`."""
-    distributed = extra("distributed", "dask", "workers=")
-    for patience in _ANSWERS:
-        futures = [client.submit(*call, pure=False) for call in calls]
-        _wait(client, futures)
-        try:
-            found = within(patience, lambda futures=futures: client.gather(futures))
-        except distributed.KilledWorker as error:
-            raise WorkersError(
-                f"Several workers died one after the other on the same rows ({error}). As a rule they ran out of "
-                "memory: give each more, or start more of them."
-            ) from error
-        if found is not None:
-            return found
-    raise WorkersError(f"The workers of {client.scheduler.address} computed results and did not send them.")
-
-
-def _wait(client: Any, futures: list[Any]) -> None:
-    distributed, alone = extra("distributed", "dask", "workers="), 0.0
-    while True:
-        try:
-            distributed.wait(futures, timeout=_LOOK)
-            return
-        except TimeoutError:
-            alone = 0.0 if client.scheduler_info()["workers"] else alone + _LOOK
-            if alone >= PATIENCE:
-                raise WorkersError(
-                    f"All workers of {client.scheduler.address} are gone for {PATIENCE:.0f} seconds: start some, or "
-                    "leave workers= out."
-                ) from None
-
-
-def within(seconds: float, call: Callable[[], Any]) -> Any:
-    """What the call returns or raises, or None where it takes longer."""
-    found: list[Any] = []
-    failed: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            found.append(call())
-        except BaseException as error:  # raised below
-            failed.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if failed:
-        raise failed[0]
-    return found[0] if found else None
+    def _gathered(self, submit: Callable[[], list[Any]]) -> list[Any]:
+        """What the workers compute, in order; a sentence where there is no worker left to compute it."""
+        return gathered(self.client, submit)
 
 
 def dask_parts(plan: Plan, recipes: Sequence[Recipe], client: Any) -> DaskParts:
     """The parts, made by the client's workers."""
-    dask = extra("dask", "dask", "workers=")
-    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):
-        sent = client.submit(_same, plan, pure=False)
-        groups = [recipes[a : a + GROUP] for a in range(0, len(recipes), GROUP)]
-        made = tuple(client.submit(_made, sent, tuple(group), pure=False) for group in groups)
-    return DaskParts(plan, tuple(recipes), client, sent, made)
-
-
-@contextmanager
-def client_of(workers: Any) -> Iterator[Any]:
-    """A client: the user's own, of the cluster at an address, or of so many processes that end with the block."""
-    distributed = extra("distributed", "dask", "workers=")
-    if isinstance(workers, distributed.Client):
-        yield workers
-        return
-    if isinstance(workers, str):
-        if "://" not in workers:
-            raise InputError(
-                f"workers must be a number, an address such as 'tcp://host:8786' or a client; got {workers!r}."
-            )
-        try:
-            with distributed.Client(workers, timeout=CONNECT) as client:
-                yield client
-        except OSError as error:
-            raise WorkersError(f"There is no scheduler at {workers}: {error}.") from error
-        return
-    if isinstance(workers, bool) or not isinstance(workers, int | np.integer) or workers < 1:
-        raise InputError(
-            f"workers must be a number of processes, an address or a dask.distributed client; got {workers!r}."
-        )
-    options = {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": ":0"}
-    options |= {"silence_logs": logging.CRITICAL}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-def _own(arguments: tuple[Any, ...], g: int) -> tuple[Any, ...]:
-    """The arguments as the parts of one group need them."""
-    return tuple(one.of(GROUP * g, GROUP * (g + 1)) if isinstance(one, PerPart) else one for one in arguments)
+    size = group_size(len(recipes))
+    starts = tuple(range(0, len(recipes), size))
+    with large_graphs():
+        sent = kept_by(client, plan)
+        made = tuple(client.submit(_made, sent, tuple(recipes[a : a + size]), pure=False) for a in starts)
+    return DaskParts(plan, tuple(recipes), client, sent, made, (*starts, len(recipes)))
 
 
 # what a worker runs
-
-
-def _same(plan: Plan) -> Plan:
-    return plan
 
 
 def _made(plan: Plan, recipes: tuple[Recipe, ...]) -> tuple[Held, ...]:
@@ -216,16 +138,28 @@ def _changed(parts: tuple[Held, ...], changes: tuple[Change, ...]) -> tuple[Held
         return tuple(change(part) for part, change in zip(parts, changes, strict=True))
 
 
+def _joined(shares: tuple[Any, ...], common: tuple[Any, ...], whose: tuple[bool, ...]) -> tuple[Any, ...]:
+    """A group's arguments: its own shares among those of all groups."""
+    own = iter(shares)
+    return tuple(next(own) if mine else one for mine, one in zip(whose, common))
+
+
 # long: what a group is summed with
 def _total(
-    plan: Plan, parts: tuple[Held, ...], first: int, work: Work, join: Any, arguments: tuple[Any, ...], finish: Any
-) -> Sums:
+    parts: tuple[Held, ...], first: int, shares: tuple[Any, ...], plan: Plan, common: tuple[Any, ...], *,
+    whose: tuple[bool, ...], work: Work, join: Any, finish: Any,
+) -> Sums:  # fmt: skip
     with single_threaded():
-        sums = group_total(plan, parts, first, work, join, arguments)
+        sums = group_total(plan, parts, first, work, join, _joined(shares, common, whose))
         assert sums is not None
         return sums if finish is None else finish(plan, sums)
 
 
-def _each(plan: Plan, parts: tuple[Held, ...], first: int, work: Work, arguments: tuple[Any, ...]) -> list[Any]:
+# long: as `_total`
+def _each(
+    parts: tuple[Held, ...], first: int, shares: tuple[Any, ...], plan: Plan, common: tuple[Any, ...], *,
+    whose: tuple[bool, ...], work: Work,
+) -> list[Any]:  # fmt: skip
+    arguments = _joined(shares, common, whose)
     with single_threaded():
         return [work(plan, part, first + i, *arguments) for i, part in enumerate(parts)]

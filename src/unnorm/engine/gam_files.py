@@ -1,7 +1,8 @@
-"""`gam` from a file: stretches of its rows are read when a pass needs them, and only the columns that the model names.
+"""`gam` from files: stretches of rows are read when a pass needs them, and only the columns that the model names.
 
-Parquet files are read by row groups. A CSV file is turned into a Parquet file of the named columns first, in a
-temporary folder that lasts as long as the fit.
+Parquet files are read by row groups; a folder of them, or a pattern such as "rows-*.csv", is one table in the order of
+the files' names. CSV files are turned into Parquet files of the named columns first, in a temporary folder that lasts
+as long as the fit.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from .._base.extras import extra
-from .._base.files import MISSING_CELLS, SUFFIXES, column_from_arrow
+from .._base.files import MISSING_CELLS, PLAIN, column_from_arrow
 from .._base.frames import Table
 from .._base.frames import table as as_table
 from ..errors import CombinationError, DataError, InputError
@@ -30,7 +31,9 @@ from .placing import PLACING, Sampler
 if TYPE_CHECKING:
     from ..terms.specs import Terms
     from .gam_rows import TableRows
+    from .parts import Parts
     from .plan import Plan
+    from .resources import Resources
 
 _AHEAD = 65_536  # rows in which the end of a context is looked for
 _Y, _W, _O = "\0y", "\0w", "\0o"  # response, weights and offset among the columns of a sample
@@ -60,25 +63,33 @@ def _needs(name: str) -> Iterable[str]:
     return arithmetic.needs(name) if arithmetic.is_arithmetic(name) else (name,)
 
 
+class File(NamedTuple):
+    """A Parquet file."""
+
+    path: str
+    stamp: tuple[int, int]  # when it was written, and its size: a file that changes is another
+    n: int
+
+
 @final
 @dataclass(frozen=True)
 class FileRows:
-    """The rows of a Parquet file that a model reads."""
+    """The rows of Parquet files that a model reads."""
 
-    path: str
+    path: str  # as it was given
     wanted: Wanted
-    n: int  # rows of the file
-    stamp: tuple[int, int]  # when it was written, and its size: a file that changes is another
+    n: int  # rows of all files
+    files: tuple[File, ...]
 
     def read(self, a: int, b: int) -> TableRows:
         """Rows a … b − 1, those with missing values refused or left out."""
         w = self.wanted
-        table = as_table(_range(self.path, self.stamp, w.columns(), a, b))
+        table = as_table(_range(self.files, w.columns(), a, b))
         try:
             return gam_rows.read(table, w.response, w.names, w.weights, w.offsets, None, w.missing, "formula")
         except DataError as error:
             if "Every row has" in str(error):
-                return _nothing(w)
+                return no_rows(w)
             raise DataError(f"Rows {a:,} to {b - 1:,} of {self.path!r}: {error}") from error
 
     def blocks(self) -> Iterator[tuple[int, TableRows]]:
@@ -90,20 +101,17 @@ class FileRows:
         n = self.n
         if self.wanted.missing == "drop" and n > PLACING:
             n = sum(rows.y.size for _, rows in self.blocks())
-        sampler, kept, notes = Sampler(n), 0, 0
+        sampler, kept = Sampler(n), 0
         for _, rows in self.blocks():
-            more = {_Y: rows.y}
-            more |= {} if rows.weights is None else {_W: rows.weights}
-            more |= {} if rows.offset is None else {_O: rows.offset}
-            sampler.meet(rows.columns, more)
+            sampler.meet(rows.columns, beside(rows))
             kept += rows.y.size
         if kept == 0:
             raise DataError(f"Every row of {self.path!r} has a missing or infinite value: no row is left to fit.")
-        notes = self.n - kept
-        said = (f"{notes} of {self.n} rows were left out: missing or infinite values.",) if notes else ()
-        columns = sampler.columns()
-        y, w, o = columns.pop(_Y), columns.pop(_W, None), columns.pop(_O, None)
-        return gam_rows.TableRows(y, columns, w, o, None, said), kept
+        return sampled_rows(sampler.columns(), self.n, kept), kept
+
+    def parts(self, plan: Plan, family: str, rows: int, resources: Resources) -> Parts:
+        """The rows in parts, where they are to be."""
+        return resources.parts(plan, self.recipes(plan, family), rows, family)
 
     def recipes(self, plan: Plan, family: str) -> list[Recipe]:
         """The parts; rows of one context stay together."""
@@ -138,7 +146,7 @@ class FileStretch(Recipe):
         return met(plan, self.family, read.y, read.columns, read.weights, read.offset)
 
 
-def _nothing(wanted: Wanted) -> TableRows:
+def no_rows(wanted: Wanted) -> TableRows:
     none = np.empty(0)
     return gam_rows.TableRows(
         none,
@@ -148,6 +156,20 @@ def _nothing(wanted: Wanted) -> TableRows:
         None,
         (),
     )
+
+
+def beside(rows: TableRows) -> dict[str, np.ndarray]:
+    """Response, weights and offset as columns of a sample."""
+    more = {_Y: rows.y}
+    more |= {} if rows.weights is None else {_W: rows.weights}
+    return more | ({} if rows.offset is None else {_O: rows.offset})
+
+
+def sampled_rows(columns: dict[str, np.ndarray], n: int, kept: int) -> TableRows:
+    """The sample as rows, with a sentence on those of n that were not kept."""
+    said = (f"{n - kept} of {n} rows were left out: missing or infinite values.",) if n > kept else ()
+    y, w, o = columns.pop(_Y), columns.pop(_W, None), columns.pop(_O, None)
+    return gam_rows.TableRows(y, columns, w, o, None, said)
 
 
 def is_path(data: Any) -> bool:
@@ -168,34 +190,54 @@ def wanted(terms: Terms, weights: Any, offsets: Sequence[Any], groups: Any, miss
 
 @contextmanager
 def opened(data: str | Path, wanted: Wanted) -> Iterator[FileRows]:
-    """The rows of a file, while the block lasts."""
-    path = Path(data)
-    name = path.name.lower()
-    if not path.is_file():
-        raise InputError(f"There is no file {str(path)!r}.")
-    if not name.endswith(SUFFIXES):
-        raise InputError(f"{str(path)!r} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
+    """The rows of a file, of a folder of files or of a pattern, while the block lasts."""
+    paths = _paths(Path(data))
     try:
-        if name.endswith(".parquet"):
-            yield _checked(str(path), wanted)
-            return
         with tempfile.TemporaryDirectory(prefix="unnorm-") as folder:
-            target = str(Path(folder) / "rows.parquet")
-            _as_parquet(path, target, wanted, "\t" if ".tsv" in name else None)
-            yield _checked(target, wanted)
+            files = []
+            for i, path in enumerate(paths):
+                name, target = path.name.lower(), str(path)
+                if not name.endswith(".parquet"):
+                    target = str(Path(folder) / f"rows-{i:06d}.parquet")
+                    _as_parquet(path, target, wanted, "\t" if ".tsv" in name else None)
+                files.append(_checked(target, wanted))
+            n = sum(file.n for file in files)
+            if n == 0:
+                raise InputError(f"{str(data)!r} has columns but no rows.")
+            yield FileRows(str(data), wanted, n, tuple(files))
     finally:
         _group.cache_clear()
 
 
-def _checked(path: str, wanted: Wanted) -> FileRows:
+def _paths(path: Path) -> list[Path]:
+    """The files that a path means, in the order of their names."""
+    ends = f"{', '.join(PLAIN[:-1])} or {PLAIN[-1]}"
+    if path.is_dir():
+        found = sorted(one for one in path.rglob("*") if one.is_file() and one.name.lower().endswith(PLAIN))
+        found = [one for one in found if not one.name.startswith((".", "_"))]  # notes that writers leave
+        if not found:
+            raise InputError(f"The folder {str(path)!r} has no file that ends in {ends}.")
+    elif any(mark in path.name for mark in "*?[") and not path.exists():
+        found = sorted(one for one in path.parent.glob(path.name) if one.is_file())
+        if not found:
+            raise InputError(f"No file matches {str(path)!r}.")
+    elif path.is_file():
+        found = [path]
+    else:
+        raise InputError(f"There is no file {str(path)!r}.")
+    wrong = [one for one in found if not one.name.lower().endswith(PLAIN)]
+    if wrong:
+        raise InputError(f"{str(wrong[0])!r} must end in {ends}.")
+    return found
+
+
+def _checked(path: str, wanted: Wanted) -> File:
     parquet = _parquet(path)
     names = parquet.schema_arrow.names
     for column in wanted.columns():
         if column not in names:
             Table(tuple(names), 0, lambda name: None).column(column, "formula")  # pyright: ignore
-    if parquet.metadata.num_rows == 0:
-        raise InputError(f"{path!r} has columns but no rows.")
-    return FileRows(path, wanted, parquet.metadata.num_rows, _stamp(path))
+    return File(path, _stamp(path), parquet.metadata.num_rows)
 
 
 def _stamp(path: str) -> tuple[int, int]:
@@ -211,20 +253,23 @@ def _parquet(path: str) -> Any:
         raise InputError(f"{path!r} could not be read as Parquet: {str(error).splitlines()[0]}") from error
 
 
-def _range(path: str, stamp: tuple[int, int], names: Sequence[str], a: int, b: int) -> dict[str, np.ndarray]:
+def _range(files: Sequence[File], names: Sequence[str], a: int, b: int) -> dict[str, np.ndarray]:
     """Rows a … b − 1 of some columns."""
-    counts = _groups(path, stamp)
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    first, last = int(np.searchsorted(starts, a, side="right")) - 1, int(np.searchsorted(starts, b, side="left"))
-    pieces = []
-    for group in range(first, last):
-        columns, low = _group(path, stamp, tuple(names), group), int(starts[group])
-        here = slice(max(a - low, 0), min(b, int(starts[group + 1])) - low)
-        pieces.append({name: column[here] for name, column in columns.items()})
+    pieces, low = [], 0  # the first row of a file, and of its row groups
+    for path, stamp, n in files:
+        if low < b and low + n > a:
+            start = low
+            for group, count in enumerate(_groups(path, stamp)):
+                first, last = max(a - start, 0), min(b - start, count)
+                if first < last:
+                    columns = _group(path, stamp, tuple(names), group)
+                    pieces.append({name: column[first:last] for name, column in columns.items()})
+                start += count
+        low += n
     return {name: np.concatenate([piece[name] for piece in pieces]) for name in names}
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=256)
 def _groups(path: str, stamp: tuple[int, int]) -> list[int]:
     if _stamp(path) != stamp:
         raise DataError(f"{path!r} was changed while it was being fitted.")

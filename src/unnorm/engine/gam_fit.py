@@ -17,6 +17,7 @@ from . import gam_rows
 from .ahead import compile_ahead
 from .device.spec import Device, device_of
 from .gam_files import is_path, opened, wanted
+from .gam_frames import frame_rows, is_frame
 from .gam_parts import at_home, designed
 from .gam_result import Gam
 from .placing import sample
@@ -66,8 +67,10 @@ def gam(
             evaluated; or terms (`un.s("x") + un.factor("g")`) with `response=`. Columns may be computed, `s(log(x))`,
             `I(x^2)`, `offset(log(days))`, `log(y) ~ …`; `a:b` and `a*b` are products; `cbind(k, n - k)` on the left
             are successes and failures.
-        data: a pandas, polars or pyarrow table, a mapping of columns, or the path of a Parquet or CSV file. A file may
-            be larger than memory: its rows are read a stretch at a time, and the fit keeps up to two million of them.
+        data: a pandas, polars or pyarrow table, a mapping of columns, or the path of a Parquet or CSV file, of a folder
+            of such files or a pattern ("rows-*.parquet"). Files may be larger than memory: their rows are read a
+            stretch at a time, and the fit keeps up to two million of them. With workers=client also a Dask data frame,
+            whose partitions stay with their workers.
         family: "binomial" (0/1, or proportions with weights = trials), "poisson", "gaussian"; for overdispersed counts
             "nb" (negative binomial, Var y = μ + μ²/θ) or "quasipoisson" (Var y = φμ).
         link: of a binomial response "logit" (default), "probit" or "cloglog"; the others have one link each.
@@ -92,7 +95,7 @@ def gam(
         memory: what the rows may take, e.g. "2GB", beside the table itself; by default most of what is free. Rows that
             do not fit are made again from the table in each pass over them. The estimates are the same to 1e-10.
         workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`): the rows stay
-            with them, and each pass sends coefficients out and sums back.
+            with them, and each pass sends coefficients out and sums back. With method="CV" they share the folds.
         device: "gpu" makes the passes over the rows on a GPU through JAX, in float64, with the same result to 1e-8;
             `un.Device(precision="float32")` is quicker and says what it cost. Not for terms of levels or method="CV".
 
@@ -133,11 +136,17 @@ def gam(
     known = terms.offsets if offset is None else (*terms.offsets, offset)
     with ExitStack() as stack:
         stack.enter_context(in_words("Pass memory='…' (as '1GB'), fit a file, or take fewer rows or functions."))
-        if is_path(data):
-            stream = stack.enter_context(opened(data, wanted(terms, weights, known, groups, missing)))
+        stream: Any = None
+        resources = stack.enter_context(Resources(memory, workers, threads).opened())
+        if is_path(data) or is_frame(data):
+            read = wanted(terms, weights, known, groups, missing)
+            stream = stack.enter_context(
+                opened(data, read) if is_path(data) else frame_rows(data, read, resources.workers)
+            )
             (rows, n), backend = stream.sampled(), None
         else:
-            table, stream = as_table(data), None
+            resources = resources.choosing(method)
+            table = as_table(data)
             rows = gam_rows.read(
                 table, terms.response, terms.columns, weights, known or None, groups, missing, "formula"
             )
@@ -165,30 +174,26 @@ def gam(
             raise InputError("The model has neither terms nor an intercept: there is nothing to estimate.")
         own_link = None if distribution.link in ("logit", "log", "identity") else distribution.link
         notes, theta_known = rows.notes, theta is not None
-        with Resources(memory, workers, threads).opened() as resources:
-            design, side = designed(
-                rows, placed, built, terms.intercept, (family, own_link, method), resources, stream, n
-            )
+        design, side = designed(rows, placed, built, terms.intercept, (family, own_link, method), resources, stream, n)
 
-            def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
-                return smooth_fit(
-                    design, rows.y, family, known=side, weights=rows.weights, offset=known_part,
-                    method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng,
-                    start=start, threads=threads, link=own_link, theta=theta, device=where,
-                )  # fmt: skip
+        def fit_at(theta: float | None, start: Smoothed | None = None) -> Smoothed:
+            return smooth_fit(
+                design, rows.y, family, known=side, weights=rows.weights, offset=known_part,
+                method="GCV" if method == "UBRE" else method, sp=sp, groups=rows.groups, folds=folds, rng=rng,
+                start=start, threads=threads, link=own_link, theta=theta, device=where,
+                client=resources.folds,
+            )  # fmt: skip
 
-            if family == "nb" and theta is None:
-                from .overdispersion import POISSON, choose
+        if family == "nb" and theta is None:
+            from .overdispersion import POISSON, choose
 
-                theta, smoothed = choose(fit_at, rows.y)
-                if theta > POISSON:
-                    notes += (
-                        "theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",
-                    )
-            else:
-                smoothed = fit_at(theta)
-            if side is not None:
-                smoothed = at_home(smoothed, design, known_part, resources, None if stream is None else rows)
+            theta, smoothed = choose(fit_at, rows.y)
+            if theta > POISSON:
+                notes += ("theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",)
+        else:
+            smoothed = fit_at(theta)
+        if side is not None:
+            smoothed = at_home(smoothed, design, known_part, resources, None if stream is None else rows)
         return Gam(
             formula=str(terms),
             family=family,

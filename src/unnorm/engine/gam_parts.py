@@ -12,7 +12,7 @@ from .._base import memory
 from .._base.threads import cores
 from . import families, gam_rows
 from .partition import PartitionedDesign
-from .parts import PART, Held, Recipe
+from .parts import PART, Held, Parts, Recipe
 from .plan import Plan, plan
 from .resources import Resources, partitioned
 from .segment import ResponseRows
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 
 class Stream(Protocol):
-    """Rows that are read when they are needed."""
+    """Rows that are read when they are needed, or are with workers."""
 
-    def recipes(self, plan: Plan, family: str) -> list[Recipe]: ...
+    def parts(self, plan: Plan, family: str, rows: int, resources: Resources) -> Parts: ...
 
 
 @final
@@ -117,10 +117,12 @@ def designed(
     if not resources.asked and stream is None:
         return made.meet(rows.columns, rows=n, threads=threads), None
 
-    def recipes() -> list[Recipe]:
-        return stretches(rows, family[0], made) if stream is None else stream.recipes(made, family[0])
+    def parts() -> Parts:
+        if stream is not None:
+            return stream.parts(made, family[0], n, resources)
+        return resources.parts(made, stretches(rows, family[0], made), n, family[0])
 
-    return partitioned(made, recipes, n, family, resources)
+    return partitioned(made, parts, family)
 
 
 def levels_of(built: Sequence[BuiltTerm]) -> bool:
@@ -135,7 +137,9 @@ def at_home(
     """The fit with its rows in this process, whoever summed over them, and with its offset; `kept`: the rows that it
     keeps, where they are not all."""
     threads = cores() if resources.threads is None else resources.threads
-    here: Any = PartitionedDesign(design.parts.at_home(memory.allowed(resources.memory), threads))
-    if kept is not None:
+    here: Any = None
+    if kept is None:
+        here = PartitionedDesign(design.parts.at_home(memory.allowed(resources.memory), threads))
+    else:
         here = design.parts.plan.meet(kept.columns, rows=kept.y.size, threads=threads)
     return replace(smoothed, design=here, offset=np.empty(0) if offset is None else offset)

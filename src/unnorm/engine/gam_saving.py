@@ -20,6 +20,7 @@ from ..errors import InputError
 from .arrow import Arrow, ArrowInverse, Blocks
 from .core import build_design
 from .gam_result import Gam
+from .saved_checks import check
 from .smoothed import Smoothed
 
 CLASS = "Gam"
@@ -39,6 +40,7 @@ def described(fit: Gam) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         "class": CLASS,
         **{name: getattr(fit, name) for name in PLAIN},
         "notes": list(fit.notes),
+        "whole": fit.whole,
         "offset_names": None if fit.offset_names is None else list(fit.offset_names),
         "backend": None if fit.backend is None else str(getattr(fit.backend, "value", fit.backend)),
         "terms": [term.to_dict() for term in fit.terms],
@@ -108,7 +110,7 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
     numbers = {item.name: arrays.get(f"smoothed.{item.name}", about["smoothed"].get(item.name)) for item in
                fields(Smoothed) if item.name not in APART}  # fmt: skip
     smoothed = Smoothed(
-        **{**numbers, "sp_labels": tuple(numbers["sp_labels"])},
+        **{**numbers, "sp_labels": tuple(numbers["sp_labels"]), "notes": tuple(numbers["notes"] or ())},
         design=design,
         slices=design.slices,
         cross=Arrow(arrays["cross.shared"], blocks["cross.own"], blocks["cross.cross"]),
@@ -117,7 +119,7 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
         ),
     )
     names = about["offset_names"]
-    return Gam(
+    made = Gam(
         **{name: about[name] for name in PLAIN},
         smoothed=smoothed,
         terms=tuple(terms),
@@ -128,7 +130,10 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
         offset_names=None if names is None else tuple(names),
         backend=backend(about["backend"]),
         notes=tuple(about["notes"]),
+        whole=about.get("whole"),
     )
+    check(made)
+    return made
 
 
 def _unpacked(arrays: Mapping[str, np.ndarray], name: str, alike: bool) -> Blocks:

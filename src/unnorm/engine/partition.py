@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from .._base.counting import passed
 from . import families
 from .arrow import Arrow
 from .design import Design, Lever, Placement
@@ -118,11 +119,13 @@ class PartitionedDesign:
         self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1
     ) -> tuple[float, np.ndarray, Arrow]:
         """As `Design.sweep`."""
-        found = self.parts.total(_sweep, self._given(rows), family, beta, finish=_gather)
+        passed()
+        found = self.parts.total(_sweep, self._given(rows), family, beta, finish=gather)
         return float(found[0]), found[1], Arrow(found[2], (), ())
 
     def scores(self, rows: ResponseRows, family: int, beta: np.ndarray, threads: int = 1) -> tuple[float, np.ndarray]:
         """As `Design.scores`: a pass without XᵀWX."""
+        passed()
         total, score = self.parts.total(_scores, self._given(rows), family, beta)
         (segment,) = self.segments
         return float(total), segment.turn(score)
@@ -140,6 +143,7 @@ class PartitionedDesign:
         (segment,) = self.segments
         raw = segment.raw_inverse(np.ascontiguousarray(lever(None)))
         arguments = self._given(rows), family, beta, raw, segment.levers(raw, threads)
+        passed()
         if hats is None:
             return self.parts.total(_leverage, *arguments, finish=_turn)[0]
         at, score = self.parts.starts, np.zeros(self.size)
@@ -273,7 +277,7 @@ def _scores(plan: Plan, part: Held, i: int, given: Any, family: int, beta: np.nd
     return segment.scores(_rows(part, given, i), family, beta, 0, segment.runs)
 
 
-def _gather(plan: Plan, sums: Sums) -> Sums:
+def gather(plan: Plan, sums: Sums) -> Sums:
     total, *raw = sums
     (segment,) = plan.frame.segments
     return (total, *segment.gather(*raw))

@@ -24,7 +24,7 @@ from .spill import Spill
 
 PART = 262_144  # rows of a part, about: a pass over it takes 10 ms, and its compact form 10 to 30 MB
 _SHELVED = 0.75  # of the memory for parts; the rest is for changes of them, such as some of their rows
-GROUP = 8  # parts whose sums are taken together; a worker of a cluster holds groups
+_LEAST_GROUP = 2  # parts whose sums are taken together, at least; a worker of a cluster holds groups
 
 Sums = tuple[Any, ...]  # numbers and arrays
 Work = Callable[..., Any]  # (plan, part, its number, *arguments) → sums
@@ -87,6 +87,15 @@ def group_total(
     for i, part in enumerate(parts):
         total = join(total, work(plan, part, first + i, *arguments))
     return total
+
+
+def group_size(parts: int) -> int:
+    """Parts of a group, of so many: a matter of the rows alone, and not of who sums them.
+
+    Few, so that a few million rows are enough for several workers; more where there are very many, as a scheduler has
+    about a millisecond's work with each group: 10¹⁰ rows are 1,600 groups.
+    """
+    return max(_LEAST_GROUP, int(parts**0.5) // 8)
 
 
 class Parts(ABC):
@@ -198,9 +207,10 @@ class LocalParts(Parts):
     def total(self, work: Work, *arguments: Any, join: Any = add, finish: Any = None) -> Sums:
         whole: Sums | None = None
         group: Sums | None = None
+        size = group_size(len(self.recipes))
         for i, found in enumerate(self.each(work, *arguments)):
             group = join(group, found)
-            if (i + 1) % GROUP == 0 or i + 1 == len(self.recipes):
+            if (i + 1) % size == 0 or i + 1 == len(self.recipes):
                 assert group is not None
                 whole = join(whole, group if finish is None else finish(self.plan, group))
                 group = None
@@ -278,6 +288,28 @@ class Less(Change):
 
     def __call__(self, part: Held) -> Held:
         return part._replace(design=part.design.less(self.mean, self.context, self.live))
+
+
+@final
+@dataclass(frozen=True)
+class LessOfContexts(Change):
+    """Columns less a mean for each context, and a number of each context in the offset; rows of a context lie together,
+    as many in each."""
+
+    mean: np.ndarray  # (contexts of the part, columns of `index`)
+    index: np.ndarray  # the coefficients that it speaks of, in the terms' coordinates
+    shift: np.ndarray  # (contexts of the part,)
+    each: int  # rows of a context
+    live: np.ndarray  # the columns, flat, that `index` reaches
+
+    def __call__(self, part: Held) -> Held:
+        context = np.repeat(np.arange(len(self.shift)), self.each)
+        mean = np.zeros((len(self.shift), part.design.size))
+        mean[:, self.index] = self.mean
+        more, given = part.design.sort(self.shift[context]), part.rows
+        offset = given.offset + more if given.offset.size else more
+        rows = ResponseRows(given.y, given.weights, np.require(offset, np.float64, ("C", "W")))
+        return Held(part.design.less(mean, context, self.live), rows)
 
 
 @final

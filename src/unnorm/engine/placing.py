@@ -83,6 +83,22 @@ class Sampler:
         for value, i in new:
             known[value] = self.at + i, self._row(columns, i)
 
+    def join(self, other: Sampler) -> None:
+        """What another has gathered from the rows after these, the same n."""
+        self.kept += other.kept
+        for key, (value, row, values) in other.ends.items():
+            if key not in self.ends or value < self.ends[key][0]:
+                self.ends[key] = value, row, values
+        self.never |= other.never
+        for name, known in other.levels.items():
+            mine = self.levels.setdefault(name, {})
+            mine |= {value: at for value, at in known.items() if value not in mine}
+            if len(mine) > _MOST:
+                self.never.add(name)
+        for name in self.never & set(self.levels):
+            del self.levels[name]
+        self.at += other.at
+
     def columns(self) -> dict[str, np.ndarray]:
         """The sample, in the order of the rows; ends and levels that no stretch has, after them."""
         more: dict[int, dict[str, np.ndarray]] = {row: values for _, row, values in self.ends.values()}

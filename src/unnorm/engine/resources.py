@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
 
-from .._base.memory import allowed, words
+from .._base.memory import allowed, as_option, words
 from .._base.threads import cores
 from ..errors import CombinationError, MemoryLimitError
+from .estimate import foretold, row_bytes
 from .partition import PartitionedDesign
 from .parts import Parts, Recipe, local_parts
 from .plan import Plan
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 FAMILIES = ("binomial", "poisson", "gaussian")  # whose rows may be in parts
 _COLUMNS = 3_000  # coefficients from which p × p algebra without levels is too much
 _WORKING = 2.0  # a part while it is made, over what it takes when it is made
+_TAKEN = 0.6  # of a worker's memory that rows may take: Dask moves data to the disk from there on
 
 
 @final
@@ -30,6 +32,7 @@ class Resources:
     memory: Any = None  # "2GB", bytes; None: most of what is free
     workers: Any = None  # a dask.distributed client
     threads: int | None = None
+    folds: Any = None  # a client whose workers share the folds of cross-validation, the rows being in memory
 
     @property
     def asked(self) -> bool:
@@ -42,17 +45,30 @@ class Resources:
         if self.workers is None:
             yield self
             return
-        from .dask_parts import client_of
+        from .._base.workers import client_of
 
         with client_of(self.workers) as client:
             yield replace(self, workers=client)
 
-    def parts(self, plan: Plan, recipes: Sequence[Recipe], rows: int) -> Parts:
-        """The parts where they are to be."""
+    @property
+    def client(self) -> Any:
+        """The client whose workers have the rows, while it is connected; else None."""
+        return self.workers if self.workers is not None and self.workers.status == "running" else None
+
+    def choosing(self, method: str) -> Resources:
+        """The same for a fit whose smoothing is chosen so: cross-validation has its rows in memory here, and its folds
+        with the workers."""
+        if method.upper() != "CV" or self.workers is None or self.memory is not None:
+            return self
+        return replace(self, workers=None, folds=self.workers)
+
+    def parts(self, plan: Plan, recipes: Sequence[Recipe], rows: int, family: str) -> Parts:
+        """The parts where they are to be; refused before they are made where they do not fit there."""
         threads = cores() if self.threads is None else self.threads
         if self.workers is not None:
             from .dask_parts import dask_parts
 
+            self.require_workers(plan, rows)
             return dask_parts(plan, recipes, self.workers)
         budget = allowed(self.memory)
         block = -(-rows // len(recipes))
@@ -65,32 +81,46 @@ class Resources:
         if least > budget:
             raise MemoryLimitError(
                 f"{rows:,} rows of {row_bytes(plan):.0f} bytes are met {block:,} at a time, which takes "
-                f"{words(least)}; memory= allows {words(budget)}. Pass memory='{least / 1e6:.0f}MB' or more, or use "
+                f"{words(least)}; memory= allows {words(budget)}. Pass memory='{as_option(least)}' or more, or use "
                 "terms with fewer functions."
             )
-        return local_parts(plan, recipes, budget - least, threads)
+        parts = local_parts(plan, recipes, budget - least, threads)
+        foretold(parts, rows, family, budget - least)
+        return parts
+
+    def require_workers(self, plan: Plan, rows: int) -> None:
+        """Refuse rows that the workers cannot hold together, before any is made."""
+        limits = [one.get("memory_limit") for one in self.workers.scheduler_info()["workers"].values()]
+        if not limits or any(not limit for limit in limits):
+            return  # no workers yet, or no limit
+        size, room = row_bytes(plan) * rows, _TAKEN * float(sum(limits))
+        if size > room:
+            more = -(-size // (_TAKEN * float(sum(limits)) / len(limits)))
+            raise MemoryLimitError(
+                f"{rows:,} rows of {row_bytes(plan):.0f} bytes take {words(size)}, and the {len(limits)} workers can "
+                f"hold {words(room)}. Start {more:.0f} such workers or more, give each more memory, or leave workers= "
+                "out: memory= then keeps what does not fit on the disk."
+            )
 
 
-def row_bytes(plan: Plan) -> float:
-    """What a row takes in compact form, about: cells, dense columns, response, weight and offset; a context's columns
-    shared between its rows are counted as one number."""
-    (segment,) = plan.frame.segments
-    product = 0 if segment.product is None else segment.product.u.shape[1]
-    dense = segment.x.shape[1] if segment.dense is None else 0
-    context = segment.z.shape[1] / (16.0 if plan.contexts else 64.0)
-    return (
-        24.0 + 8.0 * (segment.u.shape[1] + segment.mult.shape[1] + product + dense + context) + 4.0 * segment.f.shape[1]
-    )
+_INSTEAD = {
+    "nb": "θ is estimated from all rows together: leave memory= and workers= out, or use family='poisson'.",
+    "quasipoisson": "family='poisson' has the same curves for given smoothing; multiply its standard errors by √φ, φ "
+    "from a fit of some of the rows with family='quasipoisson'.",
+}
 
 
 def require(family: str, method: str, size: int) -> None:
     """Refuse what rows in parts cannot do."""
     if family not in FAMILIES:
         raise CombinationError(
-            f"memory= and workers= take the families {', '.join(FAMILIES)}; got family={family!r}. Leave them out."
+            f"memory= and workers= take the families {', '.join(FAMILIES)}; got family={family!r}. {_INSTEAD[family]}"
         )
     if method == "CV":
-        raise CombinationError("method='CV' fits rows in memory: leave memory= and workers= out, or use method='REML'.")
+        raise CombinationError(
+            "method='CV' fits rows in memory: pass a table that fits there and leave memory= out (workers= then share "
+            "the folds), or use method='REML'."
+        )
     if size > _COLUMNS:
         raise CombinationError(
             f"memory= and workers= take up to {_COLUMNS:,} coefficients, and the terms have {size:,}: levels of a "
@@ -99,13 +129,12 @@ def require(family: str, method: str, size: int) -> None:
 
 
 def partitioned(
-    plan: Plan, recipes: Callable[[], Sequence[Recipe]], rows: int, family: tuple[str, str | None, str],
-    resources: Resources,
-) -> tuple[PartitionedDesign, Sides]:  # fmt: skip
+    plan: Plan, parts: Callable[[], Parts], family: tuple[str, str | None, str]
+) -> tuple[PartitionedDesign, Sides]:
     """The design in parts, and the response's side of its fit."""
     name, link, method = family
     require(name, method, plan.frame.size)
-    design = PartitionedDesign(resources.parts(plan, recipes(), rows))
+    design = PartitionedDesign(parts())
     return design, design.sides(name, link)
 
 

@@ -295,10 +295,7 @@ class Segment:
 
     def predict(self, beta: np.ndarray, out: np.ndarray, first: int, last: int) -> None:
         """out[r] = x_rᵀβ for the rows of runs first…last−1."""
-        from . import kernels
-
-        predictor: Any = kernels.predictor
-
+        predictor = kernel("predictor")
         gamma, delta, zeta = self.raw_coefficients(beta)
         s = self.x.shape[1]
         for a, b, x, shift in self._pieces(first, last):
@@ -319,9 +316,7 @@ class Segment:
 
     def run_sums(self, v: np.ndarray, first: int, last: int) -> np.ndarray:
         """(runs, p) Σ_r v_r x_r over runs first…last−1; v (rows of the segment,)."""
-        from . import kernels
-
-        compiled: Any = kernels.run_sums
+        compiled = kernel("run_sums")
         out = np.zeros((last - first, self.columns.size))
         (q, d, c), s = self.sizes, self.x.shape[1]
         for begin in range(first, last, _RUNS):

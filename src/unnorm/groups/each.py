@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.numerics import Rng
-from .._base.threads import cores, run_tasks
+from .._base.threads import cores
+from .._base.workers import mapped
 from ..data.observations import Observations
 from ..engine import gam_effects
 from ..errors import DataError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
@@ -25,6 +28,9 @@ from ..results.fit import Fit
 from ..results.fitting import Outside, Weights, fit, keep_inside, weighted
 from ..solvers.smoothing import Smoothing
 from ..terms.levels import level_name
+from .between import Crossing, crossing
+from .conditions import Conditions, conditions
+from .kept import KeptLevels
 from .population import Parts, population
 from .result import FitGroup
 
@@ -41,6 +47,8 @@ def fit_each(
     outside: Outside = "error",
     weights: Weights = "frequencies",
     workers: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
+    between: str | None = None,
 ) -> FitGroup:
     """Fit the model separately to each level of `by`, and jointly for the population's curves.
 
@@ -56,11 +64,18 @@ def fit_each(
         normaliser: how the constants are represented, each level having its own; default the objective's.
         smoothing: "reml", "ml", "gcv", "cv" or `un.Smoothing(...)`; the joint fit takes REML or ML.
         rng: seed or generator.
-        group: whether to fit the population's curves too.
+        group: whether to fit the population's curves too, and to compare conditions.
         outside: what to do with points outside Ω: "error", or "drop" them and say so.
         weights: as in `un.fit`.
         workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share
             the levels. The numbers are the same.
+        checkpoint: a folder in which each level's fit is kept as it ends: after an interruption the same call goes on
+            with the levels that are missing, to the same numbers. Needs `rng`, a seed; the folder stays until you
+            remove it.
+        between: a column of conditions to compare, e.g. "condition": their population curves, differences and tests
+            are in `conditions`. Whether they are between levels of `by` (each in one condition) or within them (each in
+            several) is found from the data; within, there is a separate fit for each level in each condition, named
+            "3 · A".
 
     Example:
         >>> import unnorm as un
@@ -82,14 +97,18 @@ def fit_each(
         objective = Logistic()
     chosen = smoothing if isinstance(smoothing, Smoothing) else Smoothing(smoothing)
     parts = Parts(model, obs, objective, normaliser, chosen, _seed(rng), weights)
+    crossed = None if between is None else crossing(obs, by, between)
+    named = _named_levels(obs, by, crossed)
+    kept = None if checkpoint is None else _kept(checkpoint, parts, named[0], {"by": by, "between": between}, rng)
     with single_threaded(), warnings.catch_warnings():
         warnings.simplefilter("ignore", UnnormWarning)  # each fit keeps its own as notes; those that matter are below
-        fits, failures = _fit_levels(parts, by, workers)
+        fits, failures = _fit_levels(parts, *named, by, workers, kept)
         separate = time.perf_counter() - began
-        joint, reason = None, None
+        joint, compared, reason = None, None, None
         if group:
             try:
-                joint = population(by, fits, parts, min(cores(), len(fits)))
+                rows = fits if kept is None else kept.with_rows(fits)
+                joint, compared = _jointly(by, crossed, rows, parts)
             except UnnormError as error:  # a bug is not a missing group curve
                 reason = f"There is no group curve: {error}"
     doubts = _doubts(by, fits)
@@ -105,39 +124,72 @@ def fit_each(
         failures=failures,
         labels=labels,
         grids=grids,
-        settings={**first.settings, "by": by, "levels": [*fits, *failures]},
-        notes=(*obs.notes, *notes, *_notes(by, fits, failures, reason), *doubts),
+        settings={**first.settings, "by": by, "levels": [*fits, *failures]}
+        | ({} if between is None else {"between": between}),
+        notes=(*obs.notes, *notes, *_notes(by, fits, failures, reason), *doubts, *(kept.notes if kept else ())),
         no_group=reason,
         seed=parts.seed,
         model=model,
         backend=obs.backend,
+        conditions=compared,
         diagnostics={
             "seconds": seconds,
-            "rows": sum(int(one.diagnostics.get("rows", one.rows)) for one in fits.values()),
+            "rows": sum(int(one.diagnostics.get("rows", one.n_rows)) for one in fits.values()),
         },
     )
 
 
-def _fit_levels(parts: Parts, by: str, workers: Any = None) -> tuple[dict[str, Fit], dict[str, str]]:
-    """A fit for each level, or the sentence why it has none; on all cores, or by workers."""
-    column = parts.obs.group[by]
-    values = np.unique(column)
+def _jointly(by: str, crossed: Crossing | None, fits: Mapping[str, Fit], parts: Parts) -> tuple[Fit, Conditions | None]:
+    """The population's curves, and the conditions' where there are any."""
+    threads = min(cores(), len(fits))
+    return (
+        (population(by, fits, parts, threads), None) if crossed is None else conditions(crossed, fits, parts, threads)
+    )
+
+
+def _named_levels(obs: Observations, by: str, crossed: Crossing | None) -> tuple[list[str], np.ndarray]:
+    """The levels that have a fit of their own, or the cells of levels and conditions, and that of each observation."""
+    if crossed is not None:
+        return list(crossed.names), crossed.of
+    values, of = np.unique(obs.group[by], return_inverse=True)
     names = [level_name(value) for value in values.tolist()]
     if len(set(names)) < len(names):
         raise DataError(
             f"Levels of {by!r} have the same name: {listing(sorted({n for n in names if names.count(n) > 1}))}."
         )
+    return names, of
+
+
+def _kept(
+    folder: str | os.PathLike[str], parts: Parts, names: list[str], levels: Mapping[str, Any], rng: Rng
+) -> KeptLevels:
+    if not isinstance(rng, int | np.integer):
+        raise InputError(
+            f"checkpoint= needs rng=, a whole number: the reference points must be the same after an interruption; got "
+            f"{rng!r}."
+        )
+    seeds = {name: level_seed(parts.seed, name) for name in names}
+    alone = replace(parts, smoothing=replace(parts.smoothing, threads=1))
+    return KeptLevels(folder, parts, levels, seeds, partial(_fit_level, alone))
+
+
+def _fit_levels(
+    parts: Parts, names: list[str], of: np.ndarray, by: str, workers: Any = None, kept: KeptLevels | None = None
+) -> tuple[dict[str, Fit], dict[str, str]]:
+    """A fit for each level, or the sentence why it has none: read where it was kept, else made on all cores or by
+    workers."""
     threads = min(cores(), len(names)) if workers is None else 2  # or one for each level with its worker
     alone = replace(parts, smoothing=replace(parts.smoothing, threads=1)) if threads > 1 else parts
     bare = replace(alone, obs=parts.obs.take(np.arange(0)))
-    tasks = [(bare, parts.obs.take(column == value), name) for name, value in zip(names, values)]
-    if workers is None:
-        found = dict(zip(names, run_tasks(_fit_level, tasks, threads)))
-    else:
-        from ..engine.dask_parts import client_of, gathered
-
-        with client_of(workers) as client:
-            found = dict(zip(names, gathered(client, [(_fit_elsewhere, *task) for task in tasks])))
+    levels = {name: parts.obs.take(of == i) for i, name in enumerate(names)}
+    read = {} if kept is None else {name: one for name, obs in levels.items() if (one := kept.read(name, obs))}
+    left = [name for name in names if name not in read]
+    left.sort(key=lambda name: -levels[name].n)  # long ones first: no core waits for a last one
+    tasks = [(bare, levels[name], name) for name in left]
+    work = _fit_level if workers is None else _fit_elsewhere
+    done = None if kept is None else lambda i, one: kept.keep(left[i], one)
+    made = dict(zip(left, mapped(work, tasks, workers, threads=threads, done=done)))
+    found = {name: read[name] if name in read else made[name] for name in names}
     fits = {name: one for name, one in found.items() if isinstance(one, Fit)}
     failures = {name: one for name, one in found.items() if isinstance(one, str)}
     if not fits:

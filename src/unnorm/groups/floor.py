@@ -13,27 +13,28 @@ take the λ of the deviations' where its variance over the rows, tr(A S_λ⁻¹)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from ..engine.penalties import Group
+from ..engine.penalties import Group, Penalties
 from .joint import Joint, Levels
 
 LESS = 0.5  # of the deviations' variance: above it the floor would move little
 NEGLIGIBLE = 1e-8  # a prior variance against that of the likelihood, which keeps the algebra sound
 
 
-class _Main(NamedTuple):
+class Main(NamedTuple):
     """The penalties of one main effect, and the two laws on its penalised columns."""
 
-    group: int
     which: tuple[int, ...]
     own: np.ndarray  # (r, r) S_λ
     deviations: np.ndarray  # (r, r) D_μ
     A: np.ndarray  # (r, r)
+    laws: tuple[str, ...]  # labels of the deviations' penalties
+    places: tuple[int, ...] = (0,)  # its pieces among those of the penalties
 
     @property
     def single(self) -> bool:
@@ -57,37 +58,57 @@ class _Main(NamedTuple):
 
 def floored(levels: Levels, joint: Joint) -> Levels | None:
     """The levels with the floor for every main effect that is below it; None where none is."""
-    penalties, fixed = levels.penalties
-    small = [main for main in _mains(levels, joint) if np.isnan(fixed[list(main.which)]).all() and main.too_small]
+    found = raised(*levels.penalties, _mains(levels, joint), joint.rho)
+    return None if found is None else replace(levels, given=found[0], floors=(*levels.floors, *found[1]))
+
+
+def raised(
+    penalties: Penalties, fixed: np.ndarray, mains: Iterable[Main], rho: np.ndarray
+) -> tuple[tuple[Penalties, np.ndarray], tuple[str, ...]] | None:
+    """The penalties with the floor where a main effect is below it, and the labels of those; None where none is.
+
+    Main effects with the same penalties (f and the contrasts of conditions) are raised together, each above its own
+    floor.
+    """
+    together: dict[tuple[int, ...], list[Main]] = {}
+    for main in mains:
+        if np.isnan(fixed[list(main.which)]).all():
+            together.setdefault(main.which, []).append(main)
+    small = {which: mains for which, mains in together.items() if any(main.too_small for main in mains)}
     if not small:
         return None
     pieces, groups, fixed = list(penalties.pieces), list(penalties.groups), fixed.copy()
     labels = {label: j for j, label in enumerate(penalties.labels)}
-    for main in small:
-        if not main.single:
-            for j in main.which:
-                fixed[j] = np.exp(joint.rho[labels[f"{penalties.labels[j]}:{levels.by}"]])
+    for which, mains in small.items():
+        if not mains[0].single:
+            for j, law in zip(which, mains[0].laws):
+                fixed[j] = np.exp(rho[labels[law]])
             continue
-        j, rank = main.which[0], len(main.own)
-        (piece,) = penalties.pieces[j]
-        precision = 1.0 / np.maximum(*main.variances)
-        fixed[j] = np.exp(np.mean(np.log(precision / np.diag(piece.matrix)[:rank])))
-        matrix = np.zeros_like(piece.matrix)
-        matrix[range(rank), range(rank)] = precision / fixed[j]
-        pieces[j] = (replace(piece, matrix=matrix),)
-        groups[main.group] = Group(main.which, (matrix[:rank, :rank],))
-    names = (*levels.floors, *(penalties.labels[main.which[0]] for main in small))
-    given = replace(penalties, pieces=tuple(pieces), groups=tuple(groups)), fixed
-    return replace(levels, given=given, floors=names)
+        j, rank, mine = which[0], len(mains[0].own), list(penalties.pieces[which[0]])
+        numbers = [g for g, group in enumerate(groups) if group.which == which]
+        for main in mains:
+            precision = 1.0 / np.maximum(*main.variances)
+            if main is mains[0]:
+                old = np.diag(mine[main.places[0]].matrix)[:rank]
+                fixed[j] = np.exp(np.mean(np.log(precision / old)))
+            matrix = np.zeros_like(mine[main.places[0]].matrix)
+            matrix[range(rank), range(rank)] = precision / fixed[j]
+            for at in main.places:
+                mine[at] = replace(mine[at], matrix=matrix)
+                groups[numbers[at]] = Group(which, (matrix[:rank, :rank],))
+        pieces[j] = tuple(mine)
+    names = tuple(penalties.labels[which[0]] for which in small)
+    return (replace(penalties, pieces=tuple(pieces), groups=tuple(groups)), fixed), names
 
 
-def _mains(levels: Levels, joint: Joint) -> Iterator[_Main]:
+def _mains(levels: Levels, joint: Joint) -> Iterator[Main]:
     penalties, q = levels.penalties[0], levels.q
     blocks = penalties.blocks(np.exp(joint.rho))
     shared, deviations = blocks[0], blocks[1][1 : 1 + q, 1 : 1 + q]
-    for g, group in enumerate(penalties.groups):
+    for group in penalties.groups:
         piece = penalties.pieces[group.which[0]][0]
         if piece.block != -1:
             continue
         at = slice(piece.at.start, piece.at.start + len(group.matrices[0]))
-        yield _Main(g, group.which, shared[at, at], deviations[at, at], joint.common[at, at])
+        laws = tuple(f"{penalties.labels[j]}:{levels.by}" for j in group.which)
+        yield Main(group.which, shared[at, at], deviations[at, at], joint.common[at, at], laws)

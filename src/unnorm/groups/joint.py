@@ -90,9 +90,13 @@ class JointDesign:
         f = slice(1, 1 + self.q)
         own = tuple(arrow.shared for _, _, arrow in found)
         score = np.concatenate([sum(g[f] for _, g, _ in found), *(g for _, g, _ in found)])
-        shared = sum(matrix[f, f] for matrix in own)
-        total = float(sum(value for value, _, _ in found))
-        return total, score, Arrow(np.asarray(shared), own, tuple(np.ascontiguousarray(a[:, f]) for a in own))
+        return float(sum(value for value, _, _ in found)), score, self.gathered(own)
+
+    def gathered(self, own: Sequence[np.ndarray]) -> Arrow:
+        """The arrowhead of the levels' A_s."""
+        f = slice(1, 1 + self.q)
+        shared = np.sum([A[f, f] for A in own], axis=0)
+        return Arrow(shared, tuple(own), tuple(np.ascontiguousarray(A[:, f]) for A in own))
 
     def leverage(
         self,
@@ -177,13 +181,26 @@ class Joint:
         turn = rotation(self.design.members[0].design, self.terms)
         return turn @ matrix @ turn.T
 
+    @cached_property
+    def blocks(self) -> list[np.ndarray]:
+        """S_λ on the shared columns, then on each level's."""
+        return self.design.penalties.blocks(np.array([self.sp[label] for label in self.design.penalties.labels]))
 
-def influence(inverse: ArrowInverse, s: int) -> np.ndarray:
-    """K_s (q, p_s), flat: d(main effects)/d(score of level s)."""
-    q, at = len(inverse.sigma), inverse.starts
-    shared = np.zeros((q, at[s + 2] - at[s + 1]))
-    shared[:, 1 : 1 + q] = inverse.sigma
-    return shared - inverse.sigma @ inverse.slopes[s].T
+    @property
+    def prior(self) -> np.ndarray:
+        """(q, q) the main effects' S_λ, in the engine's coordinates."""
+        return self.blocks[0]
+
+    def covariance(self, inverse: ArrowInverse) -> np.ndarray:
+        """(q, q) of the main effects."""
+        return inverse.sigma
+
+    def influence(self, inverse: ArrowInverse, s: int) -> np.ndarray:
+        """K_s (q, p_s), flat: d(main effects)/d(score of level s)."""
+        q, at = len(inverse.sigma), inverse.starts
+        shared = np.zeros((q, at[s + 2] - at[s + 1]))
+        shared[:, 1 : 1 + q] = inverse.sigma
+        return shared - inverse.sigma @ inverse.slopes[s].T
 
 
 def rotation(design: Design, terms: Sequence[BuiltTerm]) -> np.ndarray:
@@ -289,7 +306,7 @@ def penalties_of(
         lead = min(LEAD, rank - 1) if k < count and len(mine) == 1 else 0  # the smoothest directions come last
         cut = rank - lead
         numbers = tuple(
-            add(old.labels[j] + suffix, tuple(Piece(s, at, _within(matrix, 0, cut)) for s in levels))
+            add(old.labels[j] + suffix, tuple(Piece(s, at, within(matrix, 0, cut)) for s in levels))
             for j, matrix in zip(mine, matrices)
         )
         if numbers:
@@ -297,7 +314,7 @@ def penalties_of(
             for s in levels:
                 bound(s, inside)
         for i in range(cut, rank):
-            one = _within(matrices[0], i, i + 1)
+            one = within(matrices[0], i, i + 1)
             j = add(f"{term.label}{suffix} ({rank - i})", tuple(Piece(s, at, one) for s in levels))
             groups += [Group((j,), (one[i : i + 1, i : i + 1],)) for _ in levels]
         if k < count and rank < size:
@@ -311,7 +328,7 @@ def penalties_of(
     return Penalties(tuple(labels), tuple(pieces), tuple(groups), starts, free), np.array(fixed)
 
 
-def _within(matrix: np.ndarray, begin: int, end: int) -> np.ndarray:
+def within(matrix: np.ndarray, begin: int, end: int) -> np.ndarray:
     """The block begin … end of a (block-diagonal) matrix, zero elsewhere."""
     out = np.zeros_like(matrix)
     out[begin:end, begin:end] = matrix[begin:end, begin:end]
@@ -398,14 +415,13 @@ def _start(
     return np.concatenate([main, *found])
 
 
-def _smoothing_uncertainty(found: Found, q: int) -> np.ndarray:
-    """J V_ρ Jᵀ with J = df/dρ: what not knowing λ adds to the main effects (Wood, Pya & Säfken 2016).
+def smoothing_root(found: Found, q: int) -> np.ndarray:
+    """J V_ρ^½ with J = df/dρ: its square is what not knowing λ adds to the main effects (Wood, Pya & Säfken 2016).
 
     V_ρ inverts the criterion's Hessian; 1/50 on its eigenvalues is mgcv's weak prior, for λ at infinity in effect.
     """
     values, vectors = np.linalg.eigh(found.at.hessian)
-    half = found.at.state.slopes[:q] @ vectors / np.sqrt(np.maximum(values, 0.0) + 1 / 50)
-    return half @ half.T
+    return found.at.state.slopes[:q] @ vectors / np.sqrt(np.maximum(values, 0.0) + 1 / 50)
 
 
 def _report(
@@ -418,8 +434,8 @@ def _report(
     information = np.linalg.inv(sigma) - penalty
     F = turn @ (np.eye(q) - sigma @ penalty) @ turn.T
     level = float(np.mean([state.beta[begin] for begin in at[1:-1]]))
-    smoothing = np.zeros((1 + q, 1 + q))
-    smoothing[1:, 1:] = turn @ _smoothing_uncertainty(found, q) @ turn.T
+    smoothing, root = np.zeros((1 + q, 1 + q)), turn @ smoothing_root(found, q)
+    smoothing[1:, 1:] = root @ root.T
     edf, edf1, spreads, begin = {}, {}, {}, 0
     for term in terms:
         span = slice(begin, begin + term.size)

@@ -32,7 +32,7 @@ def load(
         path: the folder that `save` wrote.
         model: the model that was fitted; its names and domain must match.
     """
-    kind = storage.read_folder(path)[0].get("class")
+    kind = str(storage.read_folder(path)[0].get("class"))
     if kind == "FitGroup":
         from . import load_group
 

@@ -9,9 +9,11 @@ import numpy as np
 from ..errors import InputError
 
 if TYPE_CHECKING:
+    from .conditions import Conditions
     from .result import FitGroup
 
 BLUE, GREY = "#1f5fa8", "#9a9a9a"
+COLOURS = (BLUE, "#c2571a", "#2a7f4f", "#8a4fa0", "#a8201f", "#6b6b00", "#00757a", "#5a3d1e")  # of conditions
 
 
 def plot_group(each: FitGroup, labels: tuple[str, ...]) -> tuple[Any, Any]:
@@ -33,6 +35,51 @@ def plot_group(each: FitGroup, labels: tuple[str, ...]) -> tuple[Any, Any]:
             )
             ax.set_axis_off()
     return figure, axes[0]
+
+
+def plot_conditions(
+    each: FitGroup, compared: Conditions, labels: tuple[str, ...], first: str | None, second: str | None
+) -> tuple[Any, Any]:
+    """(Figure, axes (2, panels)): conditions above, the difference of two below."""
+    import matplotlib.pyplot as plt
+
+    labels = tuple(label.replace(" ", "") for label in labels)
+    shown = [label for label in labels if len(each.grids[label]) == 1]
+    if not shown:
+        raise InputError("There is no term of one covariate to plot; `difference(label)` has the others as tables.")
+    found, sign = compared.pair(first, second)
+    name = found.name if sign > 0 else f"{found.second} − {found.first}"
+    figure, axes = plt.subplots(2, len(shown), figsize=(3.4 * len(shown), 5.4), squeeze=False, layout="constrained")
+    for (above, below), label in zip(axes.T, shown):
+        (covariate,) = each.grids[label]
+        bands: list[np.ndarray] = []
+        for i, condition in enumerate(compared.names):
+            table, colour = each._effect(label, f"{compared.between}={condition}"), COLOURS[i % len(COLOURS)]
+            x = _x(table[covariate])
+            above.fill_between(x, table["lower"], table["upper"], color=colour, alpha=0.2, lw=0)
+            above.plot(x, table["estimate"], color=colour, lw=1.8, label=condition)
+            bands += [table["lower"], table["upper"]]
+        above.set_ylim(*_most(bands))
+        table = compared.difference_columns(label, first, second, each.grids[label])
+        x = _x(table[covariate])
+        below.fill_between(x, table["lower_simultaneous"], table["upper_simultaneous"], color=BLUE, alpha=0.15, lw=0)
+        below.fill_between(x, table["lower"], table["upper"], color=BLUE, alpha=0.3, lw=0)
+        below.plot(x, table["estimate"], color=BLUE, lw=1.8)
+        below.axhline(0.0, color=GREY, lw=0.6)
+        below.set_ylim(*_most([table["lower_simultaneous"], table["upper_simultaneous"], np.zeros(1)]))
+        above.set_title(label)
+        below.set_xlabel(covariate)
+    axes[0, 0].set_ylabel("effect on log density")
+    axes[1, 0].set_ylabel(name)
+    axes[0, 0].legend(frameon=False, fontsize="small")
+    return figure, axes
+
+
+def _most(bands: list[np.ndarray]) -> tuple[float, float]:
+    """Limits that hold nine tenths of the bands, and more of them: where data are few, bands would flatten the rest."""
+    low, high = np.quantile(np.concatenate(bands), [0.05, 0.95])
+    room = 0.25 * float(high - low)
+    return float(low) - room, float(high) + room
 
 
 def _curves(each: FitGroup, label: str, name: str, ax: Any) -> None:

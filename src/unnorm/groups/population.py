@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, final
 
 import numpy as np
@@ -28,9 +29,11 @@ from ..solvers.smoothing import Smoothing
 from ..terms.base import BuiltTerm
 from ..terms.specs import Terms
 from .anchored import MOST_ROUNDS, SETTLED, LevelAnchor, anchored_member
+from .crossed import Crossed
 from .floor import floored
 from .joint import Joint, Levels, Member, common_rows, fit_joint, members_of
 from .scores import GroupScores, member_rows
+from .views import View
 
 KEPT = ("reference", "points", "iid_points", "even_points", "sets", "k", "law")  # what the group's record takes over
 RELATIVE = (
@@ -58,23 +61,76 @@ class Parts:
     weights: Weights = "frequencies"
 
 
+@final
+@dataclass(frozen=True)
+class Common:
+    """The levels' fits and one basis for all of them: f's terms (the first `count`), then χ's."""
+
+    gams: Mapping[str, Gam]
+    terms: tuple[BuiltTerm, ...]
+    count: int
+    columns: dict[str, np.ndarray]
+    first: Fit
+
+
 def population(by: str, fits: Mapping[str, Fit], parts: Parts, threads: int) -> Fit:
     """The group's fit, from the rows of the separate ones."""
-    model, obs, objective, smoothing = parts.model, parts.obs, parts.objective, parts.smoothing
-    gams: dict[str, Gam] = {}
+    common = in_common(by, fits, parts)
+    reml = parts.smoothing.method != "ml"
+
+    def levels(offsets: Mapping[str, np.ndarray | None] | None) -> Levels:
+        members = members_of(common.gams, common.terms, threads, offsets)
+        return Levels(common.gams, common.terms, common.count, by, reml, threads, members)
+
+    joint, integrated = settled(levels, _above_floor, fits, common, threads)
+    problem = problem_of(parts)
+    scores = scores_of(problem, joint, fits, integrated, parts.seed, threads)(joint, len(fits) - 1)
+    about = f"Main effects of a joint fit of {len(fits)} levels of {by!r}; bands are for the population's mean."
+    solution = solution_of(about, joint, scores, common, parts.smoothing)
+    return group_fit(problem, solution, fits, parts, {"by": by, "levels": len(fits)})
+
+
+def group_fit(
+    problem: Problem, solution: Solution, fits: Mapping[str, Fit], parts: Parts, group: Mapping[str, Any]
+) -> Fit:
+    """A population's `Fit` from its solution; `group` says of which levels."""
+    points = [int(one.diagnostics["m"]) for one in fits.values() if "m" in one.diagnostics]
+    if points:
+        solution = replace(solution, figures={**solution.figures, "m": sum(points)})
+    notes = (RELATIVE,) if parts.weights == "relative" and parts.obs.weight is not None else ()
+    extra = {"observations": next(iter(fits.values())).settings["observations"], "group": dict(group)}
+    return make_fit(problem, solution, settings=extra, notes=notes, seed=parts.seed)
+
+
+def problem_of(parts: Parts) -> Problem:
+    """All levels' observations as one problem."""
+    model, obs, objective = parts.model, parts.obs, parts.objective
+    assert objective is not None  # fits without rows were turned away
+    normaliser = objective.default_normaliser(model, obs) if parts.normaliser is None else parts.normaliser.bound(obs)
+    return Problem(model, obs, objective, normaliser)
+
+
+def in_common(by: str, fits: Mapping[str, Fit], parts: Parts) -> Common:
+    """The terms built on the rows of all levels together, or a sentence why they have no common curve."""
+    model, gams = parts.model, {}
     for level, one in fits.items():
         if one.smooths is None or one.smooths.gam is None:
             raise CombinationError(
                 "the joint fit needs an objective with rows (Logistic, Importance, Poisson) and smooth terms in f or χ."
             )
         gams[level] = one.smooths.gam
+        if one.smooths.gam.whole is not None:
+            raise CombinationError(
+                f"{by} {level} has {one.smooths.gam.whole:,} rows, which are never together, and a joint fit needs "
+                "them: take fewer reference points for each observation."
+            )
     if len(gams) < 2:
         raise InputError(f"a population needs at least two levels of {by!r}; there is {len(gams)}.")
     first = next(iter(fits.values()))
     part = first.smooths
     assert part is not None
     terms = _terms(model, first, by)
-    known = model.covariates(obs)
+    known = model.covariates(parts.obs)
     columns = common_rows(gams, terms.columns)
     periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
     knots = {**model.knots, **_normaliser_knots(first)}
@@ -85,44 +141,35 @@ def population(by: str, fits: Mapping[str, Fit], parts: Parts, threads: int) -> 
     mine = [term for term in built if term.label in set(part.model_labels)]
     if len(mine) != len(part.model_labels) or [t.label for t in built[: len(mine)]] != [t.label for t in mine]:
         raise CombinationError("the terms of f differ between the levels, so that they have no common curve.")
-    joint, integrated = _joint(by, fits, gams, built, len(mine), smoothing.method != "ml", threads)
-    assert objective is not None  # fits without rows were turned away above
-    normaliser = objective.default_normaliser(model, obs) if parts.normaliser is None else parts.normaliser.bound(obs)
-    problem = Problem(model, obs, objective, normaliser)
-    scores = _scores(problem, joint, fits, integrated, parts.seed, threads)
-    solution = _solution(by, joint, scores, first, columns, smoothing)
-    points = [int(one.diagnostics["m"]) for one in fits.values() if "m" in one.diagnostics]
-    if points:
-        solution = replace(solution, figures={**solution.figures, "m": sum(points)})
-    notes = (RELATIVE,) if parts.weights == "relative" and obs.weight is not None else ()
-    extra = {"observations": first.settings["observations"], "group": {"by": by, "levels": len(gams)}}
-    return make_fit(problem, solution, settings=extra, notes=notes, seed=parts.seed)
+    return Common(gams, built, len(mine), columns, first)
 
 
-def _joint(
-    by: str,
+def settled(
+    make: Callable[[Mapping[str, np.ndarray | None] | None], Any],
+    above: Callable[[Any, tuple[Member, ...], np.ndarray, np.ndarray | None], tuple[Any, Any]],
     fits: Mapping[str, Fit],
-    gams: Mapping[str, Gam],
-    built: tuple[BuiltTerm, ...],
-    count: int,
-    reml: bool,
+    common: Common,
     threads: int,
-) -> tuple[Joint, list[Integrated] | None]:
-    """The joint fit; where constants follow f, linearised again until every level's f settles."""
+) -> tuple[Any, list[Integrated] | None]:
+    """The joint fit; where constants follow f, linearised again until every level's f settles.
+
+    `make` gives the levels with these offsets of their rows, `above` fits them: (levels, members, β, log λ) → (fit,
+    levels with floors).
+    """
     rows = {level: _anchored_rows(one) for level, one in fits.items()}
     first = next(iter(rows.values()))
     offsets = None if first is None else {level: one.offset for level, one in rows.items() if one is not None}
-    levels = Levels(gams, built, count, by, reml, threads, members_of(gams, built, threads, offsets))
+    levels = make(offsets)
     if offsets is None:
-        return _above_floor(levels, levels.members, levels.start(), None)[0], None
-    anchors = [_level_anchor(one, built[:count]) for one in fits.values()]
+        return above(levels, levels.members, levels.start(), None)[0], None
+    anchors = [_level_anchor(one, common.terms[: common.count]) for one in fits.values()]
     flat = levels.start([given.log_z[given.context] for given in anchors])
     rho, joint, members = None, None, []
     for _ in range(MOST_ROUNDS):
         old = [levels.user(flat, s) for s in range(len(anchors))]
         tasks = list(zip(levels.members, anchors, old))
         members = run_tasks(anchored_member, tasks, threads)
-        joint, levels = _above_floor(levels, tuple(one.member for one in members), flat, rho)
+        joint, levels = above(levels, tuple(one.member for one in members), flat, rho)
         flat, rho = joint.flat, joint.rho
         if all(one.moved(levels.user(flat, s) - was) < SETTLED for s, (one, was) in enumerate(zip(members, old))):
             break
@@ -188,15 +235,16 @@ def _normaliser_knots(fit: Fit) -> dict[str, Any]:
     return dict(fit.settings["normaliser"].get("knots", {}))
 
 
-def _scores(
+def scores_of(
     problem: Problem,
-    joint: Joint,
+    joint: Joint | Crossed,
     fits: Mapping[str, Fit],
     integrated: list[Integrated] | None,
     seed: int,
     threads: int,
-) -> GroupScores:
-    """The levels' rows at the joint estimate; their reference points' error is measured on fresh ones."""
+) -> Callable[..., GroupScores]:
+    """(main effects, df of the spread between levels, effective df of the whole error) → their scores, from the levels'
+    rows at the joint estimate; the reference points' error is measured on fresh ones, once for all main effects."""
     levels, drawn, counts = [], Drawn.NONE, True
     for s, level in enumerate(fits):
         solution = fits[level].solution
@@ -220,21 +268,28 @@ def _scores(
         sums = [np.sum([score(rows) for rows in again.source.blocks()], axis=0) for again in problems]
         return np.array([inner.to_flat(one) for one in sums])
 
-    return GroupScores(
-        joint=joint,
-        levels=tuple(levels),
-        inverse=joint.inverse,
-        drawn=drawn,
-        counts_points=counts,
-        smoothing=joint.smoothing,
-        redraws=lambda: run_tasks(one, list(enumerate(fits)), threads),
-        widened=few_levels(len(fits)),
-        between=len(fits) - 1,
-        threads=threads,
-    )
+    @cache
+    def redraws() -> list[np.ndarray]:
+        return run_tasks(one, list(enumerate(fits)), threads)
+
+    def scores(joint: Joint | View, df: int, effective: float | None = None) -> GroupScores:
+        return GroupScores(
+            joint=joint,
+            levels=tuple(levels),
+            inverse=joint.inverse,
+            drawn=drawn,
+            counts_points=counts,
+            smoothing=joint.smoothing,
+            redraws=redraws,
+            widened=few_levels((df if effective is None else effective) + 1),
+            between=df,
+            threads=threads,
+        )
+
+    return scores
 
 
-def few_levels(count: int) -> float:
+def few_levels(count: float) -> float:
     """(S − 1)/(S − 3), the variance of Student's t: the variance between S levels is itself estimated, on S − 1 df.
 
     With 14 levels it widens bands by 9 %; without it they cover 92 % where they claim 95 (tests/slow, first 17 sets).
@@ -242,18 +297,15 @@ def few_levels(count: int) -> float:
     return (count - 1) / (count - 3) if count > 3 else 3.0
 
 
-def _solution(
-    by: str, joint: Joint, scores: GroupScores, first: Fit, columns: dict[str, np.ndarray], smoothing: Smoothing
-) -> Solution:
+def solution_of(about: str, joint: Joint | View, scores: GroupScores, common: Common, smoothing: Smoothing) -> Solution:
     """The main effects, as a solver hands them on."""
-    fitted = _fitted(joint, columns, "ML" if smoothing.method == "ml" else "REML")
+    fitted = fitted_of(joint, common.columns, smoothing)
     names, index = [], []
     for term in joint.terms:
         if term.parametric:
             names += list(term.coefficient_names)
             index += list(range(fitted.slices[term.label].start, fitted.slices[term.label].stop))
-    levels = len(joint.design.members)
-    notes = [f"Main effects of a joint fit of {levels} levels of {by!r}; bands are for the population's mean."]
+    notes = [about]
     if joint.floors:
         notes.append(FLOORS.format(labels=", ".join(joint.floors)))
     if smoothing.method not in ("reml", "ml"):
@@ -273,7 +325,7 @@ def _solution(
         terms=fitted,
         notes=tuple(notes),
         figures={
-            **{k: v for k, v in first.diagnostics.items() if k in KEPT},
+            **{k: v for k, v in common.first.diagnostics.items() if k in KEPT},
             "rows": joint.design.rows,
             "passes": joint.passes,
             "deviations": joint.deviations,
@@ -281,7 +333,8 @@ def _solution(
     )
 
 
-def _fitted(joint: Joint, columns: dict[str, np.ndarray], method: str) -> FittedTerms:
+def fitted_of(joint: Joint | View, columns: dict[str, np.ndarray], smoothing: Smoothing) -> FittedTerms:
+    """The main effects as terms with their coefficients."""
     slices = {INTERCEPT: slice(0, 1)} | {label: slice(s.start + 1, s.stop + 1) for label, s in joint.slices.items()}
     smooth = [term for term in joint.terms if not term.parametric]
     return FittedTerms(
@@ -295,5 +348,5 @@ def _fitted(joint: Joint, columns: dict[str, np.ndarray], method: str) -> Fitted
         edf1={term.label: joint.edf1[term.label] for term in smooth},
         sp=joint.sp,
         score=joint.score,
-        method=method,
+        method="ML" if smoothing.method == "ml" else "REML",
     )

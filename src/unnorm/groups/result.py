@@ -22,8 +22,11 @@ from ..models.base import Unnormalised
 from ..results.fit import Fit, effect_columns
 from ..results.saving import described, load
 from ..results.smooths import SmoothPart
+from .conditions import Conditions
+from .saving import condition_parts, loaded_conditions, saved_conditions
 
 GROUP, MEAN = "group", "mean"
+NO_CONDITIONS = "No conditions were compared: call fit_each again with between= the column of conditions."
 NOT_ASKED = "There is no group curve: fit_each was called with group=False. Call it again with group=True."
 
 
@@ -49,6 +52,7 @@ class FitGroup:
     model: Unnormalised | None = None
     backend: Any = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)  # seconds, rows
+    conditions: Conditions | None = None  # compared, where fit_each was given between=
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -60,25 +64,58 @@ class FitGroup:
         return f"FitGroup(by={self.by!r}, {len(self.fits)} levels{failed}; see .summary())"
 
     def __getitem__(self, which: str | int) -> Fit:
-        """The fit of a level, or "group"."""
+        """The fit of a level, "group", or a condition's population: "condition=A"."""
         which = str(which)
         if which in self.fits:
             return self.fits[which]
+        if self.conditions is not None and which in self._by_condition:
+            return self._by_condition[which]
         if which == GROUP:
             if self.group is None:
                 raise InputError(self.no_group or NOT_ASKED)
             return self.group
         if which in self.failures:
             raise InputError(f"Level {which!r} of {self.by!r} could not be fitted: {self.failures[which]}")
-        raise InputError(unknown("which", which, [GROUP, MEAN, *self.fits]))
+        raise InputError(unknown("which", which, [GROUP, MEAN, *self._by_condition, *self.fits]))
+
+    @property
+    def _by_condition(self) -> dict[str, Fit]:
+        """The conditions' populations as `which` names them."""
+        if self.conditions is None:
+            return {}
+        return {f"{self.conditions.between}={name}": fit for name, fit in self.conditions.fits.items()}
+
+    def difference(
+        self, label: str, first: str | None = None, second: str | None = None, at: Any = None, level: float = 0.95
+    ) -> Any:
+        """One term's difference between two conditions' populations as a table: its covariates, estimate, se,
+        se_sampling, se_reference, lower, upper (pointwise), lower_simultaneous, upper_simultaneous (the whole curve).
+
+        Args:
+            label: as in `labels`, e.g. "s(angle)".
+            first: a condition; default the first.
+            second: the one that is taken off; default the next.
+            at: covariate values; default the common grid.
+            level: of both bands.
+        """
+        compared, label = self._compared(), label.replace(" ", "")
+        if label not in self.labels:
+            raise InputError(unknown("label", label, self.labels))
+        return compared.difference(label, first, second, self.grids[label] if at is None else at, level)
+
+    def _compared(self) -> Conditions:
+        if self.conditions is None:
+            raise InputError(self.no_group or NO_CONDITIONS)
+        return self.conditions
 
     def effect(self, label: str, which: str = GROUP, at: Any = None, level: float = 0.95, centre: str = "rows") -> Any:
         """One term's effect as a table: its covariates, estimate, se, se_sampling, se_reference, lower, upper.
 
         Args:
             label: as in `labels`, e.g. "s(angle)".
-            which: "group" (the population, joint fit), "mean" (the plain mean of the separate fits, as in the paper;
-                its bands are too narrow: smoothing bias does not average out), or a level.
+            which: "group" (the population, joint fit), a condition's population ("condition=A"), a level, or "mean"
+                (the plain mean of the separate fits, as in the paper; its bands are too narrow: smoothing bias does not
+                average out).
             at: covariate values; default the common grid.
             level: of the pointwise band.
             centre: where each curve averages to zero: over all "rows" fitted (mostly reference points) or over the
@@ -108,8 +145,9 @@ class FitGroup:
         return {**out, "lower": out["estimate"] - z * out["se"], "upper": out["estimate"] + z * out["se"]}
 
     def effects(self, level: float = 0.95) -> Any:
-        """All effects as one long table: by ("group", or the level), term, each covariate under its own name (nan, or
-        empty text, where a term does not have it), estimate, se, se_reference, lower, upper."""
+        """All effects as one long table: by ("group", a condition's population, or the level), term, each covariate
+        under its own name (nan, or empty text, where a term does not have it), estimate, se, se_reference, lower,
+        upper."""
         names = list(dict.fromkeys(name for label in self.labels for name in self.grids[label]))
         numbers = ("estimate", "se", "se_reference", "lower", "upper")
         columns: dict[str, list[np.ndarray]] = {name: [] for name in ("by", "term", *names, *numbers)}
@@ -119,7 +157,7 @@ class FitGroup:
             for name, v in self.grids[label].items()
             if np.asarray(v).dtype.kind not in "iufb"
         }
-        for which in [*([GROUP] if self.group is not None else []), *self.fits]:
+        for which in [*([GROUP] if self.group is not None else []), *self._by_condition, *self.fits]:
             for label in self.labels:
                 one = self._effect(label, which, None, level)
                 n = len(one["estimate"])
@@ -142,7 +180,7 @@ class FitGroup:
         """
         rows: list[tuple[Any, ...]] = []
         nan, z = float("nan"), normal_quantile(level)
-        for which in [*([GROUP] if self.group is not None else []), *self.fits]:
+        for which in [*([GROUP] if self.group is not None else []), *self._by_condition, *self.fits]:
             fit = self[which]
             if fit.smooths is not None:
                 table = fit.smooths.table
@@ -161,11 +199,11 @@ class FitGroup:
 
     def summary(self) -> str:
         """The fits as a text for people."""
-        n, rows = (sum(getattr(fit, name) for fit in self.fits.values()) for name in ("n", "rows"))
+        n, rows = (sum(getattr(fit, name) for fit in self.fits.values()) for name in ("n", "n_rows"))
         first = next(iter(self.fits.values()))
         model, objective, normaliser = (first.settings[part][part] for part in ("model", "objective", "normaliser"))
         lines = [
-            f"{model} fitted to {len(self.fits)} levels of {self.by!r}, {counted(n, rows)}",
+            f"{model} fitted to {self._fitted_to()}, {counted(n, rows)}",
             f"objective {objective}, normaliser {normaliser}, seed {self.seed}",
             "",
         ]
@@ -185,9 +223,26 @@ class FitGroup:
         lines.append(
             "p-values and standard errors assume the model; robust ones: fits[level].effect(label, robust=True)"
         )
+        if self.conditions is not None:
+            lines += ["", *self.conditions.lines()]
         lines += [f"not fitted: {level}: {why}" for level, why in self.failures.items()]
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _fitted_to(self) -> str:
+        """What has a fit of its own: levels, or levels in conditions."""
+        if self.conditions is None or self.conditions.design == "between":
+            return f"{len(self.fits)} levels of {self.by!r}"
+        levels = {level for members in self.conditions.members.values() for level in members}
+        return f"{len(levels)} levels of {self.by!r} in {len(self.conditions.names)} conditions ({len(self.fits)} fits)"
+
+    def plot_conditions(self, labels: Any = None, first: str | None = None, second: str | None = None) -> Any:
+        """(Figure, axes): above, each condition's population curve with its pointwise band, a panel for each term of
+        one covariate; below, the difference `first` − `second` with its pointwise and simultaneous bands."""
+        from .plot import plot_conditions
+
+        chosen = self.labels if labels is None else tuple(np.atleast_1d(labels))
+        return plot_conditions(self, self._compared(), chosen, first, second)
 
     def plot(self, labels: Any = None) -> Any:
         """(Figure, axes): a panel for each term; levels grey, group blue with its band, plain mean dashed."""
@@ -232,6 +287,10 @@ class FitGroup:
         }
         parts = {f"level-{i}": fit for i, fit in enumerate(self.fits.values())}
         parts |= {} if self.group is None else {GROUP: self.group}
+        if self.conditions is not None:
+            about["conditions"], more, fits = saved_conditions(self.conditions)
+            arrays |= more
+            parts |= fits
         storage.write_folder(path, about, arrays, {name: described(fit) for name, fit in parts.items()})
 
 
@@ -276,7 +335,9 @@ def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) 
             label: {name: arrays[f"grid.{i}.{j}"] for j, name in enumerate(names)}
             for i, (label, names) in enumerate(about["grids"].items())
         }
+        compared = about.get("conditions")
         parts = {*(f"level-{i}" for i in range(len(levels))), *([GROUP] if about["group"] else [])}
+        parts |= set() if compared is None else set(condition_parts(compared))
         if set(about["manifest"]) != parts:
             raise ValueError("the manifest names other parts than the group has")
         group = FitGroup(
@@ -292,6 +353,7 @@ def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) 
             seed=about["seed"],
             model=model,
             diagnostics=about["diagnostics"],
+            conditions=None if compared is None else loaded_conditions(compared, arrays, Path(path), model),
         )
         group.summary()  # what cannot be shown was not saved so
         return group

@@ -15,12 +15,14 @@ from typing import final
 import numpy as np
 
 from .._base.threads import run_tasks
-from ..engine.arrow import Arrow, ArrowInverse
+from ..engine.arrow import ArrowInverse
 from ..engine.families import FAMILIES
 from ..engine.segment import ResponseRows
 from ..objectives.likelihood import RowLikelihood
 from ..objectives.scores import Drawn, Enough, ScoreRows, Scores, auc, effective_share, joined
-from .joint import Joint, Member, influence
+from .crossed import Crossed
+from .joint import Joint, Member
+from .views import View
 
 GAUSSIAN = FAMILIES["gaussian"]  # whose pass gives XᵀDX
 KNOWN = 1e30  # information on the level, which the constants absorb: it has no error of its own
@@ -53,7 +55,7 @@ class MemberRows:
         return np.where(self.rows.data, 0.0, 1.0)
 
 
-def member_rows(joint: Joint, s: int, blocks: Sequence[ScoreRows]) -> MemberRows:
+def member_rows(joint: Joint | Crossed, s: int, blocks: Sequence[ScoreRows]) -> MemberRows:
     """Level s's rows from its separate fit, with the joint fit's η."""
     member, separate = joint.design.members[s], joined(blocks)
     sort = member.design.sort
@@ -78,7 +80,7 @@ def member_rows(joint: Joint, s: int, blocks: Sequence[ScoreRows]) -> MemberRows
 class GroupScores(Scores):
     """In the coordinates (level, main effects) of the joint fit."""
 
-    joint: Joint
+    joint: Joint | View
     levels: tuple[MemberRows, ...]
     inverse: ArrowInverse
     drawn: Drawn
@@ -107,16 +109,11 @@ class GroupScores(Scores):
 
     @cached_property
     def penalty(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self._padded(self._blocks[0])
-
-    @cached_property
-    def _blocks(self) -> list[np.ndarray]:
-        design = self.joint.design
-        return design.penalties.blocks(np.array([self.joint.sp[label] for label in design.penalties.labels]))
+        return self._padded(self.joint.prior)
 
     @cached_property
     def information(self) -> np.ndarray:  # pyright: ignore[reportIncompatibleVariableOverride]
-        out = self._padded(np.linalg.inv(self.inverse.sigma) - self._blocks[0])
+        out = self._padded(np.linalg.inv(self.joint.covariance(self.inverse)) - self.joint.prior)
         out[0, 0] = KNOWN
         return out
 
@@ -128,7 +125,7 @@ class GroupScores(Scores):
 
     def _as_score(self, flat: np.ndarray) -> np.ndarray:
         """M with V M V = the covariance `flat` of the main effects."""
-        inner = np.linalg.inv(self.inverse.sigma)
+        inner = np.linalg.inv(self.joint.covariance(self.inverse))
         return self._padded(inner @ flat @ inner)
 
     def points_spread(self, power: int) -> np.ndarray:
@@ -138,7 +135,7 @@ class GroupScores(Scores):
         def one(s: int, level: MemberRows) -> np.ndarray:
             r = level.slopes(self.c)[0] * level.times
             r = r / level.rows.root if power == 1 else r
-            K = influence(self.inverse, s)
+            K = self.joint.influence(self.inverse, s)
             return K @ weighted(level.member, self.c * r**2) @ K.T
 
         return self._as_score(np.sum(run_tasks(one, list(enumerate(self.levels)), self.threads), axis=0))
@@ -152,20 +149,17 @@ class GroupScores(Scores):
             return None
         total = 0.0
         for s, sums in enumerate(self.redraws()):
-            moved = (sums - sums.mean(axis=0)) @ influence(self.inverse, s).T
+            moved = (sums - sums.mean(axis=0)) @ self.joint.influence(self.inverse, s).T
             total = total + moved.T @ moved / (len(sums) - 1)
         return self._as_score(np.asarray(total))
 
     def more(self, c: float) -> GroupScores:
-        f = slice(1, 1 + self.joint.design.q)
-
         def one(level: MemberRows) -> np.ndarray:
             return weighted(level.member, level.slopes(c)[1] * np.where(level.rows.data, 1.0, c))
 
         own = tuple(run_tasks(one, [(level,) for level in self.levels], self.threads))
-        crossed = tuple(np.ascontiguousarray(A[:, f]) for A in own)
-        arrow = Arrow(np.sum([A[f, f] for A in own], axis=0), own, crossed)
-        return replace(self, inverse=arrow.plus(self._blocks).invert(), c=c)
+        arrow = self.joint.design.gathered(own)
+        return replace(self, inverse=arrow.plus(self.joint.blocks).invert(), c=c)
 
     def empirical_spread(self) -> np.ndarray:
         raise AssertionError(NO_ROBUST)

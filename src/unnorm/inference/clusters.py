@@ -50,7 +50,7 @@ def cluster_meat(
     share = weight / weight.sum()
     g = scores.cluster_sums(cluster, count)
     g = g - share[:, None] * g.sum(axis=0) if scores.shared else g
-    factor = np.sqrt((count - 1) / count) / np.maximum(1.0 - share, 1e-12)
+    factor = cluster_factor(share)
     own = (factor[:, None] * g).T @ (factor[:, None] * g)
     if scores.shared:
         M, expected = own + sigma2, sigma1
@@ -64,6 +64,11 @@ def cluster_meat(
     unequal = df + 1.0 < min(FEW, UNEQUAL * count)
     notes = (NOTE.format(count=count, effective=df + 1.0, df=df * kept**2),) if unequal else ()
     return ClusterMeat(M, df * kept**2, notes)
+
+
+def cluster_factor(share: np.ndarray) -> np.ndarray:
+    """(C,) √((C − 1)/C)/(1 − π_c), by which g_c counts in M."""
+    return np.sqrt((len(share) - 1) / len(share)) / np.maximum(1.0 - share, 1e-12)
 
 
 def degrees_of_freedom(share: np.ndarray, inflation: float) -> float:

@@ -51,9 +51,9 @@ class Quantities:
     variances: Callable[[np.ndarray], np.ndarray]  # covariance of the scores' coordinates → one variance for each name
 
 
-def parameters(names: Sequence[str]) -> Quantities:
-    """The first coordinates, one by one."""
-    return Quantities(tuple(names), lambda V: np.diag(V)[: len(names)])
+def parameters(names: Sequence[str], moved: Callable[[np.ndarray], np.ndarray] | None = None) -> Quantities:
+    """The first coordinates, one by one; `moved`: their covariance on the user's scale, where that is another."""
+    return Quantities(tuple(names), lambda V: np.diag(V if moved is None else moved(V))[: len(names)])
 
 
 def terms(designs: Mapping[str, tuple[slice, np.ndarray]]) -> Quantities:

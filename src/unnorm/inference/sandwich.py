@@ -64,6 +64,13 @@ class ErrorParts:
         parts = {name: getattr(self, name)[at] for name in ("total", "sampling", "reference")}
         return replace(self, **parts, robust=robust, smoothing=smoothing)
 
+    def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> ErrorParts:
+        """Those of other parameters, linear in these: `move` is V → T V Tᵀ."""
+        robust = None if self.robust is None else self.robust.moved(move)
+        smoothing = None if self.smoothing is None else move(self.smoothing)
+        parts = {name: move(getattr(self, name)) for name in ("total", "sampling", "reference")}
+        return replace(self, **parts, robust=robust, smoothing=smoothing)
+
 
 @final
 class Robust:
@@ -98,9 +105,12 @@ class Robust:
         return self._value
 
     def picked(self, at: Any) -> Robust:
-        out = Robust(lambda: self.covariance[at], self._df, self.refusal)
+        return self.moved(lambda V: V[at])
+
+    def moved(self, move: Callable[[np.ndarray], np.ndarray]) -> Robust:
+        out = Robust(lambda: move(self.covariance), self._df, self.refusal)
         if self._value is not None:
-            out._value = self._value[at]
+            out._value = move(self._value)
         return out
 
 
@@ -208,7 +218,7 @@ def _robust(
         )
         refusal = too_few(units, clustered, free, remedy)
     if cluster is None or refusal is not None:
-        return Robust(by_observation, refusal=refusal), ()
+        return Robust(by_observation, scores.df, refusal), ()
     found = cluster_meat(scores, cluster, V, sigma1, sigma2)
     robust = Robust(lambda: whole(found.M), found.df)
     _ = robust.covariance  # asked for by name: computed with the fit, and saved with it

@@ -11,12 +11,14 @@ import numpy as np
 
 from ..data.covariates import Covariate, CovariateSet
 from ..data.observations import Observations
+from ..data.placing import frame_of
 from ..domains.base import Domain
 from ..engine.ahead import compile_ahead
 from ..errors import InputError, TermError
 from ..terms import Terms, parse
 from ..terms.specs import Term
 from .base import LinearPart, Unnormalised
+from .tilt import Tilt, checked
 
 
 @final
@@ -31,6 +33,8 @@ class Additive(Unnormalised):
         centre: the point that `dcenter` is measured from; default the domain's own.
         y_down: whether y grows downwards, as pixels do; angles are then as seen on the screen.
         knots: covariate → knots.
+        base: `un.Tilt(kernel)` for p(y|x) ∝ k(y|x) exp f(y|x), f relative to the law k of a kernel; default Ω's own
+            measure.
 
     Example:
         >>> import unnorm as un
@@ -45,6 +49,7 @@ class Additive(Unnormalised):
     centre: tuple[float, ...] | None = None
     y_down: bool = False
     knots: Mapping[str, Any] = field(default_factory=dict)
+    base: Tilt | None = None
 
     def __init__(
         self,
@@ -55,6 +60,7 @@ class Additive(Unnormalised):
         centre: Sequence[float] | None = None,
         y_down: bool = False,
         knots: Mapping[str, Any] | None = None,
+        base: Tilt | None = None,
     ) -> None:
         if not isinstance(domain, Domain):
             raise InputError(f"domain must be a Domain such as un.Box((0, 800), (0, 600)); got {domain!r}.")
@@ -76,6 +82,22 @@ class Additive(Unnormalised):
         object.__setattr__(self, "centre", None if centre is None else tuple(float(c) for c in centre))
         object.__setattr__(self, "y_down", bool(y_down))
         object.__setattr__(self, "knots", dict(knots or {}))
+        object.__setattr__(self, "base", checked(base))
+
+    def _anew(self, covariates: tuple[Covariate, ...], base: Tilt | None) -> Additive:
+        return Additive(
+            self.terms, self.domain, covariates=covariates, centre=self.centre, y_down=self.y_down, knots=self.knots,
+            base=base,
+        )  # fmt: skip
+
+    def over(self, base: Tilt) -> Additive:
+        return self._anew(self.covariate_objects, base)
+
+    def read_alone(self) -> Additive:
+        names = list(self.terms.columns)
+        for name in names:  # grows as it goes
+            names += [need for need in self.needs(name) if need not in names]
+        return self._anew(tuple(one for one in self.covariate_objects if one.name in names), self.base)
 
     @property
     def additive(self) -> bool:
@@ -91,7 +113,7 @@ class Additive(Unnormalised):
         domain = self.domain
         return CovariateSet(
             obs, self.covariate_objects, centre=centre, y_down=self.y_down, period=domain.coordinate_period,
-            sphere=domain.sphere, edges=domain.edges,
+            sphere=domain.sphere, edges=domain.edges, frame=frame_of(domain),
         )  # fmt: skip
 
     def check(self, obs: Observations) -> None:
@@ -116,6 +138,7 @@ class Additive(Unnormalised):
             "y_down": self.y_down,
             "knots": {name: np.asarray(values).tolist() for name, values in self.knots.items()},
             "covariates": [_fingerprint(covariate.to_dict()) for covariate in self.covariate_objects],
+            **({} if self.base is None else {"base": self.base.to_dict()}),
         }
 
 

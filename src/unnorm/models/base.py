@@ -9,16 +9,18 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
 from .._base.numerics import x64
 from ..data.covariates import CovariateSet
 from ..data.observations import Observations
+from ..data.placing import frame_of
 from ..domains.base import Domain, Quadrature
 from ..errors import CombinationError, InputError, listing
 from ..terms.specs import Linear, Terms
@@ -27,7 +29,10 @@ from .changes import Changes, DenseChanges, recomputed
 from .lookup import Lookup, Table
 
 if TYPE_CHECKING:
+    from ..references.base import BoundReference
+    from .centring import Centred
     from .gibbs import Chain, ChangeSampler
+    from .tilt import Tilt
 
 
 Rule = Callable[[int | None], Quadrature]  # order → points and weights; None for the domain's default order
@@ -174,6 +179,23 @@ class Unnormalised(ABC):
     terms: Terms | None = None  # of f, where it is a sum of terms
     knots: Mapping[str, Any] = MappingProxyType({})  # covariate → knots, where f has terms
     parametric: bool = False  # whether f_θ has a flat vector of parameters, so that `flat` gives it
+    base: Tilt | None = None  # the law that f is relative to; None for Ω's own measure
+
+    def law(self, obs: Observations) -> BoundReference | None:
+        """k(·|x) of a model p ∝ k exp f; None where f is relative to Ω's own measure."""
+        return None if self.base is None else self.base.on(self.domain, obs)
+
+    def met(self, obs: Observations) -> Unnormalised:
+        """The model with its base fitted to these observations."""
+        return self if self.base is None else self.over(self.base.met(self.domain, obs))
+
+    def over(self, base: Tilt) -> Unnormalised:
+        """The model relative to another base."""
+        raise CombinationError(f"A {type(self).__name__} model takes no base=.")
+
+    def read_alone(self) -> Unnormalised:
+        """The model without the covariates that its terms do not read."""
+        return self
 
     @abstractmethod
     def linear_part(self, obs: Observations, y: np.ndarray, at: np.ndarray, theta: np.ndarray | None) -> LinearPart:
@@ -205,7 +227,15 @@ class Unnormalised(ABC):
         centre = self.domain.centre if self.domain.dim == 2 else None
         domain = self.domain
         period = domain.coordinate_period
-        return CovariateSet(obs, centre=centre, period=period, sphere=domain.sphere, edges=domain.edges)
+        return CovariateSet(
+            obs, centre=centre, period=period, sphere=domain.sphere, edges=domain.edges, frame=frame_of(domain)
+        )
+
+    def on(self, domain: Domain) -> Self:
+        """The same f on another Ω."""
+        other = copy(self)
+        object.__setattr__(other, "domain", domain)
+        return other
 
     def check(self, obs: Observations) -> None:
         """Refuse observations that Ω cannot take."""
@@ -322,14 +352,14 @@ class Model(Unnormalised):  # long: what each objective, solver and sampler may 
     ) -> Moments:
         """Integrals with a_u = exp(log_a_u), or exp(log_a_u) Z_u where `tilt` (Appendix A's E_θ and E_θ,ν)."""
         with x64():
-            parts = []
+            log_z, mean, second = [], [], np.zeros((self.size, self.size))
             for index, count in chunks(context.size, self._chunk(context.size, len(nodes))):
                 a = np.where(np.arange(len(index)) < count, log_a[index], -np.inf)  # padding weighs nothing
-                parts.append((self.kernels.moments(theta, nodes, log_w, context.at(index), a, tilt), count))
-            log_z = np.concatenate([np.asarray(part[0])[:count] for part, count in parts])
-            mean = np.concatenate([np.asarray(part[1])[:count] for part, count in parts])
-            second = np.sum([np.asarray(part[2]) for part, _ in parts], axis=0)
-        return Moments(log_z, mean, second)
+                part = self.kernels.moments(theta, nodes, log_w, context.at(index), a, tilt)
+                log_z.append(np.asarray(part[0])[:count])
+                mean.append(np.asarray(part[1])[:count])
+                second += np.asarray(part[2])
+        return Moments(np.concatenate(log_z), np.concatenate(mean), second)
 
     def _chunk(self, total: int, nodes: int) -> int:
         return chunk_length(total, 8 * nodes * (3 * self.size + 4), least=1 if total == 1 else 16)
@@ -401,6 +431,10 @@ class Model(Unnormalised):  # long: what each objective, solver and sampler may 
     def separated(self, obs: Observations) -> list[str]:
         """A direction in which the likelihood rises without end, as far as the model can tell: "edges → −∞", …"""
         return []
+
+    def centred(self, obs: Observations) -> Centred | None:
+        """The model with covariates about their means, where some lie so far from zero that sums round them away."""
+        return None
 
     def no_estimate(self, obs: Observations, said: str) -> str:
         """Why an estimate does not exist, and what to do; `said`: what the solver found."""

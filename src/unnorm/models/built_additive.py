@@ -15,6 +15,7 @@ from ..errors import CombinationError
 from ..terms.base import BuiltTerm
 from .base import Context, DataTerms, Kernels, Model, Moments, Unnormalised
 from .exponential_family import LinearDataTerms
+from .tilt import Tilt
 
 BLOCK_ROWS = 65_536
 KEPT_BYTES = 2**30  # basis functions at the quadrature nodes are kept between iterations up to this size
@@ -39,6 +40,10 @@ class BuiltAdditive(Model):
     @property
     def domain(self) -> Domain:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.source.domain
+
+    @property
+    def base(self) -> Tilt | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.source.base
 
     @property
     def linear(self) -> bool:

@@ -45,6 +45,10 @@ class Changes(ABC):
     def cross(self, w: np.ndarray) -> np.ndarray:
         """(p, p) Σ_ti w_ti Δ_i s Δ_i sᵀ."""
 
+    @abstractmethod
+    def take(self, which: slice) -> Changes:
+        """Those of some outcomes."""
+
     def operator(self, w: np.ndarray) -> Operator:
         """The same, known by its products: where p × p numbers are too many."""
         return DenseOperator(self.cross(w))
@@ -89,6 +93,9 @@ class DenseChanges(Changes):
     def cross(self, w: np.ndarray) -> np.ndarray:
         flat = self.values.reshape(-1, self.size)
         return flat.T @ (flat * w.reshape(-1, 1))
+
+    def take(self, which: slice) -> DenseChanges:
+        return DenseChanges(self.values[which])
 
     def squares(self, w: np.ndarray) -> np.ndarray:
         return w.reshape(-1) @ self.values.reshape(-1, self.size) ** 2

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, final
 
@@ -16,6 +16,7 @@ from ..errors import InputError
 from .base import Context, DataTerms, Kernels, Model, Rule, positional, traced
 from .batching import chunk_length, chunks, rowwise, tree_take
 from .lookup import Lookup, Table, lookup
+from .tilt import Tilt, checked
 
 
 @final
@@ -31,6 +32,7 @@ class Energy(Model):
             x, counted from 0: f receives `theta["out"]` as the row itself. `un.SGD` then moves these rows alone.
         rule: order → `unnorm.domains.Quadrature`, nodes that lie where f is sharp; default the domain's own.
         log_partition: log ∫ exp f dy as a function of theta (and x, as f sees it) in JAX, where it is known.
+        base: `un.Tilt(kernel)` for p(y|x) ∝ k(y|x) exp f(y|x); default Ω's own measure.
 
     Example:
         >>> import unnorm as un
@@ -47,6 +49,7 @@ class Energy(Model):
     by_context: tuple[str, ...] = ()
     rule: Rule | None = None
     log_partition: Callable[..., Any] | None = None
+    base: Tilt | None = None
     names: tuple[str, ...] = field(init=False, default=())
     context_arity: int = field(init=False, default=0)
     # cached properties that read f and the shape of θ alone
@@ -56,6 +59,7 @@ class Energy(Model):
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
             raise InputError(f"domain must be a Domain such as un.Interval(-1, 1); got {self.domain!r}.")
+        checked(self.base, self.log_partition)
         object.__setattr__(self, "context_arity", positional(self.f, "f", 2, 4) - 2)
         object.__setattr__(
             self,
@@ -63,6 +67,9 @@ class Energy(Model):
             lookup(self.by_outcome, self.by_context, self.theta0, self.domain, self.context_arity),
         )
         object.__setattr__(self, "names", self._flat[2])
+
+    def over(self, base: Tilt) -> Energy:
+        return replace(self, base=base)
 
     def check(self, obs: Observations) -> None:
         """Refuse contexts whose rows cannot be looked up."""
@@ -268,7 +275,8 @@ class Energy(Model):
         return Kernels(jax.jit(log_z), jax.jit(moments))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"model": "Energy", "names": list(self.names), "domain": self.domain.to_dict()}
+        base = {} if self.base is None else {"base": self.base.to_dict()}
+        return {"model": "Energy", "names": list(self.names), "domain": self.domain.to_dict(), **base}
 
 
 def _name(path: tuple[Any, ...]) -> str:
@@ -324,21 +332,24 @@ class AutodiffDataTerms(DataTerms):
     arguments: tuple[Any, ...]
     weight: np.ndarray
 
-    def _sum(self, theta: np.ndarray, which: int) -> list[Any]:
+    def _chunks(self, theta: np.ndarray, which: int) -> Iterator[Any]:
+        """The sums over each chunk, one at a time: all their Hessians together would be chunks × p × p numbers."""
         kernel = self.model._row_kernels[which]
         total = self.y.shape[0]
         length = chunk_length(total, 8 * (self.model.size**2 + 8))
-        out: list[Any] = []
         with x64():
             for index, count in chunks(total, length):
                 weight = np.where(np.arange(length) < count, self.weight[index], 0.0)
-                out.append(kernel(theta, self.y[index], tree_take(self.arguments, index), weight))
-        return out
+                yield kernel(theta, self.y[index], tree_take(self.arguments, index), weight)
 
     def value(self, theta: np.ndarray) -> float:
-        return float(sum(float(part) for part in self._sum(theta, 0)))
+        return float(sum(float(part) for part in self._chunks(theta, 0)))
 
     def derivatives(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        parts = self._sum(theta, 1)
-        value, gradient, hessian = (np.sum([np.asarray(part[i]) for part in parts], axis=0) for i in range(3))
-        return float(value), gradient, hessian
+        p = self.model.size
+        value, gradient, hessian = 0.0, np.zeros(p), np.zeros((p, p))
+        for part in self._chunks(theta, 1):
+            value += float(part[0])
+            gradient += np.asarray(part[1])
+            hessian += np.asarray(part[2])
+        return value, gradient, hessian

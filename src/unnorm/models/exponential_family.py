@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, final
 
@@ -15,6 +15,7 @@ from ..errors import InputError, listing
 from .base import DataTerms, Kernels, Rule, positional, traced
 from .batching import CHUNK_BYTES, chunk_length, rowwise
 from .linear import LinearModel
+from .tilt import Tilt, checked
 
 
 @final
@@ -28,6 +29,7 @@ class ExponentialFamily(LinearModel):
         domain: Ω.
         rule: order → `unnorm.domains.Quadrature`, nodes that lie where f is sharp; default the domain's own.
         log_partition: log ∫ exp f dy as a function of theta (and x, as f sees it) in JAX, where it is known.
+        base: `un.Tilt(kernel)` for p(y|x) ∝ k(y|x) exp f(y|x); default Ω's own measure.
 
     Example:
         >>> import unnorm as un
@@ -41,6 +43,7 @@ class ExponentialFamily(LinearModel):
     domain: Domain
     rule: Rule | None = None
     log_partition: Callable[..., Any] | None = None
+    base: Tilt | None = None
     context_arity: int = field(init=False, default=0)
     compiled: ClassVar[tuple[str, ...]] = ("kernels", "_rows")  # cached properties that read f alone
 
@@ -50,8 +53,12 @@ class ExponentialFamily(LinearModel):
             raise InputError(f"names must be distinct, one for each statistic; got {listing(names) or 'none'}.")
         if not isinstance(self.domain, Domain):
             raise InputError(f"domain must be a Domain such as un.Interval(-1, 1); got {self.domain!r}.")
+        checked(self.base, self.log_partition)
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "context_arity", positional(self.statistics, "statistics", 1, 3) - 1)
+
+    def over(self, base: Tilt) -> ExponentialFamily:
+        return replace(self, base=base)
 
     def _one(self, y: Any, *arguments: Any) -> Any:
         """s(y|x) for one point as a (p,) array."""
@@ -186,7 +193,8 @@ class ExponentialFamily(LinearModel):
         return super()._chunk(total, nodes)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"model": "ExponentialFamily", "names": list(self.names), "domain": self.domain.to_dict()}
+        base = {} if self.base is None else {"base": self.base.to_dict()}
+        return {"model": "ExponentialFamily", "names": list(self.names), "domain": self.domain.to_dict(), **base}
 
 
 @final

@@ -15,24 +15,22 @@ and moves by such sweeps through f_β = (1 − β) log q + β f, β = 0 … 1; i
     delta(params, state, y, i) → Δ_i f
     flip(params, state, y, i)            flips y[i] in place, and brings the state up to date
 
-`params` is a tuple of arrays (θ, the contexts of the chains, …) that the model's `sampler` fills. numba cannot cache
-functions that it finds through variables, so that each `compiled_loops` is compiled once for each process (1 to 2 s).
+`params` is a tuple of arrays (θ, the contexts of the chains, …) that the model's `sampler` fills. The loops are in
+gibbs_loops.py; they take 1 to 4 s to compile, and are kept on disk where a model's functions read only their arguments.
 """
 
 from __future__ import annotations
 
 # pyright: reportCallIssue=false
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
 import numpy as np
 
 from .changes import flipped
+from .gibbs_loops import compiled_loops
 
 if TYPE_CHECKING:
     from .base import Model
@@ -198,53 +196,6 @@ class PlainSampler(ChangeSampler):
         return y, log_w
 
 
-@cache
-def compiled_loops(start: Any, delta: Any, flip: Any) -> tuple[Callable[..., None], Callable[..., None]]:
-    """The loops of `sweep` and `anneal`, compiled for a model's three functions."""
-    from numba import njit
-
-    from .base_kernels import base_change, log_sum
-
-    @njit(nogil=True, error_model="numpy")
-    def sweep(params, y, free, sweeps, either_way, rng):
-        C, d = y.shape
-        for c in range(C):
-            state = start(params, y[c], c)
-            for _ in range(sweeps):
-                back = either_way and rng.random() < 0.5
-                for k in range(d):
-                    i = d - 1 - k if back else k
-                    if free[c % len(free), i]:
-                        change = delta(params, state, y[c], i)
-                        if rng.random() * (1.0 + math.exp(-change)) < 1.0:
-                            flip(params, state, y[c], i)
-
-    @njit(nogil=True, error_model="numpy")
-    def anneal(params, y, log_odds, components, betas, rng, log_w):
-        C, d = y.shape
-        moved = np.empty(log_odds.shape[0])
-        for c in range(C):
-            state = start(params, y[c], c)
-            f = 0.0  # of both, less their values at the start
-            log_q = 0.0
-            parts = components[c].copy()
-            begin = log_sum(parts)
-            for k in range(len(betas) - 1):
-                beta = betas[k + 1]
-                log_w[c] += (beta - betas[k]) * (f - log_q)
-                for i in range(d):
-                    change = delta(params, state, y[c], i)
-                    back = base_change(parts, begin + log_q, log_odds, i, 1.0 - 2.0 * y[c, i], moved)
-                    both = beta * change + (1.0 - beta) * back
-                    if rng.random() * (1.0 + math.exp(-both)) < 1.0:
-                        flip(params, state, y[c], i)
-                        f += change
-                        log_q += back
-                        parts[:] = moved
-
-    return sweep, anneal
-
-
 @final
 @dataclass(frozen=True)
 class CompiledSampler(ChangeSampler):
@@ -252,6 +203,7 @@ class CompiledSampler(ChangeSampler):
 
     functions: tuple[Any, Any, Any]  # start, delta, flip
     params: tuple[Any, ...]
+    closed: bool = False  # whether the functions read nothing but their arguments, so that their loops can be kept
 
     quick = True
 
@@ -265,12 +217,14 @@ class CompiledSampler(ChangeSampler):
     ) -> np.ndarray:
         y = np.array(y, dtype=np.float64, order="C")
         free = np.ones((1, y.shape[1]), dtype=np.bool_) if free is None else np.ascontiguousarray(np.atleast_2d(free))
-        compiled_loops(*self.functions)[0](self.params, y, free, sweeps, either_way, rng)
+        compiled_loops(*self.functions, self.closed)[0](self.params, y, free, sweeps, either_way, rng)
         return y
 
     def anneal(
         self, y: np.ndarray, base: Base, betas: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         y, log_w = np.array(y, dtype=np.float64, order="C"), np.zeros(len(y))
-        compiled_loops(*self.functions)[1](self.params, y, base.log_odds, base.components(y), betas, rng, log_w)
+        compiled_loops(*self.functions, self.closed)[1](
+            self.params, y, base.log_odds, base.components(y), betas, rng, log_w
+        )
         return y, log_w

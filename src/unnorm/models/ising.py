@@ -21,6 +21,7 @@ from ..data.observations import Observations
 from ..domains import BinaryVectors
 from ..errors import InputError, listing
 from .base import Context, DataTerms, Kernels, Moments
+from .centring import Centred, level
 from .changes import Changes
 from .exponential_family import ExponentialFamily, LinearDataTerms
 from .gibbs import ChangeSampler, CompiledSampler
@@ -66,6 +67,7 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
             raise InputError(f"lag of Ising must be 0 or 1; got {lag!r}.")
         self.bits, self.lag, self.columns = bits, int(lag), columns
         self.domain = BinaryVectors(len(bits))
+        self._origin = np.zeros(len(columns))  # from which covariates count: see `centred`
         pairs = [f"J[{bits[i]},{bits[j]}]" for i in range(len(bits)) for j in range(i + 1, len(bits))]
         before = [f"K[{a},{b}]" for a in bits for b in bits] if lag else []
         self.names = (*(f"h[{a}]" for a in bits), *pairs, *before, *(f"B[{a},{c}]" for a in bits for c in columns))
@@ -120,7 +122,7 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
             if self.lag:
                 parts.append(jnp.outer(y, arguments[0]).ravel())
             if self.columns:
-                z = jnp.stack([jnp.asarray(arguments[-1][name], dtype=float) for name in self.columns])
+                z = jnp.stack([jnp.asarray(arguments[-1][name], dtype=float) for name in self.columns]) - self._origin
                 parts.append(jnp.outer(y, z).ravel())
             return (jnp.concatenate(parts),)
 
@@ -137,8 +139,23 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
         """(n, lag·d + c) what acts on the fields."""
         parts = [np.asarray(arguments[0], dtype=dtype)] if self.lag else []
         if self.columns:
-            parts.append(np.stack([np.asarray(arguments[-1][name], dtype=dtype) for name in self.columns], axis=1))
+            z = [np.asarray(arguments[-1][name]) - m if m else arguments[-1][name] for name, m in self._origins]
+            parts.append(np.stack([np.asarray(each, dtype=dtype) for each in z], axis=1))
         return None if not parts else parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    @property
+    def _origins(self) -> list[tuple[str, float]]:
+        return list(zip(self.columns, self._origin.tolist()))
+
+    def centred(self, obs: Observations) -> Centred | None:
+        """Covariates about their means: each field takes B_i times the mean."""
+        levels = np.array([level(obs.context[name]) for name in self.columns])
+        if not levels.any():
+            return None
+        model = Ising(self.bits, self.lag, self.columns)
+        model._origin = levels
+        d, c = self.domain.dim, len(self.columns)
+        return Centred(model, np.repeat(np.arange(d), c), np.arange(self.size - d * c, self.size), np.tile(levels, d))
 
     def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
         X, y = self._context(arguments), y.astype(np.float64, copy=False)
@@ -243,7 +260,7 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
         h, J, W = self.shape.arrays(theta)
         X = self._context(arguments)
         base = h[None].copy() if X is None else h + X @ W.T
-        return CompiledSampler(FUNCTIONS, (np.ascontiguousarray(J), base))
+        return CompiledSampler(FUNCTIONS, (np.ascontiguousarray(J), base), closed=True)
 
     def check(self, obs: Observations) -> None:
         """Refuse observations without the previous step or the covariates that f reads."""

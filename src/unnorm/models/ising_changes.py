@@ -140,6 +140,9 @@ class IsingChanges(Changes):
     def cross(self, w: np.ndarray) -> np.ndarray:
         return self.operator(w).dense()
 
+    def take(self, which: slice) -> IsingChanges:
+        return IsingChanges(self.shape, self.Y[which], None if self.X is None else self.X[which])
+
     def squares(self, w: np.ndarray) -> np.ndarray:
         out = np.zeros(self.size + 1)  # the last place takes a bit's product with itself
         D2 = w.T.astype(np.float64) @ (self._regressors.astype(np.float64) ** 2)

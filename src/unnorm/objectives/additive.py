@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
+from ..data.placing import from_unit
 from ..engine.resources import Resources
 from ..errors import CombinationError, InputError, NotIdentifiedError, TermError, listing
 from ..models.base import LinearPart, Unnormalised
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 SAMPLE = 300_000  # rows on which terms are built: knots, and means that make a term sum to zero
 PLACED, SPREAD = 2000, 10  # observations at whose contexts points are spread over Ω where there are none, and how many
+STRETCH, MOST_LEVELS = 1_024, 20_000  # values that tell a column of codes, and levels that are kept in a sample
 TINY = 1e-10  # weight of a data row in a Poisson likelihood: its e^η then adds less than 1e-10 of itself
 
 
@@ -64,6 +66,7 @@ class AdditiveProblem:
     figures: dict[str, Any] = field(default_factory=dict)  # for the record
     notes: tuple[str, ...] = ()
     resources: Resources = field(default_factory=Resources)  # where the rows may live
+    sampler: Callable[[], Placing] | None = None  # the rows that terms are built on, where these are made elsewhere
 
     @cached_property
     def rows(self) -> Rows:
@@ -86,11 +89,28 @@ class AdditiveProblem:
 
     @property
     def apart(self) -> bool:
-        """Whether the rows are never together: they are too many to be held, f is linear in its terms and no factor
-        partitions them, and the constants have terms of their own."""
+        """Whether the rows are never together: they are too many to be held, f is linear in its terms, no factor
+        partitions them (unless memory= or workers= are given), and the constants have terms of their own."""
         return (
-            not self.source.held and not self.normaliser.anchored and self._planned(self.built[0], self.built[1].part)
+            not self.source.held
+            and not self.normaliser.anchored
+            and self._planned(*self._placed, levels=self.resources.asked)
         )
+
+    @property
+    def anchored_apart(self) -> bool:
+        """The same where the constants follow f."""
+        return (
+            not self.source.held
+            and self.normaliser.anchored
+            and self.source.each > 0
+            and self._planned(*self._placed, levels=self.resources.asked)
+        )
+
+    @property
+    def _placed(self) -> tuple[tuple[BuiltTerm, ...], LinearPart]:
+        built, placing = self.built
+        return built, placing.part
 
     @cached_property
     def response(self) -> Response:
@@ -137,8 +157,10 @@ class AdditiveProblem:
 
     def _sampled(self) -> Placing:
         """Rows that terms are built on: all of one block, else whole contexts spread over all blocks, and the rows
-        where a covariate is least or largest. Nodes of a rule place no knots: with twice as many f would have another
-        basis, and would move for that alone."""
+        where a covariate is least or largest or a level is met first. Nodes of a rule place no knots: with twice as
+        many f would have another basis, and would move for that alone."""
+        if self.sampler is not None:
+            return self.sampler()
         if self.drawn is Drawn.NONE:
             rows = placing_rows(self.model, self.obs)
             return Placing(self.predictor(rows)[1], rows, False)
@@ -184,12 +206,17 @@ class AdditiveProblem:
         Blocks are met one after the other, and what is kept of a row is its compact form. Rows that a factor partitions
         are arranged as a whole.
         """
+        from ..engine.build import factors
+
         parts, designs, forms = [], [], None
+        apart = not factors(built)  # else a block need not have every level
         for rows in self.source.blocks():
             _, part = self.predictor(rows, theta)
-            if not parts and rows.at.size < self.source.size and self._planned(built, part):
+            whole = rows.at.size == self.source.size
+            if not parts and not whole and self._planned(built, part):
                 forms = self.plan(built, self.built[1])
-            designs.append(self._design(built, rows, part) if forms is None else self.meet(forms, rows, part))
+            if whole or apart:
+                designs.append(self._design(built, rows, part) if forms is None else self.meet(forms, rows, part))
             parts.append(replace(part, columns={}) if rows.at.size < self.source.size else part)
         if len(parts) == 1:
             return parts[0], designs[0]
@@ -197,7 +224,7 @@ class AdditiveProblem:
         offset = None if offsets[0] is None else np.concatenate([one for one in offsets if one is not None])
         columns = BlockColumns(self, tuple(dict.fromkeys(n for t in built for n in t.covariates)), theta)
         part = replace(parts[0], columns=columns, offset=offset)
-        if any(design.levels for design in designs):
+        if not designs:
             return part, self._design(built, self.rows, replace(part, columns=dict(columns)))
         return part, designs[0].joined(designs)
 
@@ -205,7 +232,7 @@ class AdditiveProblem:
         """The same with the rows in parts."""
         from .parts import in_parts, refuse_parts
 
-        refuse_parts(self, self._planned(built, placing.part))
+        refuse_parts(self, self._planned(built, placing.part, levels=True))
         design = in_parts(self, self.plan(built, placing), self.resources)
         part = placing.part
         if not placing.every:
@@ -215,9 +242,10 @@ class AdditiveProblem:
             part = replace(part, columns=columns, offset=offset)
         return built, part, design
 
-    def _planned(self, built: tuple[BuiltTerm, ...], part: LinearPart) -> bool:
-        """Whether blocks share their forms: f is linear, and no factor partitions the rows."""
-        return part.theta is None and self.drawn is not Drawn.NONE and not partitions(built)
+    def _planned(self, built: tuple[BuiltTerm, ...], part: LinearPart, levels: bool = False) -> bool:
+        """Whether blocks share their forms: f is linear, and no factor partitions the rows; with `levels`, the columns
+        of its levels are ordinary ones."""
+        return part.theta is None and self.drawn is not Drawn.NONE and (levels or not partitions(built))
 
     def meet(self, forms: Plan, rows: Rows, part: LinearPart) -> Design:
         """Rows in forms that were decided before."""
@@ -270,20 +298,37 @@ class AdditiveProblem:
 
 
 def placing_rows(model: Unnormalised, obs: Observations) -> Rows:
-    """The data and points spread evenly over Ω, for objectives without reference points: to place knots, and to centre
-    terms."""
+    """The data and points spread evenly over Ω (or drawn from the law that f is relative to), for objectives without
+    reference points: to place knots, and to centre terms."""
     some = np.unique(np.linspace(0, obs.n - 1, min(obs.n, PLACED)).astype(int))
-    evenly = model.domain.uniform(SPREAD * len(some), np.random.default_rng(0))
+    each, rng, law = np.repeat(some, SPREAD), np.random.default_rng(0), model.law(obs)
+    if law is None:
+        evenly = from_unit(model.domain, obs.take(each), rng.random((len(each), model.domain.cube_dim)))
+    else:  # a kernel of short steps leaves most of Ω alone
+        evenly = law.sample(obs, each, rng)
     y = np.concatenate([obs.outcome, evenly])
-    at = np.concatenate([np.arange(obs.n), np.repeat(some, SPREAD)])
+    at = np.concatenate([np.arange(obs.n), each])
     nothing = np.zeros(len(at))
     return Rows(y, at, np.arange(len(at)) < obs.n, RowLikelihood(POISSON, nothing, nothing), nothing)
 
 
 def _ends(columns: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The rows where a numeric column is least or largest."""
+    """The rows where a numeric column is least or largest, and the first of each level of a column of labels."""
     numeric = [column for column in columns.values() if column.dtype.kind in "fiu"]
-    return np.unique([end for column in numeric for end in (int(column.argmin()), int(column.argmax()))])
+    ends = [end for column in numeric for end in (int(column.argmin()), int(column.argmax()))]
+    levels = [firsts(column) for column in columns.values() if may_be_labels(column)]
+    return np.unique(np.concatenate([np.array(ends, np.int64), *levels]))
+
+
+def may_be_labels(column: np.ndarray) -> bool:
+    """Text, and numbers that are codes as far as the first of them tell."""
+    return column.dtype.kind not in "f" or not np.any(column[:STRETCH] % 1.0 != 0.0)
+
+
+def firsts(column: np.ndarray) -> np.ndarray:
+    """The first row of each level; none where there are too many for a factor."""
+    first = np.unique(column, return_index=True)[1]
+    return first if first.size <= MOST_LEVELS else np.zeros(0, np.int64)
 
 
 def _refuse_known_values(built: Sequence[BuiltTerm], part: LinearPart) -> None:

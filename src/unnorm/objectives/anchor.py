@@ -18,16 +18,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
+from ..data.placing import window_codes
 from ..errors import CombinationError, InputError, UnnormWarning
 from ..models.base import Model, Unnormalised
 from ..models.built_additive import BuiltAdditive
-from .integrals import CentredIntegrals, ContextIntegrals, Integrals, centred_integrals, tiled
+from .between import Between, Pieces, spaced, spline_between
+from .integrals import (
+    CentredIntegrals,
+    ContextIntegrals,
+    Integrals,
+    centred_integrals,
+    own_rules,
+    tilted_integrals,
+)
 from .redraws import Rules
+from .window_grids import meshes
 
 if TYPE_CHECKING:
-    from scipy import sparse
-
     from ..engine.design import Design
+    from ..references.base import BoundReference
     from ..terms.base import BuiltTerm
 
 ENOUGH = 0.05  # standard errors by which the integrals may move an estimate
@@ -39,8 +48,10 @@ MOST_REFINEMENTS = 6
 KEPT_BYTES = 2**30  # of nodes in the engine's form, kept between iterations
 ROWS = 1_000_000  # nodes evaluated at a time
 FEW_NODES = 200_000  # below which every distinct context has its own
-COARSEST = {1: 17, 2: 9}  # points on each axis of the grid of contexts, by its dimension
-ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω
+COARSEST = {1: 17, 2: 12}  # points on each axis of the grid of contexts, by its dimension
+ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω; …
+GRID_ORDER = {1: 32, 2: 24}  # on a grid, which has few contexts
+TILTED = 12  # of the first rule of a parametric model relative to a law, in its quantiles
 
 NO_RULE = (
     "un.Anchored() needs ∫ exp f(y|x) dy over {domain!r}, which has no quadrature rule and cannot be enumerated. Use "
@@ -193,6 +204,9 @@ def model_anchor(model: Model, obs: Observations) -> ModelAnchor:
     _require_rule(model)
     default = model.domain.default_order
     order = None if default is None else max(8, default // 4)
+    if (law := model.law(obs)) is not None:
+        start = 8 if order is None else max(order, TILTED)
+        return ModelAnchor(tilted_integrals(model, law, obs, start), obs.offsets)
     context = model.contexts(obs)
     centred = centred_integrals(model, context, obs, None if order is None else 2 * order)
     return ModelAnchor(Integrals(model, context, model.quadrature(order), order), obs.offsets, centred)
@@ -212,7 +226,7 @@ class TermsAnchor(Anchor):
     """For additive models: rules centred at the previous point for chains, at representatives of the contexts.
 
     Where f reads at most two numeric columns of the context, the representatives are a grid over their range and
-    log Z and E are interpolated (local cubics); else they are the distinct contexts.
+    log Z and E are interpolated (cubic splines); else they are the distinct contexts.
     """
 
     model: BuiltAdditive  # of f's terms, with the observations
@@ -227,6 +241,8 @@ class TermsAnchor(Anchor):
     @cached_property
     def _places(self) -> tuple[Observations, Any]:
         """The representatives, and the matrix (or index) that takes their values to the observations."""
+        if self._law is not None:  # which may read all of the context
+            return self.model.obs, np.arange(self.model.obs.n)
         return representatives(self.model.source, self.model.obs, self.model.columns, self.grid)
 
     def at(self, theta: np.ndarray) -> Integrated:
@@ -278,10 +294,12 @@ class TermsAnchor(Anchor):
         return self._rule(self.model.obs.take(some), self.order)
 
     def _rule(self, obs: Observations, order: int | None) -> Rules:
-        """Centred at the previous point for chains, where the domain has such a rule."""
-        domain = self.model.domain
-        centred = domain.centred(obs.previous(), order) if obs.kind == "transitions" else None
-        return tiled(domain.quadrature(order), obs.n) if centred is None else centred
+        """Centred at the previous point for chains, where the domain has such a rule; or that of f's base."""
+        return own_rules(self.model.domain, self._law, obs, order)
+
+    @cached_property
+    def _law(self) -> BoundReference | None:
+        return self.model.source.law(self.model.obs)
 
     def _evaluated(self, obs: Observations, order: int | None) -> Iterator[_Nodes]:
         from ..engine.core import build_design
@@ -353,36 +371,38 @@ class TermsAnchor(Anchor):
             return None
         size = _rms if abs(self.level(theta)) > LEVEL else _spread_of
         between, rule = (size(part, self.standing(theta)) for part in self._parts_of_error(theta))
-        target = np.hypot(between, rule) / (2 * excess)  # for either: both fall as the fourth power of the spacing
-        grid = self.grid if self.grid is None else _more(self.grid, between / target)
+        target = np.hypot(between, rule) / (1.6 * excess)  # for either
+        grid = self.grid if self.grid is None else _more(self.grid, between / target, 4)
         more = {"refinements": self.refinements + 1, "_kept": {}}
-        return replace(self, grid=grid, order=_more(self.order, rule / target), **more)
+        return replace(self, grid=grid, order=_more(self.order, rule / target, 5), **more)
 
     @property
     def nodes(self) -> int:
-        states = 1 if self.order is not None else len(self.model.domain.quadrature(None).points)
+        states = 1 if self.order is not None else len(self.model.domain.windows[0].quadrature(None).points)
         return self._places[0].n * states * (self.order or 1) ** self.model.domain.dim
 
     def figures(self) -> dict[str, Any]:
         return {"order": self.order, "contexts": self._places[0].n, "grid": self.grid}
 
 
-def _more(count: int, times: float) -> int:
-    """As many more points as a fourth power needs to fall so many times."""
-    return count if times <= 1 else int(np.ceil(count * np.clip(1.05 * times**0.25, 1.2, 3.0)))
+def _more(count: int, times: float, power: int) -> int:
+    """As many more points as a power of the spacing needs to fall so many times."""
+    return count if times <= 1 else int(np.ceil(count * np.clip(1.05 * times ** (1 / power), 1.2, 3.0)))
 
 
 def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
     """The anchor of an additive model whose terms have met the data."""
     domain = model.domain
     _require_rule(model)
-    order = None if domain.default_order is None else min(ORDER.get(domain.dim, 8), domain.default_order)
+    most = domain.default_order
+    order = None if most is None else min(ORDER.get(domain.dim, 8), most)
     names = model.source.covariates(model.obs).reads(model.columns)
     numeric = all(name in model.obs.context and model.obs.context[name].dtype.kind == "f" for name in names)
     grid = COARSEST[len(names)] if numeric and 1 <= len(names) <= 2 else None
     distinct = len(np.unique(_read(model.obs, names), axis=0)) if grid is not None else 0
-    if distinct * (order or 1) ** domain.dim <= FEW_NODES:
-        grid = None
+    if distinct * (order or 1) ** domain.dim <= FEW_NODES or model.source.base is not None:
+        return TermsAnchor(model, order, None, threads)
+    order = None if most is None else min(GRID_ORDER.get(domain.dim, 8), most)
     return TermsAnchor(model, order, grid, threads)
 
 
@@ -430,55 +450,22 @@ def _read(obs: Observations, names: tuple[str, ...]) -> np.ndarray:
 
 def representatives(
     source: Unnormalised, obs: Observations, columns: tuple[str, ...], grid: int | None
-) -> tuple[Observations, np.ndarray | sparse.csr_array]:
+) -> tuple[Observations, np.ndarray | Between | Pieces]:
     """Contexts at which integrals are computed, and how their values are taken to the observations' own."""
     names = source.covariates(obs).reads(columns)
     if grid is None:
-        codes = _read(obs, names)
+        codes = np.column_stack([_read(obs, names), window_codes(source.domain, obs)])
         _, first, of = np.unique(codes, axis=0, return_index=True, return_inverse=True)
         return obs.take(first), of.ravel()
-    axes, weights = [], []
-    for name in names:
-        x = obs.context[name]
-        axes.append(spaced(x, grid))
-        weights.append(cubic_weights(x, axes[-1]))
-    mesh = np.meshgrid(*axes, indexing="ij")
-    places = obs.take(np.zeros(mesh[0].size, dtype=int))
-    context = {**places.context, **{name: values.ravel() for name, values in zip(names, mesh)}}
-    return replace(places, context=context), _tensor(weights, grid)
+    if source.domain.key is None:
+        mesh, way = _mesh(obs, names, grid)
+        places = obs.take(np.zeros(len(mesh[0]), dtype=int))
+        return replace(places, context={**places.context, **dict(zip(names, mesh))}), way
+    return meshes(source.domain, obs, names, grid, _mesh)
 
 
-def spaced(x: np.ndarray, points: int) -> np.ndarray:
-    """An axis over the range of x: half as fine as an even one everywhere, and as fine again where x has its values."""
-    values = np.unique(x)
-    if len(values) == 1:
-        return values[0] + np.linspace(0.0, 1.0, points)
-    even = (values - values[0]) / (values[-1] - values[0])
-    level = 0.5 * even + 0.5 * np.linspace(0.0, 1.0, len(values))
-    return np.interp(np.linspace(0.0, 1.0, points), level, values)
-
-
-def cubic_weights(x: np.ndarray, axis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """First of four neighbouring points of the axis (n,) and the weights (n, 4) of the cubic through them."""
-    first = np.clip(np.searchsorted(axis, x, side="right") - 2, 0, len(axis) - 4)
-    at = axis[first[:, None] + np.arange(4)]
-    w = np.ones((len(x), 4))
-    for i in range(4):
-        for j in range(4):
-            if i != j:
-                w[:, i] *= (x - at[:, j]) / (at[:, i] - at[:, j])
-    return first, w
-
-
-def _tensor(weights: list[tuple[np.ndarray, np.ndarray]], grid: int) -> sparse.csr_array:
-    """(n, grid^d) interpolation from the products of the axes' weights."""
-    from scipy import sparse
-
-    columns, values = np.zeros((len(weights[0][0]), 1), dtype=int), np.ones((len(weights[0][0]), 1))
-    for first, w in weights:
-        here = first[:, None] + np.arange(4)
-        columns = (columns[:, :, None] * grid + here[:, None, :]).reshape(len(here), -1)
-        values = (values[:, :, None] * w[:, None, :]).reshape(len(here), -1)
-    n, each = columns.shape
-    shape = (n, grid ** len(weights))
-    return sparse.csr_array((values.ravel(), columns.ravel(), np.arange(0, n * each + 1, each)), shape=shape)
+def _mesh(obs: Observations, names: tuple[str, ...], grid: int) -> tuple[list[np.ndarray], Between]:
+    """The points of a grid over the range of these columns, and the way from there to the observations."""
+    own = [obs.context[name] for name in names]
+    axes = [spaced(x, grid) for x in own]
+    return [values.ravel() for values in np.meshgrid(*axes, indexing="ij")], spline_between(own, axes)

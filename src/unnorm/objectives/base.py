@@ -16,13 +16,14 @@ from ..engine.resources import Resources
 from ..errors import CombinationError, InputError
 from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser
+from .scores import Scores, frequency
 
 if TYPE_CHECKING:
     from ..models.operators import Operator
     from ..references.base import Reference
     from ..references.points import PointScheme
     from .additive import AdditiveProblem
-    from .scores import Scores
+    from .rows import RowSource
 
 LossName = Literal["poisson", "ncd", "ranking", "conditional"]
 Cluster = str | tuple[str, ...] | None
@@ -52,9 +53,20 @@ class Constants:
 class ChosenErrors(ABC):
     """Covariances of chosen parameters at the maximum, one solve for each."""
 
+    @property
     @abstractmethod
+    def weights(self) -> np.ndarray:
+        """(n,) of the observations."""
+
+    @abstractmethod
+    def influences(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
+        """(n, q) w_t g_tᵀ H⁻¹ e_c, what each observation adds to the estimates; and the (q, q) covariance that
+        reference points shared by all of them add."""
+
     def empirical(self, index: np.ndarray) -> np.ndarray:
         """(q, q) from the scores of the observations (Godambe)."""
+        G, points = self.influences(index)
+        return frequency(float(self.weights.sum())) * (G / np.maximum(self.weights, 1e-300)[:, None]).T @ G + points
 
     @abstractmethod
     def simulated(self, index: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
@@ -105,6 +117,10 @@ class ParametricProblem(ABC):
     @abstractmethod
     def constants(self, theta: np.ndarray) -> Constants:
         """The normalising constants at the maximum θ."""
+
+    def made_of(self) -> RowSource | None:
+        """Its rows, where it is a sum over rows or over choices among them."""
+        return None
 
     def loglik(self, theta: np.ndarray) -> float:
         """𝓛(θ) where the objective is a likelihood (`Objective.is_likelihood`), else the objective itself."""
@@ -202,6 +218,7 @@ class Objective(ABC):
     total: int | None = None
     points: PointScheme | None = None
     masks: bool = False  # whether it leaves out bits that are fixed or missing
+    takes_base: bool = False  # whether f may be relative to a law (un.Tilt)
     even_points: bool = False  # whether evenly spread points (un.Lattice) suit it
     cluster: Cluster = None
 

@@ -21,8 +21,10 @@ from ..models.normalisers import Anchored, Constant, Layout, Normaliser, PerCont
 from ..references import IID, SCHEMES, Defensive, Uniform, from_dict
 from ..references.base import BoundReference, Reference
 from ..references.blocks import MANY, Contrasts
+from ..references.by_window import bound as bound_reference
 from ..references.contrast import Contrast, contrast
 from ..references.points import PER_POINT, PointScheme, evenly_spread, points_wanted, wants_own_points
+from ..references.relative import RelativeReference
 from .additive import AdditiveProblem
 from .anchor import model_anchor, say_if_slow
 from .base import Cluster, Objective
@@ -56,6 +58,8 @@ class Contrastive(Objective):
     cluster: Cluster = None
     held: Contrast | None = field(default=None, init=False, repr=False, compare=False)  # points drawn already
 
+    takes_base = True
+
     def __post_init__(self) -> None:
         if not isinstance(self.reference, Reference):
             raise InputError(f"reference must be a Reference such as un.Uniform(); got {self.reference!r}.")
@@ -86,7 +90,7 @@ class Contrastive(Objective):
         """The labelled rows."""
         if self.held is not None:
             return self.held
-        bound = self.reference.bind(model.domain, obs)
+        bound = self._bound(model, obs)
         if bound.given == "outcome" and not self.around_outcome:
             raise CombinationError(
                 f"{self.name} needs a reference q(·|x) that does not depend on the outcome, and this one steps "
@@ -98,6 +102,11 @@ class Contrastive(Objective):
         if per_point is None and total is None:
             per_point, total = (PER_POINT, None) if wants_own_points(bound, obs) else (None, PER_POINT * obs.n)
         return contrast(obs, bound, scheme, per_point=per_point, total=total, rng=rng)
+
+    def _bound(self, model: Unnormalised, obs: Observations) -> BoundReference:
+        """q on Ω, with densities relative to the model's base where it has one."""
+        bound, law = bound_reference(self.reference, model.domain, obs), model.law(obs)
+        return bound if law is None else RelativeReference(bound, law)
 
     @property
     def around_outcome(self) -> bool:
@@ -112,7 +121,7 @@ class Contrastive(Objective):
         return evenly_spread(bound, 0) if evenly else IID()
 
     def sharing(self, model: Unnormalised, obs: Observations, normaliser: Normaliser) -> tuple[Any, ...] | None:
-        bound = self.reference.bind(model.domain, obs)
+        bound = bound_reference(self.reference, model.domain, obs)
         return self.reference, self.per_point, self.total, self.scheme(bound, normaliser)
 
     def holding(self, drawn: Contrast) -> Self:
@@ -184,7 +193,7 @@ class RowContrastive(Contrastive):
         self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: np.random.Generator
     ) -> Contrasts | None:
         """The labelled rows in blocks, where they are too many to be held; None where they are not."""
-        bound = self.reference.bind(model.domain, obs)
+        bound = self._bound(model, obs)
         k = PER_POINT if self.per_point is None else self.per_point
         if not self.row_by_row or self.held is not None or not wants_own_points(bound, obs) or self.total is not None:
             return None

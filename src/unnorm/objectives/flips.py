@@ -32,6 +32,9 @@ LEAST_PART, PER_PARAMETER = 5000, 50  # observations in a part: in all, and for 
 SINGLE = 2**24  # numbers of all changes from which float32 will do
 SOLVED = 2e-3  # relative residual of H⁻¹ e_c: the error of se is its square
 SWEEPS = 50  # from the data to draws of the model, in simulated errors
+FEW, PER = 50, 10  # observations in all, and for each parameter, below which errors from their scores are corrected
+AFFORDED = 1e9  # multiplications that the correction may take
+ALONE = 0.95  # the most of the information along a direction that one observation is taken to hold
 KEPT = 2**29  # bytes of changes that may be kept between iterations; beyond it blocks are made again
 
 
@@ -285,12 +288,42 @@ class FlipScores(Scores):
     def data_spread(self) -> np.ndarray:
         return self.empirical_spread() if self.spread is None else self.spread
 
+    @property
+    def _few(self) -> bool:
+        cheap = self.problem.obs.n * self.size**3 <= AFFORDED
+        return cheap and self.spread is None and self.weight < max(FEW, PER * self.size)
+
+    @property
+    def df(self) -> float | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.weight - 1.0 if self._few else None
+
     def empirical_spread(self) -> np.ndarray:
+        """Σ_t w_t g_t g_tᵀ n/(n − 1); of few observations Σ_t w_t ĝ_t ĝ_tᵀ (CR2; Bell & McCaffrey 2002).
+
+        At the estimate Var(g_t) is about H_t − H_t H⁻¹ H_t, too small by what t itself does to the estimate; that of
+        ĝ_t = L (I − A_t)^(−½) L⁻¹ g_t is about H_t, with H = L Lᵀ and H_t = L A_t Lᵀ.
+        """
         out, weights = np.zeros((self.size, self.size)), self.problem.obs.weights
         for b, g in self.problem.by_observation(self.theta):
             w = weights[b.at]
-            out += (g / np.maximum(w, 1e-300)[:, None]).T @ g
-        return frequency(self.weight) * out
+            one = g / np.maximum(w, 1e-300)[:, None]
+            one = self._widened(b, one) if self._few else one
+            out += (w[:, None] * one).T @ one
+        return out if self._few else frequency(self.weight) * out
+
+    def _widened(self, b: FlipBlock, g: np.ndarray) -> np.ndarray:
+        """(b, p) ĝ."""
+        H = self.information if self.penalty is None else self.information + self.penalty
+        L = np.linalg.cholesky(H)
+        eta, out = b.changes.times(self.theta), np.empty_like(g, dtype=np.float64)
+        for t in range(len(g)):
+            at = slice(t, t + 1)
+            H_t = b.changes.take(at).cross((b.weight[at] > 0) * variance(eta[at]))
+            A = np.linalg.solve(L, np.linalg.solve(L, H_t).T)
+            share, U = np.linalg.eigh((A + A.T) / 2)
+            left = 1.0 - np.minimum(share, ALONE)
+            out[t] = L @ (U @ ((U.T @ np.linalg.solve(L, g[t])) / np.sqrt(left)))
+        return out
 
     def cluster_sums(self, label: np.ndarray, count: int) -> np.ndarray:
         out = np.zeros((count, self.size))
@@ -332,13 +365,12 @@ class FlipErrors(ChosenErrors):
     def _times(self, V: np.ndarray) -> np.ndarray:
         return self.problem.curvature_times(self.theta, V) + self.ridge * V
 
-    def empirical(self, index: np.ndarray) -> np.ndarray:
-        V, weights = self.columns(index), self.problem.obs.weights
-        out = np.zeros((len(index), len(index)))
-        for b in self.problem.blocks():
-            G = projected(b, self.theta, V)
-            out += (G / np.maximum(weights[b.at], 1e-300)[:, None]).T @ G
-        return frequency(float(weights.sum())) * out
+    @property
+    def weights(self) -> np.ndarray:
+        return self.problem.obs.weights
+
+    def influences(self, index: np.ndarray) -> tuple[np.ndarray, float]:
+        return projections(self.problem, self.theta, self.columns(index)), 0.0
 
     def simulated(self, index: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
         V, obs, model = self.columns(index), self.problem.obs, self.problem.model
@@ -347,8 +379,13 @@ class FlipErrors(ChosenErrors):
         sampler = model.sampler(self.theta, model.arguments(like, np.arange(draws)))
         y = sampler.sweep(like.outcome, SWEEPS, rng, model.free_bits(like, np.arange(draws)))
         again = FlipProblem(model, replace(like, outcome=y, weight=None))
-        G = np.concatenate([projected(b, self.theta, V) for b in again.blocks()])
+        G = projections(again, self.theta, V)
         return float(obs.weights.sum()) * (G.T @ G) / draws
+
+
+def projections(problem: FlipProblem, theta: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """(n, q) w_t g_tᵀ v_c of all observations."""
+    return np.concatenate([projected(b, theta, V) for b in problem.blocks()])
 
 
 def projected(b: FlipBlock, theta: np.ndarray, V: np.ndarray) -> np.ndarray:

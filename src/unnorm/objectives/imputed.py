@@ -21,7 +21,7 @@ import numpy as np
 from ..models.batching import tree_take
 from ..models.operators import Operator
 from .base import ChosenErrors
-from .flips import SOLVED, SWEEPS, FlipErrors, FlipProblem, projected
+from .flips import SOLVED, SWEEPS, FlipErrors, FlipProblem, projections
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
 MOST = 50  # rounds of (H − C)ᵀ v = e by v ← H⁻¹ (e + Cᵀ v)
@@ -123,7 +123,7 @@ class ImputedErrors(ChosenErrors):
 
     def _covaried(self, V: np.ndarray) -> np.ndarray:
         """(q, p) Cᵀ v = Σ_t w_t Cov(vᵀg_t, s_t|observed) for each row of V."""
-        G = np.array([_projections(one, self.theta, V) for one in self.filled])  # (K, n, q), w g
+        G = np.array([projections(one, self.theta, V) for one in self.filled])  # (K, n, q), w g
         G = (G - G.mean(axis=0)) / (len(G) - 1)
         model, out = self.filled[0].model, np.zeros_like(V)
         for one, weight in zip(self.filled, G):
@@ -132,10 +132,13 @@ class ImputedErrors(ChosenErrors):
                 out[c] += terms.derivatives(self.theta)[1]
         return out
 
-    def empirical(self, index: np.ndarray) -> np.ndarray:
-        V, w = self._columns(index), self.filled[0].obs.weights
-        G = np.mean([_projections(one, self.theta, V) for one in self.filled], axis=0)
-        return frequency(float(w.sum())) * (G / np.maximum(w, 1e-300)[:, None]).T @ G
+    @property
+    def weights(self) -> np.ndarray:
+        return self.filled[0].obs.weights
+
+    def influences(self, index: np.ndarray) -> tuple[np.ndarray, float]:
+        V = self._columns(index)
+        return np.mean([projections(one, self.theta, V) for one in self.filled], axis=0), 0.0
 
     def simulated(self, index: np.ndarray, draws: int, rng: np.random.Generator) -> np.ndarray:
         """Outcomes of the model with the holes of the observations, filled in as these were."""
@@ -147,10 +150,5 @@ class ImputedErrors(ChosenErrors):
         G = np.zeros((draws, len(index)))
         for _ in self.filled:
             y = sampler.sweep(y, self.sweeps, rng, like.holes)
-            G += _projections(FlipProblem(one.model, replace(like, outcome=y)), self.theta, V) / len(self.filled)
+            G += projections(FlipProblem(one.model, replace(like, outcome=y)), self.theta, V) / len(self.filled)
         return float(one.obs.weights.sum()) * (G.T @ G) / draws
-
-
-def _projections(problem: FlipProblem, theta: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """(n, q) w_t g_tᵀ v_c."""
-    return np.concatenate([projected(b, theta, V) for b in problem.blocks()])

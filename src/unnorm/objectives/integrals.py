@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from ..data.observations import Observations
-from ..domains.base import Quadrature
+from ..data.placing import by_window
+from ..domains.base import Domain, Quadrature
 from ..models.base import Context, Model, Moments
+from ..references.base import BoundReference
 from .redraws import Rules
 
 ROWS = 250_000  # nodes of centred rules evaluated at a time
@@ -157,12 +159,14 @@ class _Nodes(NamedTuple):
 @final
 @dataclass(frozen=True)
 class CentredIntegrals(ContextIntegrals):
-    """∫ · exp f_θ(y|x_u) dy by nodes that crowd towards the previous point of each context."""
+    """∫ · exp f_θ(y|x_u) dy by nodes of each context's own: those that crowd towards its previous point, or those of
+    the law that f is relative to."""
 
     model: Model
     context: Context
-    x: np.ndarray  # (U, d) the previous points
+    obs: Observations  # (U,) one with each context
     order: int
+    law: BoundReference | None = None  # k, where the integrals are ∫ · exp f k dy
     open: bool = True
     doublings: int = 0
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -173,31 +177,30 @@ class CentredIntegrals(ContextIntegrals):
 
     @property
     def named(self) -> tuple[str, int | None]:
-        return f"Gauss–Legendre in pieces that meet at the previous point, of order {self.order}", self.order
+        where = "pieces that meet at the previous point" if self.law is None else "quantiles of the model's kernel"
+        return f"Gauss–Legendre in {where}, of order {self.order}", self.order
 
     @cached_property
     def each(self) -> int:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Nodes of the first context."""
-        return len(self._rules(self.x[:1])[0])
+        return len(self._rules(np.arange(1))[0])
 
-    def _rules(self, x: np.ndarray) -> Rules:
-        found = self.model.domain.centred(x, self.order)
-        assert found is not None
-        return found
+    def _rules(self, some: np.ndarray) -> Rules:
+        return own_rules(self.model.domain, self.law, self.obs.take(some), self.order)
 
     def rules(self, some: np.ndarray) -> Rules:
-        return self._rules(self.x[self.context.of[some]])
+        return self._rules(self.context.of[some])
 
     def _evaluated(self) -> Iterator[_Nodes]:
         if "nodes" in self._kept:
             yield from self._kept["nodes"]
             return
         kept: list[_Nodes] = []
-        few = self.nodes * (self.model.size + self.x.shape[1] + 2) <= KEPT_NUMBERS
+        few = self.nodes * (self.model.size + self.obs.dim + 2) <= KEPT_NUMBERS
         step = max(1, ROWS // self.each)
-        for begin in range(0, len(self.x), step):
-            end = min(begin + step, len(self.x))
-            y, w, of = self._rules(self.x[begin:end])
+        for begin in range(0, self.obs.n, step):
+            end = min(begin + step, self.obs.n)
+            y, w, of = self._rules(np.arange(begin, end))
             linear = self.model.linear
             J = self.model.jacobian(self.model.start, y, self.context.at(begin + of)) if linear else None
             nodes = _Nodes(begin, end, y, w, of, J)
@@ -218,7 +221,7 @@ class CentredIntegrals(ContextIntegrals):
                 yield nodes, arguments, f, self.model.jacobian(theta, nodes.y, arguments)
 
     def means(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        log_z, mean = np.empty(len(self.x)), np.empty((len(self.x), self.model.size))
+        log_z, mean = np.empty(self.obs.n), np.empty((self.obs.n, self.model.size))
         for nodes, _, f, J in self._at(theta):
             here = slice(nodes.begin, nodes.end)
             log_z[here], share, starts = nodes.log_z(f)
@@ -227,7 +230,7 @@ class CentredIntegrals(ContextIntegrals):
 
     def moments(self, theta: np.ndarray, log_a: np.ndarray, tilt: bool) -> Moments:
         p = self.model.size
-        log_z, mean, second = np.empty(len(self.x)), np.empty((len(self.x), p)), np.zeros((p, p))
+        log_z, mean, second = np.empty(self.obs.n), np.empty((self.obs.n, p)), np.zeros((p, p))
         for nodes, arguments, f, J in self._at(theta):
             here = slice(nodes.begin, nodes.end)
             log_z[here], share, starts = nodes.log_z(f)
@@ -239,7 +242,7 @@ class CentredIntegrals(ContextIntegrals):
         return Moments(log_z, mean, second)
 
     def log_z(self, theta: np.ndarray) -> np.ndarray:
-        out = np.empty(len(self.x))
+        out = np.empty(self.obs.n)
         for nodes in self._evaluated():
             arguments = self.context.at(nodes.begin + nodes.of)
             f = nodes.J @ theta if nodes.J is not None else self.model.log_f(theta, nodes.y, arguments)
@@ -252,7 +255,7 @@ class CentredIntegrals(ContextIntegrals):
 
     def _part(self, some: np.ndarray) -> CentredIntegrals:
         context = Context(self.context.at(some), np.arange(len(some)), len(some))
-        return replace(self, context=context, x=self.x[some], _kept={})
+        return replace(self, context=context, obs=self.obs.take(some), _kept={})
 
     def errors(self, theta: np.ndarray, most: int) -> np.ndarray:
         log_z = self.log_z(theta)
@@ -264,8 +267,41 @@ def centred_integrals(model: Model, context: Context, obs: Observations, order: 
     """Those of a chain whose f reads the previous point, on domains that have such rules; else None."""
     if order is None or obs.kind != "transitions" or not context.arguments:
         return None
-    x = obs.previous()[np.unique(context.of, return_index=True)[1]]
-    return None if model.domain.centred(x[:1], order) is None else CentredIntegrals(model, context, x, order)
+    own = obs.take(np.unique(context.of, return_index=True)[1])
+    centred = model.domain.centred(own.previous()[:1], order)
+    return None if centred is None else CentredIntegrals(model, context, own, order)
+
+
+def tilted_integrals(model: Model, law: BoundReference, obs: Observations, order: int) -> CentredIntegrals:
+    """Those of a model relative to k, at the context of every observation: k reads more of it than f may."""
+    model.check(obs)
+    every = np.arange(obs.n)
+    return CentredIntegrals(model, Context(model.arguments(obs, every), every, obs.n), obs, order, law)
+
+
+def own_rules(domain: Domain, law: BoundReference | None, obs: Observations, order: int | None) -> Rules:
+    """Nodes of these contexts, and weights for integrals against the law, or against Ω's own measure without one."""
+    found = None if law is None else law.rule(obs, order or domain.default_order or 1)
+    if found is not None:
+        return found
+    y, w, of = context_rules(domain, obs, order)
+    return y, w if law is None else w * np.exp(law.log_density(y, obs, of)), of
+
+
+def context_rules(domain: Domain, obs: Observations, order: int | None, centred: bool = True) -> Rules:
+    """Nodes and weights over the Ω of each observation, and which of them each node belongs to, ascending: `centred` at
+    the previous point for chains, where the domain has such rules."""
+    parts = []
+    for window, rows in by_window(domain, obs):
+        some = obs.take(rows)
+        found = window.centred(some.previous(), order) if centred and obs.kind == "transitions" else None
+        y, w, of = tiled(window.quadrature(order), some.n) if found is None else found
+        parts.append((y, w, of if domain.key is None else rows[of]))
+    if len(parts) == 1:
+        return parts[0]
+    y, w, of = (np.concatenate(columns) for columns in zip(*parts))
+    sort = np.argsort(of, kind="stable")
+    return y[sort], w[sort], of[sort]
 
 
 def tiled(rule: Quadrature, count: int) -> Rules:

@@ -49,7 +49,7 @@ class PieceRecipe(Recipe):
 def in_parts(problem: AdditiveProblem, plan: Plan, resources: Resources) -> PartitionedDesign:
     """The problem's rows as a design in parts."""
     recipes = [PieceRecipe(piece, problem.model, problem.normaliser) for piece in problem.source.pieces(problem.obs)]
-    return PartitionedDesign(resources.parts(plan, recipes, problem.source.size))
+    return PartitionedDesign(resources.parts(plan, recipes, problem.source.size, problem.family))
 
 
 def refuse_parts(problem: AdditiveProblem, planned: bool) -> None:
@@ -61,8 +61,8 @@ def refuse_parts(problem: AdditiveProblem, planned: bool) -> None:
         )
     if not planned:
         raise CombinationError(
-            "memory= and workers= take terms of un.Additive without factors (factor(…), by= a factor, 're', 'fs'), "
-            "as rows that a factor partitions are arranged as a whole. Leave memory= and workers= out."
+            "memory= and workers= take f that is linear in its terms, as un.Additive(…) is: an energy is linearised "
+            "again and again on rows in memory. Leave memory= and workers= out."
         )
 
 
@@ -72,12 +72,12 @@ def require_room(problem: AdditiveProblem) -> None:
         return
     if problem.resources.asked:
         raise CombinationError(
-            f"{problem.source.size:,} rows with {problem.normaliser!r} or terms of factors have to be together in "
-            "memory: leave memory= and workers= out, or use normaliser=un.Smooth(…) and terms without factors."
+            f"{problem.source.size:,} rows of a model that is not linear in its terms have to be together in memory: "
+            "leave memory= and workers= out, use un.Additive(…), or take fewer reference points."
         )
     columns = 16.0 * problem.obs.n * sum(term.size for term in problem.built[0]) if problem.normaliser.anchored else 0.0
     require(
         _TOGETHER * problem.source.size + columns,
         f"{problem.source.size:,} rows",
-        "With normaliser=un.Smooth(…) and terms without factors they are made block by block; or take fewer points.",
+        "With memory= (as '1GB') rows of un.Additive(…) are made block by block; or take fewer points.",
     )

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..models.operators import Operator
 from .base import ChosenErrors, Constants, Derivatives, ParametricProblem
+from .rows import RowSource
 from .scores import Scores
 
 
@@ -72,6 +73,9 @@ class Penalised(ParametricProblem):
 
     def constants(self, theta: np.ndarray) -> Constants:
         return self.problem.constants(theta)
+
+    def made_of(self) -> RowSource | None:
+        return self.problem.made_of()
 
     def loglik(self, theta: np.ndarray) -> float:
         return self.problem.loglik(theta)

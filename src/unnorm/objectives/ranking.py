@@ -27,11 +27,12 @@ from ..errors import CombinationError, InputError
 from ..models.base import Model, Unnormalised
 from ..models.normalisers import Normaliser, PerContext
 from ..references import Uniform
+from ..references.by_window import bound as bound_reference
 from ..references.contrast import Contrast
 from .base import Constants, Derivatives, ModelProblem
 from .contrastive import Contrastive, figures
 from .flips import FlipProblem
-from .row_problem import KEPT
+from .row_problem import KEPT, TABLE
 from .rows import Rows, RowSource, choice_rows
 from .scores import Drawn, Reselection, Scores, frequency, sum_by
 
@@ -66,7 +67,11 @@ class ChoiceProblem(ModelProblem):
         """∂f/∂θ of each block once for all, where f is linear and they are small enough."""
         if not self.model.linear or self.source.size * self.model.size > KEPT:
             return None
-        return [(rows, self._jacobian(self.start, rows)) for rows in self.source.blocks()]
+        return [(rows, self._jacobian(self.start, rows)) for rows in self._blocks()]
+
+    def _blocks(self) -> Iterator[Rows]:
+        """In blocks whose ∂f/∂θ is no large table."""
+        return self.source.within(max(self.k + 1, TABLE // self.model.size)).blocks()
 
     def _jacobian(self, theta: np.ndarray, rows: Rows) -> np.ndarray:
         return self.model.jacobian(theta, rows.y, self.model.arguments(self.obs, rows.context))
@@ -74,7 +79,7 @@ class ChoiceProblem(ModelProblem):
     def choices(self, theta: np.ndarray, keep: bool = True) -> Iterator[Choices]:
         """The observations with their points, block by block."""
         kept = self._kept if keep else None
-        for rows, J in ((rows, None) for rows in self.source.blocks()) if kept is None else kept:
+        for rows, J in ((rows, None) for rows in self._blocks()) if kept is None else kept:
             J = self._jacobian(theta, rows) if J is None else J
             if self.model.linear:
                 f = J @ theta
@@ -138,6 +143,9 @@ class ChoiceProblem(ModelProblem):
             gap = min(gap, float(np.min(s[:, 0] - s[:, 1:].max(axis=1))))
             least, most = min(least, float(s.min())), max(most, float(s.max()))
         return most > least and gap >= -1e-9 * (most - least)
+
+    def made_of(self) -> RowSource:
+        return self.source
 
     def constants(self, theta: np.ndarray) -> Constants:
         return Constants(np.zeros(0))
@@ -386,14 +394,14 @@ class ConditionalNCE(Choice):
         self, model: Model, obs: Observations, normaliser: Normaliser, rng: Rng = None, drawn: Contrast | None = None
     ) -> ModelProblem:
         if not self.reference.every:
-            self._check_number(self.reference.bind(model.domain, obs).distinct)
+            self._check_number(bound_reference(self.reference, model.domain, obs).distinct)
             return super().bind(model, obs, normaliser, rng, drawn)
         self.check_normaliser(normaliser, obs)
         if self.per_point is not None or self.total is not None or self.points is not None:
             raise CombinationError(
                 f"{self.reference!r} takes every flip once and draws nothing: leave per_point, total and points out."
             )
-        bound = self.reference.bind(model.domain, obs)
+        bound = bound_reference(self.reference, model.domain, obs)
         return FlipProblem(model, obs, {"reference": bound.describe(), "drawn": False})
 
     @property
@@ -403,6 +411,10 @@ class ConditionalNCE(Choice):
     @property
     def takes_missing(self) -> bool:
         return self.reference.every
+
+    @property
+    def takes_base(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return not self.reference.every
 
     def _check_number(self, distinct: int | None) -> None:
         if distinct is not None and self.per_point is not None and self.per_point > distinct:

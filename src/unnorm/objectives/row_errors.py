@@ -23,7 +23,7 @@ from ..models.operators import Operator, conjugate_gradients
 from .base import ChosenErrors
 from .flips import SOLVED
 from .rows import Rows, RowSource
-from .scores import Drawn, frequency
+from .scores import Drawn, sum_by
 
 if TYPE_CHECKING:
     from .row_problem import RowProblem
@@ -103,7 +103,11 @@ class RowErrors(ChosenErrors):
         unit[np.arange(len(index)), index] = 1.0
         return np.array([conjugate_gradients(self._times, e, self._near, SOLVED) for e in unit])
 
-    def empirical(self, index: np.ndarray) -> np.ndarray:
+    @property
+    def weights(self) -> np.ndarray:
+        return self.problem.obs.weights
+
+    def influences(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray | float]:
         V = self.columns(index)
         u = [[self._along(v, b.rows) for b in self._blocks] for v in V]
         means = np.stack([self._means(one) for one in u], axis=1)
@@ -112,17 +116,12 @@ class RowErrors(ChosenErrors):
             for i, b in enumerate(self._blocks)
         ]
         data = np.concatenate([b.rows.data for b in self._blocks])
-        g, weights = np.concatenate(G), self.problem.obs.weights
-        root = np.sqrt(np.maximum(weights, 1e-300))[:, None]
+        g, weights = np.concatenate(G), self.weights
         if not self.problem.source.shared:
             at = np.concatenate([b.rows.at for b in self._blocks])
-            units = np.stack([np.bincount(at, column, len(weights)) for column in g.T], axis=1) / root
-            return frequency(float(weights.sum())) * units.T @ units
-        n = float(weights.sum())
-        units = g[data] / root
-        total = g[data].sum(axis=0)
-        sampling = frequency(n) * (units.T @ units - np.outer(total, total) / n)
-        return sampling + (self._measured(V, means) if self._evenly else _centred(g[~data]))
+            return sum_by(g, at, len(weights)), 0.0
+        about = g[data] - weights[:, None] * (g[data].sum(axis=0) / weights.sum())
+        return about, self._measured(V, means) if self._evenly else _centred(g[~data])
 
     @property
     def _evenly(self) -> bool:

@@ -27,6 +27,7 @@ from .scores import DenseDesign, Drawn, RowScores, ScoreRows, sum_by
 
 MANY = 2000  # parameters from which no matrix of p × p is formed where sums will do
 KEPT = 2**27  # numbers that may be kept between iterations (1 GiB); beyond it blocks are evaluated again
+TABLE = 2**24  # numbers of one table of rows × parameters (128 MiB)
 
 
 Coordinates = Callable[[Rows, np.ndarray], np.ndarray]  # rows and ∂f/∂θ → ∂η by row
@@ -83,7 +84,16 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
         """∂f/∂θ of each block once for all, where f is linear and they are small enough."""
         if not self.model.linear or self.source.size * self.model.size > KEPT:
             return None
-        return [(rows, self._jacobian(self.start, rows)) for rows in self.source.blocks()]
+        return [(rows, self._jacobian(self.start, rows)) for rows in self._within(self.source).blocks()]
+
+    def _within(self, source: RowSource) -> RowSource:
+        """In blocks whose ∂f/∂θ is no large table."""
+        return source.within(max(1, TABLE // self.model.size))
+
+    @property
+    def _held(self) -> bool:
+        """Whether ∂f/∂θ of all rows is in memory while derivatives are computed."""
+        return self.source.size * self.model.size <= (KEPT if self.model.linear else TABLE)
 
     def _jacobian(self, theta: np.ndarray, rows: Rows) -> np.ndarray:
         return self.model.jacobian(theta, rows.y, self.model.arguments(self.obs, rows.context))
@@ -110,7 +120,7 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
             for rows, J in self._kept:
                 yield Base(rows, J @ theta + rows.offset, J)
             return
-        for rows in (self.source if source is None else source).blocks():
+        for rows in self._within(self.source if source is None else source).blocks():
             J = self._jacobian(theta, rows)
             if self.model.linear:
                 f = J @ theta
@@ -120,9 +130,12 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
 
     def _bases(self, theta: np.ndarray) -> Iterable[Base]:
         """The same, to be iterated over more than once: kept where they are small, else evaluated again."""
-        if self._kept is not None or self.source.size * self.model.size <= KEPT:
-            return list(self._evaluated(theta))
-        return _Again(self, theta)
+        return list(self._evaluated(theta)) if self._held else _Again(self, theta)
+
+    def _profiled(self, theta: np.ndarray) -> tuple[Iterable[Base], np.ndarray]:
+        """The blocks at θ, and ν*(θ), which reads f alone."""
+        bases = self._bases(theta)
+        return bases, self.nu_star(bases if self._held else self.light(theta))
 
     # --- ν -----------------------------------------------------------------------------------------------------------
 
@@ -154,7 +167,11 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
 
     def nu_at(self, theta: np.ndarray) -> np.ndarray:
         """ν*(θ)."""
-        return self.nu_star(self.light(theta) if self.by_products else self._bases(theta))
+        return self.nu_star(self._levels(theta))
+
+    def _levels(self, theta: np.ndarray) -> Iterable[Base]:
+        """f + offset, from the tables that are kept or by themselves."""
+        return self.light(theta) if self.by_products or self._kept is None else self._bases(theta)
 
     def nu_rows(self, rows: Rows, nu: np.ndarray) -> np.ndarray | float:
         return self.layout.fixed if self.layout.fixed is not None else nu[self._of(rows)]
@@ -172,12 +189,12 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
         return self.model.by_products and self.anchor is None and (many or self.model.size > MANY)
 
     def light(self, theta: np.ndarray, source: RowSource | None = None) -> list[Base]:
-        """f + offset alone, of all rows."""
-        nothing = np.zeros((0, 0))
+        """f + offset alone, of all rows; of the normalised f where the constants are anchored."""
+        nothing, log_z = np.zeros((0, 0)), None if self.anchor is None else self._integrated(theta).log_z
         out = []
         for rows in (self.source if source is None else source).blocks():
             f = self.model.log_f(theta, rows.y, self.model.arguments(self.obs, rows.context))
-            out.append(Base(rows, f + rows.offset, nothing))
+            out.append(Base(rows, f + rows.offset - (0.0 if log_z is None else log_z[rows.context]), nothing))
         return out
 
     def slope(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -220,7 +237,7 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
         return RowErrors(self, theta, curvature, ridge) if self.by_products else None
 
     def value(self, theta: np.ndarray) -> float:
-        bases = self.light(theta) if self.by_products else self._bases(theta)
+        bases = self._levels(theta)
         nu = self.nu_star(bases)
         return float(sum(b.rows.likelihood.value(b.eta + self.nu_rows(b.rows, nu)) for b in bases))
 
@@ -252,8 +269,8 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
         return Blocks(value, gradient, A, cross, np.maximum(d, 1e-300), scale)
 
     def derivatives(self, theta: np.ndarray) -> Derivatives:
-        bases = self._bases(theta)
-        s = self._sums(theta, self.nu_star(bases), bases)
+        bases, nu = self._profiled(theta)
+        s = self._sums(theta, nu, bases)
         return Derivatives(s.value, s.gradient, s.A - (s.cross.T / s.d) @ s.cross, s.scale)
 
     def unbounded(self, direction: np.ndarray) -> bool:
@@ -273,6 +290,9 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
         return bool(np.all(low >= high - 1e-9 * width)) and width > 0
 
     # --- at the maximum ----------------------------------------------------------------------------------------------
+
+    def made_of(self) -> RowSource:
+        return self.source
 
     def constants(self, theta: np.ndarray) -> Constants:
         if self.layout.fixed is not None:
@@ -309,8 +329,7 @@ class RowProblem(ModelProblem):  # long: with a table of rows × parameters, and
     def scores(self, theta: np.ndarray, c: float = 1.0) -> RowScores:
         """In (θ, ν) jointly for one ν; in θ for a fixed one; in θ after profiling for many, where a row's score becomes
         ℓ' (∂f + dν*/dθ)."""
-        bases = self._bases(theta)
-        nu = self.nu_star(bases)
+        bases, nu = self._profiled(theta)
         s = self._sums(theta, nu, bases, c)
         one, many = self.layout.size == 1, self.layout.size > 1
         slope = s.cross / s.d[:, None]  # −dν*/dθ
@@ -385,8 +404,8 @@ def _laws(problem: RowProblem, theta: np.ndarray, nu: np.ndarray, coordinates: C
 
 def _weight(problem: RowProblem, theta: np.ndarray) -> float:
     """Σ_r w_r, the curvature of δ."""
-    bases = problem._bases(theta)
-    return float(problem._sums(theta, problem.nu_star(bases), bases).d.sum())
+    bases, nu = problem._profiled(theta)
+    return float(problem._sums(theta, nu, bases).d.sum())
 
 
 @dataclass(frozen=True)

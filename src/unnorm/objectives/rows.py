@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import NamedTuple, final
 
 import numpy as np
@@ -67,9 +67,23 @@ class RowSource(ABC):
     most: int = BLOCK  # rows that come as one block
     held: bool = True  # whether rows are in memory; else each block is made again when it is asked for
     shared: bool  # whether reference points belong to all observations alike (IID data)
+    each: int = 0  # rows of an observation, where all have as many and lie together; 0 where that is not known
+
+    def spans(self) -> list[tuple[int, int]]:
+        """Of rows that are made again: the first observation of each block, and that of the next."""
+        raise NotImplementedError  # of rows in memory nobody asks
+
+    @property
+    def contrasts(self) -> Contrasts | None:
+        """What the blocks are drawn from, where they are drawn again each time."""
+        return None
 
     @abstractmethod
     def blocks(self) -> Iterator[Rows]: ...
+
+    def within(self, most: int) -> RowSource:
+        """The same rows in blocks of at most so many, where they can be divided."""
+        return self
 
     def block_rows(self, i: int) -> Rows:
         """Block i."""
@@ -105,6 +119,9 @@ class ArrayRows(RowSource):
     @property
     def most(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.block
+
+    def within(self, most: int) -> ArrayRows:
+        return replace(self, block=most) if most < self.block else self
 
     def whole(self) -> Rows:
         """All rows, which are in memory here."""
@@ -149,8 +166,20 @@ class SeededRows(RowSource):
     most = ROWS
 
     @property
+    def contrasts(self) -> Contrasts:
+        return self.drawn
+
+    @property
     def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.drawn.rows
+
+    @property
+    def each(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.drawn.k + 1
+
+    def spans(self) -> list[tuple[int, int]]:
+        first = [self.drawn.first(i) for i in range(self.drawn.count)]
+        return list(pairwise([*first, self.drawn.obs.n]))
 
     def blocks(self) -> Iterator[Rows]:
         return (self.of(block).rows for block in self.drawn.blocks())

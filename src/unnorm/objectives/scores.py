@@ -76,6 +76,7 @@ class Scores(ABC):
     between: int | None = None  # degrees of freedom of the variance between levels, where that is what errors rest on
     robust_refusal: str | None = None  # why there are no robust errors, where there are none
     refusal: str | None = None  # why there are no errors at all, where the objective knows it
+    df: float | None = None  # degrees of freedom of errors from the scores of few observations; None for the normal
     level: int | None = None  # the coordinate of δ, where it is one number and the constants follow θ
 
     @abstractmethod

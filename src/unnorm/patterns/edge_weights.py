@@ -80,21 +80,21 @@ def outside_polygon(px, py, r, edges, scratch):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def circle_weight(px, py, d, low, high, edges, rectangle, scratch):
-    """1 over the share of the circle through the neighbour that lies in the window."""
-    if rectangle:
-        return rectangle_weight(px - low[0], py - low[1], high[0] - px, high[1] - py, d)
+def polygon_weight(px, py, d, edges, scratch):
+    """1 over the share of the circle of radius d around p that lies in a polygon."""
     share = 1.0 - outside_polygon(px, py, d, edges, scratch) / (2.0 * np.pi)
     return 1.0 / share if share * HEAVIEST > 1.0 else HEAVIEST
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _circle_weights(xy, d, gap, low, high, edges, rectangle):
-    out, scratch = np.ones(len(d)), np.empty(2 * len(edges) + 2)
+def _circle_weights(xy, d, gap, low, high, edges, scratch, out):
     for k in range(len(d)):
         if d[k] > gap[k]:
-            out[k] = circle_weight(xy[k, 0], xy[k, 1], d[k], low, high, edges, rectangle, scratch)
-    return out
+            px, py = xy[k, 0], xy[k, 1]
+            if edges is None:
+                out[k] = rectangle_weight(px - low[0], py - low[1], high[0] - px, high[1] - py, d[k])
+            else:
+                out[k] = polygon_weight(px, py, d[k], edges, scratch)
 
 
 def isotropic(xy: np.ndarray, d: np.ndarray, window: Domain) -> np.ndarray:
@@ -104,10 +104,11 @@ def isotropic(xy: np.ndarray, d: np.ndarray, window: Domain) -> np.ndarray:
     assert window.enclosing_box is not None
     assert window.edges is not None
     low, high = (np.asarray(one, dtype=np.float64) for one in window.enclosing_box)
-    gap = border_distance(xy, window)
-    return _circle_weights(
-        np.ascontiguousarray(xy), d, gap, low, high, np.array(window.edges), window.sides is not None
-    )
+    gap, out = border_distance(xy, window), np.ones(len(d))
+    edges = None if window.sides is not None else np.array(window.edges)  # what reads a polygon's is not compiled then
+    scratch = None if edges is None else np.empty(2 * len(edges) + 2)
+    _circle_weights(np.ascontiguousarray(xy), d, gap, low, high, edges, scratch, out)
+    return out
 
 
 def translation(step: np.ndarray, window: Domain) -> np.ndarray:

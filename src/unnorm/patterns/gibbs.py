@@ -132,7 +132,6 @@ class Chain:
         self.state = self._roomy(start, max(64, 2 * start.n))
         self.trace: list[np.ndarray] = []
         self.grid = self._grid()
-        self.law_arrays = (law.kind, float(law.reach) ** 2, law.breaks, law.steps, law.numbers)
 
     def _roomy(self, places: Places, room: int) -> list[np.ndarray]:
         trend = self.process.log_trend(places)
@@ -175,8 +174,7 @@ class Chain:
             left -= b
 
     def _run(self, proposals: np.ndarray, uniforms: np.ndarray, log_size: float, trace: np.ndarray) -> int:
-        x, y, mark, trend = self.state
-        return run(x, y, mark, trend, self.n, proposals, uniforms, log_size, self.grid, self.law_arrays, trace)
+        return run(self.state, self.n, (proposals, uniforms), log_size, self.grid, self.law, trace)
 
     def settle(self) -> None:
         """Rounds of steps until the number of points no longer drifts; a warning where it still does at the end."""

@@ -4,34 +4,47 @@ A birth proposes a uniform place u (and mark) and is taken with probability min(
 one of n points with min(1, n/(λ(x_i | x∖x_i) |W| M)), M marks; a move is a death and a birth at once, taken with
 min(1, λ(u | x∖x_i)/λ(x_i | x∖x_i)) (Geyer & Møller 1994). The trend is looked up at proposed places, which are drawn
 and evaluated in batches outside.
+
+Arrays that an interaction does not need are None, so that numba leaves out what would read them: compiling every
+interaction at once took twice as long.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-from .interactions.base import AREA, GEYER, PAIRWISE
+from .interactions.base import Energy
 from .interactions.kernels import covered
 from .sorting import first_at_least
 
 BIRTH = DEATH = 0.3  # shares of the steps; the others are moves
 
 
-@njit(cache=True, nogil=True)
+_INNER: Any = {
+    "cache": True,
+    "nogil": True,
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+}  # called by `run` alone
+
+
+@njit(**_INNER)
 def _cell(x, y, low, side, nx, ny):
     cx = min(max(int((x - low[0]) / side[0]), 0), nx - 1)
     cy = min(max(int((y - low[1]) / side[1]), 0), ny - 1)
     return cy * nx + cx
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _step(a, b, period):
     d = b - a
     return d - period * np.floor(d / period + 0.5) if period > 0.0 else d
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _near(x, y, skip, r2, state, grid, found):
     """How many points are within √r2 of a place, `skip` not counted; their numbers go to `found`."""
     xs, ys, head, after = state
@@ -63,17 +76,20 @@ def _near(x, y, skip, r2, state, grid, found):
 
 @njit(cache=True, nogil=True)
 def interaction(x, y, mark, skip, marks, state, grid, law, found, more, work):
-    """φᵀt(u, x∖u), the point `skip` left out of x; −∞ inside a hard core."""
-    kind, reach2, breaks, steps, numbers = law
+    """φᵀt(u, x∖u), the point `skip` left out of x; −∞ inside a hard core.
+
+    Geyer's has `more` to find neighbours' neighbours in, area interaction has `work`, pairwise interactions neither.
+    """
+    near2, breaks, steps, numbers = law
     xs, ys = state[0], state[1]
     period = grid[4]
     phi, second, sat = numbers[0], numbers[1], numbers[2]
-    n = _near(x, y, skip, second if kind == GEYER else reach2, state, grid, found)
-    total = min(sat, float(n)) if kind == GEYER else 0.0
-    px, py, lo, hi = work
-    for k in range(n):
-        j = found[k]
-        if kind == GEYER:
+    n = _near(x, y, skip, near2, state, grid, found)
+    total = 0.0
+    if more is not None:
+        total = min(sat, float(n))
+        for k in range(n):
+            j = found[k]
             c = _near(xs[j], ys[j], j, second, state, grid, more)
             if skip >= 0:
                 for q in range(c):
@@ -81,19 +97,22 @@ def interaction(x, y, mark, skip, marks, state, grid, law, found, more, work):
                         c -= 1
                         break
             total += min(sat, c + 1.0) - min(sat, float(c))
-            continue
+        return phi * total
+    if work is not None:
+        px, py, lo, hi = work
+        for k in range(n):
+            px[k], py[k] = _step(x, xs[found[k]], period[0]), _step(y, ys[found[k]], period[1])
+        return phi * covered(px, py, n, second, lo, hi)
+    for k in range(n):
+        j = found[k]
         dx, dy = _step(x, xs[j], period[0]), _step(y, ys[j], period[1])
-        px[k], py[k] = dx, dy
-        if kind == PAIRWISE:
-            at = first_at_least(breaks, dx * dx + dy * dy)
-            if at < len(breaks):
-                total += steps[mark, marks[j], at]
-    if kind == PAIRWISE:
-        return total
-    return phi * (covered(px, py, n, second, lo, hi) if kind == AREA else total)
+        at = first_at_least(breaks, dx * dx + dy * dy)
+        if at < len(breaks):
+            total += steps[mark, marks[j], at]
+    return total
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _add(i, c, head, before, after):
     after[i], before[i] = head[c], -1
     if head[c] >= 0:
@@ -101,7 +120,7 @@ def _add(i, c, head, before, after):
     head[c] = i
 
 
-@njit(cache=True, nogil=True)
+@njit(**_INNER)
 def _remove(i, c, head, before, after):
     if before[i] >= 0:
         after[before[i]] = after[i]
@@ -113,20 +132,12 @@ def _remove(i, c, head, before, after):
 
 # long: compiled, and its arguments are arrays
 @njit(cache=True, nogil=True)
-def run(xs, ys, marks, trend, n, proposals, uniforms, log_size, grid, law, trace):
-    """A batch of steps from n points at the front of the arrays; returns the new n, or −1 where room ran out.
-
-    proposals: (B, 4) place, mark and log trend; uniforms: (B, 3) kind of step, point, acceptance. `trace` receives
-    n after every step.
-    """
+def _run(xs, ys, marks, trend, n, proposals, uniforms, log_size, grid, law, trace, links, found, more, work):
     low, side, nx, ny, _ = grid
     room = len(xs)
-    head = np.full(nx * ny, -1, np.int64)
-    before, after = np.full(room, -1, np.int64), np.full(room, -1, np.int64)
+    head, before, after = links
     for i in range(n):
         _add(i, _cell(xs[i], ys[i], low, side, nx, ny), head, before, after)
-    found, more = np.empty(room, np.int64), np.empty(room, np.int64)
-    work = (np.empty(room + 1), np.empty(room + 1), np.empty(3 * room + 3), np.empty(3 * room + 3))
     state = (xs, ys, head, after)
     for b in range(len(proposals)):
         x, y, mark, log_b = proposals[b, 0], proposals[b, 1], int(proposals[b, 2]), proposals[b, 3]
@@ -163,3 +174,28 @@ def run(xs, ys, marks, trend, n, proposals, uniforms, log_size, grid, law, trace
             n += 1 if birth else 0
         trace[b] = n
     return n
+
+
+def run(
+    state: list[np.ndarray],
+    n: int,
+    steps: tuple[np.ndarray, np.ndarray],
+    log_size: float,
+    grid: tuple[Any, ...],
+    law: Energy,
+    trace: np.ndarray,
+) -> int:
+    """A batch of steps from n points at the front of the state's arrays; the new n, or −1 where room ran out.
+
+    `steps`: (B, 4) proposed place, mark and log trend; (B, 3) uniforms for the kind of step, the point and acceptance.
+    `trace` receives n after every step.
+    """
+    x, y, marks, trend = state
+    room = len(x)
+    links = tuple(np.full(size, -1, np.int64) for size in (grid[2] * grid[3], room, room))
+    arrays, found = (law.near2, law.breaks, law.steps, law.numbers), np.empty(room, np.int64)
+    more, work = law.scratch(room)
+    proposals, uniforms = steps
+    return _run(
+        x, y, marks, trend, n, proposals, uniforms, log_size, grid, arrays, trace, links, found, more, work
+    )  # fmt: skip

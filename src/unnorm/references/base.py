@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 
 from .._base.registry import Registry
+from ..domains._centred import Rules
+from ..domains._rules import gauss_legendre
 from ..errors import CombinationError
 from .tracing import Traceable
 
@@ -127,6 +129,12 @@ class BoundReference(ABC):
         """Whether `from_unit` joins smoothly at opposite faces of the cube, so that a lattice needs no tent map."""
         return False
 
+    @property
+    def moved_box(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """(low, width) of a box, each (d,), where `from_unit` is low + width frac(u + (x − low)/width) with the
+        previous point x, and q is uniform: such points can be made on a device. None elsewhere."""
+        return None
+
     @abstractmethod
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         """(N, cube_dim) unit points → (N, d) outcomes, row i from q(·|x_t[i])."""
@@ -144,6 +152,19 @@ class BoundReference(ABC):
         """log q(y_t[i] | y_i): of the observed outcome, had the step started at y_i. What conditional NCE needs."""
         moved = replace(obs.take(t), outcome=y)
         return self.log_density(obs.outcome[t], moved, np.arange(len(t)))
+
+    def rule(self, obs: Observations, order: int) -> Rules | None:
+        """Nodes for integrals against q(·|x_t), about order^d at the context of each observation, and weights that sum
+        to one there: Gauss–Legendre on the unit cube, mapped by `from_unit`. None where there is no such map."""
+        if self.cube_dim is None or self.cube_dim > 2 or self.given == "outcome":
+            return None
+        u, w = gauss_legendre(order)
+        if self.cube_dim == 2:
+            u, w = np.stack(np.meshgrid(u, u, indexing="ij"), axis=-1).reshape(-1, 2), np.outer(w, w).ravel()
+        else:
+            u = u[:, None]
+        of = np.repeat(np.arange(obs.n), len(w))
+        return self.from_unit(np.tile(u, (obs.n, 1)), obs, of), np.tile(w, obs.n), of
 
     def traceable(self, obs: Observations) -> Traceable | None:
         """The same law in JAX, to be drawn inside a compiled loop; None where it is drawn by NumPy only."""

@@ -86,6 +86,15 @@ class Contrasts:
         rng = np.random.default_rng(list(self.seed))
         return contrast(self.obs, self.reference, self.scheme, per_point=self.k, rng=rng)
 
+    def shifts(self) -> np.ndarray | None:
+        """(blocks, d) of the lattice in each block, where the points are those of `moved_box` and `lattice_shift`."""
+        box = self.reference.moved_box
+        if box is None or self.obs.dim not in (2, 3):  # whose contexts are in order along a Hilbert curve
+            return None
+        rngs = (np.random.default_rng([*self.seed, i]) for i in range(self.count))
+        found = [self.scheme.lattice_shift(self.obs.dim, rng) for rng in rngs]
+        return None if found[0] is None else np.array(found)
+
     def blocks(self) -> Iterator[Contrast]:
         return (self.block(i) for i in range(self.count))
 

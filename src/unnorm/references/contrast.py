@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from .._base.numerics import Rng, generator, read_only
+from ..data.placing import within
 from ..errors import InputError, OutsideError
 from .base import BoundReference
 from .points import Points, PointScheme, evenly_spread, points_wanted
@@ -272,7 +273,7 @@ def _finite(log_q: np.ndarray, among: np.ndarray, obs: Observations, at: np.ndar
 
 
 def _check_inside(obs: Observations, reference: BoundReference) -> None:
-    inside = reference.domain.contains(obs.outcome)
+    inside = within(reference.domain, obs, obs.outcome)
     if not inside.all():
         t = int(np.flatnonzero(~inside)[0])
         raise OutsideError(

@@ -65,6 +65,11 @@ class PointScheme(ABC):
     def unit(self, rank: np.ndarray | None, k: int, d: int, periodic: bool, rng: np.random.Generator) -> np.ndarray:
         """One set of points in the unit cube, (n, k, d), for contexts of this rank; (1, k, d) for None, IID data."""
 
+    def lattice_shift(self, d: int, rng: np.random.Generator) -> np.ndarray | None:
+        """(d,) where `unit` gives context t (in order) the points frac(shift + (t k + j) α), j = 0 … k − 1, with the
+        shift drawn as it draws it: such points can be made on a device. None elsewhere."""
+        return None
+
     def draw(
         self,
         reference: BoundReference,
@@ -346,6 +351,9 @@ class Lattice(PointScheme):
         u += rng.random(d)
         u -= np.floor(u)
         return u
+
+    def lattice_shift(self, d: int, rng: np.random.Generator) -> np.ndarray | None:
+        return rng.random(d) if d > 1 and self.randomisations == 1 else None
 
     def fresh(self, b: int, k: int, d: int, periodic: bool, dtype: Any) -> FreshPoints:
         return self._shifted(b, k, d, d == 1 and not periodic, dtype)

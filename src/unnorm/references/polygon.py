@@ -78,3 +78,18 @@ def polar_mass(
         value = radius_cdf(h[..., None] * cosh) * angle_density(phi, here) / cosh
         mass[here] = np.sum(sign * 0.5 * (t2 - t1) * (value @ w), axis=1)
     return mass
+
+
+def reach(edges: np.ndarray, c: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    """(n, k) how far the rays from c (n, 2) in the directions φ (n, k) go before they leave the polygon for good."""
+    out = np.zeros(phi.shape)
+    dx, dy = np.cos(phi), np.sin(phi)
+    for a, b in edges:
+        along, p = b - a, a - c  # c + t d = a + s along
+        det = along[0] * dy - along[1] * dx
+        with np.errstate(divide="ignore", invalid="ignore"):
+            t = (along[0] * p[:, 1] - along[1] * p[:, 0])[:, None] / det
+            s = (dx * p[:, 1:] - dy * p[:, :1]) / det
+        hit = (det != 0.0) & (s >= -1e-12) & (s <= 1.0 + 1e-12) & (t > 0.0)
+        out = np.maximum(out, np.where(hit, t, 0.0))
+    return out

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 import numpy as np
 
 from ..domains import Box, Window
+from ..domains._centred import Rules
+from ..domains._rules import gauss_legendre
 from ..errors import CombinationError, EstimationError, InputError, OutsideError
 from . import polygon, rejection
 from .base import BoundReference, Example, Given, Reference, used
@@ -78,12 +80,16 @@ class StepKernel(Reference):
                 f"StepKernel steps from the previous point, which {obs.kind} observations do not have. "
                 "Use transitions(…), or Gaussian(around=(columns of the context)), or Uniform()."
             )
+        if self.step.known and self.turn.known:  # contexts alone will do
+            _headings(self.turn, obs)
+            return BoundStepKernel(domain, self, obs)
         r, phi = _polar(obs.outcome - obs.previous())
         if (zero := np.flatnonzero(r == 0.0)).size:
             row = zero[0] if obs.row is None else obs.row[zero[0]]
             raise OutsideError(
                 f"{zero.size} observed steps have length 0, the first at row {row}: a step kernel has no direction "
-                "there. Drop them, join them to the previous point, or use Gaussian(around='context')."
+                "there. Drop them, join them to the previous point (un.track(…, zero_steps='join')), or use "
+                "Gaussian(around='context')."
             )
         heading, moving = _headings(self.turn, obs)
         step = self.step.fit(r, obs.weights)
@@ -174,6 +180,31 @@ class BoundStepKernel(BoundReference):
         with np.errstate(divide="ignore", invalid="ignore"):
             value = self.step.log_density(r) + self._log_angle(phi - heading[i], moving[i]) - np.log(r) - log_mass[i]
         return np.where(r > 0.0, value, -np.inf)
+
+    def rule(self, obs: Observations, order: int) -> Rules:
+        """Gauss–Legendre in F(r) along rays at evenly spread quantiles of the direction, each up to the edge of Ω."""
+        c = obs.previous()
+        heading, moving = _headings(self.turn, obs)
+        v = (np.arange(order) + 0.5) / order
+        phi = heading[:, None] + np.where(moving[:, None], self.turn.quantile(v), 2.0 * np.pi * v)
+        u, w = gauss_legendre(order)
+        within = self.step.cdf(polygon.reach(self.edges, c, phi))  # (n, order) mass of the lengths up to the edge
+        lost, far = within <= 0.0, within.argmax(axis=1)[:, None]
+        if lost.any():  # from the edge outwards: nodes of the longest ray, which weigh nothing here
+            phi = np.where(lost, np.take_along_axis(phi, far, axis=1), phi)
+            within = np.where(lost, np.take_along_axis(within, far, axis=1), within)
+        r = self.step.quantile((within[:, :, None] * u).ravel()).reshape(*within.shape, order)
+        ray = np.stack([np.cos(phi), np.sin(phi)], axis=-1)
+        y = (c[:, None, None] + r[..., None] * ray[:, :, None]).reshape(-1, 2)
+        weight = (np.where(lost, 0.0, within)[:, :, None] * w).ravel()
+        weight = weight * self.domain.contains(y)  # a ray may leave Ω and come back
+        weight = weight.reshape(obs.n, -1)
+        low, high = self.edges.min(axis=(0, 1)), self.edges.max(axis=(0, 1))
+        return (
+            np.clip(y, low, high),
+            (weight / weight.sum(axis=1, keepdims=True)).ravel(),
+            np.repeat(np.arange(obs.n), order**2),
+        )
 
     @cached_property
     def _text(self) -> str:

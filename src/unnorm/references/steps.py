@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, final
@@ -11,34 +11,16 @@ from typing import Any, Literal, final
 import numpy as np
 
 from ..errors import InputError, unknown
-from .base import is_number, numbers, own_fields, parameters, root
+from .base import is_number, parameters, root
 from .directional import concentration_circle
 from .kernels import log_bessel0
+from .laws import Law, Tiltable
 from .quantiles import LOG_2PI, Quantile, RadialTable, circular_quantile
 
 _MANY = 10_000  # numbers from which a table pays
 
 
-class Law(ABC):  # noqa: B024
-    """A law of step lengths or of angles; its fields are its parameters, numbers or None (frozen dataclasses)."""
-
-    def __post_init__(self) -> None:
-        for name, value in own_fields(self).items():
-            if value is not None and not self._allowed(name, value):
-                raise InputError(f"{name} of {type(self).__name__} must be a positive number; got {value!r}.")
-
-    def _allowed(self, name: str, value: Any) -> bool:
-        return is_number(value, 0.0, strict=True)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"law": type(self).__name__, **own_fields(self)}
-
-    def describe(self) -> str:
-        text = ", ".join(f"{k}={v if isinstance(v, str) else numbers(v)}" for k, v in own_fields(self).items())
-        return f"{type(self).__name__}({text})"
-
-
-class StepLaw(Law):
+class StepLaw(Tiltable):
     """The law of a step length r > 0."""
 
     @abstractmethod
@@ -65,6 +47,18 @@ class Gamma(StepLaw):
 
     shape: Any = None
     scale: Any = None
+
+    statistics = ("step", "log_step")
+
+    def tilted(self, beta: Mapping[str, float]) -> Gamma:
+        shape = self.shape + beta.get("log_step", 0.0)
+        rate = 1.0 / self.scale - beta.get("step", 0.0)
+        if not (shape > 0.0 and rate > 0.0):
+            raise self._no_mass(f"shape {shape:.4g} and rate {rate:.4g} must be positive", beta)
+        return Gamma(shape, 1.0 / rate)
+
+    def slopes(self) -> dict[str, dict[str, float]]:
+        return {"shape": {"log_step": 1.0}, "scale": {"step": self.scale**2}}
 
     def fit(self, r: np.ndarray, weight: np.ndarray) -> Gamma:
         from scipy.special import digamma
@@ -113,6 +107,20 @@ class Weibull(StepLaw):
     shape: Any = None
     scale: Any = None
 
+    statistics = ("step_power",)  # r^shape: the shape itself stays
+
+    def written(self) -> dict[str, str]:
+        return {"step_power": f"step ** {float(self.shape)!r}"}
+
+    def tilted(self, beta: Mapping[str, float]) -> Weibull:
+        rate = self.scale**-self.shape - beta.get("step_power", 0.0)
+        if not rate > 0.0:
+            raise self._no_mass(f"scale^−shape = {rate:.4g} must be positive", beta)
+        return replace(self, scale=float(rate ** (-1.0 / self.shape)))
+
+    def slopes(self) -> dict[str, dict[str, float]]:
+        return {"scale": {"step_power": self.scale ** (self.shape + 1.0) / self.shape}}
+
     def fit(self, r: np.ndarray, weight: np.ndarray) -> Weibull:
         log_r = np.log(r)
         top = log_r.max()
@@ -151,6 +159,20 @@ class Exponential(StepLaw):
 
     scale: Any = None
 
+    statistics = ("step",)
+
+    def wider(self, names: Collection[str]) -> StepLaw:
+        return Gamma(1.0, self.scale) if "log_step" in names else self
+
+    def tilted(self, beta: Mapping[str, float]) -> Exponential:
+        rate = 1.0 / self.scale - beta.get("step", 0.0)
+        if not rate > 0.0:
+            raise self._no_mass(f"the rate {rate:.4g} must be positive", beta)
+        return Exponential(1.0 / rate)
+
+    def slopes(self) -> dict[str, dict[str, float]]:
+        return {"scale": {"step": self.scale**2}}
+
     def fit(self, r: np.ndarray, weight: np.ndarray) -> Exponential:
         return replace(self, scale=float(np.average(r, weights=weight)) if self.scale is None else self.scale)
 
@@ -174,6 +196,19 @@ class LogNormal(StepLaw):
 
     def _allowed(self, name: str, value: Any) -> bool:
         return is_number(value) if name == "mu" else is_number(value, 0.0, strict=True)
+
+    statistics = ("log_step", "log_step2")
+
+    def tilted(self, beta: Mapping[str, float]) -> LogNormal:
+        precision = self.sigma**-2.0 - 2.0 * beta.get("log_step2", 0.0)
+        if not precision > 0.0:
+            raise self._no_mass(f"1/sigma² = {precision:.4g} must be positive", beta)
+        mu = (self.mu * self.sigma**-2.0 + beta.get("log_step", 0.0)) / precision
+        return LogNormal(mu, precision**-0.5)
+
+    def slopes(self) -> dict[str, dict[str, float]]:
+        v = self.sigma**2
+        return {"mu": {"log_step": v, "log_step2": 2.0 * self.mu * v}, "sigma": {"log_step2": self.sigma**3}}
 
     def fit(self, r: np.ndarray, weight: np.ndarray) -> LogNormal:
         log_r = np.log(r)
@@ -208,6 +243,17 @@ class HalfNormal(StepLaw):
 
     scale: Any = None
 
+    statistics = ("step2",)
+
+    def tilted(self, beta: Mapping[str, float]) -> HalfNormal:
+        precision = self.scale**-2.0 - 2.0 * beta.get("step2", 0.0)
+        if not precision > 0.0:
+            raise self._no_mass(f"1/scale² = {precision:.4g} must be positive", beta)
+        return HalfNormal(precision**-0.5)
+
+    def slopes(self) -> dict[str, dict[str, float]]:
+        return {"scale": {"step2": self.scale**3}}
+
     def fit(self, r: np.ndarray, weight: np.ndarray) -> HalfNormal:
         scale = float(np.sqrt(np.average(r**2, weights=weight))) if self.scale is None else self.scale
         return replace(self, scale=scale)
@@ -226,7 +272,7 @@ class HalfNormal(StepLaw):
         return self.scale * np.sqrt(2.0) * erfinv(u)
 
 
-class AngleLaw(Law):
+class AngleLaw(Tiltable):
     """The law of a direction, relative to `base`: the previous heading (turns) or zero (headings)."""
 
     @property
@@ -257,6 +303,15 @@ class AngleLaw(Law):
 class UniformAngle(AngleLaw):
     """All directions equally likely."""
 
+    statistics = ("cos_turn", "sin_turn")
+
+    @property
+    def moved_by(self) -> tuple[str, ...]:
+        return self.statistics[:1]
+
+    def tilted(self, beta: Mapping[str, float]) -> VonMisesAngle:
+        return VonMisesAngle(0.0, 0.0).tilted(beta)
+
     def fit(self, angle: np.ndarray, weight: np.ndarray) -> UniformAngle:
         return self
 
@@ -272,7 +327,8 @@ class UniformAngle(AngleLaw):
 class VonMisesAngle(AngleLaw):
     """exp(κ cos(φ − mean)) / 2π I₀(κ), of the turn (from the previous heading) or of the heading itself.
 
-    The mean turn is 0 unless given (movement tends to continue); a free mean heading is fitted.
+    Where neither is given, the mean turn is 0 or π, whichever the data are nearer to: animals go on, or turn back. With
+    a given κ it is 0, and with `mean="free"` it is fitted. The mean heading is fitted unless given.
     """
 
     mean: Any = None
@@ -284,8 +340,33 @@ class VonMisesAngle(AngleLaw):
             raise InputError(unknown("of", self.of, ("turn", "heading")))
         for name, least in (("mean", -np.inf), ("kappa", 0.0)):
             value = getattr(self, name)
-            if value is not None and not is_number(value, least):
+            if value is not None and not is_number(value, least) and (name, value) != ("mean", "free"):
                 raise InputError(f"{name} of VonMisesAngle must be a finite number (kappa at least 0); got {value!r}.")
+
+    @property
+    def statistics(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return (f"cos_{self._angle}", f"sin_{self._angle}")
+
+    @property
+    def moved_by(self) -> tuple[str, ...]:
+        return self.statistics[:1] if self.of == "turn" and abs(np.sin(self.mean)) < 1e-9 else self.statistics
+
+    @property
+    def _angle(self) -> str:
+        return "turn" if self.of == "turn" else "angle"
+
+    def tilted(self, beta: Mapping[str, float]) -> VonMisesAngle:
+        """κ e^{i mean} + β_cos + i β_sin; where nothing moves it off the axis, a mean of exactly 0 or π."""
+        cos, sin = (beta.get(name, 0.0) for name in self.statistics)
+        on_axis = sin == 0.0 and min(abs(self.mean), abs(abs(self.mean) - np.pi)) < 1e-12
+        z = complex(self.kappa * np.cos(self.mean) + cos, 0.0 if on_axis else self.kappa * np.sin(self.mean) + sin)
+        return VonMisesAngle(float(np.angle(z)), abs(z), self.of)
+
+    def slopes(self) -> dict[str, dict[str, float]]:
+        cos, sin = self.statistics
+        c, s = float(np.cos(self.mean)), float(np.sin(self.mean))
+        turn = {} if self.kappa == 0.0 else {"mean": {cos: -s / self.kappa, sin: c / self.kappa}}
+        return {**turn, "kappa": {cos: c, sin: s}}
 
     @property
     def needs_heading(self) -> bool:
@@ -298,8 +379,10 @@ class VonMisesAngle(AngleLaw):
     def fit(self, angle: np.ndarray, weight: np.ndarray) -> VonMisesAngle:
         resultant = np.average(np.exp(1j * angle), weights=weight)
         mean = self.mean
-        if mean is None:
-            mean = 0.0 if self.of == "turn" else float(np.angle(resultant))
+        if mean == "free" or (mean is None and self.of == "heading"):
+            mean = float(np.angle(resultant))
+        elif mean is None:
+            mean = 0.0 if resultant.real >= 0.0 or self.kappa is not None else float(np.pi)
         kappa = self.kappa
         if kappa is None:
             kappa = concentration_circle(max(float(np.real(resultant * np.exp(-1j * mean))), 0.0))

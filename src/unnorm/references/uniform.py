@@ -86,6 +86,10 @@ class BoundUniform(BoundReference):
     def periodic(self) -> bool:
         return self.domain.coordinate_period is not None or self._steps
 
+    @property
+    def moved_box(self) -> tuple[np.ndarray, np.ndarray] | None:
+        return self.domain.affine if self._steps else None
+
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         if self._steps:
             # Where x lies in the enclosing box: the inverse of the map on a box, near it on a window. Any function of

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from .._base.counts import counted, total
 from ..data.observations import Observations
 from ..errors import UnnormWarning
+from ..groups.between import Crossing, crossing
+from ..groups.conditions import Conditions
 from ..models import Additive
 from ..results.fit import Fit
 from ..results.smooths import SmoothPart
@@ -35,23 +38,39 @@ class Analysis:
     level: float = 0.95
     seed: int = 1  # of what the report draws itself
     mean: Callable[[str], Columns] | None = None  # label → plain mean of the separate fits
+    conditions: Conditions | None = None  # compared, where there are any
     grids: Mapping[str, Mapping[str, np.ndarray]] = field(default_factory=dict)  # label → where effects are tabulated
     failures: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     save: Callable[[str], None] | None = None
     summary: str = ""
     refit: Callable[[Observations, int], Mapping[str, Fit]] | None = None  # the same fits to other rows, with a seed
+    unit: str | None = None  # of lengths, on axes
+    duration: str | None = None  # the column of how long each point lasts, to be fitted beside the place
     begun: dict[str, Future[Any]] = field(default_factory=dict, repr=False)  # what is computed beside the sections
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what several sections read, made once
     _effects: dict[tuple[str, str], Columns] = field(default_factory=dict, repr=False)  # each computed once
 
     def __repr__(self) -> str:
         levels = f", {len(self.fits)} levels of {self.by!r}" if self.fits else ""
         return f"Analysis({self.model.terms}; {counted(total(self.obs.weights), self.obs.n, 'transitions')}{levels})"
 
+    def named(self, name: str) -> str:
+        """A covariate with the unit of lengths, where it is one and the unit is known."""
+        lengths = {"step", "dcenter", "x", "y", "x_prev", "y_prev", *self.obs.outcome_names}
+        return f"{name} ({self.unit})" if self.unit is not None and name in lengths else name
+
     @property
     def all_fits(self) -> dict[str, Fit]:
         """`group` and the levels, in the order of the tables."""
         return {**({} if self.group is None else {GROUP: self.group}), **self.fits}
+
+    @property
+    def curves(self) -> dict[str, Fit]:
+        """`group`, the conditions' populations as "condition=A", and the levels."""
+        found = self.conditions
+        compared = {} if found is None else {f"{found.between}={name}": fit for name, fit in found.fits.items()}
+        return {**({} if self.group is None else {GROUP: self.group}), **compared, **self.fits}
 
     @property
     def main(self) -> Fit:
@@ -65,7 +84,7 @@ class Analysis:
 
     def smooths(self, which: str | None = None) -> SmoothPart:
         """The fitted terms of the group or of a level; by default those of the main fit."""
-        part = (self.main if which is None else self.all_fits[which]).smooths
+        part = (self.main if which is None else self.curves[which]).smooths
         assert part is not None  # the model is additive
         return part
 
@@ -73,7 +92,16 @@ class Analysis:
         """The observations behind a fit, as positions: all of them for the group."""
         if which == GROUP:
             return np.arange(self.obs.n)
+        if self.cells is not None:
+            return np.flatnonzero(self.cells.of == self.cells.names.index(which))
         return np.flatnonzero(level_rows(self.obs.group[str(self.by)], which))
+
+    @cached_property
+    def cells(self) -> Crossing | None:
+        """Who was seen in which condition, where conditions were compared."""
+        if self.conditions is None:
+            return None
+        return crossing(self.obs, self.conditions.by, self.conditions.between)
 
     def effect(self, label: str, which: str) -> Columns:
         """One term's effect: covariates, estimate, se, se_sampling, se_reference, lower, upper."""
@@ -115,6 +143,7 @@ def grouped(each: Any, model: Additive, obs: Observations, level: float = 0.95, 
         each.by,
         level,
         mean=mean if len(each.fits) > 1 else None,
+        conditions=each.conditions,
         grids=each.grids,
         failures=each.failures,
         notes=tuple(dict.fromkeys((*obs.notes, *each.notes))),

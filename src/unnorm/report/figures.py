@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ from .analysis import Analysis
 from .page import Picture
 
 BLUE, GREY, ORANGE, INK = "#1f5fa8", "#9a9a9a", "#c2571a", "#222222"
+FORMATS = ("svg", "pdf", "png")
+WANTED: ContextVar[tuple[str, ...]] = ContextVar("formats of figures as files", default=())
 _RC: dict[Any, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "unnorm",  # the same figure twice is the same file
@@ -46,7 +50,27 @@ def draw(
         paint(*figure.subplots(*grid, squeeze=False).flat)
         buffer = io.BytesIO()
         figure.savefig(buffer, format="svg", dpi=110, metadata={"Date": None})
-    return Picture("data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii"), alt, caption)
+        files = {name: _file(figure, name) for name in WANTED.get()}
+    uri = "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    return Picture(uri, alt, caption, files)
+
+
+@contextmanager
+def wanted(formats: tuple[str, ...]) -> Iterator[None]:
+    """Within, figures are made as files of these formats too."""
+    token = WANTED.set(formats)
+    try:
+        yield
+    finally:
+        WANTED.reset(token)
+
+
+def _file(figure: Any, name: str) -> bytes:
+    """The figure as a file of this format, the same bytes each time."""
+    buffer = io.BytesIO()
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+    figure.savefig(buffer, format=name, dpi=300, metadata=dates.get(name))
+    return buffer.getvalue()
 
 
 def label_axes(ax: Any, x: str, y: str, title: str = "") -> None:
@@ -109,7 +133,7 @@ def image(analysis: Analysis, shown: Image, limits: tuple[float, float] | None, 
 
 
 def _frame(analysis: Analysis, ax: Any) -> None:
-    label_axes(ax, *analysis.obs.outcome_names)
+    label_axes(ax, *map(analysis.named, analysis.obs.outcome_names))
     ax.set_aspect("equal")
     if analysis.model.y_down:
         ax.invert_yaxis()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import final
 
 
@@ -15,6 +15,7 @@ class Picture:
     uri: str
     alt: str
     caption: str
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # format → the figure as a file
 
     def __repr__(self) -> str:
         return f"Picture({self.caption!r}, {len(self.uri):,} characters)"

@@ -17,7 +17,7 @@ _TESTS = ("edf", "ref_df", "statistic", "p")
 def effects_table(analysis: Analysis) -> Columns:
     """Long table: by, term, each covariate under its own name, estimate, se, se_reference, lower, upper."""
     effects: list[tuple[str, str, Columns]] = [
-        (which, label, analysis.effect(label, which)) for which in analysis.all_fits for label in analysis.labels
+        (which, label, analysis.effect(label, which)) for which in analysis.curves for label in analysis.labels
     ]
     names = dict.fromkeys(name for _, _, table in effects for name in table if name not in _NUMBERS)
     text = {name for _, _, table in effects for name in names if name in table and table[name].dtype.kind not in "fiub"}

@@ -12,6 +12,7 @@ import numpy as np
 from .._base.frames import to_native
 from .._base.intervals import normal_quantile
 from .._base.numerics import Rng, generator, own_stream
+from .._base.workers import mapped
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError, listing
 from ..models.base import Unnormalised
@@ -73,6 +74,7 @@ def compare(
     outside: Outside = "error",
     level: float = 0.95,
     rng: Rng = None,
+    workers: Any = None,
 ) -> Comparison:
     """Fit several specs to the same observations, on common reference points.
 
@@ -84,6 +86,8 @@ def compare(
         outside: as in `un.fit`.
         level: of the intervals in the table.
         rng: seed or generator.
+        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share
+            the specs. The numbers are the same.
 
     Example:
         >>> import unnorm as un
@@ -104,17 +108,20 @@ def compare(
     obs, notes = keep_inside(domain, wrapped(domain, obs), outside)
     obs = replace(obs, notes=(*obs.notes, *notes))
     shared = SharedPoints(random)
-    fits: dict[str, Fit] = {}
-    seconds: dict[str, float] = {}
+    tasks: list[tuple[Any, ...]] = []
+    drawing: list[float] = []
     for name, spec in specs.items():
         objective: Objective = Exact() if spec.get("objective") is None else spec["objective"]
         seed = int(random.integers(2**31))
         begin = time.perf_counter()
         if share_references:
             objective = shared.given(name, objective, models[name], obs, spec.get("normaliser"))
+        drawing.append(time.perf_counter() - begin)
         options = {"solver": spec.get("solver"), "smoothing": spec.get("smoothing", "reml"), "rng": seed}
-        fits[name] = fit(models[name], obs, objective, spec.get("normaliser"), **options)
-        seconds[name] = time.perf_counter() - begin
+        tasks.append((models[name], objective, spec.get("normaliser"), options))
+    found = mapped(_timed, tasks, workers, common=(obs,))
+    fits: dict[str, Fit] = {name: one for name, (one, _) in zip(specs, found)}
+    seconds = {name: before + during for name, before, (_, during) in zip(specs, drawing, found)}
     rows = _criteria(fits, seconds)
     return Comparison(
         fits=fits,
@@ -123,6 +130,14 @@ def compare(
         shared=shared.groups,
         _rows=rows,
     )
+
+
+def _timed(
+    obs: Observations, model: Unnormalised, objective: Objective, normaliser: Normaliser | None, options: dict[str, Any]
+) -> tuple[Fit, float]:
+    """One spec's fit, and its seconds."""
+    begin = time.perf_counter()
+    return fit(model, obs, objective, normaliser, **options), time.perf_counter() - begin
 
 
 def _check(specs: Any) -> None:

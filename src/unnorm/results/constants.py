@@ -65,12 +65,12 @@ def gap_noise(fit: Fit) -> float:
     rows = None if scores is None else scores.as_rows()
     if rows is None or part is None or not part.normaliser_labels:
         return 0.0
-    r, w = np.zeros(fit.rows), 0.0
+    r, w = np.zeros(fit.n_rows), 0.0
     for block in rows.blocks():
         slope, curvature = block.slopes()
-        r += np.bincount(block.at, slope, fit.rows)
+        r += np.bincount(block.at, slope, fit.n_rows)
         w += float(curvature.sum())
-    return float(np.sqrt(np.mean(r**2)) / (w / fit.rows) * np.sqrt(chi_edf(part) / fit.rows))
+    return float(np.sqrt(np.mean(r**2)) / (w / fit.n_rows) * np.sqrt(chi_edf(part) / fit.n_rows))
 
 
 def chi_edf(part: SmoothPart) -> float:

@@ -326,6 +326,7 @@ def reference_on(domain: Domain, description: Any) -> Proposal | None:
     """The reference of a fit, saved or not, as a proposal; None where there is none, or only in the user's code."""
     from ..errors import UnnormError
     from ..references import from_dict
+    from ..references.by_window import bound
 
     if not description:
         return None
@@ -333,4 +334,4 @@ def reference_on(domain: Domain, description: Any) -> Proposal | None:
         reference = from_dict(description)
     except UnnormError:
         return None
-    return lambda contexts: reference.bind(domain, contexts)
+    return lambda contexts: bound(reference, domain, contexts)

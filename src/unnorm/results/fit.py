@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from .._base.counts import counted, number
+from .._base.counts import number
 from .._base.intervals import quantile
 from .._base.numerics import Rng
 from ..data.observations import Kind, Observations
+from ..data.placing import placed, within
 from ..errors import InputError, listing, unknown
 from ..inference import tests
 from ..inference.evidence import Evidence
@@ -22,13 +22,16 @@ from ..inference.tests import NestedTest
 from ..models.base import Unnormalised
 from ..solvers.base import Solution
 from .density import Density, density_of
+from .nesting import extra_names, tested_names
 from .smooths import SmoothPart, robust_covariance
 from .summaries import is_relative
 
 if TYPE_CHECKING:
+    from ..engine.gam_result import Gam
     from ..inference.advice import Advice
     from .held_out import HeldOut
     from .normaliser_check import Anchoring, NormaliserCheck
+    from .scores import PredictionScores
 
 NO_MODEL = "This needs the function f, which is not stored: load with un.load(path, model=...)."
 
@@ -53,7 +56,7 @@ class Fit:  # long: what can be asked of a result
     reason: str
     iterations: int
     n: float  # observations: Σ w, weights being frequencies; an int where it is whole
-    rows: int  # of data
+    n_rows: int  # of data
     kind: Kind
     settings: Mapping[str, Any]  # model, objective, normaliser and solver, in words
     notes: tuple[str, ...] = ()
@@ -79,7 +82,7 @@ class Fit:  # long: what can be asked of a result
 
     def __repr__(self) -> str:
         parts = (self.settings[part][part] for part in ("model", "objective", "normaliser"))
-        n = f"n={number(self.n)}" + ("" if self.n == self.rows else f" in {self.rows:,} rows")
+        n = f"n={number(self.n)}" + ("" if self.n == self.n_rows else f" in {self.n_rows:,} rows")
         return f"Fit({', '.join(parts)}; {n}{'' if self.converged else ', NOT CONVERGED'}; see .summary())"
 
     def __str__(self) -> str:
@@ -118,8 +121,10 @@ class Fit:  # long: what can be asked of a result
 
     @property
     def df(self) -> float | None:
-        """Degrees of freedom of the intervals; None for the normal. Of errors that rest on clusters, about C − 1."""
-        if self.assumes_model or "clusters" not in self.diagnostics or self._known_errors.robust is None:
+        """Degrees of freedom of the intervals; None for the normal. Of errors that rest on clusters about C − 1, on the
+        scores of n observations n − 1 where these are few."""
+        single = is_relative(self) and "clusters" not in self.diagnostics
+        if self.assumes_model or single or self._known_errors.robust is None:
             return None
         return self._known_errors.robust.df
 
@@ -202,14 +207,14 @@ class Fit:  # long: what can be asked of a result
         """log p(y|x) at the estimate, normalised: f − log ∫ exp f; −inf outside Ω.
 
         Args:
-            y: N outcomes (numbers, or rows).
+            y: N outcomes (numbers, or rows); or observations, which have their own contexts.
             x: the previous points (transitions) or a mapping of covariates (regressions), N of each or one for all.
         """
         density = self.density
         from .new_points import new_observations
 
-        obs = new_observations(self.kind, y, x, self.settings["observations"])
-        inside = density.domain.contains(obs.outcome)
+        obs = placed(density.domain, new_observations(self.kind, y, x, self.settings["observations"]))
+        inside = within(density.domain, obs, obs.outcome)
         out = np.full(obs.n, -np.inf)
         if inside.any():
             obs = obs.take(inside)
@@ -241,6 +246,37 @@ class Fit:  # long: what can be asked of a result
         from .._base.frames import to_native
 
         return to_native(effect_columns(self, label, at, level, centre, robust), self.backend)
+
+    def contrast(self, at1: Any, at2: Any, level: float = 0.95, robust: bool = False) -> Any:
+        """f̂ at some values of the covariates less f̂ at others, with its error: in step selection log RSS, the log of
+        how many times likelier a step to at1 is than one to at2, both being equally available (Avgar et al. 2017).
+
+        Args:
+            at1, at2: tables, or covariate → value or values; one row serves for all rows of the other. Covariates that
+                are not given are held at their median (the commonest level) over the observations.
+            level: of the intervals.
+            robust: se from the scores themselves, by cluster with cluster= on the objective.
+
+        Returns a table: what differs, log_rss, se, lower, upper, and rss, rss_lower, rss_upper, their exponentials.
+        """
+        from .._base.frames import to_native
+        from .contrasts import contrast_columns
+
+        return to_native(contrast_columns(self, at1, at2, level, robust), self.backend)
+
+    def rows(self) -> Any:
+        """The rows that were fitted as a table, for other software: observations and the points they were compared
+        with.
+
+        Columns: case (1 for an observation, 0 for a reference point), stratum (the observation whose context the row
+        has), outcome and context columns, the covariates of f, and offset: what was added to f, −log q(y|x) among it. A
+        conditional logistic regression of case on the covariates with this offset, strata by stratum, gives the
+        estimates of `un.Ranking`.
+        """
+        from .._base.frames import to_native
+        from .case_control import case_control
+
+        return to_native(case_control(self), self.backend)
 
     def advise(self) -> Advice:
         """What the reference points cost, how many would do, whether they lie too far from the data; and NCIC.
@@ -295,6 +331,54 @@ class Fit:  # long: what can be asked of a result
         proposal = reference_on(density.domain, self.diagnostics.get("law"))
         return held_out(density, obs, proposal, rule_order(self) if order is None else order, rng, order is None)
 
+    def scores(
+        self,
+        obs: Observations,
+        baseline: Observations | None = None,
+        by: Sequence[str] | None = None,
+        level: float = 0.95,
+        order: int | None = None,
+    ) -> PredictionScores:
+        """Information gain over the uniform law and over a centre bias, NSS and AUC, at all of these observations.
+
+        Args:
+            obs: points in the plane, best those that were not fitted.
+            baseline: what the centre bias is fitted to; default the observations of the fit (a loaded fit has none).
+            by: grouping columns within which points may depend on each other; default all of them.
+            level: of the intervals.
+            order: of the quadrature rule; default 24.
+
+        Example:
+            >>> import unnorm as un
+            >>> obs = un.transitions(un.datasets.eye(), y=("x", "y"), order="fix", group=("subject", "image"))
+            >>> obs = obs.take(obs.group["subject"] <= 2)
+            >>> train, test = obs.take(obs.group["image"] % 2 == 0), obs.take(obs.group["image"] % 2 == 1)
+            >>> model = un.Additive("s(step, k=8) + s(dcenter, k=6)", un.Box((0, 800), (0, 600)))
+            >>> found = un.fit(model, train, un.Logistic(per_point=5), rng=1).scores(test)
+            >>> found["information gain over uniform"][0] > found["information gain over centre bias"][0] > 0
+            True
+        """
+        from .scores import prediction_scores
+
+        training = self.obs if baseline is None else baseline
+        columns = None if self.smooths is None else self.smooths.covariates
+        return prediction_scores(self.density, obs, training, by, level, 24 if order is None else order, columns)
+
+    def beside(self, response: str, terms: str | None = None, random: Sequence[str] = (), **options: Any) -> Gam:
+        """A gam of another outcome of the fitted points on the same covariates, as fit.beside("log(duration)").
+
+        Args:
+            response: a column (`beside=` of un.transitions, or of the context), or a function of one.
+            terms: other effects than those of f.
+            random: columns with an effect at random, as ("subject",).
+            options: of `un.gam`.
+        """
+        from .beside import beside
+
+        if self.model is None or self.obs is None:
+            raise InputError("A loaded fit has no observations: fit again, or use un.gam on a table of covariates.")
+        return beside(self.model, self.obs, response, terms, random, **options)
+
     def simulate(
         self,
         n: int,
@@ -323,7 +407,7 @@ class Fit:  # long: what can be asked of a result
         from .simulation import Shape, simulated
 
         density = self.density
-        shape = Shape.of(self.kind, self.settings["observations"], columns_read(self))
+        shape = Shape.of(self.kind, self.settings["observations"], columns_read(self), density.domain.key)
         proposal = reference_on(density.domain, self.diagnostics.get("law"))
         found = simulated(
             density, shape, n, x0=x0, x=x, chains=chains, bound=bound, proposal=proposal, observed=self.obs, rng=rng
@@ -367,7 +451,7 @@ class Fit:  # long: what can be asked of a result
                 "A likelihood ratio assumes independent observations, and this fit names clusters: use "
                 "fit.wald(smaller, robust=True)."
             )
-        extra = _extra(self, smaller)
+        extra = extra_names(self, smaller)
         ours, theirs = (set() if fit.smooths is None else set(fit.edf) for fit in (self, smaller))
         if ours != theirs:
             raise InputError(
@@ -384,7 +468,7 @@ class Fit:  # long: what can be asked of a result
             which: their names, or a smaller fit, in which they are missing.
             robust: V from the scores themselves; by cluster with cluster= on the objective, then an F test.
         """
-        names = _extra(self, which) if isinstance(which, Fit) else _tested(self, which)
+        names = extra_names(self, which) if isinstance(which, Fit) else tested_names(self, which)
         V, df = robust_covariance(self._known_errors) if robust else (self.covariance, self.df)
         index = np.array([self.names.index(name) for name in names])
         return tests.wald(self.estimate[index], V[np.ix_(index, index)], df)
@@ -397,53 +481,6 @@ class Fit:  # long: what can be asked of a result
         from .saving import save
 
         save(self, path)
-
-
-def _extra(larger: Fit, smaller: Fit) -> list[str]:
-    """The parameters that the smaller model lacks."""
-    extra = [name for name in larger.names if name not in smaller.names]
-    if not extra or any(name not in larger.names for name in smaller.names):
-        raise InputError(
-            "A nested test needs a smaller model whose parameters are all in this one; "
-            f"this one has {listing(larger.names)}, the other {listing(smaller.names)}."
-        )
-    have = f"they have {' and '.join(counted(fit.n, fit.rows) for fit in (larger, smaller))}"
-    if smaller.rows != larger.rows:
-        raise InputError(f"The fits must be to the same observations; {have}.")
-    if smaller.n != larger.n or not _same_data(larger.obs, smaller.obs):
-        raise InputError(f"The fits must be to the same observations; their outcomes or weights differ: {have}.")
-    domains = [json.dumps(fit.settings["model"]["domain"]) for fit in (larger, smaller)]  # tuples load as lists
-    if domains[0] != domains[1]:
-        raise InputError(f"Nested models have the same domain; these have {domains[0]} and {domains[1]}.")
-    return extra
-
-
-def _tested(fit: Fit, which: Any) -> list[str]:
-    """The names of the parameters to be tested, or a sentence."""
-    what = "which must be a parameter's name, several names, or a smaller fit"
-    names = [which] if isinstance(which, str) else list(which) if isinstance(which, Iterable) else [which]
-    if not fit.names:
-        raise InputError("This fit has no parameters to test; the p-values of its smooth terms are in fit.summary().")
-    if not names:
-        raise InputError(f"{what}; got none. The parameters are {listing(fit.names)}.")
-    for name in names:
-        if not isinstance(name, str):
-            raise InputError(f"{what}; got {_short(which)}. The parameters are {listing(fit.names)}.")
-        if name not in fit.names:
-            raise InputError(unknown("which", str(name), fit.names))
-    if twice := [str(name) for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise InputError(f"which must name each parameter once; got {listing(twice)} more than once.")
-    return names
-
-
-def _short(value: Any) -> str:
-    """A value in a message: of an array, its shape."""
-    return f"an array of shape {value.shape}" if isinstance(value, np.ndarray) else repr(value)
-
-
-def _same_data(a: Observations | None, b: Observations | None) -> bool:
-    """Whether two sets of as many observations have the same outcomes and weights, as far as loaded fits can tell."""
-    return a is None or b is None or (np.array_equal(a.outcome, b.outcome) and np.array_equal(a.weights, b.weights))
 
 
 def rule_order(fit: Fit) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from .._base.memory import in_words
 from .._base.numerics import Rng, own_stream
 from .._base.words import option
 from ..data.observations import Observations
+from ..data.placing import placed
 from ..domains.base import Domain
 from ..engine.device.spec import Device, device_of
 from ..engine.resources import Resources
@@ -78,7 +80,8 @@ def fit(
         workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), with which the
             rows of smooth terms stay: each pass sends coefficients out and sums back.
         device: "gpu" makes the additive engine's passes over the rows on a GPU through JAX (smooth terms; the same
-            result to 1e-8), or `un.Device(...)`.
+            result to 1e-8), or `un.Device(...)`. Above two million rows those of a chain in a box are made there too,
+            from its coordinates (docs/size.md).
 
     Example:
         >>> import unnorm as un
@@ -109,6 +112,7 @@ def fit(
         )
     obs = weighted(obs, weights)
     _require(solver, (Solver, type(None)), "solver", SOLVERS)
+    model = with_base(model, obs, objective, solver)
     if normaliser is None:
         normaliser = objective.default_normaliser(model, obs, solver is None or solver.anchors)
     _require(
@@ -128,16 +132,46 @@ def fit(
         warnings.warn(warning, UnnormWarning, stacklevel=2)
         notes = (*notes, warning)
     seed, rng = _seed(rng)
+    state = copy.deepcopy(rng)
 
     problem = Problem(model, obs, objective, normaliser, Resources(memory, workers))
     chosen = chosen_solver(problem, solver, _with_device(problem, solver, smoothing, device))
     _check_resources(problem, chosen)
-    with in_words("Take fewer reference points, or pass memory='…' (as '1GB') with smooth terms."):
-        solution = refined(problem, chosen, solved(problem, chosen, rng), rng)
-    relative = weights == "relative" and obs.weight is not None
-    settings = {"observations": describe(obs)}
-    made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
-    return knowing(made, problem, chosen.anchors)
+    with ExitStack() as stack:  # workers last until the errors are known
+        stack.enter_context(in_words("Take fewer reference points, or pass memory='…' (as '1GB') with smooth terms."))
+        problem = replace(problem, resources=stack.enter_context(problem.resources.opened()))
+        solution = on_users_scale(problem, chosen, rng)
+        relative = weights == "relative" and obs.weight is not None
+        settings = {"observations": describe(obs)}
+        made = make_fit(problem, solution, settings=settings, notes=notes, seed=seed, relative=relative)
+        return knowing(made, problem, chosen.anchors, state)
+
+
+def with_base(model: Unnormalised, obs: Observations, objective: Objective, solver: Solver | None) -> Unnormalised:
+    """The model with its base fitted to the observations; a sentence where objective or solver take none."""
+    if model.base is None:
+        return model
+    if not objective.takes_base:
+        raise CombinationError(
+            f"{objective.name} takes models relative to Ω's own measure, and this one has base={model.base!r}. Use "
+            "objective=un.Ranking(kernel, …), or un.Logistic(kernel, …), with points of the kernel itself."
+        )
+    if solver is not None and not solver.takes_base:
+        raise CombinationError(
+            f"solver=un.{type(solver).__name__}(...) takes models relative to Ω's own measure, and this one has "
+            f"base={model.base!r}: leave solver out."
+        )
+    return model.met(obs)
+
+
+def on_users_scale(problem: Problem, solver: Solver, rng: Rng) -> Solution:
+    """The solution, found with covariates about their means where these lie far from zero."""
+    plain = problem.model.parametric and not problem.smooth and not problem.normaliser.many
+    moved = problem.model.flat().centred(problem.obs) if plain else None
+    if moved is None:
+        return refined(problem, solver, solved(problem, solver, rng), rng)
+    found = solved(replace(problem, model=moved.model), solver, rng)
+    return replace(found, estimate=moved.estimate(found.estimate), centred=moved)
 
 
 def solved(problem: Problem, solver: Solver, rng: Rng) -> Solution:
@@ -263,6 +297,7 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     """Refuse or drop observations outside Ω; a transition with either end outside counts as outside."""
     if outside not in ("error", "drop"):
         raise InputError(unknown("outside", outside, ("error", "drop")))
+    obs = placed(domain, obs)
     within = inside(domain, obs)
     if within.all():
         return obs, ()

@@ -11,9 +11,11 @@ import numpy as np
 from .._base.counts import counted, total
 from .._base.numerics import Rng, generator, read_only
 from ..data.observations import Observations
+from ..data.placing import log_volumes, placed
 from ..errors import InputError, OutsideError, UnnormWarning
 from ..objectives.integrals import telling
 from ..references import Uniform
+from ..references.by_window import bound
 from .density import ROWS_AT_ONCE, Density
 from .draws import Proposal
 from .gibbs_draws import annealed_log_z
@@ -86,6 +88,7 @@ def held_out(
         )
     domain = density.domain
     _refuse_masked(obs)
+    obs = placed(domain, obs)
     within = inside(domain, obs, earlier=domain.finite)  # states that do not exist have no energy
     if not within.all():
         earlier = range(1, obs.lags + 1 if domain.finite else 1)
@@ -100,14 +103,15 @@ def held_out(
         warnings.warn(COARSE.format(error=found.error), UnnormWarning, stacklevel=3)
     log_p = density.log_f(obs, obs.outcome, np.arange(obs.n)) - found.log_z
     w = obs.weights
-    uniform = float(w @ (log_p + domain.log_volume)) / (w.sum() * np.log(2))
+    log_volume = log_volumes(domain, obs)
+    uniform = float(w @ (log_p + log_volume)) / (w.sum() * np.log(2))
     bits, name = uniform, UNIFORM
     if proposal is not None:
         q = proposal(obs)
         if q.given != "outcome":  # a kernel around the outcome does not predict it
             log_q = q.log_density(obs.outcome, obs, np.arange(obs.n))
             bits = float(w @ (log_p - log_q)) / (w.sum() * np.log(2))
-            flat = np.allclose(log_q, -domain.log_volume, rtol=0.0, atol=1e-12)
+            flat = np.allclose(log_q, -log_volume, rtol=0.0, atol=1e-12)
             name = UNIFORM if flat else q.describe()
     return HeldOut(
         loglik=float(w @ log_p),
@@ -155,7 +159,7 @@ def constants(
     `refine`: whether the order is ours to raise until log Z is known.
     """
     try:
-        density.domain.quadrature(order)
+        density.domain.windows[0].quadrature(order)
     except InputError:
         if order is not None:
             raise
@@ -212,7 +216,7 @@ def _sampled(density: Density, obs: Observations, proposal: Proposal | None, rng
         return _annealed(density, obs, rng)
     q = None if proposal is None else proposal(obs)
     if q is None or q.given == "outcome":  # a kernel around the outcome is not a law for it
-        q = Uniform().bind(density.domain, obs)
+        q = bound(Uniform(), density.domain, obs)
     first, of = density.contexts(obs)
     m = int(np.clip(MOST / len(first), LEAST, max(WANTED, ENOUGH / len(first))))
     log_z, error = np.empty(len(first)), np.empty(len(first))

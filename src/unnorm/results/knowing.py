@@ -3,6 +3,7 @@
 - the constants, at a few contexts (results/constants.py);
 - context columns that f reads and χ does not;
 - smooth terms whose edf is at their k;
+- constants that are linear in features: whether anchored ones would give the same estimate;
 - covariates that reach further on Ω than in the rows that were fitted;
 - reference points that do not resemble the data.
 """
@@ -15,15 +16,19 @@ from dataclasses import replace
 
 import numpy as np
 
+from .._base.numerics import Rng
 from .._base.words import either
 from ..engine import checks, gam_effects
 from ..engine.gam_result import Gam
 from ..errors import UnnormWarning, listing
 from ..objectives.base import Problem
+from ..objectives.integrals import context_rules
 from ..objectives.scores import Drawn
+from ..solvers import Newton
 from .constants import check_constants, gap_noise
 from .fit import Fit
 from .held_out import evenly
+from .making import make_fit
 
 CONTEXTS = 50  # at which a fit checks its constants
 ORDER = {2: 20}  # of the rule for them, by the dimension of Ω; else the domain's own
@@ -31,6 +36,8 @@ MOST_NODES = 100_000  # of one context, states that are enumerated included
 AT_K = 0.93  # edf as a share of the columns: as many as there are
 NEAR_K = 0.8  # the same, where a pattern is left as well
 PATTERN = 0.05  # p-value of the k-index
+MOST_VALUES = 20_000_000  # of f, for a fit with anchored constants beside another
+CHANCE, MOVED = 3.0, 0.25  # how far the two may be apart: in sd of their difference, and in standard errors
 BEYOND = 0.25  # of a covariate's range in the rows: how far it may reach beyond
 PLACES = 20  # contexts whose Ω is looked at
 SEPARATED = 0.9999  # AUC of the fitted log-odds at which nothing is left to compare
@@ -42,12 +49,15 @@ FAR = (
 )
 
 
-def knowing(fit: Fit, problem: Problem, anchors: bool = True) -> Fit:
+def knowing(fit: Fit, problem: Problem, anchors: bool = True, state: Rng = None) -> Fit:
     """The fit with what was found about it: its constants' verdict, and a warning for whatever failed.
 
-    `anchors`: whether the solver takes anchored constants, the remedy for most.
+    `anchors`: whether the solver takes anchored constants, the remedy for most. `state`: of the generator before the
+    points of the fit were drawn, so that they can be drawn again.
     """
     fit, said = _constants(fit, problem, anchors)
+    if problem.normaliser.many:
+        fit, said = _against_anchored(fit, problem, state)
     notes = [*said, *_unseen(problem), *_at_k(fit), *_beyond(fit, problem), *_far(fit)]
     for note in notes:
         warnings.warn(note, UnnormWarning, stacklevel=3)
@@ -75,6 +85,42 @@ def _constants(fit: Fit, problem: Problem, anchors: bool) -> tuple[Fit, list[str
     fit = replace(fit, constants=check.verdict, constants_failed=check.failed, diagnostics=figures)
     told = problem.normaliser.warning(problem.obs) is not None  # that it cannot follow, before it was fitted
     return fit, [check.verdict] if check.failed and not told else []
+
+
+def _against_anchored(fit: Fit, problem: Problem, state: Rng) -> tuple[Fit, list[str]]:
+    """Constants that are linear in features have as many degrees of freedom as there are: their gaps to the integrals
+    say little, and features that cannot follow the constants go unseen. The estimate with anchored constants on the
+    same points tells; it may differ by what those degrees of freedom cost, V − V_anchored.
+    """
+    domain, objective = problem.model.domain, problem.objective
+    if domain.rule is None or objective.cancels or not fit.converged or not fit.has_covariance:
+        return fit, []
+    nodes = np.exp(domain.log_volume) if domain.rule == "enumeration" else len(domain.quadrature().points)
+    if nodes * problem.obs.n > MOST_VALUES:
+        return fit, []
+    if objective.reference is not None:
+        objective = objective.holding(objective.draw(problem.model, problem.obs, problem.normaliser, state))
+    exact = objective.default_normaliser(problem.model, problem.obs)  # constants that follow θ, or are free
+    anchored = replace(problem, objective=objective, normaliser=exact.bound(problem.obs))
+    other = make_fit(anchored, Newton().solve(anchored, np.random.default_rng(1)), settings=fit.settings)
+    if not other.has_covariance:
+        return fit, []
+    V, W = np.diag(fit.covariance), np.diag(other.covariance)
+    moved = np.abs(fit.estimate - other.estimate)
+    beyond = moved > CHANCE * np.sqrt(np.maximum(V - W, 0.0)) + MOVED * np.sqrt(W)
+    j = int(np.argmax(moved / np.sqrt(W)))
+    said = (
+        f"With constants that follow f, no estimate differs by more than {moved[j] / np.sqrt(W[j]):.2g} standard errors"
+    )
+    if not beyond.any():
+        return replace(fit, constants=f"{said}.", constants_failed=False), []
+    j = int(np.argmax(np.where(beyond, moved / np.sqrt(W), 0.0)))
+    said = (
+        f"χ cannot follow the constants with these features: {fit.names[j]} is {fit.estimate[j]:.4g}, and "
+        f"{other.estimate[j]:.4g} with constants that follow f, {moved[j] / np.sqrt(W[j]):.2g} standard errors away. "
+        f"Use normaliser=un.{exact!r}, or more features (of un.minwise more hashes and bits)."
+    )
+    return replace(fit, constants=said, constants_failed=True), [said]
 
 
 def _checkable(fit: Fit, problem: Problem) -> bool:
@@ -166,6 +212,8 @@ def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
     reference = problem.objective.reference
     if part is None or part.gam is None or domain.rule is None or reference is None or reference.everywhere:
         return
+    if problem.model.base is not None:  # what lies beyond the kernel's steps weighs nothing
+        return
     smooth = [part.term(label) for label in part.model_labels if not part.term(label).parametric]
     columns = part.gam.columns
     names = dict.fromkeys(
@@ -178,9 +226,9 @@ def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
     if not names or (domain.rule == "enumeration" and domain.log_volume > np.log(MOST_NODES)):
         return
     order = None if domain.default_order is None else min(12, domain.default_order)
-    nodes, some = domain.quadrature(order).points, evenly(obs.n, PLACES)
-    at = np.repeat(some, len(nodes))
-    reached = problem.model.covariates(obs).values(names, obs, np.tile(nodes, (len(some), 1)), at)
+    some = evenly(obs.n, PLACES)
+    nodes, _, of = context_rules(domain, obs.take(some), order, centred=False)
+    reached = problem.model.covariates(obs).values(names, obs, nodes, some[of])
     for name in names:
         low, high = float(np.nanmin(columns[name])), float(np.nanmax(columns[name]))
         ends = float(np.nanmin(reached[name])), float(np.nanmax(reached[name]))

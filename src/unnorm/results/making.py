@@ -34,10 +34,10 @@ REMEDY = (
 SIMULATED = (
     "fit.errors_of(names, simulated=4000) takes the spread of the scores from draws of the model, which must be right."
 )
-FEW, MANY = (
-    "The scores of {units} are few for {parameters}: below ten for each, standard errors from them are too small by 5 "
-    "to 30 %. {remedy}",
-    10,
+FEW, MANY = "The scores of {units} are few for {parameters}: {what}. {remedy}", 10
+TOO_SMALL = "below ten for each, standard errors from them are too small by 5 to 30 %"
+CORRECTED = (
+    "standard errors are corrected for it and intervals are Student's t on {df:g} degrees of freedom, both approximate"
 )
 REMEDY_CLUSTERS = (
     "Name smaller clusters, or leave cluster= out where observations are independent (within a chain, given the past)."
@@ -67,6 +67,8 @@ def make_fit(
     tests = columns_tested(solution, obs, labels)  # before the errors, which then have its fresh sets of points
     errors, more, refusal = _errors(solution, labels, relative, clusters)
     own = None if errors is None else errors.picked(solution.index)
+    if own is not None and solution.centred is not None:
+        own = own.moved(solution.centred.covariance)
     smooths = _smooths(solution, errors)
     settings = {
         "model": problem.model.to_dict(),
@@ -88,7 +90,7 @@ def make_fit(
         reason=solution.reason,
         iterations=solution.iterations,
         n=total(obs.weights),
-        rows=obs.n,
+        n_rows=obs.n,
         kind=obs.kind,
         settings=settings,
         notes=(*obs.notes, *notes, *solution.notes, *more, *_not_converged(solution)),
@@ -180,7 +182,8 @@ def _few(scores: Scores, remedy: str) -> tuple[str, ...]:
     if scores.model_based or scores.weight >= MANY * scores.size:
         return ()
     units = several(total(np.array([scores.weight])), "independent observation")
-    return (FEW.format(units=units, parameters=several(scores.size, "parameter"), remedy=remedy).strip(),)
+    what = TOO_SMALL if scores.df is None else CORRECTED.format(df=scores.df)
+    return (FEW.format(units=units, parameters=several(scores.size, "parameter"), what=what, remedy=remedy).strip(),)
 
 
 def _too_few(scores: Scores, remedy: str, clusters: np.ndarray | None = None) -> str:
@@ -219,7 +222,7 @@ def quantities(solution: Solution) -> Quantities:
     """What advice speaks of: the parameters, or f's terms as functions over their grids."""
     fitted = solution.terms
     if fitted is None:
-        return parameters(solution.names)
+        return parameters(solution.names, None if solution.centred is None else solution.centred.covariance)
     return terms({label: (fitted.slices[label], _columns(fitted, label)) for label in fitted.model_labels})
 
 

@@ -13,8 +13,17 @@ from ..errors import InputError, listing
 
 
 def new_observations(kind: Kind, y: Any, x: Any, about: Mapping[str, Any]) -> Observations:
-    """New points as observations of the kind that was fitted."""
+    """New points as observations of the kind that was fitted; observations as they are."""
     names = tuple(about["outcome_names"])
+    if isinstance(y, Observations):
+        if x is not None:
+            raise InputError("Observations have their own contexts: leave x out.")
+        if y.kind != kind or y.outcome_names != names:
+            raise InputError(
+                f"The fit is of {kind} observations of {listing(names)}; got {y.kind} ones of "
+                f"{listing(y.outcome_names)}."
+            )
+        return y
     outcome = floats(y, "y")
     outcome = outcome.reshape(-1, 1) if len(names) == 1 else np.atleast_2d(outcome)
     if outcome.shape[1] != len(names):

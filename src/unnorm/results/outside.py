@@ -5,25 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from ..data.observations import Observations, lag_suffix
+from ..data.placing import by_window, within
 from ..domains.base import Domain
 
 
 def inside(domain: Domain, obs: Observations, earlier: bool = True) -> np.ndarray:
     """(n,) whether the outcome, missing entries aside, lies in Ω; `earlier`: and the points before it."""
-    out = domain.contains(_seen(obs))
+    out = within(domain, obs, _seen(obs))
     for lag in range(1, obs.lags + 1 if earlier else 1):
-        out = out & domain.contains(obs.previous(lag))
+        out = out & within(domain, obs, obs.previous(lag))
     return out
 
 
 def first_outside(domain: Domain, obs: Observations) -> tuple[str, str]:
     """Row and value of the first point outside Ω, and what to do about it."""
-    within = inside(domain, obs)
-    first = int(np.argmin(within))
+    first = int(np.argmin(inside(domain, obs)))
+    one = obs.take(np.array([first]))
     row = first if obs.row is None else int(obs.row[first])
-    lags = [lag for lag in range(obs.lags + 1) if not domain.contains(_point(obs, first, lag))[0]]
+    lags = [lag for lag in range(obs.lags + 1) if not within(domain, one, _point(obs, first, lag))[0]]
     names = tuple(name + lag_suffix(lags[0]) for name in obs.outcome_names) if lags[0] else obs.outcome_names
-    what, remedy = domain.outside_words(_point(obs, first, lags[0])[0], names)
+    window = next(by_window(domain, one))[0]
+    what, remedy = window.outside_words(_point(obs, first, lags[0])[0], names)
+    if domain.key is not None:
+        what += f" with {domain.key} {one.columns[domain.key][0]}, whose window is {window!r}"
     when = "" if not lags[0] else f" ({'the point' if lags[0] == 1 else f'{lags[0]} points'} before it)"
     return f"the first is row {row}, {what}{when}", remedy
 

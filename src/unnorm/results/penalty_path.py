@@ -1,52 +1,67 @@
-"""How strong a ridge or lasso penalty should be: the held-out pseudo-likelihood along a path of strengths."""
+"""How strong a ridge or lasso penalty should be: held-out pseudo-likelihood, or NCIC, along a path of strengths.
+
+Cross-validation fits each strength to all but one fold. NCIC (Matsuda, Uehara & Hyvärinen 2021; Takeuchi's criterion of
+a pseudo-likelihood) fits it once, to all the data, and takes off what fitting gained by chance:
+
+    NCIC(λ) = −2 ℓ(θ̂_λ) + 2 tr{Î (Ĵ + S_λ)⁻¹},        Î = n/(n − 1) Σ_t (g_t − ḡ)(g_t − ḡ)ᵀ,        Ĵ = −∂²ℓ,
+
+g_t the score of observation t, S_λ the ridge. A lasso has no S, and its trace is over the parameters that are not zero.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, final
+from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
 from .._base.numerics import Rng, generator, whole
+from .._base.workers import mapped
 from ..data.observations import Observations
 from ..errors import CombinationError, InputError, unknown
 from ..models.base import Model
 from ..objectives.flips import FlipProblem
 from ..objectives.ranking import ConditionalNCE
+from ..objectives.scores import frequency
 from ..references import BitFlip
 from ..solvers.imputing import Imputing
 from ..solvers.lbfgs import LBFGS
+from ..solvers.newton import MOST_PARAMETERS
 from .fit import Fit
 from .fitting import fit
 
 RANGE = {"ridge": (1e-5, 0.3), "lasso": (1e-3, 1.0)}  # of λ; the lasso's relative to the λ that leaves no coupling
 FILLING = 20  # Gibbs sweeps over missing bits of held-out rows
+Selection = Literal["cv", "ncic"]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class PenaltyPath:
-    """Held-out pseudo-log-likelihoods (per observation) by strength of the penalty, and the fit at the chosen one.
+    """Pseudo-log-likelihoods of new data (per observation) by strength of the penalty, and the fit at the chosen one.
 
-    `chosen` is the largest strength within one standard error of the best, a cautious choice (Breiman et al. 1984);
-    `best` the best itself. Errors of `fit` do not count that the strength was chosen on the same data.
+    They are those of held-out folds, or −NCIC/2n. `best` is the best strength; `chosen` by cross-validation the largest
+    within one standard error of the best, a cautious choice (Breiman et al. 1984), and by NCIC the best itself. Errors
+    of `fit` do not count that the strength was chosen on the same data.
     """
 
     kind: str
     strengths: np.ndarray  # descending
-    score: np.ndarray  # mean held-out pseudo-log-likelihood of an observation
-    se: np.ndarray  # of its difference from the best, over folds
+    score: np.ndarray  # mean held-out pseudo-log-likelihood of an observation, or −NCIC/2n
+    se: np.ndarray  # of its difference from the best, over folds; NaN with NCIC, which has none
     nonzero: np.ndarray  # penalised parameters that are not zero, mean over folds
     best: float
     chosen: float
     fit: Fit
+    selection: str = "cv"
 
     def table(self) -> dict[str, np.ndarray]:
         """The path by column."""
         return {"strength": self.strengths, "score": self.score, "se": self.se, "nonzero": self.nonzero}
 
     def __repr__(self) -> str:
-        return f"PenaltyPath({self.kind}: best {self.best:.3g}, chosen {self.chosen:.3g} of {len(self.strengths)})"
+        which = f"best {self.best:.3g}, chosen {self.chosen:.3g} of {len(self.strengths)}"
+        return f"PenaltyPath({self.kind}, {self.selection}: {which})"
 
 
 def penalty_path(
@@ -56,8 +71,10 @@ def penalty_path(
     strengths: Any = None,
     folds: int = 5,
     rng: Rng = None,
+    selection: Selection = "cv",
+    workers: Any = None,
 ) -> PenaltyPath:
-    """Choose a penalty on the couplings of a model of bits by cross-validated pseudo-likelihood.
+    """Choose a penalty on the couplings of a model of bits by cross-validated pseudo-likelihood, or by NCIC.
 
     Args:
         model: on binary vectors or graphs and linear in its parameters, such as `un.Ising`.
@@ -66,6 +83,10 @@ def penalty_path(
         strengths: values of λ; default 15 of them, evenly spaced in log λ.
         folds: of the cross-validation.
         rng: for the folds.
+        workers: a number of processes, or a client of `dask.distributed` (`pip install 'unnorm[dask]'`), which share
+            the folds. The numbers are the same.
+        selection: "cv", or "ncic": one fit for each strength in place of one for each fold, for observations that are
+            many more than parameters, none of them with missing bits.
 
     Example:
         >>> import numpy as np, unnorm as un
@@ -76,35 +97,109 @@ def penalty_path(
     """
     if kind not in RANGE:
         raise InputError(unknown("kind", kind, tuple(RANGE)))
+    if selection not in ("cv", "ncic"):
+        raise InputError(unknown("selection", selection, ("cv", "ncic")))
     if model.domain.free is None or not model.linear:
         raise CombinationError(f"penalty_path is for linear models on bits, such as un.Ising; got {model!r}.")
     folds, random = whole(folds, "folds", least=2), generator(rng)
     model.check(obs)
-    fold = _folds(obs, folds, random)
+    given, moved = model, model.centred(obs)
+    model = model if moved is None else moved.model
     lams = _strengths(model, obs, kind, strengths, random)
-    score, nonzero = np.empty((folds, len(lams))), np.empty((folds, len(lams)))
-    weight = np.array([obs.weights[fold == k].sum() for k in range(folds)])
-    for k in range(folds):
-        train, test = obs.take(fold != k), obs.take(fold == k)
-        theta: np.ndarray | None = None
-        for j, lam in enumerate(lams):
-            theta = _estimate(model, train, LBFGS(1e-5, **{kind: lam}), theta, random)
-            score[k, j] = _held_out(model, test, theta, random)
-            nonzero[k, j] = np.count_nonzero(theta[model.penalised])
-    mean = weight @ score / weight.sum()
-    best = int(np.argmax(mean))
-    gap = score - score[:, [best]]
-    se = gap.std(axis=0, ddof=1) / np.sqrt(folds)
-    chosen = int(np.flatnonzero(mean >= mean[best] - se)[0])  # strengths descend
+    scored = (
+        _by_ncic(model, obs, kind, lams, random)
+        if selection == "ncic"
+        else _by_folds(model, obs, kind, lams, folds, random, workers)
+    )
+    chosen = int(np.flatnonzero(scored.mean >= scored.mean[scored.best] - np.nan_to_num(scored.se))[0])  # they descend
     solver = LBFGS(**{kind: lams[chosen]})
     objective = ConditionalNCE(BitFlip(every=True))
-    final = fit(model, obs, objective, solver=solver if obs.holes is None else Imputing(solver=solver), rng=random)
+    final = fit(given, obs, objective, solver=solver if obs.holes is None else Imputing(solver=solver), rng=random)
+    how = "NCIC" if selection == "ncic" else f"{folds}-fold cross-validation"
     note = (
-        f"λ = {lams[chosen]:.3g} of the {kind} was chosen by {folds}-fold cross-validation on the same data; errors do "
-        "not count that choice."
+        f"λ = {lams[chosen]:.3g} of the {kind} was chosen by {how} on the same data; errors do not count that choice."
     )
     final = replace(final, notes=(*final.notes, note))
-    return PenaltyPath(kind, lams, mean, se, nonzero.mean(axis=0), float(lams[best]), float(lams[chosen]), final)
+    best = float(lams[scored.best])
+    return PenaltyPath(kind, lams, scored.mean, scored.se, scored.nonzero, best, float(lams[chosen]), final, selection)
+
+
+class _Scored(NamedTuple):
+    """By strength."""
+
+    mean: np.ndarray  # NaN where there is none
+    se: np.ndarray
+    nonzero: np.ndarray
+
+    @property
+    def best(self) -> int:
+        return int(np.nanargmax(self.mean))
+
+
+# long: what all folds share
+def _by_folds(
+    model: Model, obs: Observations, kind: str, lams: np.ndarray, folds: int, random: np.random.Generator, workers: Any
+) -> _Scored:
+    fold = _folds(obs, folds, random)
+    weight = np.array([obs.weights[fold == k].sum() for k in range(folds)])
+    tasks = [(k, own) for k, own in enumerate(random.spawn(folds))]
+    found = mapped(_fold_path, tasks, workers, common=(model, obs, kind, lams, fold))
+    score, nonzero = (np.array(values) for values in zip(*found))
+    mean = weight @ score / weight.sum()
+    gap = score - score[:, [int(np.argmax(mean))]]
+    return _Scored(mean, gap.std(axis=0, ddof=1) / np.sqrt(folds), nonzero.mean(axis=0))
+
+
+def _by_ncic(model: Model, obs: Observations, kind: str, lams: np.ndarray, random: np.random.Generator) -> _Scored:
+    if obs.holes is not None or model.size > MOST_PARAMETERS:
+        why = (
+            "bits are missing"
+            if obs.holes is not None
+            else f"{model.size:,} parameters need matrices that are too large"
+        )
+        raise CombinationError(f"selection='ncic' is not available, as {why}: use selection='cv'.")
+    problem, n = FlipProblem(model, obs), float(obs.weights.sum())
+    mean, nonzero, theta = np.full(len(lams), np.nan), np.empty(len(lams)), None
+    for j, lam in enumerate(lams):
+        theta = _estimate(model, obs, LBFGS(1e-10, **{kind: lam}), theta, random)
+        nonzero[j] = np.count_nonzero(theta[model.penalised])
+        ridge = lam * n * model.penalised if kind == "ridge" else np.zeros(model.size)
+        by_chance, free = optimism(problem, theta, ridge, np.flatnonzero((theta != 0) | ~model.penalised))
+        if free < n:
+            mean[j] = (problem.value(theta) - by_chance) / n
+    if np.isnan(mean).all():
+        raise InputError(
+            f"{n:,.0f} observations are too few for NCIC: at every strength there are as many parameters. Use "
+            "selection='cv', or larger strengths."
+        )
+    return _Scored(mean, np.full(len(lams), np.nan), nonzero)
+
+
+def optimism(problem: FlipProblem, theta: np.ndarray, ridge: np.ndarray, at: np.ndarray) -> tuple[float, float]:
+    """tr{Î (Ĵ + S)⁻¹} and the effective number of parameters tr{Ĵ (Ĵ + S)⁻¹}, over the parameters `at`."""
+    J, n = problem.information(theta)[np.ix_(at, at)], float(problem.obs.weights.sum())
+    meat, total = np.zeros_like(J), np.zeros(len(at))
+    for b, g in problem.by_observation(theta):
+        g, w = g[:, at].astype(np.float64), np.maximum(problem.obs.weights[b.at], 1e-300)
+        meat += (g / w[:, None]).T @ g
+        total += g.sum(axis=0)
+    V = np.linalg.inv(J + np.diag(ridge[at]))
+    return float(np.sum(V * (meat - np.outer(total, total) / n))) * frequency(n), float(np.sum(V * J))
+
+
+# long: what all folds share
+def _fold_path(
+    model: Model, obs: Observations, kind: str, lams: np.ndarray, fold: np.ndarray, k: int, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Along the path without fold k: its held-out pseudo-log-likelihoods, and how many couplings are not zero."""
+    train, test = obs.take(fold != k), obs.take(fold == k)
+    score, nonzero = np.empty(len(lams)), np.empty(len(lams))
+    theta: np.ndarray | None = None
+    for j, lam in enumerate(lams):
+        theta = _estimate(model, train, LBFGS(1e-5, **{kind: lam}), theta, rng)
+        score[j] = _held_out(model, test, theta, rng)
+        nonzero[j] = np.count_nonzero(theta[model.penalised])
+    return score, nonzero
 
 
 def _folds(obs: Observations, folds: int, rng: np.random.Generator) -> np.ndarray:

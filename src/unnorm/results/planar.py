@@ -29,8 +29,14 @@ from .smooths import SmoothPart
 
 CELLS = 4096
 MOST_ROUNDS = 20_000  # of proposals for one step
+MOST_EACH, MOST_AT_LEAST = 2_000, 10_000_000  # proposals: for each step wanted, restarts included, and for any run
 MOST_BOUNDS = 30  # times that the bound may be raised
 AT_ONCE = 100_000  # proposals in one round, at most
+
+TOO_FEW_KEPT = (
+    "Simulation by rejection keeps too few of its proposals: f̂ rises without bound at short steps, or puts its steps "
+    "far from where they were observed. Fit relative to a kernel (base=un.Tilt(un.StepKernel(…)))."
+)
 
 Curve = Callable[[np.ndarray], np.ndarray]
 Rest = Callable[[np.ndarray, np.ndarray], np.ndarray]  # (y, contexts (n, lags·2)) → g(y, x)
@@ -129,8 +135,9 @@ def polar_chains(
         bound: a G to begin with.
     """
     random = generator(rng)
+    left = MOST_EACH * len(starts) * steps + MOST_AT_LEAST
     for _ in range(MOST_BOUNDS):
-        found, bound = _advance(law, starts, steps, random, bound)
+        found, bound, left = _advance(law, starts, steps, random, bound, left)
         if found is not None:
             return found
     raise EstimationError(
@@ -139,9 +146,9 @@ def polar_chains(
 
 
 def _advance(
-    law: PolarLaw, starts: np.ndarray, steps: int, rng: np.random.Generator, bound: float
-) -> tuple[np.ndarray | None, float]:
-    """The chains, or None and a higher bound where g exceeded it."""
+    law: PolarLaw, starts: np.ndarray, steps: int, rng: np.random.Generator, bound: float, left: int
+) -> tuple[np.ndarray | None, float, int]:
+    """The chains, or None and a higher bound where g exceeded it; and how many of the proposals are `left`."""
     n, lags, _ = starts.shape
     out = np.empty((n, lags + steps, 2))
     out[:, :lags] = starts
@@ -153,13 +160,16 @@ def _advance(
                 break
             tries = int(np.clip(np.ceil(1 / max(share, 1e-3)), 1, max(1, AT_ONCE // waiting.size)))
             who = np.repeat(waiting, tries)
+            left -= who.size
+            if left < 0:
+                raise EstimationError(TOO_FEW_KEPT)
             y, keep = law.propose(out[who, t - 1], rng)
             coin = np.log(rng.random(who.size))
             good = np.flatnonzero(keep)
             contexts = out[who[good], t - lags : t][:, ::-1].reshape(good.size, 2 * lags)
             g = law.rest(y[good], contexts)
             if good.size and g.max() > bound:
-                return None, float(g.max() + 0.1)
+                return None, float(g.max() + 0.1), left
             kept = good[coin[good] <= g - bound]
             share = 0.5 * share + 0.5 * kept.size / who.size
             index, first = np.unique(who[kept], return_index=True)
@@ -170,7 +180,7 @@ def _advance(
                 f"{waiting.size} of {n} chains found no next point in {MOST_ROUNDS} rounds of proposals: the density "
                 "is too concentrated away from its typical steps."
             )
-    return out, bound
+    return out, bound, left
 
 
 def simulate_planar(density: Density, starts: Any, steps: int, rng: Rng = None) -> np.ndarray:

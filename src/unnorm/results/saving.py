@@ -18,7 +18,7 @@ from .normaliser_check import Anchoring
 from .smooths import SmoothPart, loaded_errors, saved_errors
 
 FIELDS = (
-    *("loglik", "value", "is_likelihood", "converged", "reason", "iterations", "n", "rows", "kind", "seed"),
+    *("loglik", "value", "is_likelihood", "converged", "reason", "iterations", "n", "n_rows", "kind", "seed"),
     *("no_errors", "assumes_model", "constants", "constants_failed"),
 )
 
@@ -83,7 +83,7 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], model: 
             reason=str(about["reason"]),
             iterations=int(about["iterations"]),
             n=about["n"],
-            rows=int(about["rows"]),
+            n_rows=int(about["n_rows"] if "n_rows" in about else about["rows"]),  # as it was called before 0.2
             kind=about["kind"],
             settings=about["settings"],
             notes=tuple(about["notes"]),
@@ -101,6 +101,9 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], model: 
         if model is None:
             return fit
         saved, given = fit.settings["model"], model.to_dict()
+        if model.base is not None and "base" in saved:  # whose parameters were fitted
+            model = model.over(model.base.from_dict(saved["base"]))
+            given = model.to_dict()
         if differ := [key for key in {**saved, **given} if saved.get(key) != given.get(key)]:
             which = "; ".join(f"{key}: saved {saved.get(key)!r}, given {given.get(key)!r}" for key in differ)
             raise InputError(f"The model given does not match the saved fit: {which}.")

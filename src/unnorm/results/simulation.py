@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -14,12 +14,14 @@ import numpy as np
 from .._base import frames
 from .._base.numerics import Rng, floats, generator
 from ..data.observations import Kind, Observations
-from ..domains.base import whole
-from ..errors import CombinationError, InputError, OutsideError, listing
+from ..domains.base import Domain, whole
+from ..errors import CombinationError, EstimationError, InputError, OutsideError, listing
 from ..models import Additive
 from ..models.base import Model, Unnormalised
+from ..references.base import BoundReference
 from .density import Density, ParametricDensity
 from .draws import Drawer, Proposal
+from .kernel_draws import KernelDrawer
 
 
 @dataclass(frozen=True)
@@ -33,21 +35,34 @@ class Shape:
     context: tuple[str, ...] = ()  # regressions: the covariates
     group: tuple[str, ...] = ()
     needed: tuple[str, ...] | None = None  # those of extra, context and group that f reads; None: all but the groups
+    window: str | None = None  # that which says which window a context has, where each has its own
 
     @classmethod
-    def of(cls, kind: Kind, stored: Mapping[str, Any], needed: tuple[str, ...] | None = None) -> Shape:
+    def of(
+        cls,
+        kind: Kind,
+        stored: Mapping[str, Any],
+        needed: tuple[str, ...] | None = None,
+        window: str | None = None,
+    ) -> Shape:
         """From what a fit stores stored its observations."""
         extra, outcome = tuple(stored["extra"]), tuple(stored["outcome_names"])
         context = tuple(stored["context_names"]) if kind == "conditional" else ()
-        return cls(kind, outcome, int(stored["lags"]), extra, context, tuple(stored.get("group_names", ())), needed)
+        group = tuple(stored.get("group_names", ()))
+        return cls(kind, outcome, int(stored["lags"]), extra, context, group, needed, window)
 
     @property
     def given(self) -> tuple[str, ...]:
         """The columns that the user must give."""
         every = (*self.extra, *self.context, *self.group)
         if self.needed is None:
-            return (*self.extra, *self.context)
-        return tuple(name for name in every if name in self.needed)
+            return tuple(name for name in every if name not in self.group or name == self.window)
+        return tuple(name for name in every if name in self.needed or name == self.window)
+
+    @property
+    def free(self) -> bool:
+        """Whether f reads places and steps only."""
+        return self.needed is not None and not {*self.extra, *self.context, *self.group} & {*self.needed}
 
 
 @dataclass(frozen=True)
@@ -178,45 +193,94 @@ def _chains(
     rng: np.random.Generator,
 ) -> Simulation:
     """Chains side by side: points (chains, lags + n, d), the starts included, so that the table gives n transitions."""
-    n = request.n
-    starts, drawn_from = _starts(density, shape, request, observed, rng)
-    count = len(starts)
-    held = _held(shape, request, count, observed, drawn_from)
+    starts, drawn_from = _starts(shape, request, observed, rng)
+    held = _held(shape, request, len(starts), observed, drawn_from)
+    if request.x0 is not None or density.domain.key is not None:
+        _check_starts(density.domain, shape, starts, held)
+    if density.domain.key is None:
+        points, method, error = _walks(density, shape, request, proposal, starts, held, rng)
+        return Simulation(_chain_table(shape, points, held), method, error)
+    points, methods, error = np.empty((len(starts), shape.lags + request.n, len(shape.outcome))), [], 0.0
+    for window, rows in _windows(density.domain, held):
+        own = {name: values[rows] for name, values in held.items()}
+        points[rows], method, off = _walks(density.on(window), shape, request, proposal, starts[rows], own, rng)
+        methods, error = [*methods, method], max(error, off)
+    return Simulation(_chain_table(shape, points, held), listing(dict.fromkeys(methods)), error)
+
+
+def _windows(domain: Domain, held: Mapping[str, np.ndarray]) -> Iterator[tuple[Domain, np.ndarray]]:
+    """The windows of chains, each with the chains that have it."""
+    assert domain.key is not None
+    code = domain.codes(held[domain.key][:, 0])
+    for one in np.unique(code):
+        yield domain.windows[one], np.flatnonzero(code == one)
+
+
+def _walks(
+    density: Density,
+    shape: Shape,
+    request: Request,
+    proposal: Proposal | None,
+    starts: np.ndarray,
+    held: Mapping[str, np.ndarray],
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, str, float]:
+    """Chains on one Ω, how they were drawn, and the error of tables."""
+    n, count = request.n, len(starts)
     planar = len(shape.outcome) == 2 and not density.domain.finite
-    if planar and density.additive() is not None and request.bound is None and not held:
+    lags = shape.lags
+    points = np.empty((count, lags + n, len(shape.outcome)))
+    points[:, :lags] = starts
+    first = _contexts(shape, points, held, lags)
+    terms = planar and density.additive() is not None and request.bound is None
+    law = density.law(first)
+    if terms and law is None and (not held or shape.free):
         from .planar import simulate_planar
 
         try:
-            points = simulate_planar(density, starts, n, rng)
-            return Simulation(_chain_table(shape, points, held), "planar")
+            return simulate_planar(density, starts, n, rng), "planar", 0.0
         except CombinationError:  # terms or a domain that `planar` cannot take
             pass
-    drawer = Drawer(density, rng, request.bound, proposal)
-    d, lags = len(shape.outcome), shape.lags
-    points = np.empty((count, lags + n, d))
-    points[:, :lags] = starts
+        except EstimationError:  # too few of its proposals are kept
+            if _kernel(proposal, first) is None:
+                raise
+    if terms and law is None:
+        law = _kernel(proposal, first)
+    drawer = Drawer(density, rng, request.bound, proposal) if law is None else KernelDrawer(density, law, rng)
     for t in range(lags, lags + n):
-        context = {
-            f"{name}{_suffix(lag)}": points[:, t - lag, j]
-            for lag in range(1, lags + 1)
-            for j, name in enumerate(shape.outcome)
-        }
-        here = {name: values[:, t - lags] for name, values in held.items()}
-        contexts = Observations(
-            "transitions",
-            points[:, t - 1],
-            shape.outcome,
-            {**context, **{name: here[name] for name in shape.extra if name in here}},
-            lags=lags,
-            extra=tuple(name for name in shape.extra if name in here),
-            group={name: values for name, values in here.items() if name in shape.group},
-        )
-        points[:, t] = drawer(contexts)
-    return Simulation(_chain_table(shape, points, held), drawer.method, drawer.error)
+        points[:, t] = drawer(_contexts(shape, points, held, t))
+    return points, drawer.method, drawer.error
+
+
+def _kernel(proposal: Proposal | None, contexts: Observations) -> BoundReference | None:
+    """A reference that stays around the previous point, from which candidates may come."""
+    q = None if proposal is None else proposal(contexts)
+    local = q is not None and q.given == "context" and q.cube_dim is not None and not q.reference.everywhere
+    return q if local else None
+
+
+def _contexts(shape: Shape, points: np.ndarray, held: Mapping[str, np.ndarray], t: int) -> Observations:
+    """The contexts of the chains' t-th points; outcomes are not read."""
+    lags = shape.lags
+    context = {
+        f"{name}{_suffix(lag)}": points[:, t - lag, j]
+        for lag in range(1, lags + 1)
+        for j, name in enumerate(shape.outcome)
+    }
+    here = {name: values[:, t - lags] for name, values in held.items()}
+    return Observations(
+        "transitions",
+        points[:, t - 1],
+        shape.outcome,
+        {**context, **{name: here[name] for name in shape.extra if name in here}},
+        lags=lags,
+        extra=tuple(name for name in shape.extra if name in here),
+        group={name: values for name, values in here.items() if name in shape.group},
+    )
 
 
 def _starts(
-    density: Density, shape: Shape, request: Request, observed: Observations | None, rng: np.random.Generator
+    shape: Shape, request: Request, observed: Observations | None, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """(chains, lags, d) first points in the order of time, and the observations that they were taken from."""
     lags, d = shape.lags, len(shape.outcome)
@@ -242,13 +306,21 @@ def _starts(
         starts = np.repeat(starts, count, axis=0)
     if count is not None and len(starts) != count:
         raise InputError(f"x0 gives {len(starts)} starts for chains={count}; give one for each, or one for all.")
-    inside = density.domain.contains(starts.reshape(-1, d))
-    if not inside.all():
-        raise OutsideError(
-            f"{int((~inside).sum())} of {inside.size} points of x0 lie outside {density.domain!r}; the first is "
-            f"{starts.reshape(-1, d)[~inside][0].tolist()}."
-        )
     return starts, None
+
+
+def _check_starts(domain: Domain, shape: Shape, starts: np.ndarray, held: Mapping[str, np.ndarray]) -> None:
+    if domain.key is not None and np.any(held[domain.key] != held[domain.key][:, :1]):
+        raise InputError(f"x[{domain.key!r}] must be the same throughout a chain, which stays in one window.")
+    d = len(shape.outcome)
+    windows = [(domain, np.arange(len(starts)))] if domain.key is None else _windows(domain, held)
+    for window, rows in windows:
+        inside = window.contains(starts[rows].reshape(-1, d))
+        if not inside.all():
+            raise OutsideError(
+                f"{int((~inside).sum())} of {inside.size} points of x0 lie outside {window!r}; the first is "
+                f"{starts[rows].reshape(-1, d)[~inside][0].tolist()}."
+            )
 
 
 def _held(
@@ -284,6 +356,7 @@ def held_columns(model: Additive, obs: Observations, rows: np.ndarray) -> dict[s
     start there keep, for `Fit.simulate(x=…)`."""
     read = {*model.terms.columns, *(need for one in model.covariate_objects for need in one.needs)}
     columns = {**obs.group, **{name: obs.context[name] for name in obs.extra}}
+    read |= set() if model.domain.key is None else {model.domain.key}
     return {name: column[rows] for name, column in columns.items() if name in read} or None
 
 

@@ -44,6 +44,11 @@ class SmoothPart:
     method: str
     gam: Gam | None = field(default=None, repr=False)  # the additive fit itself; not saved
 
+    @property
+    def covariates(self) -> tuple[str, ...]:
+        """Those that the terms of f name."""
+        return tuple(dict.fromkeys(name for label in self.model_labels for name in self.term(label).covariates))
+
     def term(self, label: str) -> BuiltTerm:
         for term in self.terms:
             if term.label == label.replace(" ", ""):

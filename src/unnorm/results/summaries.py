@@ -25,7 +25,7 @@ def fit_summary(fit: Fit, level: float = 0.95) -> str:
     unit = "transitions" if fit.kind == "transitions" else "observations"
     lines = [
         f"{s['model']['model']} on {s['model']['domain'].get('domain', '?')}, "
-        + counted(fit.n, fit.rows, unit)
+        + counted(fit.n, fit.n_rows, unit)
         + (f", independent by cluster: {fit.diagnostics['clusters']:,}" if "clusters" in fit.diagnostics else ""),
         f"objective {s['objective']['objective']}, normaliser {s['normaliser']['normaliser']}"
         + (f" {s['normaliser']['terms']}" if "terms" in s["normaliser"] else ""),

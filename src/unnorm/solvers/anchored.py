@@ -7,9 +7,10 @@ less a row for each context (`Design.less`); log Z₀ and E₀ are all that chan
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
@@ -22,6 +23,9 @@ from ..objectives.anchor import Anchor, Integrated, anchor_of, say_if_slow
 from ..terms.base import BuiltTerm, Penalty
 from .engine_rows import cross
 
+if TYPE_CHECKING:
+    from ..engine.smoothed import Smoothed
+
 MOST_ROUNDS = 40
 MOST_HALVINGS = 8
 UNSEEN = 1e-9  # of a term's largest information: what rounding leaves of a column that is zero
@@ -31,36 +35,81 @@ SETTLED_FIXED = 1e-6  # where there are none to choose, and rounds are cheap
 Once = Callable[[tuple[BuiltTerm, ...], LinearPart, Design, Gam | None, bool], Gam]  # one penalised fit, or a rough one
 
 
+class Round(Protocol):
+    """The penalised fit of one round."""
+
+    @property
+    def smoothed(self) -> Smoothed: ...
+
+
+class Rounds(ABC):
+    """What stays between rounds: the terms, f's own columns, and how they are fitted."""
+
+    problem: AdditiveProblem
+    index: np.ndarray  # f's coefficients among all
+    built: tuple[BuiltTerm, ...]
+
+    @property
+    @abstractmethod
+    def start(self) -> np.ndarray | None:
+        """θ where f is linearised first; None where it is linear."""
+
+    @abstractmethod
+    def fit(self, beta: np.ndarray, here: Integrated, start: Any, rough: bool = False) -> Any:
+        """The fit with the constants linearised at β: a `Round`."""
+
+    @abstractmethod
+    def value(self, gam: Any, beta: np.ndarray, moved: Integrated, at: Integrated, old: np.ndarray) -> float:
+        """The penalised likelihood at f's coefficients β, all else and λ as in `gam`, which was linearised at `old`."""
+
+    @abstractmethod
+    def weight(self, gam: Any) -> float:
+        """Σ_r of the likelihood's curvature at the fit."""
+
+    @abstractmethod
+    def information(self, here: Integrated) -> np.ndarray:
+        """XᵀWX of the columns less their context's mean, at η = 0."""
+
+    @abstractmethod
+    def again(self, built: tuple[BuiltTerm, ...]) -> Rounds:
+        """The same with other terms of the same size."""
+
+    def padded(self, mean: np.ndarray, size: int) -> np.ndarray:
+        out = np.zeros((len(mean), size))
+        out[:, self.index] = mean
+        return out
+
+
 @final
 @dataclass(frozen=True)
 class AnchoredFit:
     """An additive fit whose constants follow θ."""
 
-    gam: Gam  # on the columns s − E, its offset with the context's part
+    gam: Any  # a `Round`: on the columns s − E, its offset with the context's part
     anchor: Anchor
     integrated: Integrated  # at the estimate; mean in the coordinates of all coefficients
     theta: np.ndarray | None  # where an energy was linearised last
     rounds: int
     settled: bool
     shift: float  # standard errors by which the integrals can move an estimate
+    made_by: Rounds  # the rounds that ended with `gam`
 
 
 @final
 @dataclass(frozen=True)
-class _Rounds:
-    """What stays between rounds."""
+class RowRounds(Rounds):
+    """Rounds on rows that are held, whole or in parts."""
 
-    problem: AdditiveProblem
+    problem: AdditiveProblem  # pyright: ignore[reportIncompatibleVariableOverride]
     once: Once
-    index: np.ndarray  # f's coefficients among all
-    built: tuple[BuiltTerm, ...]
+    index: np.ndarray  # pyright: ignore[reportIncompatibleVariableOverride]
+    built: tuple[BuiltTerm, ...]  # pyright: ignore[reportIncompatibleVariableOverride]
     part: LinearPart
     design: Design
 
-    def padded(self, mean: np.ndarray, size: int) -> np.ndarray:
-        out = np.zeros((len(mean), size))
-        out[:, self.index] = mean
-        return out
+    @property
+    def start(self) -> np.ndarray | None:
+        return self.part.theta
 
     def linear(self, beta: np.ndarray) -> tuple[LinearPart, Design]:
         """f's own columns: once for all where f is linear, else at β."""
@@ -92,6 +141,18 @@ class _Rounds:
         penalised[self.index] = beta
         return self.problem.value(eta) - 0.5 * float(penalised @ gam.smoothed.penalty @ penalised)
 
+    def weight(self, gam: Gam) -> float:
+        return float(self.problem.likelihood.slopes(np.asarray(gam.linear_predictor))[1].sum())
+
+    def information(self, here: Integrated) -> np.ndarray:
+        less = self.design.less(self.padded(here.mean, self.design.size), self.problem.rows.context)
+        weight = self.problem.likelihood.slopes(np.zeros(less.rows))[1]
+        return cross(less, np.maximum(weight, 1e-12))
+
+    def again(self, built: tuple[BuiltTerm, ...]) -> RowRounds:
+        part, design = self.problem.again(built)
+        return replace(self, built=built, part=part, design=design)
+
     def _change(self, gam: Gam, move: np.ndarray) -> np.ndarray | float:
         """X (β − β̂) for f's own columns."""
         if not np.any(move):
@@ -102,15 +163,23 @@ class _Rounds:
         return design.unsort(design.predict(design.to_flat(full)))
 
 
-def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> AnchoredFit:
-    """Rounds of `once` until f's coefficients settle, the integrals refined where they are too coarse."""
+def row_rounds(problem: AdditiveProblem, once: Once) -> RowRounds:
+    """The rounds of a problem whose rows are held."""
     built, part, design = problem.linear
-    chi = problem.delta_labels
-    f = tuple(term for term in built if term.label not in chi)
-    size = sum(term.size for term in f)
-    rounds = _Rounds(problem, once, 1 + np.arange(size), built, part, design)  # the intercept, δ's level, comes first
+    return RowRounds(problem, once, coefficients_of_f(problem, built), built, part, design)
+
+
+def coefficients_of_f(problem: AdditiveProblem, built: tuple[BuiltTerm, ...]) -> np.ndarray:
+    """Where f's coefficients are among all: the intercept, δ's level, comes first."""
+    return 1 + np.arange(sum(term.size for term in built if term.label not in problem.delta_labels))
+
+
+def fit_anchored(rounds: Rounds, threads: int) -> AnchoredFit:
+    """Rounds of fits until f's coefficients settle, the integrals refined where they are too coarse."""
+    problem, chi = rounds.problem, rounds.problem.delta_labels
+    f = tuple(term for term in rounds.built if term.label not in chi)
     anchor = anchor_of(problem.model, problem.obs, f, threads)
-    beta = np.zeros(size) if part.theta is None else part.theta
+    beta = np.zeros(rounds.index.size) if rounds.start is None else rounds.start
     say_if_slow(anchor, problem.source.size)
     here = anchor.at(beta)
     rounds = _seen(rounds, here)
@@ -122,7 +191,7 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
         gam = rounds.fit(beta, here, gam, rough)
         new = gam.smoothed.beta[rounds.index]
         there = anchor.at(new)
-        if part.theta is None:
+        if rounds.start is None:
             new, there = _held_back(rounds, gam, anchor, (beta, here), (new, there))
         se = np.sqrt(np.maximum(np.diag(gam.smoothed.Vp)[rounds.index], 1e-300))
         move = float(np.max(np.abs(new - beta) / se))
@@ -131,8 +200,7 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
             continue
         before = anchor
         if not np.isfinite(shift) or move <= least:
-            weight = float(problem.likelihood.slopes(np.asarray(gam.linear_predictor))[1].sum())
-            anchor, shift = _fine_enough(anchor, beta, weight)
+            anchor, shift = _fine_enough(anchor, beta, rounds.weight(gam))
         if anchor is not before:
             here = anchor.at(beta)
         elif move <= least:
@@ -140,9 +208,9 @@ def fit_anchored(problem: AdditiveProblem, once: Once, threads: int) -> Anchored
             break
     assert gam is not None
     gam = rounds.fit(beta, here, gam) if not settled else gam
-    theta = None if part.theta is None else beta
+    theta = None if rounds.start is None else beta
     mean = rounds.padded(here.mean, gam.smoothed.size)
-    return AnchoredFit(gam, anchor, Integrated(here.log_z, mean), theta, number, settled, shift)
+    return AnchoredFit(gam, anchor, Integrated(here.log_z, mean), theta, number, settled, shift, rounds)
 
 
 def _fine_enough(anchor: Anchor, beta: np.ndarray, weight: float) -> tuple[Anchor, float]:
@@ -159,22 +227,23 @@ def _fine_enough(anchor: Anchor, beta: np.ndarray, weight: float) -> tuple[Ancho
     return anchor, anchor.shift(beta, weight)
 
 
-def _seen(rounds: _Rounds, here: Integrated) -> _Rounds:
+def _seen(rounds: Rounds, here: Integrated) -> Rounds:
     """The same with a fixed ridge on what does not vary with y: an anchored likelihood cannot see it.
 
     `te(y, z)` and `s(y, by=z)` contain functions of z alone, whose columns less their context's mean are zero. They are
-    left at zero, and take no part in the choice of the smoothing.
+    left at zero, and take no part in the choice of the smoothing. A term of one covariate has none: where that varies
+    with y at some context, so does every function of it but a constant.
     """
-    if rounds.part.theta is not None:
+    if rounds.start is not None or all(len(term.covariates) == 1 for term in rounds.built):
         return rounds
-    less = rounds.design.less(rounds.padded(here.mean, rounds.design.size), rounds.problem.rows.context)
-    weight = rounds.problem.likelihood.slopes(np.zeros(less.rows))[1]
-    A = cross(less, np.maximum(weight, 1e-12))
-    built = tuple(_with_ridge(term, A[at, at]) for term, at in ((t, less.slices[t.label]) for t in rounds.built))
+    A, begin, built = rounds.information(here), 1, []
+    for term in rounds.built:
+        at = slice(begin, begin + term.size)
+        built.append(_with_ridge(term, A[at, at]))
+        begin += term.size
     if all(new is old for new, old in zip(built, rounds.built)):
         return rounds
-    part, design = rounds.problem.again(built)
-    return replace(rounds, built=built, part=part, design=design)
+    return rounds.again(tuple(built))
 
 
 def _with_ridge(term: BuiltTerm, information: np.ndarray) -> BuiltTerm:
@@ -193,7 +262,7 @@ def _with_ridge(term: BuiltTerm, information: np.ndarray) -> BuiltTerm:
 
 
 def _held_back(
-    rounds: _Rounds, gam: Gam, anchor: Anchor, old: tuple[np.ndarray, Integrated], new: tuple[np.ndarray, Integrated]
+    rounds: Rounds, gam: Any, anchor: Anchor, old: tuple[np.ndarray, Integrated], new: tuple[np.ndarray, Integrated]
 ) -> tuple[np.ndarray, Integrated]:
     """A step that does not lower the likelihood itself: halved until it does not."""
     (beta, here), (ahead, there) = old, new

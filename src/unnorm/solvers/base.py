@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from .._base.numerics import Rng
+from ..models.centring import Centred
 from ..objectives.anchor import Integrated
 from ..objectives.base import ChosenErrors, Constants, Problem
+from ..objectives.rows import RowSource
 from ..objectives.scores import Scores
 
 if TYPE_CHECKING:
@@ -71,6 +73,8 @@ class Solution:
     figures: Mapping[str, Any] = field(default_factory=dict)  # for the record
     chosen: ChosenErrors | None = None  # errors of single parameters, where there are too many for all at once
     no_errors: str | None = None  # why there are none at all
+    source: RowSource | None = None  # the rows, where the objective is a sum over rows or over choices
+    centred: Centred | None = None  # where scores, `chosen` and dν/dθ are those of covariates about their means
 
 
 class Solver(ABC):
@@ -79,6 +83,7 @@ class Solver(ABC):
     smooth_terms: bool = False  # whether it fits smooth terms of f
     smooth_normaliser: bool = False  # whether it fits a smooth χ
     imputes: bool = False  # whether it takes outcomes with missing entries
+    takes_base: bool = True  # whether f may be relative to a law (un.Tilt)
     anchors: bool = True  # whether it takes constants that follow θ (un.Anchored)
 
     @abstractmethod

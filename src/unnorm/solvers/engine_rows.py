@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Protocol, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
+from .._base.workers import as_finished, kept_by, one_of_many
 from ..engine.design import Design
 from ..engine.families import FAMILIES
 from ..engine.gam_result import Gam
+from ..engine.resources import Resources
 from ..engine.segment import ResponseRows
 from ..engine.smoothed import INTERCEPT
 from ..objectives.additive import AdditiveProblem
@@ -176,10 +178,8 @@ class EngineScores:
         return RedrawScores(self.problem, self.gam.terms, inner.slices, inner.beta, self.gam.columns, self.integrated)
 
     def _fresh_sums(self, i: int, times: float, probe: Probe | None) -> tuple[np.ndarray, np.ndarray | None]:
-        assert self.problem.redraw is not None
         total, read = np.zeros(self.gam.smoothed.size), None
-        for rows in self.problem.redraw(i, times).blocks():
-            g, own = self._fresh.probed(rows, probe, self.theta)
+        for g, own in self._redrawn(i, times, _probed, probe, self.theta):
             total += g
             read = own if read is None or own is None else read + own
         return total, read
@@ -194,11 +194,26 @@ class EngineScores:
         return (self._fresh.read(rows, probe, self.theta) for rows in source.blocks())
 
     def _fresh_by_label(self, i: int, times: float, label: np.ndarray, count: int) -> np.ndarray:
-        assert self.problem.redraw is not None
         out = np.zeros((count, self.gam.smoothed.size))
-        for rows in self.problem.redraw(i, times).blocks():
-            out += self._fresh.by_label(rows, label[rows.context], count, self.theta)
+        for own in self._redrawn(i, times, _by_label, label, count, self.theta):
+            out += own
         return out
+
+    def _redrawn(self, i: int, times: float, work: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """`work` on each block of the i-th set of fresh points, in order; by the workers, where they have the rows."""
+        assert self.problem.redraw is not None
+        source, client = self.problem.redraw(i, times), self.problem.resources.client
+        if source.held or client is None:
+            return (work(self._fresh, rows, *arguments) for rows in source.blocks())
+        calls = [(_elsewhere, self._sent, i, times, b, work, arguments) for b in range(len(source.spans()))]
+        found = dict(as_finished(client, calls))
+        return (found[b] for b in range(len(calls)))
+
+    @cached_property
+    def _sent(self) -> Any:
+        """What workers need to draw points and to read them."""
+        bare = replace(self.problem, resources=Resources())
+        return kept_by(self.problem.resources.client, replace(self._fresh, problem=bare))
 
     @property
     def _reselection(self) -> Reselection | None:
@@ -227,6 +242,24 @@ class EngineScores:
             count=0 if self.walk is None else problem.obs.n,
             tested=reference_error,
         )
+
+
+def _probed(fresh: RedrawScores, rows: Rows, probe: Probe | None, theta: np.ndarray | None) -> tuple[Any, Any]:
+    return fresh.probed(rows, probe, theta)
+
+
+def _by_label(fresh: RedrawScores, rows: Rows, label: np.ndarray, count: int, theta: np.ndarray | None) -> np.ndarray:
+    return fresh.by_label(rows, label[rows.context], count, theta)
+
+
+# long: what a block is made of
+def _elsewhere(
+    fresh: RedrawScores, i: int, times: float, block: int, work: Callable[..., Any], arguments: tuple[Any, ...]
+) -> Any:
+    """The work of a worker: one block of fresh points."""
+    assert fresh.problem.redraw is not None
+    rows = fresh.problem.redraw(i, times).block_rows(block)
+    return one_of_many(work, fresh, rows, *arguments)
 
 
 def _chosen(gam: Gam) -> bool:

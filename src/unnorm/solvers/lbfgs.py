@@ -113,6 +113,7 @@ class LBFGS(Solver):
             figures=figures,
             chosen=some,
             no_errors=refusal,
+            source=bound.made_of(),
         )
 
     def penalised(self, problem: ParametricProblem, model: Model, obs: Observations) -> ParametricProblem:

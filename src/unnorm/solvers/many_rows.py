@@ -28,7 +28,8 @@ from ..objectives.rows import Rows, RowSource
 from ..terms.base import BuiltTerm
 from .engine_rows import EngineScores
 
-Fitted = Callable[[Any, Sides, tuple[BuiltTerm, ...]], Smoothed]  # one penalised fit of a design in parts
+# one penalised fit of a design in parts; from another, and rough where it is the start of another
+Fitted = Callable[[Any, Sides, tuple[BuiltTerm, ...], Smoothed | None, bool], Smoothed]
 
 
 @final
@@ -67,7 +68,7 @@ def fit_many(problem: AdditiveProblem, fitted: Fitted, method: str, threads: int
     resources = replace(problem.resources, threads=threads)
     design = in_parts(problem, plan, resources)
     side = design.sides(problem.family, None)
-    smoothed = fitted(design, side, built)
+    smoothed = fitted(design, side, built, None, False)
     home = design.parts.at_home(allowed(resources.memory), count)
     flat = design.to_flat(smoothed.beta)
     walk = PartWalk(problem.source, home, flat, side, FAMILIES[problem.family])

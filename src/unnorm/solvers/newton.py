@@ -70,6 +70,7 @@ class Newton(Solver):
             notes=notes,
             figures=figures,
             chosen=end.chosen(path.theta, None),
+            source=end.made_of(),
         )
 
     def climb(self, problem: ParametricProblem, start: np.ndarray | None = None) -> tuple[ParametricProblem, Path]:

@@ -150,6 +150,7 @@ def solve_penalised(problem: Problem, method: str, sp: Mapping[str, float] | Non
         terms=terms,
         notes=(*notes, *problem.model.covariates(problem.obs).notes(problem.obs)),
         figures=figures,
+        source=end.problem.made_of(),
     )
 
 

@@ -47,18 +47,21 @@ class RedrawScores:
     def probed(
         self, rows: Rows, probe: Probe | None, theta: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        """(p,) the score, and (q,) a probe's."""
+        """(p,) the score g, and (q,) a probe's, Σ_r ℓ'_r h_r = Σ_t b_t Σ_r ℓ'_r − K g: it needs no row's own h."""
         with warnings.catch_warnings():  # fresh points may reach beyond the fitted rows
             warnings.simplefilter("ignore", UnnormWarning)
-            slopes, Kx, back = self._read(rows, probe, theta)
+            slopes, _, back = self._read(rows, None, theta)
             v, out = slopes[0], np.zeros(self.beta.size)
             if INTERCEPT in self.slices:
                 out[self.slices[INTERCEPT]] = v.sum()
             for at, score in back:
                 out[at] = score(v)
+            if self.integrated is None and probe is None:
+                return out, None
+            by_context = np.bincount(rows.context, v, self.problem.obs.n)
             if self.integrated is not None:
-                out -= np.bincount(rows.context, v, self.problem.obs.n) @ self.integrated.mean
-            return out, None if probe is None else probe.read(rows.context, Kx) @ v
+                out -= by_context @ self.integrated.mean
+            return out, None if probe is None else by_context @ probe.B - probe.K @ out
 
     def read(self, rows: Rows, probe: Probe, theta: np.ndarray | None = None) -> Read:
         """What a probe needs of rows that are all points."""

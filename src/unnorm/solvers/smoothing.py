@@ -15,6 +15,7 @@ from .._base.numerics import Rng
 from .._base.threads import cores
 from ..engine import gam_effects
 from ..engine.design import Design
+from ..engine.device.placing import refuse
 from ..engine.device.spec import Device, device_of
 from ..engine.gam_result import Gam
 from ..engine.sides import Sides
@@ -26,8 +27,10 @@ from ..objectives.anchor import Integrated, anchor_report
 from ..objectives.base import Constants, Problem
 from ..objectives.parts import require_room
 from ..terms.base import BuiltTerm
-from .anchored import fit_anchored
+from .anchored import AnchoredFit, fit_anchored, row_rounds
+from .anchored_parts import ended, part_rounds
 from .base import AnchoredRows, FittedTerms, Solution, Solver
+from .device_rows import fit_there, made_there
 from .engine_rows import EngineScores
 from .many_rows import fit_many
 from .penalised import solve_penalised
@@ -87,13 +90,29 @@ class Smoothing(Solver):
                     )
                 return solve_penalised(problem, self.method, self.sp, rng)
             with problem.resources.opened() as resources:
-                return self.solve_rows(replace(problem, resources=resources).additive(rng))
+                here = replace(problem, resources=resources.choosing(self.method))
+                return self.solve_rows(here.additive(rng))
 
     def solve_rows(self, problem: AdditiveProblem) -> Solution:
         """An energy is linearised again and again until its parameters converge (Gauss–Newton)."""
+        device = device_of(self.device)
+        there = None if device is None else made_there(problem, device)
+        problem = problem if there is None else replace(problem, sampler=there.sample)
         if problem.apart:
-            scores = fit_many(problem, partial(self._fit_parts, problem), self.method.upper(), self.threads)
+            method, once = self.method.upper(), partial(self._fit_parts, problem)
+            if device is None:
+                scores = fit_many(problem, once, method, self.threads)
+            else:
+                refuse(method, None, problem.resources.asked)
+                scores = fit_there(problem, there, device, once, method, self.threads)
             return self._solution(problem, scores, 1, True, scores.gam.smoothed.reason)
+        if problem.anchored_apart:
+            if device is not None:
+                raise CombinationError(
+                    f"device= takes anchored constants up to some two million rows; there are {problem.source.size:,}. "
+                    "Use normaliser=un.Smooth(…), or leave device out."
+                )
+            return self._solve_anchored_parts(problem)
         require_room(problem)
         if problem.normaliser.anchored:
             return self._solve_anchored(problem)
@@ -121,15 +140,22 @@ class Smoothing(Solver):
         def once(built: tuple[BuiltTerm, ...], part: LinearPart, design: Design, start: Gam | None, rough: bool) -> Gam:
             return self._fit(problem, built, part, design, None if start is None else start.smoothed, rough)
 
-        found = fit_anchored(problem, once, cores() if self.threads is None else self.threads)
+        found = fit_anchored(row_rounds(problem, once), cores() if self.threads is None else self.threads)
         reason = f"{found.gam.smoothed.reason}; {found.rounds} linearisations of the constants"
         scores = EngineScores(problem, found.gam, found.theta, found.integrated, found.anchor)
         solution = self._solution(problem, scores, found.rounds, found.settled, reason)
-        notes, figures = anchor_report(found.anchor, found.shift)
         assert solution.terms is not None
         rows = AnchoredRows(problem.rows.context, problem.linear[1].offset, found.integrated)
-        terms = replace(solution.terms, anchored=rows)
-        return replace(solution, terms=terms, notes=(*solution.notes, *notes), figures={**solution.figures, **figures})
+        return _with_report(replace(solution, terms=replace(solution.terms, anchored=rows)), found)
+
+    def _solve_anchored_parts(self, problem: AdditiveProblem) -> Solution:
+        """The same on rows that are never together."""
+        rounds = part_rounds(problem, partial(self._fit_parts, problem), self.method.upper(), self.threads)
+        found = fit_anchored(rounds, cores() if self.threads is None else self.threads)
+        gam, walk = ended(found)
+        reason = f"{gam.smoothed.reason}; {found.rounds} linearisations of the constants"
+        scores = EngineScores(problem, gam, None, found.integrated, found.anchor, walk)
+        return _with_report(self._solution(problem, scores, found.rounds, found.settled, reason), found)
 
     def _solution(
         self, problem: AdditiveProblem, scores: EngineScores, rounds: int, settled: bool, reason: str
@@ -161,6 +187,7 @@ class Smoothing(Solver):
                 *(term.remark for term in gam.terms if term.remark is not None),
             ),
             figures={**problem.figures, "rows": problem.source.size},
+            source=problem.source,
         )
 
     def _constants(self, problem: AdditiveProblem, terms: FittedTerms, integrated: Integrated | None) -> np.ndarray:
@@ -211,7 +238,11 @@ class Smoothing(Solver):
             smoothed = self._weakened(smoothed, tuple(t for t in built if t.label in problem.delta_labels), fitted)
         return smoothed
 
-    def _fit_parts(self, problem: AdditiveProblem, design: Any, side: Sides, built: tuple[BuiltTerm, ...]) -> Smoothed:
+    # long: what one fit needs
+    def _fit_parts(
+        self, problem: AdditiveProblem, design: Any, side: Sides, built: tuple[BuiltTerm, ...],
+        start: Smoothed | None = None, rough: bool = False,
+    ) -> Smoothed:  # fmt: skip
         """One penalised fit of rows that are never together."""
         from ..engine.core import smooth_fit
 
@@ -219,10 +250,11 @@ class Smoothing(Solver):
 
         def fitted(sp: Mapping[str, float] | None, start: Smoothed | None) -> Smoothed:
             return smooth_fit(
-                design, None, problem.family, known=side, method=method, sp=sp, start=start, threads=self.threads
-            )
+                design, None, problem.family, known=side, method=method, sp=sp, start=start, threads=self.threads,
+                rough=rough,
+            )  # fmt: skip
 
-        return self._choose(problem, built, fitted, None, False)
+        return self._choose(problem, built, fitted, start, rough)
 
     def _fit(
         self,
@@ -250,11 +282,12 @@ class Smoothing(Solver):
                 offset=offset,
                 method={"ubre": "GCV"}.get(self.method, self.method.upper()),
                 sp=sp,
-                groups=problem.rows.context if self.method == "cv" else None,
+                groups=problem.rows.context if self.method == "cv" and not problem.source.shared else None,
                 start=start,
                 threads=self.threads,
                 rough=rough and self.method != "cv",
                 device=device_of(self.device),
+                client=problem.resources.folds,
             )
 
         smoothed = self._choose(problem, built, fitted, start, rough)
@@ -278,6 +311,12 @@ class Smoothing(Solver):
             offset_names=None,
             backend=problem.obs.backend,
         )
+
+
+def _with_report(solution: Solution, found: AnchoredFit) -> Solution:
+    """The solution with what is to be said of its integrals."""
+    notes, figures = anchor_report(found.anchor, found.shift)
+    return replace(solution, notes=(*solution.notes, *notes), figures={**solution.figures, **figures})
 
 
 def _at_home(gam: Gam, problem: AdditiveProblem) -> Gam:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._base.atomic import write_text
+from .._base.workers import mapped
 from ..errors import InputError
 
 Row = tuple[Any, ...]
@@ -104,14 +105,23 @@ def run_blocks(
     todo: Sequence[tuple[Path, tuple[Any, ...]]],
     work: Callable[..., list[Row]],
     header: Sequence[str],
-    jobs: int,
+    workers: Any,
     done: Callable[[int], None],
 ) -> None:
     """`work(*arguments)` for each block, its rows written to the block's path; `done(i)` as block i is finished.
 
-    With several jobs the blocks run in processes that are spawned (JAX does not survive a fork). They end at once when
-    this one is interrupted, and with it however it ends.
+    `workers`: the address or the client of a Dask cluster, or a number of processes. These are spawned (JAX does not
+    survive a fork); they end at once when this one is interrupted, and with it however it ends.
     """
+    if not isinstance(workers, int):
+
+        def written(i: int, rows: list[Row]) -> None:
+            write_block(todo[i][0], header, rows)
+            done(i)
+
+        mapped(work, [arguments for _, arguments in todo], workers, done=written)
+        return
+    jobs = min(workers, max(len(todo), 1))
     if jobs == 1:
         for i, (path, arguments) in enumerate(todo):
             write_block(path, header, work(*arguments))

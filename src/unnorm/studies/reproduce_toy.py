@@ -195,12 +195,13 @@ def block(setting: str, n: int, reps: range, ks: tuple[int, ...], seed: int, bas
     return [row for rep in reps for row in repetition(setting, n, rep, ks, seed, basis)]
 
 
-def run(toy: Toy, out: Path, jobs: int = 2, progress: Callable[[int, int], None] | None = None) -> Path:
+def run(toy: Toy, out: Path, jobs: Any = 2, progress: Callable[[int, int], None] | None = None) -> Path:
     """Run what is not yet in `out`, and write `errors.csv` there. `progress(done, of)` counts transitions simulated.
 
-    Finished blocks are files in `out/blocks`; a run that was interrupted goes on where it stopped.
+    `jobs`: a number of processes, or the address or the client of a Dask cluster. Finished blocks are files in
+    `out/blocks`; a run that was interrupted, or lost its workers, goes on where it stopped.
     """
-    if jobs < 1:
+    if isinstance(jobs, int) and jobs < 1:
         raise InputError(f"jobs must be at least 1; got {jobs}.")
     same_configuration(out, toy.numbers_depend_on)
     blocks = list(_blocks(toy, out / "blocks"))
@@ -217,7 +218,7 @@ def run(toy: Toy, out: Path, jobs: int = 2, progress: Callable[[int, int], None]
         if progress is not None:
             progress(finished, total)
 
-    run_blocks(todo, block, HEADER, min(jobs, max(len(todo), 1)), done)
+    run_blocks(todo, block, HEADER, jobs, done)
     rows = [row for path, _ in blocks for row in read_block(path, HEADER)]
     rows.sort(key=lambda row: (SETTINGS.index(row[0]), int(row[1])))
     target = out / "errors.csv"

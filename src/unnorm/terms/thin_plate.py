@@ -159,8 +159,9 @@ class ThinPlate(Basis):
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> ThinPlate:
-        arrays = [np.array(saved[name], dtype=np.float64) for name in ("centre", "knots", "radials", "polynomials")]
-        return cls(int(saved["m"]), *arrays)
+        names = ("centre", "knots", "radials", "polynomials")
+        centre, knots, radials, polynomials = (np.array(saved[name], dtype=np.float64) for name in names)
+        return cls(int(saved["m"]), centre, knots, radials, polynomials)
 
 
 def _largest(E: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..._base.registry import Registry
 from ...errors import InputError
 from ..observations import Observations
+from ..placing import Frame
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Setting:
     y_down: bool = False  # y grows downwards, as pixels do
     period: float | None = None  # of the outcome's coordinates
     sphere: bool = False  # outcomes are directions, vectors of length 1
+    frame: Frame | None = None  # of the domain's window, or of each context's
 
     @property
     def planar(self) -> bool:
@@ -61,6 +63,8 @@ class Covariate(ABC):
     reads_outcome: bool = False  # whether `values` reads y itself, besides what it needs
     available: bool = True  # False where `values` raises the reason why these data do not allow it
     internal: bool = False  # whether only other covariates may read it
+    traces: ClassVar[bool] = False  # whether `traced` gives the values in JAX, for rows that are made on a device
+    yields: bool = False  # of a built-in: whether a column of the data with its name comes first
 
     @property
     def column(self) -> tuple[str, str | int] | None:
@@ -70,6 +74,10 @@ class Covariate(ABC):
     @abstractmethod
     def values(self, rows: CovariateRows) -> np.ndarray:
         """The (N,) values."""
+
+    def traced(self, columns: Mapping[str, Any]) -> Any:
+        """The same in JAX, from arrays of what it needs; where it `traces`."""
+        raise NotImplementedError(f"{type(self).__name__} has values in NumPy only.")
 
     @classmethod
     def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:

@@ -7,6 +7,9 @@ from .columns import DistanceFromCentre as DistanceFromCentre
 from .columns import Outcome as Outcome
 from .columns import Step as Step
 from .columns import Turn as Turn
+from .relative import FromOwnCentre as FromOwnCentre
+from .relative import ScaledDistance as ScaledDistance
+from .relative import Share as Share
 from .sphere import Latitude as Latitude
 from .sphere import Longitude as Longitude
 

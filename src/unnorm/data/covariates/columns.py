@@ -8,9 +8,9 @@ such steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 
@@ -87,9 +87,15 @@ class Step(Covariate):
 
     name: str = "step"
     needs: tuple[str, ...] = ("x", "y", "x_prev", "y_prev")
+    traces: ClassVar[bool] = True
 
     def values(self, rows: CovariateRows) -> np.ndarray:
         return np.hypot(rows["x"] - rows["x_prev"], rows["y"] - rows["y_prev"])
+
+    def traced(self, columns: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.hypot(columns["x"] - columns["x_prev"], columns["y"] - columns["y_prev"])
 
     @classmethod
     def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:
@@ -107,6 +113,14 @@ class Angle(Covariate):
     period: float | None = TWO_PI
     partial: bool = True
     internal: bool = False
+    traces: ClassVar[bool] = True
+
+    def traced(self, columns: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+
+        x, y, x_prev, y_prev = (columns[name] for name in self.needs)
+        dx, dy = x - x_prev, y_prev - y if self.y_down else y - y_prev
+        return jnp.where((dx == 0.0) & (dy == 0.0), jnp.nan, jnp.arctan2(dy, dx))
 
     def values(self, rows: CovariateRows) -> np.ndarray:
         now, before = (rows[name] for name in self.needs[1::2])
@@ -158,6 +172,12 @@ class DistanceFromCentre(Covariate):
     centre: tuple[float, float]
     name: str = "dcenter"
     needs: tuple[str, ...] = ("x", "y")
+    traces: ClassVar[bool] = True
+
+    def traced(self, columns: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.hypot(columns["x"] - self.centre[0], columns["y"] - self.centre[1])
 
     def values(self, rows: CovariateRows) -> np.ndarray:
         return np.hypot(rows["x"] - self.centre[0], rows["y"] - self.centre[1])
@@ -170,6 +190,8 @@ class DistanceFromCentre(Covariate):
             "dcenter is the distance from the centre of the domain, which is not known here; give "
             f"{either('centre=(x, y)', '--centre x,y')}."
         )
+        if setting.centre is None and setting.frame is not None and not setting.frame.shared:
+            return ()  # each window has its own: relative.py
         return (Unavailable("dcenter", reason) if setting.centre is None else cls(setting.centre),)
 
 

@@ -21,6 +21,7 @@ from .columns import check_name
 
 Interpolation = Literal["bilinear", "nearest"]
 Beyond = Literal["error", "nearest"]
+Match = Literal["exact", "latest"]  # of keys: the same, or the largest that is no larger (the latest time)
 _EDGE = 1e-9  # of the raster's width: a point on the border is inside whatever the rounding
 
 
@@ -80,14 +81,15 @@ class Map(Covariate):
     """A raster as a covariate of the points at `coordinates` (default: the outcome; ("x_prev", "y_prev"): the context).
 
     `values` has shape (ny, nx) on the centres `x` and `y`; or it is a mapping from keys to such arrays (`x` and `y`
-    then may be mappings too), and `key` is the observations' column that says which to use. A point outside the raster,
-    or in a cell that is NaN, is an error with the count and the first point; `outside="nearest"` takes the nearest
-    cell.
+    then may be mappings too), and `key` is the observations' column that says which to use: the one with that key, or
+    with `match="latest"` the last that is not later, where keys are times. A point outside the raster, or in a cell
+    that is NaN, is an error with the count and the first point; `outside="nearest"` takes the nearest cell.
 
     >>> Map("elev", [[0.0, 1.0], [2.0, 3.0]], x=[0, 1], y=[0, 1]).needs
     ('x', 'y')
     """
 
+    # long: a public entry point
     def __init__(
         self,
         name: str,
@@ -99,11 +101,13 @@ class Map(Covariate):
         *,
         outside: Beyond = "error",
         coordinates: tuple[str, str] = ("x", "y"),
+        match: Match = "exact",
     ) -> None:
         self.name = check_name(name)
         for option, given, choices in (
             ("interpolate", interpolate, ("bilinear", "nearest")),
             ("outside", outside, ("error", "nearest")),
+            ("match", match, ("exact", "latest")),
         ):
             if given not in choices:
                 raise InputError(unknown(f"{option} of map {name!r}", given, choices))
@@ -113,6 +117,7 @@ class Map(Covariate):
             raise InputError(f"Map {name!r}: coordinates must name two covariates; got {coordinates!r}.")
         self.interpolate: Interpolation = interpolate
         self.outside: Beyond = outside
+        self.match: Match = match
         self.key = key
         self.needs = (*coordinates, *(() if key is None else (key,)))
         given = values if isinstance(values, Mapping) else {None: values}
@@ -124,6 +129,8 @@ class Map(Covariate):
             which = f"map {name!r}" if key is None else f"map {name!r}, {key} {k!r}"
             grids[k] = _grid(which, z, x[k] if isinstance(x, Mapping) else x, y[k] if isinstance(y, Mapping) else y)
         self.grids: Mapping[Any, Grid] = grids
+        if match == "latest" and not all(isinstance(k, int | float) for k in grids):
+            raise InputError(f"Map {name!r}: match='latest' needs numbers as keys, as times; got {listing(grids)}.")
         self._missing = sum(int(np.isnan(grid.z).sum()) for grid in grids.values())
         self._used = {k: grid.filled() for k, grid in grids.items()} if outside == "nearest" else grids
 
@@ -141,6 +148,7 @@ class Map(Covariate):
         interpolate: Interpolation = "bilinear",
         outside: Beyond = "error",
         coordinates: tuple[str, str] = ("x", "y"),
+        match: Match = "exact",
     ) -> Map:
         """A map from a tidy table with one row for each cell; its name is `name`, or the value's column.
 
@@ -156,6 +164,7 @@ class Map(Covariate):
         places = [table.column(x, "x"), table.column(y, "y")]
         column = table.column(value, "value")
         keys = None if key is None else table.column(key, "key").whole()
+        keys = keys.as_times() if keys is not None and match == "latest" else keys
         frames.check_numeric([*places, column], "x=, y=, value")
         frames.check_finite([*places, column])
         for part in (*places, *([] if keys is None else [keys])):
@@ -187,6 +196,7 @@ class Map(Covariate):
             key,
             outside=outside,
             coordinates=coordinates,
+            match=match,
         )
 
     def values(self, rows: CovariateRows) -> np.ndarray:
@@ -202,13 +212,19 @@ class Map(Covariate):
 
     def _by_key(self, px: np.ndarray, py: np.ndarray, key: np.ndarray) -> np.ndarray:
         place = {k: code for code, k in enumerate(self._used)}
-        codes = np.fromiter((place.get(k, -1) for k in key.tolist()), dtype=np.int64, count=key.size)
+        if self.match == "latest":
+            times = np.array(sorted(place), dtype=float)
+            since = np.searchsorted(times, np.asarray(key, dtype=float), side="right") - 1
+            codes = np.where(since < 0, -1, np.array([place[t] for t in sorted(place)])[since])
+        else:
+            codes = np.fromiter((place.get(k, -1) for k in key.tolist()), dtype=np.int64, count=key.size)
         lost = np.flatnonzero(codes < 0)
         if lost.size:
             absent = list(dict.fromkeys(key[lost].tolist()))
             raise DataError(
                 f"Map {self.name!r} has no grid for {len(absent):,} values of {self.key!r} ({lost.size:,} of "
-                f"{key.size:,} points), such as {listing(absent, most=3)}; it has {listing(place, most=3)}."
+                f"{key.size:,} points), such as {listing(absent, most=3)}; it has {listing(place, most=3)}. "
+                + ("The first is later than these." if self.match == "latest" else "Add them, or leave their rows out.")
             )
         order = np.argsort(codes, kind="stable")
         out = np.empty(key.size)
@@ -218,9 +234,13 @@ class Map(Covariate):
                 out[rows] = grids[codes[rows[0]]].at(px[rows], py[rows], self.interpolate, self.outside)
         return out
 
+    def _grid_key(self, value: Any) -> Any:
+        """The key of the grid that an observation with this value uses."""
+        return value if self.match == "exact" else max(k for k in self.grids if k <= value)
+
     def _nothing_there(self, px: np.ndarray, py: np.ndarray, rows: CovariateRows, bad: np.ndarray) -> str:
         first = bad[0]
-        key = None if self.key is None else rows[self.key][first].item()
+        key = None if self.key is None else self._grid_key(rows[self.key][first].item())
         x0, x1, y0, y1 = self.grids[key].extent()
         where = f"({self.needs[0]}, {self.needs[1]}) = ({px[first]:.6g}, {py[first]:.6g})"
         which = "" if self.key is None else f" of {self.key} {key!r}"
@@ -230,6 +250,12 @@ class Map(Covariate):
             f"Map {self.name!r} has no value at {bad.size:,} of {px.size:,} points, first {where}{which}; it covers "
             f"[{x0:.6g}, {x1:.6g}] × [{y0:.6g}, {y1:.6g}]{holes}. {remedy} to take the nearest cell."
         )
+
+    def scaled(self, by: float) -> Map:
+        """The same map in other units of length."""
+        about = self.to_dict()
+        grids = [{**grid, "x": grid["x"] * by, "y": grid["y"] * by} for grid in about["grids"]]
+        return Map.from_dict({**about, "grids": grids})
 
     def notes(self) -> tuple[str, ...]:
         if not self._missing:
@@ -245,6 +271,7 @@ class Map(Covariate):
             "outside": self.outside,
             "coordinates": list(self.needs[:2]),
             "key": self.key,
+            "match": self.match,
             "grids": [{"key": k, "x": grid.x, "y": grid.y, "z": grid.z} for k, grid in self.grids.items()],
         }
 
@@ -262,6 +289,7 @@ class Map(Covariate):
             key,
             outside=description["outside"],
             coordinates=tuple(description["coordinates"]),
+            match=description.get("match", "exact"),
         )
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from .base import REGISTRY as _REGISTRY
 from .columns import Function as Function
+from .distances import Distance as Distance
 from .expressions import Expression as Expression
 from .maps import Map as Map
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -10,9 +10,11 @@ import numpy as np
 from ..._base.numerics import floats, point_text
 from ...errors import DataError, InputError, TermError, listing
 from ..observations import Observations, lag_suffix
+from ..placing import Frame
 from .base import BUILT_INS, Covariate, CovariateRows, Setting
 from .columns import Context, Outcome
 from .expressions import FUNCTIONS
+from .traced import Traced
 
 LARGEST = 1e100  # thin-plate bases take fourth powers of differences
 
@@ -24,13 +26,15 @@ class CovariateSet:
     Group columns, context columns (earlier points and `extra` included) and outcome columns are known under their own
     names, a later kind hiding an earlier one. Planar chains also have `x, y, x_prev, y_prev, step, angle, turn,
     dcenter`, whatever the columns are called (these built-ins hide columns of the same name, and `notes` says so).
-    Other outcomes with two coordinates have `x, y, dcenter`, and directions in space `latitude, longitude` in degrees
+    In a region of the plane there are `xrel, yrel` (shares of its width and height) and `drel` (the distance from the
+    centre in half widths and heights), unless the data have such columns. Other outcomes with two coordinates have
+    `x, y, dcenter`, and directions in space `latitude, longitude` in degrees
     (`latitude_prev`, … for the earlier ones of a chain), where the data leave those names free. The user's own
     covariates need new names.
 
     centre: the domain's centre, for `dcenter`. y_down: y grows downwards, as pixels do, so that angles are as seen.
     period: the period of the outcome's coordinates (of an angle's, on the circle). sphere: outcomes are unit vectors.
-    edges: (E, 2, 2) edges of the domain, where it is a polygon in the plane.
+    edges: (E, 2, 2) edges of the domain, where it is a polygon in the plane. frame: of its window, or each context's.
 
     >>> from unnorm.data.observations import transitions
     >>> obs = transitions({"a": [0.0, 3.0, 3.0], "b": [0.0, 4.0, 4.5]}, y=("a", "b"))
@@ -48,17 +52,19 @@ class CovariateSet:
         period: float | None = None,
         sphere: bool = False,
         edges: np.ndarray | None = None,
+        frame: Frame | None = None,
     ) -> None:
         self.dim = obs.dim
         self._edges = edges
         self._places = _places(obs)
-        setting = Setting(obs, _centre(centre), y_down, period, sphere)
+        setting = Setting(obs, _centre(centre), y_down, period, sphere, frame)
         self.planar_chain = setting.planar_chain
         columns: dict[str, Covariate] = {name: Context(name, name) for name in obs.group}
         earlier = {name for name in obs.context if obs.kind == "transitions" and name not in obs.extra}
         columns |= {name: Context(name, name, period if name in earlier else None) for name in obs.context}
         columns |= {name: Outcome(name, j, period) for j, name in enumerate(obs.outcome_names)}
         built = {one.name: one for kind in BUILT_INS.values() for one in kind.built_in(setting)}
+        built = {name: one for name, one in built.items() if not (one.yields and name in columns)}
         self._hidden: tuple[str, ...] = ()
         if self.planar_chain:
             self._hidden = tuple(
@@ -147,6 +153,26 @@ class CovariateSet:
             visit(self._find(name).name)
         return tuple(found)
 
+    def traced(self, names: Iterable[str], obs: Observations) -> Traced | None:
+        """These covariates in JAX; None where one has values in NumPy only, or is no number."""
+        outcomes, contexts, formulas = {}, {}, {}
+
+        def visit(name: str) -> bool:
+            one = self._by_name[name]
+            if one.column is not None:
+                kind, which = one.column
+                (outcomes if kind == "outcome" else contexts)[name] = which
+                return kind == "outcome" or (which in obs.context and obs.context[str(which)].dtype.kind in "fi")
+            if not one.traces or not all(visit(need) for need in one.needs):
+                return False
+            formulas[name] = one
+            return True
+
+        wanted = tuple(self._find(name).name for name in names)
+        if not all(visit(name) for name in wanted):
+            return None
+        return Traced(wanted, tuple(outcomes.items()), tuple(contexts.items()), tuple(formulas.values()))
+
     def _find(self, name: str) -> Covariate:
         if name not in self._by_name or self._by_name[name].internal:
             raise TermError(f"There is no covariate {name!r}. Known names: {listing(self.names, most=60)}.")
@@ -175,6 +201,13 @@ class CovariateSet:
 
         rows = CovariateRows(y, obs, t, resolve)
         return {name: rows[name] for name in wanted if self._find(name)}
+
+    def at(self, names: Iterable[str], obs: Observations, known: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """name → (N,) values computed from those of other covariates, `known` (N,) each."""
+        n = len(next(iter(known.values())))
+        t = np.zeros(n, dtype=np.intp)
+        rows = CovariateRows(obs.outcome[t], obs, t, self._resolve, dict(known))
+        return {name: rows[name] for name in names if self._find(name)}
 
     def _resolve(self, name: str, rows: CovariateRows) -> np.ndarray:
         if name not in self._by_name:

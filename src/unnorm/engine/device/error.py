@@ -26,8 +26,13 @@ def left(design: Design, rows: ResponseRows, code: int, result: Smoothed) -> flo
 
 def said(problem: PenalisedRows, result: Smoothed, device: Device) -> str:
     """A sentence; for float32 after one pass in float64 at the estimate."""
+    return sentence(problem.design, problem.rows, problem.code, result, device)
+
+
+def sentence(design: Design, rows: ResponseRows, code: int, result: Smoothed, device: Device) -> str:
+    """The same of a design whose rows are there."""
     where = f"The passes over the rows were made by JAX on the {device.jax.device_kind} in {device.precision}"
     if device.precision == "float64":
         return f"{where}."
-    share = left(problem.design, problem.rows, problem.code, result)
+    share = left(design, rows, code, result)
     return f"{where}: a float64 pass at the estimate would move no coefficient by more than {share:.1g} se."

@@ -22,12 +22,12 @@ _UNEVEN = 1.25  # times the mean length: the longest run up to which shorter one
 def on_device(design: Design, rows: ResponseRows, device: Device) -> Design:
     """The design with its rows on the device, met with this response; segments stay as they are."""
     _refuse_columns(design)
-    parts = [_laid_out(segment, rows, device) for segment in design.segments]
+    parts = [laid_out(segment, rows, device) for segment in design.segments]
     require_room(sum(part.bytes for part in parts), max(part.tile for part in parts), device.free)
     return replace(design, elsewhere=DeviceParts(tuple(part.put() for part in parts), rows))
 
 
-def _laid_out(segment: Segment, rows: ResponseRows, device: Device) -> DeviceRows:
+def laid_out(segment: Segment, rows: ResponseRows, device: Device) -> DeviceRows:
     """A segment's rows in the device's layout, still here."""
     own = slice(segment.lo, segment.hi)
     mine = ResponseRows(*(a[own] if a.size else a for a in (rows.y, rows.weights, rows.offset)))

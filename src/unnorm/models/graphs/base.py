@@ -96,6 +96,7 @@ class Statistic(ABC):
     paths: ClassVar[bool] = False  # whether the kernel reads two-paths
     reads_before: ClassVar[bool] = False  # whether it compares with the previous graph, y' …
     mirrors: ClassVar[bool] = False  # … and then y_ij with y'_ji
+    counts: ClassVar[bool] = False  # whether it is the number of ties, which takes the levels of covariates
     label: str
 
     @classmethod
@@ -118,6 +119,10 @@ class Statistic(ABC):
     def varies(self, attributes: Attributes) -> bool:
         """Whether it reads a covariate that varies in time."""
         return False
+
+    def centred(self, attributes: Attributes) -> tuple[Statistic, float]:
+        """The statistic of its covariate about its mean, where that lies far from zero, and what a tie counts less."""
+        return self, 0.0
 
     @classmethod
     def examples(cls) -> tuple[str, ...]:

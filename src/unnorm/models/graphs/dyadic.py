@@ -5,13 +5,14 @@ Sums run over ordered pairs of directed graphs, and over pairs i < j of undirect
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self, final
 
 import numpy as np
 
 from ...domains.graphs import Graphs
 from ...errors import TermError, unknown
+from ..centring import level
 from .attributes import Attributes
 from .base import Call, Statistic, Surroundings
 
@@ -32,6 +33,7 @@ class Edges(Dyadic):
     """Σ y_ij."""
 
     name: ClassVar[str] = "edges"
+    counts: ClassVar[bool] = True
     label: str = "edges"
 
     @classmethod
@@ -68,21 +70,37 @@ class _OfNode(Dyadic):
         return (f"{cls.name}(age)",)
 
 
+@dataclass(frozen=True)
+class _Covariate(_OfNode):
+    """A number of actors, of one or both ends of a tie, counted from `origin`."""
+
+    ends: ClassVar[int] = 1
+    origin: float = 0.0
+
+    def _number(self, x: Surroundings) -> np.ndarray:
+        return self._z(x).astype(np.float64) - self.origin
+
+    def centred(self, attributes: Attributes) -> tuple[Statistic, float]:
+        m = level(attributes.number(self.attribute, self.label))
+        return replace(self, origin=m), self.ends * m
+
+
 @final
 @dataclass(frozen=True)
-class NodeCov(_OfNode):
+class NodeCov(_Covariate):
     """Σ (z_i + z_j) y_ij."""
 
     name: ClassVar[str] = "nodecov"
+    ends: ClassVar[int] = 2
 
     def weights(self, x: Surroundings) -> np.ndarray:
-        z = self._z(x).astype(np.float64)
+        z = self._number(x)
         return z[:, None] + z
 
 
 @final
 @dataclass(frozen=True)
-class NodeOCov(_OfNode):
+class NodeOCov(_Covariate):
     """Σ z_i y_ij: the sender's."""
 
     name: ClassVar[str] = "nodeocov"
@@ -90,13 +108,13 @@ class NodeOCov(_OfNode):
     instead: ClassVar[str] = "nodecov"
 
     def weights(self, x: Surroundings) -> np.ndarray:
-        z = self._z(x).astype(np.float64)
+        z = self._number(x)
         return np.repeat(z[:, None], len(z), axis=1)
 
 
 @final
 @dataclass(frozen=True)
-class NodeICov(_OfNode):
+class NodeICov(_Covariate):
     """Σ z_j y_ij: the receiver's."""
 
     name: ClassVar[str] = "nodeicov"
@@ -104,7 +122,7 @@ class NodeICov(_OfNode):
     instead: ClassVar[str] = "nodecov"
 
     def weights(self, x: Surroundings) -> np.ndarray:
-        z = self._z(x).astype(np.float64)
+        z = self._number(x)
         return np.repeat(z[None], len(z), axis=0)
 
 
@@ -213,6 +231,7 @@ class EdgeCov(Dyadic):
     label: str
     attribute: str
     lag: int = 0
+    origin: float = 0.0
 
     @classmethod
     def make(cls, call: Call, domain: Graphs, attributes: Attributes) -> tuple[Self, ...]:
@@ -227,7 +246,12 @@ class EdgeCov(Dyadic):
         return (cls(call.label, name, call.lag),)
 
     def weights(self, x: Surroundings) -> np.ndarray:
-        return x.attributes.dyad(self.attribute, self.label, x.wave, self.lag)
+        return x.attributes.dyad(self.attribute, self.label, x.wave, self.lag) - self.origin
+
+    def centred(self, attributes: Attributes) -> tuple[Statistic, float]:
+        D = attributes._named("dyads", self.attribute, self.label)
+        m = level(D[..., ~np.eye(D.shape[-1], dtype=bool)])
+        return replace(self, origin=m), m
 
     def varies(self, attributes: Attributes) -> bool:
         return attributes.varies("dyads", self.attribute)

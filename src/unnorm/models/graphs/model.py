@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -13,6 +13,7 @@ from ...data.observations import Observations
 from ...domains.graphs import Graphs
 from ...errors import CombinationError, InputError, listing
 from ..base import Context, DataTerms, Kernels, Moments
+from ..centring import Centred
 from ..exponential_family import LinearDataTerms
 from ..linear import LinearModel
 from . import kernels
@@ -117,6 +118,17 @@ class GraphStatistics(LinearModel):
         return Context(self.arguments(obs, first), of.reshape(-1).astype(np.intp), len(first))
 
     simulates = True
+
+    def centred(self, obs: Observations) -> Centred | None:
+        """Covariates about their means, where `edges` can take what that changes."""
+        edges = [j for j, one in enumerate(self.parts) if one.counts]
+        parts, levels = zip(*(one.centred(self.attributes) for one in self.parts))
+        if not edges or not any(levels):
+            return None
+        model = replace(self)
+        object.__setattr__(model, "parts", parts)
+        of = np.flatnonzero(levels)
+        return Centred(model, np.full(len(of), edges[0]), of, np.array(levels)[of])
 
     def held_bits(self, obs: Observations, at: np.ndarray) -> np.ndarray:
         """Dyads that are fixed, or where a statistic reads a previous tie that did not exist or was not seen."""

@@ -54,7 +54,7 @@ def K(
         sums = np.bincount(np.searchsorted(grid, d), w, len(grid))
     else:
         gone = np.searchsorted(grid, arguments[0])
-        sums = pair_sums(pattern.xy, share, first, second, arguments[0], gone, grid, how, *arguments[1:])
+        sums = pair_sums(pattern.xy, share, (first, second), (arguments[0], gone), grid, how, arguments[1:])
     n1, n2 = int(first.sum()), int(second.sum())
     if correction == "border":
         if intensity is not None:
@@ -96,7 +96,7 @@ def pair_correlation(
             *_translated(pattern, share, everything, everything, grid[-1] + band * np.sqrt(5.0)), grid, band
         )
     else:
-        sums = smoothed_pairs(pattern.xy, share, gap, grid, band, how, low, high, edges, rectangle)
+        sums = smoothed_pairs(pattern.xy, share, gap, grid, band, how, (low, high, edges, rectangle))
     squared = n * (n - 1) / area**2 if intensity is None else 1.0
     with np.errstate(divide="ignore", invalid="ignore"):
         value = sums / (2 * np.pi * grid * area * squared)

@@ -158,6 +158,17 @@ class Energy:
     steps: np.ndarray  # (types, types, B)
     numbers: np.ndarray
 
+    @property
+    def near2(self) -> float:
+        """The squared distance within which points count themselves."""
+        return float(self.numbers[1] if self.kind == GEYER else self.reach**2)
+
+    def scratch(self, room: int) -> tuple[np.ndarray | None, tuple[np.ndarray, ...] | None]:
+        """What the kind writes in: neighbours' neighbours, and arcs of as many discs; None for what it does not."""
+        more = np.empty(room, np.int64) if self.kind == GEYER else None
+        wide = (room + 1, room + 1, 3 * room + 3, 3 * room + 3)
+        return more, tuple(np.empty(size) for size in wide) if self.kind == AREA else None
+
 
 def positive(value: Any, name: str, what: str) -> float:
     """A positive finite number, or a sentence."""

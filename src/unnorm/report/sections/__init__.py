@@ -17,14 +17,31 @@ from ...errors import UnnormError, UnnormWarning
 from .. import held_out
 from ..analysis import Analysis
 from ..page import Section
-from . import constants, effects, monte_carlo, numbers, places, simulated
+from . import (
+    conditions,
+    constants,
+    durations,
+    effects,
+    misfit,
+    monte_carlo,
+    numbers,
+    places,
+    scores,
+    simulated,
+    subjects,
+)
 
 SECTIONS: dict[str, tuple[str, Callable[[Analysis], Section | None]]] = {
     "effects": ("Effects", effects.section),
+    "conditions": ("Conditions compared", conditions.section),
+    "subjects": ("One by one", subjects.section),
     "places": ("Where they look", places.section),
     "constants": ("The normalising constants", constants.section),
     "monte-carlo": ("Monte Carlo error", monte_carlo.section),
     "simulated": ("Observed and simulated scanpaths", simulated.section),
+    "misfit": ("What the model misses", misfit.section),
+    "scores": ("How well it predicts", scores.section),
+    "durations": ("How long they stay", durations.section),
     "numbers": ("Tables", numbers.section),
 }
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ...data.placing import commonest
 from ...results.constants import worst
 from ...results.fit import Fit
 from ...results.normaliser_check import Anchoring
@@ -14,7 +15,7 @@ from .. import figures
 from ..analysis import Analysis
 from ..page import Cell, Section, Table, number, p_value
 
-ORDER = 30  # of the rule for each cell of a map, 720 nodes: log Z to about 0.001
+ORDER = 24  # of the rule for each cell of a map, 480 nodes: log Z to about 0.001
 MOST_NAMED = 20
 UNCHECKED = "the constants were not checked."  # fits that did not converge
 WIDTH = 20  # cells across a map: each needs an integral
@@ -100,10 +101,11 @@ def _images(analysis: Analysis, fit: Fit) -> tuple[figures.Image, figures.Image]
     reads = {name for label in part.normaliser_labels for name in part.term(label).covariates}
     if obs.lags > 1 or not reads <= {"x_prev", "y_prev", *(f"{name}_prev" for name in obs.outcome_names)}:
         return None
-    x, y, points, inside = figures.plane(analysis.model.domain, WIDTH)
+    region, context = commonest(analysis.model.domain, obs)
+    x, y, points, inside = figures.plane(region, WIDTH)
     points = points[inside]
     before = {f"{name}_prev": points[:, j] for j, name in enumerate(obs.outcome_names)}
-    grid = obs.take(np.zeros(len(points), dtype=int))
+    grid = obs.take(np.full(len(points), context))
     grid = replace(grid, outcome=points, context={**grid.context, **before})
     check = fit.check_normaliser(len(points), grid, ORDER)
     return figures.surface(x, y, inside, check.chi), figures.surface(x, y, inside, check.integral)

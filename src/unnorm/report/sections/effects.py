@@ -41,22 +41,28 @@ def _how_to_read(analysis: Analysis, drawn: bool) -> str:
 
 
 def _findings_table(analysis: Analysis, found: Sequence[Finding]) -> Table:
-    levels = (f"holds for {analysis.by}s",) if analysis.fits else ()
+    levels = (f"holds for {analysis.by}s", "surely (95 %)") if analysis.fits else ()
     rows = []
     for one in found:
-        answer = Cell("–" if one.group is None else "yes" if one.group else "no")
-        count = (Cell(f"{len(one.holds)} of {one.levels}", float(len(one.holds))),) if analysis.fits else ()
-        rows.append((Cell(one.question), answer, *count))
-    head = ("What the paper found", "group" if analysis.fits else "here", *levels)
-    return Table("The paper's findings (Section 4.2), asked of these curves", head, tuple(rows))
+        cells = [Cell(one.question), Cell("–" if one.group is None else "yes" if one.group else "no")]
+        cells.append(Cell("–") if one.share is None else Cell(f"{100 * one.share:.0f} %", one.share))
+        if analysis.fits:
+            cells += [Cell(f"{len(who)} of {one.levels}", float(len(who))) for who in (one.holds, one.sure)]
+        rows.append(tuple(cells))
+    head = ("What the paper found", "group" if analysis.fits else "here", "in draws", *levels)
+    caption = (
+        "The paper's findings (Section 4.2), asked of these curves; in draws: the share of draws from the curve's "
+        "posterior in which it holds"
+    )
+    return Table(caption, head, tuple(rows))
 
 
 def effect_pictures(analysis: Analysis) -> list[Picture]:
     """A picture for each term of one or two numeric covariates."""
     pictures = []
     for label in analysis.labels:
-        names = _covariates(analysis, label)
-        if len(names) > 2 or not _numeric(analysis, label):
+        names = covariates(analysis, label)
+        if len(names) > 2 or not numeric(analysis, label):
             continue
         who = f"{len(analysis.fits)} levels of {analysis.by} in grey, the group in blue" if analysis.fits else "in blue"
         if len(names) == 1:
@@ -68,7 +74,7 @@ def effect_pictures(analysis: Analysis) -> list[Picture]:
     return pictures
 
 
-def _covariates(analysis: Analysis, label: str) -> tuple[str, ...]:
+def covariates(analysis: Analysis, label: str) -> tuple[str, ...]:
     """What the term is a function of: not its `by`."""
     return coordinates(analysis.smooths().term(label))
 
@@ -77,13 +83,13 @@ def _main_effect(analysis: Analysis, label: str) -> dict[str, np.ndarray]:
     return analysis.effect(label, next(iter(analysis.all_fits)))
 
 
-def _numeric(analysis: Analysis, label: str) -> bool:
+def numeric(analysis: Analysis, label: str) -> bool:
     table = _main_effect(analysis, label)
-    return all(np.asarray(table[name]).dtype.kind in "fi" for name in _covariates(analysis, label))
+    return all(np.asarray(table[name]).dtype.kind in "fi" for name in covariates(analysis, label))
 
 
 def _curve(analysis: Analysis, label: str, ax: Any) -> None:
-    (name,) = _covariates(analysis, label)
+    (name,) = covariates(analysis, label)
     for i, which in enumerate(analysis.fits):
         table = analysis.effect(label, which)
         who = f"each {analysis.by}" if i == 0 else None
@@ -96,7 +102,7 @@ def _curve(analysis: Analysis, label: str, ax: Any) -> None:
         ax.fill_between(table[name], table["lower"], table["upper"], color=BLUE, alpha=0.25, lw=0, zorder=3)
         ax.plot(table[name], table["estimate"], color=BLUE, lw=1.8, label="group", zorder=5)
     ax.axhline(0.0, color="#bbbbbb", lw=0.6, zorder=0)
-    label_axes(ax, name, "effect on log density")
+    label_axes(ax, analysis.named(name), "effect on log density")
     if analysis.fits:
         for text in ax.legend(frameon=False, fontsize=7, loc="best").get_texts():
             text.set_parse_math(False)
@@ -105,20 +111,20 @@ def _curve(analysis: Analysis, label: str, ax: Any) -> None:
 
 
 def _map(analysis: Analysis, label: str, ax: Any) -> None:
-    first, second = _covariates(analysis, label)
+    first, second = covariates(analysis, label)
     table = _main_effect(analysis, label)
     u, v = np.unique(table[first]), np.unique(table[second])
     if u.size * v.size != len(table["estimate"]):
         ax.text(0.5, 0.5, "see effects.csv", ha="center", transform=ax.transAxes)
         return
     mesh(ax, u, v, np.asarray(table["estimate"]).reshape(u.size, v.size).T, None)
-    label_axes(ax, first, second)
+    label_axes(ax, analysis.named(first), analysis.named(second))
     if analysis.model.y_down and second.startswith("y"):
         ax.invert_yaxis()
 
 
 def _extremes(analysis: Analysis, label: str) -> str:
-    (name,) = _covariates(analysis, label)
+    (name,) = covariates(analysis, label)
     table = _main_effect(analysis, label)
     x, f = np.asarray(table[name], dtype=float), table["estimate"]
     high, low = int(np.argmax(f)), int(np.argmin(f))

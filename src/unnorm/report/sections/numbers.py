@@ -7,7 +7,7 @@ import numpy as np
 from ..._base import counts
 from ...errors import UnnormError
 from ..analysis import Analysis
-from ..held_out import HOW, held_out_bits
+from ..held_out import held_out_bits
 from ..page import Cell, Section, Table, number, p_value
 
 
@@ -23,7 +23,8 @@ def section(analysis: Analysis) -> Section:
         tests = dict(zip(np.asarray(own.table["term"]).tolist(), np.asarray(own.table["p"], dtype=float).tolist()))
         cells = [Cell(which), Cell(counts.number(fit.n), float(fit.n))]
         if bits:
-            cells.append(number(bits.get(which, np.nan), 3))
+            mean, se = bits.get(which, (np.nan, np.nan))
+            cells.append(Cell("–") if mean != mean else Cell(f"{mean:.3f} (se {se:.3f})", mean))
         for label in smooth:
             cells += [number(own.edf.get(label, np.nan), 1), p_value(tests.get(label, np.nan))]
         rows.append(tuple(cells))
@@ -31,11 +32,12 @@ def section(analysis: Analysis) -> Section:
     return Section((how,) if how else (), tables=(table,))
 
 
-def _bits(analysis: Analysis) -> tuple[dict[str, float], str]:
+def _bits(analysis: Analysis) -> tuple[dict[str, tuple[float, float]], str]:
     try:
         bits = held_out_bits(analysis)
     except UnnormError as error:
         return {}, f"Held-out bits could not be computed: {error}"
     if not bits:
         return {}, ""
-    return bits, f"{HOW}{' (group: the mean over the levels)' if analysis.fits else ''}."
+    everyone = " (group: all points)" if analysis.fits else ""
+    return bits, f"Held-out bits: the gain over a uniform choice in bits for each point{everyone}."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...data.placing import commonest, window_codes
 from .. import figures
 from ..analysis import Analysis
 from ..page import Section
@@ -16,8 +17,9 @@ def section(analysis: Analysis) -> Section:
     if not labels:
         return Section(("The model has no term that depends on the place alone.",))
     part = analysis.smooths()
-    x, y, points, inside = figures.plane(analysis.model.domain, WIDTH)
-    any_context = np.zeros(int(inside.sum()), dtype=int)
+    region, context = commonest(analysis.model.domain, analysis.obs)
+    x, y, points, inside = figures.plane(region, WIDTH)
+    any_context = np.full(int(inside.sum()), context)
     covariates = analysis.model.covariates(analysis.obs)
     z = np.zeros(len(any_context))
     for label in labels:
@@ -32,6 +34,8 @@ def section(analysis: Analysis) -> Section:
         f"{np.exp(z.max()):.2g} times a uniform choice, lowest {np.exp(z.min()):.2g} times."
     )
     caption = f"{' + '.join(labels)} of the {who}: log preference for a place over a uniform choice, whatever the step."
+    if analysis.model.domain.key is not None:
+        caption += f" Drawn for the {analysis.model.domain.key} size that most transitions have."
     picture = figures.image(analysis, figures.surface(x, y, inside, z), None, alt, caption)
     return Section(pictures=(picture,))
 
@@ -39,8 +43,10 @@ def section(analysis: Analysis) -> Section:
 def spatial_labels(analysis: Analysis) -> tuple[str, ...]:
     """The terms of f that depend on the place alone: the same at any context, different from place to place."""
     obs, part = analysis.obs, analysis.smooths()
-    contexts = np.unique(np.linspace(0, obs.n - 1, 6).astype(int))
-    somewhere = analysis.model.domain.uniform(8, np.random.default_rng(0))
+    region, first = commonest(analysis.model.domain, obs)
+    own = np.flatnonzero(window_codes(analysis.model.domain, obs) == window_codes(analysis.model.domain, obs)[first])
+    contexts = own[np.unique(np.linspace(0, len(own) - 1, 6).astype(int))]
+    somewhere = region.uniform(8, np.random.default_rng(0))
     y, rows = np.tile(somewhere, (len(contexts), 1)), np.repeat(contexts, len(somewhere))
     found = []
     for label in part.model_labels:

@@ -34,7 +34,7 @@ def section(analysis: Analysis) -> Section:
         f"{'group' if analysis.fits else 'fitted model'}, from the same starting points and as long."
     )
     pictures = (
-        *_histogram_pictures(here, there),
+        *_histogram_pictures(analysis, here, there),
         *_heat_maps(analysis, here, there),
         _scanpaths(analysis, real, "observed", BLUE),
         _scanpaths(analysis, [paths[i][lags - 1 :] for i in typical], "simulated", ORANGE),
@@ -44,6 +44,12 @@ def section(analysis: Analysis) -> Section:
 
 def simulate_like(analysis: Analysis) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Chains from the main fit, the first transition of the observed piece that each copies, and its length."""
+    if "simulated" not in analysis.kept:
+        analysis.kept["simulated"] = _simulate_like(analysis)
+    return analysis.kept["simulated"]
+
+
+def _simulate_like(analysis: Analysis) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     obs = analysis.obs
     first, length = _pieces(obs)
     random = np.random.default_rng(analysis.seed)
@@ -86,7 +92,7 @@ def _steps(analysis: Analysis, paths: Sequence[np.ndarray]) -> Steps:
     }
 
 
-def _histogram_pictures(observed: Steps, simulated: Steps) -> list[Picture]:
+def _histogram_pictures(analysis: Analysis, observed: Steps, simulated: Steps) -> list[Picture]:
     """Step lengths and directions."""
     longest = max(float(np.quantile(one["step"], 0.999)) for one in (observed, simulated)) or 1.0
     pictures = []
@@ -102,7 +108,9 @@ def _histogram_pictures(observed: Steps, simulated: Steps) -> list[Picture]:
             else ""
         )
         caption = f"{what}: {middle}{moved:.2g} % of steps would have to move for the histograms to agree."
-        pictures.append(draw(partial(_histograms, name, edges, both), f"Histograms. {caption}", caption))
+        pictures.append(
+            draw(partial(_histograms, analysis.named(name), edges, both), f"Histograms. {caption}", caption)
+        )
     return pictures
 
 

@@ -123,6 +123,7 @@ class SGD(Solver):
 
     smooth_normaliser = True
     anchors = False
+    takes_base = False
 
     # --- the hook of un.fit ------------------------------------------------------------------------------------------
 

@@ -1,0 +1,159 @@
+"""Pages made from the code: the API reference, and tables of what each part declares of itself."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import unnorm as un
+from unnorm import domains, objectives, references
+
+# page → (title, what it says first, public names; registries and modules give theirs)
+PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "fitting": ("Fitting", "From a model and observations to a fit.",
+                ("fit", "fit_each", "compare", "bootstrap", "redraws", "simulate", "sample", "load", "gam",
+                 "kernel_path", "penalty_path")),
+    "data": ("Data", "Tables and arrays become observations.",
+             ("iid", "transitions", "conditional", "networks", "pattern", "Observations", "Pattern")),
+    "domains": ("Domains", "Ω, the space of outcomes, and its measure.", (*domains.REGISTRY, "PoissonProcess")),
+    "models": ("Models", "f_θ(y|x).", ("ExponentialFamily", "Additive", "Energy", "Ising", "GraphStatistics",
+                                             "Tilt")),
+    "terms": ("Terms", "Smooth, linear and factor terms of f, χ and η.",
+              ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction")),
+    "covariates": ("Covariates", "What terms are functions of.", ("Function", "Expression", "Map", "Distance")),
+    "normalisers": ("Constants", "What represents the normalising constants.",
+                    ("Anchored", "Constant", "PerContext", "Smooth", "Kernel", "Linear", "Fixed", "minwise")),
+    "objectives": ("Objectives", "What is maximised.", tuple(objectives.REGISTRY)),
+    "references": ("Reference laws", "q, the law of the reference points.", tuple(references.REGISTRY)),
+    "points": ("Point schemes", "How reference points are drawn from q.", tuple(references.SCHEMES)),
+    "solvers": ("Solvers", "How the maximum is found.",
+                ("Newton", "LBFGS", "Smoothing", "Imputing", "SGD", "Network", "Features", "Device",
+                 "unbiased_gradient", "log_z")),
+    "results": ("Results", "What a fit answers.",
+                ("Fit", "FitGroup", "Gam", "Comparison", "Repeats", "KernelPath", "PenaltyPath", "GraphGof",
+                 "graph_gof", "PredictionScores")),
+    "bayes": ("Sampling", "Posterior draws.", ("Langevin", "NUTS", "Draws", "Flat", "Normal")),
+    "patterns": ("Point patterns", "Intensities and interactions.", ("fit_pattern", "PatternFit", "Dummies",
+                 "AreaInteraction", "Geyer", "HardCore", "MultiStrauss", "PairwiseSpline", "Softcore", "Strauss")),
+    "directions": ("Directions", "Named families of angles, axes and directions in space.",
+                   ("fit_direction", "DirectionFit")),
+    "steps": ("Step selection", "Tracks, movement kernels and habitat.",
+              ("fit_steps", "StepFit", "track", "Track", "random_steps")),
+}  # fmt: skip
+MODULES = ("datasets", "directions", "domains", "errors", "kernels", "losses", "patterns", "pysaliency", "references")
+MEMBERS = frozenset(("results", "data", "bayes", "patterns", "directions", "steps"))  # whose classes list their methods
+
+
+def undocumented() -> set[str]:
+    """Public names that no page has."""
+    listed = {name for _, _, names in PAGES.values() for name in names}
+    return set(un.__all__) - listed - {"__version__", *MODULES}
+
+
+def first_line(name: str) -> str:
+    """What a public name is, in one line."""
+    text = inspect.getdoc(getattr(un, name)) or ""
+    return text.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+
+
+def link(name: str) -> str:
+    """A public name, linked to its entry."""
+    return f"{{py:obj}}`un.{name} <unnorm.{name}>`"
+
+
+def page(key: str) -> str:
+    title, opening, names = PAGES[key]
+    lines = [f"# {title}", "", opening, "", "| | |", "|---|---|"]
+    lines += [f"| {link(name)} | {first_line(name)} |" for name in names]
+    for name in names:
+        what = getattr(un, name)
+        kind = "autoclass" if isinstance(what, type) else "autofunction"
+        options = [":members:"] if kind == "autoclass" and key in MEMBERS else []
+        lines += ["", f"## un.{name}", "", "```{eval-rst}", f".. {kind}:: unnorm.{name}"]
+        lines += [*(f"   {option}" for option in options), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def modules_page() -> str:
+    lines = ["# Modules", "", "Further names, by module.", "", "| | |", "|---|---|"]
+    for module in MODULES:
+        doc = (inspect.getdoc(getattr(un, module)) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+        lines.append(f"| `un.{module}` | {doc} |")
+    return "\n".join(lines) + "\n"
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else ""
+
+
+def objectives_table() -> str:
+    """What objectives declare."""
+    heads = ("objective", "draws reference points", "constants cancel", "a likelihood (AIC, ratios)", "missing bits")
+    lines = [f"| {' | '.join(heads)} |", "|---|---|---|---|---|"]
+    y = un.transitions(un.datasets.toy_chain(20, 0.5, 5.0, rng=1))
+    for name, kind in objectives.REGISTRY.items():
+        one: Any = next(iter(kind.examples()), None) or kind()
+        cells = (one.reference is not None, one.cancels, one.is_likelihood(y, un.PerContext()), one.takes_missing)
+        lines.append(f"| {link(name)} | {' | '.join(map(_yes, cells))} |")
+    return "\n".join(lines) + "\n"
+
+
+def domains_table() -> str:
+    """What domains declare."""
+    lines = ["| domain | for example | dimension | finite | exact integrals |", "|---|---|---|---|---|"]
+    for name, kind in domains.REGISTRY.items():
+        if not kind.examples():  # a window for each context: none of its own
+            lines.append(f"| {link(name)} | a Box or a Window for each value of a column | 2 | | |")
+            continue
+        one: Any = kind.examples()[0]
+        try:
+            rule = one.quadrature().rule.replace("|", "\\|")
+        except un.errors.UnnormError:
+            rule = "none: a smooth χ, ranking or conditional NCE"
+        lines.append(f"| {link(name)} | `{one!r}` | {one.dim} | {_yes(one.finite)} | {rule} |")
+    return "\n".join(lines) + "\n"
+
+
+def references_table() -> str:
+    lines = ["| reference | lives on | |", "|---|---|---|"]
+    for name, kind in references.REGISTRY.items():
+        lines.append(f"| {link(name)} | {kind.lives_on} | {first_line(name)} |")
+    return "\n".join(lines) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Only where it has changed, so that Sphinx reads no page again without need."""
+    path.parent.mkdir(exist_ok=True)
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def generate(app: Any) -> None:
+    missing = undocumented()
+    if missing:
+        raise RuntimeError(f"docs/_ext/parts.py has no page for {', '.join(sorted(missing))}: add them to PAGES.")
+    folder = Path(app.srcdir) / "reference"
+    for key in PAGES:
+        write(folder / f"{key}.md", page(key))
+    write(folder / "modules.md", modules_page())
+    toc = "\n".join((*PAGES, "modules", "sentences"))
+    text = "# Reference\n\nEvery public name: what it is, its arguments, an example.\n\n"
+    write(folder / "index.md", f"{text}```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")
+    tables = Path(app.srcdir) / "_tables"
+    for name, table in (("objectives", objectives_table), ("domains", domains_table), ("references", references_table)):
+        write(tables / f"{name}.md", table())
+
+
+def plain_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """|Ω| and |A ∩ B| are sizes, not reStructuredText's substitutions."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            pieces = line.split("`")  # odd ones are code
+            lines[i] = "`".join(piece if k % 2 else piece.replace("|", "\\|") for k, piece in enumerate(pieces))
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("builder-inited", generate)
+    app.connect("autodoc-process-docstring", plain_bars)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,78 @@
+"""The page of errors: every sentence that unnorm may say when something is wrong, read from its source."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Any
+
+import unnorm
+
+SOURCE = Path(unnorm.__file__).parent
+
+
+def words(node: ast.expr) -> str | None:
+    """The text of a string as written, with ‹…› for what is filled in; None where it is not a string."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        parts = (part.value if isinstance(part, ast.Constant) else "‹…›" for part in node.values)
+        return "".join(str(part) for part in parts)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        left, right = words(node.left), words(node.right)
+        return None if left is None or right is None else left + right
+    return None
+
+
+def raised(tree: ast.Module) -> list[tuple[str, str]]:
+    """(kind, sentence) of every `raise SomeError("…")` of a module, in its order."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call) and isinstance(node.exc.func, ast.Name):
+            text = words(node.exc.args[0]) if node.exc.args else None
+            if text and node.exc.func.id.endswith("Error") and " " in text:
+                found.append((node.lineno, node.exc.func.id, text))
+    return [(kind, text) for _, kind, text in sorted(found)]
+
+
+def page() -> str:
+    lines = [
+        "# Errors",
+        "",
+        "What unnorm says when something is wrong, room by room, read from its source. Each sentence says what was",
+        "expected, what came and what to do; ‹…› stands for what is filled in. Their kinds:",
+        "",
+        "| | |",
+        "|---|---|",
+    ]
+    for name in dir(unnorm.errors):
+        kind = getattr(unnorm.errors, name)
+        if isinstance(kind, type) and issubclass(kind, Exception) and kind.__module__ == unnorm.errors.__name__:
+            doc = (kind.__doc__ or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+            lines.append(f"| `{name}` | {doc} |")
+    for room in sorted({path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py")}):
+        files = sorted((SOURCE / room).rglob("*.py")) if (SOURCE / room).is_dir() else [SOURCE / room]
+        said = [one for path in files for one in raised(ast.parse(path.read_text(encoding="utf-8")))]
+        if said:
+            lines += ["", f"## {room.removesuffix('.py')}", ""]
+            lines += [f"- `{kind}`: {escaped(text)}" for kind, text in dict.fromkeys(said)]
+    return "\n".join(lines) + "\n"
+
+
+def escaped(text: str) -> str:
+    """As plain text in Markdown."""
+    out = " ".join(text.split())
+    for mark in "\\`*_<>[]{}#|$~":
+        out = out.replace(mark, f"\\{mark}")
+    return out
+
+
+def generate(app: Any) -> None:
+    target = Path(app.srcdir) / "reference" / "sentences.md"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(page(), encoding="utf-8")
+
+
+def setup(app: Any) -> dict[str, bool]:
+    app.connect("builder-inited", generate)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,32 @@
+"""How well points of sequences left out are predicted, in the scores that the field uses."""
+
+from __future__ import annotations
+
+from ...errors import UnnormError
+from ..analysis import GROUP, Analysis
+from ..held_out import HOW, held_out_scores
+from ..page import Cell, Section, Table, number
+
+
+def section(analysis: Analysis) -> Section:
+    try:
+        every = held_out_scores(analysis)
+    except UnnormError as error:
+        return Section((f"Scores could not be computed: {error}",))
+    if not every:
+        return Section(("No sequences were left out: there is nothing to score.",))
+    found = every.get(GROUP, next(iter(every.values())))
+    rows = []
+    for name in found.each:
+        mean, se = found[name]
+        i = list(found.each).index(name)
+        ends = f"{found.lower[i]:.3f} to {found.upper[i]:.3f}"
+        rows.append((Cell(name), number(mean, 3), number(se, 3), Cell(ends, mean)))
+    head = ("score", "mean", "se", f"{100 * analysis.level:g} % interval")
+    caption = f"Scores of {len(next(iter(found.each.values()))):,} points left out"
+    groups = " and ".join(f"{count:,} {name}s" for name, count in found.clusters.items())
+    errors = f"Errors let points of one group depend on each other ({groups})." if groups else ""
+    baseline = f"The baseline is {found.baseline}." if found.baseline is not None else ""
+    return Section(
+        (" ".join(text for text in (HOW, errors, baseline) if text),), tables=(Table(caption, head, tuple(rows)),)
+    )

@@ -1,0 +1,148 @@
+"""Covariates of places from files: arrays, archives, images, rasters; distances to points, lines and areas."""
+
+from __future__ import annotations
+
+import json
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+
+import unnorm as un
+from unnorm.data.covariates import map_files
+from unnorm.errors import DataError, InputError, MissingLibraryError, OutsideError
+
+POINTS = {"x": [0.2, 0.8, 0.5], "y": [0.1, 0.9, 0.5], "t": [0.0, 5.0, 12.0]}
+
+
+def values(covariate, **columns):
+    obs = un.conditional({**POINTS, **columns}, y=("x", "y"), x=("t", *columns))
+    return (
+        un.Additive(covariate.name, un.Box((0, 1), (0, 1)), covariates=[covariate])
+        .covariates(obs)
+        .values(covariate.name, obs)[covariate.name]
+    )
+
+
+def test_distances_to_points_lines_and_areas():
+    import shapely
+
+    np.testing.assert_allclose(values(un.Distance("den", [[0.2, 0.5], [0.9, 0.9]])), [0.4, 0.1, 0.3])
+    road = {"type": "LineString", "coordinates": [[0, 0], [1, 0], [1, 1]]}
+    np.testing.assert_allclose(values(un.Distance("road", road)), [0.1, 0.2, 0.5])
+    lake = shapely.box(0.4, 0.4, 0.6, 0.6)
+    np.testing.assert_allclose(values(un.Distance("lake", lake)), [np.hypot(0.2, 0.3), np.hypot(0.2, 0.3), 0.0])
+    both = {"type": "FeatureCollection", "features": [{"type": "Feature", "geometry": road}]}
+    np.testing.assert_allclose(values(un.Distance("road", both)), values(un.Distance("road", road)))
+    np.testing.assert_allclose(values(un.Distance("road", road).scaled(2.0)), [0.1, 0.9, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("to", "said"),
+    [
+        ([], "needs points of shape"),
+        (
+            {"type": "FeatureCollection", "features": [{"geometry": None}]},
+            "1 of 1 features have no geometry, first feature 0",
+        ),
+        ([[0.0, np.nan]], "missing or infinite"),
+        ({"type": "Nothing"}, "could not be read"),
+    ],
+)
+def test_distances_to_nothing_are_refused(to, said):
+    with pytest.raises(InputError, match=said):
+        un.Distance("d", to)
+
+
+def test_maps_by_time_take_the_latest_grid():
+    z = np.ones((2, 2))
+    grown = un.Map("ndvi", {0: z, 5: 2 * z, 10: 3 * z}, [0, 1], [0, 1], key="t", match="latest")
+    np.testing.assert_array_equal(values(grown), [1.0, 2.0, 3.0])
+    late = un.Map("ndvi", {4: z, 10: z}, [0, 1], [0, 1], key="t", match="latest")
+    with pytest.raises(DataError, match=r"no grid for 1 values of 't'.*The first is later"):
+        values(late)
+    dated = un.Map.from_table(
+        {"x": [0, 1, 0, 1], "y": [0, 0, 1, 1], "z": [1.0, 1, 1, 1], "t": ["1970-01-01"] * 4},
+        value="z",
+        key="t",
+        match="latest",
+    )
+    np.testing.assert_array_equal(values(dated), [1.0, 1.0, 1.0])
+
+
+def test_files_by_pattern_and_keys(tmp_path):
+    for name in ("a_7.npy", "a_10.npy"):
+        np.save(tmp_path / name, np.eye(2))
+    found = map_files.by_pattern(f"{tmp_path}/a_{{image}}.npy", "image", lambda path: path.name, "Map 'z'")
+    assert found == {7: "a_7.npy", 10: "a_10.npy"}
+    assert map_files.as_keys({"x.jpg": 1, "3": 2}) == {"x.jpg": 1, "3": 2}
+    with pytest.raises(InputError, match="no file is named like"):
+        map_files.by_pattern(f"{tmp_path}/b_{{image}}.npy", "image", lambda path: path, "Map 'z'")
+
+
+def test_images_are_grey_with_the_first_row_at_the_smallest_y(tmp_path):
+    from matplotlib.image import imsave
+
+    pixels = np.zeros((4, 6, 3), dtype=np.uint8)
+    pixels[0, :, :] = 255
+    imsave(tmp_path / "z.png", pixels)
+    z = map_files.read_image(tmp_path / "z.png", "Map 'z'")
+    cells = map_files.over(z, (0.0, 12.0, 0.0, 8.0))
+    assert cells.z[0].tolist() == pytest.approx([1.0] * 6)
+    assert cells.y.tolist() == [1.0, 3.0, 5.0, 7.0]
+    (tmp_path / "bad.png").write_bytes(b"not a picture")
+    with pytest.raises(InputError, match="could not be read as an image"):
+        map_files.read_image(tmp_path / "bad.png", "Map 'z'")
+
+
+class Raster:
+    """What rasterio.open gives, as far as it is read."""
+
+    def __init__(self, z, transform, crs="EPSG:3035"):
+        self.z, self.transform, self.count = np.ma.masked_equal(z, -9999), SimpleNamespace(**transform), 1
+        self.height, self.width = z.shape
+        self.crs = SimpleNamespace(to_string=lambda: crs)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def read(self, band, masked):
+        return self.z
+
+
+def test_geotiffs_by_a_stand_in_for_rasterio(tmp_path, monkeypatch):
+    z = np.array([[1.0, 2.0], [3.0, -9999.0], [5.0, 6.0]])
+    north_up = {"a": 10.0, "b": 0.0, "c": 100.0, "d": 0.0, "e": -10.0, "f": 230.0}
+    fake = ModuleType("rasterio")
+    monkeypatch.setattr(fake, "open", lambda path: Raster(z, north_up), raising=False)
+    monkeypatch.setitem(sys.modules, "rasterio", fake)
+    cells = map_files.read_geotiff(tmp_path / "z.tif", "Map 'z'", around=(90.0, 130.0, 190.0, 240.0))
+    assert cells.x.tolist() == [105.0, 115.0]
+    assert cells.y.tolist() == [225.0, 215.0, 205.0]
+    assert np.isnan(cells.z[1, 1])
+    with pytest.raises(InputError, match=r"projection EPSG:3035.* none of the window.*different projections"):
+        map_files.read_geotiff(tmp_path / "z.tif", "Map 'z'", around=(10.0, 11.0, 45.0, 46.0))
+    hole = un.Map("z", cells.z, cells.x, cells.y, "nearest")
+    obs = un.conditional({"x": [105.0, 115.0], "y": [225.0, 215.0], "w": [1, 2]}, y=("x", "y"), x="w")
+    with pytest.raises(OutsideError, match=r"no value at 1 of 2 points, first \(x, y\) = \(115, 215\)"):
+        un.Additive("z", un.Box((100, 120), (200, 230)), covariates=[hole]).covariates(obs).values("z", obs)
+    turned = {**north_up, "b": 1.0}
+    monkeypatch.setattr(fake, "open", lambda path: Raster(z, turned))
+    with pytest.raises(InputError, match="rotated"):
+        map_files.read_geotiff(tmp_path / "z.tif", "Map 'z'")
+
+
+def test_without_rasterio_the_extra_is_named(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rasterio", None)
+    with pytest.raises(MissingLibraryError, match=r"unnorm\[geo\]"):
+        map_files.read_geotiff(tmp_path / "z.tif", "Map 'z'")
+
+
+def test_a_saved_distance_is_the_same(tmp_path):
+    road = un.Distance("road", {"type": "LineString", "coordinates": [[0, 0], [1 / 3, 0.7]]})
+    about = json.loads(json.dumps(road.to_dict()))
+    np.testing.assert_array_equal(values(un.Distance.from_dict(about)), values(road))

@@ -1,0 +1,144 @@
+"""A saved Gam that somebody changed and signed again: a sentence when it is read, or a fit that answers."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from damage import MALICE, sign
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import unnorm as un
+from unnorm._base import storage
+from unnorm.errors import UnnormError
+
+FORMULAS = {
+    "levels": ("y ~ s(x, k=5) + s(g, bs='re')", "gaussian"),
+    "factor": ("z ~ s(x, by=g, k=5) + g", "binomial"),
+    "surface": ("c ~ te(x, w, k=4) + log(w)", "poisson"),
+}
+NEW = {"x": np.linspace(0.1, 0.9, 4), "w": np.full(4, 0.5), "g": np.array(["a", "b", "c", "a"])}
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    top = tmp_path_factory.mktemp("gams")
+    rng = np.random.default_rng(1)
+    x, w, g = rng.uniform(size=90), rng.uniform(0.2, 1.0, 90), rng.choice(list("abc"), 90)
+    table = {"x": x, "w": w, "g": g, "y": np.sin(5 * x) + rng.normal(size=90) / 4, "z": rng.random(90) < x}
+    table["c"] = rng.poisson(2 * w)
+    for name, (formula, family) in FORMULAS.items():
+        un.gam(formula, table, family=family).save(top / name)
+    return top
+
+
+def _sentence(error: UnnormError) -> None:
+    assert str(error).endswith((".", "?", ")", '"', "'")), str(error)
+
+
+def _finite(*numbers: Any) -> None:
+    for one in numbers:
+        assert np.isfinite(np.asarray(one, dtype=np.float64)).all()
+
+
+def _asked(fit: Any) -> None:
+    """What a user asks of a fit; errors with a name are answers, and numbers are finite."""
+    _finite(fit.linear_predictor, list(fit.coefficients.values()), fit.vcov(), list(fit.edf.values()), fit.n)
+    asked = (
+        lambda: [len(fit.summary())],
+        lambda: fit.predict(NEW),
+        lambda: fit.predict(NEW, kind="response", se=False),
+        lambda: fit.residuals("pearson"),
+        lambda: fit.draws(3, NEW, kind="link"),
+        *(lambda label=term.label: fit.effect_columns(label)["estimate"] for term in fit.terms),
+        *(lambda label=term.label: fit.effect_columns(label)["se"] for term in fit.terms),
+    )
+    for ask in asked:
+        try:
+            _finite(*ask())
+        except UnnormError as error:
+            _sentence(error)
+
+
+def _hostile(saved: Path, data: Any) -> None:
+    with tempfile.TemporaryDirectory() as scratch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        folder = Path(scratch) / "saved"
+        shutil.copytree(saved / data.draw(st.sampled_from(sorted(FORMULAS)), label="which"), folder)
+        data.draw(st.sampled_from(MALICE[:-1]), label="harm")(data.draw, folder, folder)
+        try:
+            fit = un.load(folder)
+        except UnnormError as error:
+            _sentence(error)
+            return
+        _asked(fit)
+
+
+@pytest.mark.parametrize("examples", [150, pytest.param(3000, marks=pytest.mark.slow)])
+def test_what_is_read_answers(saved: Path, examples: int) -> None:
+    @settings(
+        max_examples=examples, deadline=None, derandomize=examples < 1000, suppress_health_check=list(HealthCheck)
+    )
+    @given(st.data())
+    def run(data: Any) -> None:
+        _hostile(saved, data)
+
+    run()
+
+
+@pytest.mark.parametrize("which", FORMULAS)
+def test_the_undamaged_is_read_and_answers(saved: Path, which: str) -> None:
+    _asked(un.load(saved / which))
+
+
+def _changed(saved: Path, tmp_path: Path, which: str, change: Any) -> Path:
+    folder = tmp_path / "saved"
+    shutil.copytree(saved / which, folder)
+    about = json.loads((folder / storage.JSON_NAME).read_text(encoding="utf-8"))
+    change(about)
+    (folder / storage.JSON_NAME).write_text(json.dumps(about), encoding="utf-8")
+    sign(folder, (folder / storage.JSON_NAME).read_text(encoding="utf-8"))
+    return folder
+
+
+def _set(*path: Any, value: Any) -> Any:
+    def change(about: Any) -> None:
+        for key in path[:-1]:
+            about = about[key]
+        about[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _set("family", value="gamma"),
+        _set("method", value="guess"),
+        _set("theta", value=-1.0),
+        _set("whole", value=3),
+        _set("logdet", value=float("nan")),
+        _set("columns", value=["x", "x"]),
+        _set("smoothed", "scale", value=0.0),
+        _set("smoothed", "rows", value=-4),
+        _set("smoothed", "deviance", value="much"),
+        _set("smoothed", "sp_labels", value=["s(q)", "s(g)"]),
+        _set("smoothed", "converged", value="perhaps"),
+        _set("smoothed", "timings", value={"fit": "long"}),
+        _set("terms", 0, "label", value="s(g)"),
+        _set("terms", 0, "covariates", value=["q"]),
+        _set("terms", 0, "penalties", 0, "rank", value=99),
+        _set("terms", 0, "fixed_sp", value=[]),
+        _set("terms", 1, "factor_levels", value=["g", [{}, [], "c"]]),
+    ],
+)
+def test_each_part_is_checked(saved: Path, tmp_path: Path, change: Any) -> None:
+    with pytest.raises(UnnormError, match=r"damaged|not|own label"):
+        un.load(_changed(saved, tmp_path, "levels", change))
