@@ -215,7 +215,7 @@ def test_no_file_and_no_window(unnorm, table, tmp_path):
 
 
 MAPS = {
-    "no value": ("m.csv", "x,y,z\n0,0,1\n800,0,2\n0,600,3\n800,600,4\n", "no column 'a' or 'value'"),
+    "no value": ("m.csv", "x,y,z,w\n0,0,1,1\n800,0,2,1\n0,600,3,1\n800,600,4,1\n", "no column 'a' or 'value'"),
     "not a grid": ("m.csv", "x,y,a\n" + "".join(f"{i},{i * i},1\n" for i in range(60)), "grid"),
     "cell twice": ("m.csv", "x,y,a\n0,0,1\n0,0,1\n800,0,2\n0,600,3\n800,600,4\n", "once"),
     "text": ("m.csv", "x,y,a\n0,0,high\n800,0,2\n0,600,3\n800,600,4\n", "'a'"),

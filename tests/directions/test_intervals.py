@@ -157,7 +157,7 @@ def test_a_wrapped_law_at_zero() -> None:
 def test_errors_in_words() -> None:
     d, rng = un.directions, np.random.default_rng(3)
     sharp = un.iid(1.0 + 1e-5 * rng.normal(size=50))
-    with pytest.raises(un.errors.NoEstimateError, match=r"within .*e-05 radians of the first.* by a normal law"):
+    with pytest.raises(un.errors.NoEstimateError, match=r"deviation of .*e-05 radians: a concentration of .* normal"):
         un.fit_direction(d.von_mises(), sharp)
     with pytest.raises(un.errors.NoEstimateError, match="von Mises chain family has no finite estimate for these 2"):
         un.fit_direction(d.chain(), un.transitions([0.1, 0.2, 0.3], unit="radians"))

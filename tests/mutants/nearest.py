@@ -1,12 +1,12 @@
 """The tests nearest to each module that has mutants: fast files that import it, the quickest to fail first."""
 
 NEAREST: dict[str, tuple[str, ...]] = {
-    "data/placing.py": ("tests/results/test_windows.py", "tests/results/test_scores.py"),
+    "data/placing.py": ("tests/results/test_windows.py", "tests/results/test_prediction_scores.py"),
     "references/by_window.py": ("tests/results/test_windows.py",),
     "objectives/window_grids.py": ("tests/results/test_windows.py",),
     "data/covariates/relative.py": ("tests/results/test_windows.py",),
-    "results/scores.py": ("tests/results/test_scores.py",),
-    "results/centre_bias.py": ("tests/results/test_scores.py",),
+    "results/scores.py": ("tests/results/test_prediction_scores.py",),
+    "results/centre_bias.py": ("tests/results/test_prediction_scores.py",),
     "report/misfit.py": ("tests/report/test_misfit.py",),
     "models/changes.py": ("tests/models/test_changes.py",),
     "models/gibbs.py": ("tests/models/test_changes.py", "tests/references/test_gibbs_steps.py"),
@@ -73,7 +73,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "directions/rules.py": ("tests/directions/test_closed_forms.py",),
     "models/closed.py": ("tests/directions/test_closed_forms.py", "tests/directions/test_contexts.py"),
     "objectives/anchor.py": ("tests/objectives/test_anchor.py", "tests/objectives/test_anchor_bound.py"),
-    "objectives/between.py": ("tests/objectives/test_between.py",),
+    "objectives/between.py": ("tests/objectives/test_splines_between.py",),
     "solvers/anchored.py": ("tests/objectives/test_anchor.py",),
     "solvers/anchored_parts.py": ("tests/solvers/test_fits_in_parts.py",),
     "solvers/weaker.py": ("tests/solvers/test_weaker.py",),
