@@ -13,37 +13,15 @@ set of size Q. All kernels release the GIL, are cached on disk and are not speci
 from __future__ import annotations
 
 # pyright: reportCallIssue=false
-import math
-
 import numpy as np
 
 from .cached import njit
-from .links import binary_row
-from .simd import axpy4, cubic4, dot4, outer4, quadratic4
+from .likelihood_kernels import BLOCK, FAST, slopes, weight_of
+from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratic4, set4, sum4
 
-# Helpers that take arrays are written out in the loops: a call, even inlined, counts references at every row.
-BINOMIAL, POISSON, GAUSSIAN = 0, 1, 2
-_BLOCK = 600_000  # multiplications in one BLAS call: larger is no quicker, and takes the tables' place in the cache
-_ROWS = 256  # held at a time, so that each pair of blocks meets its part of the table in the first-level cache
-_FAST = {"contract", "nsz", "arcp", "reassoc"}
-
-
-@njit(inline="always")
-def _weight(family, y, eta, wt):
-    """dℓ/dη, w = −d²ℓ/dη², dw/dη of one row, and exp(−|η|) (logit) or ℓ (other links)."""
-    if family == BINOMIAL:
-        e = math.exp(-abs(eta))
-        r = 1.0 / (1.0 + e)
-        p = r if eta >= 0.0 else e * r
-        w = wt * e * r * r
-        return wt * (y - p), w, w * (1.0 - 2.0 * p), e
-    if family == POISSON:
-        mu = wt * math.exp(min(eta, 500.0))
-        return wt * y - mu, mu, mu, 0.0
-    if family == GAUSSIAN:
-        return wt * (y - eta), wt, 0.0, 0.0
-    value, g, w, dw = binary_row(family, y, eta, wt)
-    return g, w, dw, value
+# Helpers that take arrays are written out in the loops over rows: a call, even inlined, counts references at every row.
+# They are called for a block of rows that is held: each step then meets its tables in the first-level cache.
+_PRODUCT = 600_000  # multiplications in one BLAS call: larger is no quicker, and takes the tables' place in the cache
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -56,18 +34,36 @@ def _add(total, more):
         total[k // total.shape[1], k % total.shape[1]] += more[k // total.shape[1], k % total.shape[1]]
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def _add_pairs(table, value, index, w, rows):
-    """Add w v_a v_bᵀ to the table for every pair of local blocks a ≤ b, of the rows held."""
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+def _add_pairs(table, squares, value, index, cells, w, rows):
+    """Add w v_a v_bᵀ of the rows held: to the table for every pair of local blocks a < b, to `squares` by cell for
+    a = b. In a table the sums of neighbouring cells overlap, and each waits for the last to be written; by cell they
+    are the same or apart."""
     size, held = table.shape[1], index.shape[1]
     for a in range(index.shape[0]):
-        for b in range(a, index.shape[0]):
+        for n in range(rows):
+            outer4(squares, 16 * cells[a, n], 4, w[n], value, 4 * (a * held + n), 4 * (a * held + n))
+        for b in range(a + 1, index.shape[0]):
             for n in range(rows):
                 at = index[a, n] * size + index[b, n]
                 outer4(table, at, size, w[n], value, 4 * (a * held + n), 4 * (b * held + n))
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+def _from_cells(cell0, i0, g_cells, squares, curved, g_local, table):
+    """Add sums by cell, of four functions and (where `curved`) of their pairs, to those of functions."""
+    for b in range(cell0.shape[0]):
+        end = cell0[b + 1] if b + 1 < cell0.shape[0] else g_cells.shape[0]
+        for cell in range(cell0[b], end):
+            i = i0[b] + cell - cell0[b]
+            axpy4(g_local, i, 1.0, g_cells, 4 * cell)
+            if curved:
+                for k in range(4):
+                    axpy4(table, (i + k) * table.shape[1] + i, 1.0, squares, 16 * cell + 4 * k)
+
+
+# long: arrays of a compiled loop
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def cross_products(
     ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
     gamma, delta, zeta, table, local_x, xx, context, g_local, g_x, g_z, kept,
@@ -80,119 +76,115 @@ def cross_products(
     are wanted, and `table` and `xx` may be empty.
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
-    index = np.empty((n_local, _ROWS), np.int64)
-    value, ws, n = np.empty((n_local, _ROWS, 4)), np.empty(_ROWS), 0
+    index, cells, n = np.empty((n_local, BLOCK), np.int64), np.empty((n_local, BLOCK), np.int64), 0
+    value, parts, eta = np.empty((n_local, BLOCK, 4)), np.zeros((BLOCK, 4)), np.empty(BLOCK)  # η in four parts
+    ys, wts, es, gs, ws = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    rows, of = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)  # the rows held, and their runs
+    squares, g_cells = np.zeros((poly.size // 16, 16)), np.zeros((poly.size // 16, 4))
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, kept.shape[0] > 0
     width, curved = size + d + c, context.shape[1] > 0
-    together = max(1, min(64, _BLOCK // max(1, c * width)))  # runs per matrix product
+    together = max(1, min(64, _PRODUCT // max(1, c * width)))  # runs per matrix product
     along = np.zeros((together, width))  # Σ w (local, dense, context) over the rows of each run
-    product, squares = np.empty((c, width)), np.empty((d, d))
+    w_run, g_run = np.zeros(together), np.zeros(together)
+    product, crossed = np.empty((c, width)), np.empty((d, d))
     held = np.empty((256 if d > 0 else 0, d))
     n_held, held_from = 0, ptr[first]
-    total, odds = 0.0, 1.0
+    total = 0.0
     for run0 in range(first, last, together):
         run1 = min(run0 + together, last)
         along[:] = 0.0
-        for run in range(run0, run1):
-            row = (run - run0) * width
-            at_run = 0.0
-            for k in range(c):
-                at_run += z[run, k] * zeta[k]
-            w_run, g_run = 0.0, 0.0
-            for r in range(ptr[run], ptr[run + 1]):
+        run, begin, at_run, end = run0 - 1, ptr[run0], 0.0, ptr[run1]  # the next run begins at row `begin`
+        for r in range(ptr[run0], end + 1):  # after the last row, what is held is added
+            if r < end:
+                while r >= begin:
+                    run += 1
+                    begin = ptr[run + 1]
+                    at_run = 0.0
+                    for k in range(c):
+                        at_run += z[run, k] * zeta[k]
                 weight = wt[r] if weighted else 1.0
                 if weight == 0.0 and d == 0:
                     continue
-                eta = at_run + offset[r] if offsets else at_run
+                set4(parts, 4 * n, at_run + offset[r] if offsets else at_run)
                 for b in range(n_local):
                     at = u[r, b]
                     cell = int(at)
                     i = i0[b] + cell
-                    index[b, n] = i
+                    index[b, n], cells[b, n] = i, cell0[b] + cell
                     s = mult[r, m[b]] if m[b] >= 0 else 1.0
-                    cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 4 * (b * _ROWS + n))
-                    eta += dot4(value, 4 * (b * _ROWS + n), gamma, i)
+                    cubic4(poly, cells[b, n] * 16, at - cell, s, value, 4 * (b * BLOCK + n))
+                    fma4(parts, 4 * n, value, 4 * (b * BLOCK + n), gamma, i)
                 for j in range(n_factor):
-                    eta += gamma[f[r, j]]
+                    parts[n, 1] += gamma[f[r, j]]
                 for k in range(d):
-                    eta += x[r, k] * delta[k]
-                g, w, _, e = _weight(family, y[r], eta, weight)
-                if family == BINOMIAL:
-                    total += weight * (y[r] * eta - max(eta, 0.0))
-                    if weighted:
-                        total -= weight * math.log1p(e)
-                    else:  # one logarithm for many rows
-                        odds *= 1.0 + e
-                        if odds > 1e250:
-                            total -= math.log(odds)
-                            odds = 1.0
-                elif family == POISSON:
-                    total += weight * y[r] * eta - w
-                elif family == GAUSSIAN:
-                    total -= 0.5 * weight * (y[r] - eta) ** 2
-                else:
-                    total += e
-                w_run += w
-                g_run += g
+                    parts[n, 2] += x[r, k] * delta[k]
+                ys[n], wts[n], rows[n], of[n] = y[r], weight, r, run - run0
+                n += 1
+                if n < BLOCK:
+                    continue
+            for h in range(n):
+                eta[h] = sum4(parts, 4 * h)
+            total += slopes(family, ys, wts, weighted, eta, n, es, gs, ws)
+            for h in range(n):
+                g, w, at_of = gs[h], ws[h], of[h]
+                g_run[at_of] += g
+                w_run[at_of] += w
                 if keep:
-                    kept[r, 0], kept[r, 1] = g, w
-                ws[n] = w
+                    kept[rows[h], 0], kept[rows[h], 1] = g, w
                 for a in range(n_local):
-                    i = index[a, n]
-                    axpy4(g_local, i, g, value, 4 * (a * _ROWS + n))
-                    axpy4(along, row + i, w, value, 4 * (a * _ROWS + n))
+                    axpy4(g_cells, 4 * cells[a, h], g, value, 4 * (a * BLOCK + h))
+                    axpy4(along, at_of * width + index[a, h], w, value, 4 * (a * BLOCK + h))
                 for j in range(n_factor):
-                    i = f[r, j]
+                    i = f[rows[h], j]
                     g_local[i] += g
-                    along[run - run0, i] += w
+                    along[at_of, i] += w
                     if not curved:
                         continue
                     table[i, i] += w
-                    for h in range(j):
-                        table[i, f[r, h]] += w
+                    for k in range(j):
+                        table[i, f[rows[h], k]] += w
                     for b in range(n_local):
-                        axpy4(table, i * table.shape[1] + index[b, n], w, value, 4 * (b * _ROWS + n))
+                        axpy4(table, i * table.shape[1] + index[b, h], w, value, 4 * (b * BLOCK + h))
                 if d > 0:
                     for k in range(d):
-                        v = w * x[r, k]
-                        g_x[k] += g * x[r, k]
-                        along[run - run0, size + k] += v
+                        v = w * x[rows[h], k]
+                        g_x[k] += g * x[rows[h], k]
+                        along[at_of, size + k] += v
                         held[n_held, k] = v
                     for b in range(n_local):
-                        for h in range(4):
-                            v = value[b, n, h]
+                        for j in range(4):
+                            v = value[b, h, j]
                             for k in range(d):
-                                local_x[index[b, n] + h, k] += v * held[n_held, k]
+                                local_x[index[b, h] + j, k] += v * held[n_held, k]
                     for j in range(n_factor):
                         for k in range(d):
-                            local_x[f[r, j], k] += held[n_held, k]
+                            local_x[f[rows[h], j], k] += held[n_held, k]
                     n_held += 1
                     if n_held == 256:
                         if curved:
-                            np.dot(held[:n_held].T, x[held_from : held_from + n_held], squares)
-                            _add(xx, squares)
+                            np.dot(held[:n_held].T, x[held_from : held_from + n_held], crossed)
+                            _add(xx, crossed)
                         held_from += n_held
                         n_held = 0
-                n += 1
-                if n == _ROWS:
-                    if curved:
-                        _add_pairs(table, value, index, ws, n)
-                    n = 0
+            if curved:
+                _add_pairs(table, squares, value, index, cells, ws, n)
+            n = 0
+        for run in range(run0, run1):
             for k in range(c):
-                g_z[k] += g_run * z[run, k]
-                along[run - run0, size + d + k] = w_run * z[run, k]
+                g_z[k] += g_run[run - run0] * z[run, k]
+                along[run - run0, size + d + k] = w_run[run - run0] * z[run, k]
+            g_run[run - run0] = w_run[run - run0] = 0.0
         if curved:
             np.dot(z[run0:run1].T, along[: run1 - run0], product)
             _add(context, product)
-    if curved:
-        _add_pairs(table, value, index, ws, n)
+    _from_cells(cell0, i0, g_cells, squares, curved, g_local, table)
     if curved and n_held > 0:
-        np.dot(held[:n_held].T, x[held_from : held_from + n_held], squares)
-        _add(xx, squares)
-    return total - math.log(odds)
+        np.dot(held[:n_held].T, x[held_from : held_from + n_held], crossed)
+        _add(xx, crossed)
+    return total
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def _pair_leverages(p_local, value, index, h, rows):
     """Add v_aᵀP_ab v_b of every pair of local blocks to h, of the rows held."""
     size, held = p_local.shape[0], index.shape[1]
@@ -204,7 +196,7 @@ def _pair_leverages(p_local, value, index, h, rows):
                 h[n] += twice * quadratic4(p_local, at, size, value, 4 * (a * held + n), 4 * (b * held + n))
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def leverages(
     ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
     gamma, delta, zeta, p_local, p_local_x, p_xx, p_context, g_local, g_x, g_z, out, kept,
@@ -215,13 +207,13 @@ def leverages(
     P in raw coordinates: p_local (Q, Q), p_local_x (Q, d), p_xx (d, d), p_context (c, Q + d + c).
     """
     n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
-    index = np.empty((n_local, _ROWS), np.int64)
-    value, hs, dws = np.empty((n_local, _ROWS, 4)), np.empty(_ROWS), np.empty(_ROWS)
-    runs, n = np.empty(_ROWS, np.int64), 0
+    index = np.empty((n_local, BLOCK), np.int64)
+    value, hs, dws = np.empty((n_local, BLOCK, 4)), np.empty(BLOCK), np.empty(BLOCK)
+    runs, n = np.empty(BLOCK, np.int64), 0
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, out.shape[0] > 0
     more = kept.shape[0] > 0
     width = size + d + c
-    together = max(1, min(64, _BLOCK // max(1, c * width)))
+    together = max(1, min(64, _PRODUCT // max(1, c * width)))
     along = np.empty((together, width))  # P z for each run
     turned = np.empty((256 if d > 0 else 0, d))  # x P for a block of rows
     by_run = np.zeros(last - first)  # Σ w'h over the rows of each run
@@ -244,9 +236,9 @@ def leverages(
                     i = i0[b] + cell
                     index[b, n] = i
                     s = mult[r, m[b]] if m[b] >= 0 else 1.0
-                    cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 4 * (b * _ROWS + n))
-                    eta += dot4(value, 4 * (b * _ROWS + n), gamma, i)
-                    h += dot4(along, row + i, value, 4 * (b * _ROWS + n))
+                    cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 4 * (b * BLOCK + n))
+                    eta += dot4(value, 4 * (b * BLOCK + n), gamma, i)
+                    h += dot4(along, row + i, value, 4 * (b * BLOCK + n))
                 for j in range(n_factor):
                     i = f[r, j]
                     eta += gamma[i]
@@ -254,7 +246,7 @@ def leverages(
                     for k in range(j):
                         h += p_local[i, f[r, k]]
                     for b in range(n_local):
-                        h += dot4(p_local, i * size + index[b, n], value, 4 * (b * _ROWS + n))
+                        h += dot4(p_local, i * size + index[b, n], value, 4 * (b * BLOCK + n))
                 for k in range(d):
                     eta += x[r, k] * delta[k]
                     s = along[run - run0, size + k]
@@ -275,10 +267,10 @@ def leverages(
                     h += turned[r - block_from, k] * x[r, k]
                 if more:
                     h += kept[r]
-                _, _, dws[n], _ = _weight(family, y[r], eta, wt[r] if weighted else 1.0)
+                _, _, dws[n], _ = weight_of(family, y[r], eta, wt[r] if weighted else 1.0)
                 hs[n], runs[n] = h, run
                 n += 1
-                if n < _ROWS and r + 1 < ptr[last]:
+                if n < BLOCK and r + 1 < ptr[last]:
                     continue
                 _pair_leverages(p_local, value, index, hs, n)
                 for k in range(n):
@@ -291,7 +283,7 @@ def leverages(
                         kept[held] = h
                     by_run[runs[k] - first] += h
                     for a in range(n_local):
-                        axpy4(g_local, index[a, k], h, value, 4 * (a * _ROWS + k))
+                        axpy4(g_local, index[a, k], h, value, 4 * (a * BLOCK + k))
                     for j in range(n_factor):
                         g_local[f[held, j]] += h
                     for j in range(d):
@@ -302,7 +294,7 @@ def leverages(
             g_z[k] += by_run[run - first] * z[run, k]
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def predictor(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, delta, zeta, out):
     """out[r] = x_rᵀβ, without the offset."""
     value = np.empty(4)
@@ -325,7 +317,7 @@ def predictor(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, del
             out[r] = eta
 
 
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def run_sums(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, v, totals):
     """totals[run − first] += Σ_r v_r R_r over the run's rows: local, factor, dense and context functions."""
     value = np.empty(4)

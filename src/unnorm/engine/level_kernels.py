@@ -10,21 +10,21 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from .kernels import _FAST, _weight
+from .likelihood_kernels import FAST, weight_of
 from .simd import axpy4, cubic4, dot4
 
 
 # long: arrays of a compiled loop
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def row_slopes(family, y, eta, wt, begin, end, g, w, dw):
     """dℓ/dη, w = −d²ℓ/dη² and dw/dη of rows begin…end−1."""
     weighted = wt.shape[0] > 0
     for r in range(begin, end):
-        g[r], w[r], dw[r], _ = _weight(family, y[r], eta[r], wt[r] if weighted else 1.0)
+        g[r], w[r], dw[r], _ = weight_of(family, y[r], eta[r], wt[r] if weighted else 1.0)
 
 
 # long: arrays of a compiled loop
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def level_sums(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, of, own, v, totals):
     """totals[level, j] += Σ_r v_r own_rj R_r over the level's rows, R the segment's raw functions."""
     value = np.empty(4)
@@ -61,7 +61,7 @@ def level_sums(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, of, own, 
 
 
 # long: arrays of a compiled loop
-@njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
+@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def level_products(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, of, own, raw, out):
     """out[r] = Σ_j own_rj raw[level, j]ᵀ R_r: each row's functions with its level's own coefficients `raw`."""
     value = np.empty(4)

@@ -398,7 +398,7 @@ class Iteration:
         self, working: Working, rho: np.ndarray, directions: list[np.ndarray], singular: Singular
     ) -> EstimationError:
         """What is wrong where H cannot be inverted: separation with its certificate, else columns that others span."""
-        found = self.separating(working.beta, rho, [*directions, singular.flat(self.penalties.starts)])
+        found = self.separating(working.beta, rho, [*directions, singular.flat(self.penalties.starts), working.beta])
         if found is not None:
             return NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
         if (said := exhausted(self.design, self.problem.family, working.beta)) is not None:
