@@ -30,6 +30,7 @@ Errors = Literal["auto", "scores", "simulated"]
 UNLIKE = 0.05  # of the observed ones, or zeros: with fewer, simulations are unlike the data
 OFTEN = 0.1  # of the draws
 LAG, HELD = 10, 2**21  # rounds before a chain left that are not counted, where n × p is at most so many
+KNOWN, MOST = 0.03, 16  # relative error of a simulated standard error at which more draws are made, up to so many times
 FEW = 50  # bits below which an empty or a full outcome may be chance
 DEGENERATE = (
     "The model is degenerate at the estimate: {simulated:.1%} of bits are one in simulations, {observed:.1%} in the "
@@ -53,7 +54,8 @@ class PseudoLikelihood(Objective):
     Args:
         errors: "scores" (robust, from independent observations), "simulated" (a Godambe matrix from simulations at the
             estimate, which assumes the model), or "auto": scores where there are ten observations for each parameter.
-        draws: simulated outcomes, over all contexts together.
+        draws: simulated outcomes, over all contexts together; up to 16 times as many where a standard error would be
+            known to no better than 3 %, as that of a rare state is.
         cluster: group column or columns whose observations depend on each other, for robust errors.
 
     Example:
@@ -134,19 +136,25 @@ class Godambe:
         free = ~model.held_bits(obs, at)
         sampler = model.sampler(theta, model.arguments(obs, at))
         hidden = np.zeros_like(free) if obs.masks is None else obs.masks.missing
-        y, ones = obs.outcome, np.empty(self._rounds)
+        y, ones, rounds = obs.outcome, [], self._rounds
         observed = float(obs.outcome[free & ~hidden].mean())
         squares = SquaresNearData(obs.n, model.size, observed, free, centred=np.any(hidden & free, axis=1))
+        V = np.linalg.pinv(FlipProblem(model, obs).information(theta), hermitian=True)
+        fourth = np.zeros((2, model.size))  # Σ u² and Σ u⁴ of u = V g, which a standard error is made of
         root = np.sqrt(np.maximum(obs.weights, 1e-300))[:, None]
-        for r in range(self._rounds):
-            y = sampler.sweep(y, THIN if r else BURN, rng, free)
-            ones[r] = y[free].mean()
+        while len(ones) < rounds:
+            y = sampler.sweep(y, THIN if ones else BURN, rng, free)
+            ones.append(float(y[free].mean()))
             again = FlipProblem(model, replace(obs, outcome=np.where(hidden, 0.0, y)))
-            squares.add(y, np.concatenate([g for _, g in again.by_observation(theta)]) / root)
+            g = np.concatenate([g for _, g in again.by_observation(theta)]) / root
+            squares.add(y, g)
+            fourth += [np.sum((g @ V) ** power, axis=0) for power in (2, 4)]
+            if len(ones) == rounds < MOST * self._rounds and _noise(*fourth, rounds * obs.n) > KNOWN:
+                rounds *= 2
         for _ in range(squares.lag):  # those that are on their way arrive
             y = sampler.sweep(y, THIN, rng, free)
             squares.add(y, None)
-        late = ones[self._rounds // 2 :]  # the chains begin at the data, and may take a while to leave them
+        late = np.array(ones[rounds // 2 :])  # the chains begin at the data, and may take a while to leave them
         unlike = unlike_data(late, observed)
         often = OFTEN if free.sum() >= FEW else 0.9
         if np.mean(unlike) > often:
@@ -156,6 +164,12 @@ class Godambe:
         lost = int(squares.lost.sum())
         more = ESCAPED.format(lost=lost, n=obs.n) if lost else ""
         return squares.total(), SIMULATED.format(draws=int(squares.kept.sum())) + more
+
+
+def _noise(squares: np.ndarray, fourths: np.ndarray, n: int) -> float:
+    """The largest relative Monte Carlo error of √Σ u_j², of n independent draws."""
+    known = squares > 0.0
+    return float(np.sqrt(np.max(fourths[known] / squares[known] ** 2 - 1.0 / n, initial=0.0)) / 2.0)
 
 
 def unlike_data(ones: np.ndarray, observed: float) -> np.ndarray:
