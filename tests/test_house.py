@@ -111,3 +111,9 @@ def test_there_is_one_way_to_write() -> None:
         if _writes(node) and path.relative_to(SOURCE) not in allowed
     ]
     assert not found
+
+
+def test_files_of_tests_have_names_of_their_own() -> None:
+    """Tests are collected by the names of their files: of two with the same name one would not run."""
+    names = [path.name for path in Path(__file__).parent.rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))

@@ -149,7 +149,7 @@ class Godambe:
             g = np.concatenate([g for _, g in again.by_observation(theta)]) / root
             squares.add(y, g)
             fourth += [np.sum((g @ V) ** power, axis=0) for power in (2, 4)]
-            if len(ones) == rounds < MOST * self._rounds and _noise(*fourth, rounds * obs.n) > KNOWN:
+            if len(ones) == rounds < MOST * self._rounds and _noise(fourth[0], fourth[1], rounds * obs.n) > KNOWN:
                 rounds *= 2
         for _ in range(squares.lag):  # those that are on their way arrive
             y = sampler.sweep(y, THIN, rng, free)
