@@ -68,7 +68,7 @@ def gam(
             `I(x^2)`, `offset(log(days))`, `log(y) ~ …`; `a:b` and `a*b` are products; `cbind(k, n - k)` on the left
             are successes and failures.
         data: a pandas, polars or pyarrow table, a mapping of columns, or the path of a Parquet or CSV file, of a folder
-            of such files or a pattern ("rows-*.parquet"). Files may be larger than memory: their rows are read a
+            of such files or a pattern (`rows-*.parquet`). Files may be larger than memory: their rows are read a
             stretch at a time, and the fit keeps up to two million of them. With workers=client also a Dask data frame,
             whose partitions stay with their workers.
         family: "binomial" (0/1, or proportions with weights = trials), "poisson", "gaussian"; for overdispersed counts
