@@ -25,3 +25,9 @@ def test_noise_of_a_root_mean_square() -> None:
     roots = np.sqrt(np.mean(u**2, axis=0))
     told = [_noise(np.sum(column**2, keepdims=True), np.sum(column**4, keepdims=True), 4000) for column in u.T]
     assert np.mean(told) == pytest.approx(roots.std() / roots.mean(), rel=0.25)
+
+
+def test_no_more_is_drawn_where_that_is_enough() -> None:
+    y = np.random.default_rng(5).integers(0, 2, (200, 2))
+    fit = un.fit(un.Ising(2), un.iid(y), un.PseudoLikelihood(errors="simulated", draws=4000), rng=1)
+    assert any("are from 4,000 simulated" in note for note in fit.notes), fit.notes

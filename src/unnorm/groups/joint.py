@@ -16,7 +16,7 @@ and the joint fit costs what the separate fits cost: no row is ever given both s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
@@ -164,11 +164,7 @@ class Joint:
 
     @property
     def slices(self) -> dict[str, slice]:
-        out, at = {}, 0
-        for term in self.terms:
-            out[term.label] = slice(at, at + term.size)
-            at += term.size
-        return out
+        return slices_of(self.terms)
 
     def predictor(self, s: int) -> np.ndarray:
         """η of level s's rows, in the order of its design."""
@@ -326,6 +322,15 @@ def penalties_of(
             for s in levels:
                 bound(s, slice(at.start + rank, at.stop))
     return Penalties(tuple(labels), tuple(pieces), tuple(groups), starts, free), np.array(fixed)
+
+
+def slices_of(terms: Iterable[BuiltTerm]) -> dict[str, slice]:
+    """Where each term's coefficients lie among those of all, by label."""
+    out, at = {}, 0
+    for term in terms:
+        out[term.label] = slice(at, at + term.size)
+        at += term.size
+    return out
 
 
 def within(matrix: np.ndarray, begin: int, end: int) -> np.ndarray:

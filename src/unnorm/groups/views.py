@@ -16,6 +16,7 @@ import numpy as np
 from ..engine.arrow import ArrowInverse
 from ..terms.base import BuiltTerm
 from .crossed import Crossed, CrossedDesign
+from .joint import slices_of
 
 
 def parallel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -51,11 +52,7 @@ class View:  # long: what is asked of a joint fit
 
     @property
     def slices(self) -> dict[str, slice]:
-        out, at = {}, 0
-        for term in self.terms:
-            out[term.label] = slice(at, at + term.size)
-            at += term.size
-        return out
+        return slices_of(self.terms)
 
     @property
     def inverse(self) -> ArrowInverse:

@@ -71,7 +71,7 @@ class RowSource(ABC):
 
     def spans(self) -> list[tuple[int, int]]:
         """Of rows that are made again: the first observation of each block, and that of the next."""
-        raise NotImplementedError  # of rows in memory nobody asks
+        raise NotImplementedError(f"{type(self).__name__} holds its rows: they are not made again.")
 
     @property
     def contrasts(self) -> Contrasts | None:
