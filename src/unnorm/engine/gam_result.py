@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .._base.blas import single_threaded
 from .._base.frames import to_native
 from ..errors import CombinationError, InputError, unknown
 from . import gam_effects, gam_levels, gam_matrices, gam_posterior, gam_predict, gam_summary, inference
+from .gam_predict import Kind, Prediction, PredictOptions, Scale
 from .response import Response
 from .response import response as response_of
 from .smoothed import INTERCEPT, Smoothed
@@ -229,11 +230,27 @@ class Gam:
             return raw * np.sqrt(w / self.distribution.variance(mu))
         return np.sign(raw) * np.sqrt(np.maximum(w * self.distribution.unit_deviance(self.y, mu), 0.0))
 
+    @overload
+    def predict(
+        self, data: Any = ..., se: Literal[True] = ..., kind: Scale = ..., **options: Unpack[PredictOptions]
+    ) -> Prediction[np.ndarray]: ...
+    @overload
+    def predict(
+        self, data: Any = ..., *, se: Literal[False], kind: Scale = ..., **options: Unpack[PredictOptions]
+    ) -> np.ndarray: ...
+    @overload
+    def predict(
+        self, data: Any = ..., se: bool = ..., *, kind: Literal["matrix"], **options: Unpack[PredictOptions]
+    ) -> np.ndarray: ...
+    @overload
+    def predict(
+        self, data: Any = ..., se: bool = ..., kind: Kind = ..., **options: Unpack[PredictOptions]
+    ) -> Any: ...  # tables of the data's kind, by term
     def predict(
         self,
         data: Any = None,
         se: bool = True,
-        kind: Literal["link", "response", "terms", "matrix"] = "link",
+        kind: Kind = "link",
         unconditional: bool = False,
         offset: Any = None,
         terms: str | Sequence[str] | None = None,

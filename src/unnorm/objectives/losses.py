@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, ParamSpec
 
 import numpy as np
 
@@ -21,13 +21,14 @@ from ..errors import InputError, unknown
 from .traced import logistic, poisson
 
 Reduction = Literal["mean", "sum", "none"]
+P = ParamSpec("P")
 
 
-def _either(function: Callable[..., Any]) -> Callable[..., Any]:
+def _either(function: Callable[P, Any]) -> Callable[P, Any]:
     """Run in JAX as it is where any array is JAX's; else in float64, compiled for the shapes, with NumPy in and out."""
 
     @wraps(function)
-    def wrapped(*arrays: Any, **options: Any) -> Any:
+    def wrapped(*arrays: P.args, **options: P.kwargs) -> Any:
         import jax
 
         if any(isinstance(value, jax.Array) for value in (*arrays, *options.values())):

@@ -154,7 +154,7 @@ class GAM(BaseEstimator):
         centre = 0.0 if self.link != "cloglog" else float(np.log(np.log(2.0)))
         return self._predicted(X, "link") - centre
 
-    def predict_with_errors(self, X: Any) -> Prediction:
+    def predict_with_errors(self, X: Any) -> Prediction[np.ndarray]:
         """The mean at each row and its standard error."""
         check_is_fitted(self)
         return self._predicted(X, "response", se=True)

@@ -34,7 +34,7 @@ class Distance(Covariate):
         if len(coordinates) != 2:
             raise InputError(f"Distance {name!r}: coordinates must name two covariates; got {coordinates!r}.")
         self.needs = (coordinates[0], coordinates[1])
-        self.geometry = shapely.force_2d(_geometry(name, to))
+        self.geometry: Any = shapely.force_2d(_geometry(name, to))
         if self.geometry.is_empty:
             raise InputError(f"Distance {name!r}: there is nothing to measure to; the geometry is empty.")
         if not np.isfinite(shapely.get_coordinates(self.geometry)).all():
