@@ -1,7 +1,7 @@
 """pysaliency both ways: its fixations as observations, and a fit as one of its scanpath models.
 
 pysaliency is not a dependency: `observations` and `windows` read attributes of its objects, and `scanpath_model`
-imports it when it is called (pip install pysaliency torch: it needs torch without saying so).
+imports it when it is called (pip install 'unnorm[pysaliency]', with torch, which pysaliency needs without saying so).
 """
 
 from __future__ import annotations
