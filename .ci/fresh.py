@@ -35,16 +35,8 @@ def environment(folder: Path, *what: str | Path) -> Path:
 
 def tools(folder: Path) -> Path:
     """What builds and checks packages."""
-    return environment(
-        folder,
-        "build",
-        "twine",
-        "validate-pyproject",
-        "cffconvert",
-        "yamllint",
-        "mypy>=1.11",
-        "pyright[nodejs]>=1.1.390",
-    )
+    checkers = ("twine", "validate-pyproject", "cffconvert", "yamllint", "py-rattler-build", "mypy>=1.11")
+    return environment(folder, "build", *checkers, "pyright[nodejs]>=1.1.390")
 
 
 def built(python: Path, out: Path) -> tuple[Path, Path]:
