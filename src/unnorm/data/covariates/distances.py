@@ -17,9 +17,13 @@ from .columns import check_name
 class Distance(Covariate):
     """The distance from the points at `coordinates` (default: the outcome) to the nearest of some geometries.
 
-    `to` is a shapely geometry or several, anything with `__geo_interface__`, GeoJSON as a mapping (a geometry, a
-    Feature or a FeatureCollection), or an array of points (m, 2). Distances are in the units of the coordinates, and 0
-    within an area.
+    Distances are in the units of the coordinates, and 0 within an area.
+
+    Args:
+        name: of the covariate, as terms call it.
+        to: a shapely geometry or several, anything with `__geo_interface__`, GeoJSON as a mapping (a geometry, a
+            Feature or a FeatureCollection), or an array of points (m, 2).
+        coordinates: the two covariates that say from where.
 
     >>> Distance("road", [[0.0, 0.0], [3.0, 4.0]]).needs
     ('x', 'y')
