@@ -99,7 +99,9 @@ def estimator(folder: Path) -> None:
 
 
 def stochastic_gradients(folder: Path) -> None:
-    un.fit(*_toy(), un.Poisson(), solver=un.SGD(steps=20, batch=10, block=10), rng=1)
+    model = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-1, 1))
+    obs = un.iid(un.datasets.toy_chain(2000, 0.8, 0.0, rng=1))
+    un.fit(model, obs, un.Poisson(), solver=un.SGD(steps=200, batch=200), rng=1)
 
 
 def nuts(folder: Path) -> None:

@@ -113,11 +113,19 @@ class Observations:
         return {**self.group, **self.context}
 
     def previous(self, lag: int = 1) -> np.ndarray:
-        """(n, d) points `lag` steps before y_t."""
+        """(n, d) points `lag` steps before y_t.
+
+        Args:
+            lag: 1 for y_{t−1}, 2 for y_{t−2}, …
+        """
         return np.column_stack([self.context[name + lag_suffix(lag)] for name in self.outcome_names])
 
     def take(self, index: np.ndarray) -> Observations:
-        """The observations at `index` (booleans or positions), with everything that belongs to them."""
+        """The observations at `index` (booleans or positions), with everything that belongs to them.
+
+        Args:
+            index: booleans or positions.
+        """
 
         def pick(array: np.ndarray | None) -> np.ndarray | None:
             return None if array is None else array[index]

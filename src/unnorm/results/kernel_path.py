@@ -35,16 +35,25 @@ MOST = 16  # values of λ
 @final
 @dataclass(frozen=True)
 class KernelPath:
-    """Penalised estimates at decreasing λ; `fit` is the last, `converged` whether 𝓜 had stopped improving."""
+    """Penalised estimates at decreasing λ; `fit` is the last, `converged` whether 𝓜 had stopped improving.
 
-    lam: np.ndarray  # (L,)
-    value: np.ndarray  # (L,) 𝓜(θ(λ), χ(λ)), without the penalty
-    norm: np.ndarray  # (L,) |h|²_H
-    estimate: np.ndarray  # (L, p) θ(λ)
-    names: tuple[str, ...]
-    tolerance: float
-    converged: bool
-    fit: Fit = field(repr=False)
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("a", "b"), un.Interval(-1, 1))
+        >>> obs = un.transitions(un.datasets.toy_chain(100, 0.5, 5.0, rng=1))
+        >>> path = un.kernel_path(toy, obs, un.Kernel(un.kernels.Gaussian(0.5)))
+        >>> path.estimate.shape == (path.lam.size, 2)
+        True
+    """
+
+    lam: np.ndarray  #: (L,) λ, decreasing
+    value: np.ndarray  #: (L,) 𝓜(θ(λ), χ(λ)), without the penalty
+    norm: np.ndarray  #: (L,) |h|²_H
+    estimate: np.ndarray  #: (L, p) θ(λ)
+    names: tuple[str, ...]  #: of the parameters
+    tolerance: float  #: of the improvement of 𝓜 at which the path ends
+    converged: bool  #: whether 𝓜 had stopped improving
+    fit: Fit = field(repr=False)  #: at the last λ
 
     @property
     def gain(self) -> np.ndarray:
