@@ -36,7 +36,7 @@ class Comparison:
         >>> obs = un.transitions(un.datasets.toy_chain(100, 0.5, 5.0, rng=1))
         >>> specs = {"exact": {"objective": un.Exact()}, "poisson": {"objective": un.Poisson()}}
         >>> both = un.compare(toy, obs, specs, rng=2)
-        >>> list(both.fits), list(both.criteria["spec"])
+        >>> list(both.fits), both.criteria["spec"].tolist()
         (['exact', 'poisson'], ['exact', 'poisson'])
     """
 

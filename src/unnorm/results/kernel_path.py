@@ -20,7 +20,7 @@ import numpy as np
 from .._base.frames import to_native
 from .._base.numerics import Rng
 from ..data.observations import Observations
-from ..errors import CombinationError, InputError, warn
+from ..errors import CombinationError, InputError, overhear, warn
 from ..models.base import Unnormalised
 from ..models.kernel import Kernel
 from ..objectives.base import Objective
@@ -115,12 +115,17 @@ def kernel_path(
     fits: list[Fit] = []
     gains: list[float] = []
     lams = first * factor ** np.arange(MOST)
+    heard: list[str] = []
     for lam in lams:
-        fits.append(fit(model, obs, objective=objective, normaliser=kernel.with_lam(float(lam)), rng=rng))
+        with overhear() as said:  # a χ that is still shrunk to a constant follows nothing: the last fit is what counts
+            fits.append(fit(model, obs, objective=objective, normaliser=kernel.with_lam(float(lam)), rng=rng))
+        heard = said
         if len(fits) > 1:
             gains.append(fits[-1].value - fits[-2].value)
         if len(gains) > 1 and gains[-1] < tolerance and gains[-1] <= gains[-2]:
             break
+    for text in heard:
+        warn(text, stacklevel=2)
     converged = len(gains) > 1 and gains[-1] < tolerance and gains[-1] <= gains[-2]
     if not converged:
         warn(

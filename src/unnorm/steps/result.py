@@ -30,7 +30,7 @@ class StepFit:
         >>> walk = np.cumsum(np.random.default_rng(1).normal(0, 80, (200, 2)), axis=0)
         >>> table = {"t": np.arange(200) * 60, "x": walk[:, 0], "y": walk[:, 1]}
         >>> fixes = un.track(table, time="t", x="x", y="y", unit="metres")
-        >>> found = un.fit_steps(fixes, "x", k=5, rng=1)
+        >>> found = un.fit_steps(fixes, "x", per_point=5, rng=1)
         >>> found.fit.names
         ('x',)
     """
