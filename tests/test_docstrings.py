@@ -11,6 +11,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -38,8 +39,16 @@ def parts() -> ModuleType:
     return module
 
 
-PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = parts().PAGES
+PARTS = parts()
+PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = PARTS.PAGES
+MODULES: dict[str, tuple[str, ...]] = PARTS.MODULES
 NAMES = [name for _, _, names in PAGES.values() for name in names]
+INNER = [f"{module}.{name}" for module, names in MODULES.items() for name in names]
+
+
+def public(name: str) -> Any:
+    """`fit` or `patterns.K`."""
+    return attrgetter(name)(un)
 
 
 def parameters(what: Any) -> list[str]:
@@ -80,12 +89,14 @@ def methods(kind: type) -> Iterator[tuple[str, Any]]:
             yield name, plain
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *INNER])
 def test_a_name_has_its_line_arguments_and_example(name: str) -> None:
-    what = getattr(un, name)
+    what = public(name)
     text = inspect.getdoc(what) or ""
     line = text.split("\n\n")[0]
     assert line.rstrip().endswith((".", ":")), f"un.{name}: the docstring begins with a sentence; got {line!r}"
+    if inspect.isclass(what) and issubclass(what, Exception):
+        return  # its line says when it is raised
     assert ">>> " in text, f"un.{name} has no example"
     missing = unexplained(what)
     assert not missing, f"un.{name} explains no {', '.join(missing)} (Args:, or `#:` at a dataclass's field)"
@@ -112,13 +123,33 @@ def test_every_class_that_answers_is_looked_at() -> None:
     assert {name for name in NAMES if name.endswith("Fit") or name == "Draws"} <= set(RESULTS)
 
 
-@pytest.mark.parametrize("page", PAGES)
+def test_the_modules_hold_nothing_else() -> None:
+    """Functions and classes of a public module are public themselves, on the page of modules, or base classes."""
+    bases = {"BoundReference", "Domain", "Example", "Interaction", "KernelFunction", "PointScheme", "Points",
+             "Quadrature", "Reference"}  # fmt: skip
+    tools = {"errors": {"listing", "unknown", "warn"}, "pysaliency": {"pixel_log_density"}}  # of the rooms themselves
+    for module, names in MODULES.items():
+        home = getattr(un, module)
+        found = {name: getattr(home, name) for name in getattr(home, "__all__", dir(home)) if not name.startswith("_")}
+        own = hasattr(home, "__path__") or hasattr(home, "__all__")  # else a file, which also imports names to use them
+        made = {
+            name
+            for name, what in found.items()
+            if (inspect.isfunction(what) or inspect.isclass(what))
+            and (what.__module__.startswith("unnorm") if own else what.__module__ == home.__name__)
+        }
+        assert made - set(NAMES) - bases - tools.get(module, set()) == set(names) - set(NAMES), module
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES, *MODULES}))
 def test_examples_run(page: str) -> None:
     """Those of a page's names and their methods."""
+    names = PAGES[page][2] if page in PAGES else ()
+    names = (*names, *(f"{page}.{name}" for name in MODULES.get(page, ())))
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner(verbose=False)
     said: list[str] = []
-    for name in PAGES[page][2]:
-        what = getattr(un, name)
+    for name in names:
+        what = inspect.unwrap(public(name))
         module = sys.modules[what.__module__]
         for test in finder.find(what, name, module, globs=dict(vars(module))):
             if test.examples:

@@ -31,6 +31,9 @@ _CELLS = 2**16  # of the first angle's distribution function
 def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
     """The sine or cosine model of two dependent angles; λ is the dependence, 0 where they are independent.
 
+    Args:
+        model: "sine" or "cosine".
+
     >>> import unnorm as un
     >>> [one.name for one in un.directions.bivariate_von_mises().quantities]
     ['mean1', 'kappa1', 'mean2', 'kappa2', 'lambda']

@@ -31,6 +31,10 @@ def observations(fixations: Any, lags: int = 1) -> Observations:
     and `notes` counts them. `image` is the number of the stimulus, `n`; numeric attributes of fixations, such as
     durations, join the context.
 
+    Args:
+        fixations: pysaliency's.
+        lags: earlier points in the context.
+
     Example:
         >>> import numpy as np
         >>> from types import SimpleNamespace
@@ -92,6 +96,9 @@ def _attributes(fixations: Any, count: int, rows: np.ndarray) -> dict[str, np.nd
 def windows(stimuli: Any) -> Windows:
     """The sizes of pysaliency's stimuli as a window for each image: pixel (i, j) covers [j, j + 1] × [i, i + 1].
 
+    Args:
+        stimuli: pysaliency's `Stimuli`.
+
     Example:
         >>> from types import SimpleNamespace
         >>> import unnorm as un
@@ -113,6 +120,11 @@ def scanpath_model(fit: Fit, image_of: Callable[[Any], Any] | None = None) -> An
 
     A fixation without as many before it as the fit has lags gets the uniform density: the model says nothing of the
     first.
+
+    Example:
+        >>> import unnorm as un  # doctest: +SKIP
+        >>> model = un.pysaliency.scanpath_model(fit)  # doctest: +SKIP
+        >>> model.information_gain(stimuli, fixations)  # doctest: +SKIP
     """
     base = extra("pysaliency", "pysaliency", "un.pysaliency.scanpath_model").ScanpathModel
     about = fit.settings["observations"]
