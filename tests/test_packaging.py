@@ -29,7 +29,7 @@ def read_yaml(name: str) -> dict[str, Any]:
 
 def conda(requirement: str) -> str:
     """`name>=x` as conda writes it."""
-    name, bound = re.fullmatch(r"([\w.-]+)(>=[\d.]+)", requirement).groups()  # type: ignore[union-attr]
+    name, bound = re.fullmatch(r"([\w.-]+)([<>]=?[\d.]+)", requirement).groups()  # type: ignore[union-attr]
     return f"{RENAMED.get(name, name)} {bound}"
 
 

@@ -138,7 +138,8 @@ def scanpath_model(fit: Fit, image_of: Callable[[Any], Any] | None = None) -> An
         def conditional_log_density(
             self, stimulus: Any, x_hist: Any, y_hist: Any, t_hist: Any, attributes: Any = None, out: Any = None
         ) -> np.ndarray:
-            height, width = (int(n) for n in getattr(stimulus, "size", np.shape(stimulus)[:2])[:2])
+            size = stimulus.shape if isinstance(stimulus, np.ndarray) else stimulus.size  # an array's size is a number
+            height, width = (int(n) for n in size[:2])
             before = [_history(x_hist), _history(y_hist)]
             log_p = np.full((height, width), -np.log(height * width))
             if len(before[0]) >= lags:
