@@ -111,7 +111,9 @@ def nuts(folder: Path) -> None:
 
 
 def langevin(folder: Path) -> None:
-    un.sample(*_toy(), un.Langevin(draws=50, warmup=50), rng=1)
+    model = un.ExponentialFamily(lambda y: (y,), ("a",), un.Interval(-1, 1))
+    obs = un.iid(un.datasets.toy_chain(200, 0.8, 0.0, rng=1))
+    un.sample(model, obs, un.Langevin(draws=200, warmup=100, chains=2, batch=100), rng=1)
 
 
 def neural_energy(folder: Path) -> None:
@@ -121,9 +123,12 @@ def neural_energy(folder: Path) -> None:
         raise MissingLibraryError(f"{error}: pip install 'unnorm[stochastic]'") from error
     import jax
 
-    network = eqx.nn.MLP(1, "scalar", 4, 1, key=jax.random.PRNGKey(1))
-    energy = un.Energy(lambda theta, y: theta(y[None]), network, un.Interval(-1, 1))
-    assert np.isfinite(un.fit(energy, un.iid(np.linspace(-0.9, 0.9, 50)), solver=un.LBFGS(max_iterations=5)).value)
+    network = eqx.nn.MLP(2, "scalar", 4, 1, activation=jax.nn.silu, key=jax.random.key(0))
+    energy = un.Energy(lambda net, y: net(y), network, un.Box((-1, 1), (-1, 1)))
+    obs = un.iid(np.random.default_rng(1).uniform(-1, 1, (200, 2)))
+    with un.errors.hush():  # so few steps do not converge
+        fit = un.fit(energy, obs, un.Logistic(un.Uniform()), solver=un.SGD(steps=100, batch=100), rng=1)
+    assert np.isfinite(fit.value)
 
 
 USES: dict[str, tuple[Callable[[Path], None], ...]] = {
