@@ -1,7 +1,7 @@
-"""Headless Chromium over its pipe of the DevTools protocol: real pointers, keys, downloads and media, no other packages.
+"""Headless Chromium over a pipe, by its DevTools protocol: real pointers, keys, downloads and media; no package needed.
 
-A command is one JSON text that ends with a NUL byte, written to Chromium's descriptor 3; answers and events come from 4.
-Every call waits for its own answer, so that nothing depends on how fast the machine is.
+A command is one JSON text that ends with a NUL byte, written to descriptor 3 of Chromium; answers and events come from
+descriptor 4. Every call waits for its own answer, so that nothing depends on how fast the machine is.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import base64
 import json
 import os
 import select
-import shlex
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,13 @@ FLAGS = (
     "--disable-dev-shm-usage", "--remote-debugging-pipe",
 )  # fmt: skip
 PATIENCE = 240.0  # seconds for an answer: only a browser that is gone takes as long
+# Puts the two ends of the pipes where Chromium looks for them, and becomes Chromium.
+PLUMBING = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD_CLOEXEC, 10) for end in sys.argv[1:3]]
+os.dup2(ends[0], 3), os.dup2(ends[1], 4)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 KEYS = {"ArrowUp": 38, "ArrowDown": 40, "ArrowLeft": 37, "ArrowRight": 39, "Home": 36, "End": 35, "Tab": 9}
 
 
@@ -30,9 +37,9 @@ class Browser:
     def __init__(self, chromium: str, home: Path) -> None:
         to_read, self._write = os.pipe()
         self._read, to_write = os.pipe()
-        flags = shlex.join([chromium, *FLAGS, f"--user-data-dir={home / 'profile'}", "about:blank"])
+        command = [chromium, *FLAGS, f"--user-data-dir={home / 'profile'}", "about:blank"]
         self._process = subprocess.Popen(
-            ["sh", "-c", f"exec {flags} 3<&{to_read} 4>&{to_write}"],
+            [sys.executable, "-c", PLUMBING, str(to_read), str(to_write), *command],
             pass_fds=(to_read, to_write), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(to_read)
@@ -44,6 +51,7 @@ class Browser:
         self._session = attached["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log", "Accessibility"):
             self.ask(f"{domain}.enable")
+        self.ask("Emulation.setFocusEmulationEnabled", enabled=True)  # as if the window were in front
 
     def close(self) -> None:
         for pipe in (self._write, self._read):
@@ -106,6 +114,20 @@ class Browser:
     def move(self, x: float, y: float) -> None:
         self.ask("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
+    def box(self, element: str) -> tuple[float, float, float, float]:
+        """Left, top, width and height in the window of what an expression gives, scrolled into view."""
+        self.js(f"{element}.scrollIntoView({{ block: 'center', behavior: 'instant' }})")
+        return tuple(
+            self.js(
+                f"(({{ left, top, width, height }}) => [left, top, width, height])({element}.getBoundingClientRect())"
+            )
+        )
+
+    def press(self, element: str) -> None:
+        """A click in the middle of what an expression gives."""
+        left, top, width, height = self.box(element)
+        self.click(left + width / 2, top + height / 2)
+
     def click(self, x: float, y: float) -> None:
         for kind in ("mousePressed", "mouseReleased"):
             self.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
@@ -116,7 +138,19 @@ class Browser:
             self.ask("Input.dispatchKeyEvent", type=kind, key=name, code=name, **code)
 
     def downloads(self, folder: Path) -> None:
+        """From here on, downloads go into this folder."""
         self.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder), eventsEnabled=True)
+
+    def downloaded(self) -> str:
+        """The name of the next file that was downloaded, once it is whole."""
+        name = self.wait("Browser.downloadWillBegin")["suggestedFilename"]
+        while self.wait("Browser.downloadProgress")["state"] == "inProgress":
+            self.forget("Browser.downloadProgress")
+        self.forget("Browser.downloadWillBegin", "Browser.downloadProgress")
+        return name
+
+    def forget(self, *methods: str) -> None:
+        self.events = [event for event in self.events if event.get("method") not in methods]
 
     def picture(self, path: Path, whole: bool = True) -> None:
         """A screenshot, of the whole page or of what the window shows."""

@@ -211,7 +211,7 @@ def _effect_picture(fit: PatternFit, label: str) -> Picture:
 
     found = columns_of(fit.effect(label))
     name = next(iter(found))
-    picture = draw(partial(_effect, found, name), f"Effect {label}", f"{label}, with 95 % band")
+    picture = draw(partial(_effect, found, name, label), f"Effect {label}", f"{label}, with 95 % band")
     if found[name].dtype.kind not in "fiu":
         return picture
     return charted(picture, Chart(name, "effect on log intensity", (curve(label, found, name),)))
@@ -227,7 +227,7 @@ def _envelope_chart(found: Envelope) -> Chart:
     return Chart("r", f"{found.name}(r)", (simulated, data), coverage=f"{100 * found.level:g} %")
 
 
-def _effect(found: dict[str, np.ndarray], name: str, ax: Any) -> None:
+def _effect(found: dict[str, np.ndarray], name: str, label: str, ax: Any) -> None:
     x, estimate, lower, upper = (found[one] for one in (name, "estimate", "lower", "upper"))
     if x.dtype.kind in "fiu":
         ax.fill_between(x, lower, upper, color="0.85")
