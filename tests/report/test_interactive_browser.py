@@ -69,6 +69,21 @@ def test_the_pointer_reads_the_curve_it_is_at(page, effects, hostile):
     assert page.js(f"{FIRST}.querySelectorAll('[data-cursor] *').length") == 0
 
 
+def test_the_pointer_finds_every_curve(page):
+    """At a vertex of a line, the mark is on that line, whoever it belongs to."""
+    left, top, width, height = page.box(f"{FIRST}.querySelector('svg')")
+    size = page.js(f"{FIRST}.querySelector('svg').getAttribute('viewBox')").split()[2:]
+    lines = page.js(f"[...{FIRST}.querySelectorAll('polyline')].map((one) => one.getAttribute('points'))")
+    who = set()
+    for line in lines:
+        x, y = (float(one) for one in line.split()[90].split(","))
+        page.move(left + width * x / float(size[0]), top + height * y / float(size[1]))
+        mark = f"{FIRST}.querySelector('[data-cursor] circle')"
+        assert float(page.js(f"{mark}.getAttribute('cy')")) == pytest.approx(y, abs=0.2)
+        who.add(page.js(f"{FIRST}.querySelector('.readout').textContent").partition(" at step ")[0])
+    assert len(who) >= len(lines) - 1  # two may meet there
+
+
 def test_keys_move_along_and_between_curves(page, effects):
     page.js(f"{FIRST}.querySelector('input').focus()")
     start = read(page)
@@ -100,6 +115,8 @@ def test_switches_show_and_hide_a_level_everywhere(page, hostile):
     assert (
         page.js(f"{pressed}.map((one) => one.getAttribute('aria-pressed'))") == ["false", "true", "true"] * 2
     )  # the other section's switches follow
+    page.press(f"{buttons}[2]")
+    assert (page.js(lines), page.js(shown)) == (5, 3)
     page.press(f"{buttons}[1]")
     assert (page.js(lines), page.js(shown)) == (2, 0)
     page.js(f"{PANELS}.querySelector('input').focus()")  # nothing is left to read: nothing breaks
