@@ -17,7 +17,7 @@ from PIL import Image
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent / "tests" / "report"))
 
-from devtools import Browser  # noqa: E402
+from devtools import Browser  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 WIDTH, COLOURS = 1080, 128
 

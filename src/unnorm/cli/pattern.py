@@ -219,8 +219,8 @@ def _envelope_chart(found: Envelope) -> Chart:
     """The data's function over the simulations' mean, with both bands."""
     from ..report.interactive import Chart, Curve
 
-    bands = {"band": (found.lower, found.upper), "outer": (found.global_lower, found.global_upper)}
-    simulated = Curve("mean of simulations", found.r, found.mean, **bands, colour="#666666")
+    band, outer = (found.lower, found.upper), (found.global_lower, found.global_upper)
+    simulated = Curve("mean of simulations", found.r, found.mean, band, outer, "#666666")
     data = Curve("data", found.r, found.observed, colour="#c05621")
     return Chart("r", f"{found.name}(r)", (simulated, data), coverage=f"{100 * found.level:g} %")
 
