@@ -7,7 +7,7 @@ python docs/check.py --times [PAGE ...]   # how long the Python of each tutorial
 A link to a file or a heading must lead there; one to the web must be well formed (nothing is fetched). A page with
 Python must be run by a test, and its Python must compile. A command must name files and options that exist. A section
 with a time, a size in memory or a speed must name the command or the test that measured it, there or in the opening of
-its page.
+its page. A tutorial begins with what the reader gets and the time it takes.
 """
 
 from __future__ import annotations
@@ -162,7 +162,16 @@ def figures(page: Path) -> Iterator[str]:
             yield f"{heading.strip('# ')!r} has figures ({some}) and no command that measured them"
 
 
-CHECKS = (links, files, examples, commands, figures)
+def openings(page: Path) -> Iterator[str]:
+    """Tutorials that do not begin with what the reader gets and how long it takes."""
+    if page.parent != DOCS or page.stem not in TUTORIALS:
+        return
+    begin = page.read_text(encoding="utf-8").partition("\n## ")[0]
+    if "*You get:*" not in begin or f"docs/check.py --times {page.stem}`" not in begin:
+        yield f"does not begin with '*You get:*' and '*Time:*' (`python docs/check.py --times {page.stem}`)"
+
+
+CHECKS = (links, files, examples, commands, figures, openings)
 
 
 def problems() -> list[str]:

@@ -157,9 +157,8 @@ const written = (value, places) =>
   minus(Number.isNaN(value) ? "–" : Math.abs(places) > 6 ? value.toPrecision(4) : value.toFixed(Math.max(places, 0)));
 
 function nearest(values, at) {
-  let best = 0;
-  values.forEach((value, i) => { if (Math.abs(value - at) < Math.abs(values[best] - at)) best = i; });
-  return best;
+  const gaps = values.map((value) => (Number.isNaN(value) ? Infinity : Math.abs(value - at)));
+  return gaps.indexOf(Math.min(...gaps));
 }
 
 // Round numbers from low to high.
@@ -349,7 +348,7 @@ class Chart {
       const centres = this.chart.kind === "stairs" ? this.set.x.slice(1).map((end, i) => (end + this.set.x[i]) / 2) : this.set.x;
       this.at = nearest(centres, x);
       const far = axes.own.map((one) => Math.abs(axes.up(one.y[this.index(one)]) - y));
-      this.active = axes.own[nearest(far, -Infinity)] ?? this.active;
+      this.active = axes.own[nearest(far, 0)] ?? this.active;
       this.slider.value = this.at;
       this.point();
     };
