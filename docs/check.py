@@ -154,8 +154,10 @@ def figures(page: Path) -> Iterator[str]:
     opening = True
     shown = False  # the opening names a command
     for heading, body in sections(page.read_text(encoding="utf-8")):
-        evident = any(EVIDENCE.match(span.strip()) for span in SPAN.findall(body))
-        shown, opening = (evident if opening else shown), False
+        named = [span for span in SPAN.findall(body) if EVIDENCE.match(span.strip())]
+        evident = bool(named)
+        if opening:  # a tutorial's own time says nothing of the figures below it
+            shown, opening = any("docs/check.py" not in span for span in named), False
         found = MEASURED.findall(SPAN.sub("", body))
         if found and not (evident or shown):
             some = ", ".join(dict.fromkeys(one.strip() for one in found[:3]))

@@ -43,6 +43,7 @@ WRONG = [
     ("figures", "| a | 12 ms |", "12 ms"),
     ("figures", "It is 3 times as fast.", "3 times as fast"),
     ("figures", "Nothing.\n\n## Later\n\n1.2 GB, measured.\n", "'Later'"),
+    ("figures", "3 s (`python docs/check.py --times eye`).\n\n## Later\n\n1.2 GB, measured.\n", "'Later'"),
 ]
 RIGHT = [
     ("links", "[a](other.md#a-heading-twice-1), [b](https://arxiv.org/abs/1406.2839), `[c](nowhere.md)`"),
