@@ -56,8 +56,8 @@ class Browser:
     def close(self) -> None:
         for pipe in (self._write, self._read):
             os.close(pipe)
-        self._process.terminate()
-        self._process.wait(30)
+        self._process.kill()
+        self._process.wait()
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """The answer to one command."""
@@ -143,14 +143,18 @@ class Browser:
 
     def downloaded(self) -> str:
         """The name of the next file that was downloaded, once it is whole."""
-        name = self.wait("Browser.downloadWillBegin")["suggestedFilename"]
-        while self.wait("Browser.downloadProgress")["state"] == "inProgress":
+        begun = self.wait("Browser.downloadWillBegin")
+        self.forget("Browser.downloadWillBegin")
+        while True:
+            progress = self.wait("Browser.downloadProgress")
             self.forget("Browser.downloadProgress")
-        self.forget("Browser.downloadWillBegin", "Browser.downloadProgress")
-        return name
+            if progress["guid"] == begun["guid"] and progress["state"] != "inProgress":
+                assert progress["state"] == "completed", begun
+                return begun["suggestedFilename"]
 
-    def forget(self, *methods: str) -> None:
-        self.events = [event for event in self.events if event.get("method") not in methods]
+    def forget(self, method: str) -> None:
+        """Drops the first event of this name."""
+        self.events.remove(next(event for event in self.events if event.get("method") == method))
 
     def picture(self, path: Path, whole: bool = True) -> None:
         """A screenshot, of the whole page or of what the window shows."""
