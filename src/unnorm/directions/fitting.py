@@ -109,9 +109,12 @@ def _in_words(family: Family, obs: Observations, error: UnnormError) -> UnnormEr
     if concentration(family, obs) > _SHARP:
         return _flat(family, obs)
     if isinstance(error, NotIdentifiedError):
+        why = family.lost(obs) or (
+            "a concentration is 0, and with it the direction that it belongs to can be any. Take a family with fewer "
+            "parameters."
+        )
         return NotIdentifiedError(
-            f"These {len(y)} directions do not determine all parameters of the {family.name} family: a concentration "
-            "is 0, and with it the direction that it belongs to can be any. Take a family with fewer parameters."
+            f"These {len(y)} directions do not determine all parameters of the {family.name} family: {why}"
         )
     return NoEstimateError(
         f"The {family.name} family has no finite estimate for these {len(y)} directions: a concentration grows without "

@@ -156,6 +156,25 @@ class Size(Quantity):
 
 @final
 @dataclass(frozen=True)
+class Signed(Quantity):
+    """κ of either sign: no length, as other parameters tell its direction. Its interval is even on the scale asinh κ,
+    and may hold negative numbers; `parts` as of a `Number`."""
+
+    name: str
+    parts: int = 1
+
+    def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
+        x, se = float(value[0]), float(np.sqrt(V[0, 0]))
+        half = quantile(level, None) * se / np.hypot(1.0, x)
+        with np.errstate(over="ignore"):
+            lower, upper = (float(np.sinh(np.arcsinh(x) + sign * half)) for sign in (-1.0, 1.0))
+        if undecided(x, se, level, self.parts):
+            lower, upper = min(lower, 0.0), max(upper, 0.0)
+        return [Row(self.name, x, se, lower, upper)]
+
+
+@final
+@dataclass(frozen=True)
 class Length(Quantity):
     """A mean resultant length 0 ≤ ρ < 1, of two parts; its interval is even on the scale atanh ρ."""
 
