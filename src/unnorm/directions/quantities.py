@@ -49,11 +49,13 @@ class Quantity(ABC):
 @final
 @dataclass(frozen=True)
 class Angle(Quantity):
-    """The direction of a vector in the plane, as an angle of `period`; `relative`: a difference of two directions."""
+    """The direction of a vector in the plane, as an angle of `period`; `relative`: a difference of two directions;
+    `lost`: the data do not tell it, as is known from elsewhere."""
 
     name: str
     period: float = 2.0 * np.pi
     relative: bool = False
+    lost: bool = False
     size: int = 2
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
@@ -62,7 +64,7 @@ class Angle(Quantity):
         angle, se, ends = fieller(value, V, level) if value.any() else (np.nan, np.nan, None)
         estimate = float(given.outward(angle * scale, self.period))
         se = se * scale / abs(given.scale)
-        if ends is None:
+        if ends is None or self.lost:
             low = float(given.low * scale / abs(given.scale))
             high, note = low + self.period / abs(given.scale), WHOLE_CIRCLE.format(name=self.name)
             return [Row(self.name, estimate, se, low, high, note)]
@@ -120,10 +122,11 @@ def undecided(x: float, se: float, level: float, parts: int) -> bool:
 @dataclass(frozen=True)
 class Number(Quantity):
     """A number without bounds. `parts`: of one that is never 0 exactly, as it is the largest of so many; its interval
-    holds 0 where the data do not tell it from 0."""
+    holds 0 where the data do not tell it from 0. `either`: its sign is not known, and the interval is even about 0."""
 
     name: str
     parts: int = 1
+    either: bool = False
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
         x, se = float(value[0]), float(np.sqrt(V[0, 0]))
@@ -131,6 +134,8 @@ class Number(Quantity):
         lower, upper = x - half, x + half
         if undecided(x, se, level, self.parts):
             lower, upper = min(lower, 0.0), max(upper, 0.0)
+        if self.either:
+            lower, upper = -max(-lower, upper), max(-lower, upper)
         return [Row(self.name, x, se, lower, upper)]
 
 
@@ -158,19 +163,19 @@ class Size(Quantity):
 @dataclass(frozen=True)
 class Signed(Quantity):
     """κ of either sign: no length, as other parameters tell its direction. Its interval is even on the scale asinh κ,
-    and may hold negative numbers; `parts` as of a `Number`."""
+    and may hold negative numbers; `parts` and `either` as of a `Number`."""
 
     name: str
     parts: int = 1
+    either: bool = False
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
         x, se = float(value[0]), float(np.sqrt(V[0, 0]))
-        half = quantile(level, None) * se / np.hypot(1.0, x)
+        slope = np.hypot(1.0, x)
+        inner = Number(self.name, self.parts, self.either)
+        (row,) = inner.rows(np.arcsinh(value), V / slope**2, level, unit)
         with np.errstate(over="ignore"):
-            lower, upper = (float(np.sinh(np.arcsinh(x) + sign * half)) for sign in (-1.0, 1.0))
-        if undecided(x, se, level, self.parts):
-            lower, upper = min(lower, 0.0), max(upper, 0.0)
-        return [Row(self.name, x, se, lower, upper)]
+            return [Row(self.name, x, se, float(np.sinh(row.lower)), float(np.sinh(row.upper)))]
 
 
 @final

@@ -22,9 +22,8 @@ from ..errors import InputError, unknown
 from ..models.anew import anew
 from ..models.energy import Energy
 from .family import Chart, Family, Reading, named
-from .quantities import Angle, Number, Size
 from .rules import focused_torus
-from .torus_reading import NAMES, lost, reading
+from .torus_reading import NAMES, QUANTITIES, lost, reading
 from .torus_start import ORDER, started
 
 _CELLS = 2**16  # of the first angle's distribution function
@@ -73,7 +72,7 @@ def _bivariate(model: str) -> Family:
         return tuple(Chart(anew(law, theta0=start, rule=rule), usual) for start in starts)
 
     def read(values: np.ndarray, V: np.ndarray) -> Reading:
-        return reading(quantities, values, V, sine=sine)
+        return reading(values, V, sine=sine)
 
     def draw(values: list[np.ndarray], n: int, rng: np.random.Generator) -> np.ndarray:
         """y₁ from its marginal law, exp(κ₁ cos y₁) I₀(|z(y₁)|), then y₂ given y₁, von Mises about z(y₁)."""
@@ -93,8 +92,7 @@ def _bivariate(model: str) -> Family:
         second = rng.vonmises(np.angle(z(first)), np.abs(z(first)))
         return np.column_stack([first, second]) + [np.arctan2(*values[j][::-1]) for j in (0, 2)]
 
-    quantities = (Angle("mean1"), Size("kappa1"), Angle("mean2"), Size("kappa2"), Number("lambda"))
     return Family(
-        f"bivariate von Mises ({model} model)", Torus(), quantities, make, draw=draw, read=read,
+        f"bivariate von Mises ({model} model)", Torus(), QUANTITIES, make, draw=draw, read=read,
         lost=lambda obs: lost(obs.outcome, obs.weights, sine=sine),
     )  # fmt: skip

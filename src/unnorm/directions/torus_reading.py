@@ -7,7 +7,9 @@ and κ₂ has the sign.
 
 A mean has two ways to be known: by its own κ, or by the dependence. In the sine model that is by λ alone, whose term
 tells both means up to π; in the cosine model, which holds the difference y₁ − y₂, by λ and the other κ. Where both ways
-are closed it is not known: every angle is in its interval.
+are closed it is not known: every angle is in its interval. That is so where the numbers that would tell it, κ_j and λ,
+or in the cosine model κ₁ and κ₂, are together not told from 0. As the means may turn to make them large, their squared
+distance from 0 in standard errors is then the larger eigenvalue of a 2 × 2 Wishart matrix, and not χ².
 """
 
 from __future__ import annotations
@@ -15,11 +17,15 @@ from __future__ import annotations
 import numpy as np
 
 from .family import Reading
-from .quantities import Number, Quantity, Signed
+from .quantities import Angle, Number, Quantity, Signed, Size
 
 NAMES = ("kappa1", "kappa2", "lambda", "mean1", "mean2")  # of θ, in its order
 LEVEL = 0.95  # at which a number is told from 0: estimates do not depend on the level of intervals
+ROY = 8.59  # the quantile at that level of the larger eigenvalue of a 2 × 2 Wishart matrix, 2 degrees of freedom
 NEAR = 3.0  # standard errors from 0 within which a κ may have a sign
+QUANTITIES: tuple[Quantity, ...] = (
+    Angle("mean1"), Size("kappa1"), Angle("mean2"), Size("kappa2"), Number("lambda"),
+)  # fmt: skip
 _MEANS = (slice(0, 2), slice(3, 5))  # where the values of a chart are
 _KAPPAS, _LAMBDA = (2, 5), 6
 _NONE = 1e-6  # a mean of cosines and sines that is 0
@@ -45,7 +51,14 @@ def told(values: np.ndarray, V: np.ndarray) -> np.ndarray:
     return np.abs(np.arcsinh(values)) * np.hypot(1.0, values) / se
 
 
-def reading(quantities: tuple[Quantity, ...], values: np.ndarray, V: np.ndarray, *, sine: bool) -> Reading:
+def together(values: np.ndarray, V: np.ndarray, pair: tuple[int, int]) -> float:
+    """The squared distance from 0 of two numbers in standard errors, on that scale."""
+    at = list(pair)
+    x, slope = np.arcsinh(values[at]), 1.0 / np.hypot(1.0, values[at])
+    return float(x @ np.linalg.solve(V[np.ix_(at, at)] * np.outer(slope, slope), x))
+
+
+def reading(values: np.ndarray, V: np.ndarray, *, sine: bool) -> Reading:
     """The values (u₁, κ₁, u₂, κ₂, λ) of a chart, u = (cos μ, sin μ), as the table shows them: with their signs, and
     each u of the length by which it is known."""
     from scipy.stats import norm
@@ -55,21 +68,27 @@ def reading(quantities: tuple[Quantity, ...], values: np.ndarray, V: np.ndarray,
     # by the dependence, μ_j is known as well as the weaker of the links that lead to it
     links = [(_LAMBDA,) if sine else (_LAMBDA, other) for other in reversed(_KAPPAS)]
     through = [min(link, key=lambda at: known[at]) for link in links]
-    settled = [bool(known[at] > z) for at in through]
+    both = not sine and together(values, V, _KAPPAS) <= ROY
+    own = [together(values, V, (kappa, _LAMBDA)) <= ROY for kappa in _KAPPAS]
+    gone = [both or one for one in own]
+    settled = [bool(known[at] > z) and not gone[j] for j, at in enumerate(through)]
     weak = [bool(z < known[_LAMBDA] > known[kappa] <= NEAR) for kappa in _KAPPAS]
     signs = _signs(values, weak, known)
 
-    out, slope, read = signs * values, np.diag(signs), list(quantities)
+    out, slope, read = signs * values, np.diag(signs), list(QUANTITIES)
     for j, (mean, kappa) in enumerate(zip(_MEANS, _KAPPAS)):
         by = kappa if known[kappa] >= known[through[j]] else through[j]
         u, length = out[mean].copy(), abs(values[by])
         slope[mean] *= length
         slope[mean, by] += u * np.sign(values[by] or 1.0)
         out[mean] = length * u
+        read[2 * j] = Angle(NAMES[3 + j], lost=gone[j])
         if settled[j] or weak[j]:  # a number of either sign, and no length
-            read[2 * j + 1] = Signed(NAMES[j], 1 if settled[j] else 2)
-    if any(known[kappa] <= z for kappa in _KAPPAS):
-        read[4] = Number(NAMES[2], 2)  # the dependence may point anywhere
+            read[2 * j + 1] = Signed(NAMES[j], 1 if settled[j] else 2, either=gone[j])
+        elif gone[j]:
+            read[2 * j + 1] = Size(NAMES[j], 4)  # χ²₄ is above Wishart's quantile
+    if any(own):
+        read[4] = Number(NAMES[2], either=True)
     return Reading(out, slope, tuple(read), _notes(weak, settled, sine))
 
 
