@@ -61,10 +61,11 @@ class Angle(Quantity):
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
         scale = self.period / (2.0 * np.pi)
         given = unit.angles(self.relative)
-        angle, se, ends = fieller(value, V, level) if value.any() else (np.nan, np.nan, None)
+        angle, se = of_angle(value, V) if value.any() else (np.nan, np.nan)
+        ends = None if self.lost or not value.any() else fieller(value, V, level)[2]
         estimate = float(given.outward(angle * scale, self.period))
         se = se * scale / abs(given.scale)
-        if ends is None or self.lost:
+        if ends is None:
             low = float(given.low * scale / abs(given.scale))
             high, note = low + self.period / abs(given.scale), WHOLE_CIRCLE.format(name=self.name)
             return [Row(self.name, estimate, se, low, high, note)]
@@ -209,14 +210,19 @@ def stretch(value: np.ndarray, V: np.ndarray, c: float) -> float | None:
     return None if known <= c else float(1.0 / np.sqrt(1.0 - c / known))
 
 
+def of_angle(value: np.ndarray, V: np.ndarray) -> tuple[float, float]:
+    """The angle of a vector in the plane and its standard error."""
+    angle, length = float(np.arctan2(value[1], value[0])), float(np.hypot(*value))
+    across = np.array([-np.sin(angle), np.cos(angle)])
+    return angle, float(np.sqrt(across @ V @ across)) / length
+
+
 def fieller(value: np.ndarray, V: np.ndarray, level: float) -> tuple[float, float, tuple[float, float] | None]:
     """The angle of a vector in the plane, its standard error, and the ends of its interval; None for every angle.
 
     Where V is the unit matrix the tangents to the ellipse make an angle asin(z/|v|) with v; elsewhere V^½ carries them.
     """
-    angle, length = float(np.arctan2(value[1], value[0])), float(np.hypot(*value))
-    across = np.array([-np.sin(angle), np.cos(angle)])
-    se = float(np.sqrt(across @ V @ across)) / length
+    angle, se = of_angle(value, V)
     value, V = steadied(value, V)
     L = np.linalg.cholesky(V)
     m = np.linalg.solve(L, value)

@@ -29,6 +29,7 @@ from .quantities import Angle, Direction, Number, Size
 
 _STEPS = np.concatenate([[0.0], np.geomspace(0.05, 8.0, 12), -np.geomspace(0.05, 8.0, 12)])  # of γ, per sd of x
 _ROUNDS = 3
+_AT_POLE = 1e-6  # of the mean's height, its distance from the axis
 SAME, FAR = 1e-12, 10.0  # a constant's sd over its mean; mean over sd of a covariate that should be centred
 
 
@@ -194,7 +195,24 @@ def _on_sphere(names: tuple[str, ...], wide: tuple[str, ...]) -> Family:
 
     slopes = [Number(f"{name} {way}") for name in names for way in ("east", "north")]
     slopes += [Number(f"log kappa: {name}") for name in wide]
-    return Family("spherical regression", Sphere(), (Direction("mean"), Size("kappa", 3), *slopes), make, "conditional")
+    return Family(
+        "spherical regression",
+        Sphere(),
+        (Direction("mean"), Size("kappa", 3), *slopes),
+        make,
+        "conditional",
+        lost=_pole,
+    )
+
+
+def _pole(obs: Observations) -> str | None:
+    mean = (obs.weights / obs.weights.sum()) @ obs.outcome
+    if np.hypot(*mean[:2]) > _AT_POLE * abs(mean[2]):
+        return None
+    return (
+        "the mean direction is a pole, where slopes to the east and to the north have no meaning. Exchange the "
+        "coordinates: (z, x, y) for (x, y, z)."
+    )
 
 
 def _sphere_start(obs: Observations, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -34,6 +34,7 @@ LINEAR = ("y1", "y2", "y3")
 QUADRATIC = ("y1y1-y3y3", "y2y2-y3y3", "y1y2", "y1y3", "y2y3")
 _CLEARLY = 5.0  # times one gap between eigenvalues must exceed the other to tell poles from a girdle at sight
 _LARGEST = 1e8  # κ that a start may have
+_BALANCED = 1e-6  # a resultant that is 0
 _AXES = np.concatenate([np.eye(3), -np.eye(3)])
 _FRAMES = np.stack([np.column_stack([g1, g2, np.cross(g1, g2)]) for g1, g2 in zip(_AXES, np.roll(_AXES, 1, axis=0))])
 
@@ -259,7 +260,18 @@ def _kent() -> Family:
         return value[0], value[3][0] * (np.outer(e2, e2) - np.outer(e3, e3))
 
     quantities = (Direction("mean"), Direction("major", axial=True), Size("kappa", 3), Size("beta", 2, steps=3.0))
-    return Family("Kent", Sphere(), quantities, make, draw=drawn(quadratic), oval=True, remark=_kent_remark)
+    return Family(
+        "Kent", Sphere(), quantities, make, draw=drawn(quadratic), oval=True, remark=_kent_remark, lost=_kent_lost
+    )
+
+
+def _kent_lost(obs: Observations) -> str | None:
+    if np.linalg.norm(scatter(obs.outcome, obs.weights)[0]) > _BALANCED:
+        return None
+    return (
+        "kappa is 0, and the mean has no sense: opposite directions are as likely. That is a law of axes; fit "
+        "un.directions.bingham()."
+    )
 
 
 def _kent_remark(parameters: dict[str, float]) -> str | None:

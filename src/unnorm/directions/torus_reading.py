@@ -118,23 +118,18 @@ def _signs(values: np.ndarray, weak: list[bool], known: np.ndarray) -> np.ndarra
 
 def lost(y: np.ndarray, weights: np.ndarray, *, sine: bool) -> str | None:
     """The sentence where the data leave a mean undetermined: what is lost, and what can be fitted."""
-    w = weights / weights.sum()
-    u = np.exp(1j * y)
+    w, u = weights / weights.sum(), np.exp(1j * y)
     own = np.abs(w @ u) > _NONE
-    ways = [w @ (u[:, 0] * u[:, 1].conj()), *([w @ (u[:, 0] * u[:, 1])] if sine else [])]
-    if max(np.abs(ways)) <= _NONE and not own.all():
-        names = [name for name, there in zip(NAMES[3:], own) if not there]
-        which = " and ".join(names)
-        remedy = (
-            "Nothing tells these angles from independent uniform ones."
-            if not own.any()
-            else f"Fit the {'first' if own[0] else 'second'} angle alone, with un.directions.von_mises(): the other is "
-            "uniform and does not depend on it."
-        )
-        return f"kappa and lambda are 0, and {which} can be any angle. {remedy}"
-    if not sine and not own.any():
-        return (
-            "kappa1 and kappa2 are 0: mean1 − mean2 is known, and neither mean alone. Fit the differences y1 − y2 with "
-            "un.directions.von_mises()."
-        )
-    return None
+    minus, plus = abs(w @ (u[:, 0] * u[:, 1].conj())), abs(w @ (u[:, 0] * u[:, 1]))
+    if max(minus, plus if sine else 0.0) <= _NONE and not own.all():
+        which = [name for name, there in zip(NAMES[3:], own) if not there]
+        alone = f"Fit the {'first' if own[0] else 'second'} angle alone, with un.directions.von_mises()."
+        remedy = alone if own.any() else "Nothing tells these angles from independent uniform ones."
+        return f"lambda is 0, and {' and '.join(which)} can be any angle, as its kappa is 0 too. {remedy}"
+    if own.any():
+        return None
+    between = "y1 − y2" if minus >= plus or not sine else "y1 + y2"
+    return (
+        f"kappa1 and kappa2 are 0, and the dependence is one of {between} alone: both means may turn together. Fit "
+        f"{between} with un.directions.von_mises()."
+    )
