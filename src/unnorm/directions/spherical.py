@@ -36,7 +36,7 @@ _CLEARLY = 5.0  # times one gap between eigenvalues must exceed the other to tel
 _LARGEST = 1e8  # κ that a start may have
 _BALANCED = 1e-6  # a resultant that is 0
 _AXES = np.concatenate([np.eye(3), -np.eye(3)])
-_FRAMES = np.stack([np.column_stack([g1, g2, np.cross(g1, g2)]) for g1, g2 in zip(_AXES, np.roll(_AXES, 1, axis=0))])
+FRAMES = np.stack([np.column_stack([g1, g2, np.cross(g1, g2)]) for g1, g2 in zip(_AXES, np.roll(_AXES, 1, axis=0))])
 
 
 def _even(domain: Domain | None) -> tuple[Domain, bool]:
@@ -232,7 +232,7 @@ def kent() -> Family:
 def _kent() -> Family:
     @lru_cache(maxsize=6)
     def law(which: int) -> tuple[Energy, Usual]:
-        frame = _FRAMES[which]
+        frame = FRAMES[which]
 
         def f(theta: Any, y: Any) -> Any:
             e2, e3 = carried(theta["v"], frame)
@@ -302,7 +302,7 @@ def _kent_start(obs: Observations) -> tuple[dict[str, Any], int]:
     kappa, beta = 1.0 / left + 1.0 / right, 0.5 * (1.0 / left - 1.0 / right)
     if kappa < 10.0 or not 2.0 * beta < 0.98 * kappa:  # the formulas are for concentrated data
         kappa, beta = max(concentration_sphere(length), 1e-3), 0.0
-    which = int(np.argmax(_FRAMES[:, :, 0] @ g1))
-    e2, e3 = (np.asarray(one) for one in carried(kappa * g1, _FRAMES[which]))
+    which = int(np.argmax(FRAMES[:, :, 0] @ g1))
+    e2, e3 = (np.asarray(one) for one in carried(kappa * g1, FRAMES[which]))
     psi = np.arctan2(e3 @ g2, e2 @ g2)
     return {"b": beta * np.array([np.cos(2 * psi), np.sin(2 * psi)]), "v": kappa * g1}, which

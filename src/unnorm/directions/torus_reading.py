@@ -117,7 +117,8 @@ def _signs(values: np.ndarray, weak: list[bool], known: np.ndarray) -> np.ndarra
 
 
 def lost(y: np.ndarray, weights: np.ndarray, *, sine: bool) -> str | None:
-    """The sentence where the data leave a mean undetermined: what is lost, and what can be fitted."""
+    """The sentence where the data leave a mean undetermined: what is lost, and what can be fitted. Means of cosines and
+    sines that are 0 are so at the estimate too; those of y₁ − y₂ or y₁ + y₂ alone do not change as both angles turn."""
     w, u = weights / weights.sum(), np.exp(1j * y)
     own = np.abs(w @ u) > _NONE
     minus, plus = abs(w @ (u[:, 0] * u[:, 1].conj())), abs(w @ (u[:, 0] * u[:, 1]))
@@ -126,7 +127,7 @@ def lost(y: np.ndarray, weights: np.ndarray, *, sine: bool) -> str | None:
         alone = f"Fit the {'first' if own[0] else 'second'} angle alone, with un.directions.von_mises()."
         remedy = alone if own.any() else "Nothing tells these angles from independent uniform ones."
         return f"lambda is 0, and {' and '.join(which)} can be any angle, as its kappa is 0 too. {remedy}"
-    if own.any():
+    if own.any() or (sine and min(minus, plus) > _NONE):
         return None
     between = "y1 − y2" if minus >= plus or not sine else "y1 + y2"
     return (
