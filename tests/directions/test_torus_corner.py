@@ -106,7 +106,7 @@ def test_estimates_are_continuous_where_kappa_is_zero(model: str) -> None:
         values = np.array([rows[name].estimate for rows in found])
         assert np.abs(np.diff(np.unwrap(values))).max() < 0.3 * found[0][name].se, name
         errors = np.array([rows[name].se for rows in found])
-        assert np.ptp(errors) < 0.2 * errors.mean(), name
+        assert np.abs(np.diff(errors)).max() < 0.1 * errors.mean(), name
 
 
 def test_a_kappa_well_below_zero_is_the_usual_law() -> None:
@@ -187,7 +187,7 @@ class TestWhatIsNotKnown:
         for model in ("sine", "cosine"):
             with pytest.raises(NotIdentifiedError, match=r"lambda is 0, and mean1 and mean2 can be any angle"):
                 fitted(model, grid)
-            with pytest.raises(NotIdentifiedError, match="lambda is 0, and mean2 can.*Fit the first angle alone"):
+            with pytest.raises(NotIdentifiedError, match=r"mean2 can be any angle.*Fit the first angle alone"):
                 fitted(model, beside)
             with pytest.raises(NotIdentifiedError, match=r"both means may turn together. Fit y1 − y2 with un\.dir"):
                 fitted(model, turning)
