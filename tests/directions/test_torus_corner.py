@@ -194,6 +194,15 @@ class TestWhatIsNotKnown:
         with pytest.raises(NotIdentifiedError, match=r"Fit y1 \+ y2"):
             fitted("sine", turning * [1, -1])
 
+    def test_without_an_estimate(self) -> None:
+        a = np.random.default_rng(50).vonmises(1.0, 2.0, 30)
+        with pytest.raises(NotIdentifiedError, match=r"y1 − y2 is the same in all rows.*un\.directions\.von_mises"):
+            fitted("cosine", np.column_stack([a, a + 4.0]))
+        assert fitted("sine", np.column_stack([a, a + 4.0])).fit.converged
+        for model in ("sine", "cosine"):
+            with pytest.raises(NotIdentifiedError, match=r"but two different pairs of angles.*Add data"):
+                fitted(model, np.array([[0.1, 0.2], [1.0, 0.7], [0.1, 0.2 + 2 * np.pi]]))
+
     def test_laws_on_the_sphere_say_what_is_lost(self) -> None:
         from unnorm.directions.sampling import draws
 

@@ -28,7 +28,7 @@ QUANTITIES: tuple[Quantity, ...] = (
 )  # fmt: skip
 _MEANS = (slice(0, 2), slice(3, 5))  # where the values of a chart are
 _KAPPAS, _LAMBDA = (2, 5), 6
-_NONE = 1e-6  # a mean of cosines and sines that is 0
+_NONE, _SAME = 1e-6, 1e-13  # means of cosines and sines that are 0, and 1
 
 SIGN = (
     "{kappa} is within three standard errors of 0, where its sign would change; {mean} is known from the dependence. "
@@ -55,7 +55,7 @@ def together(values: np.ndarray, V: np.ndarray, pair: tuple[int, int]) -> float:
     """The squared distance from 0 of two numbers in standard errors, on that scale."""
     at = list(pair)
     x, slope = np.arcsinh(values[at]), 1.0 / np.hypot(1.0, values[at])
-    return float(x @ np.linalg.solve(V[np.ix_(at, at)] * np.outer(slope, slope), x))
+    return float(x @ np.linalg.pinv(V[np.ix_(at, at)] * np.outer(slope, slope), hermitian=True) @ x)
 
 
 def reading(values: np.ndarray, V: np.ndarray, *, sine: bool) -> Reading:
@@ -120,8 +120,15 @@ def lost(y: np.ndarray, weights: np.ndarray, *, sine: bool) -> str | None:
     """The sentence where the data leave a mean undetermined: what is lost, and what can be fitted. Means of cosines and
     sines that are 0 are so at the estimate too; those of y₁ − y₂ or y₁ + y₂ alone do not change as both angles turn."""
     w, u = weights / weights.sum(), np.exp(1j * y)
+    if len(np.unique(np.round(u[weights > 0], 9), axis=0)) < 3:
+        return "there are but two different pairs of angles, and a concentration grows without end. Add data."
     own = np.abs(w @ u) > _NONE
     minus, plus = abs(w @ (u[:, 0] * u[:, 1].conj())), abs(w @ (u[:, 0] * u[:, 1]))
+    if not sine and minus > 1.0 - _SAME:
+        return (
+            "y1 − y2 is the same in all rows, and lambda grows without end. Fit one of the angles alone, with "
+            "un.directions.von_mises()."
+        )
     if max(minus, plus if sine else 0.0) <= _NONE and not own.all():
         which = [name for name, there in zip(NAMES[3:], own) if not there]
         alone = f"Fit the {'first' if own[0] else 'second'} angle alone, with un.directions.von_mises()."

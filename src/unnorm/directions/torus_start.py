@@ -58,7 +58,8 @@ def started(y: np.ndarray, weights: np.ndarray, rule: Quadrature, *, sine: bool)
     """θ to begin at: one, or two where another peak is nearly as high."""
     n, mean = float(weights.sum()), (weights / weights.sum()) @ statistics(y)
     first = np.array(list(_candidates(y, weights / weights.sum(), sine)))
-    theta, height = climbed(first, mean, n, rule, sine=sine)
+    with np.errstate(over="ignore", invalid="ignore"):  # steps that go too far are not taken
+        theta, height = climbed(first, mean, n, rule, sine=sine)
     order = np.argsort(-height, kind="stable")
     best = order[0]
     others = [k for k in order if height[best] - _NEAR < height[k] < height[best] - _APART]
