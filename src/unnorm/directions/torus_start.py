@@ -9,6 +9,7 @@ highest begins, and another peak that is nearly as high.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -139,5 +140,5 @@ def _normal(x: np.ndarray, w: np.ndarray, m1: float, m2: float, sine: bool) -> I
     yield [P[0, 0] + rest, P[1, 1] + rest, -P[0, 1], m1, m2]
 
 
-def _kappa(resultant: complex) -> float:
+def _kappa(resultant: Any) -> float:
     return max(concentration_circle(float(abs(resultant))), _LEAST)
