@@ -267,9 +267,16 @@ class Gam:
         self, data: Any = ..., se: bool = ..., *, kind: Literal["matrix"], **options: Unpack[PredictOptions]
     ) -> np.ndarray: ...
     @overload
-    def predict(
-        self, data: Any = ..., se: bool = ..., kind: Kind = ..., **options: Unpack[PredictOptions]
-    ) -> Any: ...  # tables of the data's kind, by term
+    def predict(  # tables of the data's kind, by term; or options by position
+        self,
+        data: Any = ...,
+        se: bool = ...,
+        kind: Kind = ...,
+        unconditional: bool = ...,
+        offset: Any = ...,
+        terms: str | Sequence[str] | None = ...,
+        exclude: str | Sequence[str] | None = ...,
+    ) -> Any: ...
     def predict(
         self,
         data: Any = None,
