@@ -35,7 +35,7 @@ print(json.dumps({
 }))
 """
 KERNELS = {  # of README's eye formula: one signature each. More of them make the first fit slower, by .3 to 2 s each
-    *("group_rows", "locate", "solve_sites", "predictor", "run_sums"),
+    *("number_rows", "locate_from", "solve_band", "predictor", "run_sums"),
     *("cross_products", "leverages", "cholesky_inverse"),
 }
 

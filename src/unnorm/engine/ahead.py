@@ -21,7 +21,8 @@ from typing import Any
 from .._base.threads import cores
 
 SHARES = (("cross_products",), ("predictor", "run_sums", "leverages"))  # of each process, in the order of need
-_TABLES = ("table", "local_x", "xx", "context", "p_local", "p_local_x", "p_xx", "p_context", "totals")
+_TABLES = ("table", "context", "p_local", "p_context", "totals")
+_ABSENT = ("link", "f", "x", "delta", "local_x", "xx", "g_x", "p_local_x", "p_xx")  # in most fits
 PATIENCE = 120.0  # seconds after which another process is given up
 _LOOK = 0.01  # seconds between two looks for what it writes
 _HERE = Path(__file__).resolve().parent
@@ -33,7 +34,7 @@ _one_waits = threading.Lock()
 
 
 def signature(name: str) -> tuple[Any, ...]:
-    """The types with which every fit calls a kernel: nothing is compiled for a shape."""
+    """The types with which fits without factors and dense columns call a kernel, if their link is the family's own."""
     import inspect
 
     from numba import types
@@ -44,9 +45,9 @@ def signature(name: str) -> tuple[Any, ...]:
         return types.Array(kind, dim, "C")
 
     whole, real = types.int64, types.float64
-    known = {"first": whole, "last": whole, "family": whole, "f": array(types.int32, 2)}
+    known = {"first": whole, "last": whole, "family": whole, **dict.fromkeys(_ABSENT, types.none)}
     known |= {one: array(whole, 1) for one in ("ptr", "cell0", "m", "i0")}
-    known |= {one: array(real, 2) for one in ("u", "mult", "x", "z", *_TABLES)}
+    known |= {one: array(real, 2) for one in ("u", "mult", "z", *_TABLES)}
     known["kept"] = array(real, 2 if name == "cross_products" else 1)
     arguments = inspect.signature(vars(kernels)[name].py_func).parameters
     return tuple(known.get(one, array(real, 1)) for one in arguments)
