@@ -97,6 +97,15 @@ def test_a_kernel_that_is_written_is_not_waited_for_any_longer(monkeypatch: pyte
     assert process.returncode not in (None, 0)
 
 
+def test_a_design_that_nobody_compiles_for_is_not_kept_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = child("import time; time.sleep(60)")
+    monkeypatch.setattr(ahead, "_running", dict.fromkeys(ELSEWHERE, process))
+    monkeypatch.setattr(ahead, "_processes", [process])
+    assert ahead.kernel("leverages", bare=False).py_func.__name__ == "leverages"
+    assert process.returncode not in (None, 0)
+    assert not ahead._running
+
+
 def test_garbage_is_not_collected_while_numba_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     import gc
 

@@ -85,11 +85,16 @@ def compile_ahead() -> None:
         atexit.register(_end)
 
 
-def kernel(name: str) -> Any:
-    """A compiled function of kernels.py, once nobody else is compiling it."""
+def kernel(name: str, bare: bool = True) -> Any:
+    """A compiled function of kernels.py, once nobody else is compiling it. `bare`: for the types of `signature`, as
+    other processes compile it; for others they would only be in the way, and are ended."""
     from . import kernels
 
     function: Any = vars(kernels)[name]
+    if _running and not bare:
+        with _one_waits:
+            _end()
+            _running.clear()
     if name in _running:
         with _one_waits:  # the others must not compile it meanwhile
             if name in _running:

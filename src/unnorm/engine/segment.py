@@ -162,7 +162,7 @@ class Segment:
     ) -> tuple[float, tuple[np.ndarray, ...]]:
         """ℓ over runs first…last−1, and sums for `gather`: the raw score, raw XᵀWX with each pair of local blocks once,
         and a product's own sums."""
-        cross_products = kernel("cross_products")
+        cross_products = kernel("cross_products", self.bare and _link(family) is None)
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
@@ -194,7 +194,7 @@ class Segment:
         self, rows: ResponseRows, family: int, beta: np.ndarray, first: int, last: int
     ) -> tuple[float, np.ndarray]:
         """ℓ over runs first…last−1 and the raw score, without XᵀWX: half of the work of `sweep`, or less."""
-        cross_products = kernel("cross_products")
+        cross_products = kernel("cross_products", self.bare and _link(family) is None)
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
@@ -261,7 +261,7 @@ class Segment:
     ) -> np.ndarray:
         """Raw Σ w'_r h_r x_r over runs first…last−1; `out` (rows of the segment, or empty) receives h. `lever` is what
         `levers` made of the raw P."""
-        leverages = kernel("leverages")
+        leverages = kernel("leverages", self.bare and _link(family) is None)
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
@@ -317,7 +317,7 @@ class Segment:
 
     def predict(self, beta: np.ndarray, out: np.ndarray, first: int, last: int) -> None:
         """out[r] = x_rᵀβ for the rows of runs first…last−1."""
-        predictor = kernel("predictor")
+        predictor = kernel("predictor", self.bare)
         gamma, delta, zeta = self.raw_coefficients(beta)
         s = self.x.shape[1]
         for a, b, x, shift in self._pieces(first, last):
@@ -339,7 +339,7 @@ class Segment:
 
     def run_sums(self, v: np.ndarray, first: int, last: int) -> np.ndarray:
         """(runs, p) Σ_r v_r x_r over runs first…last−1; v (rows of the segment,)."""
-        compiled = kernel("run_sums")
+        compiled = kernel("run_sums", self.bare)
         out = np.zeros((last - first, self.columns.size))
         (q, d, c), s = self.sizes, self.x.shape[1]
         for begin in range(first, last, _RUNS):
