@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# pyright: reportCallIssue=false
 import math
 
 import numpy as np
@@ -10,10 +11,7 @@ from .cached import njit
 from .simd import whole
 
 
-# long: arrays of a compiled loop
-def locate(
-    x: np.ndarray, order: np.ndarray, breaks: np.ndarray, period: float, out: np.ndarray, column: int
-) -> int:  # fmt: skip
+def locate(x: np.ndarray, order: np.ndarray, breaks: np.ndarray, period: float, out: np.ndarray, column: int) -> int:
     """out[i, column] = cell + t of x[order[i]] among the breaks (wrapped by `period` > 0); how many lie outside."""
     cells = breaks.size - 1
     fine = 4 * cells  # the cell at each of so many equal steps: one look-up, then a short walk
@@ -22,7 +20,6 @@ def locate(
     return locate_from(x, order, breaks, guess, period, out, column)
 
 
-# long: arrays of a compiled loop
 @njit(nogil=True, cache=True, error_model="numpy")
 def locate_from(x, order, breaks, guess, period, out, column):
     """`locate`, the cell at equal steps being `guess`."""
