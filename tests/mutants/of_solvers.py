@@ -70,8 +70,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "solvers/redraw_scores.py": [
-        ("v, out = slopes[0], np.zeros", "v, out = 0.0 * slopes[0], np.zeros", "no reference error"),
-        ("Cx += (C @ Z.T)[:, at]", "Cx += 0.0 * (C @ Z.T)[:, at]", "fresh points without χ"),
+        ("                v = slopes[0]", "                v = 0.0 * slopes[0]", "no reference error"),
+        ("Cx += (C @ Z.T)[:, here]", "Cx += 0.0 * (C @ Z.T)[:, here]", "fresh points without χ"),
         ("Kx = Kx - (C[1:]", "Kx = Kx + (C[1:]", "K x for K x̂"),
         (
             "by_context @ probe.B - probe.K @ out",
