@@ -31,7 +31,7 @@ MOST_HALVINGS = 8
 UNSEEN = 1e-9  # of a term's largest information: what rounding leaves of a column that is zero
 SETTLED = 1e-2  # standard errors that a coefficient may still move, where smoothing parameters are chosen
 SETTLED_FIXED = 1e-6  # where there are none to choose, and rounds are cheap
-NEARLY, SURELY = 0.1, 5.0  # standard errors from which the next move is foreseen, and times that it may be larger
+NEARLY, SURELY = 10.0, 5.0  # times `SETTLED` below which the next move is foreseen, and times that it may be larger
 
 Once = Callable[[tuple[BuiltTerm, ...], LinearPart, Design, Gam | None, bool], Gam]  # one penalised fit, or a rough one
 
@@ -198,7 +198,7 @@ def fit_anchored(rounds: Rounds, threads: int) -> AnchoredFit:
         se = np.sqrt(np.maximum(np.diag(gam.smoothed.Vp)[rounds.index], 1e-300))
         move = float(np.max(np.abs(new - beta) / se))
         rate, last = min(rate, move / last if np.isfinite(last) else np.inf), move
-        left = _still(move, rate, least)
+        left = still(move, rate, least) if least == SETTLED else move  # where λ is fixed, rounds are cheap
         beta, here = new, there
         if move > 1.0 or rough:
             continue
@@ -217,13 +217,13 @@ def fit_anchored(rounds: Rounds, threads: int) -> AnchoredFit:
     return AnchoredFit(gam, anchor, Integrated(here.log_z, mean), theta, number, settled, shift, rounds)
 
 
-def _still(move: float, rate: float, least: float) -> float:
-    """How far, in standard errors, the coefficients may still be from where they settle.
+def still(move: float, rate: float, least: float) -> float:
+    """How far the coefficients may still be from where they settle, after a move that is not much above `least`.
 
     Moves shrink by a steady factor in the end, and by less than that before: `rate`, the smallest ratio of two moves so
-    far, bounds it. Where smoothing parameters are held, rounds are cheap and the last one is made.
+    far, bounds it.
     """
-    return SURELY * rate * move if least == SETTLED and move <= NEARLY and rate < 1.0 / SURELY else move
+    return SURELY * rate * move if move <= NEARLY * least and SURELY * rate < 1.0 else move
 
 
 def _fine_enough(anchor: Anchor, beta: np.ndarray, weight: float) -> tuple[Anchor, float]:
