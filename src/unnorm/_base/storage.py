@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..errors import InputError, UnnormError
-from .atomic import recover, whole_folder, write_text
+from .atomic import recover, whole_folder
 
 FORMAT = 1
 JSON_NAME, ARRAYS_NAME = "fit.json", "arrays.npz"
@@ -55,7 +55,8 @@ def _write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, np
     body = _json({"format": FORMAT, **description})
     with open(folder / ARRAYS_NAME, "rb") as file:
         found = _digest(body, file)
-    write_text(folder / JSON_NAME, f'{body}{_MARK}{found}"\n}}\n')
+    with open(folder / JSON_NAME, "wb") as file:  # not yet under its name: the folder is settled as a whole
+        file.write(f'{body}{_MARK}{found}"\n}}\n'.encode())
     return found
 
 
