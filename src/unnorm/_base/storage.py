@@ -35,11 +35,12 @@ def write_folder(
     description: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
     parts: Mapping[str, Described] | None = None,
+    settle: bool = True,
 ) -> Path:
     """Write `description` and `arrays` as the folder `path`, with a folder inside for each of `parts`; an earlier saved
-    result there is replaced in one step."""
+    result there is replaced in one step. `settle`: as `atomic.whole_folder` has it."""
     target = Path(path)
-    with whole_folder(target, check_target) as scratch:
+    with whole_folder(target, check_target, settle) as scratch:
         manifest = {}
         for name, part in (parts or {}).items():
             (scratch / name).mkdir()

@@ -72,9 +72,7 @@ def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int, wi
                 failed[i] = error
 
     # each in the caller's context: what it hushes is hushed there too
-    helpers = [
-        pool(threads, depth > 0).submit(copy_context().run, share) for _ in range(min(threads, len(tasks)) - 1)
-    ]
+    helpers = [pool(threads, depth > 0).submit(copy_context().run, share) for _ in range(min(threads, len(tasks)) - 1)]
     _here.depth = getattr(_here, "depth", 0) + 1
     share()
     _here.depth -= 1
