@@ -479,9 +479,12 @@ def _unit_weights(weight: np.ndarray, label: np.ndarray, count: int) -> np.ndarr
 def auc(score: np.ndarray, data: np.ndarray, weight: np.ndarray) -> float:
     """P(score of an observation > score of a reference point), ties half: the rank-sum statistic of rows that stand
     for `weight` copies each."""
-    order = np.argsort(score[~data])
-    low, high = score[~data][order], score[data]
-    mass = np.concatenate([[0.0], np.cumsum(weight[~data][order])])
+    low, high, copies = score[~data], score[data], weight[~data]
+    if np.all(copies == 1.0):  # numbers alone are sorted eight times as fast as with their places
+        low, mass = np.sort(low), np.arange(len(low) + 1.0)
+    else:
+        order = np.argsort(low)
+        low, mass = low[order], np.concatenate([[0.0], np.cumsum(copies[order])])
     below = mass[np.searchsorted(low, high, side="left")] + mass[np.searchsorted(low, high, side="right")]
     return float(weight[data] @ below / (2 * mass[-1] * weight[data].sum()))
 
