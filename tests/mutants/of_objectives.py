@@ -2,6 +2,7 @@
 
 MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "objectives/anchor.py": [
+        ("if self._against < FINER * order:", "if False:", "a rule measured against one that is no finer"),
         (
             "standing = np.array([*[1 / gap] * ends, 0.5, 0.5])",
             "standing = np.ones(ends + 2)",
@@ -150,7 +151,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("rows.slopes(c)[1] * np.where(rows.data, 1.0, c)", "rows.slopes(c)[1]", "−H at c: reference rows count once"),
         ("(copies @ w**2) / copies.sum())", "(copies @ w**2))", "effective number for the effective share"),
         ('np.searchsorted(low, high, side="right")', 'np.searchsorted(low, high, side="left")', "AUC: ties lose"),
-        ("np.cumsum(weight[~data][order])", "np.cumsum(np.ones(len(order)))", "AUC: points unweighted"),
+        ("np.cumsum(copies[order])", "np.cumsum(np.ones(len(order)))", "AUC: points unweighted"),
         (
             "weight[data] @ below / (2 * mass[-1] * weight[data].sum())",
             "np.mean(below) / (2 * mass[-1])",

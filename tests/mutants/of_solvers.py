@@ -20,6 +20,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "offset of the linearised constants",
         ),
         ("theta=None), design.less(mean, context)", "theta=None), design", "columns without their context's mean"),
+        ("move <= NEARLY * least and SURELY * rate < 1.0", "True", "any move is foreseen"),
+        ("return SURELY * rate * move if", "return move if", "no move is foreseen"),
         ("ahead = 0.5 * (ahead + beta)", "break", "a step that lowers the likelihood is taken whole"),
         (
             "eta = eta + curved - moved.log_z[context] + change",
@@ -78,6 +80,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "by_context @ probe.B + probe.K @ out",
             "sign of K g in a probe's sum",
         ),
+        ("[a + b for a, b in zip(held, sums)]", "sums", "the last piece of the rows alone"),
         ("np.bincount(i, v - far, CELLS + 1)", "np.bincount(i, v, CELLS + 1)", "scores counted at both ends of a cell"),
     ],
     "solvers/penalised.py": [
