@@ -45,7 +45,7 @@ class SmoothPart:
     score: float
     method: str
     gam: Gam | None = field(default=None, repr=False)  # the additive fit itself; not saved
-    _tables: dict[str, CurveTable | None] = field(default_factory=dict, repr=False, compare=False)
+    _tables: dict[str, CurveTable | None] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     @property
     def covariates(self) -> tuple[str, ...]:
