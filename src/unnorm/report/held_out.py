@@ -11,7 +11,7 @@ from threading import Thread
 
 import numpy as np
 
-from .._base.threads import cores, run_tasks
+from .._base.threads import cores, quick_turns, run_tasks
 from ..data.observations import Observations
 from ..results.fit import Fit
 from ..results.held_out import halves
@@ -35,7 +35,8 @@ def begin(analysis: Analysis) -> None:
 
     def work() -> None:
         try:
-            found.set_result(_computed(analysis))
+            with quick_turns():  # figures are all Python
+                found.set_result(_computed(analysis))
         except BaseException as error:  # raised again where the bits are asked for
             found.set_exception(error)
 
