@@ -115,6 +115,26 @@ def test_contents_reach_the_disk_before_their_name(
     assert _value(path) == 2.0
 
 
+def test_what_is_written_into_an_unfinished_folder_is_settled_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[str] = []
+    monkeypatch.setattr(atomic, "_settle", lambda path: settled.append(path.name))
+    with atomic.whole_folder(tmp_path / "out", lambda _: None) as folder:
+        _save(folder / "fit", 1.0)
+        atomic.write_text(folder / "page.html", "text")
+        assert settled == []
+    files = [path.name for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert sorted(settled) == sorted(files)  # each once
+    settled.clear()
+    with atomic.whole_folder(tmp_path / "kept", lambda _: None, settle=False) as folder:
+        atomic.write_text(folder / "page.html", "text")
+    assert settled == []
+    assert (tmp_path / "kept" / "page.html").read_text() == "text"
+    _save(tmp_path / "fit", 1.0)
+    assert "fit.json" in settled
+
+
 def test_a_disk_that_cannot_take_the_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that only fails when it is synced leaves the old one, and says so."""
     path = tmp_path / "fit"

@@ -61,6 +61,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "engine/gam_result.py": [
         ("own = 0.0 if self.theta_known else float(", "own = float(", "a theta that was given counts in AIC"),
     ],
+    "terms/curves.py": [
+        ("error <= ERROR * max", "error <= 1e4 * ERROR * max", "a coarse table"),
+        ("    out[gone] = 0.0", "    out[gone] += 0.0", "rows without a direction have a curve"),
+        ("        term.warn_if_far({name: x})", "        pass", "extrapolated and silent"),
+    ],
     "terms/sample.py": [
         (
             "thin = some_rows(data, _ROWS)",

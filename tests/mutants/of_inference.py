@@ -165,7 +165,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("quadratic_forms(C, V[at, at]).mean()", "quadratic_forms(C, V[at, at]).max()", "the worst point for the mean"),
         ("scores.measured_spread(c)", "scores.measured_spread()", "fewer even points measured at the present number"),
-        ("at(max(c, least))", "at(c)", "less than one point"),
+        ("(max(c, least),) for c", "(c,) for c", "less than one point"),
     ],
     "inference/tests.py": [
         ("statistic = 2 * (larger - smaller)", "statistic = larger - smaller", "likelihood ratio without 2"),

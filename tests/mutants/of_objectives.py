@@ -2,6 +2,7 @@
 
 MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "objectives/anchor.py": [
+        ("if self._against < FINER * order:", "if False:", "a rule measured against one that is no finer"),
         (
             "standing = np.array([*[1 / gap] * ends, 0.5, 0.5])",
             "standing = np.ones(ends + 2)",
@@ -66,8 +67,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "                return self.information - self.points_spread(2)",
             "S1",
         ),
-        ("self._points_about_zero() - self._crossed()", "self._points_about_zero()", "Σ1 without a_t a_tᵀ"),
-        ("self._points_about_zero() - self._crossed()", "self.points_spread(1)", "the same, points centred"),
+        ("self._points_about_zero() - self._crossed", "self._points_about_zero()", "Σ1 without a_t a_tᵀ"),
+        ("self._points_about_zero() - self._crossed", "self.points_spread(1)", "the same, points centred"),
         ("if self.profiled or not self.centred:", "if not self.centred:", "a_t a_tᵀ of profiled constants"),
         ("        return (out + out.T) / 2", "        return out + out.T", "a_t a_tᵀ twice"),
         (
@@ -119,15 +120,15 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         (
             "out += rows.design.cross((u / rows.root) ** 2)",
             "out += rows.design.cross(u**2)",
-            "empirical Σ1 of IID data ∝ w²",
+            "empirical Σ1 ∝ w²",
         ),
         (
             "label, slope = rows.at - rows.first, rows.slopes(self.c)[0] / rows.root",
             "label, slope = rows.at - rows.first, rows.slopes(self.c)[0]",
-            "empirical Σ1 of contexts ∝ w²",
+            "Σ u vᵀ of contexts ∝ w²",
         ),
         ("return u, -rows.design.sums(", "return u, rows.design.sums(", "sign of the context's mean score"),
-        ("out += u.T @ u - (crossed + crossed.T) / 2", "out += u.T @ u", "empirical Σ1 without the cross term"),
+        ("out if self.shared else out - self._crossed", "out", "empirical Σ1 without the cross term"),
         (
             "frequency(self.weight) * (out - np.outer(total, total) / self.weight)",
             "frequency(self.weight) * out",
@@ -150,7 +151,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("rows.slopes(c)[1] * np.where(rows.data, 1.0, c)", "rows.slopes(c)[1]", "−H at c: reference rows count once"),
         ("(copies @ w**2) / copies.sum())", "(copies @ w**2))", "effective number for the effective share"),
         ('np.searchsorted(low, high, side="right")', 'np.searchsorted(low, high, side="left")', "AUC: ties lose"),
-        ("np.cumsum(weight[~data][order])", "np.cumsum(np.ones(len(order)))", "AUC: points unweighted"),
+        ("np.cumsum(copies[order])", "np.cumsum(np.ones(len(order)))", "AUC: points unweighted"),
         (
             "weight[data] @ below / (2 * mass[-1] * weight[data].sum())",
             "np.mean(below) / (2 * mass[-1])",

@@ -41,11 +41,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "report/misfit.py": [
         (
-            "np.where(some[:, owner], -side, side)",
-            "np.where(some[:, np.arange(len(owner)) % some.shape[1]], -side, side)",
+            "side = (2 * owner + np",
+            "side = (2 * (np.arange(len(owner)) % pairs) + np",
             "steps exchanged, not paths",
         ),
-        ("[:, last]", "", "ties in any order"),
+        ("        c = c[last]", "        c = c.copy()", "ties in any order"),
         ("return above + below if circular", "return above if circular", "angles: only above"),
     ],
 }

@@ -20,6 +20,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "offset of the linearised constants",
         ),
         ("theta=None), design.less(mean, context)", "theta=None), design", "columns without their context's mean"),
+        ("move <= NEARLY * least and SURELY * rate < 1.0", "True", "any move is foreseen"),
+        ("return SURELY * rate * move if", "return move if", "no move is foreseen"),
         ("ahead = 0.5 * (ahead + beta)", "break", "a step that lowers the likelihood is taken whole"),
         (
             "eta = eta + curved - moved.log_z[context] + change",
@@ -70,14 +72,15 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "solvers/redraw_scores.py": [
-        ("v, out = slopes[0], np.zeros", "v, out = 0.0 * slopes[0], np.zeros", "no reference error"),
-        ("Cx += (C @ Z.T)[:, at]", "Cx += 0.0 * (C @ Z.T)[:, at]", "fresh points without χ"),
+        ("                v = slopes[0]", "                v = 0.0 * slopes[0]", "no reference error"),
+        ("Cx += (C @ Z.T)[:, here]", "Cx += 0.0 * (C @ Z.T)[:, here]", "fresh points without χ"),
         ("Kx = Kx - (C[1:]", "Kx = Kx + (C[1:]", "K x for K x̂"),
         (
             "by_context @ probe.B - probe.K @ out",
             "by_context @ probe.B + probe.K @ out",
             "sign of K g in a probe's sum",
         ),
+        ("[a + b for a, b in zip(held, sums)]", "sums", "the last piece of the rows alone"),
         ("np.bincount(i, v - far, CELLS + 1)", "np.bincount(i, v, CELLS + 1)", "scores counted at both ends of a cell"),
     ],
     "solvers/penalised.py": [

@@ -8,7 +8,7 @@ from scipy.special import log_ndtr
 
 import unnorm as un
 from unnorm.models.built_additive import BuiltAdditive
-from unnorm.objectives.anchor import CHECKED, TermsAnchor, model_anchor
+from unnorm.objectives.anchor import CHECKED, FINER, TermsAnchor, model_anchor
 from unnorm.objectives.integrals import telling
 from unnorm.terms import parse
 
@@ -51,3 +51,22 @@ def test_the_error_over_a_grid_is_that_over_all_contexts():
     assert anchor.error(theta) == pytest.approx(np.std(wrong), rel=0.25)
     assert anchor.level(theta) == pytest.approx(np.mean(wrong), abs=0.35 * np.std(wrong))
     assert anchor.standing(theta).sum() == pytest.approx(1.0)
+
+
+def test_after_a_refinement_the_finer_rule_measures_again():
+    """Its nodes are kept where its order is high enough for the new one, and what it measures is log Z's error."""
+    x = np.linspace(-0.95, 0.95, 2000)
+    obs = un.conditional({"y": x, "x": x}, "y", "x")
+    square = un.Expression("tau", "-0.5 * (y - x) ** 2")
+    model = un.Additive("tau", un.Interval(-1, 1), covariates=[square])
+    theta = np.array([PRECISION])
+    built = BuiltAdditive(model, obs, tuple(parse("tau").build({"tau": np.linspace(-2, 0, 50)})))
+    coarse = TermsAnchor(built, 24, 9)
+    coarse.errors(theta)
+    for excess in (1.2, 50.0):
+        finer = coarse.finer(theta, excess)
+        assert isinstance(finer, TermsAnchor)
+        assert finer._against >= FINER * finer.order
+        assert ("fine" in finer._kept) == (2 * coarse.order >= FINER * finer.order)
+        wrong = (finer.at(theta).log_z - log_z(x))[finer._checked[0]]
+        np.testing.assert_allclose(finer.errors(theta), wrong, atol=0.1 * np.abs(wrong).max() + 1e-6)

@@ -7,7 +7,7 @@ import pytest
 from reference_cases import screen, transitions
 
 import unnorm as un
-from unnorm.references.ordering import context_order, hilbert_index, order
+from unnorm.references.ordering import _read_off, context_order, hilbert_index, order
 
 
 @pytest.mark.parametrize(("d", "bits"), [(2, 1), (2, 5), (3, 1), (3, 3), (4, 2)])
@@ -49,3 +49,9 @@ def test_transitions_are_ordered_by_the_previous_point():
     obs = transitions(screen(), n=200, lags=2)
     assert np.array_equal(context_order(obs), order(obs.previous()))
     assert np.array_equal(context_order(obs, around_outcome=True), order(obs.outcome))
+
+
+@pytest.mark.parametrize("bits", [1, 2, 3, 4, 7, 26])
+def test_tables_read_the_same_curve_off(bits):
+    cells = np.random.default_rng(bits).integers(0, 2**bits, (500, 2))
+    assert np.array_equal(_read_off(cells, bits), hilbert_index(cells, bits))

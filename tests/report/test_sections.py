@@ -225,12 +225,26 @@ def test_held_out_bits_beside_the_figures_are_those_alone(
     from unnorm.report import held_out
 
     monkeypatch.setattr(held_out, "cores", lambda: 1)
-    alone = held_out.held_out_bits(replace(analyses["levels"], begun={}))
+    alone = held_out.held_out_bits(replace(analyses["levels"], begun={}, kept={}))
     monkeypatch.setattr(held_out, "cores", lambda: 2)
-    beside = replace(analyses["levels"], begun={})
+    beside = replace(analyses["levels"], begun={}, kept={})
     held_out.begin(beside)
     assert list(beside.begun) == [held_out.BITS]
     assert held_out.held_out_bits(beside) == alone
+
+
+def test_held_out_fits_are_made_once_on_one_core(
+    analyses: dict[str, Analysis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unnorm.report import held_out
+
+    made = []
+    monkeypatch.setattr(held_out, "cores", lambda: 1)
+    monkeypatch.setattr(held_out, "_computed", lambda analysis: made.append(analysis) or {})
+    analysis = replace(analyses["levels"], begun={}, kept={})
+    held_out.begin(analysis)
+    assert held_out.held_out_scores(analysis) == held_out.held_out_scores(analysis) == {}
+    assert len(made) == 1
 
 
 def test_held_out_bits_that_fail_beside_the_figures_say_why(

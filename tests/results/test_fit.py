@@ -16,7 +16,15 @@ import pytest
 from scipy import integrate, optimize, stats
 
 import unnorm as un
-from unnorm.errors import CombinationError, InputError, NoEstimateError, NotIdentifiedError, OutsideError, UnnormWarning
+from unnorm.errors import (
+    CombinationError,
+    InputError,
+    NoEstimateError,
+    NotIdentifiedError,
+    OutsideError,
+    UnnormWarning,
+    hush,
+)
 
 TOY = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
 GAUSS = un.ExponentialFamily(lambda y: (y, -0.5 * y**2), ("a", "b"), un.Interval(-1, 2))
@@ -511,3 +519,17 @@ def test_a_seed_that_made_the_data_does_not_make_the_points() -> None:
     points = block.design.X[~block.data, 0]
     assert len(points) == 2000
     assert not np.isin(np.round(points, 12), np.round(y, 12)).any()
+
+
+def test_curves_of_other_coefficients_are_not_those_of_these():
+    """f̂ at many rows is read from tables, which belong to their β."""
+    obs = un.transitions(un.datasets.eye(), y=("x", "y"), order="fix", group=("subject", "image"))
+    model = un.Additive("s(step, k=6)", un.Box((0, 800), (0, 600)))
+    with hush():  # a model without the place does not fit
+        fit = un.fit(model, obs.take(obs.group["subject"] == 1), un.Logistic(per_point=5), rng=1)
+    part, columns = fit.smooths, {"step": np.linspace(10.0, 500.0, 50_000)}
+    f, few = part.f(columns), part.f({"step": columns["step"][:100]})
+    exact = part.term("s(step)").design(columns) @ part.beta[part.slices["s(step)"]]
+    np.testing.assert_allclose(f, exact, atol=1e-7)
+    np.testing.assert_allclose(few, exact[:100], atol=1e-7)
+    np.testing.assert_allclose(dataclasses.replace(part, beta=2.0 * part.beta).f(columns), 2.0 * exact, atol=1e-7)

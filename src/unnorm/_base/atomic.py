@@ -22,6 +22,7 @@ from .shield import shielded
 
 MADE, OLD = "unnorm", "unnorm-old"  # in the hidden names: something being made, something that stepped aside
 LONGEST = 100  # bytes of the target's own name in a hidden one: names end at 255
+_making: set[Path] = set()  # folders that have no name yet: what is written into them is settled with them
 
 
 @contextmanager
@@ -36,9 +37,11 @@ def whole_file(target: Path) -> Iterator[Path]:
             yield scratch.path
             with shielded():
                 scratch.path.chmod(0o644)
-                _settle(scratch.path)
+                if settled := not _settled_later(target):
+                    _settle(scratch.path)
                 os.replace(scratch.path, target)
-                _settle_folder(target.parent)
+                if settled:
+                    _settle_folder(target.parent)
         finally:
             if scratch is not None:
                 scratch.remove()
@@ -59,18 +62,19 @@ def write_bytes(target: Path, data: bytes) -> None:
 
 
 @contextmanager
-def whole_folder(target: Path, check: Callable[[Path], None]) -> Iterator[Path]:
+def whole_folder(target: Path, check: Callable[[Path], None], settle: bool = True) -> Iterator[Path]:
     """A fresh folder that takes the place of `target` at the end, or goes with the error.
 
     `check(target)` raises where what is there may not be replaced; it is asked before and after, as something may have
-    come to be there in the meantime.
+    come to be there in the meantime. `settle`: whether a power cut must not damage it; where it is recognised and made
+    again, the disk need not be waited for (4 ms a file).
     """
     target = Path(os.path.realpath(target))
     check(target)
     with scratch_folder(target) as scratch:
         yield scratch
         check(target)
-        take_place(scratch, target)
+        take_place(scratch, target, settle)
 
 
 @contextmanager
@@ -82,17 +86,25 @@ def scratch_folder(target: Path) -> Iterator[Path]:
             with shielded():
                 scratch = _made(target, folder=True)
             scratch.path.chmod(0o755)
+            _making.add(scratch.path)
             yield scratch.path
         finally:
             if scratch is not None:
+                _making.discard(scratch.path)
                 scratch.remove()
 
 
-def take_place(scratch: Path, target: Path) -> None:
+def _settled_later(target: Path) -> bool:
+    """Whether it is in a folder that is being made, and settled as a whole."""
+    return any(folder in _making for folder in target.parents)
+
+
+def take_place(scratch: Path, target: Path, settle: bool = True) -> None:
     """Give a folder the name `target`. An earlier folder there takes the scratch's name, or steps aside and comes back
     if this fails."""
+    settle = settle and not _settled_later(target)
     with shielded():
-        for folder, _, names in os.walk(scratch, topdown=False):
+        for folder, _, names in os.walk(scratch, topdown=False) if settle else ():
             for name in names:
                 _settle(Path(folder) / name)
             _settle_folder(Path(folder))
@@ -100,7 +112,8 @@ def take_place(scratch: Path, target: Path) -> None:
             os.replace(scratch, target)
         elif not _swapped(scratch, target):
             _in_two_steps(scratch, target)
-        _settle_folder(target.parent)
+        if settle:
+            _settle_folder(target.parent)
 
 
 def _settle(path: Path) -> None:

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ..errors import InputError, UnnormError
-from .atomic import recover, whole_folder, write_text
+from .atomic import recover, whole_folder
 
 FORMAT = 1
 JSON_NAME, ARRAYS_NAME = "fit.json", "arrays.npz"
@@ -35,11 +35,12 @@ def write_folder(
     description: Mapping[str, Any],
     arrays: Mapping[str, np.ndarray],
     parts: Mapping[str, Described] | None = None,
+    settle: bool = True,
 ) -> Path:
     """Write `description` and `arrays` as the folder `path`, with a folder inside for each of `parts`; an earlier saved
-    result there is replaced in one step."""
+    result there is replaced in one step. `settle`: as `atomic.whole_folder` has it."""
     target = Path(path)
-    with whole_folder(target, check_target) as scratch:
+    with whole_folder(target, check_target, settle) as scratch:
         manifest = {}
         for name, part in (parts or {}).items():
             (scratch / name).mkdir()
@@ -55,7 +56,8 @@ def _write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, np
     body = _json({"format": FORMAT, **description})
     with open(folder / ARRAYS_NAME, "rb") as file:
         found = _digest(body, file)
-    write_text(folder / JSON_NAME, f'{body}{_MARK}{found}"\n}}\n')
+    with open(folder / JSON_NAME, "wb") as file:  # not yet under its name: the folder is settled as a whole
+        file.write(f'{body}{_MARK}{found}"\n}}\n'.encode())
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 POOL, WITHIN = "unnorm-rows", "unnorm-within"
+TURN = 2e-4  # seconds that a thread may keep the interpreter while another waits for it: see `quick_turns`
 _here = threading.local()  # .depth: how many calls of `run_tasks` the thread is inside of; .alone: in `on_one_core`
 
 
@@ -38,6 +40,38 @@ def cores() -> int:
     if getattr(_here, "alone", False):
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Turns:
+    """How many blocks of `quick_turns` there are, and the interval before the first."""
+
+    def __init__(self) -> None:
+        self.lock, self.inside, self.before = threading.Lock(), 0, 0.0
+
+
+_turns = _Turns()
+
+
+@contextmanager
+def quick_turns() -> Iterator[None]:
+    """While the block lasts, threads take turns with the interpreter in `TURN` and not in Python's 5 ms.
+
+    A thread that comes back from compiled code waits so long for one that is in Python (a figure, another fit), and
+    comes back thousands of times in a fit: beside a thread that never lets go, a fit of 1.2 s waits 1.4 s with 5 ms,
+    .3 s with .5 ms.
+    """
+    with _turns.lock:
+        if _turns.inside == 0:
+            _turns.before = sys.getswitchinterval()
+            sys.setswitchinterval(min(_turns.before, TURN))
+        _turns.inside += 1
+    try:
+        yield
+    finally:
+        with _turns.lock:
+            _turns.inside -= 1
+            if _turns.inside == 0:
+                sys.setswitchinterval(_turns.before)
 
 
 @cache
@@ -72,13 +106,15 @@ def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int, wi
                 failed[i] = error
 
     # each in the caller's context: what it hushes is hushed there too
-    helpers = [pool(threads, depth > 0).submit(copy_context().run, share) for _ in range(min(threads, len(tasks)) - 1)]
-    _here.depth = getattr(_here, "depth", 0) + 1
-    share()
-    _here.depth -= 1
-    for helper in helpers:
-        if not helper.cancel():  # it has begun
-            helper.result()
+    count = min(threads, len(tasks)) - 1
+    with quick_turns():
+        helpers = [pool(threads, depth > 0).submit(copy_context().run, share) for _ in range(count)]
+        _here.depth = getattr(_here, "depth", 0) + 1
+        share()
+        _here.depth -= 1
+        for helper in helpers:
+            if not helper.cancel():  # it has begun
+                helper.result()
     if failed:
         raise failed[min(failed)]  # tasks are begun in order: the error that they have in turn
     return found

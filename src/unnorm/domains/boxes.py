@@ -172,12 +172,18 @@ class Box(Domain):
 
     def contains(self, y: np.ndarray) -> np.ndarray:
         """a_k ≤ y_k ≤ b_k for every k."""
-        y = outcomes(y, self)
-        return np.all((y >= self._lower) & (y <= self._upper), axis=1)
+        y, inside = outcomes(y, self), np.ones(len(y), dtype=bool)
+        for column, low, high in zip(y.T, self._lower, self._upper):  # rows of two numbers are slow to go through
+            inside &= (column >= low) & (column <= high)
+        return inside
 
     def from_unit(self, u: np.ndarray) -> np.ndarray:
         """a + (b − a) u, coordinate by coordinate."""
-        return np.clip(self._lower + (self._upper - self._lower) * unit_points(u, self), self._lower, self._upper)
+        u = unit_points(u, self)
+        out = np.empty_like(u)
+        for k, (low, high) in enumerate(zip(self._lower, self._upper)):  # rows of two numbers are slow to go through
+            out[:, k] = np.clip(low + (high - low) * u[:, k], low, high)
+        return out
 
     def scaled(self, by: float) -> Box:
         """Every bound times `by`."""

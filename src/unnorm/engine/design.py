@@ -82,6 +82,11 @@ class RowsElsewhere(Protocol):
     def every(self, k: int) -> tuple[RowsElsewhere, ResponseRows, int]: ...
 
 
+def _in_turn(labels: np.ndarray) -> bool:
+    """Whether they are consecutive numbers, as the contexts of runs usually are."""
+    return labels.size > 0 and bool(np.all(labels[1:] == labels[:-1] + 1))
+
+
 # long: what the iteration and the readers of a fit ask of its rows; `PartitionedDesign` answers the same
 @dataclass(frozen=True)
 class Design:
@@ -359,7 +364,9 @@ class Design:
             new = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))
             if len(new) < len(of):
                 part, of = np.add.reduceat(part, new), of[new]
-            if len(np.unique(of)) == len(of):
+            if segment.columns.size == self.size and _in_turn(of):
+                out[of[0] : of[-1] + 1] += part
+            elif len(np.unique(of)) == len(of):
                 out[np.ix_(of, segment.columns)] += part
             else:
                 np.add.at(out, (of[:, None], segment.columns[None]), part)
@@ -386,7 +393,8 @@ class Design:
                 mine = own.columns(segment.columns.size)
                 own = own.less(np.take_along_axis(flat[first], mine, axis=1), segment)
             assert segment.level is None or not np.delete(flat[first], segment.columns, axis=1).any()
-            segments.append(segment.less(flat[np.ix_(first, segment.columns)], live))
+            whole = segment.columns.size == flat.shape[1] and len(first) == len(flat) and _in_turn(first)
+            segments.append(segment.less(flat if whole else flat[np.ix_(first, segment.columns)], live))
         return replace(self, segments=tuple(segments), own=own)
 
     def joined(self, designs: Sequence[Design]) -> Design:

@@ -34,6 +34,7 @@ class Block:
     at: slice
     matrix: np.ndarray  # C
     adds: bool = False  # whether an earlier block has the same coefficients, so that its columns are added to theirs
+    less: slice | np.ndarray | None = None  # where C is −1 for one coefficient each, and else zero: which
 
     @cached_property
     def transposed(self) -> np.ndarray:
@@ -357,7 +358,10 @@ class Segment:
             if self.product:
                 raw[:, : q + s], raw[:, q + d :] = seen[:, : q + s], seen[:, q + s :]
             for block in self.blocks:
-                out[begin - first : end - first, block.at] += raw[:, block.raw] @ block.matrix
+                if block.less is None:
+                    out[begin - first : end - first, block.at] += raw[:, block.raw] @ block.matrix
+                else:
+                    out[begin - first : end - first, block.less] -= raw[:, block.raw]
         return out
 
     def integrals(self, beta: np.ndarray, log_w: np.ndarray, first: int, last: int) -> tuple[np.ndarray, np.ndarray]:
@@ -386,8 +390,10 @@ class Segment:
         raw = sum(self.sizes)
         matrix = np.zeros((live.size, self.columns.size))
         matrix[np.arange(live.size), live] = -1.0
-        block = Block(slice(raw, raw + live.size), slice(0, self.columns.size), matrix, adds=True)
-        z = np.ascontiguousarray(np.concatenate([self.z, mean[:, live]], axis=1))
+        stretch = live.size > 0 and live[-1] - live[0] + 1 == live.size
+        which = slice(int(live[0]), int(live[-1]) + 1) if stretch else live
+        block = Block(slice(raw, raw + live.size), slice(0, self.columns.size), matrix, adds=True, less=which)
+        z = np.ascontiguousarray(np.concatenate([self.z, mean[:, which]], axis=1))
         return replace(self, blocks=(*self.blocks, block), z=z)
 
     def take(self, runs: np.ndarray, lo: int) -> tuple[Segment, np.ndarray]:

@@ -74,7 +74,8 @@ class KeptLevels:
             return
         if not (self.folder / NAME).exists():
             write_depends(self.folder / NAME, self._depends)
-        storage.write_folder(self._where[name], {"class": CLASS, "level": name}, rows, {"fit": described(made)})
+        parts = {"fit": described(made)}  # a level that a power cut has damaged is found so, and fitted again
+        storage.write_folder(self._where[name], {"class": CLASS, "level": name}, rows, parts, settle=False)
 
     def read(self, name: str, obs: Observations) -> Fit | None:
         """The level that an earlier call finished; None where there is none. A damaged one is fitted again."""

@@ -23,6 +23,7 @@ from ..objectives.scores import Drawn
 from ..results.fit import Fit
 from ..results.fitting import Weights
 from ..results.making import make_fit
+from ..solvers.anchored import still
 from ..solvers.base import AnchoredRows, FittedTerms, Solution
 from ..solvers.redraw_scores import RedrawScores
 from ..solvers.smoothing import Smoothing
@@ -165,13 +166,16 @@ def settled(
     anchors = [_level_anchor(one, common.terms[: common.count]) for one in fits.values()]
     flat = levels.start([given.log_z[given.context] for given in anchors])
     rho, joint, members = None, None, []
+    last, rate = np.inf, np.inf
     for _ in range(MOST_ROUNDS):
         old = [levels.user(flat, s) for s in range(len(anchors))]
         tasks = list(zip(levels.members, anchors, old))
         members = run_tasks(anchored_member, tasks, threads)
         joint, levels = above(levels, tuple(one.member for one in members), flat, rho)
         flat, rho = joint.flat, joint.rho
-        if all(one.moved(levels.user(flat, s) - was) < SETTLED for s, (one, was) in enumerate(zip(members, old))):
+        move = max(one.moved(levels.user(flat, s) - was) for s, (one, was) in enumerate(zip(members, old)))
+        rate, last = min(rate, move / last if np.isfinite(last) else np.inf), move
+        if still(move, rate, SETTLED) < SETTLED:
             break
     assert joint is not None
     return joint, [one.integrated for one in members]

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, final
 
 import numpy as np
 
 from .._base.numerics import quadratic_forms
+from .._base.threads import cores, run_tasks
 from ..objectives.scores import Drawn, Scores
 from .sandwich import ErrorParts, bread, information_penalty
 
@@ -98,6 +100,7 @@ def _costs(scores: Scores, errors: ErrorParts, wanted: Quantities, least: float)
     """For each name the reference points' share of the variance at each multiple, and the inflation of its se."""
     total, reference = wanted.variances(errors.total), wanted.variances(errors.reference)
 
+    @cache
     def cost(c: float) -> tuple[np.ndarray, np.ndarray]:
         """Sampling and (IID) reference variance with c times as many points."""
         there = scores.more(c)
@@ -121,10 +124,10 @@ def _costs(scores: Scores, errors: ErrorParts, wanted: Quantities, least: float)
                     return sampling, np.maximum(wanted.variances(V @ spread @ V), gain * iid)
         return sampling, gain * iid
 
-    limit = np.maximum(at(LIMIT)[0], 1e-300)
+    wide, *each = run_tasks(at, [(LIMIT,), *((max(c, least),) for c in MULTIPLES)], cores())
+    limit = np.maximum(wide[0], 1e-300)
     shares, inflations = [], []
-    for c in MULTIPLES:
-        sampling, other = at(max(c, least))
+    for sampling, other in each:
         shares.append(other / np.maximum(sampling + other, 1e-300))
         inflations.append(np.sqrt(np.maximum((sampling + other) / limit, 1.0)))
     return {

@@ -45,7 +45,9 @@ CHECKED = 40  # contexts at which their error is measured
 ENDS = 3  # lowest and highest values of each column that f reads, which are among them: see `TermsAnchor._checked`
 MOST_REFINEMENTS = 6
 KEPT_BYTES = 2**30  # of nodes in the engine's form, kept between iterations
-ROWS = 1_000_000  # nodes evaluated at a time
+ROWS = 1_000_000  # nodes of one design
+AT_ONCE = 16_384  # nodes whose covariates are computed at a time: what is held of them stays in the cache
+FINER = 1.5  # times the order at least that a rule must have to measure errors; the first that does has twice
 FEW_NODES = 200_000  # below which every distinct context has its own
 COARSEST = {1: 17, 2: 12}  # points on each axis of the grid of contexts, by its dimension
 ORDER = {1: 32, 2: 16}  # of the first rule, by the dimension of Ω; …
@@ -86,7 +88,7 @@ class Anchor(ABC):
 
     @abstractmethod
     def errors(self, theta: np.ndarray) -> np.ndarray:
-        """Errors of log Z at some contexts spread over the data, against a rule of twice the order."""
+        """Errors of log Z at some contexts spread over the data, against a finer rule."""
 
     @abstractmethod
     def finer(self, theta: np.ndarray, excess: float) -> Anchor | None:
@@ -234,6 +236,7 @@ class TermsAnchor(Anchor):
     grid: int | None  # points on each axis; None: the distinct contexts
     threads: int = 1
     refinements: int = 0
+    against: int | None = None  # the order of the rule that errors are measured against; None: twice the order
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     why = "f reads more of the context than two numeric columns"
@@ -308,19 +311,32 @@ class TermsAnchor(Anchor):
     def _evaluated(self, obs: Observations, order: int | None) -> Iterator[_Nodes]:
         from ..engine.core import build_design
 
-        known = self.model.covariate_set
         each = max(1, ROWS // len(self._rule(obs.take(np.arange(1)), order)[0]))
         for begin in range(0, obs.n, each):
-            count = min(each, obs.n - begin)
-            y, w, of = self._rule(obs.take(np.arange(begin, begin + count)), order)
+            columns, log_w, of = self._columns(obs, order, begin, min(begin + each, obs.n))
             with hush():  # Ω reaches beyond the fitted rows, and f is extrapolated there anyway
-                columns = known.values(self.model.columns, obs, y, begin + of)
                 design = build_design(
                     self.model.built, columns, intercept=False, context=of, threads=self.threads, whole_contexts=True
                 )
             first = np.concatenate([segment.lo + segment.ptr[:-1] for segment in design.segments])
+            yield _Nodes(design.sort(of)[first], design, log_w)
+
+    def _columns(
+        self, obs: Observations, order: int | None, begin: int, end: int
+    ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+        """f's covariates at the nodes of contexts begin … end − 1, the nodes' log weights, and the context of each."""
+        known, parts = self.model.covariate_set, []
+        each = max(1, AT_ONCE // len(self._rule(obs.take(np.arange(1)), order)[0]))
+        for first in range(begin, end, each):
+            some = np.arange(first, min(first + each, end))
+            y, w, of = self._rule(obs.take(some), order)
+            with hush():
+                columns = known.values(self.model.columns, obs, y, first + of)
             log_w = np.log(np.maximum(w, 1e-300))  # triangles of a previous point at the edge of Ω are empty
-            yield _Nodes(begin + design.sort(of)[first], design, log_w)
+            parts.append((columns, log_w, first + of))
+        every, log_w, of = zip(*parts)
+        names = every[0]
+        return {n: np.concatenate([one[n] for one in every]) for n in names}, np.concatenate(log_w), np.concatenate(of)
 
     @cached_property
     def _checked(self) -> tuple[np.ndarray, np.ndarray]:
@@ -351,33 +367,42 @@ class TermsAnchor(Anchor):
     def _some(self) -> Observations:
         return self.model.obs.take(self._checked[0])
 
-    def _parts_of_error(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of the interpolation over contexts, and of the rule; kept, since `finer` asks where `errors` has asked."""
-        if self._kept.get("asked") != theta.tobytes():
-            self._kept.update(asked=theta.tobytes(), parts=self._compared(theta))
-        return self._kept["parts"]
-
-    def _compared(self, theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        used = (self.at(theta).log_z - self.model.obs.offsets)[self._checked[0]]
-        if self.order is None:
-            return np.zeros(1), np.zeros(1)
-        same = self._log_z("same", self._some, self.order, theta) if self.grid is not None else used
-        fine = self._log_z("fine", self._some, 2 * self.order, theta)
-        return used - same, same - fine
-
     def errors(self, theta: np.ndarray) -> np.ndarray:
-        between, rule = self._parts_of_error(theta)
-        return between + rule
+        if self.order is None:
+            return np.zeros(1)
+        return self._used(theta) - self._fine(theta)
+
+    def _used(self, theta: np.ndarray) -> np.ndarray:
+        """log Z at the contexts that are checked, as the fit has it."""
+        return (self.at(theta).log_z - self.model.obs.offsets)[self._checked[0]]
+
+    def _fine(self, theta: np.ndarray) -> np.ndarray:
+        """The same by the finer rule; kept, since `errors` is asked for again and again."""
+        if self._kept.get("asked") != theta.tobytes():
+            fine = self._log_z("fine", self._some, self._against, theta)
+            self._kept.update(asked=theta.tobytes(), log_z=fine)
+        return self._kept["log_z"]
+
+    @property
+    def _against(self) -> int:
+        assert self.order is not None
+        return 2 * self.order if self.against is None else self.against
 
     def finer(self, theta: np.ndarray, excess: float) -> Anchor | None:
         if self.order is None or self.refinements >= MOST_REFINEMENTS:
             return None
         size = _rms if abs(self.level(theta)) > LEVEL else _spread_of
-        between, rule = (size(part, self.standing(theta)) for part in self._parts_of_error(theta))
+        used, fine = self._used(theta), self._fine(theta)
+        same = self._log_z("same", self._some, self.order, theta) if self.grid is not None else used
+        between, rule = (size(part, self.standing(theta)) for part in (used - same, same - fine))
         target = np.hypot(between, rule) / (1.6 * excess)  # for either
         grid = self.grid if self.grid is None else _more(self.grid, between / target, 4)
-        more = {"refinements": self.refinements + 1, "_kept": {}}
-        return replace(self, grid=grid, order=_more(self.order, rule / target, 5), **more)
+        order = _more(self.order, rule / target, 5)
+        more = replace(self, grid=grid, order=order, refinements=self.refinements + 1, against=None, _kept={})
+        if self._against < FINER * order:
+            return more
+        kept = {name: self._kept[name] for name in ("fine", "asked", "log_z") if name in self._kept}
+        return replace(more, against=self._against, _kept=kept)  # the nodes it has measured with will do
 
     @property
     def nodes(self) -> int:

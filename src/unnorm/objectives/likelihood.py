@@ -45,6 +45,10 @@ class Cumulant(ABC):
     def variance(self, eta: Any, xp: Any = np) -> Any:
         """A''(η)."""
 
+    def both(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A'(η) and A''(η)."""
+        return self.mean(eta), self.variance(eta)
+
     @abstractmethod
     def skew(self, eta: Any, xp: Any = np) -> Any:
         """A'''(η)."""
@@ -73,6 +77,11 @@ class LogOnePlusExp(Cumulant):
     def variance(self, eta: Any, xp: Any = np) -> Any:
         small = xp.exp(-xp.abs(eta))
         return small / (1.0 + small) ** 2
+
+    def both(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        small = np.exp(-np.abs(eta))
+        whole = 1.0 + small
+        return np.where(eta >= 0, 1.0, small) / whole, small / whole**2
 
     def skew(self, eta: Any, xp: Any = np) -> Any:
         small = xp.exp(-xp.abs(eta))
@@ -130,10 +139,13 @@ class RowLikelihood:
 
     def slopes(self, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """ℓ'(η) and −ℓ''(η) by row."""
-        return self.a - self._times(self.cumulant.mean(eta)), self._times(self.cumulant.variance(eta))
+        mean, variance = self.cumulant.both(eta)
+        return self.a - self._times(mean), self._times(variance)
 
     def _times(self, values: np.ndarray) -> np.ndarray:
         """b A, and zero where b is, whatever A: e^η of a data row may overflow."""
+        if self.b.size and self.b.min() > 0:
+            return self.b * values
         return np.where(self.b > 0, self.b * np.where(self.b > 0, values, 0.0), 0.0)
 
     @staticmethod

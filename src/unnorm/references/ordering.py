@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from ..data.observations import Observations
 
+AT_ONCE = 3  # bits of a coordinate that a table takes
 _BITS = {1: 52, 2: 26, 3: 20}  # of each coordinate, so that the index fits into 63 bits
 
 
@@ -59,7 +61,52 @@ def plane_index(points: Any, xp: Any = np) -> Any:
     width = xp.where(high > low, high - low, 1.0)
     bits = _BITS[points.shape[1]]
     cells = xp.minimum((points - low) / width * 2.0**bits, 2.0**bits - 1.0).astype(xp.int64)
-    return hilbert_index(cells, bits, xp)
+    return _read_off(cells, bits) if xp is np and points.shape[1] == 2 else hilbert_index(cells, bits, xp)
+
+
+@cache
+def _tables(bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """The curve in the plane as a machine: for each of its four orientations and each cell of 2^bits × 2^bits, the
+    cell's place along the curve, and the orientation within the cell."""
+    side = 2 ** (bits + 3)
+    cells = np.stack(np.meshgrid(*[np.arange(side)] * 2, indexing="ij"), axis=-1).reshape(-1, 2)
+    index = hilbert_index(cells, bits + 3).reshape(side, side)
+
+    def orientation(level: int, x: int, y: int) -> tuple[int, ...]:
+        """Of the cell (x, y) of that level: the order of its four quarters."""
+        wide, rest = side >> level, 2 * (bits + 3 - level - 1)
+        half = wide // 2
+        return tuple(int(index[x * wide + a * half, y * wide + b * half] >> rest) & 3 for a in (0, 1) for b in (0, 1))
+
+    seen: dict[tuple[int, ...], tuple[int, int, int]] = {}  # orientation → the first cell that has it
+    for level in range(3):
+        for x in range(2**level):
+            for y in range(2**level):
+                seen.setdefault(orientation(level, x, y), (level, x, y))
+    number = {one: i for i, one in enumerate(seen)}
+    place, turn = np.empty((2, len(seen), 2**bits, 2**bits), dtype=np.int64)
+    for one, (level, x, y) in seen.items():
+        wide = side >> (level + bits)
+        for a in range(2**bits):
+            for b in range(2**bits):
+                here = x * 2**bits + a, y * 2**bits + b
+                first = index[here[0] * wide, here[1] * wide] >> (2 * (bits + 3 - level - bits))
+                place[number[one], a, b] = first & (4**bits - 1)
+                turn[number[one], a, b] = number[orientation(level + bits, *here)]
+    return place.ravel(), turn.ravel()
+
+
+def _read_off(cells: np.ndarray, bits: int) -> np.ndarray:
+    """`hilbert_index` in the plane, a few bits of the coordinates at a time."""
+    x, y = np.ascontiguousarray(cells.T)
+    index, state, left = np.zeros(len(x), np.int64), np.zeros(len(x), np.int64), bits
+    while left:
+        w = left % AT_ONCE or AT_ONCE
+        left -= w
+        place, turn = _tables(w)
+        key = (((state << w) | ((x >> left) & (2**w - 1))) << w) | ((y >> left) & (2**w - 1))
+        index, state = (index << (2 * w)) | place.take(key), turn.take(key)
+    return index
 
 
 def _leading(points: np.ndarray, most: int) -> np.ndarray:

@@ -369,9 +369,12 @@ class Lattice(PointScheme):
             delta -= np.floor(delta)
             delta = np.where(rank % 2 == 1, 1.0 - delta, delta)
             return ((np.arange(k) + delta[:, None]) / k)[..., None]
-        u = (rank[:, None] * k + np.arange(k))[..., None] * kronecker(d)
-        u += rng.random(d)
-        u -= np.floor(u)
+        at, u = rank[:, None] * k + np.arange(k), np.empty((len(rank), k, d))
+        for j, (alpha, shift) in enumerate(zip(kronecker(d), rng.random(d))):
+            one = at * alpha
+            one += shift
+            one -= np.floor(one)
+            u[..., j] = one
         return u
 
     def lattice_shift(self, d: int, rng: np.random.Generator) -> np.ndarray | None:

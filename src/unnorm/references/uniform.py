@@ -94,7 +94,7 @@ class BoundUniform(BoundReference):
         if self._steps:
             # Where x lies in the enclosing box: the inverse of the map on a box, near it on a window. Any function of
             # x would do, for frac(u + a) is uniform if u is.
-            u = u + ((obs.previous() - self._lower) / self._width)[t]
+            u = u + ((obs.previous() - self._lower) / self._width).take(t, axis=0)
             u -= np.floor(u)
         return self.domain.from_unit(u)
 

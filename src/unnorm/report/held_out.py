@@ -11,11 +11,11 @@ from threading import Thread
 
 import numpy as np
 
-from .._base.threads import cores, run_tasks
+from .._base.threads import cores, quick_turns, run_tasks
 from ..data.observations import Observations
 from ..results.fit import Fit
 from ..results.held_out import halves
-from ..results.scores import GAIN, PredictionScores, pooled_scores
+from ..results.scores import GAIN, PredictionScores, baseline_of, pooled_scores, prediction_scores
 from .analysis import GROUP, Analysis
 
 BITS = "held-out bits"
@@ -35,7 +35,8 @@ def begin(analysis: Analysis) -> None:
 
     def work() -> None:
         try:
-            found.set_result(_computed(analysis))
+            with quick_turns():  # figures are all Python
+                found.set_result(_computed(analysis))
         except BaseException as error:  # raised again where the bits are asked for
             found.set_exception(error)
 
@@ -45,7 +46,11 @@ def begin(analysis: Analysis) -> None:
 
 def held_out_scores(analysis: Analysis) -> dict[str, PredictionScores]:
     """which → scores of points of sequences that its fit has not seen; the group's are of all points."""
-    return analysis.begun[BITS].result() if BITS in analysis.begun else _computed(analysis)
+    if BITS in analysis.begun:
+        return analysis.begun[BITS].result()
+    if BITS not in analysis.kept:
+        analysis.kept[BITS] = _computed(analysis)
+    return analysis.kept[BITS]
 
 
 def held_out_bits(analysis: Analysis) -> dict[str, tuple[float, float]]:
@@ -74,8 +79,10 @@ def _computed(analysis: Analysis) -> dict[str, PredictionScores]:
         if not rows.size:
             return None
         new = analysis.obs.take(rows)
-        return new, fit.scores(new, training, level=analysis.level, order=ORDER)
+        columns = None if fit.smooths is None else fit.smooths.covariates
+        return new, prediction_scores(fit.density, new, None, None, analysis.level, ORDER, columns, bias)
 
+    bias = baseline_of(analysis.model.domain, training, tuple(training.group))
     fits = analysis.refit(training, analysis.seed + 1)
     found = run_tasks(asked, list(fits.items()), cores())
     each = {which: own for which, own in zip(fits, found) if own is not None}

@@ -77,28 +77,36 @@ def misfits(observed: Values, simulated: Values, pair: np.ndarray, seed: int) ->
         if a is None or b is None or not (np.isfinite(a).any() and np.isfinite(b).any()):
             continue
         values, owner = np.concatenate([a, b]), np.concatenate([pair, pair])
-        side = np.concatenate([np.ones(len(a)), -np.ones(len(b))])
         here = np.isfinite(values)
         order = np.argsort(values[here], kind="stable")
-        side, owner, sorted_values = side[here][order], owner[here][order], values[here][order]
+        sorted_values = values[here][order]
         last = np.append(sorted_values[1:] != sorted_values[:-1], True)  # steps of the distribution functions
-        distance = _distance(side[None], last, feature.circular)[0]
-        null = np.concatenate(
-            [
-                _distance(np.where(some[:, owner], -side, side), last, feature.circular)
-                for some in np.array_split(exchanged, max(1, TIMES * len(side) // 4_000_000))
-            ]
-        )
+        side = (2 * owner + np.repeat([0, 1], len(a)))[here][order]  # the path, and whether it was simulated
+        distances = [_distance(side, some, last, feature.circular) for some in (np.zeros(pairs, bool), *exchanged)]
+        distance, null = distances[0], np.array(distances[1:])
         mean = (lambda v: float(np.nanmean(np.cos(v)))) if feature.circular else (lambda v: float(np.nanmean(v)))
         p = (1 + int(np.sum(null >= distance - 1e-12))) / (1 + TIMES)
-        out.append(Misfit(feature, mean(a), mean(b), float(distance), float(np.quantile(null, 0.95)), p))
+        out.append(Misfit(feature, mean(a), mean(b), distance, float(np.quantile(null, 0.95)), p))
     return out
 
 
-def _distance(side: np.ndarray, last: np.ndarray, circular: bool) -> np.ndarray:
-    """(R,) the largest difference of two distribution functions; for angles the largest above plus below."""
-    plus, minus = np.maximum(side, 0.0), np.maximum(-side, 0.0)
-    first = np.cumsum(plus, axis=1) / np.maximum(plus.sum(axis=1, keepdims=True), 1.0)
-    gap = (first - np.cumsum(minus, axis=1) / np.maximum(minus.sum(axis=1, keepdims=True), 1.0))[:, last]
-    above, below = np.maximum(gap.max(axis=1), 0.0), np.maximum(-gap.min(axis=1), 0.0)
-    return above + below if circular else np.maximum(above, below)
+def _distance(side: np.ndarray, exchanged: np.ndarray, last: np.ndarray, circular: bool) -> float:
+    """The largest difference of two distribution functions; for angles the largest above plus below.
+
+    Of the first k steps c_k more belong to the first sample than to the second, so that (k + c_k)/2 are the first's and
+    (k − c_k)/2 the second's: one running sum gives both functions.
+    """
+    sign = np.where(exchanged, -1, 1).astype(np.int32)
+    c = np.cumsum(np.stack([sign, -sign], axis=1).ravel().take(side), dtype=np.int32)
+    n = len(c)
+    first, second = max((n + int(c[-1])) / 2, 1.0), max((n - int(c[-1])) / 2, 1.0)
+    if not last.all():
+        c = c[last]
+    if first == second:
+        high, low = int(c.max()) / first, int(c.min()) / first
+    else:
+        k = np.flatnonzero(last) + 1
+        gap = (k + c) / (2 * first) - (k - c) / (2 * second)
+        high, low = float(gap.max()), float(gap.min())
+    above, below = max(high, 0.0), max(-low, 0.0)
+    return above + below if circular else max(above, below)

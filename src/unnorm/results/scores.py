@@ -26,6 +26,7 @@ from .._base.numerics import read_only
 from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..data.placing import from_unit, log_volumes, placed
+from ..domains.base import Domain
 from ..errors import InputError, OutsideError, hush, listing
 from ..objectives.anchor import representatives
 from ..objectives.integrals import context_rules
@@ -35,7 +36,7 @@ from .held_out import evenly
 from .outside import first_outside, inside
 
 AUC_POINTS = 64  # places with which the density at a point is compared, evenly spread and shifted for each
-AT_ONCE = 400_000  # rows of f̂ in a block
+AT_ONCE = 65_536  # rows of f̂ in a block: what is held of them stays in the cache
 GRIDS = (13, 25, 49)  # contexts along each axis at which integrals are computed, where two columns decide
 CHECKED, KNOWN = 24, 0.003  # contexts at which the interpolation is checked, and its largest error of log Z
 
@@ -111,8 +112,9 @@ def prediction_scores(
     level: float,
     order: int | None,
     columns: Sequence[str] | None,
+    bias: CentreBias | None = None,
 ) -> PredictionScores:
-    """Scores at all observations; the baseline is fitted to `training`."""
+    """Scores at all observations; the baseline is `bias`, or fitted to `training`."""
     domain = density.domain
     obs = placed(domain, obs)
     if domain.finite or domain.dim != 2 or domain.enclosing_box is None:
@@ -128,10 +130,9 @@ def prediction_scores(
         raise InputError(f"by names {listing(unknown)}; the observations have {listing(obs.columns)}.")
     with hush():  # Ω reaches beyond the fitted rows, and f̂ is extrapolated there anyway
         each = _scores(density, obs, order, columns)
-    bias = None
-    if training is not None:
-        own = placed(domain, training)
-        bias = centre_bias(domain, own, own.columns.get(domain.key or (names[-1] if names else "")))
+    if bias is None and training is not None:
+        bias = baseline_of(domain, training, names)
+    if bias is not None:
         base = bias.relative(domain, obs)
         each[OVER_BASELINE] = each[GAIN] - base["bits"]
         each[f"{BASELINE}: information gain over uniform"] = base["bits"]
@@ -141,6 +142,13 @@ def prediction_scores(
     table = to_native({name: values for name, values in rows.items() if name != "level"}, obs.backend)
     counts = {name: int(code.max()) + 1 for name, code in groups.items()}
     return PredictionScores(table, {name: read_only(v) for name, v in each.items()}, counts, bias, rows)
+
+
+def baseline_of(domain: Domain, training: Observations, names: Sequence[str]) -> CentreBias:
+    """The centre bias of these observations; `names`: their grouping columns, the last of which is left out by parts to
+    choose its bandwidth, unless each context has a window of its own."""
+    own = placed(domain, training)
+    return centre_bias(domain, own, own.columns.get(domain.key or (names[-1] if names else "")))
 
 
 def pooled_scores(parts: Sequence[tuple[Observations, PredictionScores]], level: float) -> PredictionScores:

@@ -13,13 +13,15 @@ from .._base.numerics import quadratic_forms
 from ..engine import gam_effects
 from ..engine.gam_result import Gam
 from ..engine.smoothed import INTERCEPT
-from ..errors import InputError, unknown
+from ..errors import InputError, hush, unknown
 from ..inference.sandwich import ErrorParts, Robust
 from ..solvers.base import FittedTerms
 from ..terms import from_dict as term_from_dict
 from ..terms.base import BuiltTerm, Columns
+from ..terms.curves import CurveTable, combined, curve_table
 
-CHUNK = 65_536
+CHUNK = 16_384  # rows at a time: what is held of them stays in the cache
+TABULATED = 20_000  # rows from which a table is made of each curve, which are then read from it
 NO_ROBUST = "Robust errors were not computed with these errors: fit again with un.fit, which computes them when asked."
 
 
@@ -43,6 +45,7 @@ class SmoothPart:
     score: float
     method: str
     gam: Gam | None = field(default=None, repr=False)  # the additive fit itself; not saved
+    _tables: dict[str, CurveTable | None] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     @property
     def covariates(self) -> tuple[str, ...]:
@@ -99,11 +102,19 @@ class SmoothPart:
         out = np.zeros(rows)
         for label in labels:
             term = self.term(label)
-            beta = self.beta[self.slices[label]]
+            beta, table = self.beta[self.slices[label]], self._table(label, rows)
             for begin in range(0, rows, CHUNK):
                 here = slice(begin, begin + CHUNK)
-                out[here] += term.design({name: columns[name][here] for name in term.covariates}) @ beta
+                out[here] += combined(term, beta, {name: columns[name][here] for name in term.covariates}, table)
         return out
+
+    def _table(self, label: str, rows: int) -> CurveTable | None:
+        """The term's curve as a table, once there are rows enough."""
+        if label not in self._tables and rows >= TABULATED:
+            term, beta = self.term(label), self.beta[self.slices[label]]
+            with hush():  # a table reaches beyond the data
+                self._tables[label] = curve_table(term, lambda x: term.design({term.covariates[0]: x}) @ beta)
+        return self._tables.get(label)
 
     def save(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """JSON-ready description and arrays."""

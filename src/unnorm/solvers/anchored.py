@@ -31,6 +31,7 @@ MOST_HALVINGS = 8
 UNSEEN = 1e-9  # of a term's largest information: what rounding leaves of a column that is zero
 SETTLED = 1e-2  # standard errors that a coefficient may still move, where smoothing parameters are chosen
 SETTLED_FIXED = 1e-6  # where there are none to choose, and rounds are cheap
+NEARLY, SURELY = 10.0, 5.0  # times `SETTLED` below which the next move is foreseen, and times that it may be larger
 
 Once = Callable[[tuple[BuiltTerm, ...], LinearPart, Design, Gam | None, bool], Gam]  # one penalised fit, or a rough one
 
@@ -185,6 +186,7 @@ def fit_anchored(rounds: Rounds, threads: int) -> AnchoredFit:
     rounds = _seen(rounds, here)
     built = rounds.built
     gam, settled, shift, number = None, False, np.inf, 0
+    last, rate = np.inf, np.inf  # the move before, and the least share of a move that the next one had
     least = SETTLED if any(sp is None for term in built for sp in term.fixed_sp) else SETTLED_FIXED
     for number in range(1, MOST_ROUNDS + 1):
         rough = number == 1 and least == SETTLED  # the constants of f = 0 are far from those of f̂
@@ -195,15 +197,17 @@ def fit_anchored(rounds: Rounds, threads: int) -> AnchoredFit:
             new, there = _held_back(rounds, gam, anchor, (beta, here), (new, there))
         se = np.sqrt(np.maximum(np.diag(gam.smoothed.Vp)[rounds.index], 1e-300))
         move = float(np.max(np.abs(new - beta) / se))
+        rate, last = min(rate, move / last if np.isfinite(last) else np.inf), move
+        left = still(move, rate, least) if least == SETTLED else move  # where λ is fixed, rounds are cheap
         beta, here = new, there
         if move > 1.0 or rough:
             continue
         before = anchor
-        if not np.isfinite(shift) or move <= least:
+        if not np.isfinite(shift) or left <= least:
             anchor, shift = _fine_enough(anchor, beta, rounds.weight(gam))
         if anchor is not before:
             here = anchor.at(beta)
-        elif move <= least:
+        elif left <= least:
             settled = True
             break
     assert gam is not None
@@ -211,6 +215,15 @@ def fit_anchored(rounds: Rounds, threads: int) -> AnchoredFit:
     theta = None if rounds.start is None else beta
     mean = rounds.padded(here.mean, gam.smoothed.size)
     return AnchoredFit(gam, anchor, Integrated(here.log_z, mean), theta, number, settled, shift, rounds)
+
+
+def still(move: float, rate: float, least: float) -> float:
+    """How far the coefficients may still be from where they settle, after a move that is not much above `least`.
+
+    Moves shrink by a steady factor in the end, and by less than that before: `rate`, the smallest ratio of two moves so
+    far, bounds it.
+    """
+    return SURELY * rate * move if move <= NEARLY * least and SURELY * rate < 1.0 else move
 
 
 def _fine_enough(anchor: Anchor, beta: np.ndarray, weight: float) -> tuple[Anchor, float]:

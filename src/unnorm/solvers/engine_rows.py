@@ -23,7 +23,7 @@ from ..objectives.redraws import Laws, Probe, Read, Redraws
 from ..objectives.rows import Rows, RowSource
 from ..objectives.scores import Drawn, Reselection, RowDesign, RowScores, ScoreRows
 from ..terms.base import Columns
-from .redraw_scores import RedrawScores
+from .redraw_scores import PIECE, RedrawScores
 
 CHUNK = 65_536
 MOST_LEVERED = 500  # coefficients above which λ's own noise is left out
@@ -191,7 +191,7 @@ class EngineScores:
         return Laws(self.anchor.rule, self.problem.over, self._nodes)
 
     def _nodes(self, source: RowSource, probe: Probe) -> Iterator[Read]:
-        return (self._fresh.read(rows, probe, self.theta) for rows in source.blocks())
+        return (self._fresh.read(rows, probe, self.theta) for rows in source.within(PIECE).blocks())
 
     def _fresh_by_label(self, i: int, times: float, label: np.ndarray, count: int) -> np.ndarray:
         out = np.zeros((count, self.gam.smoothed.size))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,11 +21,19 @@ from ..objectives.redraws import Probe, Read, points_only
 from ..objectives.rows import Rows
 from ..terms.base import BuiltTerm, Columns
 
-Score = Callable[[np.ndarray], np.ndarray]  # Xᵀv of a term
 CELLS = 4096
+PIECE = 32_768  # rows read at a time: what is held of them stays in the cache
 CHUNK = 65_536  # rows whose columns are held at once
 MOST_HELD = 2**25  # numbers of a term at all contexts that are kept between sets of points
 MARGIN = 0.25  # of the data's range beyond which fresh points are taken to its end
+
+
+class Back(NamedTuple):
+    """How a term's score Xᵀv follows from v: sums that are added over pieces of the rows, and what is made of them."""
+
+    at: slice  # the term's coefficients
+    sums: Callable[[np.ndarray], np.ndarray]
+    score: Callable[[np.ndarray], np.ndarray] = lambda sums: sums
 
 
 @dataclass
@@ -39,6 +48,7 @@ class RedrawScores:
     integrated: Integrated | None = None  # of anchored constants, at β
     _tables: dict[str, tuple[float, float, np.ndarray]] = field(default_factory=dict)
     _contexts: dict[str, np.ndarray] = field(default_factory=dict)
+    _made: dict[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     def __call__(self, rows: Rows, theta: np.ndarray | None = None) -> np.ndarray:
         return self.probed(rows, None, theta)[0]
@@ -47,19 +57,25 @@ class RedrawScores:
         self, rows: Rows, probe: Probe | None, theta: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """(p,) the score g, and (q,) a probe's, Σ_r ℓ'_r h_r = Σ_t b_t Σ_r ℓ'_r − K g: it needs no row's own h."""
+        out, held, last = np.zeros(self.beta.size), [], []
+        centred = self.integrated is not None or probe is not None
+        by_context = np.zeros(self.problem.obs.n if centred else 0)
         with hush():  # fresh points may reach beyond the fitted rows
-            slopes, _, back = self._read(rows, None, theta)
-            v, out = slopes[0], np.zeros(self.beta.size)
-            if INTERCEPT in self.slices:
-                out[self.slices[INTERCEPT]] = v.sum()
-            for at, score in back:
-                out[at] = score(v)
-            if self.integrated is None and probe is None:
-                return out, None
-            by_context = np.bincount(rows.context, v, self.problem.obs.n)
-            if self.integrated is not None:
-                out -= by_context @ self.integrated.mean
-            return out, None if probe is None else by_context @ probe.B - probe.K @ out
+            for begin in range(0, len(rows), PIECE):
+                some = rows.take(slice(begin, begin + PIECE))
+                slopes, _, last = self._read(some, None, theta)
+                v = slopes[0]
+                sums = [one.sums(v) for one in last]
+                held = sums if not held else [a + b for a, b in zip(held, sums)]
+                if INTERCEPT in self.slices:
+                    out[self.slices[INTERCEPT]] += v.sum()
+                if centred:
+                    by_context += np.bincount(some.context, v, self.problem.obs.n)
+        for one, total in zip(last, held):
+            out[one.at] = one.score(total)
+        if self.integrated is not None:
+            out -= by_context @ self.integrated.mean
+        return out, None if probe is None else by_context @ probe.B - probe.K @ out
 
     def read(self, rows: Rows, probe: Probe, theta: np.ndarray | None = None) -> Read:
         """What a probe needs of rows that are all points."""
@@ -95,14 +111,14 @@ class RedrawScores:
 
     def _read(
         self, rows: Rows, probe: Probe | None, theta: np.ndarray | None
-    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, list[tuple[slice, Score]]]:
+    ) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, list[Back]]:
         """ℓ' and −ℓ'' (zero for data), K x (q, N), and for each term how its score follows from ℓ'."""
         _, part = self.problem.predictor(rows, theta)
         C = self.beta[None] if probe is None else np.concatenate([self.beta[None], probe.K])
         Cx = np.zeros((len(C), len(rows)))  # β's first, then K's
         if INTERCEPT in self.slices:
             Cx += C[:, self.slices[INTERCEPT]]
-        back = [(self.slices[term.label], self._term(term, part.columns, rows, C, Cx)) for term in self.terms]
+        back = [self._term(term, part.columns, rows, C, Cx) for term in self.terms]
         eta = Cx[0] if part.offset is None else Cx[0] + part.offset
         Kx = Cx[1:]
         if self.integrated is not None:
@@ -110,20 +126,22 @@ class RedrawScores:
             Kx = Kx - (C[1:] @ self.integrated.mean.T)[:, rows.context]
         return points_only(rows.likelihood.slopes(eta), rows.data), Kx, back
 
-    def _term(self, term: BuiltTerm, columns: Columns, rows: Rows, C: np.ndarray, Cx: np.ndarray) -> Score:
+    def _term(self, term: BuiltTerm, columns: Columns, rows: Rows, C: np.ndarray, Cx: np.ndarray) -> Back:
         """Adds the term's part of C x, coefficients (1 + q, p), to Cx; and how its score follows from v."""
-        C = C[:, self.slices[term.label]]
+        at = self.slices[term.label]
+        C = C[:, at]
         if term.breaks is not None and len(term.covariates) == 1:
             low, high, D = self._table(term)
             x = columns[term.covariates[0]]
             gone = np.flatnonzero(np.isnan(x)) if term.partial else np.empty(0, dtype=np.intp)
             u = (np.where(np.isnan(x), low, x) if len(gone) else x) - low
-            u = np.mod(u, high - low) if term.period else u
+            if term.period and u.size and not (u.min() >= 0.0 and u.max() < high - low):
+                u = np.mod(u, high - low)
             u = np.clip(u * (CELLS / (high - low)), 0.0, CELLS)
             i = np.minimum(u.astype(np.intp), CELLS - 1)
             w = u - i
-            for f, out in zip(C @ D.T, Cx):
-                values = f[i] + w * (f[1:] - f[:-1])[i]
+            for f, out in zip(self._curves(term, C, D), Cx):
+                values = f.take(i) + w * (f[1:] - f[:-1]).take(i)
                 values[gone] = 0.0
                 out += values
 
@@ -132,17 +150,26 @@ class RedrawScores:
                     v = v.copy()
                     v[gone] = 0.0
                 far = v * w
-                return D.T @ (np.bincount(i, v - far, CELLS + 1) + np.bincount(i + 1, far, CELLS + 1))
+                return np.bincount(i, v - far, CELLS + 1) + np.bincount(i + 1, far, CELLS + 1)
 
-            return binned
+            return Back(at, binned, lambda sums: D.T @ sums)
         if self._of_context(term):
             first, Z = self._context(term, rows)
-            at = rows.context - first
-            Cx += (C @ Z.T)[:, at]
-            return lambda v: Z.T @ np.bincount(at, v, len(Z))
+            here = rows.context - first
+            Cx += (C @ Z.T)[:, here]
+            if self._held(term):
+                return Back(at, lambda v: np.bincount(here, v, len(Z)), lambda sums: Z.T @ sums)
+            return Back(at, lambda v: Z.T @ np.bincount(here, v, len(Z)))
         X = term.design(columns)
         Cx += C @ X.T
-        return lambda v: X.T @ v
+        return Back(at, lambda v: X.T @ v)
+
+    def _curves(self, term: BuiltTerm, C: np.ndarray, D: np.ndarray) -> np.ndarray:
+        """(1 + q, CELLS + 1) C Dᵀ, the last one kept: pieces of the same rows ask for it again."""
+        kept = self._made.get(term.label)
+        if kept is None or kept[0].shape != C.shape or not np.array_equal(kept[0], C):
+            kept = self._made[term.label] = C.copy(), C @ D.T
+        return kept[1]
 
     def _table(self, term: BuiltTerm) -> tuple[float, float, np.ndarray]:
         if term.label not in self._tables:
@@ -160,9 +187,13 @@ class RedrawScores:
         chi = self.problem.normaliser.terms
         return self.problem.obs.has_context and chi is not None and set(term.covariates) <= set(chi.columns)
 
+    def _held(self, term: BuiltTerm) -> bool:
+        """Whether a term's columns at all contexts are kept."""
+        return self.problem.obs.n * term.size <= MOST_HELD
+
     def _context(self, term: BuiltTerm, rows: Rows) -> tuple[int, np.ndarray]:
         """The first context and the term's columns from there on: at all contexts, or of very many at the rows'."""
-        if self.problem.obs.n * term.size > MOST_HELD:
+        if not self._held(term):
             first, last = int(rows.context.min()), int(rows.context.max())
             return first, term.design(self.problem.normaliser_columns(np.arange(first, last + 1)))
         if term.label not in self._contexts:

@@ -132,6 +132,10 @@ class BuiltTerm(ABC):
         """(n,) a known part of the term, added to `design` times the coefficients; None where there is none."""
         return None
 
+    def warn_if_far(self, columns: Columns) -> None:
+        """Say how many rows lie far outside the data, as `design` does."""
+        return
+
     def level_design(self, columns: Columns, at: int) -> np.ndarray:
         """The block of columns of level number `at` of `factor_levels`, on rows that all have that level."""
         assert self.factor_levels is not None

@@ -174,6 +174,9 @@ class SmoothTerm(SavedTerm):
             points = self.basis.nearest(points, self.lower, self.upper)
         _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
 
+    def warn_if_far(self, columns: Columns) -> None:
+        self._warn_if_far(points_of(columns, self.smooth_covariates, self.label))
+
     @property
     def larger(self) -> str | None:
         return None if self.labels else self.basis.larger

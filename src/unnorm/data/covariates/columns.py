@@ -23,6 +23,15 @@ TWO_PI = 2 * np.pi
 PREVIOUS_ANGLE = "angle of the previous step"
 
 
+def distance(dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
+    """√(dx² + dy²), a third of the time of `np.hypot`, which is for numbers whose squares overflow. Takes the arrays
+    over."""
+    dx *= dx
+    dy *= dy
+    dx += dy
+    return np.sqrt(dx, out=dx)
+
+
 @final
 @dataclass(frozen=True)
 class Outcome(Covariate):
@@ -90,7 +99,7 @@ class Step(Covariate):
     traces: ClassVar[bool] = True
 
     def values(self, rows: CovariateRows) -> np.ndarray:
-        return np.hypot(rows["x"] - rows["x_prev"], rows["y"] - rows["y_prev"])
+        return distance(rows["x"] - rows["x_prev"], rows["y"] - rows["y_prev"])
 
     def traced(self, columns: Mapping[str, Any]) -> Any:
         import jax.numpy as jnp
@@ -180,7 +189,7 @@ class DistanceFromCentre(Covariate):
         return jnp.hypot(columns["x"] - self.centre[0], columns["y"] - self.centre[1])
 
     def values(self, rows: CovariateRows) -> np.ndarray:
-        return np.hypot(rows["x"] - self.centre[0], rows["y"] - self.centre[1])
+        return distance(rows["x"] - self.centre[0], rows["y"] - self.centre[1])
 
     @classmethod
     def built_in(cls, setting: Setting) -> tuple[Covariate, ...]:

@@ -214,27 +214,32 @@ class CovariateSet:
             raise TermError(f"There is no covariate {name!r}. Known names: {listing(self.names, most=60)}.")
         covariate = self._by_name[name]
         values = covariate.values(rows)
-        if values.dtype.kind == "f" and not covariate.partial:
-            bad = np.flatnonzero(~np.isfinite(values))
-            if bad.size:
-                i = int(bad[0])
-                lacking = [need for need in self.partial(covariate.needs) if np.isnan(rows[need][i])]
-                raise DataError(
-                    f"Covariate {name!r} is not finite at {bad.size:,} of {values.size:,} rows, first at y = "
-                    f"{point_text(rows.y[i])} with the context of observation {int(rows.t[i])}."
-                    + (
-                        f" A step of length zero has no {lacking[0]}; say what {name!r} is there, as in "
-                        f"where(step > 0, cos({lacking[0]}), 0)."
-                        if lacking
-                        else ""
-                    )
-                )
-            if values.size and max(values.max(), -values.min()) > LARGEST:
-                raise DataError(
-                    f"Covariate {name!r} reaches {max(values.max(), -values.min()):.3g}, and its powers overflow; "
-                    "measure it in other units."
-                )
+        if values.dtype.kind == "f" and not covariate.partial and values.size:
+            largest = max(float(values.max()), -float(values.min()))
+            if not largest <= LARGEST:  # nan is not
+                self._refuse(covariate, values, rows)
         return values
+
+    def _refuse(self, covariate: Covariate, values: np.ndarray, rows: CovariateRows) -> None:
+        """The error of values that are not finite, or too large."""
+        name, bad = covariate.name, np.flatnonzero(~np.isfinite(values))
+        if bad.size:
+            i = int(bad[0])
+            lacking = [need for need in self.partial(covariate.needs) if np.isnan(rows[need][i])]
+            raise DataError(
+                f"Covariate {name!r} is not finite at {bad.size:,} of {values.size:,} rows, first at y = "
+                f"{point_text(rows.y[i])} with the context of observation {int(rows.t[i])}."
+                + (
+                    f" A step of length zero has no {lacking[0]}; say what {name!r} is there, as in "
+                    f"where(step > 0, cos({lacking[0]}), 0)."
+                    if lacking
+                    else ""
+                )
+            )
+        raise DataError(
+            f"Covariate {name!r} reaches {max(values.max(), -values.min()):.3g}, and its powers overflow; "
+            "measure it in other units."
+        )
 
     def notes(self, obs: Observations) -> tuple[str, ...]:
         """What a careful reader would want to know: hidden columns, steps without a direction, maps with holes."""

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ...data.observations import Observations
 from ...data.placing import frame_of, window_codes
 from ..analysis import Analysis
 from ..misfit import MATTERS, Misfit, Values, misfits
@@ -55,15 +54,12 @@ def measured(analysis: Analysis) -> list[Misfit]:
     paths, first, length = simulate_like(analysis)
     rows = np.concatenate([np.arange(a, a + n) for a, n in zip(first, length)])
     pair = np.repeat(np.arange(len(first)), length)
-    real = [_with_start(obs, a, n) for a, n in zip(first, length)]
+    before = obs.previous()
+    real = [np.vstack([before[a], obs.outcome[a : a + n]]) for a, n in zip(first, length)]
     windows = window_codes(analysis.model.domain, obs)[rows]
     here = _features(analysis, real, windows)
     there = _features(analysis, [path[lags - 1 :] for path in paths], windows)
     return misfits(here, there, pair, analysis.seed)
-
-
-def _with_start(obs: Observations, first: int, length: int) -> np.ndarray:
-    return np.vstack([obs.previous()[first], obs.outcome[first : first + length]])
 
 
 def _features(analysis: Analysis, paths: Sequence[np.ndarray], windows: np.ndarray) -> Values:
