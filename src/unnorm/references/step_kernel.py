@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..domains import Domain
 
 TOLERANCE = 1e-8  # of the constants, relative; stated in `describe`
+RARE = 0.05  # mass inside Ω below which rejection would take long: an animal at the edge that heads outwards
+LEAST_MASS = 1e-12  # below which the context is refused
 
 
 @final
@@ -127,7 +129,7 @@ class BoundStepKernel(BoundReference):
 
     def _log_mass(self, c: np.ndarray, heading: np.ndarray, moving: np.ndarray) -> np.ndarray:
         mass = self._memo(lambda: self._mass(c, heading, moving, self.nodes), c, heading, moving)
-        return np.log(rejection.check_mass(mass))
+        return np.log(rejection.check_mass(mass, LEAST_MASS))
 
     def _log_angle(self, angle: np.ndarray, moving: np.ndarray) -> np.ndarray:
         return np.where(moving, self.turn.log_density(angle), -np.log(2.0 * np.pi))
@@ -162,12 +164,18 @@ class BoundStepKernel(BoundReference):
 
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         c, heading, moving, i = self._context(obs, t)
-        self._log_mass(c, heading, moving)
+        rare = np.flatnonzero(self._log_mass(c, heading, moving) < np.log(RARE))
+        place = np.full(len(c), -1)
+        place[rare] = np.arange(rare.size)
+        rays = Rays(self, c[rare], heading[rare], moving[rare]) if rare.size else None
 
         def propose(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             here = i[rows]
             r = self.step.quantile(v[:, 0])
             phi = heading[here] + np.where(moving[here], self.turn.quantile(v[:, 1]), 2.0 * np.pi * v[:, 1])
+            if rays is not None:
+                some = np.flatnonzero(place[here] >= 0)
+                r[some], phi[some] = rays.draw(v[some], place[here[some]])
             y = c[here] + r[:, None] * np.column_stack([np.cos(phi), np.sin(phi)])
             return y, self.domain.contains_interior(y) & (r > 0.0)
 
@@ -215,6 +223,35 @@ class BoundStepKernel(BoundReference):
             f"step kernel around the previous point: {self._text}; constant by quadrature along the edges of Ω, "
             f"{self.nodes} nodes each, relative error about {max(self.error, 1e-16):.0e}"
         )
+
+
+@final
+class Rays:
+    """Draws that rejection would wait too long for: a direction by p(φ) F(reach of φ), a length up to the edge of Ω.
+
+    Directions are drawn from bins of the circle, evenly within a bin; lengths are exact.
+    """
+
+    BINS = 1024
+
+    def __init__(self, law: BoundStepKernel, c: np.ndarray, heading: np.ndarray, moving: np.ndarray) -> None:
+        self.law, self.c, self.heading = law, c, heading
+        angle = 2.0 * np.pi * (np.arange(self.BINS) + 0.5) / self.BINS - np.pi
+        log_p = law._log_angle(angle[None, :], moving[:, None])
+        within = law.step.cdf(polygon.reach(law.edges, c, heading[:, None] + angle))
+        weight = np.exp(log_p - log_p.max(axis=1, keepdims=True)) * within
+        ends = np.cumsum(weight, axis=1)
+        ends /= ends[:, -1:]
+        self.ends = (ends + np.arange(len(c))[:, None]).ravel()  # increasing: those of context k lie in k … k + 1
+
+    def draw(self, v: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """r and φ of unit points v, of the contexts k."""
+        at = np.clip(np.searchsorted(self.ends, v[:, 1] + k), k * self.BINS, (k + 1) * self.BINS - 1)
+        low = np.where(at % self.BINS, self.ends[at - 1], k)
+        share = (v[:, 1] + k - low) / np.maximum(self.ends[at] - low, 1e-300)
+        phi = self.heading[k] + 2.0 * np.pi * (at % self.BINS + np.clip(share, 0.0, 1.0)) / self.BINS - np.pi
+        most = self.law.step.cdf(polygon.reach(self.law.edges, self.c[k], phi[:, None])[:, 0])
+        return self.law.step.quantile(v[:, 0] * most), phi
 
 
 def _polar(step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
