@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-8  # of the constants, relative; stated in `describe`
 RARE = 0.05  # mass inside Ω below which rejection would take long: an animal at the edge that heads outwards
+NEAR = 0.7  # of the mass inside Ω below which a rule takes the directions of steps that end there
 LEAST_MASS = 1e-12  # below which the context is refused
 
 
@@ -190,21 +191,33 @@ class BoundStepKernel(BoundReference):
         return np.where(r > 0.0, value, -np.inf)
 
     def rule(self, obs: Observations, order: int) -> Rules:
-        """Gauss–Legendre in F(r) along rays at evenly spread quantiles of the direction, each up to the edge of Ω."""
+        """Gauss–Legendre in F(r) along rays at evenly spread quantiles of the direction, each up to the edge of Ω.
+
+        Near the edge, the directions are those of steps that end in Ω: of an animal that heads outwards the few that
+        turn back weigh most, and quantiles of all directions would miss them.
+        """
         c = obs.previous()
         heading, moving = _headings(self.turn, obs)
         v = (np.arange(order) + 0.5) / order
         phi = heading[:, None] + np.where(moving[:, None], self.turn.quantile(v), 2.0 * np.pi * v)
         u, w = gauss_legendre(order)
         within = self.step.cdf(polygon.reach(self.edges, c, phi))  # (n, order) mass of the lengths up to the edge
+        near = np.flatnonzero(within.mean(axis=1) < NEAR)
+        if near.size:
+            rays = Rays(self, c[near], heading[near], moving[near])
+            k = np.repeat(np.arange(near.size), order)
+            phi[near] = rays.directions(np.tile(v, near.size), k).reshape(-1, order)
+            within[near] = self.step.cdf(polygon.reach(self.edges, c[near], phi[near]))
         lost, far = within <= 0.0, within.argmax(axis=1)[:, None]
+        mass = np.where(lost, 0.0, within)
+        mass[near] = ~lost[near]
         if lost.any():  # from the edge outwards: nodes of the longest ray, which weigh nothing here
             phi = np.where(lost, np.take_along_axis(phi, far, axis=1), phi)
             within = np.where(lost, np.take_along_axis(within, far, axis=1), within)
         r = self.step.quantile((within[:, :, None] * u).ravel()).reshape(*within.shape, order)
         ray = np.stack([np.cos(phi), np.sin(phi)], axis=-1)
         y = (c[:, None, None] + r[..., None] * ray[:, :, None]).reshape(-1, 2)
-        weight = (np.where(lost, 0.0, within)[:, :, None] * w).ravel()
+        weight = (mass[:, :, None] * w).ravel()
         weight = weight * self.domain.contains(y)  # a ray may leave Ω and come back
         weight = weight.reshape(obs.n, -1)
         low, high = self.edges.min(axis=(0, 1)), self.edges.max(axis=(0, 1))
@@ -227,9 +240,10 @@ class BoundStepKernel(BoundReference):
 
 @final
 class Rays:
-    """Draws that rejection would wait too long for: a direction by p(φ) F(reach of φ), a length up to the edge of Ω.
+    """Steps that end in Ω: a direction by p(φ) F(reach of φ), a length up to the edge of Ω.
 
-    Directions are drawn from bins of the circle, evenly within a bin; lengths are exact.
+    For contexts where rejection would wait too long, and quantiles of p(φ) would miss the steps that matter. Directions
+    are spread evenly within bins of the circle; lengths are exact.
     """
 
     BINS = 1024
@@ -244,12 +258,16 @@ class Rays:
         ends /= ends[:, -1:]
         self.ends = (ends + np.arange(len(c))[:, None]).ravel()  # increasing: those of context k lie in k … k + 1
 
+    def directions(self, u: np.ndarray, k: np.ndarray) -> np.ndarray:
+        """φ at the quantiles u of the contexts k."""
+        at = np.clip(np.searchsorted(self.ends, u + k), k * self.BINS, (k + 1) * self.BINS - 1)
+        low = np.where(at % self.BINS, self.ends[at - 1], k)
+        share = (u + k - low) / np.maximum(self.ends[at] - low, 1e-300)
+        return self.heading[k] + 2.0 * np.pi * (at % self.BINS + np.clip(share, 0.0, 1.0)) / self.BINS - np.pi
+
     def draw(self, v: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """r and φ of unit points v, of the contexts k."""
-        at = np.clip(np.searchsorted(self.ends, v[:, 1] + k), k * self.BINS, (k + 1) * self.BINS - 1)
-        low = np.where(at % self.BINS, self.ends[at - 1], k)
-        share = (v[:, 1] + k - low) / np.maximum(self.ends[at] - low, 1e-300)
-        phi = self.heading[k] + 2.0 * np.pi * (at % self.BINS + np.clip(share, 0.0, 1.0)) / self.BINS - np.pi
+        phi = self.directions(v[:, 1], k)
         most = self.law.step.cdf(polygon.reach(self.law.edges, self.c[k], phi[:, None])[:, 0])
         return self.law.step.quantile(v[:, 0] * most), phi
 
