@@ -6,7 +6,6 @@ counted in cells. Tracks are independent, so that the spread of their counts giv
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from .._base.frames import to_native
 from ..data.observations import Observations
-from ..errors import InputError, UnnormWarning, listing
+from ..errors import InputError, listing, warn
 from ..results.fit import Fit, columns_read
 from .steady_state import Cells, stationary
 
@@ -86,8 +85,8 @@ def steady(fit: Fit, cell: float | None, at: Any) -> Utilisation:
     together = np.bincount(wide.of(cells.centres), pi, len(rough))
     error = 0.5 * float(np.abs(together - rough).sum())
     step = float(np.median(np.hypot(*(obs.outcome - obs.previous()).T)))
-    if error > DOUBTFUL or side > 2.0 * step:  # the shortest steps leave no cell
-        warnings.warn(COARSE.format(error=error, side=side, step=step), UnnormWarning, stacklevel=3)
+    if error > DOUBTFUL or side > 4.0 * step:  # half of all steps leave no cell
+        warn(COARSE.format(error=error, side=side, step=step), stacklevel=3)
     return Utilisation(cells.x, cells.y, cells.grid(pi), error, None, fit.backend)
 
 

@@ -1,9 +1,9 @@
-# The tracks of dplyr::storms (NOAA's Atlantic hurricane data base, public domain) since 2008, and clogit on rows made of
+# The tracks of dplyr::storms (NOAA's Atlantic hurricane data base, public domain) from 2008 to 2020, and clogit on rows made of
 # them: Rscript storms.R tracks OUT.csv; Rscript storms.R clogit ROWS.csv OUT.csv. The data are not part of the project.
 given <- commandArgs(TRUE)
 if (given[1] == "tracks") {
   s <- as.data.frame(dplyr::storms)
-  s <- s[s$year >= 2008, ]
+  s <- s[s$year >= 2008 & s$year <= 2020, ]
   time <- ISOdatetime(s$year, s$month, s$day, s$hour, 0, 0, tz = "UTC")
   out <- data.frame(time = as.numeric(time), lon = s$long, lat = s$lat, storm = paste(s$name, s$year), wind = s$wind)
   write.csv(out[s$hour %% 6 == 0, ], given[2], row.names = FALSE)
