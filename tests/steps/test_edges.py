@@ -1,4 +1,4 @@
-"""Animals at the edge of the landscape that head outwards: little of the kernel's mass is inside, and it is drawn from."""
+"""Animals at the edge of the landscape that head outwards: little of the kernel is inside, and it is drawn from."""
 
 from __future__ import annotations
 
