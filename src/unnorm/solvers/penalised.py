@@ -254,11 +254,11 @@ def _scores(end: _End, pieces: Sequence[PlacedPenalty]) -> Scores:
     hessian = _reml_hessian(end, pieces, free)
     values, vectors = np.linalg.eigh(hessian)
     V_rho = (vectors / (np.maximum(values, 0.0) + PRIOR)) @ vectors.T
-    blocks = [(pieces[j].span.start, pieces[j].matrix) for j in free]
-    H = end.information + end.penalty
-    whole = unconditional(H, end.information, blocks, end.lam[free], end.beta, 1.0, hessian, np.zeros(end.beta.size))
-    smoothing = whole.covariance - end.V
-    return replace(scores, penalty=end.penalty, reselection=Reselection(J, V_rho), smoothing=smoothing)  # pyright: ignore
+    again = Reselection(J, V_rho)
+    blocks, vague = [(pieces[j].span.start, pieces[j].matrix) for j in free], hessian + PRIOR * np.eye(len(free))
+    A, zero = end.information, np.zeros(end.beta.size)
+    smoothing = unconditional(A + end.penalty, A, blocks, end.lam[free], end.beta, 1.0, vague, zero).covariance - end.V
+    return replace(scores, penalty=end.penalty, reselection=again, smoothing=smoothing)  # pyright: ignore
 
 
 def _reml_hessian(end: _End, pieces: Sequence[PlacedPenalty], free: Sequence[int]) -> np.ndarray:
