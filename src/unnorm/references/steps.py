@@ -396,8 +396,12 @@ class VonMisesAngle(AngleLaw):
     def log_density(self, angle: np.ndarray) -> np.ndarray:
         return -2.0 * self.kappa * np.sin(0.5 * (angle - self.mean)) ** 2 - LOG_2PI - log_bessel0(self.kappa)
 
+    @property
+    def flatter(self) -> AngleLaw:
+        return self._flatter
+
     @cached_property
-    def flatter(self) -> VonMisesAngle:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def _flatter(self) -> VonMisesAngle:
         return replace(self, kappa=self.kappa / 3.0)
 
     @cached_property
