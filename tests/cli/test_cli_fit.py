@@ -103,8 +103,9 @@ def test_config_and_command_repeat_the_run(unnorm, by_subject, tmp_path):
 
 
 def test_report_again(unnorm, by_subject, tmp_path):
-    ran = unnorm("report", by_subject, "--out", tmp_path / "r.html")
+    ran = unnorm("report", by_subject, "--out", tmp_path / "r.html", "--figures", "svg")
     assert ran.code == 0, ran.err
+    assert list((tmp_path / "figures").glob("*.svg"))
     assert "report: " in ran.out
     assert (tmp_path / "r.html").read_bytes() == (by_subject / "report.html").read_bytes()
     assert unnorm("report", by_subject / "fit").code == 2  # report.html exists

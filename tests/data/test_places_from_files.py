@@ -146,3 +146,21 @@ def test_a_saved_distance_is_the_same(tmp_path):
     road = un.Distance("road", {"type": "LineString", "coordinates": [[0, 0], [1 / 3, 0.7]]})
     about = json.loads(json.dumps(road.to_dict()))
     np.testing.assert_array_equal(values(un.Distance.from_dict(about)), values(road))
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")  # of affine, called by rasterio
+def test_a_geotiff_by_rasterio(tmp_path):
+    """The same with rasterio itself: cells at their centres, north up, holes as missing values."""
+    rasterio = pytest.importorskip("rasterio", reason="rasterio is not installed (the extra 'geo')")
+    z = np.arange(12, dtype=np.float32).reshape(3, 4)
+    z[1, 2] = -9999.0
+    place = rasterio.transform.from_origin(100.0, 230.0, 10.0, 10.0)
+    about = {"driver": "GTiff", "height": 3, "width": 4, "count": 1, "dtype": "float32", "nodata": -9999.0}
+    with rasterio.open(tmp_path / "z.tif", "w", crs="EPSG:3035", transform=place, **about) as file:
+        file.write(z, 1)
+    cells = map_files.read_geotiff(tmp_path / "z.tif", "Map 'z'", around=(90.0, 130.0, 190.0, 240.0))
+    np.testing.assert_allclose(cells.x, [105.0, 115.0, 125.0, 135.0])
+    np.testing.assert_allclose(cells.y, [225.0, 215.0, 205.0])
+    np.testing.assert_allclose(cells.z, np.where(z < 0, np.nan, z))
+    with pytest.raises(InputError, match=r"EPSG:3035.*different projections"):
+        map_files.read_geotiff(tmp_path / "z.tif", "Map 'z'", around=(10.0, 11.0, 45.0, 46.0))

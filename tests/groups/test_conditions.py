@@ -13,7 +13,7 @@ from scipy import stats
 
 import unnorm as un
 from unnorm.errors import DataError, InputError
-from unnorm.groups import crossed_penalties, exchange
+from unnorm.groups import exchange, leading
 from unnorm.groups.between import Crossing
 from unnorm.groups.crossed import Cells, alike, contrasts, fit_crossed
 from unnorm.groups.joint import members_of
@@ -48,7 +48,7 @@ def crossed_rows(design: str) -> tuple[Cells, Crossing]:
 
 @pytest.mark.parametrize("design", ["between", "within"])
 def test_curves_and_differences_are_mgcvs(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crossed_penalties, "LEAD", 0)  # mgcv's factor smooths have one variance for a curve's wiggles
+    monkeypatch.setattr(leading, "LEAD", 0)  # mgcv's factor smooths have one variance for a curve's wiggles
     cells, crossing = crossed_rows(design)
     assert crossing.design == design
     found = fit_crossed(cells, cells.members, cells.start())
@@ -146,8 +146,7 @@ def test_names_of_conditions_do_not_matter(design: str, request: pytest.FixtureR
         np.testing.assert_allclose(mine["se"], its["se"], rtol=1e-3)
 
 
-def test_weights_are_copies(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crossed_penalties, "LEAD", 0)  # of cos and sin, which comes first hangs on the rows
+def test_weights_are_copies() -> None:
     table = data(3, 6, False, 0.3, n=60)
     rounded = {**table, "y": np.round(table["y"], 1)}
     _, first, count = np.unique(

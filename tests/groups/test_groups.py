@@ -17,6 +17,7 @@ from unnorm.errors import InputError
 from unnorm.groups import FitGroup, fit_each, load_group
 from unnorm.groups import joint as joints
 from unnorm.groups.floor import floored
+from unnorm.groups.leading import leading
 from unnorm.terms.base import Penalty
 from unnorm.terms.built import FactorSmoothTerm
 
@@ -85,7 +86,8 @@ def written_out(gams, terms, count):
         if k < count:
             order = np.argsort(values)[::-1]
             values, vectors, rank = values[order], vectors[:, order], term.penalties[0].rank
-            groups = [range(rank - joints.LEAD)] + [[i] for i in range(rank - joints.LEAD, rank)]
+            lead = leading(np.diag(values), rank)
+            groups = [range(lead[0].start), *(range(one.start, one.stop) for one in lead)]
             penalties = []
             for n, group in enumerate(groups):
                 part = sum(values[i] * np.outer(vectors[:, i], vectors[:, i]) for i in group)

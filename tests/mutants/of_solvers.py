@@ -84,7 +84,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("np.bincount(i, v - far, CELLS + 1)", "np.bincount(i, v, CELLS + 1)", "scores counted at both ends of a cell"),
     ],
     "solvers/penalised.py": [
-        ("smoothing=J @ V_rho @ J.T)", "smoothing=None)", "λ taken as known"),
+        ("smoothing=smoothing)", "smoothing=None)", "λ taken as known"),
         ("reselection=again, smoothing", "reselection=None, smoothing", "reference error with λ held"),
         ("-end.lam[j] * end.V[:, span]", "-end.V[:, span]", "dβ̂/dλ for dβ̂/dρ"),
         ("return replace(scores, penalty=end.penalty)  #", "return replace(scores)  #", "fixed λ: no S_λ"),

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from steps.walks import deer_walk, wood_map
+from steps.walks import SIDE, deer_walk, wood_map
 from unnorm.errors import InputError
 from unnorm.references import Exponential, Gamma, HalfNormal, LogNormal, UniformAngle, VonMisesAngle, Weibull
 from unnorm.references.laws import Tiltable
 
+BOX = un.Box((0.0, SIDE), (0.0, SIDE))
 LAWS = [
     (Gamma(2.0, 150.0), {"step": 0.002, "log_step": -0.4}),
     (Exponential(200.0), {"step": -0.003}),
@@ -110,3 +111,21 @@ def test_what_has_no_name() -> None:
         un.fit_steps(
             track, "log(step)", kernel=un.StepKernel("halfnormal", "vonmises"), maps=wood_map(), rng=1
         ).movement()
+
+
+@pytest.mark.parametrize("terms", ["step + cos(turn) + step:cos(turn)", "log(step) + cos(turn) + log(step):cos(turn)"])
+def test_a_kernel_that_is_no_product_has_no_name(terms: str) -> None:
+    """With an interaction of steps and turns, the slope in the one hangs on the other: no updated law of either."""
+    fit = un.fit_steps(deer_walk(201), f"forest + {terms}", maps=wood_map(), rng=1)
+    for call in (fit.movement, fit.updated_kernel):
+        with pytest.raises(InputError, match=r"depend on .*no product of a law of steps and one of turns"):
+            call()
+    assert fit.plot().get_xlabel() == "step"
+
+
+def test_intervals_of_positive_parameters_are_not_negative() -> None:
+    """Six fixes: a shape is hardly known, but it is not below zero."""
+    found = un.fit_steps(deer_walk(7), "x", domain=BOX, integrated=True, rng=1).movement()
+    for name, lower, estimate in zip(found["parameter"], found["lower"], found["estimate"]):
+        assert lower <= estimate
+        assert name == "mean" or lower >= 0.0

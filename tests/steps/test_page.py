@@ -75,19 +75,29 @@ def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
         "--map",
         f"forest={folder / FILES[1]},interpolate=nearest",
     ]
-    main([*words, "--terms", "forest", "--integrated", "--references", "10", "--rows", "--out", str(out)])
-    assert "report:" in capsys.readouterr().out
+    more = ["--unit", "metres", "--figures", "svg", "--json"]
+    main([*words, "--terms", "forest", "--integrated", "--references", "10", "--rows", "--out", str(out), *more])
+    told = json.loads(capsys.readouterr().out)
     made = {path.name for path in out.iterdir()}
     assert made == {
         *("parameters.csv", "movement.csv", "utilisation.csv", "rows.csv", "summary.txt", "steps.json", "report.html"),
-        "fit",
+        *("fit", "figures"),
     }
+    drawn = sorted(path.name for path in (out / "figures").iterdir())
+    assert drawn[0] == "01-track-the-track-over-forest.svg"
+    assert {name.split("-")[1] for name in drawn} == {
+        *("track", "movement", "strength", "calibration", "utilisation", "simulated"),
+    }
+    assert "x (m)" in (out / "figures" / drawn[0]).read_text(encoding="utf-8")
     page = (out / "report.html").read_text(encoding="utf-8")
     for title in ("Track", "Selection", "Movement", "Calibration", "Utilisation", "Simulated tracks"):
         assert f">{title}<" in page
     about = json.loads((out / "steps.json").read_text())
     assert set(about["parameters"]) == {"forest", "step", "log_step", "cos_turn"}
+    assert about == told
     assert about["command"].startswith("unnorm steps ")
+    assert "--json" not in about["command"]
+    assert not re.search(r"<td[^>]*>-?0\.0000<", page)  # slopes for each metre have figures
     rows = pd.read_csv(out / "rows.csv")
     assert set(rows["case"]) == {0, 1}
     again = tmp_path / "again"

@@ -92,7 +92,7 @@ def test_repeated_times() -> None:
     data = table(6)
     data["t"] = [0.0, 1.0, 1.0, 2.0, 3.0, 4.0]
     with pytest.raises(
-        DataError, match=r"1 of 6 fixes repeat the time of the one before, first row 2 .* repeated='first'"
+        DataError, match=r"1 of 6 fixes repeat the time of the one before, the first at row 2 .* repeated='first'"
     ):
         read(data)
     np.testing.assert_allclose(read(data, repeated="first").x, [1000, 1100, 1300, 1400, 1500])
@@ -106,7 +106,7 @@ def test_steps_of_length_zero() -> None:
         read(data, zero_steps="error")
     assert read(data, zero_steps="join").n == 5
     assert read(data).n == 6
-    with pytest.raises(un.errors.OutsideError, match="zero_steps='join'"):
+    with pytest.raises(DataError, match="zero_steps='join'"):
         un.fit_steps(read(data), "x", rng=1)
 
 
@@ -129,25 +129,63 @@ def test_a_projection_needs_pyproj(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_projected_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a stand-in for pyproj: degrees of 111 km, and a point that it cannot project."""
 
-    class Transformer:
-        def __init__(self, to: str) -> None:
-            self.scale = 1.0 if to == "EPSG:4326" else 111_000.0
+    class CRS:
+        axis_info = ()
+
+        def __init__(self, name: str) -> None:
+            self.is_geographic = name == "EPSG:4326"
 
         @classmethod
-        def from_crs(cls, crs: str, to: str, always_xy: bool) -> Transformer:
+        def from_user_input(cls, name: str) -> CRS:
+            if name == "EPSG:0":
+                raise RuntimeError("crs not found")
+            return cls(name)
+
+    class Transformer:
+        def __init__(self, same: bool) -> None:
+            self.scale = 1.0 if same else 111_000.0
+
+        @classmethod
+        def from_crs(cls, crs: CRS, to: CRS | str, always_xy: bool) -> Transformer:
             assert always_xy
-            return cls(to)
+            return cls(to == "EPSG:4326")
 
         def transform(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            return np.where(np.abs(y) > 90, np.inf, x * self.scale), y * self.scale
+            return np.where(np.abs(y) > 89, np.inf, x * self.scale), y * self.scale
 
-    monkeypatch.setitem(sys.modules, "pyproj", types.SimpleNamespace(Transformer=Transformer))
+    monkeypatch.setitem(sys.modules, "pyproj", types.SimpleNamespace(CRS=CRS, Transformer=Transformer))
     data = {"t": np.arange(3.0), "x": [10.0, 10.1, 10.2], "y": [51.0, 51.0, 51.1]}
     made = read(data, crs="EPSG:4326")
     np.testing.assert_allclose(np.diff(made.x), 11_100.0)
     assert "+proj=aeqd +lat_0=51.033333 +lon_0=10.1" in made.notes[0]
     with pytest.raises(DataError, match=r"1 of 3 fixes cannot be projected from EPSG:4326 to EPSG:3035, first row 1"):
-        read({**data, "y": [51.0, 95.0, 51.0]}, crs="EPSG:4326", to="EPSG:3035")
+        read({**data, "y": [51.0, 89.5, 51.0]}, crs="EPSG:4326", to="EPSG:3035")
+    assert made.unit == "m"
+    for system in ({"crs": "EPSG:0"}, {"crs": "EPSG:4326", "to": "EPSG:0"}):
+        with pytest.raises(InputError, match="not a coordinate system that PROJ knows"):
+            read(data, **system)
+    with pytest.raises(InputError, match="to= must be a projection"):
+        read(data, crs="EPSG:4326", to="EPSG:4326")
+    metres = {**data, "x": [510_000.0, 510_100.0, 510_200.0]}
+    with pytest.raises(DataError, match=r"has degrees, and 3 of 3 fixes .* \(row 0\).*leave crs= out"):
+        read(metres, crs="EPSG:4326")
+
+
+def test_projected_coordinates_by_proj() -> None:
+    """Lengths of steps on the ellipsoid, over the date line too, and the sentences for systems that do not exist."""
+    pyproj = pytest.importorskip("pyproj", reason="pyproj is not installed (the extra 'geo')")
+    rng = np.random.default_rng(3)
+    lon, lat = 179.9 + np.cumsum(rng.normal(0, 0.02, 30)), -17.0 + np.cumsum(rng.normal(0, 0.02, 30))
+    data = {"t": np.arange(30.0) * 60, "x": np.where(lon > 180, lon - 360, lon), "y": lat}
+    made = read(data, crs="EPSG:4326")
+    geodesic = pyproj.Geod(ellps="WGS84").inv(lon[:-1], lat[:-1], lon[1:], lat[1:])[2]
+    np.testing.assert_allclose(made.steps()["step"], geodesic, rtol=1e-5)
+    with pytest.raises(InputError, match="not a coordinate system that PROJ knows"):
+        read(data, crs="EPSG:99999")
+    with pytest.raises(InputError, match="to= must be a projection"):
+        read(data, crs="EPSG:4326", to="EPSG:4326")
+    there = read({**data, "x": np.abs(lon) - 170}, crs="EPSG:4326", to="EPSG:32632")
+    assert there.unit == "m"
 
 
 @pytest.mark.parametrize(
@@ -157,19 +195,58 @@ def test_projected_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"repeated": "last"}, "repeated"),
         ({"zero_steps": "drop"}, "zero_steps"),
         ({"columns": ("step",)}, "columns"),
+        ({"columns": ("night_start", "night")}, "night_start"),
         ({"unit": "feet"}, "unit"),
     ],
 )
 def test_what_it_refuses(options: dict[str, object], said: str) -> None:
     with pytest.raises(un.errors.UnnormError, match=said):
-        read(table(6, step=np.arange(6.0)), **options)
+        read(table(6, step=np.arange(6.0), night=np.ones(6), night_start=np.ones(6)), **options)
 
 
 def test_uneven_times_are_noted() -> None:
     rng = np.random.default_rng(1)
     data = {"t": np.cumsum(rng.uniform(1, 10, 50)) * 3600, "x": 1000 * rng.random(50), "y": 1000 * rng.random(50)}
-    assert any("The time between fixes varies from" in note for note in read(data).observations().notes)
-    assert not any("varies" in note for note in read(table(20)).observations().notes)
+    assert any("steps took" in note and "median" in note for note in read(data).observations().notes)
+    assert not any("steps took" in note for note in read(table(20)).observations().notes)
+
+
+def test_a_gap_that_dropped_fixes_leave_is_noted() -> None:
+    """One step of 12 h among steps of 6 h."""
+    data = table(20)
+    data["x"][7] = np.nan
+    notes = read(data, missing="drop").observations().notes
+    assert any(note.startswith("1 of 17 steps took 6 h to 12 h, where the median is 6 h") for note in notes)
+    assert not any("steps took" in note for note in read(data, missing="drop", max_gap="7h").observations().notes)
+
+
+def test_steps_without_a_turn_are_counted() -> None:
+    made = read(table(9, b=[0, 0, 0, 0, 1, 1, 2, 2, 2]), burst="b")
+    notes = made.observations().notes
+    assert any(note.startswith("3 of 6 steps are the first of their burst") for note in notes)
+    assert made.observations().n == 3
+
+
+def test_a_clock_that_was_set_back_between_bursts() -> None:
+    """The remedy that the sentence names works: times may run backwards, or repeat, from one burst to the next."""
+    data = {**table(8), "t": [0.0, 60.0, 120.0, 180.0, 120.0, 180.0, 240.0, 300.0]}
+    with pytest.raises(DataError, match=r"backwards at 1 of 8 fixes.*animal=.*burst="):
+        read(data)
+    made = read({**data, "b": [0, 0, 0, 0, 1, 1, 1, 1]}, burst="b")
+    np.testing.assert_array_equal(made.burst, [0, 0, 0, 0, 1, 1, 1, 1])
+    assert read({**data, "t": [0, 1, 2, 3, 3, 4, 5, 6], "b": [0, 0, 0, 0, 1, 1, 1, 1]}, burst="b").n == 8
+
+
+def test_zero_steps_are_said_whether_or_not_the_kernel_is_known() -> None:
+    data = table(20)
+    data["x"][5], data["y"][5] = data["x"][4], data["y"][4]
+    known = un.StepKernel(un.references.Gamma(2.0, 100.0), "uniform")
+    for kernel in (None, known):
+        for call in (un.random_steps, lambda made, kernel: un.fit_steps(made, "x", kernel=kernel)):
+            with pytest.raises(
+                DataError, match=r"1 of 18 steps have length zero, the first at row 5.*zero_steps='join'"
+            ):
+                call(read(data), kernel=kernel)
 
 
 def test_a_track_beside_its_map() -> None:

@@ -20,6 +20,7 @@ from ..errors import CombinationError, EstimationError, hush
 from ..report import SECTIONS, Analysis, Provenance, effects_table, grouped, make_sections, parameters_table, pooled
 from ..report import render as render_page
 from ..report.figures import wanted
+from ..report.page import Section
 from ..report.sections.conditions import differences_table
 from ..report.sections.monte_carlo import advice
 from ..results.constants import worst
@@ -135,9 +136,8 @@ def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progre
             write_text(folder / "tests.csv", csv_text(dict(analysis.conditions.tests)))
         write_text(folder / "summary.txt", analysis.summary + "\n")
         write_text(folder / MARK, prepared.job.toml())
-    with wanted(extras.figures):
-        sections = make_sections(analysis, progress.step)
-    write_text(folder / "report.html", render_page(provenance(prepared, analysis), sections))
+    text, sections = report_of(prepared, analysis, progress, extras.figures)
+    write_text(folder / "report.html", text)
     write_figures(folder, sections)
     assert analysis.save is not None
     analysis.save(
@@ -145,9 +145,13 @@ def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progre
     )  # last, with the advice that the report asked for, so that `unnorm report` need not compute it
 
 
-def report_text(prepared: Prepared, analysis: Analysis, progress: Progress) -> str:
-    """The report of a fitted job."""
-    return render_page(provenance(prepared, analysis), make_sections(analysis, progress.step))
+def report_of(
+    prepared: Prepared, analysis: Analysis, progress: Progress, formats: tuple[str, ...] = ()
+) -> tuple[str, list[Section]]:
+    """The report of a fitted job, and its sections, their figures as files of these formats too."""
+    with wanted(formats):
+        sections = make_sections(analysis, progress.step)
+    return render_page(provenance(prepared, analysis), sections), sections
 
 
 def closing(prepared: Prepared, analysis: Analysis, target: Path) -> str:

@@ -17,11 +17,13 @@ from .output import check_target, columns_of, csv_text, whole_folder
 
 if TYPE_CHECKING:
     from ..data.covariates import Covariate, Map
+    from ..report.page import Provenance
     from ..steps.result import StepFit
     from ..steps.tracks import Track
 
 MARK = "steps.json"  # a folder with this file is one of ours
 MOST_POINTS = 100_000
+UNKEPT = ("figures", "json", "out", "force", "quiet")  # options that change nothing of what is computed
 
 
 # long: the options of the command
@@ -57,6 +59,8 @@ def steps(
     at: Text = None,
     cell: Text = None,
     rows: Flag = None,
+    figures: Text = None,
+    json: Flag = None,
     level: Text = None,
     seed: Number = "1",
     out: str = "steps-output",
@@ -96,13 +100,18 @@ def steps(
         at: values of other columns for the map of utilisation and simulated tracks, as night=0,snow=10.
         cell: side of the cells of the map of utilisation.
         rows: write rows.csv, the case-control table.
+        figures: formats of the report's figures as files beside it, as svg or svg,pdf (png too).
+        json: print parameters, settings and notes as JSON.
         level: of the intervals, 0.95 unless given.
         seed: of everything random.
         out: the folder to make.
         force: replace an earlier output there.
         quiet: print nothing but errors.
     """
-    given = {name: value for name, value in locals().items() if name not in ("out", "force", "quiet")}
+    given = {name: value for name, value in locals().items() if name not in UNKEPT}
+    from .extras import read_formats
+
+    formats, as_json = read_formats(figures), bool(json)
     target = check_target(out, force, MARK)
     if terms is None:
         raise InputError('--terms is needed: what the steps select, as --map forest=grid.csv --terms "forest".')
@@ -112,9 +121,10 @@ def steps(
     with hush():  # what matters is in the notes, and so in the report
         fit = _fitted(track, given, maps, count)
         with whole_folder(target, force, MARK) as folder:
-            write(fit, track, folder, given, share)
+            write(fit, track, folder, given, share, formats)
     if not quiet:
-        print(f"{fit.summary()}\nreport: {target / 'report.html'}")
+        told = (target / MARK).read_text(encoding="utf-8").rstrip() if as_json else fit.summary()
+        print(told if as_json else f"{told}\nreport: {target / 'report.html'}")
 
 
 def read_track(data: str, given: dict[str, Any]) -> Track:
@@ -191,10 +201,16 @@ def _at(text: str | None) -> dict[str, float] | None:
     return out
 
 
-def write(fit: StepFit, track: Track, folder: Path, given: dict[str, Any], level: float) -> None:
-    """Tables, summary, settings, the fit and the report into a folder."""
+def write(
+    fit: StepFit, track: Track, folder: Path, given: dict[str, Any], level: float, formats: tuple[str, ...] = ()
+) -> None:
+    """Tables, summary, settings, the fit, the report and its figures into a folder."""
+    from ..report.figures import wanted
+    from ..report.html import render
+    from ..report.steps import step_sections
     from ..steps.movement import movement_columns
     from .config import numbers
+    from .extras import write_figures
 
     at = _at(given["at"])
     cell = None if given["cell"] is None else numbers("--cell", given["cell"])[0]
@@ -213,15 +229,16 @@ def write(fit: StepFit, track: Track, folder: Path, given: dict[str, Any], level
     about = {"settings": settings, "command": command(settings), "notes": list(fit.fit.notes)}
     about["parameters"] = dict(zip(fit.fit.names, fit.fit.estimate.tolist()))
     write_text(folder / MARK, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
-    write_text(folder / "report.html", report_text(fit, track, settings, level, found, at))
+    with wanted(formats):
+        sections = step_sections(fit, track, level, found, at, int(settings["seed"]))
+    write_text(folder / "report.html", render(provenance(fit, track, settings), sections))
+    write_figures(folder, sections)
     fit.save(folder / "fit")
 
 
-def report_text(fit: StepFit, track: Track, settings: dict[str, Any], level: float, found: Any, at: Any) -> str:
-    """The report as one page."""
-    from ..report.html import render
+def provenance(fit: StepFit, track: Track, settings: dict[str, Any]) -> Provenance:
+    """What was fitted to what."""
     from ..report.page import Provenance
-    from ..report.steps import step_sections
 
     kernel = fit.kernel
     facts = [
@@ -231,8 +248,7 @@ def report_text(fit: StepFit, track: Track, settings: dict[str, Any], level: flo
         ("available steps", f"{settings['references']} for each, by {settings['objective']}"),
         ("seed", str(settings["seed"])),
     ]
-    provenance = Provenance(f"Step selection: {Path(settings['data']).name}", facts, fit.fit.notes, command(settings))
-    return render(provenance, step_sections(fit, track, level, found, at, int(settings["seed"])))
+    return Provenance(f"Step selection: {Path(settings['data']).name}", facts, fit.fit.notes, command(settings))
 
 
 def command(settings: dict[str, Any]) -> str:

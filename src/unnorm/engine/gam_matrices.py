@@ -68,7 +68,9 @@ def criterion_hessian(fit: Gam) -> np.ndarray:
         U = inner.design.to_user(np.eye(inner.size)[:, ~inner.design.penalties.free])
     rows = curvature.CompactRows(inner.design)
     if inner.design.levels:
-        rows = curvature.DenseRows(np.concatenate([X for _, X in fit.design_chunks()]))
+        rows = curvature.DenseRows(
+            rows.times(np.eye(inner.size))
+        )  # not the terms' own: `Design.less` may have moved them
     w = 1.0 if fit.weights is None else fit.weights
     slope, curve = fit.distribution.weight_slopes(fit.y, fit.linear_predictor)
     H = fit.A + fit.S

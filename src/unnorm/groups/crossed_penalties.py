@@ -11,7 +11,8 @@ import numpy as np
 from ..engine.design import Design
 from ..engine.penalties import Group, Penalties, PenaltyPiece
 from ..terms.base import BuiltTerm
-from .joint import LEAD, within
+from .joint import within
+from .leading import leading
 
 if TYPE_CHECKING:
     from .crossed import Layout
@@ -88,19 +89,19 @@ class _Term:
             ledger.bind(places, slice(self.at.start, self.at.start + self.rank))
 
     def random(self, ledger: Ledger, places: Sequence[Place], suffix: str) -> None:
-        """A proper law: the LEAD smoothest directions and the null space have variances of their own (joint.py)."""
-        lead = min(LEAD, self.rank - 1) if len(self.matrices) == 1 else 0
-        cut = self.rank - lead
+        """A proper law: the smoothest directions and the null space have variances of their own (leading.py)."""
+        lead = leading(self.matrices[0], self.rank) if len(self.matrices) == 1 else []
+        cut = lead[0].start if lead else self.rank
         numbers = tuple(
             ledger.add(label + suffix, places, self.at, within(matrix, 0, cut))
             for label, matrix in zip(self.labels, self.matrices)
         )
         if numbers:
             ledger.groups += [Group(numbers, tuple(m[:cut, :cut] for m in self.matrices)) for _ in places]
-        for i in range(cut, self.rank):
-            one = within(self.matrices[0], i, i + 1)
-            j = ledger.add(f"{self.label}{suffix} ({self.rank - i})", places, self.at, one)
-            ledger.groups += [Group((j,), (one[i : i + 1, i : i + 1],)) for _ in places]
+        for i, own in enumerate(lead):
+            one = within(self.matrices[0], own.start, own.stop)
+            j = ledger.add(f"{self.label}{suffix} ({len(lead) - i})", places, self.at, one)
+            ledger.groups += [Group((j,), (one[own, own],)) for _ in places]
         if self.rank < self.size:
             typical = np.trace(self.matrices[0]) / max(self.rank, 1) if self.matrices else 1.0
             ridge = np.zeros((self.size, self.size))

@@ -35,11 +35,11 @@ from ..engine.penalties import Group, Penalties, Piece
 from ..engine.segment import ResponseRows
 from ..objectives.likelihood import LOGISTIC, POISSON
 from ..terms.base import BuiltTerm
+from .leading import leading
 
 TOLERANCE = 1e-3  # nats, as the engine's but for many more columns
 MOST = 60  # iterations
 CUMULANTS = {one.family: one for one in (LOGISTIC, POISSON)}  # by the engine's name for the likelihood
-LEAD = 2  # of a deviation's smoothest directions have a variance of their own: levels mostly differ in a few of them
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ def penalties_of(
 ) -> tuple[Penalties, np.ndarray]:
     """Main effects: the terms' own. Deviations: the same again, and a ridge on the null space. χ: one for all levels.
 
-    `count`: how many of the terms are f's. Second: log λ where the user fixed it (main effects), else nan.
+    `count`: how many of the terms are f's. Second: λ where the user fixed it (main effects and χ), else nan.
     """
     first = members[0].design
     old = first.penalties
@@ -299,20 +299,24 @@ def penalties_of(
                 groups.append(Group(numbers, ranged))
                 bound(-1, slice(main.start, main.start + rank))
         suffix = f":{by}"
-        lead = min(LEAD, rank - 1) if k < count and len(mine) == 1 else 0  # the smoothest directions come last
-        cut = rank - lead
+        lead = leading(matrices[0], rank) if k < count and len(mine) == 1 else []
+        cut = lead[0].start if lead else rank
         numbers = tuple(
-            add(old.labels[j] + suffix, tuple(Piece(s, at, within(matrix, 0, cut)) for s in levels))
+            add(
+                old.labels[j] + suffix,
+                tuple(Piece(s, at, within(matrix, 0, cut)) for s in levels),
+                np.nan if k < count else float(first.fixed[j]),
+            )
             for j, matrix in zip(mine, matrices)
         )
         if numbers:
             groups += [Group(numbers, tuple(matrix[:cut, :cut] for matrix in matrices)) for _ in levels]
             for s in levels:
                 bound(s, inside)
-        for i in range(cut, rank):
-            one = within(matrices[0], i, i + 1)
-            j = add(f"{term.label}{suffix} ({rank - i})", tuple(Piece(s, at, one) for s in levels))
-            groups += [Group((j,), (one[i : i + 1, i : i + 1],)) for _ in levels]
+        for i, own in enumerate(lead):
+            one = within(matrices[0], own.start, own.stop)
+            j = add(f"{term.label}{suffix} ({len(lead) - i})", tuple(Piece(s, at, one) for s in levels))
+            groups += [Group((j,), (one[own, own],)) for _ in levels]
         if k < count and rank < size:
             typical = np.trace(matrices[0]) / max(rank, 1) if matrices else 1.0
             ridge = np.zeros((size, size))

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from ..domains import Domain
 
 TOLERANCE = 1e-8  # of the constants, relative; stated in `describe`
+RARE = 0.05  # mass inside Ω below which rejection would take long: an animal at the edge that heads outwards
+NEAR = 0.7  # of the mass inside Ω below which a rule takes the directions of steps that end there
+FLATTENED = 0.5  # power of the law of directions at whose quantiles a rule has its rays near the edge
+LEAST_MASS = 1e-12  # below which the context is refused
 
 
 @final
@@ -130,7 +134,7 @@ class BoundStepKernel(BoundReference):
 
     def _log_mass(self, c: np.ndarray, heading: np.ndarray, moving: np.ndarray) -> np.ndarray:
         mass = self._memo(lambda: self._mass(c, heading, moving, self.nodes), c, heading, moving)
-        return np.log(rejection.check_mass(mass))
+        return np.log(rejection.check_mass(mass, LEAST_MASS))
 
     def _log_angle(self, angle: np.ndarray, moving: np.ndarray) -> np.ndarray:
         return np.where(moving, self.turn.log_density(angle), -np.log(2.0 * np.pi))
@@ -165,12 +169,18 @@ class BoundStepKernel(BoundReference):
 
     def from_unit(self, u: np.ndarray, obs: Observations, t: np.ndarray) -> np.ndarray:
         c, heading, moving, i = self._context(obs, t)
-        self._log_mass(c, heading, moving)
+        rare = np.flatnonzero(self._log_mass(c, heading, moving) < np.log(RARE))
+        place = np.full(len(c), -1)
+        place[rare] = np.arange(rare.size)
+        rays = Rays(self, c[rare], heading[rare], moving[rare]) if rare.size else None
 
         def propose(v: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             here = i[rows]
             r = self.step.quantile(v[:, 0])
             phi = heading[here] + np.where(moving[here], self.turn.quantile(v[:, 1]), 2.0 * np.pi * v[:, 1])
+            if rays is not None:
+                some = np.flatnonzero(place[here] >= 0)
+                r[some], phi[some] = rays.draw(v[some], place[here[some]])
             y = c[here] + r[:, None] * np.column_stack([np.cos(phi), np.sin(phi)])
             return y, self.domain.contains_interior(y) & (r > 0.0)
 
@@ -185,13 +195,32 @@ class BoundStepKernel(BoundReference):
         return np.where(r > 0.0, value, -np.inf)
 
     def rule(self, obs: Observations, order: int) -> Rules:
-        """Gauss–Legendre in F(r) along rays at evenly spread quantiles of the direction, each up to the edge of Ω."""
+        """Gauss–Legendre along rays, each up to the edge of Ω.
+
+        Directions are at evenly spread quantiles of a flatter law g, with weights p/g: at those of p itself the tails
+        would be missed, and the error would fall as 1/order (two angles in u = 0 and 1 meet, steeply). Near the edge of
+        Ω they are those of steps that end there, flattened likewise: of an animal that heads outwards the few that turn
+        back weigh most. Lengths are at F(r) = s²(3 − 2s), which takes the singularity of F⁻¹ at its ends away.
+        """
         c = obs.previous()
         heading, moving = _headings(self.turn, obs)
         v = (np.arange(order) + 0.5) / order
-        phi = heading[:, None] + np.where(moving[:, None], self.turn.quantile(v), 2.0 * np.pi * v)
-        u, w = gauss_legendre(order)
+        g = self.turn.flatter
+        angle = np.where(moving[:, None], g.quantile(v), 2.0 * np.pi * v)
+        weigh = np.where(moving[:, None], np.exp(self.turn.log_density(angle) - g.log_density(angle)), 1.0)
+        phi = heading[:, None] + angle
         within = self.step.cdf(polygon.reach(self.edges, c, phi))  # (n, order) mass of the lengths up to the edge
+        mass = weigh * within
+        near = np.flatnonzero(mass.sum(axis=1) < NEAR * weigh.sum(axis=1))
+        if near.size:
+            rays = Rays(self, c[near], heading[near], moving[near], FLATTENED)
+            k = np.repeat(np.arange(near.size), order)
+            to, ratio = rays.directions(np.tile(v, near.size), k)
+            phi[near] = to.reshape(-1, order)
+            within[near] = self.step.cdf(polygon.reach(self.edges, c[near], phi[near]))
+            mass[near] = ratio.reshape(-1, order) * (within[near] > 0.0)
+        s, w = gauss_legendre(order)
+        u, w = s**2 * (3.0 - 2.0 * s), 6.0 * s * (1.0 - s) * w
         lost, far = within <= 0.0, within.argmax(axis=1)[:, None]
         if lost.any():  # from the edge outwards: nodes of the longest ray, which weigh nothing here
             phi = np.where(lost, np.take_along_axis(phi, far, axis=1), phi)
@@ -199,7 +228,7 @@ class BoundStepKernel(BoundReference):
         r = self.step.quantile((within[:, :, None] * u).ravel()).reshape(*within.shape, order)
         ray = np.stack([np.cos(phi), np.sin(phi)], axis=-1)
         y = (c[:, None, None] + r[..., None] * ray[:, :, None]).reshape(-1, 2)
-        weight = (np.where(lost, 0.0, within)[:, :, None] * w).ravel()
+        weight = (mass[:, :, None] * w).ravel()
         weight = weight * self.domain.contains(y)  # a ray may leave Ω and come back
         weight = weight.reshape(obs.n, -1)
         low, high = self.edges.min(axis=(0, 1)), self.edges.max(axis=(0, 1))
@@ -218,6 +247,45 @@ class BoundStepKernel(BoundReference):
             f"step kernel around the previous point: {self._text}; constant by quadrature along the edges of Ω, "
             f"{self.nodes} nodes each, relative error about {max(self.error, 1e-16):.0e}"
         )
+
+
+@final
+class Rays:
+    """Steps that end in Ω: a direction by p(φ) F(reach of φ), or a power of that; a length up to the edge of Ω.
+
+    For contexts where rejection would wait too long, and quantiles of p(φ) would miss the steps that matter. Directions
+    are spread evenly within bins of the circle; lengths are exact.
+    """
+
+    BINS = 1024
+
+    def __init__(
+        self, law: BoundStepKernel, c: np.ndarray, heading: np.ndarray, moving: np.ndarray, power: float = 1.0
+    ) -> None:
+        self.law, self.c, self.heading = law, c, heading
+        angle = 2.0 * np.pi * (np.arange(self.BINS) + 0.5) / self.BINS - np.pi
+        log_p = law._log_angle(angle[None, :], moving[:, None])
+        within = law.step.cdf(polygon.reach(law.edges, c, heading[:, None] + angle))
+        weight = np.exp(log_p - log_p.max(axis=1, keepdims=True)) * within
+        flat = weight**power
+        self.ratio = (weight / np.maximum(flat, 1e-300)).ravel()  # of the law to the one that directions are drawn from
+        ends = np.cumsum(flat, axis=1)
+        ends /= ends[:, -1:]
+        self.ends = (ends + np.arange(len(c))[:, None]).ravel()  # increasing: those of context k lie in k … k + 1
+
+    def directions(self, u: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """φ at the quantiles u of the contexts k (of the law to a power), and the weights that make up for it."""
+        at = np.clip(np.searchsorted(self.ends, u + k), k * self.BINS, (k + 1) * self.BINS - 1)
+        low = np.where(at % self.BINS, self.ends[at - 1], k)
+        share = (u + k - low) / np.maximum(self.ends[at] - low, 1e-300)
+        angle = 2.0 * np.pi * (at % self.BINS + np.clip(share, 0.0, 1.0)) / self.BINS - np.pi
+        return self.heading[k] + angle, self.ratio[at]
+
+    def draw(self, v: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """r and φ of unit points v, of the contexts k."""
+        phi, _ = self.directions(v[:, 1], k)
+        most = self.law.step.cdf(polygon.reach(self.law.edges, self.c[k], phi[:, None])[:, 0])
+        return self.law.step.quantile(v[:, 0] * most), phi
 
 
 def _polar(step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

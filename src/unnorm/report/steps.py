@@ -15,7 +15,7 @@ from ..steps.plots import step_law
 from ..steps.plots import utilisation as paint_utilisation
 from ..steps.result import StepFit
 from ..steps.tracks import Track
-from ..steps.utilisation import Utilisation
+from ..steps.utilisation import DOUBTFUL, Utilisation
 from .figures import BLUE, GREY, draw, label_axes
 from .interactive import Chart, Curve, charted, curve
 from .page import Cell, Picture, Section, Table, number
@@ -48,7 +48,7 @@ def _track(track: Track, fit: StepFit) -> Section:
         for one in np.unique(track.burst):
             here = track.burst == one
             ax.plot(track.x[here], track.y[here], color=BLUE, lw=0.6)
-        label_axes(ax, "x", "y")
+        label_axes(ax, *_axes(track))
         ax.set_aspect("equal")
 
     over = f" over {fit.maps[0].name}" if fit.maps else ""
@@ -59,7 +59,7 @@ def _track(track: Track, fit: StepFit) -> Section:
 def _coefficients(fit: StepFit, level: float) -> Section:
     columns = _columns(fit.tidy(level))
     rows = tuple(
-        (Cell(str(term)), number(b, 4), number(se, 4), number(low, 4), number(high, 4), number(float(np.exp(b)), 3))
+        (Cell(str(term)), *(_figures(v) for v in (b, se, low, high)), _figures(float(np.exp(b))))
         for term, b, se, low, high in zip(*(columns[n] for n in ("term", "estimate", "se", "lower", "upper")))
     )
     text = (
@@ -102,7 +102,7 @@ def _movement(fit: StepFit, level: float, at: Any) -> Section:
         new = fit.updated_kernel(at).step
         names = ("part", "law", "parameter", "tentative", "estimate", "se", "lower", "upper")
         rows = tuple(
-            tuple(Cell(str(value)) if i < 3 else number(float(value), 4) for i, value in enumerate(row))
+            tuple(Cell(str(value)) if i < 3 else _figures(float(value)) for i, value in enumerate(row))
             for row in zip(*(found[name] for name in names))
         )
         tables = (Table("The movement kernel: fitted to the steps (tentative), and updated by f", names, rows),)
@@ -165,6 +165,7 @@ def _utilisation(found: Utilisation | str) -> Section:
     text = (
         "The share of time that an animal spends in each cell when it moves by the fitted model for long: the "
         f"stationary law of its steps, off by about {found.error:.2g} in total variation (from cells twice as wide)."
+        + (" That is much: take smaller cells (--cell)." if found.error > DOUBTFUL else "")
     )
     picture = draw(
         lambda ax: paint_utilisation(found, ax) and None, "Utilisation", "Steady-state utilisation", (4.8, 3.8)
@@ -184,7 +185,7 @@ def _simulated(fit: StepFit, track: Track, at: Any, seed: int) -> Section:
     def paint(ax: Any) -> None:
         for one in range(MOST_TRACKS):
             ax.plot(x[one], y[one], lw=0.6)
-        label_axes(ax, "x", "y")
+        label_axes(ax, *_axes(track))
         ax.set_aspect("equal")
 
     observed = np.asarray(_columns(track.steps())["step"])
@@ -197,6 +198,17 @@ def _simulated(fit: StepFit, track: Track, at: Any, seed: int) -> Section:
     table = Table("Quantiles of the step length", ("quantile", "observed", "simulated"), rows)
     picture = draw(paint, "Simulated tracks", f"{MOST_TRACKS} simulated tracks of {n} steps", (4.4, 3.6))
     return Section((), (picture,), (table,), anchor="simulated", title="Simulated tracks")
+
+
+def _axes(track: Track) -> tuple[str, str]:
+    """Names of the axes, with the unit where it is known."""
+    unit = f" ({track.unit})" if track.unit else ""
+    return f"x{unit}", f"y{unit}"
+
+
+def _figures(value: float) -> Cell:
+    """A number to four figures: a slope for each metre has many zeros."""
+    return Cell("–") if value != value else Cell(f"{value:.4g}", float(value))
 
 
 def _columns(given: Any) -> dict[str, np.ndarray]:

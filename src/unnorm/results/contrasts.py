@@ -25,6 +25,7 @@ def contrast_columns(fit: Fit, at1: Any, at2: Any, level: float, robust: bool) -
     part = terms_of(fit)
     one, two = given(at1, "at1"), given(at2, "at2")
     n = _rows(one, two)
+    _refuse_one_sided(fit, part, one, two)
     C = f_design(fit, part, one, n) - f_design(fit, part, two, n)
     V, df = robust_covariance(part.errors) if robust else (part.errors.total, None)
     log_rss, se = C @ part.beta, np.sqrt(np.maximum(quadratic_forms(C, V), 0.0))
@@ -54,6 +55,24 @@ def given(at: Any, name: str) -> dict[str, np.ndarray]:
     if table.bare:
         raise InputError(f"{name} must be a table or a mapping from covariates to values; got an array.")
     return {key: table.read(key).take(np.arange(table.n)) for key in table.names}
+
+
+def _refuse_one_sided(fit: Fit, part: SmoothPart, one: Mapping[str, Any], two: Mapping[str, Any]) -> None:
+    """Refuse a covariate that one side gives and the other would hold at its median: they differ unseen."""
+    model = fit.model
+    assert model is not None
+    wanted = {name for label in part.model_labels for name in part.term(label).covariates}
+
+    def from_it(name: str, side: Mapping[str, Any]) -> bool:
+        return name in side or any(from_it(need, side) for need in model.needs(name))
+
+    for has, lacks, its in ((one, two, "at1"), (two, one, "at2")):
+        alone = [name for name in has if name in wanted and lacks and not from_it(name, lacks)]  # {}: all medians
+        if alone:
+            raise InputError(
+                f"{listing(alone)} stands in {its} only, and the other side would have its median: give it in both, or "
+                "{} for all medians."
+            )
 
 
 def _rows(*sides: Mapping[str, np.ndarray]) -> int:

@@ -23,6 +23,7 @@ from .outside import first_outside, inside
 CHECKED = 20  # contexts whose integrals are compared with a finer rule
 KNOWN, UNKNOWN = 1e-4, 0.05  # error of log Z at which a rule is fine enough, and above which it is said aloud
 DOUBLINGS, NODES = 4, 4e7  # how often a rule is made finer, and nodes over all contexts up to which it is
+ROUGH, CLOSE = 8.0, 5e-3  # a doubling that gains less, with log Z known so well, is the last: f jumps, as a raster does
 DOUBTFUL = 0.1  # standard error of log Z by annealing that is said aloud
 LEAST, WANTED, ENOUGH, MOST = 200, 4000, 2e5, 2e7  # points where there is no rule: each context (2), all contexts (2)
 
@@ -170,9 +171,12 @@ def constants(
         size *= 2
         if found.error <= KNOWN or obs.n * float(size) ** density.domain.dim > NODES:
             break
+        before = found.error
         try:
             found = _by_rule(density, obs, size)
         except InputError:  # the domain refuses so many nodes
+            break
+        if before / ROUGH < found.error < CLOSE:
             break
     return found
 

@@ -16,6 +16,7 @@ import numpy as np
 from .._base.numerics import Rng
 from ..data.observations import Observations
 from ..engine import gam_effects
+from ..engine.inference import unconditional
 from ..errors import CombinationError, InputError, unknown
 from ..models.base import Unnormalised
 from ..models.built_additive import BuiltAdditive
@@ -239,7 +240,7 @@ def _alternate(
 
 
 def _scores(end: _End, pieces: Sequence[PlacedPenalty]) -> Scores:
-    """With the penalty, and what choosing λ again adds: J V_ρ Jᵀ with J = dβ̂/dρ = −V λ_j S_j β̂ (engine_rows.py)."""
+    """With the penalty, and what not knowing λ adds: V_c − V, as in the engine, with J = dβ̂/dρ = −V λ_j S_j β̂."""
     scores = end.problem.scores(end.beta)
     chosen = [j for j, piece in enumerate(pieces) if piece.fixed is None]
     curve = np.diag(_reml_hessian(end, pieces, chosen))
@@ -250,10 +251,14 @@ def _scores(end: _End, pieces: Sequence[PlacedPenalty]) -> Scores:
     for column, j in enumerate(free):
         span = pieces[j].span
         J[:, column] = -end.lam[j] * end.V[:, span] @ (pieces[j].matrix @ end.beta[span])
-    values, vectors = np.linalg.eigh(_reml_hessian(end, pieces, free))
+    hessian = _reml_hessian(end, pieces, free)
+    values, vectors = np.linalg.eigh(hessian)
     V_rho = (vectors / (np.maximum(values, 0.0) + PRIOR)) @ vectors.T
     again = Reselection(J, V_rho)
-    return replace(scores, penalty=end.penalty, reselection=again, smoothing=J @ V_rho @ J.T)  # pyright: ignore
+    blocks, vague = [(pieces[j].span.start, pieces[j].matrix) for j in free], hessian + PRIOR * np.eye(len(free))
+    A, zero = end.information, np.zeros(end.beta.size)
+    smoothing = unconditional(A + end.penalty, A, blocks, end.lam[free], end.beta, 1.0, vague, zero).covariance - end.V
+    return replace(scores, penalty=end.penalty, reselection=again, smoothing=smoothing)  # pyright: ignore
 
 
 def _reml_hessian(end: _End, pieces: Sequence[PlacedPenalty], free: Sequence[int]) -> np.ndarray:

@@ -36,11 +36,16 @@ class Calibration:
 
     @property
     def inside(self) -> float:
-        """The share of bins whose used share lies in the band."""
-        return float(np.mean((self.used >= self.lower) & (self.used <= self.upper)))
+        """The share of bins whose used share lies in the band, of those that any step ends in."""
+        any_step = self._taken
+        return float(np.mean(((self.used >= self.lower) & (self.used <= self.upper))[any_step]))
+
+    @property
+    def _taken(self) -> np.ndarray:
+        return (self.used > 0.0) | (self.available > 0.0)
 
     def __repr__(self) -> str:
-        return f"Calibration({self.name!r}: {100 * self.inside:.0f} % of {len(self.used)} bins in the band)"
+        return f"Calibration({self.name!r}: {100 * self.inside:.0f} % of {int(self._taken.sum())} bins in the band)"
 
     def tidy(self) -> Any:
         """A table: from, to, used, available, lower, upper."""

@@ -19,6 +19,7 @@ from ..results.contrasts import f_design, given, middle, terms_of
 from ..results.fit import Fit
 
 MOVES = ("step", "turn", "angle")
+SIGNED = ("mu", "mean")  # parameters of laws that may be negative
 
 
 def movement_columns(fit: Fit, at: Any, level: float) -> dict[str, np.ndarray]:
@@ -37,7 +38,9 @@ def movement_columns(fit: Fit, at: Any, level: float) -> dict[str, np.ndarray]:
             known = name not in slope or _fixed(name, new, own)
             se = 0.0 if known or not own else float(np.sqrt(max(d @ V @ d, 0.0)))
             before = _numbers(law).get(name, np.nan)
-            rows.append((part, type(new).__name__, name, before, value, se, value - z * se, value + z * se))
+            least = -np.inf if name in SIGNED else 0.0
+            lower, upper = max(value - z * se, least), value + z * se
+            rows.append((part, type(new).__name__, name, before, value, se, lower, upper))
     columns = ("part", "law", "parameter", "tentative", "estimate", "se", "lower", "upper")
     return {name: np.array(values) for name, values in zip(columns, zip(*rows))}
 
@@ -75,6 +78,14 @@ def slopes(fit: Fit, at: Any, kernel: StepKernel) -> tuple[tuple[str, ...], np.n
             f"f reads {listing(strange)}, and {kernel.step.describe()} with {kernel.turn.describe()} stays in its "
             f"family only when tilted by {listing(sorted(allowed))}. Write these in the terms, or take another law."
         )
+    for label in part.model_labels:
+        met = [name for name in part.term(label).covariates if name in names]
+        if len(met) > 1:
+            raise InputError(
+                f"{label} makes the effect of {met[0]} depend on {met[1]}, so that the updated kernel is no product of "
+                "a law of steps and one of turns, and has no name: fit.contrast(…) gives its density relative to the "
+                "tentative one, fit.simulate(…) its steps. Or leave the interaction out."
+            )
     held = {} if at is None else {name: values[:1] for name, values in given(at, "at").items()}
     still = {name: np.ones(1) for name in names}  # each statistic moves alone
     C = np.array([_slope(fit, {**still, **held}, name) for name in names]).reshape(len(names), part.beta.size)

@@ -29,10 +29,19 @@ def projected(made: Track, names: tuple[str, str], crs: Any, to: Any, unit: str 
             raise InputError("to= needs crs=, the system that x and y are in now, as crs='EPSG:4326' for degrees.")
         if unit is None:
             _refuse_degrees(made, names)
-        return made
+        return made if unit is None else replace(made, unit="m")
     pyproj = extra("pyproj", "geo", "Projecting coordinates")
-    target = _around(pyproj, made, crs) if to is None else to
-    x, y = pyproj.Transformer.from_crs(crs, target, always_xy=True).transform(made.x, made.y)
+    given = _system(pyproj, crs, "crs")
+    if given.is_geographic:
+        _refuse_metres(made, names, crs)
+    target = _around(pyproj, made, given) if to is None else to
+    metric = _system(pyproj, target, "to")
+    if metric.is_geographic:
+        raise InputError(
+            f"to= must be a projection, in which steps have lengths; {to} has degrees. Leave it out, or name one in "
+            "metres, as to='EPSG:3035' (Europe) or a UTM zone."
+        )
+    x, y = pyproj.Transformer.from_crs(given, metric, always_xy=True).transform(made.x, made.y)
     wrong = np.flatnonzero(~(np.isfinite(x) & np.isfinite(y)))
     if wrong.size:
         row = wrong[0] if made.row is None else made.row[wrong[0]]
@@ -41,13 +50,42 @@ def projected(made: Track, names: tuple[str, str], crs: Any, to: Any, unit: str 
             f"({names[0]}, {names[1]}) = ({made.x[wrong[0]]:.6g}, {made.y[wrong[0]]:.6g}). Check crs= and the order "
             "of x and y (longitude first)."
         )
+    axis = metric.axis_info[0].unit_name if metric.axis_info else "metre"
     note = f"Projected from {crs} to {target}."
-    return replace(made, x=np.asarray(x, dtype=float), y=np.asarray(y, dtype=float), notes=(*made.notes, note))
+    unit = "m" if axis == "metre" else axis
+    return replace(
+        made, x=np.asarray(x, dtype=float), y=np.asarray(y, dtype=float), notes=(*made.notes, note), unit=unit
+    )
 
 
-def _around(pyproj: Any, made: Track, crs: Any) -> str:
+def _system(pyproj: Any, text: Any, name: str) -> Any:
+    """A coordinate system by its name, or a sentence."""
+    try:
+        return pyproj.CRS.from_user_input(text)
+    except Exception as error:  # pyproj has its own, and PROJ more
+        raise InputError(
+            f"{name}={text!r} is not a coordinate system that PROJ knows: name it by its EPSG code, as 'EPSG:4326' for "
+            "degrees of longitude and latitude or 'EPSG:32632' for a UTM zone."
+        ) from error
+
+
+def _refuse_metres(made: Track, names: tuple[str, str], crs: Any) -> None:
+    """Refuse coordinates that cannot be degrees."""
+    wrong = np.flatnonzero((np.abs(made.x) > 360.0) | (np.abs(made.y) > 90.0))
+    if not wrong.size:
+        return
+    row = wrong[0] if made.row is None else made.row[wrong[0]]
+    raise DataError(
+        f"crs={str(crs)!r} has degrees, and {wrong.size:,} of {made.n:,} fixes lie beyond ±360 and ±90, the first (row "
+        f"{row}) at ({names[0]}, {names[1]}) = ({made.x[wrong[0]]:.6g}, {made.y[wrong[0]]:.6g}). Where x and y are "
+        "metres already leave crs= out, or name the system that they are in; where latitude stands first, exchange x= "
+        "and y=."
+    )
+
+
+def _around(pyproj: Any, made: Track, given: Any) -> str:
     """The projection that keeps distances from the middle of the track."""
-    lon, lat = pyproj.Transformer.from_crs(crs, "EPSG:4326", always_xy=True).transform(made.x, made.y)
+    lon, lat = pyproj.Transformer.from_crs(given, "EPSG:4326", always_xy=True).transform(made.x, made.y)
     lon0 = float(np.degrees(np.angle(np.mean(np.exp(1j * np.radians(lon))))))  # tracks may cross the date line
     return f"+proj=aeqd +lat_0={float(np.mean(lat)):.6f} +lon_0={lon0:.6f} +datum=WGS84 +units=m"
 

@@ -12,7 +12,7 @@ from .._base.numerics import Rng, generator, whole
 from ..data.covariates import Covariate, CovariateSet
 from ..data.observations import Observations
 from ..domains.base import Domain
-from ..errors import InputError
+from ..errors import DataError, InputError
 from ..references.contrast import contrast
 from ..references.points import IID
 from ..references.step_kernel import StepKernel
@@ -21,14 +21,25 @@ from .tracks import Track
 
 
 def steps_of(data: Any, lags: int = 2) -> Observations:
-    """The steps of a track, or observations that are steps already."""
+    """The steps of a track, or observations that are steps already; a step of length zero has no direction."""
     if isinstance(data, Track):
-        return data.observations(lags)
+        return _moving(data.observations(lags))
     if isinstance(data, Observations) and data.kind == "transitions" and data.dim == 2:
-        return data
+        return _moving(data)
     raise InputError(
         f"Steps come from un.track(…), or from un.transitions(…, y=(x, y), lags=2); got {type(data).__name__}."
     )
+
+
+def _moving(obs: Observations) -> Observations:
+    still = np.flatnonzero((obs.outcome == obs.previous()).all(axis=1))
+    if still.size:
+        row = int(still[0]) if obs.row is None else int(obs.row[still[0]])
+        raise DataError(
+            f"{still.size:,} of {obs.n:,} steps have length zero, the first at row {row} (rows count from 0): they "
+            "have no direction, and no kernel offers them. un.track(…, zero_steps='join') takes the two fixes as one."
+        )
+    return obs
 
 
 def random_steps(

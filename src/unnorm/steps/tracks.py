@@ -19,7 +19,7 @@ from ..errors import DataError, InputError, listing, unknown
 from .durations import seconds, written
 from .projecting import projected
 
-UNEVEN = 1.25  # times that steps may differ in duration before a note says so
+UNEVEN = 1.25  # times the median duration (or as much less) from which a note counts a step
 
 Zero = Literal["error", "join", "keep"]
 Repeated = Literal["error", "first", "mean"]
@@ -49,6 +49,7 @@ class Track:
     row: np.ndarray | None = None  #: (n,) position in the table
     notes: tuple[str, ...] = ()  #: sentences: what was dropped, projected or split
     backend: Any = None  #: the user's kind of table, for those given back
+    unit: str = ""  #: of x and y, "m" where it is known
 
     @property
     def n(self) -> int:
@@ -148,15 +149,13 @@ class Track:
         table = {"x": self.x, "y": self.y, **groups, **extra}
         made = transitions(table, y=("x", "y"), group=tuple(groups), extra=tuple(extra), lags=lags)
         notes = [note for note in made.notes if "sequences are shorter" not in note]
-        short = int(np.sum(np.unique(self.burst, return_counts=True)[1] <= lags))
-        if short:
-            notes.append(f"{short:,} bursts of fewer than {lags + 1} fixes give no step with a turn.")
-        low, high = np.quantile(made.context["dt"], (0.025, 0.975))
-        if high > UNEVEN * low:
+        steps = int(np.sum(np.diff(self.burst) == 0))
+        if made.n < steps:
             notes.append(
-                f"The time between fixes varies from {written(low)} to {written(high)} (middle 95 %), and steps of "
-                "different durations follow different laws: track.resample(rate, tolerance) makes them alike."
+                f"{steps - made.n:,} of {steps:,} steps are the first of their burst: they have no turn, and are left "
+                "out."
             )
+        notes += _uneven(made.context["dt"])
         row = made.row if self.row is None or made.row is None else self.row[made.row]
         return replace(made, notes=(*self.notes, *notes), backend=self.backend, row=row)
 
@@ -183,6 +182,19 @@ def step_columns(track: Track) -> dict[str, np.ndarray]:
         "x_start": track.x[first], "y_start": track.y[first], "x_end": track.x[last], "y_end": track.y[last],
         "step": length, "angle": angle, "turn": np.pi - np.mod(np.pi - turn, 2.0 * np.pi),
     }  # fmt: skip
+
+
+def _uneven(dt: np.ndarray) -> list[str]:
+    """A note where some steps took longer or shorter than most."""
+    usual = float(np.median(dt))
+    odd = (dt > UNEVEN * usual) | (dt * UNEVEN < usual)
+    if not odd.any():
+        return []
+    return [
+        f"{int(odd.sum()):,} of {dt.size:,} steps took {written(float(dt.min()))} to {written(float(dt.max()))}, where "
+        f"the median is {written(usual)}: steps of different durations follow different laws. "
+        "track.resample(rate, tolerance) makes them alike; max_gap= begins a new burst at the long ones."
+    ]
 
 
 # long: a public entry point
@@ -259,7 +271,8 @@ def _read(
     frames.check_finite([t, *xy])
     who = [None if name is None else table.column(name, role) for name, role in zip(labels, ("animal", "burst"))]
     more = [table.column(name, "columns") for name in columns]
-    if taken := [name for name in columns if name in ("x", "y", "animal", "burst", "dt", "step", "turn", "angle")]:
+    own = {"x", "y", "animal", "burst", "dt", "step", "turn", "angle", *(f"{name}_start" for name in columns)}
+    if taken := [name for name in columns if name in own]:
         raise InputError(f"columns must not be called {listing(taken)}, which a track has already: rename them.")
     needed = [t, *xy, *(one for one in who if one is not None), *more]
     gone, note = frames.incomplete(needed, missing, None, "rows")
@@ -281,7 +294,8 @@ def _ordered(made: Track, order: Order) -> Track:
     _, first, code = np.unique(made.animal, return_index=True, return_inverse=True)
     rank = np.argsort(np.argsort(first))[code]
     made, rank = made.take(np.argsort(rank, kind="stable")), np.sort(rank)
-    back = np.flatnonzero((np.diff(made.time) < 0.0) & (made.animal[1:] == made.animal[:-1])) + 1
+    one = (made.animal[1:] == made.animal[:-1]) & (np.diff(made.burst) == 0)  # a clock may be set between bursts
+    back = np.flatnonzero((np.diff(made.time) < 0.0) & one) + 1
     if not back.size:
         return made
     if order == "error":
@@ -289,23 +303,24 @@ def _ordered(made: Track, order: Order) -> Track:
         raise DataError(
             f"Times run backwards at {back.size:,} of {made.n:,} fixes, first at {_where(made, back[0])}, which is "
             f"{written(late)} before the fix above it. If the rows are merely "
-            "out of order pass order='sort'; if the clock was set back, correct the times, or name in burst= a column "
-            "that tells the parts apart."
+            "out of order pass order='sort'; if there are several animals, name their column in animal=; if the clock "
+            "was set back, correct the times, or name in burst= a column that tells the parts apart."
         )
-    made = made.take(np.lexsort((made.time, rank)))
+    made = made.take(np.lexsort((made.time, rank)))  # bursts are made again below, wherever the label changes
     return replace(made, notes=(*made.notes, f"{back.size:,} fixes were out of order, and sorted by time."))
 
 
 def _repeated(made: Track, repeated: Repeated) -> Track:
     """One fix of an animal at one time."""
-    twice = np.flatnonzero((np.diff(made.time) == 0.0) & (made.animal[1:] == made.animal[:-1])) + 1
+    one = (made.animal[1:] == made.animal[:-1]) & (np.diff(made.burst) == 0)
+    twice = np.flatnonzero((np.diff(made.time) == 0.0) & one) + 1
     if not twice.size:
         return made
     if repeated == "error":
         raise DataError(
-            f"{twice.size:,} of {made.n:,} fixes repeat the time of the one before, first {_where(made, twice[0])}. "
-            "Pass repeated='first' to keep the first of each, or 'mean' to take their mean; where there are several "
-            "animals, name their column in animal=."
+            f"{twice.size:,} of {made.n:,} fixes repeat the time of the one before, the first at "
+            f"{_where(made, twice[0])}. Pass repeated='first' to keep the first of each, or 'mean' to take their "
+            "mean; where there are several animals, name their column in animal=."
         )
     keep = np.ones(made.n, dtype=bool)
     keep[twice] = False

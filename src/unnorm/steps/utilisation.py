@@ -13,11 +13,17 @@ import numpy as np
 
 from .._base.frames import to_native
 from ..data.observations import Observations
-from ..errors import InputError, listing
+from ..errors import InputError, listing, warn
 from ..results.fit import Fit, columns_read
 from .steady_state import Cells, stationary
 
 CELLS = 50  # along the longer side
+DOUBTFUL = 0.1  # total variation from which a map is doubted
+COARSE = (
+    "The map of utilisation may be off by {error:.2g} in total variation or more: its cells (side {side:.4g}) are wide "
+    "beside the steps (median {step:.4g}) or beside what the animal selects. Take smaller ones, cell=…, or "
+    "method='simulation'."
+)
 
 
 @final
@@ -78,6 +84,9 @@ def steady(fit: Fit, cell: float | None, at: Any) -> Utilisation:
     wide, rough = stationary(fit.density, obs, held, 2.0 * side, turns)
     together = np.bincount(wide.of(cells.centres), pi, len(rough))
     error = 0.5 * float(np.abs(together - rough).sum())
+    step = float(np.median(np.hypot(*(obs.outcome - obs.previous()).T)))
+    if error > DOUBTFUL or side > 4.0 * step:  # half of all steps leave no cell
+        warn(COARSE.format(error=error, side=side, step=step), stacklevel=3)
     return Utilisation(cells.x, cells.y, cells.grid(pi), error, None, fit.backend)
 
 
