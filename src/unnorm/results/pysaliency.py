@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .fit import Fit
 
 IMAGE = "image"
+SUBJECT = ("subject", "subjects")  # the attribute's name, in newer versions and in older ones
 
 
 def observations(fixations: Any, lags: int = 1) -> Observations:
@@ -29,13 +30,13 @@ def observations(fixations: Any, lags: int = 1) -> Observations:
 
     A fixation's previous points are the last `lags` of its history; those with a shorter history give no transition,
     and `notes` counts them. `image` is the number of the stimulus, `n`; numeric attributes of fixations, such as
-    durations, join the context.
+    durations, join the context, except those with missing values, which `notes` names.
 
     Example:
         >>> import numpy as np
         >>> from types import SimpleNamespace
         >>> import unnorm as un
-        >>> two = SimpleNamespace(x=np.array([1., 2.]), y=np.array([3., 4.]), n=np.array([0, 0]), subject=None,
+        >>> two = SimpleNamespace(x=np.array([1., 2.]), y=np.array([3., 4.]), n=np.array([0, 0]), subjects=None,
         ...                       x_hist=[[], [1.]], y_hist=[[], [3.]], __attributes__=[])
         >>> un.pysaliency.observations(two).context["x_prev"]
         array([1.])
@@ -51,11 +52,15 @@ def observations(fixations: Any, lags: int = 1) -> Observations:
         for lag in range(1, lags + 1)
         for j, name in enumerate("xy")
     }
-    subject = getattr(fixations, "subject", None)
+    subject = next((own for name in SUBJECT if (own := getattr(fixations, name, None)) is not None), None)
     subject = np.zeros(len(x), dtype=np.int64) if subject is None else np.asarray(subject)
-    more = _attributes(fixations, len(x), rows)
+    more, gaps = _attributes(fixations, len(x), rows)
     lost = len(x) - rows.size
     notes = (f"{lost:,} of {len(x):,} fixations have fewer than {lags} before them and give no transition.",)
+    notes = (notes if lost else ()) + gaps
+    # fixations may have been left out, first ones too: a scanpath goes on where the history is longer by one
+    begins = np.ones(len(x), dtype=bool)
+    begins[1:] = (np.diff(length) != 1) | (np.diff(n) != 0) | (subject[1:] != subject[:-1])
     return Observations(
         "transitions",
         np.column_stack([x[rows], y[rows]]).astype(np.float64),
@@ -64,9 +69,9 @@ def observations(fixations: Any, lags: int = 1) -> Observations:
         lags=lags,
         extra=tuple(more),
         group={"subject": subject[rows], IMAGE: n[rows].astype(np.int64)},
-        sequence=np.unique(np.cumsum(length == 0)[rows], return_inverse=True)[1],
+        sequence=np.unique(np.cumsum(begins)[rows], return_inverse=True)[1],
         row=rows,
-        notes=notes if lost else (),
+        notes=notes,
     )
 
 
@@ -75,9 +80,9 @@ def _history(values: Any) -> np.ndarray:
     return array[~np.isnan(array)]
 
 
-def _attributes(fixations: Any, count: int, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Numeric attributes with one finite value for each fixation."""
-    out = {}
+def _attributes(fixations: Any, count: int, rows: np.ndarray) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Numeric attributes with one finite value for each fixation, and notes of those that lack some."""
+    out, notes = {}, []
     for name in getattr(fixations, "__attributes__", ()):
         if name in ("subject", "subjects", "scanpath_index") or name.endswith("_hist"):
             continue
@@ -86,7 +91,10 @@ def _attributes(fixations: Any, count: int, rows: np.ndarray) -> dict[str, np.nd
             column = values[rows]
             if np.isfinite(column).all():
                 out[str(name)] = column.astype(np.float64)
-    return out
+            else:
+                gone = int(np.sum(~np.isfinite(column)))
+                notes.append(f"The attribute {str(name)!r} is left out: {gone:,} of {len(column):,} values are missing.")
+    return out, tuple(notes)
 
 
 def windows(stimuli: Any) -> Windows:

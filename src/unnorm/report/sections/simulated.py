@@ -67,7 +67,8 @@ def _simulate_like(analysis: Analysis) -> tuple[list[np.ndarray], np.ndarray, np
 def _pieces(obs: Observations) -> tuple[np.ndarray, np.ndarray]:
     """First transitions of pieces of sequences, and the pieces' lengths."""
     sequence = np.zeros(obs.n, dtype=int) if obs.sequence is None else obs.sequence
-    begin = np.flatnonzero(np.diff(sequence, prepend=sequence[0] - 1))
+    goes_on = np.all(obs.previous()[1:] == obs.outcome[:-1], axis=1)  # not where points outside the window were dropped
+    begin = np.flatnonzero(np.concatenate([[True], (np.diff(sequence) != 0) | ~goes_on]))
     place = np.arange(obs.n) - np.repeat(begin, np.diff(begin, append=obs.n))
     first = np.flatnonzero(place % LONGEST == 0)
     return first, np.diff(first, append=obs.n)
