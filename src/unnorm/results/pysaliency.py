@@ -93,7 +93,9 @@ def _attributes(fixations: Any, count: int, rows: np.ndarray) -> tuple[dict[str,
                 out[str(name)] = column.astype(np.float64)
             else:
                 gone = int(np.sum(~np.isfinite(column)))
-                notes.append(f"The attribute {str(name)!r} is left out: {gone:,} of {len(column):,} values are missing.")
+                notes.append(
+                    f"The attribute {str(name)!r} is left out: {gone:,} of {len(column):,} values are missing."
+                )
     return out, tuple(notes)
 
 

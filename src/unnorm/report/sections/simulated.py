@@ -66,12 +66,16 @@ def _simulate_like(analysis: Analysis) -> tuple[list[np.ndarray], np.ndarray, np
 
 def _pieces(obs: Observations) -> tuple[np.ndarray, np.ndarray]:
     """First transitions of pieces of sequences, and the pieces' lengths."""
-    sequence = np.zeros(obs.n, dtype=int) if obs.sequence is None else obs.sequence
-    goes_on = np.all(obs.previous()[1:] == obs.outcome[:-1], axis=1)  # not where points outside the window were dropped
-    begin = np.flatnonzero(np.concatenate([[True], (np.diff(sequence) != 0) | ~goes_on]))
+    begin = np.flatnonzero(np.concatenate([[True], ~goes_on(obs)]))  # also after points that were dropped
     place = np.arange(obs.n) - np.repeat(begin, np.diff(begin, append=obs.n))
     first = np.flatnonzero(place % LONGEST == 0)
     return first, np.diff(first, append=obs.n)
+
+
+def goes_on(obs: Observations) -> np.ndarray:
+    """(n − 1,) whether each transition begins where the one before it ended, in the same sequence."""
+    same = True if obs.sequence is None else np.diff(obs.sequence) == 0
+    return same & np.all(obs.previous()[1:] == obs.outcome[:-1], axis=1)
 
 
 def _observed(analysis: Analysis) -> Steps:
