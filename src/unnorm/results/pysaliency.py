@@ -19,6 +19,7 @@ from ..domains.windows import Windows
 from ..errors import CombinationError, DataError, InputError, listing
 
 if TYPE_CHECKING:
+    from .density import Density
     from .fit import Fit
 
 IMAGE = "image"
@@ -150,6 +151,17 @@ def scanpath_model(fit: Fit, image_of: Callable[[Any], Any] | None = None) -> An
     return FittedScanpaths()
 
 
+def _reads(density: Density) -> set[str]:
+    """The names that the terms of f read, and what their covariates need."""
+    fitted = density.additive()
+    if fitted is None or fitted[0].terms is None:
+        return set()
+    names = {*fitted[0].terms.columns}
+    for one in (*fitted[0].covariate_objects,) * 2:  # twice: expressions may read maps that come after them
+        names |= {*one.needs} if one.name in names else set()
+    return names
+
+
 def pixel_log_density(
     fit: Fit, size: tuple[int, int], before: list[np.ndarray], image: Any = None, attributes: Any = None
 ) -> np.ndarray:
@@ -169,6 +181,14 @@ def pixel_log_density(
         for j, name in enumerate(names)
     }
     given = {**(attributes or {}), **({} if image is None else {IMAGE: image})}
+    lost = [name for name in (*about["extra"], *about["group_names"]) if name in _reads(density) and name not in given]
+    if lost:
+        remedy = (
+            "Pass image_of=, from a stimulus to the image's name in the fit"
+            if IMAGE in lost
+            else "Give them in attributes"
+        )
+        raise CombinationError(f"The fit reads {listing(lost)}, which pysaliency does not say. {remedy}.")
     more = {name: np.array([given[name]]) for name in about["extra"] if name in given}
     group = {name: np.array([given[name]]) for name in about["group_names"] if name in given}
     one = Observations(
