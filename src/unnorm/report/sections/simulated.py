@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...data.observations import Observations
+from ...data.placing import window_codes
+from ...domains.base import Domain
 from ...results.planar import box_around
 from ...results.simulation import held_columns
 from .. import figures
@@ -29,6 +31,8 @@ def section(analysis: Analysis) -> Section:
     here, there = _observed(analysis), _steps(analysis, paths)
     typical = np.argsort(np.abs(length - np.median(length)), kind="stable")[:SHOWN]
     real = [np.vstack([obs.previous()[first[i]], obs.outcome[first[i] : first[i] + length[i]]]) for i in typical]
+    domain = analysis.model.domain
+    windows = [domain.windows[code] for code in window_codes(domain, obs)[first[typical]]]
     text = (
         f"{len(here['step']):,} observed steps against {len(there['step']):,} simulated from the "
         f"{'group' if analysis.fits else 'fitted model'}, from the same starting points and as long."
@@ -36,8 +40,8 @@ def section(analysis: Analysis) -> Section:
     pictures = (
         *_histogram_pictures(analysis, here, there),
         *_heat_maps(analysis, here, there),
-        _scanpaths(analysis, real, "observed", BLUE),
-        _scanpaths(analysis, [paths[i][lags - 1 :] for i in typical], "simulated", ORANGE),
+        _scanpaths(analysis, real, windows, "observed", BLUE),
+        _scanpaths(analysis, [paths[i][lags - 1 :] for i in typical], windows, "simulated", ORANGE),
     )
     return Section((text,), pictures, pairs=True)
 
@@ -149,15 +153,17 @@ def _heat_maps(analysis: Analysis, observed: Steps, simulated: Steps) -> list[Pi
     return pictures
 
 
-def _scanpaths(analysis: Analysis, paths: Sequence[np.ndarray], who: str, colour: str) -> Picture:
-    """A few scanpaths, points joined by lines, the first one ringed."""
+def _scanpaths(
+    analysis: Analysis, paths: Sequence[np.ndarray], windows: Sequence[Domain], who: str, colour: str
+) -> Picture:
+    """A few scanpaths, each in its window, points joined by lines, the first one ringed."""
 
     def paint(*axes: Any) -> None:
-        for ax, path in zip(axes, paths):
+        for ax, path, own in zip(axes, paths, windows):
             ax.plot(path[:, 0], path[:, 1], "-", color="#777777", lw=0.7)
             ax.plot(path[:, 0], path[:, 1], ".", color=colour, ms=5)
             ax.plot(path[:1, 0], path[:1, 1], "o", mfc="none", mec=INK, ms=7, mew=0.9)
-            figures.window(ax, analysis)
+            figures.window(ax, analysis, own)
         for ax in axes[len(paths) :]:
             ax.set_visible(False)
 
