@@ -7,7 +7,7 @@ import pytest
 
 import unnorm as un
 from unnorm.report.analysis import grouped, pooled
-from unnorm.report.misfit import FEATURES, LEAST, MATTERS, Misfit, misfits
+from unnorm.report.misfit import FEATURES, LEAST, MATTERS, Misfit, advice, misfits
 from unnorm.report.sections import misfit
 from unnorm.report.sections.simulated import _pieces
 
@@ -64,14 +64,19 @@ def test_advice_names_the_term_or_a_larger_k():
     def missed(name: str, radial: bool = False) -> Misfit:
         return Misfit(by_name[name], (0.0,), (0.0,), 2 * MATTERS, 0.0, radial)
 
-    assert missed("step").advice(frozenset()) == "add s(step, k=20)"
-    assert "larger k" in missed("step").advice(frozenset({"step"}))
-    assert missed("place", radial=True).advice(frozenset({"step"})) == "add s(drel, k=10)"
-    assert missed("place", radial=True).advice(frozenset({"drel"})) == "add s(x, y, k=40)"
-    assert missed("place", radial=True).advice(frozenset({"dcenter"})) == "add s(x, y, k=40)"
-    assert missed("place").advice(frozenset()) == "add s(x, y, k=40)"
-    assert missed("place").advice(frozenset(), windows=True) == "add s(xrel, yrel, k=40)"
-    assert "larger k" in missed("place").advice(frozenset({"x", "y"}))
+    def said(one: Misfit, *columns: str, windows: bool = False) -> str:
+        return advice([one], frozenset(columns), windows)[one.feature.name]
+
+    assert said(missed("step")) == "add s(step, k=20)"
+    assert "larger k" in said(missed("step"), "step")
+    assert said(missed("place", radial=True), "step") == "add s(drel, k=10)"
+    assert said(missed("place", radial=True), "drel") == "add s(x, y, k=40)"
+    assert said(missed("place", radial=True), "dcenter") == "add s(x, y, k=40)"
+    assert said(missed("place")) == "add s(x, y, k=40)"
+    assert said(missed("place"), windows=True) == "add s(xrel, yrel, k=40)"
+    assert "larger k" in said(missed("place"), "x", "y")
+    both = advice([missed("direction"), missed("place")], frozenset({"angle"}))
+    assert both == {"direction": "look again when what lacks is added", "place": "add s(x, y, k=40)"}
     small = Misfit(by_name["step"], (0.0,), (0.0,), MATTERS / 2, 0.0)
     unsure = Misfit(by_name["step"], (0.0,), (0.0,), 2 * MATTERS, 0.05)
     assert not small.missed

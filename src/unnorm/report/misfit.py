@@ -12,7 +12,7 @@ the observed ones, so that nothing a path did before is held against a step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -75,17 +75,33 @@ class Misfit:
         """Whether the model misses it: surely, and by enough to matter."""
         return self.p <= SURELY and self.size > MATTERS
 
-    def advice(self, columns: frozenset[str], windows: bool = False) -> str:
-        """The term to add to a model of these covariates, or what to do about one that is there; `windows`: whether
-        each sequence has its own."""
+    def lacks(self, columns: frozenset[str], windows: bool = False) -> tuple[str | None, frozenset[str]]:
+        """The term that a model of these covariates lacks, None where it has it, and what that term is of; `windows`:
+        whether each sequence has its own."""
         term, enough = self.feature.term, self.feature.enough
         if not term:
             around = self.radial and not any(one <= columns for one in AROUND[1])
             term, enough = (AROUND[0], AROUND[1][0]) if around else ANYWHERE[windows]
-        if enough <= columns:
-            name = ", ".join(sorted(enough))
-            return f"it has a term of {name}: try a larger k, or te({name}, …) with what it changes with"
-        return f"add {term}"
+        return None if enough <= columns else term, enough
+
+
+def advice(found: Sequence[Misfit], columns: frozenset[str], windows: bool = False) -> dict[str, str]:
+    """Name of each feature that is missed → what would help. A term that the model has may be wrong only because it
+    stands in for one that lacks, which is to be added first."""
+    missed = sorted((one for one in found if one.missed), key=lambda one: -one.size)
+    lacking = {one.feature.name: one.lacks(columns, windows) for one in missed}
+    some = any(term is not None for term, _ in lacking.values())
+    out = {}
+    for name, (term, enough) in lacking.items():
+        own = ", ".join(sorted(enough))
+        out[name] = (
+            f"add {term}"
+            if term is not None
+            else "look again when what lacks is added"
+            if some
+            else f"it has a term of {own}: try a larger k, or te({own}, …) with what it changes with"
+        )
+    return out
 
 
 Values = Mapping[str, np.ndarray]  # columns of the features and of CONSTANTS → (N,); NaN where a step has no turn

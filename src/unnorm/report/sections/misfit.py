@@ -11,7 +11,7 @@ from ...data.placing import frame_of, window_codes
 from ...results.fit import Fit
 from ...results.simulation import held_columns
 from ..analysis import GROUP, Analysis
-from ..misfit import LEAST, MATTERS, Misfit, Values, misfits
+from ..misfit import LEAST, MATTERS, Misfit, Values, advice, misfits
 from ..page import Cell, Section, Table, number, p_value
 from .simulated import goes_on
 
@@ -31,6 +31,7 @@ def section(analysis: Analysis) -> Section | None:
     found = measured(analysis)
     columns = frozenset(name for label in analysis.labels for name in analysis.smooths().term(label).covariates)
     windows = analysis.model.domain.key is not None
+    helps = advice(found, columns, windows)
     rows = [
         (
             Cell(one.feature.words + (" (mean cosine)" if one.feature.circular else "")),
@@ -38,7 +39,7 @@ def section(analysis: Analysis) -> Section | None:
             Cell(", ".join(f"{mean:.3g}" for mean in one.drawn)),
             number(one.size, 2),
             p_value(one.p),
-            Cell(one.advice(columns, windows) if one.missed else "–"),
+            Cell(helps.get(one.feature.name, "–")),
         )
         for one in found
     ]
@@ -49,11 +50,10 @@ def section(analysis: Analysis) -> Section | None:
 
 def verdict(found: Sequence[Misfit], columns: frozenset[str], windows: bool = False) -> str:
     """One sentence: what is missed, worst first, and what to add."""
-    missed = sorted((one for one in found if one.missed), key=lambda one: -one.size)
-    if not missed:
+    helps, words = advice(found, columns, windows), {one.feature.name: one.feature.words for one in found}
+    if not helps:
         return "Steps drawn from the model match the observed ones in length, direction, turn and place."
-    parts = dict.fromkeys(f"the {one.feature.words} ({one.advice(columns, windows)})" for one in missed)
-    return f"The model misses {'; '.join(parts)}."
+    return f"The model misses {'; '.join(f'the {words[name]} ({text})' for name, text in helps.items())}."
 
 
 def measured(analysis: Analysis) -> list[Misfit]:
