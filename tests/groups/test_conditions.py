@@ -195,7 +195,7 @@ def test_more_than_two_conditions() -> None:
 def test_few_subjects_are_told_what_p_can_be() -> None:
     each = fitted(data(6, 4, False, 0.0, n=60))
     assert each.conditions.p("s(y)") * 6 == pytest.approx(round(each.conditions.p("s(y)") * 6))  # 4 over 2
-    assert any("no p-value of 'cond' can be below 0.33" in note for note in each.conditions.notes)
+    assert any("no p-value of 'cond' can be below 0.17" in note for note in each.conditions.notes)
 
 
 def test_without_conditions_nothing_is_compared(within: un.FitGroup) -> None:
