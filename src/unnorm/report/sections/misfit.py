@@ -31,7 +31,6 @@ def section(analysis: Analysis) -> Section | None:
     found = measured(analysis)
     columns = frozenset(name for label in analysis.labels for name in analysis.smooths().term(label).covariates)
     windows = analysis.model.domain.key is not None
-    helps = advice(found, columns, windows)
     rows = [
         (
             Cell(one.feature.words + (" (mean cosine)" if one.feature.circular else "")),
@@ -39,11 +38,11 @@ def section(analysis: Analysis) -> Section | None:
             Cell(", ".join(f"{mean:.3g}" for mean in one.drawn)),
             number(one.size, 2),
             p_value(one.p),
-            Cell(helps.get(one.feature.name, "–")),
+            Cell("yes" if one.missed else "no"),
         )
         for one in found
     ]
-    head = ("", "observed mean", "mean of drawn points", "error of the log density", "p", "what would help")
+    head = ("", "observed mean", "mean of drawn points", "error of the log density", "p", "missed")
     table = Table("Observed against drawn points", head, tuple(rows))
     return Section((verdict(found, columns, windows), HOW), tables=(table,))
 
