@@ -24,7 +24,7 @@ rescaled to the covariance that the model gives that of the data; where all subj
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, factorial
 from typing import NamedTuple, final
@@ -102,7 +102,7 @@ class Comparison:
         chosen = [np.arange(q)] + [i * q + _range(self.slices[k]) for k in free for i in range(1, self.count)]
         at = np.concatenate(chosen)
         maps = [self._maps(unit)[:, at] for unit in self.units]
-        A = prior[np.ix_(at, at)] + sum(X.T @ unit.J @ X for unit, X in zip(self.units, maps))
+        A = prior[np.ix_(at, at)] + _total(X.T @ unit.J @ X for unit, X in zip(self.units, maps))
         scale = 1.0 / np.sqrt(np.diag(A))
         inverse = np.linalg.pinv(A * scale * scale[:, None], rcond=1e-12, hermitian=True) * scale * scale[:, None]
         return at, inverse, maps
@@ -110,7 +110,7 @@ class Comparison:
     def _residuals(self, free: Sequence[str]) -> list[np.ndarray]:
         """(m, q) of each subject, f and the contrasts of the terms `free` being fitted."""
         _, inverse, maps = self._null(free)
-        phi = inverse @ sum(X.T @ unit.h for unit, X in zip(self.units, maps))
+        phi = inverse @ _total(X.T @ unit.h for unit, X in zip(self.units, maps))
         return [(unit.h - unit.J @ (X @ phi)).reshape(-1, self.q) for unit, X in zip(self.units, maps)]
 
     def _statistics(self, label: str, scores: Scores, J: np.ndarray) -> np.ndarray:
@@ -137,8 +137,8 @@ class Comparison:
         w = np.column_stack([np.ones(count), contrasts(count)])
         X_of = [np.kron(w[c], np.eye(q)) for c in range(count)]  # (q, C q)
         of = [unit.conditions[0] for unit in self.units]
-        C = sum(X_of[c][:, own].T @ unit.J @ X for c, unit, X in zip(of, self.units, maps))
-        J = sum(X_of[c][:, own].T @ unit.J @ X_of[c][:, own] for c, unit in zip(of, self.units)) - C @ inverse @ C.T
+        C = _total(X_of[c][:, own].T @ unit.J @ X for c, unit, X in zip(of, self.units, maps))
+        J = _total(X_of[c][:, own].T @ unit.J @ X_of[c][:, own] for c, unit in zip(of, self.units)) - C @ inverse @ C.T
         G = [X[:, own].T - C @ inverse @ X[:, at].T for X in X_of]
         mean = [np.mean([unit.J for c, unit in zip(of, self.units) if c == k], axis=0) for k in range(count)]
         give = [G[k] @ _root(mean[k], 0.5) for k in range(count)]
@@ -171,11 +171,11 @@ class Comparison:
         S, sizes = len(of), np.bincount(of, minlength=self.count)
         F = [half @ X for half, X in zip(halves, maps)]
         known = [half @ other for half, other in zip(halves, inverse_halves)]
-        total, alone = sum(F), sum(one @ inverse @ one.T for one in F)
-        D, E = sum(known) - alone, alone - total @ inverse @ total.T
-        L = sum(give[c] @ one for c, one in zip(of, F))
-        data = sum(give[c] @ one @ give[c].T for c, one in zip(of, known)) - L @ inverse @ L.T
-        mixed = sum(n / S * a @ D @ a.T for n, a in zip(sizes, give))
+        total, alone = _total(F), _total(one @ inverse @ one.T for one in F)
+        D, E = _total(known) - alone, alone - total @ inverse @ total.T
+        L = _total(give[c] @ one for c, one in zip(of, F))
+        data = _total(give[c] @ one @ give[c].T for c, one in zip(of, known)) - L @ inverse @ L.T
+        mixed = _total(n / S * a @ D @ a.T for n, a in zip(sizes, give))
         for c, d in itertools.product(range(self.count), repeat=2):
             mixed = mixed + sizes[c] * (sizes[d] - (c == d)) / (S * (S - 1)) * give[c] @ E @ give[d].T
         return _root(data, 0.5) @ _root(mixed, -0.5)
@@ -281,6 +281,10 @@ def _common_axes(J: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     s, turned = np.linalg.eigh(half.T @ S @ half)
     s = np.where(s > 1e-9 * max(float(s[-1]), 1e-300), s, 0.0) if s.size else s
     return half @ turned, s
+
+
+def _total(parts: Iterable[np.ndarray]) -> np.ndarray:
+    return np.sum(list(parts), axis=0)
 
 
 def _root(J: np.ndarray, power: float) -> np.ndarray:

@@ -16,10 +16,9 @@ from ..data.observations import Observations
 from ..data.table_columns import lag_suffix
 from ..domains import Box
 from ..domains.windows import Windows
-from ..errors import CombinationError, DataError, InputError, listing
+from ..errors import CombinationError, DataError, InputError, TermError, listing
 
 if TYPE_CHECKING:
-    from .density import Density
     from .fit import Fit
 
 IMAGE = "image"
@@ -151,17 +150,6 @@ def scanpath_model(fit: Fit, image_of: Callable[[Any], Any] | None = None) -> An
     return FittedScanpaths()
 
 
-def _reads(density: Density) -> set[str]:
-    """The names that the terms of f read, and what their covariates need."""
-    fitted = density.additive()
-    if fitted is None or fitted[0].terms is None:
-        return set()
-    names = {*fitted[0].terms.columns}
-    for one in (*fitted[0].covariate_objects,) * 2:  # twice: expressions may read maps that come after them
-        names |= {*one.needs} if one.name in names else set()
-    return names
-
-
 def pixel_log_density(
     fit: Fit, size: tuple[int, int], before: list[np.ndarray], image: Any = None, attributes: Any = None
 ) -> np.ndarray:
@@ -181,14 +169,6 @@ def pixel_log_density(
         for j, name in enumerate(names)
     }
     given = {**(attributes or {}), **({} if image is None else {IMAGE: image})}
-    lost = [name for name in (*about["extra"], *about["group_names"]) if name in _reads(density) and name not in given]
-    if lost:
-        remedy = (
-            "Pass image_of=, from a stimulus to the image's name in the fit"
-            if IMAGE in lost
-            else "Give them in attributes"
-        )
-        raise CombinationError(f"The fit reads {listing(lost)}, which pysaliency does not say. {remedy}.")
     more = {name: np.array([given[name]]) for name in about["extra"] if name in given}
     group = {name: np.array([given[name]]) for name in about["group_names"] if name in given}
     one = Observations(
@@ -196,7 +176,14 @@ def pixel_log_density(
     )
     u, v = np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5)
     places = np.column_stack([u.ravel(), v.ravel()])
-    f = density.log_f(one, places, np.zeros(len(places), dtype=np.intp))
+    try:
+        f = density.log_f(one, places, np.zeros(len(places), dtype=np.intp))
+    except TermError as error:
+        lost = [name for name in (*about["extra"], *about["group_names"]) if name not in given]
+        raise CombinationError(
+            f"The fit reads a column that pysaliency does not say ({listing(lost)} are not known). Pass image_of=, from "
+            f"a stimulus to the image's name in the fit, or attributes. {error}"
+        ) from error
     top = float(f.max())
     if not np.isfinite(top):
         raise CombinationError(f"f̂ has no finite value on the stimulus; previous points {listing(before)}.")
