@@ -181,8 +181,8 @@ def pixel_log_density(
     except TermError as error:
         lost = [name for name in (*about["extra"], *about["group_names"]) if name not in given]
         raise CombinationError(
-            f"The fit reads a column that pysaliency does not say ({listing(lost)} are not known). Pass image_of=, from "
-            f"a stimulus to the image's name in the fit, or attributes. {error}"
+            f"The fit reads a column that pysaliency does not say ({listing(lost)} are not known). Pass image_of=, "
+            f"from a stimulus to the image's name in the fit, or attributes. {error}"
         ) from error
     top = float(f.max())
     if not np.isfinite(top):
