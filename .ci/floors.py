@@ -23,27 +23,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13")
 # matplotlib 3.9 calls names that pyparsing 3.3 deprecates, and warnings are errors in the tests
 COMPANIONS = ("pyparsing<3.3",)
-BARE = """
-from pathlib import Path
-import unnorm as un
-from unnorm._base.files import _read_parquet
-from unnorm.errors import UnnormError
-chain = un.transitions(un.datasets.toy_chain(100, 0.5, 5.0, rng=1))
-model = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
-for extra, call in {
-    "stochastic": lambda: un.fit(model, chain, un.Poisson(), solver=un.SGD(steps=20, batch=10, block=10), rng=1),
-    "parquet": lambda: _read_parquet(Path("t.parquet")),
-    "sklearn": lambda: __import__("unnorm.sklearn", fromlist=["GAM"]).GAM,
-}.items():
-    try:
-        call()
-    except UnnormError as error:
-        assert f"unnorm[{extra}]" in str(error), (extra, str(error))
-        print(f"{extra}: {error}")
-    else:
-        raise SystemExit(f"{extra}: nothing was said")
-print(un.fit(model, chain).estimate)
-"""
 
 
 def interpreter(version: str) -> str | None:
@@ -80,7 +59,7 @@ def tried(python: str, resolution: str, tests: list[str], bare: bool) -> bool:
         here = environment(Path(scratch) / "env", python, resolution, "." if bare else ".[test]")
         run(here, "-m", "uv", "pip", "list", "--python", here, "-q")
         if bare:
-            return run(here, "-c", BARE) == 0
+            return run(here, ROOT / ".ci" / "uses.py", "--without") == 0
         more = () if tests else ("-n", "auto")
         return run(here, "-m", "pytest", "-q", "-p", "no:cacheprovider", *more, *tests) == 0
 

@@ -247,7 +247,12 @@ un.fit(eye, un.transitions(one, y=("x", "y"), order="fix", group=("subject", "im
 
 def empty(reps: int) -> None:
     """Whole processes with an empty compilation cache and with a filled one: the best wall and processor seconds of
-    `reps`, the processes that compile beside it included."""
+    `reps`, the processes that compile beside it included. Python's own bytecode is there, as after `pip install`."""
+    plain = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    import unnorm
+
+    package = str(Path(unnorm.__file__).parent)
+    subprocess.run([sys.executable, "-m", "compileall", "-q", package], check=True, env=plain)
     demo = "import sys; from unnorm.cli import main; main(['demo', '--quiet', '--out', sys.argv[1]])"
     for label, code in (("README's eye formula, one subject", README), ("unnorm demo", demo)):
         found: dict[str, list[tuple[float, float]]] = {"empty": [], "filled": []}

@@ -9,7 +9,7 @@ from pathlib import Path
 import unnorm as un
 
 SOURCE = Path(un.__file__).parent
-MOST_LINES = 500  # in a file, about
+MOST_LINES = 480  # in a file, its docstrings not counted
 MOST_BODY = 60  # lines of a function, its docstring not counted
 MOST_PARAMETERS = 8
 MOST_METHODS = 25
@@ -39,11 +39,20 @@ def _public() -> set[str]:
     return set(un.__all__)
 
 
+def _lines_of_code(text: str) -> int:
+    """Docstrings not counted, as in functions: complete arguments and examples are not what makes a file long."""
+    tree, docs = ast.parse(text), 0
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            docs += (node.body[0].end_lineno or 0) - node.body[0].lineno + 1
+    return text.count("\n") - docs
+
+
 def test_files_are_short() -> None:
     long = {
         str(p.relative_to(SOURCE)): n
         for p in SOURCE.rglob("*.py")
-        if (n := p.read_text().count("\n")) > 1.1 * MOST_LINES
+        if (n := _lines_of_code(p.read_text(encoding="utf-8"))) > MOST_LINES
     }
     assert not long
 

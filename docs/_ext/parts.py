@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,23 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "steps": ("Step selection", "Tracks, movement kernels and habitat.",
               ("fit_steps", "StepFit", "track", "Track", "random_steps")),
 }  # fmt: skip
-MODULES = ("datasets", "directions", "domains", "errors", "kernels", "losses", "patterns", "pysaliency", "references")
+# module → its names that are not public by themselves; those of base classes are in CONTRIBUTING.md
+MODULES: dict[str, tuple[str, ...]] = {
+    "datasets": ("eye", "eye_truth", "simulate_eye", "EyeCurves", "toy_chain", "toy_log_normaliser"),
+    "directions": ("von_mises", "generalised_von_mises", "wrapped_normal", "wrapped_cauchy", "von_mises_fisher",
+                   "watson", "bingham", "kent", "fisher_bingham", "bivariate_von_mises", "regression", "chain",
+                   "Family", "rose", "sphere_map"),
+    "domains": ("from_dict", "quadrature_error"),
+    "errors": ("UnnormError", "InputError", "DataError", "OutsideError", "TermError", "WriteError", "CombinationError",
+               "EstimationError", "NoEstimateError", "NotIdentifiedError", "ConvergenceError", "MemoryLimitError",
+               "MissingLibraryError", "WorkersError", "UnnormWarning", "hush", "overhear"),
+    "kernels": ("Gaussian", "Matern", "Periodic", "Linear", "Hamming", "Jaccard", "Spectrum"),
+    "losses": ("ncd", "importance", "ranking", "conditional_nce", "gradients"),
+    "patterns": ("K", "L", "pair_correlation", "F", "G", "J", "envelope", "process", "Summary", "Envelope", "Process"),
+    "pysaliency": ("observations", "windows", "scanpath_model"),
+    "references": ("Gamma", "Exponential", "Weibull", "LogNormal", "HalfNormal", "UniformAngle", "VonMisesAngle",
+                   "from_dict"),
+}  # fmt: skip
 MEMBERS = frozenset(("results", "data", "bayes", "patterns", "directions", "steps"))  # whose classes list their methods
 
 
@@ -76,10 +93,14 @@ def page(key: str) -> str:
 
 
 def modules_page() -> str:
-    lines = ["# Modules", "", "Further names, by module.", "", "| | |", "|---|---|"]
-    for module in MODULES:
-        doc = (inspect.getdoc(getattr(un, module)) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-        lines.append(f"| `un.{module}` | {doc} |")
+    lines = ["# Modules", "", "Further names, by module.", ""]
+    for module, names in MODULES.items():
+        home = getattr(un, module)
+        sys.modules.setdefault(f"unnorm.{module}", home)  # whose file is elsewhere; autodoc imports by this name
+        lines += [f"## un.{module}", "", (inspect.getdoc(home) or "").split("\n\n")[0], ""]
+        for name in names:
+            kind = "autofunction" if inspect.isfunction(getattr(home, name)) else "autoclass"
+            lines += ["```{eval-rst}", f".. {kind}:: unnorm.{module}.{name}", "```", ""]
     return "\n".join(lines) + "\n"
 
 

@@ -89,6 +89,9 @@ def hush(begins: str = "") -> Iterator[None]:
     `warnings.catch_warnings` changes the filters of all threads, and two fits side by side undo each other's; this is
     the thread's own, and `_base.threads` hands it to the threads that work for it.
 
+    Args:
+        begins: how the warnings begin; by default any does.
+
     >>> with hush():
     ...     warn("unheard")
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +11,7 @@ import pytest
 
 from unnorm._base import files
 from unnorm._base.frames import read_table
-from unnorm.errors import InputError, MemoryLimitError
+from unnorm.errors import InputError, MemoryLimitError, MissingLibraryError
 
 pa = pytest.importorskip("pyarrow")
 
@@ -137,8 +137,8 @@ def test_parquet(tmp_path, monkeypatch):
         read_table(tmp_path / "none.parquet")
     with pytest.raises(InputError, match="could not be read as Parquet"):
         read_table(tmp_path / "bad.parquet")
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install 'unnorm\[parquet\]'"):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingLibraryError, match=r"pip install 'unnorm\[parquet\]'"):
         read_table(tmp_path / "t.parquet")
 
 

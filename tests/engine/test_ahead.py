@@ -35,7 +35,7 @@ print(json.dumps({
 }))
 """
 KERNELS = {  # of README's eye formula: one signature each. More of them make the first fit slower, by .3 to 2 s each
-    *("group_rows", "locate", "solve_sites", "predictor", "run_sums"),
+    *("number_rows", "locate_from", "solve_band", "predictor", "run_sums"),
     *("cross_products", "leverages", "cholesky_inverse"),
 }
 
@@ -95,6 +95,15 @@ def test_a_kernel_that_is_written_is_not_waited_for_any_longer(monkeypatch: pyte
     assert list(ahead._running) == ["leverages"]
     ahead._end()
     assert process.returncode not in (None, 0)
+
+
+def test_a_design_that_nobody_compiles_for_is_not_kept_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = child("import time; time.sleep(60)")
+    monkeypatch.setattr(ahead, "_running", dict.fromkeys(ELSEWHERE, process))
+    monkeypatch.setattr(ahead, "_processes", [process])
+    assert ahead.kernel("leverages", bare=False).py_func.__name__ == "leverages"
+    assert process.returncode not in (None, 0)
+    assert not ahead._running
 
 
 def test_garbage_is_not_collected_while_numba_compiles(monkeypatch: pytest.MonkeyPatch) -> None:

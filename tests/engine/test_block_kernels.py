@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from unnorm.engine.likelihood_kernels import BLOCK, exponentials, slopes
+from unnorm.engine import likelihood_kernels
+from unnorm.engine.cached import njit
+from unnorm.engine.likelihood_kernels import BLOCK, FAST
+
+exponentials = njit(error_model="numpy")(likelihood_kernels.exponentials.py_func)  # as Python can call them
+slopes = njit(fastmath=FAST, error_model="numpy")(likelihood_kernels.slopes.py_func)
 
 
 def test_exponentials_have_all_their_digits() -> None:
@@ -26,7 +31,7 @@ def test_the_slopes_of_binomial_rows_are_those_written_plainly(weighted: bool, r
     eta, y = 6.0 * rng.normal(size=rows), rng.integers(0, 2, rows).astype(float)
     wt = rng.gamma(2.0, 1.0, rows) if weighted else np.ones(rows)
     e, g, w = np.empty(rows), np.empty(rows), np.empty(rows)
-    total = slopes(0, y, wt, weighted, eta, rows, e, g, w)
+    total = slopes(0, None, y, wt, weighted, eta, rows, e, g, w)
     p = 1.0 / (1.0 + np.exp(-eta))
     assert total == pytest.approx(np.sum(wt * (y * eta - np.logaddexp(0.0, eta))), rel=1e-13)
     np.testing.assert_allclose(g, wt * (y - p), rtol=1e-13, atol=1e-15)
@@ -36,4 +41,4 @@ def test_the_slopes_of_binomial_rows_are_those_written_plainly(weighted: bool, r
 def test_a_row_that_is_no_number_makes_the_likelihood_none() -> None:
     eta, y, e, g, w = np.zeros(8), np.zeros(8), np.empty(8), np.empty(8), np.empty(8)
     eta[5] = np.nan
-    assert np.isnan(slopes(0, y, np.ones(8), False, eta, 8, e, g, w))
+    assert np.isnan(slopes(0, None, y, np.ones(8), False, eta, 8, e, g, w))

@@ -140,12 +140,14 @@ def test_cholesky_inverse():
     for p in (1, 2, 7, 61):
         a = positive(p, rng)
         for scale in (np.ones(p), 1 / np.sqrt(a.diagonal())):
-            inverse, logs, least = cholesky_inverse(a, scale)
+            inverse = np.zeros((p, p))
+            logs, least = cholesky_inverse(a, scale, np.full((p, p), np.nan), inverse)
             np.testing.assert_allclose(inverse @ a, np.eye(p), atol=1e-10)
             unit = a * np.outer(scale, scale)
             assert 2 * logs == pytest.approx(np.linalg.slogdet(unit)[1], abs=1e-12)
             assert least == pytest.approx(np.diag(np.linalg.cholesky(unit)).min())
-    assert cholesky_inverse(np.diag([1.0, -1.0]), np.ones(2))[2] == -1.0
+            np.testing.assert_array_equal(inverse, inverse.T)
+    assert cholesky_inverse(np.diag([1.0, -1.0]), np.ones(2), np.empty((2, 2)), np.zeros((2, 2)))[1] == -1.0
 
 
 @cache

@@ -11,7 +11,9 @@ import pytest
 from scipy import stats
 
 import unnorm as un
-from unnorm.engine.links import CLOGLOG, PROBIT, binary_row
+from unnorm.engine.cached import njit
+from unnorm.engine.links import CLOGLOG, PROBIT
+from unnorm.engine.links import binary_row as compiled_row
 from unnorm.engine.response import FAMILIES, response
 from unnorm.errors import CombinationError, DataError, InputError
 
@@ -65,6 +67,9 @@ def test_comparing_negative_binomial_fits_uses_the_likelihood():
     found = small.compare(large)
     np.testing.assert_allclose(found.table["deviance"], MADE["pair"]["deviance"], atol=0.02)
     assert found.p == pytest.approx(MADE["pair"]["p"], abs=0.01)
+
+
+binary_row = njit(error_model="numpy")(compiled_row.py_func)  # as Python can call it
 
 
 @pytest.mark.parametrize(("code", "link"), [(PROBIT, "probit"), (CLOGLOG, "cloglog")])

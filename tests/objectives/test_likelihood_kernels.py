@@ -30,7 +30,7 @@ def test_slope_curvature_and_third_derivative_of_each_row(cumulant):
     eta, y, weights = rows(cumulant, np.random.default_rng(0))
     slope, curvature = RowLikelihood(cumulant, weights * y, weights).slopes(eta)
     third = weights * cumulant.skew(eta)
-    ours = np.array([weight_of(FAMILIES[cumulant.family], y[r], eta[r], weights[r])[:3] for r in range(N)])
+    ours = np.array([weight_of(FAMILIES[cumulant.family], None, y[r], eta[r], weights[r])[:3] for r in range(N)])
     np.testing.assert_allclose(ours[:, 0], slope, rtol=1e-12, atol=1e-15 * weights.max())  # y − p cancels at p = y
     np.testing.assert_allclose(ours[:, 1], curvature, rtol=1e-12, atol=1e-300)
     # 1 − 2p cancels at η = 0: there the error is that of p

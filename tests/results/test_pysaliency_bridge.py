@@ -106,6 +106,8 @@ def test_a_fit_is_a_scanpath_model_whose_pixels_sum_to_one(fitted):
     x = {"x_prev": 30.0, "y_prev": 20.0, "durations": 1.0, "image": 0}
     expected = fitted.log_density(places, x)
     np.testing.assert_allclose([log_p[7, 12], log_p[30, 40]], expected, atol=0.01)
+    pixels = np.zeros((40, 60, 3))  # pysaliency also hands over plain arrays, whose size is a number
+    assert np.array_equal(model.conditional_log_density(pixels, [10.0, 30.0], [10.0, 20.0], [0.0, 1.0]), log_p)
     first = model.conditional_log_density(stimulus, [], [], [])
     np.testing.assert_allclose(first, -np.log(2400.0))
     out = np.empty((40, 60))

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, listing
+from .extras import extra
 from .memory import require
 from .words import either
 
@@ -104,11 +105,8 @@ def _read_bytes(path: Path, zipped: bool) -> bytes:
 
 
 def _read_parquet(path: Path, choose: Choose | None = None) -> dict[str, np.ndarray]:
-    if importlib.util.find_spec("pyarrow") is None:
-        raise InputError(f"Reading {path.name!r} needs pyarrow; install it with pip install 'unnorm[parquet]'.")
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+    what = f"Reading {path.name!r}"
+    pa, pq = extra("pyarrow", "parquet", what), extra("pyarrow.parquet", "parquet", what)
     try:
         with pq.ParquetFile(path) as file:
             names = list(file.schema_arrow.names)

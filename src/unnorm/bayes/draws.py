@@ -24,17 +24,23 @@ class Draws:
 
     `tree` is an ArviZ DataTree (group "posterior"); `summary()` a text; `rhat` and `ess` are ArviZ's rank-normalised
     ones.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> draws = un.Draws(("a",), np.zeros((2, 100, 1)), np.zeros((2, 100, 0)), {})
+        >>> draws.chains, draws.quantile([0.5]).shape
+        (2, (1, 1))
     """
 
-    names: tuple[str, ...]
-    theta: np.ndarray  # (chains, draws, p)
-    nu: np.ndarray  # (chains, draws, q); q = 0 where the constants were not kept
-    settings: Mapping[str, Any]
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-    seed: int | None = None
-    model: Any = None
-    stats: Mapping[str, np.ndarray] = field(default_factory=dict)  # (chains, draws) of each, as ArviZ names them
+    names: tuple[str, ...]  #: of the parameters
+    theta: np.ndarray  #: (chains, draws, p)
+    nu: np.ndarray  #: (chains, draws, q); q = 0 where the constants were not kept
+    settings: Mapping[str, Any]  #: model, prior and sampler, in words
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)  #: figures by name
+    notes: tuple[str, ...] = ()  #: sentences for a careful reader
+    seed: int | None = None  #: of the sampler
+    model: Any = None  #: f; None where saved draws were loaded
+    stats: Mapping[str, np.ndarray] = field(default_factory=dict)  #: (chains, draws) of each, as ArviZ names them
 
     def __repr__(self) -> str:
         """A line; `summary()` has the figures."""
@@ -43,6 +49,7 @@ class Draws:
 
     @property
     def chains(self) -> int:
+        """How many chains."""
         return self.theta.shape[0]
 
     @property
@@ -56,7 +63,11 @@ class Draws:
         return self.theta.reshape(-1, len(self.names)).std(axis=0, ddof=1)
 
     def quantile(self, q: Any) -> np.ndarray:
-        """Quantiles of every parameter, (len(q), p)."""
+        """Quantiles of every parameter, (len(q), p).
+
+        Args:
+            q: probabilities.
+        """
         return np.quantile(self.theta.reshape(-1, len(self.names)), np.atleast_1d(q), axis=0)
 
     @cached_property
@@ -94,7 +105,11 @@ class Draws:
         return np.array([float(_arviz().ess(self.theta[:, :, j])) for j in range(len(self.names))])
 
     def summary(self, most: int = 50) -> str:
-        """The posterior as a text for people."""
+        """The posterior as a text for people.
+
+        Args:
+            most: parameters that are listed, at most.
+        """
         lines = [
             f"{self.settings.get('sampler', {}).get('sampler', '?')}: {self.chains} chains of "
             f"{self.theta.shape[1]} draws",
@@ -111,7 +126,11 @@ class Draws:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the draws as a folder of JSON and npz; `Draws.load` reads it."""
+        """Write the draws as a folder of JSON and npz; `Draws.load` reads it.
+
+        Args:
+            path: of the folder.
+        """
         about = {
             "unnorm": __version__,
             "class": "Draws",
@@ -126,7 +145,11 @@ class Draws:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Draws:
-        """Read saved draws."""
+        """Read saved draws.
+
+        Args:
+            path: of the folder.
+        """
         about, arrays = storage.read_folder(path)
         if about.get("class") != "Draws":
             raise InputError(f"{os.fspath(path)} holds a {about.get('class')}, not Draws.")

@@ -44,8 +44,11 @@ class Langevin(Sampler):
         draws, warmup, thin, chains: how many steps are kept, dropped first, taken for each kept one, and how many
             chains.
         step_size: h in whitened coordinates, or a function of the step number (JAX-traceable) for a schedule.
-        batch: observations in a step; None for all. references, points, sampling: as in `SGD`.
+        batch: observations in a step; None for all.
+        references, points, sampling: as in `SGD`.
         kernel: "sgld", or "sghmc" (Chen, Fox & Guestrin 2014, with `integration_steps` and `friction`).
+        integration_steps: of sghmc, leapfrog steps to a draw.
+        friction: of sghmc, in whitened coordinates.
         control: control variates at the mode.
         precondition: whiten by the curvature at the mode; False leaves the parameters' own units.
         anchor_error: how well the gradient at the mode must be known, in posterior standard deviations.

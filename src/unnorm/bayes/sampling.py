@@ -54,7 +54,8 @@ def sample(
     differs by O(q/n).
 
     Args:
-        model: f_θ; obs: the observations.
+        model: f_θ.
+        obs: the observations.
         sampler: `un.Langevin(…)`, or `un.NUTS(…)` where the integrals are cheap.
         prior: `un.Flat()` (default), `un.Normal(scale)`, a function of the parameters' tree, or {"theta": …, "nu": …}.
         normaliser: default `Constant()` for IID data, `PerContext()` otherwise; `un.Anchored()` for constants that

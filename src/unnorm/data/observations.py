@@ -41,36 +41,45 @@ class Observations:
     For transitions the context's columns are the outcome's names with `_prev` (and `_prev2`, … with more lags), then
     `extra`. Outcomes and earlier points are float64; other context and group columns are float64, int64 or text (dates
     are float seconds since 1970, durations float seconds, true and false 1 and 0).
+
+    Example:
+        >>> import unnorm as un
+        >>> obs = un.transitions({"i": [1, 2, 3], "z": [0.1, 0.4, 0.2]}, y="z", order="i")
+        >>> obs.n, list(obs.context), obs.outcome[:, 0]
+        (2, ['z_prev'], array([0.4, 0.2]))
     """
 
-    kind: Kind
-    outcome: np.ndarray  # (n, d) float64; int8 where it came as a large array of bytes
-    outcome_names: tuple[str, ...]
-    context: Mapping[str, np.ndarray] = field(default_factory=dict)  # name → (n,); empty for IID data
-    lags: int = 0  # transitions only
-    extra: tuple[str, ...] = ()  # transitions only: the context columns that are not earlier points
-    group: Mapping[str, np.ndarray] = field(default_factory=dict)  # grouping columns, name → (n,)
-    sequence: np.ndarray | None = None  # (n,) int: which unbroken sequence; transitions only
-    weight: np.ndarray | None = None  # (n,) or None for all one
-    offset: np.ndarray | None = None  # (n,) known part of f; None for zero
-    row: np.ndarray | None = None  # (n,) position in the input table of y_t
-    notes: tuple[str, ...] = ()  # sentences: what was dropped or skipped, how many, why
-    backend: Any = None  # narwhals implementation of the input table, for output tables of the same kind
-    masks: Masks | None = None  # bits that could not vary or were not seen
-    unit: str | None = None  # of directions, as the data gave them (data/units.py); None where nothing was said
-    beside: Mapping[str, np.ndarray] = field(default_factory=dict)  # other outcomes of the same rows, as durations
-    placed: Placed | None = None  # which of the domain's windows each context has, once the two have met
+    kind: Kind  #: "iid", "transitions" or "conditional"
+    outcome: np.ndarray  #: (n, d) float64; int8 where it came as a large array of bytes
+    outcome_names: tuple[str, ...]  #: of the outcome's columns
+    context: Mapping[str, np.ndarray] = field(default_factory=dict)  #: name → (n,); empty for IID data
+    lags: int = 0  #: transitions only
+    extra: tuple[str, ...] = ()  #: transitions only: the context columns that are not earlier points
+    group: Mapping[str, np.ndarray] = field(default_factory=dict)  #: grouping columns, name → (n,)
+    sequence: np.ndarray | None = None  #: (n,) int: which unbroken sequence; transitions only
+    weight: np.ndarray | None = None  #: (n,) or None for all one
+    offset: np.ndarray | None = None  #: (n,) known part of f; None for zero
+    row: np.ndarray | None = None  #: (n,) position in the input table of y_t
+    notes: tuple[str, ...] = ()  #: sentences: what was dropped or skipped, how many, why
+    backend: Any = None  #: narwhals implementation of the input table, for output tables of the same kind
+    masks: Masks | None = None  #: bits that could not vary or were not seen
+    unit: str | None = None  #: of directions, as the data gave them (data/units.py); None where nothing was said
+    beside: Mapping[str, np.ndarray] = field(default_factory=dict)  #: other outcomes of the same rows, as durations
+    placed: Placed | None = None  #: which of the domain's windows each context has, once the two have met
 
     @property
     def n(self) -> int:
+        """The number of observations."""
         return self.outcome.shape[0]
 
     @property
     def dim(self) -> int:
+        """d, the number of the outcome's coordinates."""
         return self.outcome.shape[1]
 
     @property
     def has_context(self) -> bool:
+        """Whether outcomes depend on a context."""
         return self.kind != "iid"
 
     @property
@@ -104,11 +113,19 @@ class Observations:
         return {**self.group, **self.context}
 
     def previous(self, lag: int = 1) -> np.ndarray:
-        """(n, d) points `lag` steps before y_t."""
+        """(n, d) points `lag` steps before y_t.
+
+        Args:
+            lag: 1 for y_{t−1}, 2 for y_{t−2}, …
+        """
         return np.column_stack([self.context[name + lag_suffix(lag)] for name in self.outcome_names])
 
     def take(self, index: np.ndarray) -> Observations:
-        """The observations at `index` (booleans or positions), with everything that belongs to them."""
+        """The observations at `index` (booleans or positions), with everything that belongs to them.
+
+        Args:
+            index: booleans or positions.
+        """
 
         def pick(array: np.ndarray | None) -> np.ndarray | None:
             return None if array is None else array[index]
@@ -174,13 +191,17 @@ def iid(
 ) -> Observations:
     """Independent outcomes y_1 … y_n.
 
-    `data` is a pandas, polars or pyarrow table, a mapping of columns, or an array of shape (n,) or (n, d); `y` names
-    the outcome's column or columns (an array's are `y`, or `y1, y2, …`). `weight`, `offset` and `group` are column
-    names, or arrays of n values (`group` also a tuple of names). `missing="drop"` leaves out incomplete rows and notes
-    how many; "keep" keeps outcomes of which some entries are missing, for models of bits that can do without them.
-    `unit` says what directions are written in: "radians", "degrees", "bearings" (degrees clockwise from north), "hours"
-    (of the day), or "lonlat" (longitude and latitude in degrees, which become unit vectors y1, y2, y3; where they look
-    like radians, say "lonlat_radians" or "lonlat_degrees").
+    Args:
+        data: a pandas, polars or pyarrow table, a mapping of columns, or an array of shape (n,) or (n, d).
+        y: the outcome's column or columns; those of an array are called `y`, or `y1, y2, …`.
+        weight: a column, or n values: how often each outcome counts.
+        offset: a column, or n values: the known part of f.
+        group: a column, a tuple of columns, or n values: to fit or to cluster by.
+        missing: "error"; "drop" leaves out incomplete rows and notes how many; "keep" keeps outcomes of which some
+            entries are missing, for models of bits that can do without them.
+        unit: what directions are written in: "radians", "degrees", "bearings" (degrees clockwise from north), "hours"
+            (of the day), or "lonlat" (longitude and latitude in degrees, which become unit vectors y1, y2, y3; where
+            they look like radians, say "lonlat_radians" or "lonlat_degrees").
 
     >>> iid({"x": [0.1, 0.4], "y": [0.2, 0.9]}, y=("x", "y")).outcome.shape
     (2, 2)
@@ -209,8 +230,16 @@ def conditional(
 ) -> Observations:
     """Outcomes y_t, each with its covariates x_t.
 
-    As `iid`; `x` names the columns of the context. With outcomes given as an array, `x` is a mapping of arrays, or an
-    array of shape (n,) or (n, k), called `x` or `x1, x2, …`. `unit` is that of outcomes, not of covariates.
+    Args:
+        data: a table, a mapping of columns, or an array of outcomes, as in `iid`.
+        y: the outcome's column or columns.
+        x: the columns of the context. With outcomes given as an array, a mapping of arrays, or an array of shape (n,)
+            or (n, k), called `x` or `x1, x2, …`.
+        weight: a column, or n values: how often each outcome counts.
+        offset: a column, or n values: the known part of f.
+        group: a column, a tuple of columns, or n values.
+        missing: "error", "drop" or "keep", as in `iid`.
+        unit: of outcomes that are directions, as in `iid`; not of covariates.
 
     >>> conditional({"height": [1.6, 1.8], "age": [20, 30]}, y="height", x="age").context["age"]
     array([20, 30])
@@ -240,18 +269,27 @@ def transitions(
 ) -> Observations:
     """The transitions y_{t−1} → y_t of one or more chains: outcome y_t, context y_{t−1} (and y_{t−2}, … with `lags`).
 
-    `order` is the column that sorts each chain (default: as the rows come); `group`, one or more columns, tells chains
-    apart, and no transition crosses from one to another. With an integer `order` a step other than 1 breaks the chain;
-    with times or floats a step above `max_gap` does (a number, seconds for dates, "20min", a timedelta; with an integer
-    `order` it replaces the rule of 1). `extra` columns join the context with their value in y_t's row, and written
-    `duration_prev` with that in the row of y_{t−1}; `weight` and `offset` are those of y_t's row. `beside` names
-    columns of that row that are outcomes too, as how long a fixation lasts (`Fit.beside`): they are kept, and nothing
-    is given them. A chain of fewer than `lags + 1` points gives nothing; `notes` counts them.
+    The transitions come chain by chain, in the order in which the chains first appear. A chain of fewer than `lags + 1`
+    points gives nothing; `notes` counts them.
 
-    `missing="drop"` leaves out rows without outcome, order or group, which breaks the chain there (with times,
-    `max_gap` decides), and transitions without extra, weight or offset.
-
-    The transitions come chain by chain, in the order in which the chains first appear.
+    Args:
+        data: a table, a mapping of columns, or an array, as in `iid`.
+        y: the outcome's column or columns.
+        order: the column that sorts each chain; default: as the rows come. With integers, a step other than 1 breaks
+            the chain.
+        group: one or more columns that tell chains apart; no transition crosses from one chain to another.
+        extra: columns that join the context with their value in y_t's row, and written `duration_prev` with that in the
+            row of y_{t−1}.
+        lags: how many earlier points are in the context.
+        max_gap: a step of `order` above it breaks the chain: a number, seconds for dates, "20min", a timedelta. With
+            integers it replaces the rule of 1.
+        missing: "error"; "drop" leaves out rows without outcome, order or group, which breaks the chain there (with
+            times, `max_gap` decides), and transitions without extra, weight or offset; "keep" as in `iid`.
+        weight: a column, or values: of y_t's row.
+        offset: a column, or values: of y_t's row.
+        unit: of outcomes that are directions, as in `iid`.
+        beside: columns of y_t's row that are outcomes too, as how long a fixation lasts (`Fit.beside`): they are kept,
+            and the chain is not conditioned on them.
 
     >>> obs = transitions({"s": ["a", "a", "a", "b", "b"], "t": [1, 2, 4, 1, 2], "z": [0.0, 0.1, 0.2, 0.3, 0.4]},
     ...                   y="z", order="t", group="s")

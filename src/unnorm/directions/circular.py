@@ -44,6 +44,9 @@ def _on(domain: Domain | None) -> tuple[Domain, float]:
 def von_mises(domain: Domain | None = None) -> Family:
     """exp(κ cos(y − μ)) / 2πI₀(κ); on `un.Axis()` of the doubled angle.
 
+    Args:
+        domain: `un.Circle()` (the default) or `un.Axis()`.
+
     >>> import numpy as np, unnorm as un
     >>> angles = np.random.default_rng(1).vonmises(1.0, 4.0, 400)
     >>> fit = un.fit_direction(un.directions.von_mises(), un.iid(angles))
@@ -79,6 +82,10 @@ def _von_mises(domain: Domain) -> Family:
 @named
 def generalised_von_mises(folds: Sequence[int] | int = (1, 2), domain: Domain | None = None) -> Family:
     """exp Σ_k κ_k cos k(y − μ_k) over the folds k; (1, 2) is the generalised von Mises law, (4,) has four equal modes.
+
+    Args:
+        folds: the k's of the sum.
+        domain: `un.Circle()` (the default) or `un.Axis()`.
 
     >>> import unnorm as un
     >>> [one.name for one in un.directions.generalised_von_mises((1, 2)).quantities]
@@ -136,6 +143,9 @@ def _started(obs: Observations, turn: float) -> np.ndarray:
 def wrapped_cauchy(domain: Domain | None = None) -> Family:
     """(1 − ρ²) / 2π(1 + ρ² − 2ρ cos(y − μ)), by its mean direction and its mean resultant length ρ.
 
+    Args:
+        domain: `un.Circle()` (the default) or `un.Axis()`.
+
     >>> import unnorm as un
     >>> un.directions.wrapped_cauchy()
     wrapped Cauchy on Circle()
@@ -172,6 +182,9 @@ def _wrapped_cauchy(domain: Domain) -> Family:
 @named
 def wrapped_normal(domain: Domain | None = None) -> Family:
     """A normal law of standard deviation σ wrapped round the circle: mean direction, ρ = exp(−σ²/2) and σ.
+
+    Args:
+        domain: `un.Circle()` (the default) or `un.Axis()`.
 
     >>> import unnorm as un
     >>> [one.name for one in un.directions.wrapped_normal().quantities]

@@ -81,23 +81,27 @@ class Family:
 
     `model(obs)` is the model that `un.fit` and `un.compare` take; `un.fit_direction(family, obs)` fits it and reads the
     result. Families are made by the functions of `un.directions`.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.directions.von_mises().name
+        'von Mises'
     """
 
-    name: str
-    domain: Domain
-    quantities: tuple[Quantity, ...]
-    make: Make  # several charts where the likelihood may have several peaks
-    kind: Kind = "iid"  # of the observations that it takes
-    draw: Draw | None = None  # the quantities, n, rng → n draws, where the family has a way of its own
-    even: bool = False  # whether f(y) = f(−y)
-    oval: bool = False  # whether data on one great circle make a concentration infinite
-    sharpest: float = 3e6  # the concentration of data beyond which rounding spoils the errors
-    remark: Callable[[dict[str, float]], str | None] = lambda parameters: None  # what estimates call for, a sentence
-    read: Callable[[np.ndarray, np.ndarray], Reading] | None = (
-        None  # a chart's values and covariance, where they need it
-    )
-    lost: Callable[[Observations], str | None] = lambda obs: None  # what data leave undetermined, a sentence
-    made: tuple[str, Mapping[str, Any]] = ("", {})  # the function of `un.directions` that made it, and its arguments
+    name: str  #: as reports write it
+    domain: Domain  #: Ω
+    quantities: tuple[Quantity, ...]  #: the usual parameters
+    make: Make  #: several charts where the likelihood may have several peaks
+    kind: Kind = "iid"  #: of the observations that it takes
+    draw: Draw | None = None  #: the quantities, n, rng → n draws, where the family has a way of its own
+    even: bool = False  #: whether f(y) = f(−y)
+    oval: bool = False  #: whether data on one great circle make a concentration infinite
+    sharpest: float = 3e6  #: the concentration of data beyond which rounding spoils the errors
+    remark: Callable[[dict[str, float]], str | None] = lambda parameters: None  #: what estimates call for, a sentence
+    #: how the table shows a chart's values, decided with their covariance; None shows them as they are
+    read: Callable[[np.ndarray, np.ndarray], Reading] | None = None
+    lost: Callable[[Observations], str | None] = lambda obs: None  #: what data leave undetermined, a sentence
+    made: tuple[str, Mapping[str, Any]] = ("", {})  #: the function of `un.directions` that made it, and its arguments
 
     def __repr__(self) -> str:
         return f"{self.name} on {self.domain!r}"

@@ -25,13 +25,20 @@ class DirectionFit:
 
     `parameters` name → value, `tidy()` a table with errors and intervals, `cone()` the confidence region of a direction
     in space, `log_density`, `simulate`, `plot()`; `fit` is the fit of the natural parameters.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> angles = np.random.default_rng(1).vonmises(1.0, 4.0, 200)
+        >>> found = un.fit_direction(un.directions.von_mises(), un.iid(angles, unit="radians"))
+        >>> sorted(found.parameters)
+        ['kappa', 'mean']
     """
 
-    family: Family
-    chart: Chart
-    fit: Fit
-    unit: Unit
-    which: int = 0  # of the family's charts
+    family: Family  #: what was fitted
+    chart: Chart  #: how its usual parameters follow from the natural ones
+    fit: Fit  #: of the natural parameters
+    unit: Unit  #: of the data
+    which: int = 0  #: of the family's charts
 
     def __repr__(self) -> str:
         values = ", ".join(f"{row.name} {row.estimate:.4g}" for row in self.rows())
@@ -48,7 +55,12 @@ class DirectionFit:
         return read, read.slope @ J
 
     def rows(self, level: float = 0.95, robust: bool = False) -> list[Row]:
-        """The lines of the table."""
+        """The lines of the table.
+
+        Args:
+            level: of the intervals.
+            robust: whether errors come from the scores themselves, by cluster with cluster= on the objective.
+        """
         read, J = self._read
         V = J @ (self.fit.covariance_robust if robust else self.fit.covariance) @ J.T
         places = zip(read.quantities, self.family.slices.values())
@@ -65,6 +77,10 @@ class DirectionFit:
         Standard errors are by the delta method. The interval of a direction is Fieller's and may be the whole circle,
         which `note` says; it runs from `lower` through the estimate to `upper`, in the unit's own sense of rotation, so
         that `lower` may be the larger number.
+
+        Args:
+            level: of the intervals.
+            robust: whether errors come from the scores themselves, by cluster with cluster= on the objective.
         """
         from .._base.frames import to_native
 
@@ -77,14 +93,23 @@ class DirectionFit:
         return to_native(columns, self.fit.backend)
 
     def vector(self, name: str = "mean") -> np.ndarray:
-        """The direction of that name: a unit vector, in the plane or in space."""
+        """The direction of that name: a unit vector, in the plane or in space.
+
+        Args:
+            name: of the direction, e.g. "mean".
+        """
         value = self._quantity(name)[0]
         if not value.any():
             raise InputError(f"There is no direction {name!r}: the vector whose direction it is has length 0.")
         return value / np.linalg.norm(value)
 
     def cone(self, name: str = "mean", level: float = 0.95) -> Cone | None:
-        """The confidence region of a direction in space; None where that is the whole sphere."""
+        """The confidence region of a direction in space; None where that is the whole sphere.
+
+        Args:
+            name: of the direction, e.g. "mean".
+            level: of the region.
+        """
         value, V = self._quantity(name)
         if value.size != 3:
             raise InputError(f"{name!r} is not a direction in space; its interval is in tidy().")
@@ -106,7 +131,11 @@ class DirectionFit:
         return (*self.fit.notes, *own, *self._read[0].notes, *(() if remark is None else (remark,)))
 
     def summary(self, level: float = 0.95) -> str:
-        """The fit as a text for people, with intervals of this level."""
+        """The fit as a text for people, with intervals of this level.
+
+        Args:
+            level: of the intervals.
+        """
         fit, rows = self.fit, self.rows(level)
         wide = max(16, *(len(row.name) for row in rows))
         what = "longitude and latitude" if self.unit.places else "angles"
@@ -125,13 +154,26 @@ class DirectionFit:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def log_density(self, y: Any, x: Any = None) -> np.ndarray:
-        """log p(y|x) per radian (per steradian in space) at directions in the unit of the data."""
+        """log p(y|x) per radian (per steradian in space) at directions in the unit of the data.
+
+        Args:
+            y: directions.
+            x: their contexts, of a chain or a regression.
+        """
         values = np.asarray(y, dtype=np.float64)
         inner = self.unit.inward(np.atleast_2d(values) if self.unit.places else values)
         return self.fit.log_density(inner, x)
 
     def simulate(self, n: int, *, x0: Any = None, x: Any = None, chains: int | None = None, rng: Rng = None) -> Any:
-        """Draws in the unit of the data, as a table: as `Fit.simulate`, and without a context exact for any κ."""
+        """Draws in the unit of the data, as a table: as `Fit.simulate`, and without a context exact for any κ.
+
+        Args:
+            n: outcomes, outcomes for each row of `x`, or steps of each chain.
+            x0: the first points of each chain; default drawn from the observed contexts.
+            x: covariates: a table or name → values.
+            chains: how many; default as many as `x0` has.
+            rng: seed or generator.
+        """
         from .._base.frames import to_native
 
         if self.family.draw is None:
@@ -159,21 +201,33 @@ class DirectionFit:
         return to_native(columns, self.fit.backend)
 
     def plot(self, ax: Any = None) -> Any:
-        """A rose diagram with the fitted density, or a map of the sphere with its contours and the mean's region."""
+        """A rose diagram with the fitted density, or a map of the sphere with its contours and the mean's region.
+
+        Args:
+            ax: where to draw; polar for a rose.
+        """
         from .plots import plot_direction
 
         return plot_direction(self, ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a folder that `un.load` reads: JSON and npz, no code, the data included; an earlier fit there is
-        replaced."""
+        replaced.
+
+        Args:
+            path: of the folder.
+        """
         from .saving import save
 
         save(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> DirectionFit:
-        """Read a saved fit."""
+        """Read a saved fit.
+
+        Args:
+            path: of the folder.
+        """
         from .saving import load
 
         return load(path)

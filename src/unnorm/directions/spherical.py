@@ -107,6 +107,9 @@ _BINGHAM = (Direction("axis", axial=True), Direction("pole", axial=True), Number
 def bingham(domain: Domain | None = None) -> Family:
     """exp(κ₁ (e₁·y)² + κ₂ (e₂·y)²), κ₁ ≤ κ₂ ≤ 0: `axis` e₃, along which the density is largest, and `pole` e₁.
 
+    Args:
+        domain: `un.Sphere()` (the default) or `un.Axis(3)`.
+
     >>> import unnorm as un
     >>> un.directions.bingham(un.Axis(3))
     Bingham on Axis(3)
@@ -173,6 +176,9 @@ def _fisher_bingham() -> Family:
 @named
 def watson(domain: Domain | None = None) -> Family:
     """exp(κ (μ·y)²): κ > 0 has two poles ±μ, κ < 0 a girdle about μ. The sign is that of the larger likelihood.
+
+    Args:
+        domain: `un.Sphere()` (the default) or `un.Axis(3)`.
 
     >>> import unnorm as un
     >>> [one.name for one in un.directions.watson().quantities]

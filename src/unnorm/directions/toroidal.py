@@ -36,6 +36,9 @@ def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
     (κ₂, μ₂, λ) and (−κ₂, μ₂ + π, −λ) are the same law. Estimates have κ₁, κ₂ ≥ 0; but where the data do not tell a κ
     from 0, its sign is not known either: then λ ≥ 0, that κ has the sign, and a note says so.
 
+    Args:
+        model: "sine" or "cosine".
+
     >>> import unnorm as un
     >>> [one.name for one in un.directions.bivariate_von_mises().quantities]
     ['mean1', 'kappa1', 'mean2', 'kappa2', 'lambda']

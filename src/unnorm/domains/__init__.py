@@ -15,6 +15,9 @@ from .registry import *  # noqa: F403  (the registered domains)
 def from_dict(description: Mapping[str, Any]) -> Domain:
     """The domain that `to_dict` described.
 
+    Args:
+        description: what `to_dict` of a domain gave.
+
     >>> from_dict({"domain": "Interval", "lower": -1.0, "upper": 1.0})
     Interval(-1, 1)
     """

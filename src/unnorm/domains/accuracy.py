@@ -16,9 +16,13 @@ def quadrature_error(
 ) -> float | np.ndarray:
     """|Σ w g(y) − Σ w' g(y')|, the rule of `order` against one of 1.5 times the order; 0 where Ω is enumerated.
 
-    `g` takes all points at once, (N, d) → (N,) or (N, k), the latter giving k errors. With `relative`, they are divided
-    by |Σ w' g(y')|.
     An estimate, not a bound: a peak between the nodes of both rules is not seen.
+
+    Args:
+        domain: Ω.
+        g: takes all points at once, (N, d) → (N,) or (N, k), the latter giving k errors.
+        order: of the rule; default the domain's.
+        relative: whether errors are divided by |Σ w' g(y')|.
 
     >>> from unnorm.domains import Interval
     >>> bump = lambda sd: lambda y: np.exp(-0.5 * (y[:, 0] / sd) ** 2)

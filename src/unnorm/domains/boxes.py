@@ -37,6 +37,10 @@ class Interval(Domain):
     `quadrature(order=100)` is Gauss–Legendre with `order` nodes: exact for polynomials of degree 2·order − 1, and with
     the default order to 1e-10 (relative) for Gaussian bumps with standard deviation (b − a)/50 or more.
 
+    Args:
+        a: the lower end.
+        b: the upper end.
+
     >>> omega = Interval(-1, 1)
     >>> rule = omega.quadrature()
     >>> bool(abs(rule.weights @ np.exp(rule.points[:, 0]) - 2 * np.sinh(1)) < 1e-14)
@@ -115,6 +119,9 @@ class Box(Domain):
     plane, 20 in space, 100 on a line): exact for polynomials of degree 2·order − 1 in each coordinate, and with the
     default order in the plane to 1e-10 (relative) for Gaussian bumps with standard deviation a twentieth of the sides
     or more. From d = 4 on there is no default: the order must be chosen; the error says how many nodes it takes.
+
+    Args:
+        bounds: a pair (a, b) for each coordinate.
 
     >>> screen = Box((0, 800), (0, 600))
     >>> screen.volume, screen.quadrature().points.shape

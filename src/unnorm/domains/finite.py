@@ -17,9 +17,12 @@ from .base import Domain, Quadrature, outcomes, unit_points
 class FiniteSet(Domain):
     """K listed outcomes, each with base measure 1, or with the weights given.
 
-    `values` is a flat list of numbers (outcomes are then scalars) or an array of shape (K, d). Densities are with
-    respect to the weights w, so p(y) ∝ w(y) exp f(y). Membership is exact equality.
+    Densities are with respect to the weights w, so p(y) ∝ w(y) exp f(y). Membership is exact equality.
     `quadrature()` is the list itself, so sums are exact; an order has nothing to set and is not used.
+
+    Args:
+        values: a flat list of numbers (outcomes are then scalars), or an array of shape (K, d).
+        weights: of the values, positive; default 1 each.
 
     >>> dice = FiniteSet([1, 2, 3, 4, 5, 6])
     >>> dice.volume, dice.contains(np.array([3.0, 3.5])).tolist()
@@ -185,6 +188,9 @@ class BinaryVectors(Bits):
     """{0, 1}^d with counting measure: spins, spike words, presences; outcomes have shape (d,).
 
     `quadrature()` enumerates all 2^d states, and refuses above 2²⁰ of them.
+
+    Args:
+        d: the number of bits.
 
     >>> BinaryVectors(2).quadrature().points.tolist()
     [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]

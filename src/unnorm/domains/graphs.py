@@ -24,10 +24,13 @@ class Graphs(Bits):
     `pairs` lists them. `quadrature()` enumerates all graphs, and refuses above 2²⁰ of them (so up to n = 6 undirected,
     n = 5 directed).
 
-    `fixed` marks structural zeros, an (n, n) mask of dyads that can never be ties (True): outcomes are 0 there, the
-    enumeration runs over the others, and flips and samplers leave them alone.
+    `adjacency` also works inside JAX-traced code, so that statistics can be written with it.
 
-    `adjacency` also works inside JAX-traced code, so that statistics can be written with it:
+    Args:
+        n: the number of nodes.
+        directed: whether i → j and j → i are two ties.
+        fixed: structural zeros, an (n, n) mask of dyads that can never be ties (True): outcomes are 0 there, the
+            enumeration runs over the others, and flips and samplers leave them alone.
 
     >>> omega = Graphs(4)
     >>> def triangles(y):

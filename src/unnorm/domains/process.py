@@ -26,12 +26,14 @@ _MARGIN = np.log(1.05)  # the estimated bound lies 5 % above the largest intensi
 class PoissonProcess:
     """Points on Ω with intensity λ(y) with respect to Ω's base measure.
 
-    `log_intensity` is log λ(y), written for one point in JAX-traceable code: y is a scalar where the domain is scalar,
-    else an array of shape (d,). `log_bound` is an upper bound of log λ for thinning; None estimates one, and every draw
-    is checked against it.
-
     On a finite domain with base measure w the count at y is Poisson with mean w(y) λ(y), so a point may occur there
     several times.
+
+    Args:
+        log_intensity: log λ(y), written for one point in JAX-traceable code: y is a scalar where the domain is scalar,
+            else an array of shape (d,).
+        domain: Ω.
+        log_bound: an upper bound of log λ for thinning; None estimates one, and every draw is checked against it.
 
     >>> from unnorm.domains import Interval
     >>> import jax.numpy as jnp

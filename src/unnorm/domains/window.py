@@ -23,14 +23,18 @@ _ROUNDING = 1e-12  # of the largest coordinate: how far outside a point may be a
 class Window(Domain):
     """A polygon in the plane, possibly with holes or of several pieces, with area measure; outcomes have shape (2,).
 
-    `polygon` is a shapely Polygon or MultiPolygon (or anything with `__geo_interface__`), or the exterior's vertices,
-    shape (k, 2), with `holes` a list of the same. The boundary belongs to the window.
+    The boundary belongs to the window.
 
     `quadrature(order=40)` triangulates the window and puts on every triangle a conical product of Gauss rules with
     2 + `order` × (length of the triangle / diameter of the window) nodes, rounded up, along and across the triangle.
     It is exact for polynomials of degree 5 at every order (the rule's text gives the degree reached on this window, up
     to 2·order + 3), and with the default order to 1e-8 (relative) for Gaussian bumps with standard deviation a tenth
     of the diameter or more. `from_unit` is affine on rectangles and keeps the structure of low-discrepancy points.
+
+    Args:
+        polygon: a shapely Polygon or MultiPolygon (or anything with `__geo_interface__`), or the exterior's vertices,
+            shape (k, 2).
+        holes: the vertices of each hole, where `polygon` is vertices.
 
     >>> island = Window([(0, 0), (4, 0), (4, 3), (0, 3)], holes=[[(1, 1), (2, 1), (2, 2), (1, 2)]])
     >>> island.volume, island.contains(np.array([[0.5, 0.5], [1.5, 1.5], [1.0, 1.5]])).tolist()

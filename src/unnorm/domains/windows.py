@@ -23,13 +23,15 @@ SHAPES = "width and height (from 0, 0), or x0, x1, y0 and y1"
 class Windows(Domain):
     """Ω(x): the window that the context's column `key` names, as each image has its own size.
 
-    `windows` maps the values of `key` to (width, height), to (x0, x1, y0, y1), to a `Box` or a `Window`, or to the
-    vertices of a polygon; or it is a table with the column `key` and the columns width and height, or x0, x1, y0, y1.
-    The observations must have the column `key`, among their groups or in their context.
-
     Reference points, integrals, simulations and held-out densities of a context use its own window; `dcenter` is the
     distance from that window's centre, and `xrel`, `yrel` are shares of its width and height. Values of `key` with
     equal windows share them.
+
+    Args:
+        windows: a mapping from the values of `key` to (width, height), to (x0, x1, y0, y1), to a `Box` or a `Window`,
+            or to the vertices of a polygon; or a table with the column `key` and the columns width and height, or x0,
+            x1, y0, y1.
+        key: the observations' column, among their groups or in their context.
 
     >>> sizes = Windows({"a.jpg": (800, 600), "b.jpg": (600, 800), "c.jpg": (800, 600)}, key="image")
     >>> sizes.windows

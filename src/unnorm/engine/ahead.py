@@ -2,9 +2,9 @@
 
 Numba compiles one function at a time in a process, and keeps what it has compiled on disk. So where that cache is
 empty, two processes compile the kernels of kernels.py into it while this one imports, reads data and compiles the small
-ones; `kernel` waits for them and loads what they wrote. The second begins with small kernels, which a fit needs first,
-and finds on disk what the first has compiled for both. Nothing depends on it: where a process cannot be started, or
-fails, this one compiles what it needs. Where the cache is filled, nothing is started.
+ones; `kernel` waits for them, compiling meanwhile what a fit needs next, and loads what they wrote. The second begins
+with small kernels, which a fit needs first. Nothing depends on it: where a process cannot be started, or fails, this
+one compiles what it needs. Where the cache is filled, nothing is started.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from typing import Any
 from .._base.threads import cores
 
 SHARES = (("cross_products",), ("predictor", "run_sums", "leverages"))  # of each process, in the order of need
-_TABLES = ("table", "local_x", "xx", "context", "p_local", "p_local_x", "p_xx", "p_context", "totals")
+_TABLES = ("table", "context", "p_local", "p_context", "totals")
+_MATRICES = ("a", "low", "out")  # of matrix_kernels.py
+_ABSENT = ("link", "f", "x", "delta", "local_x", "xx", "g_x", "p_local_x", "p_xx")  # in most fits
 PATIENCE = 120.0  # seconds after which another process is given up
 _LOOK = 0.01  # seconds between two looks for what it writes
 _HERE = Path(__file__).resolve().parent
@@ -33,9 +35,7 @@ _one_waits = threading.Lock()
 
 
 def signature(name: str) -> tuple[Any, ...]:
-    """The types with which every fit calls a kernel: nothing is compiled for a shape."""
-    import inspect
-
+    """The types with which fits without factors and dense columns call a kernel, if their link is the family's own."""
     from numba import types
 
     from . import kernels
@@ -44,12 +44,28 @@ def signature(name: str) -> tuple[Any, ...]:
         return types.Array(kind, dim, "C")
 
     whole, real = types.int64, types.float64
-    known = {"first": whole, "last": whole, "family": whole, "f": array(types.int32, 2)}
+    known = {"first": whole, "last": whole, "family": whole, **dict.fromkeys(_ABSENT, types.none)}
     known |= {one: array(whole, 1) for one in ("ptr", "cell0", "m", "i0")}
-    known |= {one: array(real, 2) for one in ("u", "mult", "x", "z", *_TABLES)}
+    known |= {one: array(real, 2) for one in ("u", "mult", "z", *_TABLES)}
     known["kept"] = array(real, 2 if name == "cross_products" else 1)
-    arguments = inspect.signature(vars(kernels)[name].py_func).parameters
-    return tuple(known.get(one, array(real, 1)) for one in arguments)
+    return tuple(known.get(one, array(real, 1)) for one in _arguments(vars(kernels)[name]))
+
+
+def _arguments(function: Any) -> tuple[str, ...]:
+    import inspect
+
+    return tuple(inspect.signature(function.py_func).parameters)
+
+
+def _meanwhile() -> None:
+    """Compile what a fit needs after the first passes."""
+    from numba import types
+
+    from .matrix_kernels import cholesky_inverse
+
+    function: Any = cholesky_inverse
+    dims = (2 if one in _MATRICES else 1 for one in _arguments(function))
+    function.compile(tuple(types.Array(types.float64, dim, "C") for dim in dims))
 
 
 def compile_ahead() -> None:
@@ -69,11 +85,16 @@ def compile_ahead() -> None:
         atexit.register(_end)
 
 
-def kernel(name: str) -> Any:
-    """A compiled function of kernels.py, once nobody else is compiling it."""
+def kernel(name: str, bare: bool = True) -> Any:
+    """A compiled function of kernels.py, once nobody else is compiling it. `bare`: for the types of `signature`, as
+    other processes compile it; for others they would only be in the way, and are ended."""
     from . import kernels
 
     function: Any = vars(kernels)[name]
+    if _running and not bare:
+        with _one_waits:
+            _end()
+            _running.clear()
     if name in _running:
         with _one_waits:  # the others must not compile it meanwhile
             if name in _running:
@@ -135,6 +156,8 @@ def _started(names: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
 def _wait(process: subprocess.Popen[bytes], function: Any) -> None:
     """Until the process has written the function, has ended, or has taken too long."""
     until, where = time.monotonic() + PATIENCE, function.stats.cache_path
+    if process.poll() is None:
+        _meanwhile()
     while process.poll() is None:
         if where is not None and _written(Path(where), "", function.__name__):
             return

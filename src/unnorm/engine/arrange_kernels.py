@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+# pyright: reportCallIssue=false
 import math
 
 import numpy as np
 
 from .cached import njit
+from .simd import whole
+
+
+def locate(x: np.ndarray, order: np.ndarray, breaks: np.ndarray, period: float, out: np.ndarray, column: int) -> int:
+    """out[i, column] = cell + t of x[order[i]] among the breaks (wrapped by `period` > 0); how many lie outside."""
+    cells = breaks.size - 1
+    fine = 4 * cells  # the cell at each of so many equal steps: one look-up, then a short walk
+    at = breaks[0] + np.arange(fine + 1) * ((breaks[-1] - breaks[0]) / fine)
+    guess = np.clip(np.searchsorted(breaks, at, side="right") - 1, 0, cells - 1)
+    return locate_from(x, order, breaks, guess, period, out, column)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def locate(x, order, breaks, period, out, column):
-    """out[i, column] = cell + t of x[order[i]] among the breaks (wrapped by `period` > 0); how many lie outside."""
-    cells = breaks.shape[0] - 1
+def locate_from(x, order, breaks, guess, period, out, column):
+    """`locate`, the cell at equal steps being `guess`."""
+    cells, fine = breaks.shape[0] - 1, guess.shape[0] - 1
     low, high = breaks[0], breaks[cells]
     slack = 1e-9 * (high - low)
-    fine = 4 * cells
     scale = fine / (high - low)
-    guess = np.empty(fine + 1, np.int64)  # the cell at each of `fine` equal steps: one look-up, then a short walk
-    cell = 0
-    for k in range(fine + 1):
-        at = low + k / scale
-        while cell < cells - 1 and breaks[cell + 1] <= at:
-            cell += 1
-        guess[k] = cell
     outside = 0
     n = order.shape[0] if order.shape[0] > 0 else x.shape[0]
     for i in range(n):
@@ -35,31 +38,32 @@ def locate(x, order, breaks, period, out, column):
         if not (v >= low - slack and v <= high + slack):
             outside += 1
             v = low
-        k = int((v - low) * scale)
-        cell = guess[min(max(k, 0), fine)]
+        k = whole((v - low) * scale)
+        cell = guess[0 if k < 0 else fine if k > fine else k]
         while cell > 0 and breaks[cell] > v:
             cell -= 1
         while cell < cells - 1 and breaks[cell + 1] <= v:
             cell += 1
         t = (v - breaks[cell]) / (breaks[cell + 1] - breaks[cell])
-        out[i, column] = cell + min(max(t, 0.0), 0.999999999)  # cell + t must not round up to the next cell
+        t = 0.0 if t < 0.0 else t
+        out[i, column] = cell + (t if t < 0.999999999 else 0.999999999)  # cell + t must not round up to the next cell
     return outside
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def group_rows(keys, most):
+def group_rows(keys: np.ndarray, most: int) -> tuple[np.ndarray, int]:
     """Number distinct rows of `keys` (n, d) uint64 by first appearance: (ids, count), count = −1 beyond `most`."""
+    slots = np.full(1 << max(4, (2 * most + 1).bit_length()), -1, np.int32)
+    ids = np.empty(len(keys), np.int32)
+    return ids, number_rows(keys, slots, np.empty(most + 1, np.int64), ids)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def number_rows(keys, slots, first, ids):
+    """Fill ids by a table of `slots`, all −1, twice as many as there may be numbers; first: room for the first row of
+    each. How many there are, or −1 if `first` is too short."""
     n, d = keys.shape
-    bits = 4
-    while (1 << bits) < 2 * (most + 1):
-        bits += 1
-    slots = np.empty(1 << bits, np.int32)
-    for k in range(slots.shape[0]):  # np.full takes longer to compile than the rest
-        slots[k] = -1
-    first = np.empty(most + 1, np.int64)
-    ids = np.empty(n, np.int32)
-    count = 0
-    mask = np.uint64((1 << bits) - 1)
+    most, count = first.shape[0] - 1, 0
+    mask = np.uint64(slots.shape[0] - 1)
     for r in range(n):
         if r > 0:
             same = True
@@ -78,7 +82,7 @@ def group_rows(keys, most):
             who = slots[at]
             if who < 0:
                 if count >= most:
-                    return ids, -1
+                    return -1
                 slots[at] = count
                 first[count] = r
                 ids[r] = count
@@ -92,7 +96,7 @@ def group_rows(keys, most):
                 ids[r] = who
                 break
             at = (at + np.uint64(1)) & mask
-    return ids, count
+    return count
 
 
 @njit(nogil=True, cache=True)

@@ -233,7 +233,8 @@ def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None)
     if len(matrix) <= _OWN:
         from .matrix_kernels import cholesky_inverse
 
-        inverse, log_pivots, least = cholesky_inverse(np.require(matrix, requirements=("C", "W")), scale)
+        inverse, room = np.zeros_like(matrix, order="C"), np.empty_like(matrix, order="C")
+        log_pivots, least = cholesky_inverse(np.require(matrix, requirements=("C", "W")), scale, room, inverse)
     else:
         from scipy.linalg import lapack
 

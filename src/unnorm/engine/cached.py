@@ -35,7 +35,10 @@ events.register("numba:compile", Uncollected())
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`numba.njit(**options)`; with cache=True, and neither the source's folder nor the user's writable, without it."""
+    """`numba.njit(**options)`; with cache=True, and neither the source's folder nor the user's writable, without it.
+    Nothing here is called from C, so that no function is compiled for that."""
+
+    options = {"no_cfunc_wrapper": True, **options}
 
     def decorate(function: Callable[..., Any]) -> Any:
         plain: Any = numba.njit  # whose stubs know each option by itself
@@ -47,3 +50,9 @@ def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
             return plain(**{**options, "cache": False})(function)
 
     return decorate
+
+
+def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`njit` for a function that compiled functions alone call: nothing is compiled that Python would need to call it
+    (a test compiles its `py_func` anew), and it is kept on disk inside its callers."""
+    return njit(no_cpython_wrapper=True, **options)

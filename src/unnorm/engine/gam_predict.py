@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypedDict, TypeVar, get_args
 
 import numpy as np
 
@@ -21,14 +21,26 @@ if TYPE_CHECKING:
 
 CHUNK = 65_536  # rows of the dense design held at once: 58 MB at p = 110
 HELD = 20_000_000  # numbers of it, at most
-KINDS = ("link", "response", "terms", "matrix")
+Scale = Literal["link", "response"]
+Kind = Literal["link", "response", "terms", "matrix"]
+KINDS = get_args(Kind)
+T = TypeVar("T")
 
 
-class Prediction(NamedTuple):
+class PredictOptions(TypedDict, total=False):
+    """What `Gam.predict` takes besides rows, se and kind."""
+
+    unconditional: bool
+    offset: Any
+    terms: str | Sequence[str] | None
+    exclude: str | Sequence[str] | None
+
+
+class Prediction(NamedTuple, Generic[T]):
     """`estimate` and its standard error `se`, row by row (for kind="terms", a table of each: one column a term)."""
 
-    estimate: Any
-    se: Any
+    estimate: T
+    se: T
 
 
 def chunks(rows: int) -> Iterator[slice]:

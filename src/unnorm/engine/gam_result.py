@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .._base.blas import single_threaded
 from .._base.frames import to_native
 from ..errors import CombinationError, InputError, unknown
 from . import gam_effects, gam_levels, gam_matrices, gam_posterior, gam_predict, gam_summary, inference
+from .gam_predict import Kind, Prediction, PredictOptions, Scale
 from .response import Response
 from .response import response as response_of
 from .smoothed import INTERCEPT, Smoothed
@@ -33,25 +34,32 @@ class Gam:
 
     Each smooth f_j sums to zero over the fitted rows (unless it is a random effect, a factor-smooth or has a numeric
     `by=`), so that β₀ carries the level; intercept, effects and offset add up to `linear_predictor`.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> x = np.linspace(0.0, 1.0, 200)
+        >>> fit = un.gam("y ~ s(x)", {"x": x, "y": np.sin(6 * x) + 0.1 * np.cos(99 * x)})
+        >>> fit.n, fit.family, sorted(fit.edf)
+        (200, 'gaussian', ['s(x)'])
     """
 
-    formula: str
-    family: str
-    method: str
-    smoothed: Smoothed = field(repr=False)
-    terms: tuple[BuiltTerm, ...] = field(repr=False)
-    columns: Columns = field(repr=False)  # the covariates at the fitted rows
-    response: str
-    y: np.ndarray = field(repr=False)
-    weights: np.ndarray | None = field(repr=False)  # None: all one
-    offset: np.ndarray | None = field(repr=False)  # None: all zero
-    offset_names: tuple[str, ...] | None = field(repr=False)  # columns that `predict` reads again
-    backend: Any = field(repr=False, default=None)  # the user's kind of table, for those given back
-    notes: tuple[str, ...] = ()  # what was dropped, and what a careful reader would want to know
-    link: str | None = None  # None: the family's own
-    theta: float | None = None  # of family "nb": Var y = μ + μ²/θ
-    theta_known: bool = False  # the user gave it
-    whole: int | None = None  # rows fitted, where `columns`, `y`, `weights` and `offset` are those of a sample of them
+    formula: str  #: as it was read
+    family: str  #: "gaussian", "binomial", "poisson", "nb" or "quasipoisson"
+    method: str  #: of smoothing: REML, ML, GCV, UBRE or CV
+    smoothed: Smoothed = field(repr=False)  #: what the engine found: coefficients, smoothing parameters, curvature
+    terms: tuple[BuiltTerm, ...] = field(repr=False)  #: with their bases, as built on the data
+    columns: Columns = field(repr=False)  #: the covariates at the fitted rows
+    response: str  #: the response, as the formula writes it
+    y: np.ndarray = field(repr=False)  #: (n,) the response at the fitted rows
+    weights: np.ndarray | None = field(repr=False)  #: None: all one
+    offset: np.ndarray | None = field(repr=False)  #: None: all zero
+    offset_names: tuple[str, ...] | None = field(repr=False)  #: columns that `predict` reads again
+    backend: Any = field(repr=False, default=None)  #: the user's kind of table, for those given back
+    notes: tuple[str, ...] = ()  #: what was dropped, and what a careful reader would want to know
+    link: str | None = None  #: None: the family's own
+    theta: float | None = None  #: of family "nb": Var y = μ + μ²/θ
+    theta_known: bool = False  #: whether the user gave θ
+    whole: int | None = None  #: rows fitted, where `columns`, `y`, `weights` and `offset` are those of a sample of them
 
     # --- estimates ------------------------------------------------------------------------------------------------
 
@@ -62,6 +70,7 @@ class Gam:
 
     @property
     def distribution(self) -> Response:
+        """The family with its link."""
         return response_of(self.family, self.link, self.theta)
 
     @cached_property
@@ -70,7 +79,11 @@ class Gam:
         return tuple(term for term in self.terms if not term.parametric)
 
     def term(self, label: str) -> BuiltTerm:
-        """The term of that label; an unknown one is an error that lists them."""
+        """The term of that label; an unknown one is an error that lists them.
+
+        Args:
+            label: the term, e.g. "s(x)".
+        """
         for term in self.terms:
             if term.label == label or term.label == label.replace(" ", ""):
                 return term
@@ -98,6 +111,7 @@ class Gam:
 
     @property
     def deviance(self) -> float:
+        """Σ w d(y, μ̂)."""
         return self.smoothed.deviance
 
     @property
@@ -117,10 +131,12 @@ class Gam:
 
     @property
     def residual_df(self) -> float:
+        """n less the effective degrees of freedom."""
         return self.n - self.edf_total
 
     @property
     def converged(self) -> bool:
+        """Whether the smoothing parameters and coefficients settled."""
         return self.smoothed.converged
 
     @cached_property
@@ -156,6 +172,7 @@ class Gam:
 
     @property
     def edf2_total(self) -> float:
+        """Effective degrees of freedom that count the smoothing parameters' uncertainty, as AIC does."""
         return self.edf_total if self._unconditional is None else float(self._unconditional.edf2.sum())
 
     @property
@@ -189,6 +206,10 @@ class Gam:
 
         kind="frequentist" is V_e = φ H⁻¹ XᵀWX H⁻¹, the sampling covariance of β̂. unconditional=True adds what not
         knowing the smoothing parameters adds, V_c = V_β + J V_ρ Jᵀ + V″ (Wood, Pya & Säfken 2016; REML and ML only).
+
+        Args:
+            kind: "bayesian", V_β, or "frequentist".
+            unconditional: whether to include the smoothing parameters' uncertainty.
         """
         if kind not in ("bayesian", "frequentist"):
             raise InputError(unknown("kind", kind, ("bayesian", "frequentist")))
@@ -215,7 +236,11 @@ class Gam:
         return self.distribution.mean(self.linear_predictor)
 
     def residuals(self, kind: Literal["deviance", "pearson", "response", "working"] = "deviance") -> np.ndarray:
-        """Residuals at the fitted rows: sign(y − μ)√(w d), (y − μ)√(w/v), y − μ, or (y − μ) dη/dμ."""
+        """Residuals at the fitted rows: sign(y − μ)√(w d), (y − μ)√(w/v), y − μ, or (y − μ) dη/dμ.
+
+        Args:
+            kind: "deviance", "pearson", "response" or "working".
+        """
         if kind not in ("deviance", "pearson", "response", "working"):
             raise InputError(unknown("kind", kind, ("deviance", "pearson", "response", "working")))
         mu = self.fitted
@@ -229,11 +254,34 @@ class Gam:
             return raw * np.sqrt(w / self.distribution.variance(mu))
         return np.sign(raw) * np.sqrt(np.maximum(w * self.distribution.unit_deviance(self.y, mu), 0.0))
 
+    @overload
+    def predict(
+        self, data: Any = ..., se: Literal[True] = ..., kind: Scale = ..., **options: Unpack[PredictOptions]
+    ) -> Prediction[np.ndarray]: ...
+    @overload
+    def predict(
+        self, data: Any = ..., *, se: Literal[False], kind: Scale = ..., **options: Unpack[PredictOptions]
+    ) -> np.ndarray: ...
+    @overload
+    def predict(
+        self, data: Any = ..., se: bool = ..., *, kind: Literal["matrix"], **options: Unpack[PredictOptions]
+    ) -> np.ndarray: ...
+    @overload
+    def predict(  # tables of the data's kind, by term; or options by position
+        self,
+        data: Any = ...,
+        se: bool = ...,
+        kind: Kind = ...,
+        unconditional: bool = ...,
+        offset: Any = ...,
+        terms: str | Sequence[str] | None = ...,
+        exclude: str | Sequence[str] | None = ...,
+    ) -> Any: ...
     def predict(
         self,
         data: Any = None,
         se: bool = True,
-        kind: Literal["link", "response", "terms", "matrix"] = "link",
+        kind: Kind = "link",
         unconditional: bool = False,
         offset: Any = None,
         terms: str | Sequence[str] | None = None,
@@ -277,6 +325,15 @@ class Gam:
         method="gaussian" draws from N(β̂, V), with the smoothing parameters' uncertainty if `unconditional`;
         "metropolis" from the posterior itself at the estimated smoothing parameters (mgcv's `gam.mh`): for few rows.
 
+        Args:
+            n: how many.
+            data: a table with the formula's covariates; None for the fitted rows.
+            kind: "coefficients", "link" (η) or "response" (μ).
+            offset: the known part of η at new rows, as in `predict`.
+            unconditional: whether to include the smoothing parameters' uncertainty.
+            rng: seed or generator.
+            method: "gaussian" or "metropolis".
+
         >>> import numpy as np, unnorm as un
         >>> x = np.linspace(0.0, 1.0, 200)
         >>> fit = un.gam("y ~ s(x)", {"x": x, "y": np.sin(6 * x) + 0.1 * np.cos(99 * x)})
@@ -311,6 +368,7 @@ class Gam:
             level: of the bands. Pointwise bands cover on average over the data (Marra & Wood 2012).
             unconditional: include the smoothing parameters' uncertainty.
             simultaneous: bands that hold for all points of `at` at once, by simulation from the posterior with `rng`.
+            rng: seed or generator.
 
         >>> import numpy as np, unnorm as un
         >>> x = np.linspace(0.0, 1.0, 200)
@@ -324,7 +382,18 @@ class Gam:
         self, label: str, at: Any = None, level: float = 0.95, unconditional: bool = False,
         simultaneous: bool = False, rng: Any = 0,
     ) -> dict[str, np.ndarray]:  # fmt: skip
-        """`effect` as plain arrays."""
+        """`effect` as plain arrays.
+
+        Args:
+            label: the term.
+            at: points as a table with the term's covariates (an array where it has one); by default a grid over the
+                data's range.
+            level: of the bands.
+            unconditional: whether to include the smoothing parameters' uncertainty.
+            simultaneous: whether bands hold for all points of `at` at once, by simulation from the posterior with
+                `rng`.
+            rng: seed or generator.
+        """
         term = self.term(label)
         points = gam_effects.grid(term, self.columns) if at is None else gam_effects.read_at(term, at)
         span = self.smoothed.slices[term.label]
@@ -344,7 +413,17 @@ class Gam:
     ) -> Any:  # fmt: skip
         """The derivative of a smooth in one of its covariates, a table as `effect` gives: estimate, se, lower, upper.
 
-        of: the covariate, where there are several. order: 1 or 2.
+        Args:
+            label: the term.
+            at: points as a table with the term's covariates (an array where it has one); by default a grid over the
+                data's range.
+            of: the covariate, where there are several.
+            order: 1 or 2.
+            level: of the bands.
+            simultaneous: whether bands hold for all points of `at` at once, by simulation from the posterior with
+                `rng`.
+            unconditional: whether to include the smoothing parameters' uncertainty.
+            rng: seed or generator.
 
         >>> import numpy as np, unnorm as un
         >>> x = np.linspace(0.0, 1.0, 200)
@@ -360,12 +439,28 @@ class Gam:
         unconditional: bool = False, rng: Any = 0,
     ) -> Any:  # fmt: skip
         """One smooth minus another of the same covariates, with pointwise or simultaneous bands: difference("s(x):ga",
-        "s(x):gb") for two levels. Parametric levels are not part of it."""
+        "s(x):gb") for two levels. Parametric levels are not part of it.
+
+        Args:
+            first: a smooth term.
+            second: the one that is taken from it.
+            at: points as a table with the term's covariates (an array where it has one); by default a grid over the
+                data's range.
+            level: of the bands.
+            simultaneous: whether bands hold for all points of `at` at once, by simulation from the posterior with
+                `rng`.
+            unconditional: whether to include the smoothing parameters' uncertainty.
+            rng: seed or generator.
+        """
         made = gam_posterior.difference(self, first, second, at, level, simultaneous, unconditional, rng)
         return to_native(made, self.backend)
 
     def term_values(self, label: str) -> np.ndarray:
-        """One term's contribution to η at the fitted rows."""
+        """One term's contribution to η at the fitted rows.
+
+        Args:
+            label: the term.
+        """
         term = self.term(label)
         beta = self.smoothed.beta[self.smoothed.slices[term.label]]
         out = np.empty(self.y.size)
@@ -421,27 +516,48 @@ class Gam:
         The test is mgcv's `anova(test="Chisq" or "F")`: the deviance difference against χ² (or F) on the difference of
         n − Σedf₁ − (Σedf₂ − Σedf). It is approximate, good for unpenalised or clearly needed terms; where the models
         differ in a random effect, or a term that could vanish, do not trust it: use the larger one's `p_values`.
+
+        Args:
+            other: a fit to the same rows.
         """
         return gam_summary.compare(self, other)
 
     def check(self, rng: Any = 1) -> Check:
-        """Is each k large enough, and are terms concurved? Tables, and sentences that say what to do; see `Check`."""
+        """Is each k large enough, and are terms concurved? Tables, and sentences that say what to do; see `Check`.
+
+        Args:
+            rng: of the permutations, and of the rows that are looked at where there are very many.
+        """
         return gam_summary.check(self, rng)
 
     def concurvity(self, pairwise: bool = False) -> Any:
         """How far each term could be made of the others, 0 to 1, a table: term, worst, observed, estimate (mgcv's
-        `concurvity`). pairwise=True: of each other term by itself, with a column `with`."""
+        `concurvity`). pairwise=True: of each other term by itself, with a column `with`.
+
+        Args:
+            pairwise: whether to compare each term with each other one by itself.
+        """
         return to_native(gam_summary.concurvity(self, pairwise), self.backend)
 
     def appraise(self, repeats: int = 200, level: float = 0.95, rng: Any = 1) -> Any:
         """Four pictures of the deviance residuals, `(Figure, axes)`: QQ plot with a band of `repeats` data sets
-        simulated from the fit, against the linear predictor, histogram, and response against fitted values."""
+        simulated from the fit, against the linear predictor, histogram, and response against fitted values.
+
+        Args:
+            repeats: data sets simulated from the fit.
+            level: of the band.
+            rng: seed or generator.
+        """
         from .gam_appraisal import appraise
 
         return appraise(self, repeats, level, rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Save the fit with its rows as the folder `path`; `un.load(path)` reads it back. No pickles."""
+        """Save the fit with its rows as the folder `path`; `un.load(path)` reads it back. No pickles.
+
+        Args:
+            path: of the folder.
+        """
         from .gam_saving import save
 
         save(self, path)
@@ -458,6 +574,14 @@ class Gam:
         """Every smooth term with its band: curves, contour maps, QQ plots of random effects.
 
         One term (or `ax`) gives the `Axes`, more give `(Figure, axes)`.
+
+        Args:
+            terms: labels; default every smooth.
+            ax: where to draw one term.
+            level: of the bands.
+            unconditional: whether to include the smoothing parameters' uncertainty.
+            simultaneous: whether bands hold for all points at once.
+            rug: whether to mark the data along the axes.
         """
         from .gam_plots import plot
 
@@ -466,17 +590,30 @@ class Gam:
     # --- matrices that inference needs ----------------------------------------------------------------------------
 
     def index(self, label: str) -> np.ndarray:
+        """The positions of a term's coefficients.
+
+        Args:
+            label: the term.
+        """
         return np.arange(self.smoothed.size)[self.smoothed.slices[label]]
 
     def gram(self, most: int | None = None) -> np.ndarray:
-        """XᵀX over the fitted rows (over `most` evenly spread ones), in chunks."""
+        """XᵀX over the fitted rows (over `most` evenly spread ones), in chunks.
+
+        Args:
+            most: rows at most; None for all.
+        """
         G = np.zeros((self.smoothed.size, self.smoothed.size))
         for _, X in self.design_chunks(1 if most is None else -(-self.y.size // most)):
             G += X.T @ X
         return G
 
     def design_chunks(self, step: int = 1) -> Iterator[tuple[slice, np.ndarray]]:
-        """The dense design at every `step`-th fitted row, some rows at a time."""
+        """The dense design at every `step`-th fitted row, some rows at a time.
+
+        Args:
+            step: 1 for every row, 2 for every second one, …
+        """
         rows = step * max(1, min(gam_predict.CHUNK, gam_predict.HELD // max(self.smoothed.size, 1)))
         for first in range(0, self.y.size, rows):
             here = slice(first, min(self.y.size, first + rows), step)
@@ -515,6 +652,7 @@ class Gam:
             return gam_matrices.unconditional(self)
 
     def required_unconditional(self) -> inference.Unconditional | LevelUnconditional:
+        """The corrected covariance, or an error that says why this fit has none."""
         if self._unconditional is None:
             raise CombinationError(
                 f"unconditional=True needs smoothing parameters estimated by REML or ML; this fit used {self.method}. "

@@ -7,7 +7,9 @@ Rows come in runs (`ptr`): those of one context, or any stretch where there is n
 - c CONTEXT columns z[run, :], constant along the run (the intercept is one of them).
 
 `m[b]` names the column of `mult` that multiplies local block b (−1: none). Local and factor functions share one index
-set of size Q. All kernels release the GIL, are cached on disk and are not specialised to a shape.
+set of size Q. All kernels release the GIL, are cached on disk and are not specialised to a shape. Where a design has
+neither factor blocks nor dense columns, f and x are None (and so is what belongs to x), and so is `link` where the
+family needs nothing of links.py: Numba then leaves out what handles them, and a first fit compiles half as much.
 """
 
 from __future__ import annotations
@@ -15,26 +17,43 @@ from __future__ import annotations
 # pyright: reportCallIssue=false
 import numpy as np
 
-from .cached import njit
+from .cached import inner, njit
 from .likelihood_kernels import BLOCK, FAST, slopes, weight_of
-from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratic4, set4, sum4
+from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratic4, set4, sum4, whole
+
+# NumPy's functions, min, max and int are compiled as functions of their own, for each kind of argument: few kinds of
+# arrays are made here, and conditions are written out.
 
 # Helpers that take arrays are written out in the loops over rows: a call, even inlined, counts references at every row.
 # They are called for a block of rows that is held: each step then meets its tables in the first-level cache.
 _PRODUCT = 600_000  # multiplications in one BLAS call: larger is no quicker, and takes the tables' place in the cache
+_RUNS = 64  # at most, in one BLAS call
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@njit(inline="always")
+def _together(size):
+    """Runs per matrix product, each of `size` multiplications."""
+    return _RUNS if _RUNS * size <= _PRODUCT else _PRODUCT // size if size <= _PRODUCT else 1
+
+
+@inner(error_model="numpy")
+def _clear(matrix):
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            matrix[i, j] = 0.0
+
+
+@inner(error_model="numpy")
 def _add(total, more):
     """total += more, of matrices: in the caller, each such expression would be compiled as a function of its own."""
-    whole = total.size - total.size % 4
-    for k in range(0, whole, 4):
+    fours = total.size - total.size % 4
+    for k in range(0, fours, 4):
         axpy4(total, k, 1.0, more, k)
-    for k in range(whole, total.size):
+    for k in range(fours, total.size):
         total[k // total.shape[1], k % total.shape[1]] += more[k // total.shape[1], k % total.shape[1]]
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+@inner(fastmath=FAST, error_model="numpy")
 def _add_pairs(table, squares, value, index, cells, w, rows):
     """Add w v_a v_bᵀ of the rows held: to the table for every pair of local blocks a < b, to `squares` by cell for
     a = b. In a table the sums of neighbouring cells overlap, and each waits for the last to be written; by cell they
@@ -49,7 +68,7 @@ def _add_pairs(table, squares, value, index, cells, w, rows):
                 outer4(table, at, size, w[n], value, 4 * (a * held + n), 4 * (b * held + n))
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+@inner(fastmath=FAST, error_model="numpy")
 def _from_cells(cell0, i0, g_cells, squares, curved, g_local, table):
     """Add sums by cell, of four functions and (where `curved`) of their pairs, to those of functions."""
     for b in range(cell0.shape[0]):
@@ -65,7 +84,7 @@ def _from_cells(cell0, i0, g_cells, squares, curved, g_local, table):
 # long: arrays of a compiled loop
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def cross_products(
-    ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
+    ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family, link,
     gamma, delta, zeta, table, local_x, xx, context, g_local, g_x, g_z, kept,
 ):  # fmt: skip
     """Sweep runs first…last−1; add to the tables and to the scores; return the log-likelihood without its constants.
@@ -75,24 +94,29 @@ def cross_products(
     columns. kept (n, 2), or empty, receives dℓ/dη and w. Where `context` has no columns, the scores alone
     are wanted, and `table` and `xx` may be empty.
     """
-    n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
-    index, cells, n = np.empty((n_local, BLOCK), np.int64), np.empty((n_local, BLOCK), np.int64), 0
-    value, parts, eta = np.empty((n_local, BLOCK, 4)), np.zeros((BLOCK, 4)), np.empty(BLOCK)  # η in four parts
+    n_local, n_factor, d, c, size, n = u.shape[1], 0, 0, z.shape[1], gamma.shape[0], 0
+    if x is not None:
+        n_factor, d = f.shape[1], x.shape[1]
+    index, cells = np.empty((n_local, BLOCK), np.int64), np.empty((n_local, BLOCK), np.int64)
+    value, parts, eta = np.empty((n_local, 4 * BLOCK)), np.empty((BLOCK, 4)), np.empty(BLOCK)  # η in four parts
     ys, wts, es, gs, ws = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
-    rows, of = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)  # the rows held, and their runs
-    squares, g_cells = np.zeros((poly.size // 16, 16)), np.zeros((poly.size // 16, 4))
+    held = np.empty((2, BLOCK), np.int64)  # rows and their runs
+    squares, g_cells = np.empty((poly.size // 16, 16)), np.empty((poly.size // 16, 4))
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, kept.shape[0] > 0
     width, curved = size + d + c, context.shape[1] > 0
-    together = max(1, min(64, _PRODUCT // max(1, c * width)))  # runs per matrix product
-    along = np.zeros((together, width))  # Σ w (local, dense, context) over the rows of each run
-    w_run, g_run = np.zeros(together), np.zeros(together)
+    together = _together(c * width)
+    along = np.empty((together, width))  # Σ w (local, dense, context) over the rows of each run
+    by_run = np.empty((2, together))  # Σ dℓ/dη and Σ w
     product, crossed = np.empty((c, width)), np.empty((d, d))
-    held = np.empty((256 if d > 0 else 0, d))
-    n_held, held_from = 0, ptr[first]
+    wx = np.empty((256 if d > 0 else 0, d))
+    n_wx, wx_from = 0, ptr[first]
     total = 0.0
+    _clear(squares)
+    _clear(g_cells)
     for run0 in range(first, last, together):
-        run1 = min(run0 + together, last)
-        along[:] = 0.0
+        run1 = run0 + together if run0 + together < last else last
+        _clear(along)
+        _clear(by_run)
         run, begin, at_run, end = run0 - 1, ptr[run0], 0.0, ptr[run1]  # the next run begins at row `begin`
         for r in range(ptr[run0], end + 1):  # after the last row, what is held is added
             if r < end:
@@ -108,83 +132,84 @@ def cross_products(
                 set4(parts, 4 * n, at_run + offset[r] if offsets else at_run)
                 for b in range(n_local):
                     at = u[r, b]
-                    cell = int(at)
+                    cell = whole(at)
                     i = i0[b] + cell
                     index[b, n], cells[b, n] = i, cell0[b] + cell
                     s = mult[r, m[b]] if m[b] >= 0 else 1.0
                     cubic4(poly, cells[b, n] * 16, at - cell, s, value, 4 * (b * BLOCK + n))
                     fma4(parts, 4 * n, value, 4 * (b * BLOCK + n), gamma, i)
-                for j in range(n_factor):
-                    parts[n, 1] += gamma[f[r, j]]
-                for k in range(d):
-                    parts[n, 2] += x[r, k] * delta[k]
-                ys[n], wts[n], rows[n], of[n] = y[r], weight, r, run - run0
+                if x is not None:
+                    for j in range(n_factor):
+                        parts[n, 1] += gamma[f[r, j]]
+                    for k in range(d):
+                        parts[n, 2] += x[r, k] * delta[k]
+                ys[n], wts[n], held[0, n], held[1, n] = y[r], weight, r, run - run0
                 n += 1
                 if n < BLOCK:
                     continue
             for h in range(n):
                 eta[h] = sum4(parts, 4 * h)
-            total += slopes(family, ys, wts, weighted, eta, n, es, gs, ws)
+            total += slopes(family, link, ys, wts, weighted, eta, n, es, gs, ws)
             for h in range(n):
-                g, w, at_of = gs[h], ws[h], of[h]
-                g_run[at_of] += g
-                w_run[at_of] += w
+                g, w, row, of = gs[h], ws[h], held[0, h], held[1, h]
+                by_run[0, of] += g
+                by_run[1, of] += w
                 if keep:
-                    kept[rows[h], 0], kept[rows[h], 1] = g, w
+                    kept[row, 0], kept[row, 1] = g, w
                 for a in range(n_local):
                     axpy4(g_cells, 4 * cells[a, h], g, value, 4 * (a * BLOCK + h))
-                    axpy4(along, at_of * width + index[a, h], w, value, 4 * (a * BLOCK + h))
-                for j in range(n_factor):
-                    i = f[rows[h], j]
-                    g_local[i] += g
-                    along[at_of, i] += w
-                    if not curved:
-                        continue
-                    table[i, i] += w
-                    for k in range(j):
-                        table[i, f[rows[h], k]] += w
-                    for b in range(n_local):
-                        axpy4(table, i * table.shape[1] + index[b, h], w, value, 4 * (b * BLOCK + h))
-                if d > 0:
-                    for k in range(d):
-                        v = w * x[rows[h], k]
-                        g_x[k] += g * x[rows[h], k]
-                        along[at_of, size + k] += v
-                        held[n_held, k] = v
-                    for b in range(n_local):
-                        for j in range(4):
-                            v = value[b, h, j]
-                            for k in range(d):
-                                local_x[index[b, h] + j, k] += v * held[n_held, k]
+                    axpy4(along, of * width + index[a, h], w, value, 4 * (a * BLOCK + h))
+                if x is not None:
                     for j in range(n_factor):
+                        i = f[row, j]
+                        g_local[i] += g
+                        along[of, i] += w
+                        if not curved:
+                            continue
+                        table[i, i] += w
+                        for k in range(j):
+                            table[i, f[row, k]] += w
+                        for b in range(n_local):
+                            axpy4(table, i * table.shape[1] + index[b, h], w, value, 4 * (b * BLOCK + h))
+                    if d > 0:
                         for k in range(d):
-                            local_x[f[rows[h], j], k] += held[n_held, k]
-                    n_held += 1
-                    if n_held == 256:
-                        if curved:
-                            np.dot(held[:n_held].T, x[held_from : held_from + n_held], crossed)
-                            _add(xx, crossed)
-                        held_from += n_held
-                        n_held = 0
+                            v = w * x[row, k]
+                            g_x[k] += g * x[row, k]
+                            along[of, size + k] += v
+                            wx[n_wx, k] = v
+                        for b in range(n_local):
+                            for j in range(4):
+                                v = value[b, 4 * h + j]
+                                for k in range(d):
+                                    local_x[index[b, h] + j, k] += v * wx[n_wx, k]
+                        for j in range(n_factor):
+                            for k in range(d):
+                                local_x[f[row, j], k] += wx[n_wx, k]
+                        n_wx += 1
+                        if n_wx == 256:
+                            if curved:
+                                np.dot(wx[:n_wx].T, x[wx_from : wx_from + n_wx], crossed)
+                                _add(xx, crossed)
+                            wx_from += n_wx
+                            n_wx = 0
             if curved:
                 _add_pairs(table, squares, value, index, cells, ws, n)
             n = 0
         for run in range(run0, run1):
             for k in range(c):
-                g_z[k] += g_run[run - run0] * z[run, k]
-                along[run - run0, size + d + k] = w_run[run - run0] * z[run, k]
-            g_run[run - run0] = w_run[run - run0] = 0.0
+                g_z[k] += by_run[0, run - run0] * z[run, k]
+                along[run - run0, size + d + k] = by_run[1, run - run0] * z[run, k]
         if curved:
             np.dot(z[run0:run1].T, along[: run1 - run0], product)
             _add(context, product)
     _from_cells(cell0, i0, g_cells, squares, curved, g_local, table)
-    if curved and n_held > 0:
-        np.dot(held[:n_held].T, x[held_from : held_from + n_held], crossed)
+    if x is not None and curved and n_wx > 0:
+        np.dot(wx[:n_wx].T, x[wx_from : wx_from + n_wx], crossed)
         _add(xx, crossed)
     return total
 
 
-@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
+@inner(fastmath=FAST, error_model="numpy")
 def _pair_leverages(p_local, value, index, h, rows):
     """Add v_aᵀP_ab v_b of every pair of local blocks to h, of the rows held."""
     size, held = p_local.shape[0], index.shape[1]
@@ -198,7 +223,7 @@ def _pair_leverages(p_local, value, index, h, rows):
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
 def leverages(
-    ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family,
+    ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, y, wt, offset, family, link,
     gamma, delta, zeta, p_local, p_local_x, p_xx, p_context, g_local, g_x, g_z, out, kept,
 ):  # fmt: skip
     """Add Σ_r w'_r h_r x_r to the scores, h_r = x_rᵀPx_r, w' = dw/dη; fill `out` with h (or leave it, if empty).
@@ -206,20 +231,22 @@ def leverages(
     kept (n,), or empty, holds what other columns add to h, and receives w'h.
     P in raw coordinates: p_local (Q, Q), p_local_x (Q, d), p_xx (d, d), p_context (c, Q + d + c).
     """
-    n_local, n_factor, d, c, size = u.shape[1], f.shape[1], x.shape[1], z.shape[1], gamma.shape[0]
-    index = np.empty((n_local, BLOCK), np.int64)
-    value, hs, dws = np.empty((n_local, BLOCK, 4)), np.empty(BLOCK), np.empty(BLOCK)
-    runs, n = np.empty(BLOCK, np.int64), 0
+    n_local, n_factor, d, c, size, n = u.shape[1], 0, 0, z.shape[1], gamma.shape[0], 0
+    if x is not None:
+        n_factor, d = f.shape[1], x.shape[1]
+    index, runs = np.empty((n_local, BLOCK), np.int64), np.empty((1, BLOCK), np.int64)
+    value, hs, dws = np.empty((n_local, 4 * BLOCK)), np.empty(BLOCK), np.empty(BLOCK)
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, out.shape[0] > 0
     more = kept.shape[0] > 0
     width = size + d + c
-    together = max(1, min(64, _PRODUCT // max(1, c * width)))
+    together = _together(c * width)
     along = np.empty((together, width))  # P z for each run
     turned = np.empty((256 if d > 0 else 0, d))  # x P for a block of rows
-    by_run = np.zeros(last - first)  # Σ w'h over the rows of each run
+    by_run = np.empty((1, last - first))  # Σ w'h over the rows of each run
+    _clear(by_run)
     block_from = block_to = ptr[first]
     for run0 in range(first, last, together):
-        run1 = min(run0 + together, last)
+        run1 = run0 + together if run0 + together < last else last
         np.dot(z[run0:run1], p_context, along[: run1 - run0])
         for run in range(run0, run1):
             row = (run - run0) * width
@@ -232,43 +259,46 @@ def leverages(
                 h = 0.0  # half the pairs of unlike columns
                 for b in range(n_local):
                     at = u[r, b]
-                    cell = int(at)
+                    cell = whole(at)
                     i = i0[b] + cell
                     index[b, n] = i
                     s = mult[r, m[b]] if m[b] >= 0 else 1.0
                     cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 4 * (b * BLOCK + n))
                     eta += dot4(value, 4 * (b * BLOCK + n), gamma, i)
                     h += dot4(along, row + i, value, 4 * (b * BLOCK + n))
-                for j in range(n_factor):
-                    i = f[r, j]
-                    eta += gamma[i]
-                    h += along[run - run0, i]
-                    for k in range(j):
-                        h += p_local[i, f[r, k]]
-                    for b in range(n_local):
-                        h += dot4(p_local, i * size + index[b, n], value, 4 * (b * BLOCK + n))
-                for k in range(d):
-                    eta += x[r, k] * delta[k]
-                    s = along[run - run0, size + k]
-                    for b in range(n_local):
-                        i = index[b, n]
-                        s += value[b, n, 0] * p_local_x[i, k] + value[b, n, 1] * p_local_x[i + 1, k]
-                        s += value[b, n, 2] * p_local_x[i + 2, k] + value[b, n, 3] * p_local_x[i + 3, k]
+                if x is not None:
                     for j in range(n_factor):
-                        s += p_local_x[f[r, j], k]
-                    h += s * x[r, k]
+                        i = f[r, j]
+                        eta += gamma[i]
+                        h += along[run - run0, i]
+                        for k in range(j):
+                            h += p_local[i, f[r, k]]
+                        for b in range(n_local):
+                            h += dot4(p_local, i * size + index[b, n], value, 4 * (b * BLOCK + n))
+                    for k in range(d):
+                        eta += x[r, k] * delta[k]
+                        s = along[run - run0, size + k]
+                        for b in range(n_local):
+                            i = index[b, n]
+                            s += value[b, 4 * n] * p_local_x[i, k] + value[b, 4 * n + 1] * p_local_x[i + 1, k]
+                            s += value[b, 4 * n + 2] * p_local_x[i + 2, k] + value[b, 4 * n + 3] * p_local_x[i + 3, k]
+                        for j in range(n_factor):
+                            s += p_local_x[f[r, j], k]
+                        h += s * x[r, k]
                 h = 2.0 * h + h_run
-                for j in range(n_factor):
-                    h += p_local[f[r, j], f[r, j]]
-                if d > 0 and r >= block_to:
-                    block_from, block_to = r, min(r + 256, ptr[last])
-                    np.dot(x[block_from:block_to], p_xx, turned[: block_to - block_from])
-                for k in range(d):
-                    h += turned[r - block_from, k] * x[r, k]
+                if x is not None:
+                    for j in range(n_factor):
+                        h += p_local[f[r, j], f[r, j]]
+                    if d > 0 and r >= block_to:
+                        block_from = r
+                        block_to = r + 256 if r + 256 < ptr[last] else ptr[last]
+                        np.dot(x[block_from:block_to], p_xx, turned[: block_to - block_from])
+                    for k in range(d):
+                        h += turned[r - block_from, k] * x[r, k]
                 if more:
                     h += kept[r]
-                _, _, dws[n], _ = weight_of(family, y[r], eta, wt[r] if weighted else 1.0)
-                hs[n], runs[n] = h, run
+                _, _, dws[n], _ = weight_of(family, link, y[r], eta, wt[r] if weighted else 1.0)
+                hs[n], runs[0, n] = h, run
                 n += 1
                 if n < BLOCK and r + 1 < ptr[last]:
                     continue
@@ -281,17 +311,18 @@ def leverages(
                     h *= dws[k]
                     if more:
                         kept[held] = h
-                    by_run[runs[k] - first] += h
+                    by_run[0, runs[0, k] - first] += h
                     for a in range(n_local):
                         axpy4(g_local, index[a, k], h, value, 4 * (a * BLOCK + k))
-                    for j in range(n_factor):
-                        g_local[f[held, j]] += h
-                    for j in range(d):
-                        g_x[j] += h * x[held, j]
+                    if x is not None:
+                        for j in range(n_factor):
+                            g_local[f[held, j]] += h
+                        for j in range(d):
+                            g_x[j] += h * x[held, j]
                 n = 0
     for run in range(first, last):
         for k in range(c):
-            g_z[k] += by_run[run - first] * z[run, k]
+            g_z[k] += by_run[0, run - first] * z[run, k]
 
 
 @njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
@@ -306,14 +337,15 @@ def predictor(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, del
             eta = at_run
             for b in range(u.shape[1]):
                 at = u[r, b]
-                cell = int(at)
+                cell = whole(at)
                 s = mult[r, m[b]] if m[b] >= 0 else 1.0
                 cubic4(poly, (cell0[b] + cell) * 16, at - cell, s, value, 0)
                 eta += dot4(value, 0, gamma, i0[b] + cell)
-            for j in range(f.shape[1]):
-                eta += gamma[f[r, j]]
-            for k in range(x.shape[1]):
-                eta += x[r, k] * delta[k]
+            if x is not None:
+                for j in range(f.shape[1]):
+                    eta += gamma[f[r, j]]
+                for k in range(x.shape[1]):
+                    eta += x[r, k] * delta[k]
             out[r] = eta
 
 
@@ -321,7 +353,7 @@ def predictor(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, gamma, del
 def run_sums(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, v, totals):
     """totals[run − first] += Σ_r v_r R_r over the run's rows: local, factor, dense and context functions."""
     value = np.empty(4)
-    d = x.shape[1]
+    d = 0 if x is None else x.shape[1]
     q = totals.shape[1] - d - z.shape[1]
     for run in range(first, last):
         total = 0.0
@@ -332,14 +364,15 @@ def run_sums(ptr, first, last, u, cell0, poly, m, mult, i0, f, x, z, v, totals):
             total += e
             for b in range(u.shape[1]):
                 at = u[r, b]
-                cell = int(at)
+                cell = whole(at)
                 s = mult[r, m[b]] if m[b] >= 0 else 1.0
                 cubic4(poly, (cell0[b] + cell) * 16, at - cell, s * e, value, 0)
                 for j in range(4):
                     totals[run - first, i0[b] + cell + j] += value[j]
-            for j in range(f.shape[1]):
-                totals[run - first, f[r, j]] += e
-            for k in range(d):
-                totals[run - first, q + k] += e * x[r, k]
+            if x is not None:
+                for j in range(f.shape[1]):
+                    totals[run - first, f[r, j]] += e
+                for k in range(d):
+                    totals[run - first, q + k] += e * x[r, k]
         for k in range(z.shape[1]):
             totals[run - first, q + d + k] += total * z[run, k]

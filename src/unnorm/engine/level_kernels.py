@@ -8,8 +8,8 @@ from __future__ import annotations
 
 # pyright: reportCallIssue=false
 import numpy as np
-from numba import njit
 
+from .cached import njit
 from .likelihood_kernels import FAST, weight_of
 from .simd import axpy4, cubic4, dot4
 
@@ -20,7 +20,7 @@ def row_slopes(family, y, eta, wt, begin, end, g, w, dw):
     """dℓ/dη, w = −d²ℓ/dη² and dw/dη of rows begin…end−1."""
     weighted = wt.shape[0] > 0
     for r in range(begin, end):
-        g[r], w[r], dw[r], _ = weight_of(family, y[r], eta[r], wt[r] if weighted else 1.0)
+        g[r], w[r], dw[r], _ = weight_of(family, family, y[r], eta[r], wt[r] if weighted else 1.0)
 
 
 # long: arrays of a compiled loop

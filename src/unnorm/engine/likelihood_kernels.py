@@ -9,7 +9,7 @@ from __future__ import annotations
 # pyright: reportCallIssue=false
 import math
 
-from .cached import njit
+from .cached import inner, njit
 from .links import binary_row
 from .simd import exp_below
 
@@ -20,8 +20,9 @@ _LEAST = -700.0  # beyond, e^x is no longer a number with all its digits, and no
 
 
 @njit(inline="always")
-def weight_of(family, y, eta, wt):
-    """dℓ/dη, w = −d²ℓ/dη², dw/dη of one row, and exp(−|η|) (logit) or ℓ (other links)."""
+def weight_of(family, link, y, eta, wt):
+    """dℓ/dη, w = −d²ℓ/dη², dw/dη of one row, and exp(−|η|) (logit) or ℓ (other links). `link` is the family again, or
+    None where it is one of the three above: links.py is then not compiled."""
     if family == BINOMIAL:
         e = math.exp(-abs(eta))
         r = 1.0 / (1.0 + e)
@@ -29,15 +30,15 @@ def weight_of(family, y, eta, wt):
         w = wt * e * r * r
         return wt * (y - p), w, w * (1.0 - 2.0 * p), e
     if family == POISSON:
-        mu = wt * math.exp(min(eta, 500.0))
+        mu = wt * math.exp(500.0 if eta > 500.0 else eta)
         return wt * y - mu, mu, mu, 0.0
-    if family == GAUSSIAN:
+    if family == GAUSSIAN or link is None:
         return wt * (y - eta), wt, 0.0, 0.0
-    value, g, w, dw = binary_row(family, y, eta, wt)
+    value, g, w, dw = binary_row(link, y, eta, wt)
     return g, w, dw, value
 
 
-@njit(nogil=True, cache=True, fastmath=False, error_model="numpy")
+@inner(fastmath=False, error_model="numpy")
 def exponentials(eta, n, e):
     """e = exp(−|η|) of n rows. `exp_below` rounds by a sum, so that sums may not be reordered here (`fastmath` would
     else be the caller's)."""
@@ -48,8 +49,8 @@ def exponentials(eta, n, e):
 
 
 # long: arrays of a compiled loop
-@njit(nogil=True, cache=True, fastmath=FAST, error_model="numpy")
-def slopes(family, y, wt, weighted, eta, n, e, g, w):
+@inner(fastmath=FAST, error_model="numpy")
+def slopes(family, link, y, wt, weighted, eta, n, e, g, w):
     """Of n rows, at most `BLOCK`: dℓ/dη and w; returns the sum of ℓ without its constants. e: room for as many."""
     total = 0.0
     if family == BINOMIAL:
@@ -61,14 +62,14 @@ def slopes(family, y, wt, weighted, eta, n, e, g, w):
             p = r if eta[k] >= 0.0 else e[k] * r
             w[k] = wt[k] * e[k] * r * r
             g[k] = wt[k] * (y[k] - p)
-            total += wt[k] * (y[k] * eta[k] - max(eta[k], 0.0))
+            total += wt[k] * (y[k] * eta[k] - (eta[k] if eta[k] > 0.0 else 0.0))
         if weighted:
             for k in range(n):
                 total -= wt[k] * math.log1p(e[k])
             return total
         return total - math.log(odds)
     for k in range(n):
-        g[k], w[k], _, value = weight_of(family, y[k], eta[k], wt[k])
+        g[k], w[k], _, value = weight_of(family, link, y[k], eta[k], wt[k])
         if family == POISSON:
             value = wt[k] * y[k] * eta[k] - w[k]
         elif family == GAUSSIAN:

@@ -11,13 +11,13 @@ from __future__ import annotations
 # pyright: reportCallIssue=false
 import math
 
-from .cached import njit
+from .cached import inner
 
 PROBIT, CLOGLOG = 3, 4
 _FAR = 35.0  # |η| beyond which Φ is 0 or 1 to the last digit, and λ = −η
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def _log_phi(eta):
     """log Φ(η) and its first three derivatives, the second and third negative: (log Φ, λ, λ(λ + η), d of it)."""
     at = max(eta, -_FAR)
@@ -34,7 +34,7 @@ def _log_phi(eta):
     return value, ratio, curve, ratio - curve * (2.0 * ratio + eta)
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
+@inner(error_model="numpy")
 def binary_row(family, y, eta, weight):
     """ℓ, dℓ/dη, w = −d²ℓ/dη² and dw/dη of one row."""
     if family == PROBIT:

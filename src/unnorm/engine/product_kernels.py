@@ -10,8 +10,8 @@ from __future__ import annotations
 
 # pyright: reportCallIssue=false
 import numpy as np
-from numba import njit
 
+from .cached import njit
 from .simd import axpy4, cubic4, dot4, outer4, quadratic4
 
 _FAST = {"contract", "nsz", "arcp", "reassoc"}

@@ -21,7 +21,9 @@ _NO_PAIRS = np.empty((0, 2))
 _RUNS = 1024  # whose raw sums are held at once
 _CHUNK = 65_536  # rows of dense columns evaluated at a time, where they are not stored
 _COLUMNS = 12  # of the kernels' arguments, those that say which columns a row has
+_FACTORS, _CONTEXT = 9, 11  # where f and x, and where z, stand among them
 _VALUES = 524_288  # non-zeros of a product that are held at a time
+_WITH_LINKS = 3  # the first family of links.py
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,11 @@ class ResponseRows:
     y: np.ndarray
     weights: np.ndarray
     offset: np.ndarray
+
+
+def _link(family: int) -> int | None:
+    """The kernels' `link`: None where they need nothing of links.py."""
+    return family if family >= _WITH_LINKS else None
 
 
 def _offset_by(arguments: tuple[Any, ...], eta: np.ndarray) -> tuple[Any, ...]:
@@ -138,12 +145,24 @@ class Segment:
         u, mult, f = self.u[shift:], self.mult[shift:], self.f[shift:]
         return (ptr, first, last, u, self.cell0, self.poly, self.m, mult, self.i0, f, x, self.z, *side)
 
+    @property
+    def bare(self) -> bool:
+        """Neither factors nor dense columns: the kernels take None for f, x and what belongs to x."""
+        return self.f.shape[1] == 0 and self.x.shape[1] == 0
+
+    def _given(self, *of_x: np.ndarray) -> tuple[np.ndarray | None, ...]:
+        return (None,) * len(of_x) if self.bare else of_x
+
+    def _compiled(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        """`_arguments`, as kernels.py takes them."""
+        return (*arguments[:_FACTORS], *self._given(*arguments[_FACTORS:_CONTEXT]), *arguments[_CONTEXT:])
+
     def sweep(
         self, rows: ResponseRows, family: int, beta: np.ndarray, first: int, last: int
     ) -> tuple[float, tuple[np.ndarray, ...]]:
         """ℓ over runs first…last−1, and sums for `gather`: the raw score, raw XᵀWX with each pair of local blocks once,
         and a product's own sums."""
-        cross_products = kernel("cross_products")
+        cross_products = kernel("cross_products", self.bare and _link(family) is None)
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
@@ -159,8 +178,9 @@ class Segment:
                 values, kept = self.product.at(shift, shift + len(x)), np.zeros((len(x), 2))
                 arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
             total += cross_products(
-                *arguments, family, gamma, delta[:s], zeta,
-                cross, local_x, xx, context, score[:q], score[q : q + s], score[q + d :], kept,
+                *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
+                cross, *self._given(local_x, xx), context, score[:q], *self._given(score[q : q + s]), score[q + d :],
+                kept,
             )  # fmt: skip
             if self.product:
                 self.product.add(values, arguments[:_COLUMNS], kept, product)
@@ -174,7 +194,7 @@ class Segment:
         self, rows: ResponseRows, family: int, beta: np.ndarray, first: int, last: int
     ) -> tuple[float, np.ndarray]:
         """ℓ over runs first…last−1 and the raw score, without XᵀWX: half of the work of `sweep`, or less."""
-        cross_products = kernel("cross_products")
+        cross_products = kernel("cross_products", self.bare and _link(family) is None)
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
@@ -185,8 +205,9 @@ class Segment:
                 values, kept = self.product.at(shift, shift + len(x)), np.zeros((len(x), 2))
                 arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
             total += cross_products(
-                *arguments, family, gamma, delta[:s], zeta,
-                none, local_x, none, none, score[:q], score[q : q + s], score[q + d :], kept,
+                *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
+                none, *self._given(local_x, none), none, score[:q], *self._given(score[q : q + s]), score[q + d :],
+                kept,
             )  # fmt: skip
             if self.product:
                 label = np.zeros(len(x), np.int64)
@@ -240,7 +261,7 @@ class Segment:
     ) -> np.ndarray:
         """Raw Σ w'_r h_r x_r over runs first…last−1; `out` (rows of the segment, or empty) receives h. `lever` is what
         `levers` made of the raw P."""
-        leverages = kernel("leverages")
+        leverages = kernel("leverages", self.bare and _link(family) is None)
 
         (q, d, c), s = self.sizes, self.x.shape[1]
         gamma, delta, zeta = self.raw_coefficients(beta)
@@ -258,8 +279,9 @@ class Segment:
                 arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
                 kept = self.product.leverage(values, arguments[:_COLUMNS], *lever)
             leverages(
-                *arguments, family, gamma, delta[:s], zeta,
-                p_local, p_local_x, p_xx, p_context, score[:q], score[q : q + s], score[q + d :],
+                *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
+                p_local, *self._given(p_local_x, p_xx), p_context,
+                score[:q], *self._given(score[q : q + s]), score[q + d :],
                 out[shift:] if out.size else out, kept,
             )  # fmt: skip
             if self.product:
@@ -295,11 +317,12 @@ class Segment:
 
     def predict(self, beta: np.ndarray, out: np.ndarray, first: int, last: int) -> None:
         """out[r] = x_rᵀβ for the rows of runs first…last−1."""
-        predictor = kernel("predictor")
+        predictor = kernel("predictor", self.bare)
         gamma, delta, zeta = self.raw_coefficients(beta)
         s = self.x.shape[1]
         for a, b, x, shift in self._pieces(first, last):
-            predictor(*self._arguments(a, b, x, shift, None), gamma, delta[:s], zeta, out[shift:])
+            arguments = self._compiled(self._arguments(a, b, x, shift, None))
+            predictor(*arguments, gamma, *self._given(delta[:s]), zeta, out[shift:])
             if self.product:
                 out[shift : shift + len(x)] += self.product.predict(delta[s:], self.product.at(shift, shift + len(x)))
 
@@ -316,7 +339,7 @@ class Segment:
 
     def run_sums(self, v: np.ndarray, first: int, last: int) -> np.ndarray:
         """(runs, p) Σ_r v_r x_r over runs first…last−1; v (rows of the segment,)."""
-        compiled = kernel("run_sums")
+        compiled = kernel("run_sums", self.bare)
         out = np.zeros((last - first, self.columns.size))
         (q, d, c), s = self.sizes, self.x.shape[1]
         for begin in range(first, last, _RUNS):
@@ -324,7 +347,8 @@ class Segment:
             raw = np.zeros((end - begin, q + d + c))
             seen = np.zeros((end - begin, q + s + c)) if self.product else raw
             for a, b, x, shift in self._pieces(begin, end):
-                compiled(*self._arguments(a, b, x, shift, None), v[shift:], seen[a - begin : b - begin])
+                arguments = self._compiled(self._arguments(a, b, x, shift, None))
+                compiled(*arguments, v[shift:], seen[a - begin : b - begin])
                 if self.product:
                     label = np.repeat(np.arange(b - a), np.diff(self.ptr[a : b + 1]))
                     stop = shift + len(x)

@@ -18,8 +18,8 @@ _LANE = ir.IntType(32)
 
 
 def _pointer(context, builder, array_type, array, offset):
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.gep(data, [offset])
+    field = context.data_model_manager[array_type].get_field_position("data")
+    return builder.gep(builder.extract_value(array, field), [offset])
 
 
 def _load(builder, pointer):
@@ -45,6 +45,16 @@ def _offset(builder, base, k):
 
 
 _I, _F = types.intp, types.float64
+
+
+@intrinsic
+def whole(typing, x):
+    """int(x) of a number that fits: one instruction, where Numba compiles a function."""
+
+    def generate(context, builder, signature, args):
+        return builder.fptosi(args[0], ir.IntType(64))
+
+    return types.int64(_F), generate
 
 
 @intrinsic

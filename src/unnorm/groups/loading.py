@@ -31,6 +31,16 @@ def load(
     Args:
         path: the folder that `save` wrote.
         model: the model that was fitted; its names and domain must match.
+
+    Example:
+        >>> import tempfile, unnorm as un
+        >>> model = un.ExponentialFamily(lambda y: (y,), ("a",), un.Interval(-1, 1))
+        >>> fit = un.fit(model, un.iid([0.1, 0.5, 0.7]))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     fit.save(folder + "/fit")
+        ...     again = un.load(folder + "/fit", model)
+        >>> bool((again.estimate == fit.estimate).all())
+        True
     """
     kind = str(storage.read_folder(path)[0].get("class"))
     if kind == "FitGroup":

@@ -36,22 +36,33 @@ class FitGroup:
 
     `fits["3"]` is level 3's own `Fit`. `group` is a `Fit` too: its terms are the main effects of the joint fit, its
     bands are for the population's mean curve, and it can be simulated from and saved like any other.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> rng = np.random.default_rng(1)
+        >>> table = {"who": np.repeat(["a", "b"], 150), "i": np.tile(np.arange(150), 2)}
+        >>> table |= {"x": rng.random(300), "y": rng.random(300)}
+        >>> obs = un.transitions(table, y=("x", "y"), order="i", group="who")
+        >>> model = un.Additive("s(step, k=5)", un.Box((0, 1), (0, 1)))
+        >>> each = un.fit_each(model, obs, by="who", objective=un.Logistic(per_point=5), group=False, rng=2)
+        >>> each.levels, each.fits["a"].n
+        (('a', 'b'), 149)
     """
 
-    by: str  # the group column
-    fits: Mapping[str, Fit]  # level as text → its fit, in the order of the levels
-    group: Fit | None  # the population's curves; None with group=False, with one level, or where the joint fit failed
-    failures: Mapping[str, str]  # level → why it has no fit
-    labels: tuple[str, ...]  # the terms of f, in the model's order
-    grids: Mapping[str, Mapping[str, np.ndarray]]  # label → covariate → values: one grid for all levels
-    settings: Mapping[str, Any]
-    notes: tuple[str, ...] = ()  # about the whole; each fit has its own besides
-    no_group: str | None = None  # why there is no group curve, where one was asked for and could not be fitted
-    seed: int | None = None
-    model: Unnormalised | None = None
-    backend: Any = None
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)  # seconds, rows
-    conditions: Conditions | None = None  # compared, where fit_each was given between=
+    by: str  #: the group column
+    fits: Mapping[str, Fit]  #: level as text → its fit, in the order of the levels
+    group: Fit | None  #: the population's curves; None with group=False, with one level, or where the joint fit failed
+    failures: Mapping[str, str]  #: level → why it has no fit
+    labels: tuple[str, ...]  #: the terms of f, in the model's order
+    grids: Mapping[str, Mapping[str, np.ndarray]]  #: label → covariate → values: one grid for all levels
+    settings: Mapping[str, Any]  #: model, objective, normaliser and solver, in words
+    notes: tuple[str, ...] = ()  #: about the whole; each fit has its own besides
+    no_group: str | None = None  #: why there is no group curve, where one was asked for and could not be fitted
+    seed: int | None = None  #: of the reference points
+    model: Unnormalised | None = None  #: f; None where a saved one was loaded without it
+    backend: Any = None  #: the user's kind of table, for those given back
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)  #: seconds, rows
+    conditions: Conditions | None = None  #: compared, where fit_each was given between=
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -146,7 +157,11 @@ class FitGroup:
     def effects(self, level: float = 0.95) -> Any:
         """All effects as one long table: by ("group", a condition's population, or the level), term, each covariate
         under its own name (nan, or empty text, where a term does not have it), estimate, se, se_reference, lower,
-        upper."""
+        upper.
+
+        Args:
+            level: of the intervals.
+        """
         names = list(dict.fromkeys(name for label in self.labels for name in self.grids[label]))
         numbers = ("estimate", "se", "se_reference", "lower", "upper")
         columns: dict[str, list[np.ndarray]] = {name: [] for name in ("by", "term", *names, *numbers)}
@@ -176,6 +191,9 @@ class FitGroup:
         """A table with a row for each term and parameter of the group and of each level.
 
         Columns by, term, edf, p (smooth terms), estimate, se, lower, upper (parameters); nan where one does not apply.
+
+        Args:
+            level: of the intervals.
         """
         rows: list[tuple[Any, ...]] = []
         nan, z = float("nan"), normal_quantile(level)
@@ -237,14 +255,24 @@ class FitGroup:
 
     def plot_conditions(self, labels: Any = None, first: str | None = None, second: str | None = None) -> Any:
         """(Figure, axes): above, each condition's population curve with its pointwise band, a panel for each term of
-        one covariate; below, the difference `first` − `second` with its pointwise and simultaneous bands."""
+        one covariate; below, the difference `first` − `second` with its pointwise and simultaneous bands.
+
+        Args:
+            labels: of the terms; default all of one covariate.
+            first: a condition; default the first.
+            second: the one that is taken off; default the next.
+        """
         from .plot import plot_conditions
 
         chosen = self.labels if labels is None else tuple(np.atleast_1d(labels))
         return plot_conditions(self, self._compared(), chosen, first, second)
 
     def plot(self, labels: Any = None) -> Any:
-        """(Figure, axes): a panel for each term; levels grey, group blue with its band, plain mean dashed."""
+        """(Figure, axes): a panel for each term; levels grey, group blue with its band, plain mean dashed.
+
+        Args:
+            labels: of the terms; default all.
+        """
         from .plot import plot_group
 
         return plot_group(self, self.labels if labels is None else tuple(np.atleast_1d(labels)))
@@ -263,7 +291,11 @@ class FitGroup:
         return fit.simulate(steps, x0=starts, chains=n if starts is None else None, rng=rng)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a folder with a folder for each fit, whole or not at all; `un.load(path)` reads it."""
+        """Write a folder with a folder for each fit, whole or not at all; `un.load(path)` reads it.
+
+        Args:
+            path: of the folder.
+        """
         about = {
             "unnorm": __version__,
             "class": "FitGroup",

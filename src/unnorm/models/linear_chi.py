@@ -29,10 +29,11 @@ class Linear(Normaliser):
         >>> import numpy as np, scipy.sparse as sp, unnorm as un
         >>> rng = np.random.default_rng(1)
         >>> words = sp.random_array((400, 50), density=0.1, rng=rng, format="csr")
-        >>> slope = words @ rng.normal(size=50)
-        >>> y = np.tanh(slope + rng.normal(size=400))
-        >>> obs = un.conditional({"y": y, "slope": slope}, y="y", x="slope")
-        >>> model = un.ExponentialFamily(lambda y, x: (y, y * x["slope"]), ("level", "effect"), un.Interval(-1, 1))
+        >>> score = words @ rng.normal(0, 0.4, 50)
+        >>> t, u = 2 + score, rng.random(400)
+        >>> y = np.log(np.exp(-t) + u * (np.exp(t) - np.exp(-t))) / t  # density ∝ exp(t y) on [−1, 1]
+        >>> obs = un.conditional({"y": y, "score": score}, y="y", x="score")
+        >>> model = un.ExponentialFamily(lambda y, x: (y, y * x["score"]), ("level", "effect"), un.Interval(-1, 1))
         >>> fit = un.fit(model, obs, un.Logistic(un.Uniform(), per_point=5), un.Linear(words), rng=1)
         >>> fit.names, bool(fit.converged)
         (('level', 'effect'), True)

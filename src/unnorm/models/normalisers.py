@@ -97,7 +97,15 @@ class Normaliser(ABC):
 @final
 @dataclass(frozen=True)
 class Constant(Normaliser):
-    """One ν for all observations: right for IID data (Theorem 1)."""
+    """One ν for all observations: right for IID data (Theorem 1).
+
+    Example:
+        >>> import unnorm as un
+        >>> model = un.ExponentialFamily(lambda y: (y,), ("a",), un.Interval(-1, 1))
+        >>> fit = un.fit(model, un.iid([0.1, 0.5, 0.7]), un.Poisson(), un.Constant())
+        >>> fit.nu.shape
+        (1,)
+    """
 
     def layout(self, obs: Observations) -> Layout:
         return Layout(np.zeros(obs.n, dtype=np.intp), 1)
@@ -112,7 +120,15 @@ class Constant(Normaliser):
 @final
 @dataclass(frozen=True)
 class PerContext(Normaliser):
-    """One ν_t for each observation (Theorem 2)."""
+    """One ν_t for each observation (Theorem 2).
+
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("a", "b"), un.Interval(-1, 1))
+        >>> chain = un.datasets.toy_chain(100, 0.5, 5.0, rng=1)
+        >>> un.fit(toy, un.transitions(chain), un.Poisson(), un.PerContext()).nu.shape
+        (100,)
+    """
 
     @property
     def low_discrepancy(self) -> bool:
@@ -128,7 +144,18 @@ class PerContext(Normaliser):
 @final
 @dataclass(frozen=True)
 class Fixed(Normaliser):
-    """ν known beforehand, e.g. Fixed(0.0) for a model that is normalised already."""
+    """ν known beforehand, e.g. Fixed(0.0) for a model that is normalised already.
+
+    Args:
+        value: of every ν.
+
+    Example:
+        >>> import unnorm as un
+        >>> normal = un.Energy(lambda theta, y: -0.5 * (y - theta) ** 2 - 0.9189385, 0.0, un.Interval(-8, 8))
+        >>> fit = un.fit(normal, un.iid([0.4, 0.6, 0.8]), un.Poisson(), un.Fixed(0.0))
+        >>> fit.estimate.round(3)
+        array([0.6])
+    """
 
     value: float = 0.0
 

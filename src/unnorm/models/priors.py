@@ -31,7 +31,13 @@ class Prior(ABC):
 @final
 @dataclass(frozen=True)
 class Flat(Prior):
-    """log π = 0. On ν it makes the θ-marginal of exp 𝓜 the posterior of the untransformed model, exactly."""
+    """log π = 0. On ν it makes the θ-marginal of exp 𝓜 the posterior of the untransformed model, exactly.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.Flat().to_dict()
+        {'prior': 'Flat'}
+    """
 
     flat = True
 
@@ -50,6 +56,11 @@ class Normal(Prior):
     Args:
         scale: standard deviation, one for all entries or one for each.
         mean: likewise.
+
+    Example:
+        >>> import unnorm as un
+        >>> float(un.Normal(scale=2.0).log_density(3.0))
+        -1.125
     """
 
     scale: Any

@@ -29,6 +29,7 @@ class Tilt:
     Args:
         kernel: k, a reference such as `un.StepKernel("gamma", "vonmises")`. Parameters left open are fitted by maximum
             likelihood to the observed steps, and then held: `fit.model.base.kernel` shows them.
+        law: k with every parameter known; `un.fit` fills it in.
 
     Example:
         >>> import unnorm as un

@@ -283,7 +283,24 @@ class RowContrastive(Contrastive):
 @final
 @dataclass(frozen=True)
 class Logistic(RowContrastive):
-    """Noise-contrastive divergence: logistic regression of data against reference points, 𝓡^m(θ, ν) of Theorem 7."""
+    """Noise-contrastive divergence: logistic regression of data against reference points, 𝓡^m(θ, ν) of Theorem 7.
+
+    Args:
+        reference: q, e.g. `un.Uniform()`; default `un.Defensive()`, uniform unless the steps of a chain are short.
+        per_point: reference points for each observation of a chain or a regression; default 20.
+        total: reference points for IID data; default 20 for each observation.
+        points: how they are drawn, as `un.Lattice()`; the default depends on the normaliser.
+        cluster: a group column (or columns) whose levels are independent, for robust standard errors.
+
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("a", "b"), un.Interval(-1, 1))
+        >>> obs = un.transitions(un.datasets.toy_chain(200, 0.5, 5.0, rng=1))
+        >>> fit = un.fit(toy, obs, un.Logistic(un.Uniform(), per_point=10), rng=2)
+        >>> exact = un.fit(toy, obs)
+        >>> bool((abs(fit.estimate - exact.estimate) < exact.se).all())
+        True
+    """
 
     loss = "ncd"
     row_by_row = True
@@ -295,7 +312,24 @@ class Logistic(RowContrastive):
 @final
 @dataclass(frozen=True)
 class Importance(RowContrastive):
-    """𝓜 with its integrals by importance sampling from q: less efficient than `Logistic` for the same points."""
+    """𝓜 with its integrals by importance sampling from q: less efficient than `Logistic` for the same points.
+
+    Args:
+        reference: q, e.g. `un.Uniform()`; default `un.Defensive()`, uniform unless the steps of a chain are short.
+        per_point: reference points for each observation of a chain or a regression; default 20.
+        total: reference points for IID data; default 20 for each observation.
+        points: how they are drawn, as `un.Lattice()`; the default depends on the normaliser.
+        cluster: a group column (or columns) whose levels are independent, for robust standard errors.
+
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("a", "b"), un.Interval(-1, 1))
+        >>> obs = un.transitions(un.datasets.toy_chain(200, 0.5, 5.0, rng=1))
+        >>> fit = un.fit(toy, obs, un.Importance(un.Uniform(), per_point=50), rng=2)
+        >>> exact = un.fit(toy, obs)
+        >>> bool((abs(fit.estimate - exact.estimate) < exact.se).all())
+        True
+    """
 
     loss = "poisson"
     row_by_row = True

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, ParamSpec
 
 import numpy as np
 
@@ -21,13 +21,14 @@ from ..errors import InputError, unknown
 from .traced import logistic, poisson
 
 Reduction = Literal["mean", "sum", "none"]
+P = ParamSpec("P")
 
 
-def _either(function: Callable[..., Any]) -> Callable[..., Any]:
+def _either(function: Callable[P, Any]) -> Callable[P, Any]:
     """Run in JAX as it is where any array is JAX's; else in float64, compiled for the shapes, with NumPy in and out."""
 
     @wraps(function)
-    def wrapped(*arrays: Any, **options: Any) -> Any:
+    def wrapped(*arrays: P.args, **options: P.kwargs) -> Any:
         import jax
 
         if any(isinstance(value, jax.Array) for value in (*arrays, *options.values())):
@@ -146,6 +147,7 @@ def ncd(
         f_data, log_q_data: f and log q at the data, (n,).
         f_reference, log_q_reference: at the reference points, (m,), or (n, k) where each datum has its own.
         nu: ν, or ν_i for each datum (reference points of shape (n, k) take their datum's; else pass `nu_reference`).
+        nu_reference: ν at reference points of shape (m,), where `nu` differs between data.
         log_ratio: log(n/m); default from the shapes.
         weights, reference_weights: w_i and v_j; with (n, k) reference points v defaults to their datum's w.
         reduction: "sum", or "mean": divided by Σ w (the data alone, so that the scale does not change with m).
@@ -193,7 +195,17 @@ def importance(
         −Σ_i w_i (f_i + ν_i) + Σ_i w_i · mean_j exp(f_j + ν − log q_j).
 
     Its gradient is unbiased for that of 𝓜 (Section 3.1). Reference points of shape (m,) are shared by all data (IID);
-    those of shape (n, k) belong to their datum's context. `log_q_data` is not used; it keeps the losses exchangeable.
+    those of shape (n, k) belong to their datum's context.
+
+    Args:
+        f_data: f at the data, (n,).
+        f_reference: f at the reference points, (m,) or (n, k).
+        log_q_data: log q at the data, (n,); not used, it keeps the losses exchangeable.
+        log_q_reference: log q at the reference points.
+        nu: ν, or ν_i for each datum.
+        nu_reference: ν at reference points of shape (m,), where `nu` differs between data.
+        weights: w_i; default 1.
+        reduction: "mean", divided by Σ w; "sum"; or "none", the terms w l themselves.
 
     Example:
         >>> round(importance([0.0], [0.0, 0.0], None, [0.0, 0.0]), 6)
@@ -229,7 +241,13 @@ def ranking(
 
         −Σ_i w_i log [ e^{f_i − log q_i} / (e^{f_i − log q_i} + Σ_j e^{f_ij − log q_ij}) ].
 
-    f_reference and log_q_reference have shape (n, k): IID draws from q(·|x_i).
+    Args:
+        f_data: f at the data, (n,).
+        f_reference: f at the reference points, (n, k): IID draws from q(·|x_i).
+        log_q_data: log q at the data, (n,).
+        log_q_reference: log q at the reference points.
+        weights: w_i; default 1.
+        reduction: "mean", divided by Σ w; "sum"; or "none", the terms w l themselves.
 
     Example:
         >>> round(ranking([0.0], [[0.0, 0.0, 0.0]], [0.0], [[0.0, 0.0, 0.0]]), 6)  # one of four
@@ -265,6 +283,8 @@ def conditional_nce(
         f_data, f_reference: f at y, (n,), and at y', (n, k).
         log_q_forth: log q(y'|y), the density of the step that was taken, (n, k).
         log_q_back: log q(y|y'), that of the step back; equal for symmetric kernels, where both may be 0.
+        weights: w_i; default 1.
+        reduction: "mean", divided by Σ w; "sum"; or "none", the terms w l themselves.
 
     Example:
         >>> round(conditional_nce([0.0], [[0.0]], 0.0, 0.0), 6)
@@ -282,6 +302,13 @@ def gradients(
     loss: Callable[..., Any], f_data: Any, f_reference: Any, *rest: Any, **options: Any
 ) -> tuple[float, tuple[np.ndarray, np.ndarray]]:
     """The loss and its slopes in f_data and f_reference, as NumPy float64: the way to another library's backward pass.
+
+    Args:
+        loss: one of this module's, or a JAX function of the same arguments.
+        f_data: f at the data.
+        f_reference: f at the reference points.
+        rest: the loss's other arguments, in its order.
+        options: the loss's options, by name.
 
     Example:
         >>> value, (g_data, g_reference) = gradients(importance, [0.0], [0.0, 0.0], None, [0.0, 0.0])

@@ -357,7 +357,24 @@ class Choice(Contrastive):
 @final
 @dataclass(frozen=True)
 class Ranking(Choice):
-    """Conditional logistic regression: consistent without modelling χ; needs a context and IID points."""
+    """Conditional logistic regression: consistent without modelling χ; needs a context and IID points.
+
+    Args:
+        reference: q, e.g. `un.Uniform()`; default `un.Defensive()`, uniform unless the steps of a chain are short.
+        per_point: reference points for each observation of a chain or a regression; default 20.
+        total: reference points for IID data; default 20 for each observation.
+        points: how they are drawn; `un.IID()` is what ranking needs.
+        cluster: a group column (or columns) whose levels are independent, for robust standard errors.
+
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("a", "b"), un.Interval(-1, 1))
+        >>> obs = un.transitions(un.datasets.toy_chain(200, 0.5, 5.0, rng=1))
+        >>> fit = un.fit(toy, obs, un.Ranking(un.Uniform(), per_point=50), rng=2)
+        >>> exact = un.fit(toy, obs)
+        >>> bool((abs(fit.estimate - exact.estimate) < exact.se).all())
+        True
+    """
 
     loss = "ranking"
 
@@ -374,7 +391,23 @@ class Ranking(Choice):
 @final
 @dataclass(frozen=True)
 class ConditionalNCE(Choice):
-    """Pairs (y, y') with y' near y: good for graphs (edge toggles) and binary vectors (bit flips)."""
+    """Pairs (y, y') with y' near y: good for graphs (edge toggles) and binary vectors (bit flips).
+
+    Args:
+        reference: q(·|y), points near the observation: `un.BitFlip()`, `un.Gaussian(around="outcome")`,
+            `un.GibbsSteps()`.
+        per_point: reference points for each observation of a chain or a regression; default 20.
+        total: reference points for IID data; default 20 for each observation.
+        points: how they are drawn; `un.IID()` by default.
+        cluster: a group column (or columns) whose levels are independent, for robust standard errors.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> y = np.random.default_rng(1).random((200, 3)) < (0.5, 0.6, 0.7)
+        >>> fit = un.fit(un.Ising(3), un.iid(y.astype(float)), un.ConditionalNCE(un.BitFlip(every=True)))
+        >>> fit.names[:3]
+        ('h[1]', 'h[2]', 'h[3]')
+    """
 
     loss = "conditional"
 

@@ -20,14 +20,16 @@ _NAMES = {
 _HOME = {name: module for module, names in _NAMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
-    raise AttributeError(f"module 'unnorm.patterns' has no attribute {name!r}")
-
-
 def __dir__() -> list[str]:
     return sorted(_HOME)
+
+
+if not TYPE_CHECKING:  # type checkers know the names below, and would take any other for Any
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            return getattr(importlib.import_module(f".{_HOME[name]}", __name__), name)
+        raise AttributeError(f"module 'unnorm.patterns' has no attribute {name!r}")
 
 
 if TYPE_CHECKING:

@@ -33,14 +33,21 @@ DRIFT, SMALL = 3.0, 0.03  # standard errors, and share of n, between quarters of
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Process:
-    """A Poisson or Gibbs process with known coefficients: λ(u | x) = exp{trend(u) + φᵀt(u, x∖u)}."""
+    """A Poisson or Gibbs process with known coefficients: λ(u | x) = exp{trend(u) + φᵀt(u, x∖u)}.
 
-    pattern: Pattern  # windows and types; a chain starts from its points
-    trend: Callable[[Places], np.ndarray]  # log λ(u | ∅)
-    interaction: Interaction | None = None
-    phi: tuple[float, ...] = ()
-    periodic: bool = False
-    words: str = "a function of places"  # the trend's
+    Example:
+        >>> import unnorm as un
+        >>> process = un.patterns.process(un.Box((0, 1), (0, 1)), 4.0)
+        >>> len(process.simulate(2, rng=1))
+        2
+    """
+
+    pattern: Pattern  #: windows and types; a chain starts from its points
+    trend: Callable[[Places], np.ndarray]  #: log λ(u | ∅)
+    interaction: Interaction | None = None  #: None for a Poisson process
+    phi: tuple[float, ...] = ()  #: coefficients of the interaction
+    periodic: bool = False  #: whether the window's opposite sides meet
+    words: str = "a function of places"  #: the trend, in words
 
     def __repr__(self) -> str:
         what = "Poisson" if self.interaction is None else f"{self.interaction!r}, φ = {np.round(self.phi, 6).tolist()}"

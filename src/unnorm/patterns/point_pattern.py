@@ -23,20 +23,28 @@ NO_LABEL = ("",)
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Pattern:
-    """n points, n random, in a window (or in replicates of one experiment, each in its window), perhaps with marks."""
+    """n points, n random, in a window (or in replicates of one experiment, each in its window), perhaps with marks.
 
-    places: Places
-    names: tuple[str, str]  # of the coordinates
-    windows: tuple[Domain, ...]  # one for each replicate
-    mark_name: str | None = None
-    mark_levels: tuple[Any, ...] = NO_LABEL
-    replicate_name: str | None = None
-    replicate_levels: tuple[Any, ...] = NO_LABEL
-    notes: tuple[str, ...] = ()
-    backend: Any = None
+    Example:
+        >>> import unnorm as un
+        >>> trees = un.pattern({"x": [1.0, 3.0], "y": [2.0, 2.5]}, y=("x", "y"), window=un.Box((0, 4), (0, 3)))
+        >>> trees.n, trees.names
+        (2, ('x', 'y'))
+    """
+
+    places: Places  #: where the points are, with mark and replicate of each
+    names: tuple[str, str]  #: of the coordinates
+    windows: tuple[Domain, ...]  #: one for each replicate
+    mark_name: str | None = None  #: the column of marks; None for points of one kind
+    mark_levels: tuple[Any, ...] = NO_LABEL  #: the marks that there are
+    replicate_name: str | None = None  #: the column of replicates; None for one pattern
+    replicate_levels: tuple[Any, ...] = NO_LABEL  #: the replicates that there are
+    notes: tuple[str, ...] = ()  #: sentences: what was dropped
+    backend: Any = None  #: the user's kind of table, for those given back
 
     @property
     def n(self) -> int:
+        """The number of points."""
         return self.places.n
 
     @property
@@ -63,6 +71,7 @@ class Pattern:
 
     @property
     def replicates(self) -> int:
+        """The number of replicates."""
         return len(self.windows)
 
     @property
@@ -80,7 +89,11 @@ class Pattern:
         return lengths[0] if np.all(lengths == lengths[0]) else None
 
     def rows(self, places: Places) -> Observations:
-        """Places as rows that covariates can be computed on: coordinates, with mark and replicate beside them."""
+        """Places as rows that covariates can be computed on: coordinates, with mark and replicate beside them.
+
+        Args:
+            places: where to look.
+        """
         context = {}
         if self.mark_name is not None:
             context[self.mark_name] = np.array(self.mark_levels)[places.mark]
@@ -93,17 +106,29 @@ class Pattern:
         return Observations("iid", self.xy, self.names, group=self.rows(self.places).context, backend=self.backend)
 
     def take(self, which: np.ndarray) -> Pattern:
-        """Some of the points, in the same windows."""
+        """Some of the points, in the same windows.
+
+        Args:
+            which: booleans or positions.
+        """
         return self.with_places(self.places.take(which))
 
     def with_places(self, places: Places) -> Pattern:
-        """Other points, in the same windows and with the same marks."""
+        """Other points, in the same windows and with the same marks.
+
+        Args:
+            places: the points.
+        """
         from dataclasses import replace
 
         return replace(self, places=places, notes=())
 
     def only(self, replicate: int) -> Pattern:
-        """One of the replicates, as a pattern by itself."""
+        """One of the replicates, as a pattern by itself.
+
+        Args:
+            replicate: its number, from 0.
+        """
         from dataclasses import replace
 
         here = self.places.take(self.places.replicate == replicate)

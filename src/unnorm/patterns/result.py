@@ -43,14 +43,22 @@ class PatternFit:
 
     `tidy()` is a table and `summary()` a text; `intensity(at)` the intensity with its error; `process()` the fitted
     process, which simulates; `residuals`, `lurking`, `quadrat_test`, `envelope` and `plot` check the fit.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> xy = np.random.default_rng(1).random((200, 2))
+        >>> fit = un.fit_pattern(un.pattern(xy, window=un.Box((0, 1), (0, 1))), rng=2)
+        >>> fit.pattern.n, fit.estimate.shape
+        (200, (1,))
     """
 
-    fitted: FittedRows
-    errors: ErrorParts
-    notes: tuple[str, ...] = ()
+    fitted: FittedRows  #: the rows, data and dummy points, with the coefficients
+    errors: ErrorParts  #: covariances of the coefficients, sampling and dummy points apart
+    notes: tuple[str, ...] = ()  #: sentences for a careful reader
 
     @property
     def pattern(self) -> Pattern:
+        """The data."""
         return self.fitted.pattern
 
     @property
@@ -60,6 +68,7 @@ class PatternFit:
 
     @property
     def estimate(self) -> np.ndarray:
+        """The coefficients."""
         return np.array(self.fitted.gam.smoothed.beta)
 
     @property
@@ -85,6 +94,7 @@ class PatternFit:
 
     @property
     def se(self) -> np.ndarray:
+        """Their standard errors."""
         return np.sqrt(np.diag(self.covariance))
 
     @property
@@ -133,7 +143,12 @@ class PatternFit:
         return np.setdiff1d(np.arange(len(self.names)), np.concatenate(smooth) if smooth else [])
 
     def tidy(self, level: float = 0.95, robust: bool = False) -> Any:
-        """A table of the parametric coefficients: term, estimate, se, se_sampling, se_reference, lower, upper."""
+        """A table of the parametric coefficients: term, estimate, se, se_sampling, se_reference, lower, upper.
+
+        Args:
+            level: of the intervals.
+            robust: whether errors come from sums over cells of the window, see `covariance_robust`.
+        """
         at = self.parametric
         V, df = self._covariance(robust)
         se, z = np.sqrt(np.diag(V))[at], quantile(level, df)
@@ -165,7 +180,12 @@ class PatternFit:
         return f"PatternFit({self.fitted.model.terms}; {what}; {self.pattern.n:,} points; see .summary())"
 
     def wald(self, which: str | Sequence[str], robust: bool = False) -> NestedTest:
-        """Wald test that some coefficients are zero."""
+        """Wald test that some coefficients are zero.
+
+        Args:
+            which: names of coefficients.
+            robust: whether errors come from sums over cells of the window, see `covariance_robust`.
+        """
         names = [which] if isinstance(which, str) else list(which)
         for name in names:
             if name not in self.names:
@@ -193,11 +213,23 @@ class PatternFit:
         return self._table(at, level, robust, "intensity")
 
     def conditional_intensity(self, at: Any = 64, level: float = 0.95, robust: bool = False) -> Any:
-        """λ(u | x) given the observed pattern, at places that are not its points."""
+        """λ(u | x) given the observed pattern, at places that are not its points.
+
+        Args:
+            at: places as a table or (m, 2) numbers; a whole number for a grid with as many cells across the window.
+            level: of the intervals.
+            robust: whether errors come from sums over cells of the window, see `covariance_robust`.
+        """
         return self._table(at, level, robust, "conditional_intensity")
 
     def trend(self, at: Any = 64, level: float = 0.95, robust: bool = False) -> Any:
-        """The part of λ(u | x) that does not see the other points: its value where none is near."""
+        """The part of λ(u | x) that does not see the other points: its value where none is near.
+
+        Args:
+            at: places as a table or (m, 2) numbers; a whole number for a grid with as many cells across the window.
+            level: of the intervals.
+            robust: whether errors come from sums over cells of the window, see `covariance_robust`.
+        """
         return self._table(at, level, robust, "trend", alone=True)
 
     def _table(self, at: Any, level: float, robust: bool, name: str, alone: bool = False) -> Any:
@@ -221,7 +253,14 @@ class PatternFit:
         return to_native(table, pattern.backend)
 
     def effect(self, label: str, n: int = 200, level: float = 0.95, robust: bool = False) -> Any:
-        """One term as a table: its covariate, estimate (on the log scale, summing to zero), se, lower, upper."""
+        """One term as a table: its covariate, estimate (on the log scale, summing to zero), se, lower, upper.
+
+        Args:
+            label: the term.
+            n: points of the grid.
+            level: of the intervals.
+            robust: whether errors come from sums over cells of the window, see `covariance_robust`.
+        """
         gam = self.fitted.gam
         if label not in [term.label for term in gam.terms]:
             raise InputError(unknown("label", label, [term.label for term in gam.terms]))
@@ -262,31 +301,59 @@ class PatternFit:
         """A summary function of the data beside that of n patterns of this model; see `un.patterns.envelope`.
 
         For a Poisson model whose intensity varies, the functions of data and simulations are those that know λ̂.
+
+        Args:
+            function: "K", "L", "g" (pair correlation), "F", "G" or "J".
+            n: simulations.
+            r: distances.
+            level: of both bands.
+            rng: seed or generator.
+            options: of the function, such as correction="border".
         """
         from .checking import model_envelope
 
         return model_envelope(self, function, n, r, level, rng, options)
 
     def residuals(self, across: int = 64, bandwidth: float | None = None) -> ResidualMap:
-        """Smoothed residuals as a map, `across` cells wide: positive where there are more points than expected."""
+        """Smoothed residuals as a map, `across` cells wide: positive where there are more points than expected.
+
+        Args:
+            across: cells along the window's width.
+            bandwidth: of the smoothing; default an eighth of the window's shorter side.
+        """
         from .diagnostics import residual_map
 
         return residual_map(self, across, bandwidth)
 
     def lurking(self, covariate: Any, points: int = 200) -> Lurking:
-        """Cumulative residuals along a covariate: a name that the model knows, or a `un.Map`."""
+        """Cumulative residuals along a covariate: a name that the model knows, or a `un.Map`.
+
+        Args:
+            covariate: the name, or the map.
+            points: of the curve.
+        """
         from .diagnostics import lurking
 
         return lurking(self, covariate, points)
 
     def quadrat_test(self, nx: int = 5, ny: int | None = None) -> NestedTest:
-        """Pearson's χ² of counts in nx × ny quadrats, for Poisson models."""
+        """Pearson's χ² of counts in nx × ny quadrats, for Poisson models.
+
+        Args:
+            nx: quadrats across.
+            ny: quadrats upwards; default as many.
+        """
         from .diagnostics import quadrat_test
 
         return quadrat_test(self, nx, ny)
 
     def plot(self, n: int = 39, rng: Rng = 1) -> Any:
-        """Intensity with the points, residuals, and L with its envelope of n simulations: (Figure, axes)."""
+        """Intensity with the points, residuals, and L with its envelope of n simulations: (Figure, axes).
+
+        Args:
+            n: simulations of the envelope.
+            rng: seed or generator.
+        """
         from .plots import overview
 
         return overview(self, n, rng)
@@ -294,14 +361,23 @@ class PatternFit:
     # --- on disk ----------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a folder that `un.load` reads: JSON and npz, no code; an earlier fit there is replaced."""
+        """Write a folder that `un.load` reads: JSON and npz, no code; an earlier fit there is replaced.
+
+        Args:
+            path: of the folder.
+        """
         from .saving import save
 
         save(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str], covariates: Sequence[Covariate] = ()) -> PatternFit:
-        """Read a saved fit; `covariates`: the model's `un.Function` covariates, which are not saved."""
+        """Read a saved fit; `covariates`: the model's `un.Function` covariates, which are not saved.
+
+        Args:
+            path: of the folder.
+            covariates: the model's functions.
+        """
         from .saving import load
 
         return load(path, covariates)
@@ -309,5 +385,10 @@ class PatternFit:
     # --- simulation -------------------------------------------------------------------------------------------------
 
     def simulate(self, n: int = 1, rng: Rng = None) -> list[Pattern]:
-        """n patterns of the fitted process, their numbers of points random."""
+        """n patterns of the fitted process, their numbers of points random.
+
+        Args:
+            n: how many patterns.
+            rng: seed or generator.
+        """
         return self.process().simulate(n, rng)

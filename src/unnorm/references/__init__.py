@@ -26,6 +26,9 @@ from .steps import Weibull as Weibull
 def from_dict(description: Mapping[str, Any]) -> Reference:
     """The reference that `to_dict` described; of a bound one, with all its parameters.
 
+    Args:
+        description: what `to_dict` of a reference gave.
+
     >>> from_dict({"reference": "Gaussian", "cov": 4.0, "around": "context"})
     Gaussian(mean=None, cov=4.0, around='context', scale=1.0, diagonal=True)
     """

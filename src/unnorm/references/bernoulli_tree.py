@@ -24,6 +24,12 @@ class BernoulliTree(Reference):
     Nearer to coupled bits than `ProductBernoulli`, with an exact constant still. `add` is added to each of the four
     counts of a pair, so that every vector has positive density. Parents and tables are counted where left out.
 
+    Args:
+        add: to each of the four counts of a pair.
+        order: the bits, each after its parent; counted where None.
+        parents: of each bit, −1 for the root; counted where None.
+        p: two rows, P(y_i = 1) where the parent is 0 and where it is 1; counted where None.
+
     >>> from unnorm.references import BernoulliTree
     >>> BernoulliTree().add
     0.5

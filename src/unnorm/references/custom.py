@@ -31,6 +31,12 @@ class Custom(Reference):
     standard errors then rest on your word). A saved fit remembers the name only: to use it again, give the functions
     again.
 
+    Args:
+        sample: (rng, n, x) → n outcomes.
+        log_density: (y, x) → (n,) values of log q.
+        name: what summaries and saved fits call it.
+        check: whether `bind` compares points with density.
+
     >>> import numpy as np
     >>> from unnorm.references import Custom
     >>> ramp = Custom(lambda rng, n, x: np.sqrt(rng.random(n)), lambda y, x: np.log(2 * y), name="ramp on [0, 1]")

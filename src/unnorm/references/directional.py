@@ -56,6 +56,11 @@ class VonMises(Reference):
 
     What is left None is fitted by maximum likelihood. `around="outcome"` (conditional NCE) needs a κ.
 
+    Args:
+        mu: the mean angle; fitted where None.
+        kappa: the concentration; fitted where None.
+        around: None, "context" (the previous point) or "outcome" (the observation itself, for conditional NCE).
+
     >>> from unnorm.references import VonMises
     >>> VonMises(kappa=2.0, around="context").kappa
     2.0
@@ -107,6 +112,11 @@ class VonMisesFisher(Reference):
     """κ exp(κ μ·y) / 4π sinh κ on the unit sphere; with `around="context"` μ is the previous direction.
 
     What is left None is fitted by maximum likelihood. `around="outcome"` (conditional NCE) needs a κ.
+
+    Args:
+        mu: the mean direction, a unit vector; fitted where None.
+        kappa: the concentration; fitted where None.
+        around: None, "context" (the previous point) or "outcome" (the observation itself, for conditional NCE).
 
     >>> from unnorm.references import VonMisesFisher
     >>> VonMisesFisher(mu=(0.0, 0.0, 1.0)).mu

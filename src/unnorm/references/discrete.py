@@ -27,9 +27,11 @@ if TYPE_CHECKING:
 class ProductBernoulli(Reference):
     """Independent bits (or edges) with P(y_j = 1) = p_j; with `around="context"` p_j depends on the previous bit.
 
-    `p` is a number, d numbers, or with `around` a pair (p where the previous bit is 0, p where it is 1), each a number
-    or d numbers. None is fitted: (ones + ½)/(n + 1), shrunk away from 0 and 1 so that every vector has positive
-    density.
+    Args:
+        p: a number, d numbers, or with `around` a pair (p where the previous bit is 0, p where it is 1), each a number
+            or d numbers. None is fitted: (ones + ½)/(n + 1), shrunk away from 0 and 1 so that every vector has positive
+            density.
+        around: None or "context".
 
     >>> from unnorm.references import ProductBernoulli
     >>> ProductBernoulli(0.3).p
@@ -152,6 +154,9 @@ class BitFlip(Reference):
     The flips of one observation are drawn without replacement, so at most d of them; `every=True` takes each bit once,
     which is maximum pseudo-likelihood and has no reference error. Bits that Ω fixes are not flipped, nor counted in d.
 
+    Args:
+        every: whether to flip each bit once, instead of some that are drawn.
+
     >>> from unnorm.references import BitFlip
     >>> BitFlip(every=True)
     BitFlip(every=True)
@@ -259,6 +264,10 @@ class BitFlipLaw(ConstantDensity):
 @dataclass(frozen=True, repr=False)
 class Marginal(Reference):
     """The outcomes' own frequencies on a finite Ω, with one added to every count so that no state is left out.
+
+    Args:
+        add: to every count.
+        probabilities: of the states in the domain's order; counted where None.
 
     >>> from unnorm.references import Marginal
     >>> Marginal().add

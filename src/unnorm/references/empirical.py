@@ -31,6 +31,12 @@ class Empirical(Reference):
     `centres` outcomes are used, evenly thinned along their order (sorted, or a Hilbert curve): each density evaluates C
     kernels.
 
+    Args:
+        bandwidth: a number, or one for each coordinate; None for Scott's rule, times `scale`.
+        centres: how many outcomes are used at most.
+        scale: what Scott's rule is multiplied by.
+        points: the centres, (C, d); taken from the outcomes where None.
+
     >>> from unnorm.references import Empirical
     >>> Empirical(bandwidth=0.2).bandwidth
     0.2

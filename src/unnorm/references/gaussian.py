@@ -32,6 +32,13 @@ class Gaussian(Reference):
     more dimensions. On the circle the law is wrapped. `around="outcome"` centres on y_t itself, for conditional NCE; a
     tuple names columns of the context.
 
+    Args:
+        mean: of y, or with `around` of the step; fitted where None.
+        cov: a variance, d variances or a (d, d) matrix; fitted where None.
+        around: None; "context", the previous point; "outcome", y_t itself; or a tuple of columns of the context.
+        scale: what fitted standard deviations are multiplied by.
+        diagonal: whether variances alone are fitted, and not the whole matrix.
+
     >>> import unnorm as un
     >>> from unnorm.references import Gaussian
     >>> step = Gaussian(mean=0.0, cov=0.25, around="context")

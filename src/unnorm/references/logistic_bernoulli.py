@@ -41,6 +41,11 @@ class LogisticBernoulli(Reference):
     that it is compared with biases the estimate. `coefficients` (d rows: constant, context, bits) are fitted where left
     out.
 
+    Args:
+        chained: whether a bit's log-odds read the bits before it.
+        ridge: the penalty's weight; chosen where None.
+        coefficients: d rows, (constant, context, bits); fitted where None.
+
     >>> from unnorm.references import LogisticBernoulli
     >>> LogisticBernoulli(chained=False)
     LogisticBernoulli(chained=False, ridge=None, coefficients=None)

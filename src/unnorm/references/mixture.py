@@ -29,6 +29,9 @@ class Mixture(Reference):
     Weights are positive and are divided by their sum. The first coordinate of a unit point chooses the component and,
     stretched to (0, 1) again, is the component's own first coordinate: no dimension is spent on the choice.
 
+    Args:
+        pairs: (weight, reference), one or more.
+
     >>> from unnorm.references import Gaussian, Mixture, Uniform
     >>> Mixture((0.3, Uniform()), (0.7, Gaussian(around="context"))).weights
     (0.3, 0.7)

@@ -217,7 +217,13 @@ def _randomisations(R: Any) -> None:
 @final
 @dataclass(frozen=True)
 class IID(PointScheme):
-    """Independent points: what the paper uses, and the only scheme for ranking and for a user's own functions."""
+    """Independent points: what the paper uses, and the only scheme for ranking and for a user's own functions.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.Ranking(un.Uniform(), per_point=50, points=un.IID()).points
+        IID()
+    """
 
     @property
     def sets(self) -> int:
@@ -256,6 +262,14 @@ class Stratified(PointScheme):
     In one dimension the cells are k intervals; in more, the cube is halved again and again across its longest side (a
     cell that is to hold c points is cut in proportion c//2 : c − c//2), with the axes in random order for each context.
     The variance is never above that of IID points.
+
+    Args:
+        randomisations: independent sets that the points of every context are split into.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.Logistic(un.Uniform(), per_point=20, points=un.Stratified()).points
+        Stratified(randomisations=1)
     """
 
     randomisations: int = 1
@@ -321,6 +335,14 @@ class Lattice(PointScheme):
 
     The points of every context are split into `randomisations` independent sets. One set is the most precise (R sets
     have about √R times its Monte Carlo standard deviation); several let their variance be estimated.
+
+    Args:
+        randomisations: independent sets that the points of every context are split into.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.Logistic(un.Uniform(), per_point=20, points=un.Lattice()).points
+        Lattice(randomisations=1)
     """
 
     randomisations: int = 1
@@ -370,6 +392,14 @@ class Sobol(PointScheme):
 
     `randomisations` independent scramblings split the points of every context between them. For IID data the net is in
     the outcome's cube alone.
+
+    Args:
+        randomisations: independent sets that the points of every context are split into.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.Logistic(un.Uniform(), per_point=20, points=un.Sobol()).points
+        Sobol(randomisations=1)
     """
 
     randomisations: int = 1

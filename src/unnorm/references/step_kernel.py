@@ -29,12 +29,15 @@ TOLERANCE = 1e-8  # of the constants, relative; stated in `describe`
 class StepKernel(Reference):
     """q(y|x) = p(r) p(φ) / (r Z(x)): the step from x to y has length r and direction φ, and ends in Ω.
 
-    `step` is the law of r: "gamma", "exponential", "weibull", "lognormal", "halfnormal", or a law with its parameters
-    (`Gamma(2.0, 30.0)`). `turn` is the law of φ: "uniform"; "vonmises", of the turn from the previous heading (needs
-    transitions with lags=2); "heading", of the direction itself; or `VonMisesAngle(mean, kappa, of="turn"|"heading")`.
     Free parameters are fitted by maximum likelihood to the observed steps, before truncation. Z(x), the mass inside Ω,
     is an integral along Ω's edges by Gauss–Legendre, refined until two rules agree to 1e-8. A step of length 0 has no
     direction: such observations are refused. Where the previous step has length 0, all turns are equally likely.
+
+    Args:
+        step: the law of r: "gamma", "exponential", "weibull", "lognormal", "halfnormal", or a law with its parameters
+            (`Gamma(2.0, 30.0)`).
+        turn: the law of φ: "uniform"; "vonmises", of the turn from the previous heading (needs transitions with
+            lags=2); "heading", of the direction itself; or `VonMisesAngle(mean, kappa, of="turn"|"heading")`.
 
     >>> from unnorm.references import StepKernel
     >>> StepKernel(step="exponential", turn="uniform").step

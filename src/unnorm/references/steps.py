@@ -43,7 +43,17 @@ class StepLaw(Tiltable):
 @final
 @dataclass(frozen=True)
 class Gamma(StepLaw):
-    """p(r) ∝ r^(shape − 1) exp(−r/scale)."""
+    """p(r) ∝ r^(shape − 1) exp(−r/scale).
+
+    Args:
+        shape: fitted where None.
+        scale: fitted where None.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.StepKernel(step=un.references.Gamma(2.0, 30.0)).step
+        Gamma(shape=2.0, scale=30.0)
+    """
 
     shape: Any = None
     scale: Any = None
@@ -102,7 +112,17 @@ class Gamma(StepLaw):
 @final
 @dataclass(frozen=True)
 class Weibull(StepLaw):
-    """F(r) = 1 − exp(−(r/scale)^shape)."""
+    """F(r) = 1 − exp(−(r/scale)^shape).
+
+    Args:
+        shape: fitted where None.
+        scale: fitted where None.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.StepKernel(step=un.references.Weibull(1.5, 30.0)).step
+        Weibull(shape=1.5, scale=30.0)
+    """
 
     shape: Any = None
     scale: Any = None
@@ -155,7 +175,16 @@ class Weibull(StepLaw):
 @final
 @dataclass(frozen=True)
 class Exponential(StepLaw):
-    """p(r) = exp(−r/scale)/scale."""
+    """p(r) = exp(−r/scale)/scale.
+
+    Args:
+        scale: the mean; fitted where None.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.StepKernel(step=un.references.Exponential(30.0)).step
+        Exponential(scale=30.0)
+    """
 
     scale: Any = None
 
@@ -189,7 +218,17 @@ class Exponential(StepLaw):
 @final
 @dataclass(frozen=True)
 class LogNormal(StepLaw):
-    """log r ~ N(mu, sigma²)."""
+    """log r ~ N(mu, sigma²).
+
+    Args:
+        mu: the mean of log r; fitted where None.
+        sigma: its standard deviation; fitted where None.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.StepKernel(step=un.references.LogNormal(3.0, 0.5)).step
+        LogNormal(mu=3.0, sigma=0.5)
+    """
 
     mu: Any = None
     sigma: Any = None
@@ -239,7 +278,16 @@ class LogNormal(StepLaw):
 @final
 @dataclass(frozen=True)
 class HalfNormal(StepLaw):
-    """r = |N(0, scale²)|."""
+    """r = |N(0, scale²)|.
+
+    Args:
+        scale: fitted where None.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.StepKernel(step=un.references.HalfNormal(30.0)).step
+        HalfNormal(scale=30.0)
+    """
 
     scale: Any = None
 
@@ -301,7 +349,13 @@ class AngleLaw(Tiltable):
 @final
 @dataclass(frozen=True)
 class UniformAngle(AngleLaw):
-    """All directions equally likely."""
+    """All directions equally likely.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.StepKernel(turn="uniform").turn
+        UniformAngle()
+    """
 
     statistics = ("cos_turn", "sin_turn")
 
@@ -329,6 +383,16 @@ class VonMisesAngle(AngleLaw):
 
     Where neither is given, the mean turn is 0 or π, whichever the data are nearer to: animals go on, or turn back. With
     a given κ it is 0, and with `mean="free"` it is fitted. The mean heading is fitted unless given.
+
+    Args:
+        mean: the mean turn or heading, a number, "free" or None.
+        kappa: the concentration; fitted where None.
+        of: "turn" or "heading".
+
+    Example:
+        >>> import unnorm as un
+        >>> un.StepKernel(turn=un.references.VonMisesAngle(kappa=2.0)).turn.kappa
+        2.0
     """
 
     mean: Any = None

@@ -25,11 +25,11 @@ Along = Literal["steps", "places"]
 class Uniform(Reference):
     """q(y) = 1/|Ω|, whatever the context: the paper's choice.
 
-    `along` says what low-discrepancy points are spread evenly over, and changes nothing else: "places", the outcomes y;
-    or "steps", y − x from the previous point x, by moving the unit cube with x (modulo one).
-    Effects of distance and direction are then a third as noisy, those of a finely varying map of places about six times
-    as noisy (use along="places" for map-driven models). None is "steps" for transitions in two and more dimensions,
-    "places" otherwise.
+    Args:
+        along: what low-discrepancy points are spread evenly over: "places", the outcomes y; or "steps", y − x from the
+            previous point x, by moving the unit cube with x (modulo one). Effects of distance and direction are then a
+            third as noisy, those of a finely varying map of places about six times as noisy (use "places" for
+            map-driven models). None is "steps" for transitions in two and more dimensions, "places" otherwise.
 
     >>> import numpy as np
     >>> import unnorm as un

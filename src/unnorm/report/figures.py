@@ -18,6 +18,7 @@ from .page import Picture
 
 BLUE, GREY, ORANGE, INK = "#1f5fa8", "#9a9a9a", "#c2571a", "#222222"
 FORMATS = ("svg", "pdf", "png")
+_SVG, _IMAGES = 72, 110  # points to the inch, and pixels of the images inside
 WANTED: ContextVar[tuple[str, ...]] = ContextVar("formats of figures as files", default=())
 _RC: dict[Any, Any] = {
     "svg.fonttype": "path",
@@ -45,14 +46,22 @@ def draw(
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_RC):
-        figure = Figure(figsize=size, layout="constrained", facecolor="white")
-        FigureCanvasSVG(figure)
+        figure = Figure(figsize=size, layout="constrained", facecolor="white", dpi=_SVG)
+        canvas = FigureCanvasSVG(figure)
         paint(*figure.subplots(*grid, squeeze=False).flat)
         buffer = io.BytesIO()
-        figure.savefig(buffer, format="svg", dpi=110, metadata={"Date": None})
+        _arrange(figure)
+        figure.dpi = _IMAGES
+        canvas.print_svg(buffer, metadata={"Date": None})
         files = {name: _file(figure, name) for name in WANTED.get()}
     uri = "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
     return Picture(uri, alt, caption, files)
+
+
+def _arrange(figure: Any) -> None:
+    """Place the axes once: `savefig` would draw everything twice to do so."""
+    figure.get_layout_engine().execute(figure)
+    figure.set_layout_engine("none")
 
 
 @contextmanager

@@ -28,12 +28,22 @@ ALLOWED = ("model", "objective", "normaliser", "solver", "smoothing")
 @final
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Fits by name, with `table` (one row for each spec and term) and `criteria` (one for each spec)."""
+    """Fits by name, with `table` (one row for each spec and term) and `criteria` (one for each spec).
 
-    fits: Mapping[str, Fit]
-    table: Any  # spec, term, estimate, se, se_sampling, se_reference, lower, upper
-    criteria: Any  # spec, objective, normaliser, converged, loglik, aic, ncic, points, seconds
-    shared: tuple[tuple[str, ...], ...] = ()  # groups of specs that share reference points
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("a", "b"), un.Interval(-1, 1))
+        >>> obs = un.transitions(un.datasets.toy_chain(100, 0.5, 5.0, rng=1))
+        >>> specs = {"exact": {"objective": un.Exact()}, "poisson": {"objective": un.Poisson()}}
+        >>> both = un.compare(toy, obs, specs, rng=2)
+        >>> list(both.fits), both.criteria["spec"].tolist()
+        (['exact', 'poisson'], ['exact', 'poisson'])
+    """
+
+    fits: Mapping[str, Fit]  #: spec → its fit
+    table: Any  #: spec, term, estimate, se, se_sampling, se_reference, lower, upper
+    criteria: Any  #: spec, objective, normaliser, converged, loglik, aic, ncic, points, seconds
+    shared: tuple[tuple[str, ...], ...] = ()  #: groups of specs that share reference points
     _rows: dict[str, list[Any]] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, spec: str) -> Fit:

@@ -43,37 +43,45 @@ class Fit:  # long: what can be asked of a result
 
     `theta` gives the parameters as the model knows them; `tidy()` a table; `summary()` a text; `log_density(y, x)` the
     normalised density; `save(path)` a folder that `un.load` reads.
+
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("a", "b"), un.Interval(-1, 1))
+        >>> fit = un.fit(toy, un.transitions(un.datasets.toy_chain(200, 0.5, 5.0, rng=1)))
+        >>> fit.n, fit.names, fit.converged
+        (200, ('a', 'b'), True)
     """
 
-    names: tuple[str, ...]
-    estimate: np.ndarray  # flat θ̂
-    nu: np.ndarray  # ν̂, one value, or one for each observation
-    nu_se: np.ndarray | None
-    loglik: float  # 𝓛(θ̂), or the contrast's own log-likelihood where `is_likelihood` is False
-    value: float  # the objective at its maximum
-    is_likelihood: bool  # whether likelihood ratios and AIC mean something
-    converged: bool
-    reason: str
-    iterations: int
-    n: float  # observations: Σ w, weights being frequencies; an int where it is whole
-    n_rows: int  # of data
-    kind: Kind
-    settings: Mapping[str, Any]  # model, objective, normaliser and solver, in words
-    notes: tuple[str, ...] = ()
+    names: tuple[str, ...]  #: of the parameters
+    estimate: np.ndarray  #: flat θ̂
+    nu: np.ndarray  #: ν̂, one value, or one for each observation
+    nu_se: np.ndarray | None  #: their errors, where they were estimated and are few
+    loglik: float  #: 𝓛(θ̂), or the contrast's own log-likelihood where `is_likelihood` is False
+    value: float  #: the objective at its maximum
+    is_likelihood: bool  #: whether likelihood ratios and AIC mean something
+    converged: bool  #: whether the maximum was found
+    reason: str  #: why the solver stopped
+    iterations: int  #: of the solver
+    n: float  #: observations: Σ w, weights being frequencies; an int where it is whole
+    n_rows: int  #: rows of data
+    kind: Kind  #: of observations: "iid", "transitions" or "conditional"
+    settings: Mapping[str, Any]  #: model, objective, normaliser and solver, in words
+    notes: tuple[str, ...] = ()  #: sentences: what was dropped, and what a careful reader would want to know
+    #: figures by name: reference points, constants, the solver's path
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
-    seed: int | None = None
-    model: Unnormalised | None = None
-    obs: Observations | None = field(default=None, repr=False)  # what was fitted; not saved
-    backend: Any = None
-    errors: ErrorParts | None = None  # covariances of θ̂, sampling and reference error apart; None where unknown
-    no_errors: str | None = None  # why they are unknown
-    assumes_model: bool = True  # whether `covariance` does; else it comes from the scores themselves
-    smooths: SmoothPart | None = None  # smooth terms of f and χ
-    evidence: Evidence | None = field(default=None, repr=False)  # what `advise` reads, computed when asked for
-    solution: Solution | None = field(default=None, repr=False)  # what the solver found; not saved
-    anchoring: Anchoring | None = None  # of constants that follow θ; None for others
-    constants: str | None = None  # the verdict on the constants, a sentence; None where they were not checked
-    constants_failed: bool = False  # whether that check failed
+    seed: int | None = None  #: of the reference points
+    model: Unnormalised | None = None  #: f; None where a saved fit was loaded without it
+    obs: Observations | None = field(default=None, repr=False)  #: what was fitted; not saved
+    backend: Any = None  #: the user's kind of table, for those given back
+    errors: ErrorParts | None = None  #: covariances of θ̂, sampling and reference error apart; None where unknown
+    no_errors: str | None = None  #: why they are unknown
+    assumes_model: bool = True  #: whether `covariance` does; else it comes from the scores themselves
+    smooths: SmoothPart | None = None  #: smooth terms of f and χ
+    evidence: Evidence | None = field(default=None, repr=False)  #: what `advise` reads, computed when asked for
+    solution: Solution | None = field(default=None, repr=False)  #: what the solver found; not saved
+    anchoring: Anchoring | None = None  #: of constants that follow θ; None for others
+    constants: str | None = None  #: the verdict on the constants, a sentence; None where they were not checked
+    constants_failed: bool = False  #: whether that check failed
 
     @property
     def anchored(self) -> bool:
@@ -155,6 +163,10 @@ class Fit:  # long: what can be asked of a result
         With reference points also the parts of se, se_sampling and se_reference. These assume the model: `robust=True`,
         which takes se from `covariance_robust`, leaves them out; with clusters its intervals are from Student's t on
         C − 1 degrees of freedom.
+
+        Args:
+            level: of the intervals.
+            robust: whether errors come from the scores themselves, by cluster with cluster= on the objective.
         """
         from .._base.frames import to_native
 
@@ -434,6 +446,9 @@ class Fit:  # long: what can be asked of a result
         """Test of a model nested in this one, fitted to the same observations; both must be likelihoods.
 
         For fits with reference points, whose contrast is no likelihood of the data, use `wald`.
+
+        Args:
+            smaller: the nested model's fit.
         """
         if not (self.is_likelihood and smaller.is_likelihood):
             raise InputError(
@@ -477,6 +492,9 @@ class Fit:  # long: what can be asked of a result
         """Write the fit as a folder of JSON and npz (no code); `un.load(path, model=…)` reads it.
 
         `covariance_robust` is computed if it was not yet; `advise` and `ncic` are saved if they were asked for.
+
+        Args:
+            path: of the folder.
         """
         from .saving import save
 

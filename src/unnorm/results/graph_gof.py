@@ -63,12 +63,21 @@ class Compared:
 @final
 @dataclass(frozen=True, eq=False)
 class GraphGof:
-    """Observed and simulated degrees, shared partners, distances, triads and statistics."""
+    """Observed and simulated degrees, shared partners, distances, triads and statistics.
 
-    parts: Mapping[str, Compared]
-    draws: int
-    graphs: int
-    notes: tuple[str, ...] = ()
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> A = np.zeros((6, 6), int); A[[0, 0, 1, 2, 3, 4], [1, 2, 2, 3, 4, 5]] = 1
+        >>> model = un.GraphStatistics("edges", omega := un.Graphs(6))
+        >>> gof = un.graph_gof(un.fit(model, un.networks(A + A.T, omega)), draws=50, rng=1)
+        >>> gof.draws, "degree" in gof.parts
+        (50, True)
+    """
+
+    parts: Mapping[str, Compared]  #: property → what was observed and simulated
+    draws: int  #: simulations
+    graphs: int  #: observed graphs
+    notes: tuple[str, ...] = ()  #: sentences for a careful reader
 
     def __getitem__(self, name: str) -> Compared:
         if name not in self.parts:
@@ -76,7 +85,11 @@ class GraphGof:
         return self.parts[name]
 
     def table(self, name: str) -> dict[str, np.ndarray]:
-        """level, observed, mean, min and max of the simulations, and the p-value, for levels that occur."""
+        """level, observed, mean, min and max of the simulations, and the p-value, for levels that occur.
+
+        Args:
+            name: of the property, e.g. "degree".
+        """
         one = self[name]
         seen = (one.observed != 0) | (one.simulated != 0).any(axis=0)
         columns = {

@@ -20,7 +20,7 @@ import numpy as np
 from .._base.frames import to_native
 from .._base.numerics import Rng
 from ..data.observations import Observations
-from ..errors import CombinationError, InputError, warn
+from ..errors import CombinationError, InputError, overhear, warn
 from ..models.base import Unnormalised
 from ..models.kernel import Kernel
 from ..objectives.base import Objective
@@ -34,16 +34,25 @@ MOST = 16  # values of λ
 @final
 @dataclass(frozen=True)
 class KernelPath:
-    """Penalised estimates at decreasing λ; `fit` is the last, `converged` whether 𝓜 had stopped improving."""
+    """Penalised estimates at decreasing λ; `fit` is the last, `converged` whether 𝓜 had stopped improving.
 
-    lam: np.ndarray  # (L,)
-    value: np.ndarray  # (L,) 𝓜(θ(λ), χ(λ)), without the penalty
-    norm: np.ndarray  # (L,) |h|²_H
-    estimate: np.ndarray  # (L, p) θ(λ)
-    names: tuple[str, ...]
-    tolerance: float
-    converged: bool
-    fit: Fit = field(repr=False)
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("a", "b"), un.Interval(-1, 1))
+        >>> obs = un.transitions(un.datasets.toy_chain(100, 0.5, 5.0, rng=1))
+        >>> path = un.kernel_path(toy, obs, un.Kernel(un.kernels.Gaussian(0.5)))
+        >>> path.estimate.shape == (path.lam.size, 2)
+        True
+    """
+
+    lam: np.ndarray  #: (L,) λ, decreasing
+    value: np.ndarray  #: (L,) 𝓜(θ(λ), χ(λ)), without the penalty
+    norm: np.ndarray  #: (L,) |h|²_H
+    estimate: np.ndarray  #: (L, p) θ(λ)
+    names: tuple[str, ...]  #: of the parameters
+    tolerance: float  #: of the improvement of 𝓜 at which the path ends
+    converged: bool  #: whether 𝓜 had stopped improving
+    fit: Fit = field(repr=False)  #: at the last λ
 
     @property
     def gain(self) -> np.ndarray:
@@ -106,12 +115,17 @@ def kernel_path(
     fits: list[Fit] = []
     gains: list[float] = []
     lams = first * factor ** np.arange(MOST)
+    heard: list[str] = []
     for lam in lams:
-        fits.append(fit(model, obs, objective=objective, normaliser=kernel.with_lam(float(lam)), rng=rng))
+        with overhear() as said:  # a χ that is still shrunk to a constant follows nothing: the last fit is what counts
+            fits.append(fit(model, obs, objective=objective, normaliser=kernel.with_lam(float(lam)), rng=rng))
+        heard = said
         if len(fits) > 1:
             gains.append(fits[-1].value - fits[-2].value)
         if len(gains) > 1 and gains[-1] < tolerance and gains[-1] <= gains[-2]:
             break
+    for text in heard:
+        warn(text, stacklevel=2)
     converged = len(gains) > 1 and gains[-1] < tolerance and gains[-1] <= gains[-2]
     if not converged:
         warn(

@@ -43,17 +43,24 @@ class PenaltyPath:
     They are those of held-out folds, or −NCIC/2n. `best` is the best strength; `chosen` by cross-validation the largest
     within one standard error of the best, a cautious choice (Breiman et al. 1984), and by NCIC the best itself. Errors
     of `fit` do not count that the strength was chosen on the same data.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> y = np.random.default_rng(0).integers(0, 2, (200, 3))
+        >>> path = un.penalty_path(un.Ising(3), un.iid(y), folds=3, rng=1)
+        >>> path.selection, path.score.shape == path.strengths.shape
+        ('cv', True)
     """
 
-    kind: str
-    strengths: np.ndarray  # descending
-    score: np.ndarray  # mean held-out pseudo-log-likelihood of an observation, or −NCIC/2n
-    se: np.ndarray  # of its difference from the best, over folds; NaN with NCIC, which has none
-    nonzero: np.ndarray  # penalised parameters that are not zero, mean over folds
-    best: float
-    chosen: float
-    fit: Fit
-    selection: str = "cv"
+    kind: str  #: "ridge" or "lasso"
+    strengths: np.ndarray  #: descending
+    score: np.ndarray  #: mean held-out pseudo-log-likelihood of an observation, or −NCIC/2n
+    se: np.ndarray  #: of its difference from the best, over folds; NaN with NCIC, which has none
+    nonzero: np.ndarray  #: penalised parameters that are not zero, mean over folds
+    best: float  #: the strength with the best score
+    chosen: float  #: the strength of `fit`
+    fit: Fit  #: at the chosen strength, to all observations
+    selection: str = "cv"  #: "cv" or "ncic"
 
     def table(self) -> dict[str, np.ndarray]:
         """The path by column."""

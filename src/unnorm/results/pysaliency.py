@@ -1,7 +1,7 @@
 """pysaliency both ways: its fixations as observations, and a fit as one of its scanpath models.
 
 pysaliency is not a dependency: `observations` and `windows` read attributes of its objects, and `scanpath_model`
-imports it when it is called (pip install pysaliency torch: it needs torch without saying so).
+imports it when it is called (pip install 'unnorm[pysaliency]', with torch, which pysaliency needs without saying so).
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ def observations(fixations: Any, lags: int = 1) -> Observations:
     A fixation's previous points are the last `lags` of its history; those with a shorter history give no transition,
     and `notes` counts them. `image` is the number of the stimulus, `n`; numeric attributes of fixations, such as
     durations, join the context, except those with missing values, which `notes` names.
+
+    Args:
+        fixations: pysaliency's.
+        lags: earlier points in the context.
 
     Example:
         >>> import numpy as np
@@ -102,6 +106,9 @@ def _attributes(fixations: Any, count: int, rows: np.ndarray) -> tuple[dict[str,
 def windows(stimuli: Any) -> Windows:
     """The sizes of pysaliency's stimuli as a window for each image: pixel (i, j) covers [j, j + 1] × [i, i + 1].
 
+    Args:
+        stimuli: pysaliency's `Stimuli`.
+
     Example:
         >>> from types import SimpleNamespace
         >>> import unnorm as un
@@ -123,6 +130,11 @@ def scanpath_model(fit: Fit, image_of: Callable[[Any], Any] | None = None) -> An
 
     A fixation without as many before it as the fit has lags gets the uniform density: the model says nothing of the
     first.
+
+    Example:
+        >>> import unnorm as un  # doctest: +SKIP
+        >>> model = un.pysaliency.scanpath_model(fit)  # doctest: +SKIP
+        >>> model.information_gain(stimuli, fixations)  # doctest: +SKIP
     """
     base = extra("pysaliency", "pysaliency", "un.pysaliency.scanpath_model").ScanpathModel
     about = fit.settings["observations"]
@@ -136,7 +148,8 @@ def scanpath_model(fit: Fit, image_of: Callable[[Any], Any] | None = None) -> An
         def conditional_log_density(
             self, stimulus: Any, x_hist: Any, y_hist: Any, t_hist: Any, attributes: Any = None, out: Any = None
         ) -> np.ndarray:
-            height, width = (int(n) for n in getattr(stimulus, "size", np.shape(stimulus)[:2])[:2])
+            size = stimulus.shape if isinstance(stimulus, np.ndarray) else stimulus.size  # an array's size is a number
+            height, width = (int(n) for n in size[:2])
             before = [_history(x_hist), _history(y_hist)]
             log_p = np.full((height, width), -np.log(height * width))
             if len(before[0]) >= lags:

@@ -33,23 +33,40 @@ class Repeats:
 
     `estimates` has a row for each repetition and a column for each parameter; `curves` a row for each repetition and a
     column for each point of the effect's grid. Rows of repetitions that failed are nan, and `failures` says why.
+
+    Example:
+        >>> import unnorm as un
+        >>> model = un.ExponentialFamily(lambda y: (y,), ("a",), un.Interval(-1, 1))
+        >>> obs = un.iid(un.datasets.toy_chain(100, 0.8, 0.0, rng=1))
+        >>> found = un.bootstrap(model, obs, times=3, rng=2)
+        >>> found.what, found.estimates.shape
+        ('bootstrap', (3, 1))
     """
 
-    what: str  # "bootstrap" or "redraws"
-    fit: Fit  # to the observations themselves
-    estimates: np.ndarray  # (B, p)
-    curves: Mapping[str, np.ndarray]  # label → (B, points of the grid)
-    failures: Mapping[int, str]
-    units: str  # what was resampled
+    what: str  #: "bootstrap" or "redraws"
+    fit: Fit  #: to the observations themselves
+    estimates: np.ndarray  #: (B, p)
+    curves: Mapping[str, np.ndarray]  #: label → (B, points of the grid)
+    failures: Mapping[int, str]  #: number of the repetition → why it has no estimate
+    units: str  #: what was resampled
 
     def tidy(self, level: float = 0.95) -> Any:
         """One row for each parameter: term, estimate, mean, se (standard deviation over repetitions), lower, upper
-        (quantiles over repetitions)."""
+        (quantiles over repetitions).
+
+        Args:
+            level: of the intervals.
+        """
         columns = {"term": np.array(self.fit.names, dtype=object), "estimate": self.fit.estimate}
         return to_native({**columns, **_spread(self.estimates, level)}, self.fit.backend)
 
     def effect(self, label: str, level: float = 0.95) -> Any:
-        """A term's effect on the fit's grid: covariates, estimate, and as `tidy` for each point of the grid."""
+        """A term's effect on the fit's grid: covariates, estimate, and as `tidy` for each point of the grid.
+
+        Args:
+            label: the term.
+            level: of the intervals.
+        """
         if label not in self.curves:
             raise InputError(f"There is no effect {label!r}; there are {listing(self.curves)}.")
         assert self.fit.smooths is not None

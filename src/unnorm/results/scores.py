@@ -50,12 +50,21 @@ class PredictionScores:
     """Scores of a fit at new observations; `print(scores)` gives the table.
 
     `table` has one row for each score: mean, se, lower, upper, n. `each` has the scores of every observation.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> rng = np.random.default_rng(1)
+        >>> table = {"i": np.arange(200), "x": rng.random(200), "y": rng.random(200)}
+        >>> obs = un.transitions(table, y=("x", "y"), order="i")
+        >>> fit = un.fit(un.Additive("step", un.Box((0, 1), (0, 1))), obs, un.Logistic(per_point=5), rng=2)
+        >>> sorted(fit.scores(obs).each)[:2]
+        ['AUC', 'NSS']
     """
 
-    table: Any  # score, mean, se, lower, upper, n, in the kind of table that the data came in
-    each: Mapping[str, np.ndarray] = field(repr=False)  # score → (n,)
-    clusters: Mapping[str, int] = field(default_factory=dict)  # grouping column → how many
-    baseline: CentreBias | None = None
+    table: Any  #: score, mean, se, lower, upper, n, in the kind of table that the data came in
+    each: Mapping[str, np.ndarray] = field(repr=False)  #: score → (n,)
+    clusters: Mapping[str, int] = field(default_factory=dict)  #: grouping column → how many
+    baseline: CentreBias | None = None  #: the centre bias that the gain is over
     _rows: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
 
     def __getitem__(self, score: str) -> tuple[float, float]:
@@ -73,6 +82,7 @@ class PredictionScores:
 
     @property
     def upper(self) -> np.ndarray:
+        """Upper ends of the intervals, in the order of `each`."""
         return self._rows["upper"]
 
     def __str__(self) -> str:

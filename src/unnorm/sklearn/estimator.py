@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from ..engine.gam_fit import gam
-from ..engine.gam_predict import Prediction
+from ..engine.gam_predict import Prediction, Scale
 from ..engine.gam_result import Gam
 from ..engine.gam_saving import described, restored
 from ..engine.response import FAMILIES
@@ -127,9 +127,9 @@ class GAM(BaseEstimator):
         X = validate_data(self, X, dtype=np.float64, reset=False)
         return {name: X[:, j] for j, name in enumerate(self._names())}
 
-    def _predicted(self, X: Any, kind: str, se: bool = False) -> Any:
+    def _predicted(self, X: Any, kind: Scale, se: bool = False) -> Any:
         with hush():  # rows beyond the data: a straight line there
-            return self.gam_.predict(self._columns(X), se=se, kind=kind)  # pyright: ignore[reportArgumentType]
+            return self.gam_.predict(self._columns(X), se=se, kind=kind)
 
     def predict(self, X: Any) -> np.ndarray:
         """The mean of the response at each row; of a classifier the more probable class."""
@@ -152,7 +152,7 @@ class GAM(BaseEstimator):
         centre = 0.0 if self.link != "cloglog" else float(np.log(np.log(2.0)))
         return self._predicted(X, "link") - centre
 
-    def predict_with_errors(self, X: Any) -> Prediction:
+    def predict_with_errors(self, X: Any) -> Prediction[np.ndarray]:
         """The mean at each row and its standard error."""
         check_is_fitted(self)
         return self._predicted(X, "response", se=True)

@@ -36,6 +36,13 @@ class Newton(Solver):
     Args:
         tolerance: stop when half the Newton decrement, the predicted gain of one more step, is below this.
         max_steps: give up after so many steps.
+
+    Example:
+        >>> import unnorm as un
+        >>> toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("a", "b"), un.Interval(-1, 1))
+        >>> obs = un.transitions(un.datasets.toy_chain(200, 0.5, 5.0, rng=1))
+        >>> un.fit(toy, obs, solver=un.Newton(max_steps=50)).converged
+        True
     """
 
     tolerance: float = 1e-11

@@ -53,6 +53,11 @@ class Smoothing(Solver):
         reference_error: whether to measure the reference points' share of the errors, and with the same fresh points to
             test that δ is constant (anchored constants).
         device: "gpu" makes the engine's passes over the rows on a GPU through JAX, with the same result to 1e-8.
+
+    Example:
+        >>> import unnorm as un
+        >>> un.Smoothing(method="ml", threads=1).method
+        'ml'
     """
 
     method: str = "reml"

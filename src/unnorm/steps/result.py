@@ -23,10 +23,20 @@ from .utilisation import Utilisation, counted, steady
 @final
 @dataclass(frozen=True, eq=False)
 class StepFit:
-    """A fitted step selection model; `fit` is the `Fit` itself. Of a loaded fit, `StepFit(un.load(path, model=…))`."""
+    """A fitted step selection model; `fit` is the `Fit` itself. Of a loaded fit, `StepFit(un.load(path, model=…))`.
 
-    fit: Fit
-    maps: tuple[Map, ...] = field(default=(), repr=False)
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> walk = np.cumsum(np.random.default_rng(1).normal(0, 80, (200, 2)), axis=0)
+        >>> table = {"t": np.arange(200) * 60, "x": walk[:, 0], "y": walk[:, 1]}
+        >>> fixes = un.track(table, time="t", x="x", y="y", unit="metres")
+        >>> found = un.fit_steps(fixes, "x", per_point=5, rng=1)
+        >>> found.fit.names
+        ('x',)
+    """
+
+    fit: Fit  #: the fit itself
+    maps: tuple[Map, ...] = field(default=(), repr=False)  #: rasters that f reads
 
     def __post_init__(self) -> None:
         if self.fit.model is None or self.fit.model.base is None:
@@ -51,7 +61,12 @@ class StepFit:
         return f"{self.fit.summary()}\nrelative to steps {k.step.describe()}, turns {k.turn.describe()}"
 
     def tidy(self, level: float = 0.95, robust: bool = False) -> Any:
-        """The coefficients as a table, as `Fit.tidy`."""
+        """The coefficients as a table, as `Fit.tidy`.
+
+        Args:
+            level: of the intervals.
+            robust: whether errors come from the scores themselves, by cluster with cluster= on the objective.
+        """
         return self.fit.tidy(level, robust)
 
     def rows(self) -> Any:
@@ -59,7 +74,14 @@ class StepFit:
         return self.fit.rows()
 
     def contrast(self, at1: Any, at2: Any, level: float = 0.95, robust: bool = False) -> Any:
-        """log RSS, the log of the relative selection strength of at1 over at2, with intervals; as `Fit.contrast`."""
+        """log RSS, the log of the relative selection strength of at1 over at2, with intervals; as `Fit.contrast`.
+
+        Args:
+            at1: a table, or covariate → value or values.
+            at2: likewise.
+            level: of the intervals.
+            robust: whether errors come from the scores themselves, by cluster with cluster= on the objective.
+        """
         return self.fit.contrast(at1, at2, level, robust)
 
     def movement(self, at: Any = None, level: float = 0.95) -> Any:
@@ -72,11 +94,23 @@ class StepFit:
         return to_native(movement_columns(self.fit, at, level), self.fit.backend)
 
     def updated_kernel(self, at: Any = None) -> StepKernel:
-        """The updated movement kernel, to draw from or to compare."""
+        """The updated movement kernel, to draw from or to compare.
+
+        Args:
+            at: covariates that change the kernel, as in `movement`; others at their median.
+        """
         return updated(self.fit, at)
 
     def simulate(self, n: int, *, x0: Any = None, x: Any = None, chains: int | None = None, rng: Rng = None) -> Any:
-        """Tracks of n steps that never leave Ω, as `Fit.simulate`: columns chain, step, x, y and what x holds."""
+        """Tracks of n steps that never leave Ω, as `Fit.simulate`: columns chain, step, x, y and what x holds.
+
+        Args:
+            n: steps of each track.
+            x0: the first points of each chain; default drawn from the observed contexts.
+            x: covariates: a table or name → values.
+            chains: how many; default as many as `x0` has.
+            rng: seed or generator.
+        """
         return self.fit.simulate(n, x0=x0, x=x, chains=chains, rng=rng)
 
     def utilisation(
@@ -115,11 +149,22 @@ class StepFit:
         return counted(self.fit, points[:, -count:], cell)
 
     def calibration(self, name: str, *, draws: int = 200, level: float = 0.95, rng: Rng = 0) -> Calibration:
-        """Used-habitat calibration: how a covariate is distributed over observed steps, and the model's band for it."""
+        """Used-habitat calibration: how a covariate is distributed over observed steps, and the model's band for it.
+
+        Args:
+            name: of the covariate.
+            draws: data sets simulated from the fit.
+            level: of the band.
+            rng: seed or generator.
+        """
         return calibrate(self.fit, name, whole(draws, "draws", 2), level, generator(rng))
 
     def plot(self, ax: Any = None) -> Any:
-        """Step lengths with the kernel, and the updated kernel where f reads the step; returns the Axes."""
+        """Step lengths with the kernel, and the updated kernel where f reads the step; returns the Axes.
+
+        Args:
+            ax: where to draw.
+        """
         from .plots import step_law
 
         assert self.fit.obs is not None
@@ -131,5 +176,9 @@ class StepFit:
         return step_law(lengths, self.kernel.step, new if new != self.kernel.step else None, ax)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fit as a folder; `StepFit(un.load(path, model=fit.model))` reads it."""
+        """Write the fit as a folder; `StepFit(un.load(path, model=fit.model))` reads it.
+
+        Args:
+            path: of the folder.
+        """
         self.fit.save(path)

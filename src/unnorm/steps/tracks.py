@@ -29,21 +29,30 @@ Order = Literal["error", "sort"]
 @final
 @dataclass(frozen=True, repr=False)
 class Track:
-    """Fixes in order: time in seconds, x and y in the unit of the plane, the animal and the burst of each."""
+    """Fixes in order: time in seconds, x and y in the unit of the plane, the animal and the burst of each.
 
-    time: np.ndarray  # (n,) seconds
-    x: np.ndarray
-    y: np.ndarray
-    animal: np.ndarray  # (n,) labels
-    burst: np.ndarray  # (n,) int, increasing
-    columns: dict[str, np.ndarray] = field(default_factory=dict)  # others of the table that were asked for
-    named: bool = False  # whether the user named a column of animals
-    row: np.ndarray | None = None  # (n,) position in the table
-    notes: tuple[str, ...] = ()
-    backend: Any = None
+    Example:
+        >>> import unnorm as un
+        >>> table = {"t": [0, 60, 120, 600], "east": [0.0, 300.0, 500.0, 900.0], "north": [0.0, 0.0, 200.0, 0.0]}
+        >>> fixes = un.track(table, time="t", x="east", y="north", max_gap="2min")
+        >>> fixes.n, fixes.burst
+        (4, array([0, 0, 0, 1]))
+    """
+
+    time: np.ndarray  #: (n,) seconds
+    x: np.ndarray  #: (n,) eastings
+    y: np.ndarray  #: (n,) northings
+    animal: np.ndarray  #: (n,) labels
+    burst: np.ndarray  #: (n,) int, increasing
+    columns: dict[str, np.ndarray] = field(default_factory=dict)  #: others of the table that were asked for
+    named: bool = False  #: whether the user named a column of animals
+    row: np.ndarray | None = None  #: (n,) position in the table
+    notes: tuple[str, ...] = ()  #: sentences: what was dropped, projected or split
+    backend: Any = None  #: the user's kind of table, for those given back
 
     @property
     def n(self) -> int:
+        """The number of fixes."""
         return len(self.time)
 
     @property
@@ -71,7 +80,11 @@ class Track:
         return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
 
     def take(self, index: np.ndarray) -> Track:
-        """The fixes at `index` (booleans or positions)."""
+        """The fixes at `index` (booleans or positions).
+
+        Args:
+            index: booleans or positions.
+        """
         return replace(
             self,
             **{name: getattr(self, name)[index] for name in ("time", "x", "y", "animal", "burst")},
@@ -82,6 +95,10 @@ class Track:
     def resample(self, rate: Any, tolerance: Any) -> Track:
         """Fixes about `rate` apart, in bursts: a fix more than `rate + tolerance` after the last one begins a new one,
         and one that comes less than `rate − tolerance` after it is left out (amt's track_resample).
+
+        Args:
+            rate: a number of seconds, "10min", a timedelta.
+            tolerance: likewise.
 
         >>> import numpy as np
         >>> t = Track(np.array([0.0, 60.0, 130.0, 600.0]), np.zeros(4), np.arange(4.0), np.zeros(4), np.zeros(4, int))
@@ -117,6 +134,9 @@ class Track:
 
         The context also has `dt`, the seconds that the step took, and each of the track's other columns twice: under
         its own name at the end of the step, and with `_start` at its start.
+
+        Args:
+            lags: 1, or 2 for models that read turns.
         """
         before = np.maximum(np.arange(self.n) - 1, 0)
         extra: dict[str, Any] = {"dt": np.maximum(self.time - self.time[before], 0.0)}

@@ -23,8 +23,16 @@ def toy_chain(
 ) -> np.ndarray:
     """Exact draws y_0 … y_n of the toy chain, by inverse CDF: shape (n + 1,), or (reps, n + 1) for independent chains.
 
-    y_0 is a constant of the model: given as `y0`, or drawn uniformly on [−1, 1]. θ2 may be zero or negative.
+    y_0 is a constant of the model: given, or drawn uniformly.
     A step of a single chain takes a few microseconds with θ2 > 0 and about a hundred with θ2 < 0 (shared by `reps`).
+
+    Args:
+        n: steps.
+        theta1: θ1, the pull to one side.
+        theta2: θ2, the pull to the previous point; it may be zero or negative.
+        rng: seed or generator.
+        y0: the first point; default uniform on [−1, 1].
+        reps: independent chains; None for one, without an axis for it.
 
     >>> toy_chain(3, 0.5, 5.0, rng=1).shape
     (4,)
@@ -57,6 +65,11 @@ def toy_log_normaliser(theta1: Any, theta2: Any, y_prev: Any) -> np.ndarray:
 
     Closed form by erfcx, erf (θ2 > 0) or Dawson's integral (θ2 < 0), whose exponentials are those of the exponent at
     the ends of the interval; 32-point Gauss–Legendre where the exponent varies too little for a difference of two.
+
+    Args:
+        theta1: θ1.
+        theta2: θ2.
+        y_prev: the previous point, or points.
 
     >>> float(toy_log_normaliser(0.0, 0.0, 0.3).round(6))  # log 2
     0.693147

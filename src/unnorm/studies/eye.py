@@ -35,6 +35,9 @@ SPREAD = np.array([0.5, 0.3, 0.25, 0.15, 0.07, 0.12, 0.12, 0.12])
 class EyeCurves:
     """The three curves of one subject with random effects u (8,); the population's where u is zero.
 
+    Args:
+        u: (8,) the subject's random effects.
+
     >>> population = EyeCurves(np.zeros(8))
     >>> float(population.angle(np.array([0.0]))[0])
     0.65
@@ -153,7 +156,13 @@ def eye() -> dict[str, np.ndarray]:
 
 
 def eye_truth() -> tuple[EyeCurves, ...]:
-    """The curves from which the bundled subjects 1 … 14 were simulated."""
+    """The curves from which the bundled subjects 1 … 14 were simulated.
+
+    Example:
+        >>> import unnorm as un
+        >>> len(un.datasets.eye_truth())
+        14
+    """
     return draw_subjects(14, np.random.default_rng(SEED))
 
 

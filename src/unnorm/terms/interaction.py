@@ -46,6 +46,9 @@ class Interaction(Term):
 def interaction(*operands: str | Factor) -> Interaction:
     """The product of columns, `a:b` in a formula: numbers by their values, factors by their levels.
 
+    Args:
+        operands: two or more columns; factors as `factor("clinic")`.
+
     >>> from unnorm.terms import factor
     >>> str(interaction("age", factor("clinic")))
     'age:factor(clinic)'

@@ -7,7 +7,7 @@ import numpy as np
 from numba import njit
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True)
 def add_cells(x, low, scale, counts, sums):
     """Count the values of each of the equal cells from `low` on, and add them up."""
     last = counts.shape[0] - 1
@@ -17,7 +17,7 @@ def add_cells(x, low, scale, counts, sums):
         sums[cell] += x[i]
 
 
-@njit(nogil=True, cache=True)
+@njit(nogil=True, cache=True, no_cfunc_wrapper=True)
 def into_cells(x, low, scale, place, out):
     """Write the values cell by cell: out[place[cell]] is where the next one of a cell goes."""
     last = place.shape[0] - 1

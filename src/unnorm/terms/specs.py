@@ -269,22 +269,24 @@ def s(
 ) -> Smooth:
     """A smooth function of one or more covariates.
 
-    bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish), gp
-    (Gaussian process), sos (sphere: latitude, longitude), mrf (regions of a map), so (soap film: a region with a
-    boundary), ad (adaptive), re (random effects), fs (a curve for each level of a factor). Left out, it is tp; for one
-    covariate whose period is known, such as an angle on a circle, cc.
-    k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
-    m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).
-    by: a column that multiplies the function, or a factor: one function a level. Write factor("subject") where numbers
-    are labels.
-    sp: fixed smoothing parameter(s).
-    fx: no penalty.
-    knots: values, or a mapping from covariate to values.
-    xt: for mrf {"nb": {region: neighbours}}, {"polys": {region: points}} or {"penalty": S, "regions": names}; for so
-    {"boundary": loops}, with "grid" (200), "interior" (30) and "k" (one a loop) where the defaults will not do
-    (docs/gam.md); for fs the basis of its curves, e.g. "cr".
-    id: smooths with the same id share the first one's basis and its smoothing parameters (un.gam); with a factor in by,
-    all its levels do.
+    Args:
+        covariates: names of columns, or of the model's covariates.
+        k: basis size, sum-to-zero constraint not counted (10 for one covariate, 30 for two, 110 for three).
+        bs: tp (thin plate, 1 to 3 covariates), cr, cc (cyclic), ps, cp (cyclic), ts and cs (tp and cr that can vanish),
+            gp (Gaussian process), sos (sphere: latitude, longitude), mrf (regions of a map), so (soap film: a region
+            with a boundary), ad (adaptive), re (random effects), fs (a curve for each level of a factor). Left out, it
+            is tp; for one covariate whose period is known, such as an angle on a circle, cc.
+        by: a column that multiplies the function, or a factor: one function for each level. Write factor("subject")
+            where numbers are labels.
+        m: order of the penalty (tp), or (degree − 1, order of the differences) (ps, cp).
+        sp: fixed smoothing parameter(s).
+        fx: whether to leave out the penalty.
+        knots: values, or a mapping from covariate to values.
+        xt: for mrf {"nb": {region: neighbours}}, {"polys": {region: points}} or {"penalty": S, "regions": names}; for
+            so {"boundary": loops}, with "grid" (200), "interior" (30) and "k" (one for each loop) where the defaults
+            will not do (docs/gam.md); for fs the basis of its curves, e.g. "cr".
+        id: smooths with the same id share the first one's basis and its smoothing parameters (un.gam); with a factor in
+            by, all its levels do.
 
     >>> str(s("angle", bs="cc", k=20) + s("x", "y"))
     "s(angle, k=20, bs='cc') + s(x, y)"
@@ -353,6 +355,9 @@ def base_of(label: str, xt: Any) -> str:
 def linear(*covariates: str) -> Linear:
     """Straight lines: each covariate times its own coefficient.
 
+    Args:
+        covariates: names of columns.
+
     >>> linear("age", "dose").covariates
     ('age', 'dose')
     """
@@ -361,6 +366,9 @@ def linear(*covariates: str) -> Linear:
 
 def factor(name: str) -> Factor:
     """A category's effect, relative to its first level (levels in sorted order).
+
+    Args:
+        name: of the column whose values are labels.
 
     >>> factor("subject").name
     'subject'

@@ -73,10 +73,18 @@ def te(
     fx: bool = False,
     knots: Any = None,
 ) -> Tensor:
-    """A tensor-product smooth, for covariates on different scales: one smoothing parameter a margin.
+    """A tensor-product smooth, for covariates on different scales: one smoothing parameter for each margin.
 
-    k, bs, m: one for all margins or one each (5 and 'cr').
-    d: how many covariates each margin takes, e.g. d=(2, 1) for space × time.
+    Args:
+        covariates: names, one margin each unless `d` says otherwise.
+        k: basis size of the margins, one for all or one each; default 5.
+        bs: basis of the margins, one for all or one each.
+        d: how many covariates each margin takes, e.g. d=(2, 1) for space × time.
+        by: a column that multiplies the function, or a factor: one function for each level.
+        m: order of the margins' penalties, one for all or one each.
+        sp: fixed smoothing parameter(s).
+        fx: whether to leave out the penalty.
+        knots: values, or a mapping from covariate to values.
 
     >>> str(te("x", "t", bs=("cr", "cc"), k=(5, 8)))
     "te(x, t, k=(5, 8), bs=('cr', 'cc'))"
@@ -97,6 +105,17 @@ def ti(
 ) -> Tensor:
     """A tensor-product interaction: `te` with the main effects left out, for ti(x) + ti(y) + ti(x, y).
 
+    Args:
+        covariates: names, one margin each unless `d` says otherwise.
+        k: basis size of the margins, one for all or one each; default 5.
+        bs: basis of the margins, one for all or one each.
+        d: how many covariates each margin takes, e.g. d=(2, 1) for space × time.
+        by: a column that multiplies the function, or a factor: one function for each level.
+        m: order of the margins' penalties, one for all or one each.
+        sp: fixed smoothing parameter(s).
+        fx: whether to leave out the penalty.
+        knots: values, or a mapping from covariate to values.
+
     >>> str(ti("x", "y"))
     'ti(x, y)'
     """
@@ -115,6 +134,17 @@ def t2(
     knots: Any = None,
 ) -> Tensor:
     """A tensor product with a ridge penalty for each product of the margins' parts (Wood, Scheipl & Faraway 2013).
+
+    Args:
+        covariates: names, one margin each unless `d` says otherwise.
+        k: basis size of the margins, one for all or one each; default 5.
+        bs: basis of the margins, one for all or one each.
+        d: how many covariates each margin takes, e.g. d=(2, 1) for space × time.
+        by: a column that multiplies the function, or a factor: one function for each level.
+        m: order of the margins' penalties, one for all or one each.
+        sp: fixed smoothing parameter(s).
+        fx: whether to leave out the penalty.
+        knots: values, or a mapping from covariate to values.
 
     >>> str(t2("x", "y", k=4))
     't2(x, y, k=(4, 4))'

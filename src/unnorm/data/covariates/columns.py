@@ -216,6 +216,13 @@ class Function(Covariate):
     the context and group columns and the covariates declared in `needs`, each (N,). Declare `context_only=True` where f
     does not look at y.
 
+    Args:
+        name: of the covariate, as terms call it.
+        function: f(y, x), of all rows at once.
+        needs: other covariates that it reads as x[name].
+        period: of its values, where they are cyclic.
+        context_only: whether f leaves y unread.
+
     >>> Function("overshoot", lambda y, x: y - x["target"], needs="target").name
     'overshoot'
     """

@@ -17,9 +17,13 @@ from .columns import check_name
 class Distance(Covariate):
     """The distance from the points at `coordinates` (default: the outcome) to the nearest of some geometries.
 
-    `to` is a shapely geometry or several, anything with `__geo_interface__`, GeoJSON as a mapping (a geometry, a
-    Feature or a FeatureCollection), or an array of points (m, 2). Distances are in the units of the coordinates, and 0
-    within an area.
+    Distances are in the units of the coordinates, and 0 within an area.
+
+    Args:
+        name: of the covariate, as terms call it.
+        to: a shapely geometry or several, anything with `__geo_interface__`, GeoJSON as a mapping (a geometry, a
+            Feature or a FeatureCollection), or an array of points (m, 2).
+        coordinates: the two covariates that say from where.
 
     >>> Distance("road", [[0.0, 0.0], [3.0, 4.0]]).needs
     ('x', 'y')
@@ -34,7 +38,7 @@ class Distance(Covariate):
         if len(coordinates) != 2:
             raise InputError(f"Distance {name!r}: coordinates must name two covariates; got {coordinates!r}.")
         self.needs = (coordinates[0], coordinates[1])
-        self.geometry = shapely.force_2d(_geometry(name, to))
+        self.geometry: Any = shapely.force_2d(_geometry(name, to))
         if self.geometry.is_empty:
             raise InputError(f"Distance {name!r}: there is nothing to measure to; the geometry is empty.")
         if not np.isfinite(shapely.get_coordinates(self.geometry)).all():

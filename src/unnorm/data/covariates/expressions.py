@@ -57,6 +57,10 @@ KNOWN = f"+ - * / **, comparisons, numbers, pi and the functions {', '.join(FUNC
 class Expression(Covariate):
     """A covariate written as arithmetic on others.
 
+    Args:
+        name: of the covariate, as terms call it.
+        text: arithmetic on names of covariates, as "log(step + 1)".
+
     >>> Expression("logstep", "log(step + 1)").needs
     ('step',)
     """

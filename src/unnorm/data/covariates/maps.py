@@ -80,10 +80,17 @@ class Grid:
 class Map(Covariate):
     """A raster as a covariate of the points at `coordinates` (default: the outcome; ("x_prev", "y_prev"): the context).
 
-    `values` has shape (ny, nx) on the centres `x` and `y`; or it is a mapping from keys to such arrays (`x` and `y`
-    then may be mappings too), and `key` is the observations' column that says which to use: the one with that key, or
-    with `match="latest"` the last that is not later, where keys are times. A point outside the raster, or in a cell
-    that is NaN, is an error with the count and the first point; `outside="nearest"` takes the nearest cell.
+    Args:
+        name: of the covariate, as terms call it.
+        values: (ny, nx) numbers, or a mapping from keys to such arrays.
+        x: (nx,) centres of the cells, or a mapping from keys to them.
+        y: (ny,) centres of the cells, or a mapping from keys to them.
+        interpolate: "bilinear" between centres, or "nearest".
+        key: the observations' column that says which of several rasters to use.
+        outside: "error" for a point outside the raster or in a cell that is NaN, with the count and the first point;
+            "nearest" takes the nearest cell.
+        coordinates: the two covariates that say where to look.
+        match: "exact", the raster with that key; "latest", the last that is not later, where keys are times.
 
     >>> Map("elev", [[0.0, 1.0], [2.0, 3.0]], x=[0, 1], y=[0, 1]).needs
     ('x', 'y')

@@ -54,11 +54,11 @@ class CovariateSet:
         edges: np.ndarray | None = None,
         frame: Frame | None = None,
     ) -> None:
-        self.dim = obs.dim
+        self.dim: int = obs.dim
         self._edges = edges
         self._places = _places(obs)
         setting = Setting(obs, _centre(centre), y_down, period, sphere, frame)
-        self.planar_chain = setting.planar_chain
+        self.planar_chain: bool = setting.planar_chain
         columns: dict[str, Covariate] = {name: Context(name, name) for name in obs.group}
         earlier = {name for name in obs.context if obs.kind == "transitions" and name not in obs.extra}
         columns |= {name: Context(name, name, period if name in earlier else None) for name in obs.context}

@@ -20,6 +20,10 @@ class Device:
     float64 gives the numbers of the engine's own pass to rounding. float32 is quicker and its fits say what it cost:
     how many standard errors a float64 pass at the estimate would still move it.
 
+    Args:
+        kind: "gpu" or "cpu".
+        precision: "float64" or "float32".
+
     >>> import numpy as np, unnorm as un
     >>> rng = np.random.default_rng(1)
     >>> x = rng.random(400)

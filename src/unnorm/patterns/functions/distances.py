@@ -66,6 +66,12 @@ def G(
         correction: "km" (Kaplan–Meier, the default), "border", "none".
         intensity: (n,) λ at the points, for a process whose intensity varies (van Lieshout 2011); "border" only.
         least: a lower bound of the intensity in the window; default 0.95 of the smallest at a point.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> points = un.pattern(np.random.default_rng(1).random((100, 2)), window=un.Box((0, 1), (0, 1)))
+        >>> un.patterns.G(points, r=[0.0, 0.05]).value.shape
+        (2,)
     """
     from scipy.spatial import KDTree
 
@@ -99,6 +105,12 @@ def F(
         raster: cells across the window's box in x and in y (128 as in spatstat).
         intensity: (n,) λ at the points, for a process whose intensity varies; "border" only.
         least: a lower bound of the intensity in the window; default 0.95 of the smallest at a point.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> points = un.pattern(np.random.default_rng(1).random((100, 2)), window=un.Box((0, 1), (0, 1)))
+        >>> un.patterns.F(points, r=[0.0, 0.05]).value.shape
+        (2,)
     """
     from scipy.spatial import KDTree
 
@@ -124,8 +136,22 @@ def J(
     intensity: Any = None,
     least: float | None = None,
 ) -> Summary:
-    """(1 − G)/(1 − F): 1 for a Poisson process, below where points cluster; nan where F has reached 1. Arguments are
-    those of `G` and `F`."""
+    """(1 − G)/(1 − F): 1 for a Poisson process, below where points cluster; nan where F has reached 1.
+
+    Args:
+        pattern: one pattern.
+        r: distances.
+        correction: "km" (Kaplan–Meier, the default), "border", "none".
+        raster: cells across the window's box in x and in y, for F.
+        intensity: (n,) λ at the points, for a process whose intensity varies; "border" only.
+        least: a lower bound of the intensity in the window; default 0.95 of the smallest at a point.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> points = un.pattern(np.random.default_rng(1).random((100, 2)), window=un.Box((0, 1), (0, 1)))
+        >>> float(un.patterns.J(points, r=[0.0, 0.05]).value[0])
+        1.0
+    """
     alone(pattern, "J")
     grid = distances(r, _default_reach(pattern), pattern)
     g = G(pattern, grid, correction=correction, intensity=intensity, least=least)

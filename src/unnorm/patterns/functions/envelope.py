@@ -25,20 +25,28 @@ FUNCTIONS: dict[str, Callable[..., Summary]] = {"K": K, "L": L, "g": pair_correl
 @dataclass(frozen=True, eq=False)
 class Envelope:
     """`observed` beside the simulations: their mean, pointwise limits, and limits that a pattern of the model leaves
-    anywhere with probability 1 − level only; `p` is that test's p-value."""
+    anywhere with probability 1 − level only; `p` is that test's p-value.
 
-    name: str
-    r: np.ndarray
-    observed: np.ndarray
-    mean: np.ndarray
-    lower: np.ndarray  # pointwise
-    upper: np.ndarray
-    global_lower: np.ndarray
-    global_upper: np.ndarray
-    p: float
-    level: float
-    simulations: int
-    backend: Any = None
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> points = un.pattern(np.random.default_rng(1).random((100, 2)), window=un.Box((0, 1), (0, 1)))
+        >>> band = un.patterns.envelope(points, "L", n=19, rng=2)
+        >>> band.simulations, band.global_lower.shape == band.r.shape
+        (19, True)
+    """
+
+    name: str  #: of the function
+    r: np.ndarray  #: distances
+    observed: np.ndarray  #: the data's function
+    mean: np.ndarray  #: of the simulations
+    lower: np.ndarray  #: pointwise limits
+    upper: np.ndarray  #: pointwise limits
+    global_lower: np.ndarray  #: of the whole curve
+    global_upper: np.ndarray  #: of the whole curve
+    p: float  #: of the global test
+    level: float  #: of both bands
+    simulations: int  #: how many
+    backend: Any = None  #: the user's kind of table, for those given back
 
     def table(self) -> Any:
         """All curves by r, as a table of the data's kind."""

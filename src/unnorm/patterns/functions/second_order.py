@@ -70,7 +70,19 @@ def K(
 
 
 def L(pattern: Pattern, r: Any = None, **options: Any) -> Summary:
-    """Besag's L = √(K/π), r for a Poisson process, whose noise hardly depends on r; arguments as in `K`."""
+    """Besag's L = √(K/π), r for a Poisson process, whose noise hardly depends on r; arguments as in `K`.
+
+    Args:
+        pattern: the data.
+        r: distances.
+        options: those of `K`.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> points = un.pattern(np.random.default_rng(1).random((100, 2)), window=un.Box((0, 1), (0, 1)))
+        >>> float(un.patterns.L(points, r=[0.0, 0.1]).value[0])
+        0.0
+    """
     k = K(pattern, r, **options)
     return Summary("L", k.correction, k.r, np.sqrt(np.maximum(k.value, 0.0) / np.pi), k.r.copy(), pattern.backend)
 
@@ -79,7 +91,21 @@ def pair_correlation(
     pattern: Pattern, r: Any = None, *, correction: Edge = "isotropic", intensity: Any = None, bandwidth: Any = None
 ) -> Summary:
     """g(r) = K′(r)/(2πr), by an Epanechnikov kernel of standard deviation `bandwidth` (default 0.15/√(5λ), Stoyan's);
-    1 for a Poisson process, above where points attract each other. Unreliable below the bandwidth."""
+    1 for a Poisson process, above where points attract each other. Unreliable below the bandwidth.
+
+    Args:
+        pattern: the data.
+        r: distances.
+        correction: of edges: "isotropic", "translate", "border" or "none".
+        intensity: λ at the points, for a process whose intensity varies.
+        bandwidth: the kernel's standard deviation.
+
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> points = un.pattern(np.random.default_rng(1).random((100, 2)), window=un.Box((0, 1), (0, 1)))
+        >>> un.patterns.pair_correlation(points, r=[0.0, 0.05, 0.1]).value.shape
+        (3,)
+    """
     alone(pattern, "The pair correlation")
     if correction == "border":
         raise InputError("The pair correlation has no border correction: use 'isotropic', 'translate' or 'none'.")

@@ -20,14 +20,21 @@ STEPS = 512
 @final
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """Estimates at distances r, with the value of a Poisson process."""
+    """Estimates at distances r, with the value of a Poisson process.
 
-    name: str  # "K"
-    correction: str
-    r: np.ndarray
-    value: np.ndarray
-    theory: np.ndarray
-    backend: Any = None
+    Example:
+        >>> import numpy as np, unnorm as un
+        >>> points = un.pattern(np.random.default_rng(1).random((100, 2)), window=un.Box((0, 1), (0, 1)))
+        >>> un.patterns.K(points).name
+        'K'
+    """
+
+    name: str  #: of the function
+    correction: str  #: of edges
+    r: np.ndarray  #: distances
+    value: np.ndarray  #: the estimates
+    theory: np.ndarray  #: of a Poisson process
+    backend: Any = None  #: the user's kind of table, for those given back
 
     def table(self) -> Any:
         """r, value and theory, as a table of the data's kind."""

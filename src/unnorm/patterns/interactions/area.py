@@ -21,6 +21,9 @@ class AreaInteraction(Interaction):
     φ > 0 clusters, φ < 0 keeps apart, and both are processes. Areas are exact (circular arcs by Green's theorem), and
     discs are not cut at the window's border.
 
+    Args:
+        r: the radius of the discs.
+
     >>> import unnorm as un
     >>> un.AreaInteraction(3.0).reach
     6.0

@@ -21,6 +21,10 @@ class Geyer(Interaction):
 
     With an edge correction that weights pairs, the points within r of v are a sum of weights seen from v.
 
+    Args:
+        r: the distance up to which points are neighbours.
+        sat: s, the most neighbours of a point that count.
+
     >>> import unnorm as un
     >>> un.Geyer(2.0, sat=3.0).reach  # a neighbour's own neighbours matter
     4.0

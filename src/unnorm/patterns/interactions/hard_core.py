@@ -24,6 +24,10 @@ class HardCore(Pairwise):
     The data must have no pair at distance r or less. The largest r that they allow, times n/(n + 1), is a good guess:
     `HardCore.largest(pattern)`.
 
+    Args:
+        r: the distance that keeps points apart.
+        strauss: a larger distance, within which points count; None for the hard core alone.
+
     >>> import unnorm as un
     >>> un.HardCore(2.0, strauss=9.0).reach
     9.0

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 class MultiStrauss(Pairwise):
     """One Strauss statistic for each pair of types i ≤ j: points of type j within radii[i][j] of u, of type i.
 
-    `radii` is a symmetric matrix in the order of the pattern's types; 0 for types that do not interact.
+    Args:
+        radii: a symmetric matrix in the order of the pattern's types; 0 for types that do not interact.
 
     >>> import unnorm as un
     >>> un.MultiStrauss([[9.0, 5.0], [5.0, 0.0]]).reach

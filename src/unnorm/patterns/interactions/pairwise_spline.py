@@ -28,6 +28,10 @@ class PairwiseSpline(Pairwise):
     pairs to tell; `k` coefficients are free. Attraction at some distances may or may not be a process: a simulation
     of one that is none says that it explodes.
 
+    Args:
+        r: the distance beyond which points do not interact.
+        k: how many coefficients are free.
+
     >>> import unnorm as un
     >>> un.PairwiseSpline(15.0, k=5).reach
     15.0

@@ -25,6 +25,11 @@ class Softcore(Pairwise):
     The sum has no end of its own: points farther than r are left out. `sigma0` is a unit of distance; with the
     smallest distance between points φ is of the order of one.
 
+    Args:
+        r: the distance beyond which points are left out.
+        kappa: κ, which says how steeply the interaction falls.
+        sigma0: σ₀, a unit of distance.
+
     >>> import unnorm as un
     >>> un.Softcore(20.0, kappa=0.5).reach
     20.0

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 class Strauss(Pairwise):
     """t(u, x) = the number of points within r of u; exp φ = γ is what each close pair multiplies the density by.
 
+    Args:
+        r: the distance up to which pairs are close.
+
     >>> import unnorm as un
     >>> un.Strauss(9.0).reach
     9.0

@@ -65,7 +65,9 @@ def unbiased_gradient(
     """The gradient of 𝓜 at (θ, ν), (θ, ν_t) or (θ, χ), without bias, over minibatches and fresh reference points.
 
     Args:
-        model: f_θ; obs: the observations; reference: q.
+        model: f_θ.
+        obs: the observations.
+        reference: q.
         theta: θ as the model knows it (names → values, a tree, or flat).
         nu: ν, (ν_t) or the parameters of χ, as many as the normaliser has; default a rough normalisation of θ.
         normaliser: default `Constant()` for IID data, `PerContext()` otherwise; `Smooth`, `Features` and `Network` for

@@ -56,6 +56,7 @@ def log_z(
         reference: q; default Uniform. A bound reference (as left by SGD) is used as it is.
         n: number of points.
         points: IID (default), or a low-discrepancy scheme, whose error comes from `randomisations` independent sets.
+        randomisations: how many sets, with a low-discrepancy scheme.
         rng: seed or generator.
 
     Example:

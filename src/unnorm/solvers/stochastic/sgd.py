@@ -67,6 +67,7 @@ class SGD(Solver):
         start: starting values of θ, as the model knows them; default the model's own.
         checkpoint: folder to write every `checkpoint_every` blocks, and when the run is interrupted or diverges. If it
             exists already, the run continues from it, to the same numbers as an unbroken run.
+        checkpoint_every: blocks from one checkpoint to the next.
         dtype: "float64", or "float32": half the memory and many times the speed on a GPU. Rounding then moves estimates
             by less than 1e-4 standard errors where the model is small (docs/stochastic.md).
         row_rate: learning rate (Adagrad) of tables of which a point reads a few rows, un.Energy(by_outcome=…): a step

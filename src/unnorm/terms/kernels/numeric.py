@@ -160,6 +160,7 @@ class Linear(KernelFunction):
 
     Args:
         scale: what one unit of z is; default each column's standard deviation.
+        centre: what is taken off each column; default its mean.
 
     Example:
         >>> import unnorm as un
