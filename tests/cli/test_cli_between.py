@@ -21,14 +21,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory):
     rng = np.random.default_rng(8)
     with open(home / "data.csv", "w", newline="", encoding="utf-8") as file:
         out = csv.writer(file)
-        out.writerow(["subject", "image", "fix", "x", "y", "group", "mixed", "gap"])
+        out.writerow(["subject", "image", "fix", "x", "y", "group", "mixed", "gap", "phase", "one"])
         for subject in range(4):
             for image in range(5):
                 at = rng.uniform((200, 150), (600, 450))
                 for fix in range(14):
                     mixed = "b" if subject == 3 and image == 4 else "ab"[subject % 2 == 0]
                     gap = "" if (subject, image) == (1, 2) else "ab"[subject % 2]
-                    out.writerow([subject, image, fix, *at.round(1).tolist(), "AB"[subject % 2], mixed, gap])
+                    out.writerow(
+                        [
+                            subject,
+                            image,
+                            fix,
+                            *at.round(1).tolist(),
+                            "AB"[subject % 2],
+                            mixed,
+                            gap,
+                            "early" if fix < 5 else "late",
+                            "o",
+                        ]
+                    )
                     at = np.clip(at + rng.normal(0, 90, 2), 1, [799, 599])
     return home
 
@@ -73,6 +85,9 @@ def test_from_the_table_to_differences_and_figures(folder, unnorm) -> None:
             ["--between", "subject"],
             r"--between must name the conditions, and --by the subjects; got 'subject' for both",
         ),
+        (["--between", "one"], r"needs at least two conditions; 'one' has one, 'o'. Leave --between out"),
+        (["--duration", "image"], r"52 of 'image' are not, the first in row 1 \(rows count from 0\)"),
+        (["--duration", "group"], r"Durations must be numbers; column 'group' holds text, first 'A'"),
         (["--figures", "gif"], r"--figures.*svg.*got 'gif'"),
     ],
 )
@@ -88,3 +103,20 @@ def test_conditions_need_subjects(folder, unnorm) -> None:
     ran = unnorm("fit", str(folder / "data.csv"), *bare, "--between", "group", "--out", str(folder / "no"))
     assert ran.code == 2
     assert "--by subject --between group; got no --by" in ran.err
+
+
+def test_steps_from_one_condition_to_another_are_counted(folder, unnorm) -> None:
+    from unnorm.cli.config import checked_job
+    from unnorm.cli.jobs import prepare
+
+    given = {
+        "data": str(folder / "data.csv"),
+        "order": "fix",
+        "group": "subject,image",
+        "by": "subject",
+        "window": "0,800,0,600",
+    }
+    whole, parted = (prepare(checked_job({**given, "between": name})).obs for name in ("group", "phase"))
+    assert not any("leads from one condition" in note or "lead from one condition" in note for note in whole.notes)
+    assert whole.n - parted.n == 20  # one for each sequence
+    assert "20 steps lead from one condition to another" in parted.notes[0]

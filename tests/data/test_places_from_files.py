@@ -60,7 +60,7 @@ def test_maps_by_time_take_the_latest_grid():
     grown = un.Map("ndvi", {0: z, 5: 2 * z, 10: 3 * z}, [0, 1], [0, 1], key="t", match="latest")
     np.testing.assert_array_equal(values(grown), [1.0, 2.0, 3.0])
     late = un.Map("ndvi", {4: z, 10: z}, [0, 1], [0, 1], key="t", match="latest")
-    with pytest.raises(DataError, match=r"no grid for 1 values of 't'.*The first is later"):
+    with pytest.raises(DataError, match=r"no grid for 1 values of 't'.*The earliest grid is later"):
         values(late)
     dated = un.Map.from_table(
         {"x": [0, 1, 0, 1], "y": [0, 0, 1, 1], "z": [1.0, 1, 1, 1], "t": ["1970-01-01"] * 4},
@@ -79,6 +79,13 @@ def test_files_by_pattern_and_keys(tmp_path):
     assert map_files.as_keys({"x.jpg": 1, "3": 2}) == {"x.jpg": 1, "3": 2}
     with pytest.raises(InputError, match="no file is named like"):
         map_files.by_pattern(f"{tmp_path}/b_{{image}}.npy", "image", lambda path: path, "Map 'z'")
+    for name in ("7", "10", "empty"):
+        (tmp_path / "maps" / f"i{name}x").mkdir(parents=True)
+    for name in ("7", "10"):
+        np.save(tmp_path / "maps" / f"i{name}x" / "saliency.npy", np.eye(2))
+    pattern = f"{tmp_path}/maps/i{{image}}x/saliency.npy"
+    found = map_files.by_pattern(pattern, "image", lambda path: path.parent.name, "Map 'z'")
+    assert found == {7: "i7x", 10: "i10x"}
 
 
 def test_images_are_grey_with_the_first_row_at_the_smallest_y(tmp_path):

@@ -8,6 +8,7 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "results/scores.py": ("tests/results/test_prediction_scores.py",),
     "results/centre_bias.py": ("tests/results/test_prediction_scores.py",),
     "report/misfit.py": ("tests/report/test_misfit.py",),
+    "report/sections/misfit.py": ("tests/report/test_misfit.py",),
     "models/changes.py": ("tests/models/test_changes.py",),
     "models/gibbs.py": ("tests/models/test_changes.py", "tests/references/test_gibbs_steps.py"),
     "models/ising_kernels.py": ("tests/models/test_ising.py",),

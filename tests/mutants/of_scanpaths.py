@@ -32,6 +32,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("(-1) ** (size + 1)", "1", "two-way errors without the intersection"),
         ("v = c / max(c - 1, 1) * float", "v = float", "clusters without C/(C − 1)"),
         ("r = w * (values", "r = (values", "errors without weights"),
+        ("and (within or len(more) > 1)", "and len(more) > 1", "errors clustered by groups of subjects"),
         ("each[OVER_BASELINE] = each[GAIN] - base", "each[OVER_BASELINE] = each[GAIN] + base", "sign of the baseline"),
     ],
     "results/centre_bias.py": [
@@ -41,11 +42,15 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "report/misfit.py": [
         (
-            "side = (2 * owner + np",
-            "side = (2 * (np.arange(len(owner)) % pairs) + np",
-            "steps exchanged, not paths",
+            "lacks = found.term_values(label)[~case]",
+            "lacks = found.term_values(label)[case]",
+            "sizes over observed points",
         ),
-        ("        c = c[last]", "        c = c.copy()", "ties in any order"),
-        ("return above + below if circular", "return above if circular", "angles: only above"),
+        ("2 * turning.sum() > here.sum()", "True", "turns of paths that have none"),
+        ("self.p <= SURELY and self.size > MATTERS", "self.p <= SURELY", "whatever does not matter is missed"),
+    ],
+    "report/sections/misfit.py": [
+        ("np.where(goes_on(obs), own[:-1], np.nan)", "own[:-1]", "turns from another path's step"),
+        ("(analysis.fits or {GROUP: analysis.main})", "{GROUP: analysis.main}", "all levels from the group's fit"),
     ],
 }

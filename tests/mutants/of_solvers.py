@@ -158,6 +158,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "p of none",
         ),
         ("drawn[i, list(chosen)] = 1", "drawn[i, chosen[0]] = 1", "groups of other sizes"),
+        ("U, U @ R.T)", "U, U)", "reassignments of unequal subjects not rescaled"),
+        ("white = np.array([half @ r[0]", "white = np.array([r[0]", "long records exchanged with short ones"),
     ],
     "groups/difference.py": [
         ("level) / np.sqrt(self.widened)", "level)", "simultaneous bands widened twice"),

@@ -55,3 +55,11 @@ def test_transitions_are_ordered_by_the_previous_point():
 def test_tables_read_the_same_curve_off(bits):
     cells = np.random.default_rng(bits).integers(0, 2**bits, (500, 2))
     assert np.array_equal(_read_off(cells, bits), hilbert_index(cells, bits))
+
+
+def test_pixels_are_ordered_alike_in_degrees():
+    """Ranges of 960 pixels put quarters of them on borders of cells, where the rounding of the unit decided."""
+    rng = np.random.default_rng(4)
+    pixels = np.vstack([rng.integers(0, 961, (500, 2)), [[0, 0], [960, 960]]]) / 10 + 1.4
+    for unit in (1 / 35, 1 / 3, 0.1, 7.0):
+        np.testing.assert_array_equal(order(pixels), order(pixels * unit))

@@ -146,27 +146,27 @@ def test_panels_read_all_levels_at_one_place(page, effects):
 
 
 def test_tables_sort_with_gaps_last_and_filter(page):
-    table = "document.querySelector('#misfit table')"
+    table = "document.querySelector('#scores table')"
     cells = (
-        f"[...{table}.tBodies[0].rows].filter((row) => !row.hidden).map((row) => row.cells[5].dataset.value ?? null)"
+        f"[...{table}.tBodies[0].rows].filter((row) => !row.hidden).map((row) => row.cells[1].dataset.value ?? null)"
     )
     heads = f"{table}.tHead.rows[0].cells"
     page.js(
-        f"(() => {{ const cell = {table}.tBodies[0].rows[0].cells[5]; "
+        f"(() => {{ const cell = {table}.tBodies[0].rows[0].cells[1]; "
         "delete cell.dataset.value; cell.textContent = '–'; })()"
     )
     for order in ("ascending", "descending"):
-        page.press(f"{heads}[5].querySelector('button')")
+        page.press(f"{heads}[1].querySelector('button')")
         *values, last = page.js(cells)
         values = [float(value) for value in values]
         assert last is None
         assert values == sorted(values, reverse=order == "descending")
-        assert page.js(f"[...{heads}].map((one) => one.getAttribute('aria-sort'))") == [None] * 5 + [order, None]
-    page.js("document.querySelector('#misfit input[type=search]').focus()")
-    for letter in "Turn":
+        assert page.js(f"[...{heads}].map((one) => one.getAttribute('aria-sort'))") == [None, order, None, None]
+    page.js("document.querySelector('#scores input[type=search]').focus()")
+    for letter in "nss":
         page.key(letter)
-    assert len(page.js(cells)) == 1
-    assert page.js("document.querySelector('#misfit [role=status]').textContent") == "1 of 6 rows"
+    assert len(page.js(cells)) == 2
+    assert page.js("document.querySelector('#scores [role=status]').textContent") == "2 of 7 rows"
 
 
 def saved(page, folder, act):

@@ -1,57 +1,86 @@
-"""What the report says that a model misses: exchanged pairs as a test, and the term that would mend it."""
+"""What the report says that a model misses: points drawn from the fit beside the observed ones, and the term to add."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.report.analysis import pooled
-from unnorm.report.misfit import FEATURES, TIMES, misfits
+from unnorm.report.analysis import grouped, pooled
+from unnorm.report.misfit import FEATURES, LEAST, MATTERS, Misfit, advice, misfits
 from unnorm.report.sections import misfit
+from unnorm.report.sections.simulated import _pieces
 
 BOX = un.Box((0, 8), (0, 6))
+COLUMNS = ("step", "across", "down", "across_before", "down_before")
 
 
-def _paths(rng, pairs=60, steps=8, shift=0.0, noise=0.0):
-    """Steps of paths that depend on each other within a path."""
-    level = np.repeat(rng.normal(size=pairs) * noise, steps)
-    return {"step": shift + level + rng.normal(size=pairs * steps), "turn": rng.vonmises(shift, 1.0, pairs * steps)}
+def _points(rng, n, **shifts):
+    """Features of n points, uniform but for what is shifted."""
+    out = {name: rng.random(n) for name in COLUMNS} | {
+        name: rng.uniform(-np.pi, np.pi, n) for name in ("direction", "turn")
+    }
+    for name, shift in shifts.items():
+        out[name] = rng.vonmises(0.0, shift, n) if name in ("direction", "turn") else rng.beta(1.0 + shift, 1.0, n)
+    return out
 
 
-def test_p_is_uniform_where_pairs_may_be_exchanged_and_small_where_not():
+def test_each_feature_is_found_by_itself_and_its_size_is_that_of_the_log_density():
     rng = np.random.default_rng(1)
-    pair = np.repeat(np.arange(60), 8)
-    p = [misfits(_paths(rng, noise=1.0), _paths(rng, noise=1.0), pair, seed)[0].p for seed in range(60)]
-    assert np.mean(np.array(p) <= 0.1) < 0.25  # steps of a path go together, and the exchange knows it
-    assert np.mean(p) == pytest.approx(0.5, abs=0.12)
-    found = misfits(_paths(rng, shift=0.5), _paths(rng), pair, 1)
-    assert [one.feature.name for one in found] == ["step", "turn"]
-    for one in found:
-        assert one.p == 1 / (1 + TIMES)
-        assert one.missed
-        assert one.distance > one.envelope
+    n = 3000
+    for name, given in {"step": {"step": 1.0}, "direction": {"direction": 1.0}, "turn": {"turn": 1.0}}.items():
+        found = {one.feature.name: one for one in misfits(_points(rng, n, **given), _points(rng, 2 * n))}
+        assert [one.feature.name for one in found.values() if one.missed] == [name]
+        # log density of Beta(2, 1) over the uniform, log 2u, has sd 1; of von Mises(0, 1) κ cos, sd 1/√2
+        assert found[name].size == pytest.approx({"step": 1.0}.get(name, np.sqrt(0.5)), rel=0.15)
+    places = misfits(_points(rng, n, across=1.0), _points(rng, n))[-1]
+    assert places.missed
+    assert not places.radial
+    assert not any(one.missed for one in misfits(_points(rng, n), _points(rng, n)))
 
 
-def test_the_distance_is_kolmogorovs():
-    from scipy.stats import ks_2samp
-
+def test_weights_are_repeated_points():
     rng = np.random.default_rng(2)
-    a, b = rng.normal(size=80).round(1), rng.normal(0.3, 1, 80).round(1)  # with ties
-    found = misfits({"step": a}, {"step": b}, np.repeat(np.arange(10), 8), 1)[0]
-    expected: Any = ks_2samp(a, b)
-    assert found.distance == pytest.approx(expected.statistic)
+    n = 400
+    a, b, w = _points(rng, n, step=0.6), _points(rng, n), rng.integers(1, 4, n)
+    weighted = misfits(a, b, w.astype(float))
+    repeated = misfits(*({name: np.repeat(v, w) for name, v in side.items()} for side in (a, b)))
+    for one, other in zip(weighted, repeated):
+        assert one.size == pytest.approx(other.size, rel=1e-3)
+        assert one.observed == pytest.approx(other.observed)
+        assert one.drawn == pytest.approx(other.drawn)
+
+
+def test_paths_without_turns_are_compared_in_the_rest():
+    rng = np.random.default_rng(3)
+    a, b = _points(rng, 200), _points(rng, 200)
+    a["turn"][:], b["turn"][:] = np.nan, np.nan
+    assert [one.feature.name for one in misfits(a, b)] == ["step", "direction", "place"]
 
 
 def test_advice_names_the_term_or_a_larger_k():
-    one = misfits({"step": np.arange(40.0) + 100}, {"step": np.arange(40.0)}, np.repeat(np.arange(20), 2), 1)[0]
-    assert one.advice(frozenset()) == "add s(step, k=20)"
-    assert "larger k" in one.advice(frozenset({"step"}))
-    assert {one.name for one in FEATURES} == {
-        "step", "direction", "turn", "across", "down", "distance from the centre",
-    }  # fmt: skip
+    by_name = {one.name: one for one in FEATURES}
+
+    def missed(name: str, radial: bool = False) -> Misfit:
+        return Misfit(by_name[name], (0.0,), (0.0,), 2 * MATTERS, 0.0, radial)
+
+    def said(one: Misfit, *columns: str, windows: bool = False) -> str:
+        return advice([one], frozenset(columns), windows)[one.feature.name]
+
+    assert said(missed("step")) == "add s(step, k=20)"
+    assert "larger k" in said(missed("step"), "step")
+    assert said(missed("place", radial=True), "step") == "add s(drel, k=10)"
+    assert said(missed("place", radial=True), "drel") == "add s(x, y, k=40)"
+    assert said(missed("place", radial=True), "dcenter") == "add s(x, y, k=40)"
+    assert said(missed("place")) == "add s(x, y, k=40)"
+    assert said(missed("place"), windows=True) == "add s(xrel, yrel, k=40)"
+    assert "larger k" in said(missed("place"), "x", "y")
+    both = advice([missed("direction"), missed("place")], frozenset({"angle"}))
+    assert both == {"direction": "look again when what lacks is added", "place": "add s(x, y, k=40)"}
+    small = Misfit(by_name["step"], (0.0,), (0.0,), MATTERS / 2, 0.0)
+    unsure = Misfit(by_name["step"], (0.0,), (0.0,), 2 * MATTERS, 0.05)
+    assert not small.missed
+    assert not unsure.missed
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +111,61 @@ def test_the_section_says_that_turns_are_missed(walks):
     assert found is not None
     assert "add s(turn, bs='cc', k=10) with --lags 2" in found.text[0]
     assert "length of steps (" not in found.text[0]
+    assert "place" not in found.text[0]
+
+
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")
+def test_columns_that_change_along_a_path_are_those_of_each_step(walks):
+    """A path that was simulated whole kept what its first step had: a right model of te(step, t) was said to miss."""
+    rng = np.random.default_rng(5)
+    rows = []
+    for path in range(60):
+        x = np.array([4.0, 3.0])
+        for t in range(16):
+            rows.append((path, t, *x))
+            y = np.array([-1.0, -1.0])
+            while not BOX.contains(y[None])[0]:
+                y = x + rng.normal(0, 0.2 + 0.08 * t, 2)
+            x = y
+    table = {name: np.array(c) for name, c in zip(("path", "t", "x", "y"), zip(*rows))}
+    obs = un.transitions(table, y=("x", "y"), order="t", group="path", extra="t")
+    model = un.Additive("te(step, t, k=5)", BOX)
+    fit = un.fit(model, obs, un.Logistic(per_point=10), rng=1)
+    found = {one.feature.name: one for one in misfit.measured(pooled(fit, model, obs))}
+    assert not found["step"].missed
+
+
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")
+def test_levels_draw_from_their_own_fits(walks):
+    """Half of the paths scaled down: the group's steps are a mixture that no single curve of step gives."""
+    short = walks.group["path"] % 2 == 0
+    x, scale = walks.previous(), np.where(short, 0.3, 1.0)[:, None]
+    from dataclasses import replace
+
+    obs = replace(
+        walks,
+        outcome=x + scale * (walks.outcome - x),
+        group={"who": np.where(short, "a", "b")},
+        sequence=np.arange(walks.n),
+    )
+    model = un.Additive("s(step, k=8)", BOX)
+    each = un.fit_each(model, obs, by="who", objective=un.Logistic(per_point=8), rng=1)
+    found = misfit.measured(grouped(each, model, obs))
+    assert [one.feature.name for one in found] == ["step", "direction", "place"]  # no step follows another
+    assert not found[0].missed
+
+
+def test_pieces_end_where_points_were_dropped(walks):
+    gone = np.ones(walks.n, dtype=bool)
+    gone[5:7] = False
+    first, length = _pieces(walks.take(gone))
+    assert first[:3].tolist() == [0, 5, 9]
+    assert length[:2].tolist() == [5, 4]
+
+
+def test_few_steps_say_so(walks):
+    few = walks.take(np.arange(LEAST - 1))
+    model = un.Additive("step", BOX)
+    found = misfit.section(pooled(un.fit(model, few, un.Logistic(per_point=8), rng=1), model, few))
+    assert found is not None
+    assert found.text == (f"{LEAST - 1} steps are too few to say what the model misses.",)

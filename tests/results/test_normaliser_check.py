@@ -227,6 +227,20 @@ def test_evenly_spread_rows() -> None:
     assert evenly(1, 3).tolist() == [0]
 
 
+def test_halves_of_sequences_are_of_all_subjects() -> None:
+    """Six subjects took turns on every image: every other sequence was the same three's."""
+    from unnorm.results.held_out import halves
+
+    sequence, t = np.divmod(np.arange(6 * 40 * 3), 3)
+    table = {"x": t / 4.0, "t": t, "subject": sequence % 6, "image": sequence // 6}
+    obs = un.transitions(table, y="x", order="t", group=("subject", "image"))
+    train, test = halves(obs)
+    assert test.sum() == train.sum() == obs.n / 2
+    for half in (train, test):
+        assert np.bincount(obs.group["subject"][half], minlength=6).min() >= 20
+    assert not np.intersect1d(np.asarray(obs.sequence)[train], np.asarray(obs.sequence)[test]).size
+
+
 def test_halves_of_one_sequence_and_of_iid_data() -> None:
     from unnorm.results.held_out import halves
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import unnorm as un
 from unnorm.errors import InputError, OutsideError
 from unnorm.results.centre_bias import centre_bias
-from unnorm.results.scores import GAIN, OVER_BASELINE, clustered_error
+from unnorm.results.scores import GAIN, OVER_BASELINE, clustered_error, clusterings
 
 WIDTH, HEIGHT = 8.0, 6.0
 
@@ -61,8 +63,7 @@ def test_gain_over_the_baseline_is_the_difference_of_the_gains(scores):
     assert scores["centre bias: AUC"][0] > 0.5
     text = str(scores)
     assert "information gain over centre bias" in text
-    assert "5 subjects" in text
-    assert "8 images" in text
+    assert "(subject: 5 and image: 8)" in text
 
 
 def test_the_baseline_finds_a_law_of_places_and_uniform_places_have_no_gain():
@@ -106,6 +107,29 @@ def test_two_way_clustered_errors_by_the_double_sum():
     assert clustered_error(values, w, codes) == pytest.approx(np.sqrt(expected))
     assert clustered_error(values, w, codes[:1]) == pytest.approx(np.sqrt(v(a)))
     assert clustered_error(values, np.ones(n), []) == pytest.approx(values.std(ddof=1) / np.sqrt(n))
+
+
+def test_conditions_and_single_levels_are_no_clusters():
+    subject, image = np.repeat(np.arange(8), 30), np.tile(np.arange(30), 8)
+    some = {"subject": subject, "image": image}
+    assert clusterings({**some, "pace": subject % 2}) == ("subject", "image")  # a group of subjects
+    assert clusterings({"subject": subject, "pace": subject % 2}) == ("subject",)
+    assert clusterings({**some, "task": (subject + image) % 3}) == ("subject", "image")  # within both
+    assert clusterings({**some, "site": subject // 2}) == ("subject", "image")
+    assert clusterings({"subject": 0 * subject, "image": image}) == ("image",)  # one subject says nothing
+    assert clusterings({"subject": subject, "image": image % 3}) == ("subject", "image")  # few images are images
+    assert clusterings({}) == ()
+
+
+def test_one_subject_in_two_groups_of_images_has_an_interval_by_images(fit):
+    """A t quantile with one degree of freedom made information gains of −2.9 to 6.0."""
+    obs = chain(7)
+    sequence = obs.sequence
+    alone = replace(obs, group={"subject": 0 * sequence, "image": sequence, "half": sequence % 2})
+    found = fit.scores(alone)
+    assert found.clusters == {"image": len(np.unique(sequence))}
+    assert found.upper[0] - found.lower[0] < 6 * found[GAIN][1]
+    assert "(image: " in str(found)
 
 
 def test_scores_in_windows_of_their_own():

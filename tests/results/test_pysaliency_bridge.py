@@ -57,6 +57,30 @@ def test_fixation_trains_are_the_transitions_of_their_table():
         un.pysaliency.observations(given, lags=20)
 
 
+def test_names_of_older_versions_and_selections_of_fixations():
+    """Published versions say `subjects`; a selection may lack the first fixations, which began each scanpath."""
+    given = trains()
+    given.subjects = given.subject
+    del given.subject
+    every = un.pysaliency.observations(given)
+    assert np.unique(every.group["subject"]).tolist() == [0, 1, 2, 3]
+    history = np.sum(~np.isnan(given.x_hist), axis=1)
+    kept = (history > 0) & (history != 4)
+    fields = ("x", "y", "n", "subjects", "durations", "x_hist", "y_hist")
+    some = SimpleNamespace(**{name: getattr(given, name)[kept] for name in fields}, __attributes__=["durations"])
+    obs = un.pysaliency.observations(some)
+    assert obs.n == 40 * 8
+    assert np.bincount(np.asarray(obs.sequence)).tolist() == [3, 5] * 40  # a fixation left out ends a sequence
+
+
+def test_attributes_with_gaps_are_named():
+    given = trains()
+    given.durations[3] = np.nan
+    obs = un.pysaliency.observations(given)
+    assert "durations" not in obs.context
+    assert obs.notes[-1] == "The attribute 'durations' is left out: 1 of 360 values are missing."
+
+
 class Base:
     """pysaliency.ScanpathModel, as far as it is used."""
 
@@ -88,6 +112,24 @@ def test_a_fit_is_a_scanpath_model_whose_pixels_sum_to_one(fitted):
     np.testing.assert_allclose(first, -np.log(2400.0))
     out = np.empty((40, 60))
     assert model.conditional_log_density(stimulus, [30.0], [20.0], [0.0], out=out) is out
+
+
+def test_maps_by_image_need_to_know_the_image(fitted):
+    rng = np.random.default_rng(3)
+    places: Any = {"x": np.arange(60) + 0.5, "y": np.arange(40) + 0.5}
+    saliency = un.Map("saliency", {0: rng.random((40, 60)), 1: rng.random((40, 60))}, **places, key="image")
+    domain = un.pysaliency.windows(SimpleNamespace(sizes=[(40, 60), (40, 60)]))
+    model = un.Additive("step + saliency", domain, covariates=[saliency])
+    fit = un.fit(model, un.pysaliency.observations(trains()), un.Logistic(per_point=10), rng=1)
+    stimulus = SimpleNamespace(size=(40, 60), name=1)
+    with pytest.raises(CombinationError, match=r"pysaliency does not say .*Pass image_of=.*'saliency' reads 'image'"):
+        un.pysaliency.scanpath_model(fit).conditional_log_density(stimulus, [30.0], [20.0], [0.0])
+    log_p = un.pysaliency.scanpath_model(fit, lambda one: one.name).conditional_log_density(
+        stimulus, [30.0], [20.0], [0.0]
+    )
+    x = {"x_prev": 30.0, "y_prev": 20.0, "durations": 1.0, "image": 1}
+    expected = fit.log_density(np.array([[12.5, 7.5], [40.5, 30.5]]), x)
+    np.testing.assert_allclose([log_p[7, 12], log_p[30, 40]], expected, atol=0.01)
 
 
 def test_what_is_wrong_is_said(fitted, monkeypatch):

@@ -266,6 +266,8 @@ def test_what_is_wrong_is_said(data: un.Observations) -> None:
         un.Windows({"image": [1, 1], "width": [8, 5], "height": [6, 10]}, key="image")
     with pytest.raises(InputError, match=r"image 2 \(row 1, rows count from 0\): .*a < b"):
         un.Windows({"image": [1, 2], "width": [8, -5], "height": [6, 10]}, key="image")
+    with pytest.raises(DataError, match=r"1 missing values in column 'width', first row 1 .*Fill them in"):
+        un.Windows({"image": [1, 2], "width": [8, np.nan], "height": [6, 10]}, key="image")
     with pytest.raises(InputError, match="must have the columns width and height"):
         un.Windows({"image": [1], "size": [8]}, key="image")
     iid = un.iid({"x": [1.0, 2.0], "y": [1.0, 2.0]}, y=("x", "y"))

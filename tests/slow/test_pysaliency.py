@@ -32,6 +32,20 @@ def test_information_gain_by_pysaliency_is_ours() -> None:
     later = trains[
         np.asarray(trains.scanpath_history_length if hasattr(trains, "scanpath_history_length") else trains.lengths) > 0
     ]
+    assert np.unique(obs.group["subject"]).tolist() == [0, 1, 2, 3, 4]
+    again = un.pysaliency.observations(later)  # without first fixations
+    np.testing.assert_array_equal(again.outcome, obs.outcome)
+    np.testing.assert_array_equal(np.asarray(again.sequence), np.asarray(obs.sequence))
+    ours = fit.scores(obs)
     theirs = model.information_gain(stimuli, later)
-    ours = fit.scores(obs)["information gain over uniform"][0]
-    assert ours == pytest.approx(theirs, abs=0.02)  # pixels against points
+    assert ours["information gain over uniform"][0] == pytest.approx(theirs, abs=0.02)  # pixels against points
+
+    class Densities(pysaliency.ScanpathSaliencyMapModel):
+        def conditional_saliency_map(self, stimulus, x_hist, y_hist, t_hist, attributes=None, out=None, **options):
+            return np.exp(model.conditional_log_density(stimulus, x_hist, y_hist, t_hist, attributes))
+
+    assert ours["AUC"][0] == pytest.approx(Densities().AUC(stimuli, later), abs=0.005)
+    assert ours["NSS"][0] == pytest.approx(Densities().NSS(stimuli, later), abs=0.02)
+    np.testing.assert_allclose(fit.log_density(obs), model.log_likelihoods(stimuli, later), atol=0.5)
+    drawn = model.sample(stimuli, [2, 2, 2], lengths=4, rst=np.random.RandomState(1))
+    assert len(drawn.x) == 24

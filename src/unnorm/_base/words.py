@@ -41,6 +41,8 @@ OPTIONS = {
     "group": Option("--group"),
     "lags": Option("--lags"),
     "max_gap": Option("--max-gap"),
+    "between": Option("--between"),
+    "duration": Option("--duration"),
     "missing": Option("--missing"),
     "outside": Option("--outside"),
     "centre": Option("--centre"),

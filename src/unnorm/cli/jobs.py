@@ -22,6 +22,7 @@ from ..objectives import Logistic, Poisson, Ranking
 from ..objectives.base import Objective
 from ..references import IID, SCHEMES
 from ..report.analysis import GROUP
+from ..report.sections.durations import positive
 from ..results.fit import Fit
 from ..results.fitting import fit, keep_inside
 from ..solvers.smoothing import Smoothing
@@ -62,6 +63,8 @@ def prepare(job: Job, terms: Sequence[str] = ()) -> Prepared:
     obs = observations(job, table, terms)
     model = additive(job, domain)
     check_names(model, obs, normaliser)
+    if job.duration is not None:
+        positive(obs, job.duration)
     if job.by is not None and GROUP in {level_name(value) for value in np.unique(obs.group[job.by]).tolist()}:
         raise DataError(f"A level of {job.by!r} is called {GROUP!r}, which names the population's curve; rename it.")
     return Prepared(job, obs, len(next(iter(table.values()))), model, objective, normaliser)
@@ -124,11 +127,27 @@ def observations(job: Job, table: Mapping[str, np.ndarray], terms: Sequence[str]
         max_gap=job.max_gap,
         missing=cast(Any, job.missing),
     )
+    notes = (*notes, *_between_conditions(job, table, obs))
     if np.all(obs.outcome == obs.outcome[0]) and np.all(obs.previous() == obs.outcome[0]):
         raise DataError(
             f"All points are the same, {job.y[0]}, {job.y[1]} = {obs.outcome[0].tolist()}: there is nothing to fit."
         )
     return replace(obs, notes=(*notes, *obs.notes)) if notes else obs
+
+
+def _between_conditions(job: Job, table: Mapping[str, np.ndarray], obs: Observations) -> tuple[str, ...]:
+    """A note of the steps that lead from one condition to another, which are none of either."""
+    rest = tuple(name for name in job.group if name != job.between)
+    if job.between is None or rest == job.group:
+        return ()
+    options: Any = {"lags": job.lags, "max_gap": job.max_gap, "missing": job.missing}
+    lost = transitions(table, y=job.y, order=job.order, group=rest or None, **options).n - obs.n
+    if lost <= 0:
+        return ()
+    return (
+        f"{job.between!r} changes along sequences: {lost:,} steps lead from one condition to another, or follow such a "
+        "step too closely, and are left out.",
+    )
 
 
 def _degrees(values: np.ndarray, by: float) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from .._base.words import either
 from ..domains.base import Domain
 from ..errors import CombinationError, DataError, listing
 
@@ -50,7 +51,7 @@ def window_codes(domain: Domain, obs: Observations) -> np.ndarray:
         return domain.codes(obs.columns[domain.key])
     raise DataError(
         f"The windows go by the column {domain.key!r}, which the observations do not have; they have "
-        f"{listing([*obs.group, *obs.context])}. Name it in group= or extra=."
+        f"{listing([*obs.group, *obs.context])}. {either('Name it in group= or extra=', 'Name it in --group')}."
     )
 
 

@@ -158,7 +158,12 @@ def _regions(windows: Any, key: str) -> dict[Any, Domain]:
     columns = [table.column(name, "window") for name in names]
     frames.check_numeric(columns, "window")
     frames.check_finite(columns)
-    frames.incomplete([table.column(key, "key"), *columns], "error", None, "rows")
+    for column in (table.column(key, "key"), *columns):
+        if column.missing is not None and column.missing.any():
+            raise DataError(
+                f"The table of windows has {int(column.missing.sum()):,} missing values in column {column.name!r}, "
+                f"first row {int(np.argmax(column.missing))} (rows count from 0). Fill them in, or remove these rows."
+            )
     values = table.column(key, "key").whole().take(np.arange(table.n)).tolist()
     bounds = np.column_stack([column.data for column in columns]).astype(float)
     out: dict[Any, Domain] = {}

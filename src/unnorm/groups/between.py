@@ -14,6 +14,7 @@ from typing import Literal, final
 
 import numpy as np
 
+from .._base.words import option
 from ..data.observations import Observations
 from ..errors import DataError, InputError, listing
 from ..terms.levels import level_name
@@ -135,8 +136,8 @@ def _checked(
     found = Crossing(by, between, subjects, conditions, cells, of)
     if len(conditions) < 2:
         raise DataError(
-            f"A comparison needs at least two conditions; {between!r} has one, {listing(conditions)}. Leave between= "
-            "out."
+            f"A comparison needs at least two conditions; {between!r} has one, {listing(conditions)}. Leave "
+            f"{option('between')} out."
         )
     times = np.bincount([s for s, _ in cells])
     if times.max() > 1 and times.min() == 1:

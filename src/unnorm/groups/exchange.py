@@ -13,14 +13,18 @@ the likelihood ratio of curves with prior precision λS against none, J̄ the co
 
     T = max_λ Σ_i { U_iᵀ (J̄ + λS)⁻¹ U_i − log|J̄ + λS| + log|λS|₊ },
 
-whose law is that of T over reassignments: labels permuted among subjects where conditions are between them, within each
-subject where they are within. Its size is right whatever the law of the curves.
+whose law is that of T over reassignments: within each subject where conditions are within them, and its size is right
+whatever the law of the curves. Where they are between subjects, labels are permuted among subjects, who need not say
+equally much: a residual is divided by the root of its J_s and multiplied by that of the mean information of the
+condition that it is given, so that a long record that is said to be of a condition with short ones counts as one of
+these. U is what such residuals say of the contrasts beside f and the free terms, and the U of reassignments are
+rescaled to the covariance that the model gives that of the data; where all subjects say equally much, nothing changes.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import comb, factorial
 from typing import NamedTuple, final
@@ -34,6 +38,10 @@ DRAWS = 4999  # reassignments, where there are too many for all of them
 MOST_ORDERS = 720  # orders of a subject's conditions that are listed
 STRENGTHS = 25  # values of λ
 CHUNK = 500  # reassignments at a time
+LEAST_KNOWN = 1e-8  # of a subject's largest information
+
+
+Scores = Callable[[np.ndarray], np.ndarray]  # (n, S) reassignments → (n, C − 1, p) scores of a term's contrasts
 
 
 class Unit(NamedTuple):
@@ -74,11 +82,10 @@ class Comparison:
         """Of one term's contrasts, the other terms' being estimated; or of all terms together."""
         assert self.draws is not None
         free = [k for k in self.slices if k != label] if label is not None else []
-        r = self._residuals(free)
         T = np.zeros(len(self.draws))
         for name in [label] if label is not None else list(self.slices):
-            others = np.concatenate([_range(self.slices[k]) for k in free]) if free else np.empty(0, dtype=np.intp)
-            T += self._statistics(r, name, others)
+            scores, J = self._within_scores(name, free) if self.within else self._between_scores(name, free)
+            T += self._statistics(name, scores, J)
         return _outcome(T, self.everything)
 
     def _maps(self, unit: Unit) -> np.ndarray:
@@ -86,67 +93,116 @@ class Comparison:
         w = np.column_stack([np.ones(self.count), contrasts(self.count)])[list(unit.conditions)]
         return np.kron(w, np.eye(self.q))
 
-    def _residuals(self, free: Sequence[str]) -> list[np.ndarray]:
-        """(m, q) of each subject, f and the contrasts of the terms `free` being fitted."""
+    def _null(self, free: Sequence[str]) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+        """The columns `at` of f and of the contrasts of the terms `free`, their information A⁻¹ with the prior, and
+        each subject's map from them."""
         q, P = self.q, self.prior
         prior = np.kron(np.eye(self.count), P[q:, q:])
         prior[:q, :q] = P[:q, :q]
         chosen = [np.arange(q)] + [i * q + _range(self.slices[k]) for k in free for i in range(1, self.count)]
         at = np.concatenate(chosen)
-        A, b = prior[np.ix_(at, at)], np.zeros(at.size)
         maps = [self._maps(unit)[:, at] for unit in self.units]
-        for unit, X in zip(self.units, maps):
-            A = A + X.T @ unit.J @ X
-            b += X.T @ unit.h
+        A = prior[np.ix_(at, at)] + _total(X.T @ unit.J @ X for unit, X in zip(self.units, maps))
         scale = 1.0 / np.sqrt(np.diag(A))
-        phi = scale * np.linalg.lstsq(A * scale * scale[:, None], b * scale, rcond=1e-12)[0]
-        return [(unit.h - unit.J @ (X @ phi)).reshape(-1, q) for unit, X in zip(self.units, maps)]
+        inverse = np.linalg.pinv(A * scale * scale[:, None], rcond=1e-12, hermitian=True) * scale * scale[:, None]
+        return at, inverse, maps
 
-    def _information(self) -> np.ndarray:
-        """(q, q) J̄, of a contrast, on average over reassignments."""
-        q, S, out = self.q, len(self.units), np.zeros((self.q, self.q))
-        if self.within:
-            for unit in self.units:
-                m = len(unit.conditions)
-                blocks = unit.J.reshape(m, q, m, q)
-                out += np.einsum("ab,aibj->ij", np.eye(m) - 1.0 / m, blocks)
-            return out / (self.count - 1)
-        w = contrasts(self.count)[[unit.conditions[0] for unit in self.units]]
-        spread = float(np.sum((w - w.mean(axis=0)) ** 2)) / (self.count - 1)
-        return np.sum([unit.J for unit in self.units], axis=0) * spread / S
+    def _residuals(self, free: Sequence[str]) -> list[np.ndarray]:
+        """(m, q) of each subject, f and the contrasts of the terms `free` being fitted."""
+        _, inverse, maps = self._null(free)
+        phi = inverse @ _total(X.T @ unit.h for unit, X in zip(self.units, maps))
+        return [(unit.h - unit.J @ (X @ phi)).reshape(-1, self.q) for unit, X in zip(self.units, maps)]
 
-    def _statistics(self, r: list[np.ndarray], label: str, others: np.ndarray) -> np.ndarray:
-        """(N,) T of one term over the reassignments."""
-        t, J = _range(self.slices[label]), self._information()
-        J_eff, turn = J[np.ix_(t, t)], np.eye(self.q)[:, t]
-        if others.size:
-            q = self.q
-            inner = J[np.ix_(others, others)] + self.prior[q:, q:][np.ix_(others, others)]
-            M = np.linalg.lstsq(inner, J[np.ix_(others, t)], rcond=1e-12)[0]
-            turn = turn.copy()
-            turn[others] = -M
-            J_eff = J_eff - J[np.ix_(t, others)] @ M
-        V, s = _common_axes(J_eff, self.penalties[label])
+    def _statistics(self, label: str, scores: Scores, J: np.ndarray) -> np.ndarray:
+        """(N,) T of one term over the reassignments, J the information of a contrast."""
+        V, s = _common_axes(J, self.penalties[label])
         strengths, shift = _strengths(s, self.count - 1)
         assert self.draws is not None
-        scores, axes, out = self._scores(r), turn @ V, []
+        out = []
         for begin in range(0, len(self.draws), CHUNK):
-            z = scores(self.draws[begin : begin + CHUNK]) @ axes
+            z = scores(self.draws[begin : begin + CHUNK]) @ V
             squares = np.sum(z**2, axis=1)  # over contrasts
             out.append(np.max(squares @ (1.0 / (1.0 + strengths * s[:, None])) - shift, axis=1))
         return np.concatenate(out)
 
-    def _scores(self, r: list[np.ndarray]):
-        """(n, S) reassignments → (n, C − 1, q) scores of the contrasts."""
-        w = contrasts(self.count)
-        if not self.within:
-            g = np.array([one[0] for one in r])
-            return lambda drawn: np.einsum("nsi,sq->niq", w[drawn], g, optimize=True)
+    def _between_scores(self, label: str, free: Sequence[str]) -> tuple[Scores, np.ndarray]:
+        """Scores of a term's contrasts for (n, S) conditions of the subjects, (n, C − 1, p), and their information.
+
+        With X_c the map from the null's columns to the curve of condition c, X_tc that from the term's contrasts and
+        C = Σ X_tᵀ J X, the residuals r of the subjects say G_c r, G_c = X_tcᵀ − C A⁻¹ X_cᵀ, of the contrasts.
+        """
+        q, count, t = self.q, self.count, _range(self.slices[label])
+        at, inverse, maps = self._null(free)
+        own = np.concatenate([i * q + t for i in range(1, count)])
+        w = np.column_stack([np.ones(count), contrasts(count)])
+        X_of = [np.kron(w[c], np.eye(q)) for c in range(count)]  # (q, C q)
+        of = [unit.conditions[0] for unit in self.units]
+        C = _total(X_of[c][:, own].T @ unit.J @ X for c, unit, X in zip(of, self.units, maps))
+        J = _total(X_of[c][:, own].T @ unit.J @ X_of[c][:, own] for c, unit in zip(of, self.units)) - C @ inverse @ C.T
+        G = [X[:, own].T - C @ inverse @ X[:, at].T for X in X_of]
+        mean = [np.mean([unit.J for c, unit in zip(of, self.units) if c == k], axis=0) for k in range(count)]
+        give = [G[k] @ _root(mean[k], 0.5) for k in range(count)]
+        halves = [_root(unit.J, -0.5) for unit in self.units]
+        white = np.array([half @ r[0] for half, r in zip(halves, self._residuals(free))])
+        said = np.stack([white @ one.T for one in give])  # (C, S, (C − 1) p)
+        R = self._rescaled(give, [half @ unit.J for half, unit in zip(halves, self.units)], halves, inverse, maps)
+
+        def scores(drawn: np.ndarray) -> np.ndarray:
+            U = np.sum([(drawn == k) @ said[k] for k in range(count)], axis=0)
+            U = np.where(np.all(drawn == of, axis=1)[:, None], U, U @ R.T)
+            return U.reshape(len(drawn), count - 1, len(t))
+
+        return scores, np.mean(J.reshape(count - 1, len(t), count - 1, len(t)).diagonal(0, 0, 2), axis=-1)
+
+    def _rescaled(
+        self,
+        give: list[np.ndarray],
+        halves: list[np.ndarray],
+        inverse_halves: list[np.ndarray],
+        inverse: np.ndarray,
+        maps: list[np.ndarray],
+    ) -> np.ndarray:
+        """R with which scores of reassignments have the covariance that the model gives those of the data.
+
+        Residuals e of unit variance depend on each other through the null's fit, cov(e_s, e_u) = δ_su I − F_s A⁻¹ F_uᵀ
+        with F_s = J_s^½ X_s; D and E are their sums over s = u and s ≠ u.
+        """
+        of = np.array([unit.conditions[0] for unit in self.units])
+        S, sizes = len(of), np.bincount(of, minlength=self.count)
+        F = [half @ X for half, X in zip(halves, maps)]
+        known = [half @ other for half, other in zip(halves, inverse_halves)]
+        total, alone = _total(F), _total(one @ inverse @ one.T for one in F)
+        D, E = _total(known) - alone, alone - total @ inverse @ total.T
+        L = _total(give[c] @ one for c, one in zip(of, F))
+        data = _total(give[c] @ one @ give[c].T for c, one in zip(of, known)) - L @ inverse @ L.T
+        mixed = _total(n / S * a @ D @ a.T for n, a in zip(sizes, give))
+        for c, d in itertools.product(range(self.count), repeat=2):
+            mixed = mixed + sizes[c] * (sizes[d] - (c == d)) / (S * (S - 1)) * give[c] @ E @ give[d].T
+        return _root(data, 0.5) @ _root(mixed, -0.5)
+
+    def _within_scores(self, label: str, free: Sequence[str]) -> tuple[Scores, np.ndarray]:
+        """The same for orders of each subject's conditions: scores less what the contrasts of `free` explain."""
+        q, t, w = self.q, _range(self.slices[label]), contrasts(self.count)
+        J = np.zeros((q, q))
+        for unit in self.units:
+            m = len(unit.conditions)
+            J += np.einsum("ab,aibj->ij", np.eye(m) - 1.0 / m, unit.J.reshape(m, q, m, q)) / (self.count - 1)
+        own, turn = J[np.ix_(t, t)], np.eye(q)[:, t]
+        if free:
+            others = np.concatenate([_range(self.slices[k]) for k in free])
+            inner = J[np.ix_(others, others)] + self.prior[q:, q:][np.ix_(others, others)]
+            M = np.linalg.lstsq(inner, J[np.ix_(others, t)], rcond=1e-12)[0]
+            turn[others] = -M
+            own = own - J[np.ix_(t, others)] @ M
         tables = []
-        for unit, one in zip(self.units, r):
+        for unit, one in zip(self.units, self._residuals(free)):
             mine = w[list(unit.conditions)]
-            tables.append(np.array([mine[list(order)].T @ one for order in _orders(len(unit.conditions))]))
-        return lambda drawn: sum(table[drawn[:, s]] for s, table in enumerate(tables))
+            tables.append(np.array([mine[list(order)].T @ one for order in _orders(len(unit.conditions))]) @ turn)
+
+        def scores(drawn: np.ndarray) -> np.ndarray:
+            return np.sum([table[drawn[:, s]] for s, table in enumerate(tables)], axis=0)
+
+        return scores, own
 
 
 def compare(found: Crossed, null: Crossed, conditions: Sequence[int], seed: int) -> Comparison:
@@ -225,6 +281,17 @@ def _common_axes(J: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     s, turned = np.linalg.eigh(half.T @ S @ half)
     s = np.where(s > 1e-9 * max(float(s[-1]), 1e-300), s, 0.0) if s.size else s
     return half @ turned, s
+
+
+def _total(parts: Iterable[np.ndarray]) -> np.ndarray:
+    return np.sum(list(parts), axis=0)
+
+
+def _root(J: np.ndarray, power: float) -> np.ndarray:
+    """A power of a positive semidefinite matrix; directions that next to nothing is known of stay zero."""
+    values, vectors = np.linalg.eigh((J + J.T) / 2)
+    keep = values > LEAST_KNOWN * max(float(values[-1]), 1e-300)
+    return (vectors[:, keep] * values[keep] ** power) @ vectors[:, keep].T
 
 
 def _strengths(s: np.ndarray, copies: int) -> tuple[np.ndarray, np.ndarray]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 3  # bits of a coordinate that a table takes
 _BITS = {1: 52, 2: 26, 3: 20}  # of each coordinate, so that the index fits into 63 bits
+NUDGE = 1e-3  # of a cell: pixels lie on borders of cells, where rounding, and so the unit of length, would decide
 
 
 def hilbert_index(cells: Any, bits: int, xp: Any = np) -> Any:
@@ -60,7 +61,8 @@ def plane_index(points: Any, xp: Any = np) -> Any:
     low, high = points.min(axis=0), points.max(axis=0)
     width = xp.where(high > low, high - low, 1.0)
     bits = _BITS[points.shape[1]]
-    cells = xp.minimum((points - low) / width * 2.0**bits, 2.0**bits - 1.0).astype(xp.int64)
+    along = (points - low) / width * 2.0**bits + NUDGE
+    cells = xp.minimum(along, 2.0**bits - 1.0).astype(xp.int64)
     return _read_off(cells, bits) if xp is np and points.shape[1] == 2 else hilbert_index(cells, bits, xp)
 
 

@@ -148,9 +148,9 @@ def _frame(analysis: Analysis, ax: Any) -> None:
         ax.invert_yaxis()
 
 
-def window(ax: Any, analysis: Analysis) -> None:
-    """The window as a bare frame."""
-    lower, upper = box_around(analysis.model.domain)
+def window(ax: Any, analysis: Analysis, own: Domain | None = None) -> None:
+    """The window, or that of one sequence, as a bare frame."""
+    lower, upper = box_around(analysis.model.domain if own is None else own)
     ax.set(xlim=(lower[0], upper[0]), ylim=(lower[1], upper[1]), xticks=[], yticks=[])
     ax.spines[:].set_visible(True)
     ax.set_aspect("equal")

@@ -1,4 +1,4 @@
-"""Scores of held-out points: the model fitted to every other sequence, and asked about all points of the rest.
+"""Scores of held-out points: the model fitted to half of the sequences, and asked about all points of the rest.
 
 The fits take longer than all figures together, which are drawn on one core: they run beside them.
 """
@@ -21,7 +21,7 @@ from .analysis import GROUP, Analysis
 BITS = "held-out bits"
 ORDER = 24  # of the rule for each of them, 480 nodes: log Z to about 0.001
 HOW = (
-    "A fit to every other sequence is asked about all points of the other half. Information gain is in bits for each "
+    "A fit to half of the sequences is asked about all points of the other half. Information gain is in bits for each "
     "point; NSS is the fitted density at the point in standard deviations over the window; AUC is the share of the "
     "window where the density is lower. The centre bias is a smooth density of places, fitted to the same half."
 )
@@ -59,7 +59,7 @@ def held_out_bits(analysis: Analysis) -> dict[str, tuple[float, float]]:
 
 
 def _left_out(analysis: Analysis) -> np.ndarray:
-    """(n,) every other sequence of each level: of all sequences, every other one may be the same level's."""
+    """(n,) half of the sequences of each level: half of all sequences need not be half of a level's."""
     test = np.zeros(analysis.obs.n, dtype=bool)
     for which in analysis.fits or (GROUP,):
         rows = analysis.rows(which)

@@ -223,14 +223,14 @@ class Fit:  # long: what can be asked of a result
             x: the previous points (transitions) or a mapping of covariates (regressions), N of each or one for all.
         """
         density = self.density
-        from .new_points import new_observations
+        from .new_points import contexts_once, new_observations
 
         obs = placed(density.domain, new_observations(self.kind, y, x, self.settings["observations"]))
         inside = within(density.domain, obs, obs.outcome)
         out = np.full(obs.n, -np.inf)
         if inside.any():
             obs = obs.take(inside)
-            log_z = density.log_z(obs, rule_order(self))
+            log_z = density.log_z(contexts_once(obs), rule_order(self))
             out[inside] = density.log_f(obs, obs.outcome, np.arange(obs.n)) - log_z
         return out
 

@@ -66,15 +66,19 @@ def evenly(n: int, most: int) -> np.ndarray:
 
 
 def halves(obs: Observations) -> tuple[np.ndarray, np.ndarray]:
-    """Every other sequence, and the rest, as masks; of one sequence every other of ten stretches; of IID data every
+    """Half of the sequences, and the rest, as masks; of one sequence every other of ten stretches; of IID data every
     other observation.
 
-    What is fitted to the one half can be asked about the other with `held_out`, and no sequence is in both.
+    What is fitted to the one half can be asked about the other with `held_out`, and no sequence is in both. Sequences
+    are shuffled first, always alike: of six subjects who take turns, every other sequence is the same three's.
     """
     sequence = np.arange(obs.n) if obs.sequence is None else obs.sequence
-    if np.unique(sequence).size < 2:
-        sequence = np.arange(obs.n) // max(obs.n // 10, 1)
-    odd = np.unique(sequence, return_inverse=True)[1] % 2 == 1
+    code = np.unique(sequence, return_inverse=True)[1]
+    if not code.max(initial=0):
+        code = np.arange(obs.n) // max(obs.n // 10, 1)
+    elif obs.sequence is not None:
+        code = np.random.default_rng(0).permutation(code.max() + 1)[code]
+    odd = code % 2 == 1
     return ~odd, odd
 
 

@@ -12,6 +12,13 @@ from ..data.observations import Kind, Observations
 from ..errors import InputError, listing
 
 
+def contexts_once(obs: Observations) -> Observations:
+    """One observation where all have the same context, as the places of a map have; else all of them."""
+    columns = {**obs.context, **obs.group}.values()
+    same = obs.n > 1 and obs.has_context and all(np.all(column == column[0]) for column in columns)
+    return obs.take(np.zeros(1, dtype=np.intp)) if same else obs
+
+
 def new_observations(kind: Kind, y: Any, x: Any, about: Mapping[str, Any]) -> Observations:
     """New points as observations of the kind that was fitted; observations as they are."""
     names = tuple(about["outcome_names"])

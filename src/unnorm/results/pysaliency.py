@@ -16,12 +16,13 @@ from ..data.observations import Observations
 from ..data.table_columns import lag_suffix
 from ..domains import Box
 from ..domains.windows import Windows
-from ..errors import CombinationError, DataError, InputError, listing
+from ..errors import CombinationError, DataError, InputError, TermError, listing
 
 if TYPE_CHECKING:
     from .fit import Fit
 
 IMAGE = "image"
+SUBJECT = ("subject", "subjects")  # the attribute's name, in newer versions and in older ones
 
 
 def observations(fixations: Any, lags: int = 1) -> Observations:
@@ -29,7 +30,7 @@ def observations(fixations: Any, lags: int = 1) -> Observations:
 
     A fixation's previous points are the last `lags` of its history; those with a shorter history give no transition,
     and `notes` counts them. `image` is the number of the stimulus, `n`; numeric attributes of fixations, such as
-    durations, join the context.
+    durations, join the context, except those with missing values, which `notes` names.
 
     Args:
         fixations: pysaliency's.
@@ -39,7 +40,7 @@ def observations(fixations: Any, lags: int = 1) -> Observations:
         >>> import numpy as np
         >>> from types import SimpleNamespace
         >>> import unnorm as un
-        >>> two = SimpleNamespace(x=np.array([1., 2.]), y=np.array([3., 4.]), n=np.array([0, 0]), subject=None,
+        >>> two = SimpleNamespace(x=np.array([1., 2.]), y=np.array([3., 4.]), n=np.array([0, 0]), subjects=None,
         ...                       x_hist=[[], [1.]], y_hist=[[], [3.]], __attributes__=[])
         >>> un.pysaliency.observations(two).context["x_prev"]
         array([1.])
@@ -55,11 +56,15 @@ def observations(fixations: Any, lags: int = 1) -> Observations:
         for lag in range(1, lags + 1)
         for j, name in enumerate("xy")
     }
-    subject = getattr(fixations, "subject", None)
+    subject = next((own for name in SUBJECT if (own := getattr(fixations, name, None)) is not None), None)
     subject = np.zeros(len(x), dtype=np.int64) if subject is None else np.asarray(subject)
-    more = _attributes(fixations, len(x), rows)
+    more, gaps = _attributes(fixations, len(x), rows)
     lost = len(x) - rows.size
     notes = (f"{lost:,} of {len(x):,} fixations have fewer than {lags} before them and give no transition.",)
+    notes = (notes if lost else ()) + gaps
+    # fixations may have been left out, first ones too: a scanpath goes on where the history is longer by one
+    begins = np.ones(len(x), dtype=bool)
+    begins[1:] = (np.diff(length) != 1) | (np.diff(n) != 0) | (subject[1:] != subject[:-1])
     return Observations(
         "transitions",
         np.column_stack([x[rows], y[rows]]).astype(np.float64),
@@ -68,9 +73,9 @@ def observations(fixations: Any, lags: int = 1) -> Observations:
         lags=lags,
         extra=tuple(more),
         group={"subject": subject[rows], IMAGE: n[rows].astype(np.int64)},
-        sequence=np.unique(np.cumsum(length == 0)[rows], return_inverse=True)[1],
+        sequence=np.unique(np.cumsum(begins)[rows], return_inverse=True)[1],
         row=rows,
-        notes=notes if lost else (),
+        notes=notes,
     )
 
 
@@ -79,9 +84,9 @@ def _history(values: Any) -> np.ndarray:
     return array[~np.isnan(array)]
 
 
-def _attributes(fixations: Any, count: int, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Numeric attributes with one finite value for each fixation."""
-    out = {}
+def _attributes(fixations: Any, count: int, rows: np.ndarray) -> tuple[dict[str, np.ndarray], tuple[str, ...]]:
+    """Numeric attributes with one finite value for each fixation, and notes of those that lack some."""
+    out, notes = {}, []
     for name in getattr(fixations, "__attributes__", ()):
         if name in ("subject", "subjects", "scanpath_index") or name.endswith("_hist"):
             continue
@@ -90,7 +95,12 @@ def _attributes(fixations: Any, count: int, rows: np.ndarray) -> dict[str, np.nd
             column = values[rows]
             if np.isfinite(column).all():
                 out[str(name)] = column.astype(np.float64)
-    return out
+            else:
+                gone = int(np.sum(~np.isfinite(column)))
+                notes.append(
+                    f"The attribute {str(name)!r} is left out: {gone:,} of {len(column):,} values are missing."
+                )
+    return out, tuple(notes)
 
 
 def windows(stimuli: Any) -> Windows:
@@ -179,7 +189,14 @@ def pixel_log_density(
     )
     u, v = np.meshgrid(np.arange(width) + 0.5, np.arange(height) + 0.5)
     places = np.column_stack([u.ravel(), v.ravel()])
-    f = density.log_f(one, places, np.zeros(len(places), dtype=np.intp))
+    try:
+        f = density.log_f(one, places, np.zeros(len(places), dtype=np.intp))
+    except TermError as error:
+        lost = [name for name in (*about["extra"], *about["group_names"]) if name not in given]
+        raise CombinationError(
+            f"The fit reads a column that pysaliency does not say ({listing(lost)} are not known). Pass image_of=, "
+            f"from a stimulus to the image's name in the fit, or attributes. {error}"
+        ) from error
     top = float(f.max())
     if not np.isfinite(top):
         raise CombinationError(f"f̂ has no finite value on the stimulus; previous points {listing(before)}.")

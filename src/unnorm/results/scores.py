@@ -7,7 +7,8 @@ With p(y|x) the fitted density, V the area of the window and b the baseline's de
     AUC                the share of the window where p(·|x) is below p(y|x)
 
 Means are over all points, with errors that let points of one image, and of one subject, depend on each other: with
-several grouping columns V = V₁ + V₂ − V₁₂ (Cameron, Gelbach & Miller 2011).
+several grouping columns V = V₁ + V₂ − V₁₂ (Cameron, Gelbach & Miller 2011). Two conditions are no sample of
+conditions: grouping columns with few levels are left out where others tell more (`clusterings`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from .outside import first_outside, inside
 AUC_POINTS = 64  # places with which the density at a point is compared, evenly spread and shifted for each
 AT_ONCE = 65_536  # rows of f̂ in a block: what is held of them stays in the cache
 GRIDS = (13, 25, 49)  # contexts along each axis at which integrals are computed, where two columns decide
+FEW = 5  # levels of a grouping column below which it may be a condition
 CHECKED, KNOWN = 24, 0.003  # contexts at which the interpolation is checked, and its largest error of log Z
 
 GAIN, OVER_BASELINE, BASELINE = "information gain over uniform", "information gain over centre bias", "centre bias"
@@ -91,10 +93,9 @@ class PredictionScores:
         for i, name in enumerate(rows["score"].tolist()):
             ends = f"{rows['lower'][i]:.3f} to {rows['upper'][i]:.3f}"
             lines.append(f"{name:<{wide}}  {rows['mean'][i]:>8.3f}  {rows['se'][i]:>7.3f}   {ends}")
-        many = listing([f"{count:,} {name}s" for name, count in self.clusters.items()])
-        lines.append(
-            f"{int(rows['n'][0]):,} points; errors let points of one group depend on each other ({many or 'none'})"
-        )
+        many = " and ".join(f"{name}: {count:,}" for name, count in self.clusters.items())
+        let = f"errors let points of one group depend on each other ({many})" if many else "errors of separate points"
+        lines.append(f"{int(rows['n'][0]):,} points; {let}")
         if self.baseline is not None:
             lines.append(f"baseline: {self.baseline}")
         return "\n".join(line for line in lines if line)
@@ -125,7 +126,7 @@ def prediction_scores(
             f"{int((~within).sum()):,} of {obs.n:,} observations lie outside {domain!r}; "
             f"{first_outside(domain, obs)[0]}. Leave them out."
         )
-    names = tuple(obs.group) if by is None else tuple(by)
+    names = clusterings(obs.group) if by is None else tuple(by)
     if unknown := [name for name in names if name not in obs.columns]:
         raise InputError(f"by names {listing(unknown)}; the observations have {listing(obs.columns)}.")
     with hush():  # Ω reaches beyond the fitted rows, and f̂ is extrapolated there anyway
@@ -151,12 +152,30 @@ def baseline_of(domain: Domain, training: Observations, names: Sequence[str]) ->
     return centre_bias(domain, own, own.columns.get(domain.key or (names[-1] if names else "")))
 
 
+def clusterings(groups: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+    """The grouping columns by which errors are clustered, where the user names none.
+
+    Those with one level say nothing. Those with few are left out where each level of another column has one of them (a
+    group of subjects), or where two others have more levels (a task that subjects do on every image).
+    """
+    code = {name: np.unique(column, return_inverse=True)[1] for name, column in groups.items()}
+    count = {name: int(own.max(initial=-1)) + 1 for name, own in code.items()}
+    several = [name for name in groups if count[name] > 1]
+
+    def condition(name: str) -> bool:
+        more = [other for other in several if count[other] > count[name]]
+        within = any(len(np.unique(code[other] * count[name] + code[name])) == count[other] for other in more)
+        return count[name] < FEW and (within or len(more) > 1)
+
+    return tuple(name for name in several if not condition(name))
+
+
 def pooled_scores(parts: Sequence[tuple[Observations, PredictionScores]], level: float) -> PredictionScores:
     """The scores of several fits, each at observations of its own, as those of all points."""
     names = [name for name in parts[0][0].group if all(name in obs.group for obs, _ in parts)]
     each = {score: np.concatenate([own.each[score] for _, own in parts]) for score in parts[0][1].each}
     columns = {name: np.concatenate([obs.group[name] for obs, _ in parts]) for name in names}
-    groups = {name: np.unique(column, return_inverse=True)[1] for name, column in columns.items()}
+    groups = {name: np.unique(columns[name], return_inverse=True)[1] for name in clusterings(columns)}
     rows = _means(each, np.concatenate([obs.weights for obs, _ in parts]), groups, level)
     table = to_native({name: values for name, values in rows.items() if name != "level"}, parts[0][0].backend)
     counts = {name: int(code.max()) + 1 for name, code in groups.items()}

@@ -121,12 +121,12 @@ def _geometry(name: str, to: Any) -> Any:
             return to
         if isinstance(to, Mapping) and to.get("type") in ("Feature", "FeatureCollection"):
             features = to["features"] if to["type"] == "FeatureCollection" else [to]
-            empty = [i for i, one in enumerate(features) if not one.get("geometry")]
-            if empty or not features:
+            if not features:
+                raise InputError(f"Distance {name!r}: there is nothing to measure to; the GeoJSON has no features.")
+            if empty := [i for i, one in enumerate(features) if not one.get("geometry")]:
                 raise InputError(
-                    f"Distance {name!r}: {len(empty)} of {len(features)} features have no geometry"
-                    + (f", first feature {empty[0]} (from 0)" if empty else "")
-                    + ": remove them from the file."
+                    f"Distance {name!r}: {len(empty)} of {len(features)} features have no geometry, first feature "
+                    f"{empty[0]} (from 0): remove them from the file."
                 )
             return shapely.GeometryCollection([shapely.geometry.shape(one["geometry"]) for one in features])
         if isinstance(to, Mapping) or hasattr(to, "__geo_interface__"):

@@ -135,13 +135,14 @@ def _meets(cells: Cells, crs: Any, around: Extent, what: str) -> None:
 def by_pattern(pattern: str, key: str, read: Callable[[Path], Any], what: str) -> dict[Any, Any]:
     """Files named by a pattern such as maps/{image}.png, by what stands in the braces."""
     before, _, after = pattern.partition("{" + key + "}")
-    folder, start = Path(before).parent if not before.endswith("/") else Path(before), Path(before).name
-    start = "" if before.endswith("/") or not before else start
+    folder, mark, start = before.rpartition("/")
+    tail, slash, below = after.partition("/")  # maps/{image}/saliency.png: folders named by the key
     found = {}
-    for path in sorted(folder.glob(f"{start}*{after}")):
-        name = path.name[len(start) : len(path.name) - len(after)]
-        if name:
-            found[name] = path
+    for path in sorted(Path(folder + mark).iterdir() if Path(folder + mark).is_dir() else ()):
+        name = path.name[len(start) : len(path.name) - len(tail)]
+        there = path / below if slash else path
+        if name and path.name == start + name + tail and there.is_file():
+            found[name] = there
     if not found:
         raise InputError(f"{what}: no file is named like {pattern!r}.")
     return {value: read(path) for value, path in as_keys(found).items()}

@@ -231,7 +231,11 @@ class Map(Covariate):
             raise DataError(
                 f"Map {self.name!r} has no grid for {len(absent):,} values of {self.key!r} ({lost.size:,} of "
                 f"{key.size:,} points), such as {listing(absent, most=3)}; it has {listing(place, most=3)}. "
-                + ("The first is later than these." if self.match == "latest" else "Add them, or leave their rows out.")
+                + (
+                    "The earliest grid is later than these times."
+                    if self.match == "latest"
+                    else "Add them, or leave their rows out."
+                )
             )
         order = np.argsort(codes, kind="stable")
         out = np.empty(key.size)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...data.observations import Observations
 from ...engine.gam_effects import coordinates, is_numeric
 from ...engine.gam_result import Gam
 from ...errors import DataError
@@ -36,16 +37,24 @@ def section(analysis: Analysis) -> Section | None:
 
 def durations(analysis: Analysis, column: str) -> Gam:
     """The gam of log duration; levels as effects at random."""
-    values = np.asarray({**analysis.obs.columns, **analysis.obs.beside}[column], dtype=float)
-    if np.any(values <= 0):
-        first = int(np.argmax(values <= 0))
-        row = first if analysis.obs.row is None else int(analysis.obs.row[first])
-        raise DataError(
-            f"Durations must be positive to have a logarithm; {int(np.sum(values <= 0)):,} of {column!r} are not, the "
-            f"first in row {row} (rows count from 0). Leave these rows out."
-        )
+    positive(analysis.obs, column)
     random = () if analysis.by is None or len(analysis.fits) < 2 else (analysis.by,)
     return beside(analysis.model, analysis.obs, f"log({column})", None, random)
+
+
+def positive(obs: Observations, column: str) -> None:
+    """Refuse durations that have no logarithm."""
+    given = np.asarray({**obs.columns, **obs.beside}[column])
+    if given.dtype.kind not in "iuf":
+        raise DataError(f"Durations must be numbers; column {column!r} holds text, first {str(given[0])!r}.")
+    none = ~(given > 0)
+    if none.any():
+        first = int(np.argmax(none))
+        row = first if obs.row is None else int(obs.row[first])
+        raise DataError(
+            f"Durations must be positive to have a logarithm; {int(none.sum()):,} of {column!r} are not, the first in "
+            f"row {row} (rows count from 0). Leave these rows out."
+        )
 
 
 def _drawn(gam: Gam, label: str) -> bool:

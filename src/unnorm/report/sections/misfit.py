@@ -1,4 +1,4 @@
-"""What the model misses of points, steps, directions and turns, and which term to add."""
+"""What the model misses of steps, directions, turns and places, and which term to add."""
 
 from __future__ import annotations
 
@@ -6,79 +6,104 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..._base.numerics import generator
 from ...data.placing import frame_of, window_codes
-from ..analysis import Analysis
-from ..misfit import MATTERS, Misfit, Values, misfits
+from ...results.fit import Fit
+from ...results.simulation import held_columns
+from ..analysis import GROUP, Analysis
+from ..misfit import LEAST, MATTERS, Misfit, Values, advice, misfits
 from ..page import Cell, Section, Table, number, p_value
-from .simulated import simulate_like
+from .simulated import goes_on
+
+MOST = 10_000  # observed points that are compared
+MOST_EACH = 5  # drawn for each of them, where there are few
+HOW = (
+    "For each observed point others are drawn from the fit, given the same previous points. A logistic regression "
+    "tells observed from drawn ones by smooth functions of length, direction, turn and place, each beside the others "
+    "and the constants. The error of the log density is the root mean square of such a function over the drawn points; "
+    f"p tests that it is zero. Errors below {MATTERS:g} are left alone."
+)
 
 
 def section(analysis: Analysis) -> Section | None:
+    if analysis.obs.n < LEAST:
+        return Section((f"{analysis.obs.n} steps are too few to say what the model misses.",))
     found = measured(analysis)
     columns = frozenset(name for label in analysis.labels for name in analysis.smooths().term(label).covariates)
+    windows = analysis.model.domain.key is not None
     rows = [
         (
             Cell(one.feature.words + (" (mean cosine)" if one.feature.circular else "")),
-            number(one.observed, 3),
-            number(one.simulated, 3),
-            number(one.distance, 3),
-            number(one.envelope, 3),
+            Cell(", ".join(f"{mean:.3g}" for mean in one.observed)),
+            Cell(", ".join(f"{mean:.3g}" for mean in one.drawn)),
+            number(one.size, 2),
             p_value(one.p),
-            Cell(one.advice(columns) if one.missed else "–"),
+            Cell("yes" if one.missed else "no"),
         )
         for one in found
     ]
-    head = ("", "observed mean", "simulated mean", "distance", "95 % of exchanged pairs", "p", "what would help")
-    table = Table("Observed against simulated paths", head, tuple(rows))
-    how = (
-        "The distance is the largest difference between the observed and the simulated distribution function (for "
-        "angles the largest above plus the largest below). Where the model holds, a simulated path may change places "
-        "with the observed one that it starts with: p is the share of such exchanges with a distance as large. Those "
-        f"below {MATTERS:g} are left alone."
-    )
-    return Section((verdict(found, columns), how), tables=(table,))
+    head = ("", "observed mean", "mean of drawn points", "error of the log density", "p", "missed")
+    table = Table("Observed against drawn points", head, tuple(rows))
+    return Section((verdict(found, columns, windows), HOW), tables=(table,))
 
 
-def verdict(found: Sequence[Misfit], columns: frozenset[str]) -> str:
+def verdict(found: Sequence[Misfit], columns: frozenset[str], windows: bool = False) -> str:
     """One sentence: what is missed, worst first, and what to add."""
-    missed = sorted((one for one in found if one.missed), key=lambda one: -one.distance)
-    if not missed:
-        return "Simulated paths match the observed ones in all of these."
-    parts = dict.fromkeys(f"the {one.feature.words.split(',')[0]} ({one.advice(columns)})" for one in missed)
-    return f"The model misses {'; '.join(parts)}."
+    helps, words = advice(found, columns, windows), {one.feature.name: one.feature.words for one in found}
+    if not helps:
+        return "Steps drawn from the model match the observed ones in length, direction, turn and place."
+    return f"The model misses {'; '.join(f'the {words[name]} ({text})' for name, text in helps.items())}."
 
 
 def measured(analysis: Analysis) -> list[Misfit]:
-    """The features of observed paths and of those simulated like them."""
-    obs, lags = analysis.obs, analysis.obs.lags
-    paths, first, length = simulate_like(analysis)
-    rows = np.concatenate([np.arange(a, a + n) for a, n in zip(first, length)])
-    pair = np.repeat(np.arange(len(first)), length)
-    before = obs.previous()
-    real = [np.vstack([before[a], obs.outcome[a : a + n]]) for a, n in zip(first, length)]
-    windows = window_codes(analysis.model.domain, obs)[rows]
-    here = _features(analysis, real, windows)
-    there = _features(analysis, [path[lags - 1 :] for path in paths], windows)
-    return misfits(here, there, pair, analysis.seed)
+    """The features of observed points, and of points drawn by their own fits at the same contexts."""
+    obs = analysis.obs
+    rng = generator(analysis.seed)
+    chosen = np.sort(rng.permutation(obs.n)[:MOST])
+    times = int(np.clip(MOST // len(chosen), 1, MOST_EACH))
+    drawn = np.full((times, obs.n, 2), np.nan)
+    for which, fit in (analysis.fits or {GROUP: analysis.main}).items():
+        rows = np.intersect1d(analysis.rows(which), chosen)
+        if rows.size:
+            drawn[:, rows] = _drawn(analysis, fit, np.tile(rows, times), rng).reshape(times, -1, 2)
+    rows = chosen[np.isfinite(drawn[0, chosen, 0])]  # levels that could not be fitted have none
+    before = _directions_before(analysis)
+    here = _features(analysis, rows, obs.outcome[rows], before)
+    there = _features(analysis, np.tile(rows, times), drawn[:, rows].reshape(-1, 2), before)
+    return misfits(here, there, None if obs.weight is None else obs.weight[rows])
 
 
-def _features(analysis: Analysis, paths: Sequence[np.ndarray], windows: np.ndarray) -> Values:
-    """Of every step of the paths: where it ends, how long it is, where it points and turns."""
+def _drawn(analysis: Analysis, fit: Fit, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(N, 2) a point for each of these contexts."""
+    obs = analysis.obs
+    starts = np.stack([obs.previous(lag)[rows] for lag in range(obs.lags, 0, -1)], axis=1)
+    table = fit.simulate(1, x0=starts, x=held_columns(analysis.model, obs, rows), rng=rng)
+    points = np.column_stack([np.asarray(table[name], dtype=float) for name in obs.outcome_names])
+    return points.reshape(len(rows), obs.lags + 1, 2)[:, -1]
+
+
+def _directions_before(analysis: Analysis) -> np.ndarray:
+    """(n,) the direction of the step before, NaN where it is not known."""
+    obs = analysis.obs
+    if obs.lags > 1:
+        return _angle(analysis, obs.previous(1) - obs.previous(2))
+    own = _angle(analysis, obs.outcome - obs.previous())
+    return np.concatenate([[np.nan], np.where(goes_on(obs), own[:-1], np.nan)])
+
+
+def _angle(analysis: Analysis, move: np.ndarray) -> np.ndarray:
+    sign = -1.0 if analysis.model.y_down else 1.0
+    return np.where(np.any(move != 0, axis=1), np.arctan2(sign * move[:, 1], move[:, 0]), np.nan)
+
+
+def _features(analysis: Analysis, rows: np.ndarray, y: np.ndarray, before: np.ndarray) -> Values:
+    """Of steps to y from these contexts: how long they are, where they point, turn and end."""
     frame = frame_of(analysis.model.domain)
     assert frame is not None
-    sign = -1.0 if analysis.model.y_down else 1.0
-    moves = [np.diff(path, axis=0) for path in paths]
-    step = np.concatenate([np.hypot(*move.T) for move in moves])
-    with np.errstate(invalid="ignore"):
-        angles = [np.where(np.any(m != 0, axis=1), np.arctan2(sign * m[:, 1], m[:, 0]), np.nan) for m in moves]
-    turns = [np.concatenate([[np.nan], np.diff(angle)]) for angle in angles]
-    turn = np.concatenate(turns)
-    u = (np.concatenate([path[1:] for path in paths]) - frame.lower[windows]) / frame.width[windows]
-    return {
-        "step": step,
-        "direction": np.concatenate(angles),
-        "turn": np.pi - np.mod(np.pi - turn, 2 * np.pi),
-        "across": u[:, 0],
-        "down": u[:, 1],
-        "distance from the centre": np.hypot(*(2 * u - 1).T),
-    }
+    x, window = analysis.obs.previous()[rows], window_codes(analysis.model.domain, analysis.obs)[rows]
+    move = y - x
+    direction = _angle(analysis, move)
+    u, v = ((place - frame.lower[window]) / frame.width[window] for place in (y, x))
+    turn = np.pi - np.mod(np.pi - (direction - before[rows]), 2 * np.pi)
+    places = {"across": u[:, 0], "down": u[:, 1], "across_before": v[:, 0], "down_before": v[:, 1]}
+    return {"step": np.hypot(*move.T), "direction": direction, "turn": turn, **places}

@@ -24,7 +24,7 @@ def section(analysis: Analysis) -> Section:
         rows.append((Cell(name), number(mean, 3), number(se, 3), Cell(ends, mean)))
     head = ("score", "mean", "se", f"{100 * analysis.level:g} % interval")
     caption = f"Scores of {len(next(iter(found.each.values()))):,} points left out"
-    groups = " and ".join(f"{count:,} {name}s" for name, count in found.clusters.items())
+    groups = " and ".join(f"{name}: {count:,}" for name, count in found.clusters.items())
     errors = f"Errors let points of one group depend on each other ({groups})." if groups else ""
     baseline = f"The baseline is {found.baseline}." if found.baseline is not None else ""
     return Section(

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...data.observations import Observations
+from ...data.placing import window_codes
+from ...domains.base import Domain
 from ...results.planar import box_around
 from ...results.simulation import held_columns
 from .. import figures
@@ -31,6 +33,8 @@ def section(analysis: Analysis) -> Section:
     here, there = _observed(analysis), _steps(analysis, paths)
     typical = np.argsort(np.abs(length - np.median(length)), kind="stable")[:SHOWN]
     real = [np.vstack([obs.previous()[first[i]], obs.outcome[first[i] : first[i] + length[i]]]) for i in typical]
+    domain = analysis.model.domain
+    windows = [domain.windows[code] for code in window_codes(domain, obs)[first[typical]]]
     text = (
         f"{len(here['step']):,} observed steps against {len(there['step']):,} simulated from the "
         f"{'group' if analysis.fits else 'fitted model'}, from the same starting points and as long."
@@ -38,8 +42,8 @@ def section(analysis: Analysis) -> Section:
     pictures = (
         *_histogram_pictures(analysis, here, there),
         *_heat_maps(analysis, here, there),
-        _scanpaths(analysis, real, "observed", BLUE),
-        _scanpaths(analysis, [paths[i][lags - 1 :] for i in typical], "simulated", ORANGE),
+        _scanpaths(analysis, real, windows, "observed", BLUE),
+        _scanpaths(analysis, [paths[i][lags - 1 :] for i in typical], windows, "simulated", ORANGE),
     )
     return Section((text,), pictures, pairs=True)
 
@@ -68,11 +72,16 @@ def _simulate_like(analysis: Analysis) -> tuple[list[np.ndarray], np.ndarray, np
 
 def _pieces(obs: Observations) -> tuple[np.ndarray, np.ndarray]:
     """First transitions of pieces of sequences, and the pieces' lengths."""
-    sequence = np.zeros(obs.n, dtype=int) if obs.sequence is None else obs.sequence
-    begin = np.flatnonzero(np.diff(sequence, prepend=sequence[0] - 1))
+    begin = np.flatnonzero(np.concatenate([[True], ~goes_on(obs)]))  # also after points that were dropped
     place = np.arange(obs.n) - np.repeat(begin, np.diff(begin, append=obs.n))
     first = np.flatnonzero(place % LONGEST == 0)
     return first, np.diff(first, append=obs.n)
+
+
+def goes_on(obs: Observations) -> np.ndarray:
+    """(n − 1,) whether each transition begins where the one before it ended, in the same sequence."""
+    same = True if obs.sequence is None else np.diff(obs.sequence) == 0
+    return same & np.all(obs.previous()[1:] == obs.outcome[:-1], axis=1)
 
 
 def _observed(analysis: Analysis) -> Steps:
@@ -145,15 +154,17 @@ def _heat_maps(analysis: Analysis, observed: Steps, simulated: Steps) -> list[Pi
     return pictures
 
 
-def _scanpaths(analysis: Analysis, paths: Sequence[np.ndarray], who: str, colour: str) -> Picture:
-    """A few scanpaths, points joined by lines, the first one ringed."""
+def _scanpaths(
+    analysis: Analysis, paths: Sequence[np.ndarray], windows: Sequence[Domain], who: str, colour: str
+) -> Picture:
+    """A few scanpaths, each in its window, points joined by lines, the first one ringed."""
 
     def paint(*axes: Any) -> None:
-        for ax, path in zip(axes, paths):
+        for ax, path, own in zip(axes, paths, windows):
             ax.plot(path[:, 0], path[:, 1], "-", color="#777777", lw=0.7)
             ax.plot(path[:, 0], path[:, 1], ".", color=colour, ms=5)
             ax.plot(path[:1, 0], path[:1, 1], "o", mfc="none", mec=INK, ms=7, mew=0.9)
-            figures.window(ax, analysis)
+            figures.window(ax, analysis, own)
         for ax in axes[len(paths) :]:
             ax.set_visible(False)
 
