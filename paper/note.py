@@ -171,12 +171,19 @@ def split_of(scheme: str, k: int, chains: np.ndarray, times: int, truth: np.ndar
     ]  # fmt: skip
 
 
+def exactly(chains: np.ndarray) -> list[float]:
+    """se over sd of exact maximum likelihood, by parameter: what these data sets do to an error without points."""
+    fits = [un.fit(TOY, un.transitions(y)) for y in chains]
+    sd = np.std([fit.estimate for fit in fits], axis=0, ddof=1)
+    return list(np.sqrt(np.mean([fit.tidy()["se"] ** 2 for fit in fits], axis=0)) / sd)
+
+
 def split(quick: bool) -> dict[str, Any]:
     n, reps, times, truth = 300, 40 if quick else 250, 3 if quick else 4, (-2.0, 10.0)
     chains = un.datasets.toy_chain(n, *truth, rng=5, reps=reps)
     cells = (("IID", 2), ("IID", 5), ("IID", 20), ("lattice", 2), ("lattice", 5))
     rows = [row for scheme, k in cells for row in split_of(scheme, k, chains, times, np.array(truth))]
-    return {"n": n, "reps": reps, "times": times, "rows": rows}
+    return {"n": n, "reps": reps, "times": times, "exact": exactly(chains), "rows": rows}
 
 
 # --- results, figures, page ------------------------------------------------------------------------------------------
