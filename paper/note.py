@@ -84,7 +84,7 @@ def constants(model: Any, data: list[un.Observations], truth: np.ndarray, k: int
 
 
 def anchored(quick: bool) -> dict[str, Any]:
-    n, k, reps = 400, 10, 20 if quick else 150
+    n, k, reps = 400, 10, 14 if quick else 150
     found = []
     for omega in (0.5, 1, 2, 4, 8):
         data = [wave_data(omega, n, np.random.default_rng([1, r])) for r in range(reps)]
@@ -128,7 +128,7 @@ def slope(rows: list[dict[str, Any]], of: str) -> float:
 
 
 def lattice(quick: bool) -> dict[str, Any]:
-    n, times = 300, 15 if quick else 40
+    n, times = 300, 12 if quick else 40
     ks, ns = ((2, 8, 32), (75, 300)) if quick else ((2, 4, 8, 16, 32, 64), (75, 300, 1200))
     cells = [(name, scheme) for name in ("interval", "square") for scheme in SCHEMES]
     by_k = [redrawn(name, n, scheme, k, times) for name, scheme in cells for k in ks]
@@ -179,7 +179,7 @@ def exactly(chains: np.ndarray) -> list[float]:
 
 
 def split(quick: bool) -> dict[str, Any]:
-    n, reps, times, truth = 300, 40 if quick else 250, 3 if quick else 4, (-2.0, 10.0)
+    n, reps, times, truth = 300, 30 if quick else 250, 3 if quick else 4, (-2.0, 10.0)
     chains = un.datasets.toy_chain(n, *truth, rng=5, reps=reps)
     cells = (("IID", 2), ("IID", 5), ("IID", 20), ("lattice", 2), ("lattice", 5))
     rows = [row for scheme, k in cells for row in split_of(scheme, k, chains, times, np.array(truth))]
