@@ -171,7 +171,8 @@ def lattice_findings(found: Results) -> list[Finding]:
         ]  # fmt: skip
     return [
         (f"IID points: the variance falls as k to the power {number(iid[0], 1)} on the interval and "
-         f"{number(iid[1], 1)} in the square. Theory says −1, for large k.", all(-1.5 - off < s < -0.7 + off for s in iid)),
+         f"{number(iid[1], 1)} in the square. Theory says −1, for large k.",
+         all(-1.5 - off < s < -0.7 + off for s in iid)),
         (f"Lattice points: the powers are {number(even[0], 1)} and {number(even[1], 1)}.",
          all(s < t - 0.2 + off for s, t in zip(even, iid))),
         (f"At k = 8 the variance from IID points is {times(gain['interval'])} times that from the lattice on the "
