@@ -31,7 +31,11 @@ class WriteError(InputError):
     def __init__(self, target: object, reason: str) -> None:
         reason = reason.rstrip(".")
         super().__init__(f"{str(target)!r} cannot be written: {reason}. Choose another place for it.")
-        self.reason = reason
+        self.target, self.reason = str(target), reason
+
+    def __reduce__(self) -> tuple[type[WriteError], tuple[str, str]]:
+        """As it was made: a worker sends its errors home."""
+        return type(self), (self.target, self.reason)
 
 
 class CombinationError(UnnormError, TypeError):

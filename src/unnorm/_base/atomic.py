@@ -88,6 +88,20 @@ def scratch_folder(target: Path) -> Iterator[Path]:
                 scratch.remove()
 
 
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for what lasts as long as the block. What a killed process left of its own is removed here."""
+    scratch: _Scratch | None = None
+    target = Path(tempfile.gettempdir()) / "unnorm-rows"
+    try:
+        with naming(target), shielded():
+            scratch = _made(target, folder=True)
+        yield scratch.path
+    finally:
+        if scratch is not None:
+            scratch.remove()
+
+
 def take_place(scratch: Path, target: Path) -> None:
     """Give a folder the name `target`. An earlier folder there takes the scratch's name, or steps aside and comes back
     if this fails."""

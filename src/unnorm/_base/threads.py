@@ -47,6 +47,10 @@ def pool(threads: int, within: bool = False) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=WITHIN if within else POOL)
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=pool.cache_clear)  # threads do not live on in a forked process
+
+
 def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int, within: bool = False) -> list:
     """`work` on every task: on the pool where there is more than one of each, else (and inside the pool) in turn. The
     calling thread takes its share.
@@ -71,9 +75,12 @@ def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int, wi
                 failed[i] = error
 
     helpers = [pool(threads, depth > 0).submit(share) for _ in range(min(threads, len(tasks)) - 1)]
-    _here.depth = getattr(_here, "depth", 0) + 1
-    share()
-    _here.depth -= 1
+    before = getattr(_here, "depth", 0)
+    _here.depth = before + 1
+    try:
+        share()
+    finally:  # Ctrl-C may come between two tasks
+        _here.depth = before
     for helper in helpers:
         if not helper.cancel():  # it has begun
             helper.result()

@@ -88,9 +88,30 @@ def kept_by(client: Any, value: Any) -> Any:
         return client.submit(_same, value, pure=False)
 
 
-def large_graphs() -> Any:
-    """While the block lasts Dask does not warn of large arguments: rows and observations are meant to travel."""
-    return extra("dask", "dask", "workers=").config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
+_graphs = threading.Lock()
+_depth, _setting = 0, None  # how many blocks of all threads are open, and what the first has set
+
+
+@contextmanager
+def large_graphs() -> Iterator[None]:
+    """While the block lasts Dask does not warn of large arguments: rows and observations are meant to travel.
+
+    Dask's settings are those of all threads: they are as before when the last such block ends.
+    """
+    global _depth, _setting
+    config = extra("dask", "dask", "workers=").config
+    with _graphs:
+        _depth += 1
+        if _depth == 1:
+            _setting = config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
+    try:
+        yield
+    finally:
+        with _graphs:
+            _depth -= 1
+            if _depth == 0:
+                assert _setting is not None
+                _setting.__exit__(None, None, None)
 
 
 def _same(value: Any) -> Any:

@@ -198,7 +198,11 @@ def _gone(column: Column) -> np.ndarray | None:
 def _check_weights(w: np.ndarray) -> None:
     if np.any(w < 0.0):
         raise DataError(f"weights must not be negative; {int(np.sum(w < 0.0))} are, the smallest {w.min():g}.")
-    if not np.any(w > 0.0):
+
+
+def check_total(weights: np.ndarray | None) -> None:
+    """Refuse weights that are zero in every row of the table; in some part of it they may be."""
+    if weights is not None and not np.any(weights > 0.0):
         raise DataError("weights are zero in every row: there is nothing to fit.")
 
 
