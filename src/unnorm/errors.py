@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_ear: ContextVar[Callable[[str], bool] | None] = ContextVar("unnorm's warnings", default=None)  # True: taken
 
 
 class UnnormError(Exception):
@@ -72,6 +77,56 @@ class MissingLibraryError(UnnormError, ImportError):
 
 class UnnormWarning(UserWarning):
     """Something that a careful reader would want to know about their numbers."""
+
+
+def warn(text: str, stacklevel: int = 1) -> None:
+    """An `UnnormWarning`, unless `hush` or `overhear` has it. Stack levels are counted as in `warnings.warn`."""
+    ear = _ear.get()
+    if ear is None or not ear(text):
+        warnings.warn(text, UnnormWarning, stacklevel=stacklevel + 1)
+
+
+@contextmanager
+def hush(begins: str = "") -> Iterator[None]:
+    """While the block lasts, warnings of unnorm that begin so are not given.
+
+    `warnings.catch_warnings` changes the filters of all threads, and two fits side by side undo each other's; this is
+    the thread's own, and `_base.threads` hands it to the threads that work for it.
+
+    >>> with hush():
+    ...     warn("unheard")
+    """
+    before = _ear.get()
+    with _listening(lambda text: text.startswith(begins) or (before is not None and before(text))):
+        yield
+
+
+@contextmanager
+def overhear() -> Iterator[list[str]]:
+    """While the block lasts, warnings of unnorm are kept in a list instead of being given.
+
+    >>> with overhear() as said:
+    ...     warn("a doubt")
+    >>> said
+    ['a doubt']
+    """
+    said: list[str] = []
+
+    def keep(text: str) -> bool:
+        said.append(text)
+        return True
+
+    with _listening(keep):
+        yield said
+
+
+@contextmanager
+def _listening(ear: Callable[[str], bool]) -> Iterator[None]:
+    token = _ear.set(ear)
+    try:
+        yield
+    finally:
+        _ear.reset(token)
 
 
 def listing(items: Iterable[object], most: int = 12) -> str:

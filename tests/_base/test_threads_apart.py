@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from unnorm import errors
-from unnorm._base import threads
+from unnorm._base import blas, threads
 from unnorm._base.counting import counting, listening, passed
 from unnorm._base.workers import large_graphs
 
@@ -87,6 +87,43 @@ def test_an_interruption_leaves_the_pool_as_it_was(monkeypatch: pytest.MonkeyPat
         with pytest.raises(KeyboardInterrupt):
             threads.run_tasks(print, [(1,), (2,)], 2)
     assert getattr(threads._here, "depth", 0) == 0
+
+
+def test_blas_has_its_threads_back_whichever_thread_is_the_last() -> None:
+    """The last block may end in another thread than the first began in; and each thread may begin one."""
+    libraries = blas._libraries()
+    before = [one.num_threads for one in libraries]
+    begun, end = threading.Event(), threading.Event()
+    inside: list[list[int]] = []
+
+    def other() -> None:
+        with blas.single_threaded():
+            inside.append([one.num_threads for one in libraries])
+            begun.set()
+            end.wait(60)
+
+    try:
+        for one in libraries:
+            blas._set(one, 2)
+        for _ in range(2):
+            begun.clear()
+            end.clear()
+            thread = threading.Thread(target=other)
+            with blas.single_threaded():
+                thread.start()
+                begun.wait(60)
+            assert [one.num_threads for one in libraries] == [1] * len(libraries)  # the other's block lasts
+            end.set()
+            thread.join()
+            assert [one.num_threads for one in libraries] == [2] * len(libraries)
+            thread = threading.Thread(target=other)  # a thread that is the only one
+            thread.start()
+            thread.join()
+            assert [one.num_threads for one in libraries] == [2] * len(libraries)
+        assert inside == [[1] * len(libraries)] * 4
+    finally:
+        for one, threads_ in zip(libraries, before):
+            blas._set(one, threads_)
 
 
 FORKED = """

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,8 @@ def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int, wi
             except BaseException as error:  # raised below, by the caller
                 failed[i] = error
 
-    helpers = [pool(threads, depth > 0).submit(share) for _ in range(min(threads, len(tasks)) - 1)]
+    # each in the caller's context: what it hushes is hushed there too
+    helpers = [pool(threads, depth > 0).submit(copy_context().run, share) for _ in range(min(threads, len(tasks)) - 1)]
     before = getattr(_here, "depth", 0)
     _here.depth = before + 1
     try:

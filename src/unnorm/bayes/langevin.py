@@ -12,7 +12,6 @@ Nemeth 2019), ĝ(φ) = G(φ̂) + g(φ; batch) − g(φ̂; batch) with G an accur
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, final
@@ -21,7 +20,7 @@ import numpy as np
 
 from .._base.extras import extra
 from ..domains.base import whole
-from ..errors import CombinationError, InputError, UnnormWarning, unknown
+from ..errors import CombinationError, InputError, unknown, warn
 from ..references.points import PointScheme
 from ..solvers.stochastic.estimator import MOST_NUMBERS, Estimator, StepDesign, estimator
 from ..solvers.stochastic.loop import DivergenceError
@@ -109,7 +108,7 @@ class Langevin(Sampler):
         inflation = self._inflation(e, phi, L, seed)
         notes = self._notes(error, inflation)
         for note in notes:
-            warnings.warn(note, UnnormWarning, stacklevel=3)
+            warn(note, stacklevel=3)
         position = phi + (kept @ L.T if L.ndim == 2 else kept * L)
         nu = position[:, :, e.p :]
         return Draws(

@@ -8,7 +8,6 @@ mode.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, cast, final
 
@@ -18,7 +17,7 @@ from .._base.extras import extra
 from .._base.numerics import x64
 from ..data.observations import Observations
 from ..domains.base import Quadrature, whole
-from ..errors import CombinationError, EstimationError, UnnormWarning
+from ..errors import CombinationError, EstimationError, warn
 from ..models.base import Model, context_arguments
 from ..models.normalisers import PerContext
 from ..models.priors import Priors, priors
@@ -145,7 +144,7 @@ class NUTS(Sampler):
         if error <= TOO_COARSE:
             return theta, integrals.rule, ()
         note = COARSE.format(error=error, nodes=integrals.each)
-        warnings.warn(note, UnnormWarning, stacklevel=4)
+        warn(note, stacklevel=4)
         return theta, integrals.rule, (note,)
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, final
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from .._base.workers import mapped
-from ..errors import EstimationError, InputError, UnnormError, UnnormWarning, listing
+from ..errors import EstimationError, InputError, UnnormError, hush, listing
 from .config import Job, whole
 from .options import NONE_GIVEN, Force, Many, Number, Options, Quiet, Text, shell_workers
 from .output import check_file, csv_text, whole_file
@@ -59,8 +58,7 @@ def compare(
     if out is not None:
         check_file(out, force)
     where = shell_workers(workers)
-    with Progress(("reading", "fitting", "folds"), quiet) as progress, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnnormWarning)
+    with Progress(("reading", "fitting", "folds"), quiet) as progress, hush():
         with progress.step("reading"):
             plan = _plan(job, models, column, count)
         table = compared(plan, progress, where)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._base.atomic import whole_file, write_text
-from ..errors import InputError, UnnormWarning, listing, unknown
+from ..errors import InputError, hush, listing, unknown
 from .config import numbers
 from .options import Flag, Force, Quiet, Text
 from .output import check_target, columns_of, csv_text, whole_folder
@@ -75,8 +74,7 @@ def directions(
     law = read_family(family, axes=bool(axes), space=in_space, x=columns["x"], dispersion=columns["dispersion"])
     covariates = tuple(dict.fromkeys(columns["x"] + columns["dispersion"]))
     obs = observations(law.kind, data, columns["y"], covariates, order, _names("--group", group), unit, missing)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the notes
+    with hush():  # what matters is in the notes
         fit = fit_direction(law, obs)
     settings = {
         "data": data, "y": y, "unit": unit, "family": family, "axes": bool(axes), "x": x, "dispersion": dispersion,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._base.atomic import write_text
-from ..errors import EstimationError, InputError, UnnormWarning
+from ..errors import EstimationError, InputError, hush
 from .config import checked_job, whole
 from .options import Force, Many, Number, Quiet, Text
 from .output import check_target, columns_of, csv_text, whole_folder
@@ -84,8 +83,7 @@ def pattern(
     columns: dict[str, Any] = {"marks": marks, "replicate": replicate, "outside": outside, "missing": missing}
     table = frames.read_table(data, frames.only(y=job.y, marks=marks, replicate=replicate))
     points = make(table, job.y, window=domain, **columns)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the notes, and so in the report
+    with hush():  # what matters is in the notes, and so in the report
         fit = fit_pattern(
             points, terms, covariates=covariates(job, domain), dummies=total, rng=job.seed,
             correction=correction,  # pyright: ignore[reportArgumentType]

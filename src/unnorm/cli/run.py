@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -17,7 +16,7 @@ from .._base.blas import single_threaded
 from .._base.checkpoints import digest
 from ..domains import Domain
 from ..engine.resources import Resources
-from ..errors import CombinationError, EstimationError, UnnormWarning
+from ..errors import CombinationError, EstimationError, hush
 from ..report import SECTIONS, Analysis, Provenance, effects_table, grouped, make_sections, parameters_table, pooled
 from ..report import render as render_page
 from ..report.figures import wanted
@@ -97,8 +96,7 @@ def fitted(prepared: Prepared, resources: Resources = ANYWHERE, levels: Path | N
         "rng": job.seed,
         "outside": job.outside,
     }
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnnormWarning)
+    with hush():
         if job.by is None:
             where = {"memory": resources.memory, "workers": resources.workers}
             return fitting.fit(prepared.model, prepared.obs, **options, **where)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import shlex
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._base.atomic import write_text
-from ..errors import EstimationError, InputError, UnnormWarning
+from ..errors import EstimationError, InputError, hush
 from .config import whole
 from .directions import _level, _names
 from .options import Flag, Force, Many, Number, Quiet, Text
@@ -110,8 +109,7 @@ def steps(
     share, count = _level(level), whole("--references", references, 1, MOST_POINTS)
     track = read_track(data, given)
     maps = _maps(track, map or [])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the notes, and so in the report
+    with hush():  # what matters is in the notes, and so in the report
         fit = _fitted(track, given, maps, count)
         with whole_folder(target, force, MARK) as folder:
             write(fit, track, folder, given, share)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from .._base.numerics import Rng
 from ..data.observations import Observations
 from ..data.units import unit_of
-from ..errors import CombinationError, InputError, NoEstimateError, NotIdentifiedError, UnnormError
+from ..errors import CombinationError, InputError, NoEstimateError, NotIdentifiedError, UnnormError, overhear, warn
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective
 from ..results.fit import Fit
@@ -82,11 +81,10 @@ def _best(
 ) -> tuple[Chart, Fit, int]:
     """The chart with the highest maximum, its fit and its number; where none has one, the first one's error."""
     charts = family.make(obs)
-    found: list[tuple[int, Fit, list[warnings.WarningMessage]]] = []
+    found: list[tuple[int, Fit, list[str]]] = []
     failed: UnnormError | None = None
     for which, chart in enumerate(charts):
-        with warnings.catch_warnings(record=True) as said:  # only the winner's are worth hearing
-            warnings.simplefilter("always")
+        with overhear() as said:  # only the winner's are worth hearing
             try:
                 made = fit(chart.model, obs, objective, normaliser, rng=rng, weights=weights)
                 found.append((which, made, said))
@@ -99,7 +97,7 @@ def _best(
     if not made.converged and concentration(family, obs) > _SHARP:
         raise _flat(family, obs)
     for one in said:
-        warnings.warn(one.message, one.category, stacklevel=3)
+        warn(one, stacklevel=3)
     return charts[which], made, which
 
 

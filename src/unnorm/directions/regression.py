@@ -10,7 +10,6 @@ same way: m(x) is at the angle 2 atan|u| from μ, towards u. μ is the direction
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -19,7 +18,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..domains import Circle, Domain, Sphere
-from ..errors import InputError, UnnormWarning, listing
+from ..errors import InputError, listing, warn
 from ..models.anew import anew
 from ..models.energy import Energy
 from ..references.directional import concentration_circle, concentration_sphere
@@ -70,10 +69,9 @@ def columns(obs: Observations, names: tuple[str, ...]) -> np.ndarray:
         if spread <= SAME * max(abs(middle), 1e-300):
             raise InputError(f"Covariate {name!r} is constant ({middle:.6g}): nothing can be told of it. Leave it out.")
         if abs(middle) > FAR * spread:
-            warnings.warn(
+            warn(
                 f"Covariate {name!r} lies far from 0, at {middle:.4g} with standard deviation {spread:.4g}: the mean "
                 f"direction, which is that at 0, is known badly, and the fit may not converge. Subtract {middle:.4g}.",
-                UnnormWarning,
                 stacklevel=2,
             )
     made = [obs.context[name].astype(np.float64) for name in names]

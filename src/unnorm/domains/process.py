@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any, final
@@ -12,7 +11,7 @@ import numpy as np
 from .._base import numerics
 from .._base.lattices import kronecker
 from .._base.numerics import Rng, generator, point_text
-from ..errors import EstimationError, InputError, OutsideError, UnnormWarning
+from ..errors import EstimationError, InputError, OutsideError, warn
 from . import Domain, quadrature_error
 from .base import outcomes
 
@@ -79,10 +78,9 @@ class PoissonProcess:
             total = float(rule.weights @ self._intensity(rule.points))
             error = 0.0 if rule.exact else float(quadrature_error(self._domain, self._intensity, order))
             if error > 0.01 * min(total, np.sqrt(total)):
-                warnings.warn(
+                warn(
                     f"The integral of the intensity over {self._domain!r} is uncertain: {total:.6g}, and a finer rule "
                     f"moves it by {error:.2g}. Pass a larger order (this one: {order or self._domain.default_order}).",
-                    UnnormWarning,
                     stacklevel=2,
                 )
             self._mean[order] = total

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.threads import cores, pool
-from ..errors import InputError, UnnormWarning, listing, unknown
+from ..errors import InputError, listing, unknown, warn
 from . import families
 from .approach import approach
 from .arrow import Arrow, ArrowInverse, Blocks, Singular
@@ -178,15 +177,14 @@ def _smooth_fit(
         held = 2.0 * (saturated - (-value)) / count, gradient, hessian
         clock.add("cross-validation", since)
     if not found.converged:
-        warnings.warn(found.reason, UnnormWarning, stacklevel=3)
+        warn(found.reason, stacklevel=3)
     result = _result(problem, criterion, found, side, method if free.any() else "fixed")
     if level.any():
         result = replace(result, beta=result.beta + design.to_user(level))
     if not known and result.deviance <= _NOTHING * result.null_deviance:
-        warnings.warn(
+        warn(
             "The terms fit the response to rounding, so that its scale is zero and standard errors, tests and the "
             "criterion mean nothing: is the response computed from the covariates?",
-            UnnormWarning,
             stacklevel=3,
         )
     if held is not None:

@@ -4,14 +4,13 @@ seconds from the first part of the rows."""
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from .._base.memory import as_option, words
-from ..errors import UnnormWarning
+from ..errors import warn
 from .families import FAMILIES
 
 if TYPE_CHECKING:
@@ -94,5 +93,5 @@ def foretold(parts: LocalParts, rows: int, family: str, budget: float) -> Estima
     size = float(first.bytes) / first.design.rows * rows
     found = Estimate(rows, size, min(1.0, budget / size), make, best, parts.threads)
     if found.seconds(found.held) > LONG:
-        warnings.warn(f"This is a long fit: {found}", UnnormWarning, stacklevel=2)
+        warn(f"This is a long fit: {found}", stacklevel=2)
     return found

@@ -10,7 +10,6 @@ A term is, in this order of preference,
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._base.threads import run_tasks
-from ..errors import DataError, UnnormWarning
+from ..errors import DataError, hush
 from .arrange import Order, first_rows, number
 from .products import Product, ProductBasis, product_basis, worth
 from .segment import Block, Segment
@@ -117,8 +116,7 @@ class Forms:
                     columns[name] = (
                         np.ones(x.size) if name == term.by else np.full(x.size, level, self.arrays[name].dtype)
                     )
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", UnnormWarning)  # knots beyond the data are no rows
+                with hush():  # knots beyond the data are no rows
                     return part.columns(term, columns)
 
             breaks = np.asarray(term.breaks, dtype=np.float64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -12,7 +11,7 @@ import numpy as np
 
 from .._base.frames import table as as_table
 from .._base.memory import in_words
-from ..errors import CombinationError, InputError, UnnormWarning, unknown
+from ..errors import CombinationError, InputError, unknown, warn
 from . import gam_rows
 from .ahead import compile_ahead
 from .device.spec import Device, device_of
@@ -154,10 +153,9 @@ def gam(
             n, backend = rows.y.size, table.backend
         distribution.check(rows.y if rows.weights is None else rows.y[rows.weights > 0.0], terms.response)
         if family == "binomial" and rows.weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):
-            warnings.warn(
+            warn(
                 f"The response {terms.response!r} has proportions but no weights= were given: each counts as one "
                 "trial. Pass the numbers of trials as weights.",
-                UnnormWarning,
                 stacklevel=2,
             )
         placed = sample(rows.columns, n) if stream is None else rows.columns

@@ -6,14 +6,13 @@ coefficients has a posterior by drawing them, and those that are linear in them,
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtri
 
 from .._base import numerics
-from ..errors import CombinationError, InputError, UnnormWarning, unknown
+from ..errors import CombinationError, InputError, unknown, warn
 from . import gam_effects, gam_levels, gam_predict, inference
 
 if TYPE_CHECKING:
@@ -81,10 +80,9 @@ def metropolis(fit: Gam, n: int, rng: Any) -> np.ndarray:
         if k >= 0:
             out[k] = here
     if crossed < 0.05 * n:
-        warnings.warn(
+        warn(
             f"Only {crossed} of {n} proposals from the Gaussian approximation were accepted: the draws depend on each "
             "other. Ask for many more, and thin them.",
-            UnnormWarning,
             stacklevel=4,
         )
     return out

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 
 from .._base.frames import table as as_table
 from .._base.frames import to_native
-from ..errors import InputError, UnnormWarning, unknown
+from ..errors import InputError, unknown, warn
 from . import gam_levels, gam_rows, inference
 from .smoothed import INTERCEPT
 
@@ -183,10 +182,9 @@ def _say_where_blank(fit: Gam, at: PredictionRows, eta: np.ndarray) -> None:
         i = int(blank[0])
         names = [name for term in fit.terms if term.outline for name in term.smooth_covariates]
         where = ", ".join(f"{name} = {at.columns[name][i]:.6g}" for name in dict.fromkeys(names) if name in at.columns)
-        warnings.warn(
+        warn(
             f"{blank.size} of {at.n} rows lie outside the model's boundary, and their predictions are nan; first row "
             f"{i} at {where}.",
-            UnnormWarning,
             stacklevel=4,
         )
 

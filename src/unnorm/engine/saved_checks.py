@@ -6,12 +6,12 @@ read: a fit that is read answers.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
+from ..errors import hush
 from .arrow import Arrow
 from .core import METHODS
 from .families import FAMILIES
@@ -133,8 +133,7 @@ def _answers(fit: Gam) -> None:
     """η at the fitted rows, every term's columns at some of them as at new ones, every effect, and the summary."""
     _demand(np.isfinite(fit.linear_predictor).all(), "predictions that are not finite")
     some = np.unique(np.linspace(0, fit.y.size - 1, FEW).astype(int))
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with hush(), np.errstate(all="ignore"):
         for term in fit.terms:
             values = term.design({name: fit.columns[name][some] for name in term.covariates})
             _demand(values.shape == (some.size, term.size), f"{term.label} has other columns than coefficients")

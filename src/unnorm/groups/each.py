@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +18,7 @@ from .._base.threads import cores
 from .._base.workers import mapped
 from ..data.observations import Observations
 from ..engine import gam_effects
-from ..errors import DataError, InputError, NoEstimateError, UnnormError, UnnormWarning, listing
+from ..errors import DataError, InputError, NoEstimateError, UnnormError, hush, listing, warn
 from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective
@@ -100,8 +99,7 @@ def fit_each(
     crossed = None if between is None else crossing(obs, by, between)
     named = _named_levels(obs, by, crossed)
     kept = None if checkpoint is None else _kept(checkpoint, parts, named[0], {"by": by, "between": between}, rng)
-    with single_threaded(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnnormWarning)  # each fit keeps its own as notes; those that matter are below
+    with single_threaded(), hush():  # each fit keeps its own as notes; those that matter are below
         fits, failures = _fit_levels(parts, *named, by, workers, kept)
         separate = time.perf_counter() - began
         joint, compared, reason = None, None, None
@@ -113,7 +111,7 @@ def fit_each(
                 reason = f"There is no group curve: {error}"
     doubts = _doubts(by, fits)
     for doubt in doubts:
-        warnings.warn(doubt, UnnormWarning, stacklevel=2)
+        warn(doubt, stacklevel=2)
     labels, grids = _common(fits)
     first = next(iter(fits.values()))
     seconds = {"separate": separate, "joint": time.perf_counter() - began - separate}
@@ -216,8 +214,7 @@ def _fit_level(parts: Parts, obs: Observations, name: str) -> Fit | str:
 
 def _fit_elsewhere(parts: Parts, obs: Observations, name: str) -> Fit | str:
     """`_fit_level` in another process, whose warnings nobody sees: the fit has them as notes."""
-    with single_threaded(), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnnormWarning)
+    with single_threaded(), hush():
         return _fit_level(parts, obs, name)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,7 @@ from .._base.frames import to_native
 from .._base.intervals import normal_quantile
 from .._base.numerics import Rng
 from .._version import __version__
-from ..errors import InputError, UnnormWarning, unknown
+from ..errors import InputError, hush, unknown
 from ..models.base import Unnormalised
 from ..results.fit import Fit, effect_columns
 from ..results.saving import described, load
@@ -305,8 +304,7 @@ def _part(fit: Fit) -> SmoothPart:
 
 def _quietly(fit: Fit, label: str, at: Any, level: float, centre: str) -> dict[str, np.ndarray]:
     """The effect on a grid that may reach beyond this level's data: an extrapolation, which shows in its band."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnnormWarning)
+    with hush():
         return effect_columns(fit, label, at, level, centre)
 
 

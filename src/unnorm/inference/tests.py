@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from ..errors import InputError, UnnormWarning
+from ..errors import InputError, warn
 
 LARGE_ERROR = 0.3  # of a simulated likelihood ratio: it moves a p-value near .05 by .01
 
@@ -34,10 +33,9 @@ def likelihood_ratio(larger: float, smaller: float, df: int, error: float = 0.0)
     from scipy.special import chdtrc
 
     if error > LARGE_ERROR:
-        warnings.warn(
+        warn(
             f"The log-likelihoods are simulated, with a Monte Carlo error of {error:.2g} in the statistic: its p-value "
             "is no better known. fit.wald(…) needs no log-likelihood.",
-            UnnormWarning,
             stacklevel=3,
         )
     statistic = 2 * (larger - smaller)

@@ -8,7 +8,6 @@ errors, their mean aside, which δ takes up: this is how fine the integrals must
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -19,7 +18,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..data.placing import window_codes
-from ..errors import CombinationError, InputError, UnnormWarning
+from ..errors import CombinationError, InputError, hush, warn
 from ..models.base import Model, Unnormalised
 from ..models.built_additive import BuiltAdditive
 from .between import Between, Pieces, spaced, spline_between
@@ -314,8 +313,7 @@ class TermsAnchor(Anchor):
         for begin in range(0, obs.n, each):
             count = min(each, obs.n - begin)
             y, w, of = self._rule(obs.take(np.arange(begin, begin + count)), order)
-            with warnings.catch_warnings():  # Ω reaches beyond the fitted rows, and f is extrapolated there anyway
-                warnings.simplefilter("ignore", UnnormWarning)
+            with hush():  # Ω reaches beyond the fitted rows, and f is extrapolated there anyway
                 columns = known.values(self.model.columns, obs, y, begin + of)
                 design = build_design(
                     self.model.built, columns, intercept=False, context=of, threads=self.threads, whole_contexts=True
@@ -427,7 +425,7 @@ def say_if_slow(anchor: Anchor, rows: int) -> None:
     """Before it starts."""
     if slow(anchor, rows):
         text = SLOW.format(nodes=anchor.nodes, times=anchor.nodes / max(rows, 1), why=anchor.why)
-        warnings.warn(text, UnnormWarning, stacklevel=2)
+        warn(text, stacklevel=2)
 
 
 def anchor_report(anchor: Anchor, shift: float) -> tuple[tuple[str, ...], dict[str, Any]]:
@@ -439,7 +437,7 @@ def anchor_report(anchor: Anchor, shift: float) -> tuple[tuple[str, ...], dict[s
         f"The normalising integrals may be too coarse: their errors can move an estimate by up to {shift:.2g} standard "
         "errors. Ω may be too large for the detail of f: use objective=un.Ranking(…), in which the constants cancel."
     )
-    warnings.warn(note, UnnormWarning, stacklevel=2)
+    warn(note, stacklevel=2)
     return (note,), about
 
 

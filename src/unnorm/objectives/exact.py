@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
@@ -12,7 +11,7 @@ import numpy as np
 from .._base.numerics import Rng
 from ..data.observations import Observations
 from ..domains.base import Quadrature
-from ..errors import CombinationError, InputError, UnnormWarning
+from ..errors import CombinationError, InputError, warn
 from ..models.base import DataTerms, Model, Moments, Unnormalised
 from ..models.normalisers import Constant, Layout, Normaliser, PerContext
 from .additive import AdditiveProblem
@@ -301,7 +300,7 @@ def _accuracy(integrals: ContextIntegrals, theta: np.ndarray) -> tuple[tuple[str
             f"The normalising integrals are off by up to {error:.1g} on the log scale with "
             f"{integrals.each} nodes; pass a larger order= to the objective, or use un.Logistic."
         )
-        warnings.warn(note, UnnormWarning, stacklevel=2)
+        warn(note, stacklevel=2)
         notes = (note,)
     return notes, about
 

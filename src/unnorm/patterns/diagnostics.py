@@ -13,7 +13,7 @@ import numpy as np
 
 from .._base.frames import to_native
 from .._base.numerics import whole
-from ..errors import DataError, InputError
+from ..errors import DataError, InputError, warn
 from ..inference.tests import NestedTest
 from .places import Places
 from .where import grid
@@ -166,14 +166,9 @@ def quadrat_test(fit: PatternFit, nx: int = 5, ny: int | None = None) -> NestedT
     if df < 1:
         raise DataError(f"{int(used.sum())} quadrats are too few for {len(fit.names)} coefficients: take more, nx=….")
     if np.any(expected[used] < FEW):
-        import warnings
-
-        from ..errors import UnnormWarning
-
-        warnings.warn(
+        warn(
             f"{int(np.sum(expected[used] < FEW))} of {int(used.sum())} quadrats expect fewer than {FEW:g} points: the "
             "χ² law is a poor guide. Take fewer quadrats.",
-            UnnormWarning,
             stacklevel=3,
         )
     statistic = float(np.sum((observed - expected)[used] ** 2 / expected[used]))

@@ -6,7 +6,6 @@ The design decides what the dummy points add to the errors, Σ2: "poisson" and "
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, final
@@ -14,7 +13,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from .._base.numerics import Rng, floats, generator, whole
-from ..errors import InputError, OutsideError, UnnormWarning, unknown
+from ..errors import InputError, OutsideError, unknown, warn
 from .places import Places
 from .point_pattern import Pattern
 
@@ -100,11 +99,10 @@ def _doubt(pattern: Pattern, drawn: DrawnDummies) -> None:
     off = abs(drawn.places.n - expected)
     if off > FAR * np.sqrt(expected) + 1.0 and off > ROUGH * expected:
         types = "" if pattern.types == 1 else f" for {pattern.types} types"
-        warnings.warn(
+        warn(
             f"There are {drawn.places.n:,} dummy points, and rho says {expected:.6g} in windows of area "
             f"{pattern.area:.6g}{types}: the log intensity is off by the log of their ratio. rho is the number of "
             "points for each unit of area and each type.",
-            UnnormWarning,
             stacklevel=4,
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -15,7 +14,7 @@ from .._base.words import option
 from ..data.covariates import Covariate
 from ..engine.gam_fit import gam
 from ..engine.gam_result import Gam
-from ..errors import DataError, InputError, NoEstimateError, UnnormWarning, listing
+from ..errors import DataError, InputError, NoEstimateError, listing, warn
 from ..inference.sandwich import Robust, error_parts
 from .dummies import Design, DrawnDummies, Dummies, draw
 from .interactions import Interaction
@@ -166,7 +165,7 @@ def _unstable(model: PatternModel, found: Gam) -> tuple[str, ...]:
         f"The estimated interaction attracts, and {model.interaction!r} is a process only where it does not: the fit "
         "describes the pattern's clustering but nothing can be simulated from it. Use un.Geyer or un.AreaInteraction."
     )
-    warnings.warn(note, UnnormWarning, stacklevel=3)
+    warn(note, stacklevel=3)
     return (note,)
 
 
@@ -186,5 +185,5 @@ def _peaked(fitted: FittedRows) -> tuple[str, ...]:
         "integral of the fitted intensity: it has a sharp peak there, or a pole whose integral is infinite. Bound the "
         "covariate or offset, or take many more dummy points."
     )
-    warnings.warn(note, UnnormWarning, stacklevel=3)
+    warn(note, stacklevel=3)
     return (note,)

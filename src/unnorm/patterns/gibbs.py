@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, final
@@ -11,7 +10,7 @@ import numpy as np
 
 from .._base.numerics import Rng, floats, generator, whole
 from ..domains.base import Domain
-from ..errors import EstimationError, InputError, UnnormWarning, listing, unknown
+from ..errors import EstimationError, InputError, listing, unknown, warn
 from .interactions.base import Energy, Interaction
 from .metropolis import run
 from .places import Places
@@ -186,10 +185,9 @@ class Chain:
                 if drift is None:
                     return
         assert drift is not None
-        warnings.warn(
+        warn(
             f"The simulated number of points still drifts, from {drift[0]:.1f} to {drift[1]:.1f}: the chain may not "
             "have converged.",
-            UnnormWarning,
             stacklevel=2,
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import numpy as np
 
 from .._base.counts import counted, total
 from ..data.observations import Observations
-from ..errors import UnnormWarning
+from ..errors import hush
 from ..groups.between import Crossing, crossing
 from ..groups.conditions import Conditions
 from ..models import Additive
@@ -107,8 +106,7 @@ class Analysis:
         """One term's effect: covariates, estimate, se, se_sampling, se_reference, lower, upper."""
         key = (label, which)
         if key not in self._effects:
-            with warnings.catch_warnings():  # the common grid may reach beyond a level's data; its band says so
-                warnings.simplefilter("ignore", UnnormWarning)
+            with hush():  # the common grid may reach beyond a level's data; its band says so
                 self._effects[key] = self.smooths(which).effect(label, self.grids.get(label), self.level)
         return self._effects[key]
 

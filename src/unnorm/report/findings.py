@@ -17,7 +17,6 @@ curve's posterior, β ~ N(β̂, V), in which they all are.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import final
@@ -26,7 +25,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..engine import gam_effects
-from ..errors import UnnormWarning
+from ..errors import hush
 from ..models import Additive
 from ..results.fit import Fit
 from ..results.held_out import evenly
@@ -82,8 +81,7 @@ class Question:
         if x.size < self.least:
             return False, 0.0
         term, span = part.term(label), part.slices[part.term(label).label]
-        with warnings.catch_warnings():  # beyond a level's own data its curve is extrapolated
-            warnings.simplefilter("ignore", UnnormWarning)
+        with hush():  # beyond a level's own data its curve is extrapolated
             L = self.gaps(gam_effects.design(term, gam_effects.read_at(term, {name: x})).T).T  # (m, p)
         mean, V = L @ part.beta[span], L @ part.errors.total[span, span] @ L.T
         values, vectors = np.linalg.eigh(V)

@@ -6,6 +6,7 @@ The fits take longer than all figures together, which are drawn on one core: the
 from __future__ import annotations
 
 from concurrent.futures import Future
+from contextvars import copy_context
 from threading import Thread
 
 import numpy as np
@@ -38,7 +39,7 @@ def begin(analysis: Analysis) -> None:
         except BaseException as error:  # raised again where the bits are asked for
             found.set_exception(error)
 
-    Thread(target=work, daemon=True).start()
+    Thread(target=copy_context().run, args=(work,), daemon=True).start()
     analysis.begun[BITS] = found
 
 

@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
@@ -19,7 +18,7 @@ import numpy as np
 
 from ..data.observations import Observations
 from ..domains.base import Domain, Quadrature
-from ..errors import EstimationError, InputError, UnnormWarning
+from ..errors import EstimationError, InputError, warn
 from ..references.base import BoundReference
 from .density import ROWS_AT_ONCE, Density
 from .gibbs_draws import gibbs_draws
@@ -262,7 +261,7 @@ class Drawer:
 
     def _warn(self, sentence: str) -> None:
         if not self._warned:
-            warnings.warn(sentence, UnnormWarning, stacklevel=6)
+            warn(sentence, stacklevel=6)
         self._warned = True
 
 

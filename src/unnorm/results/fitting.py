@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, Literal
@@ -18,15 +17,7 @@ from ..data.placing import placed
 from ..domains.base import Domain
 from ..engine.device.spec import Device, device_of
 from ..engine.resources import Resources
-from ..errors import (
-    CombinationError,
-    InputError,
-    NoEstimateError,
-    NotIdentifiedError,
-    OutsideError,
-    UnnormWarning,
-    unknown,
-)
+from ..errors import CombinationError, InputError, NoEstimateError, NotIdentifiedError, OutsideError, unknown, warn
 from ..models.base import Unnormalised
 from ..models.normalisers import Normaliser
 from ..objectives.base import Objective, Problem
@@ -129,7 +120,7 @@ def fit(
         )
     warning = normaliser.warning(obs)
     if warning:
-        warnings.warn(warning, UnnormWarning, stacklevel=2)
+        warn(warning, stacklevel=2)
         notes = (*notes, warning)
     seed, rng = _seed(rng)
     state = copy.deepcopy(rng)

@@ -3,7 +3,6 @@ simulated."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
@@ -11,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from .._base.numerics import Rng, generator, whole
-from ..errors import CombinationError, InputError, UnnormWarning, unknown
+from ..errors import CombinationError, InputError, unknown, warn
 from ..models.batching import tree_take
 from ..models.graphs import GraphStatistics
 from ..models.graphs.counts import counts
@@ -211,6 +210,6 @@ def _notes(model: GraphStatistics, obs: Any, graphs: np.ndarray) -> tuple[str, .
     if not UNLIKE * observed <= there <= 1 - UNLIKE * (1 - observed):
         what = "empty" if there < observed else "complete"
         note = DEGENERATE.format(what=what, simulated=there, observed=observed)
-        warnings.warn(note, UnnormWarning, stacklevel=3)
+        warn(note, stacklevel=3)
         notes.append(note)
     return tuple(notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -12,7 +11,7 @@ from .._base.counts import counted, total
 from .._base.numerics import Rng, generator, read_only
 from ..data.observations import Observations
 from ..data.placing import log_volumes, placed
-from ..errors import InputError, OutsideError, UnnormWarning
+from ..errors import InputError, OutsideError, warn
 from ..objectives.integrals import telling
 from ..references import Uniform
 from ..references.by_window import bound
@@ -100,7 +99,7 @@ def held_out(
         )
     found = constants(density, obs, order, proposal, rng, refine)
     if domain.rule is not None and found.error > UNKNOWN:
-        warnings.warn(COARSE.format(error=found.error), UnnormWarning, stacklevel=3)
+        warn(COARSE.format(error=found.error), stacklevel=3)
     log_p = density.log_f(obs, obs.outcome, np.arange(obs.n)) - found.log_z
     w = obs.weights
     log_volume = log_volumes(domain, obs)
@@ -201,10 +200,9 @@ def _annealed(density: Density, obs: Observations, rng: np.random.Generator) -> 
     first, of = density.contexts(obs)
     log_z, error = annealed_log_z(density, obs, first, rng)
     if error.max() > DOUBTFUL:
-        warnings.warn(
+        warn(
             f"log Z of {density.domain!r} is estimated by annealed importance sampling, with standard errors up to "
             f"{error.max():.2g}: the likelihoods are no better known.",
-            UnnormWarning,
             stacklevel=6,
         )
     return Constants(log_z[of], float(error.max()))
@@ -231,10 +229,9 @@ def _sampled(density: Density, obs: Observations, proposal: Proposal | None, rng
         mean = w.mean(axis=1)
         log_z[begin : begin + length] = top[:, 0] + np.log(mean)
         error[begin : begin + length] = w.std(axis=1) / mean / np.sqrt(m)
-    warnings.warn(
+    warn(
         f"{density.domain!r} has too many states or coordinates for a sum or a rule: log Z is estimated from {m:,} "
         f"points of {q.describe()} for each of {len(first):,} contexts, with standard errors up to {error.max():.2g}.",
-        UnnormWarning,
         stacklevel=5,
     )
     return Constants(log_z[of], float(error.max()))

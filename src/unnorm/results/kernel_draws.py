@@ -7,13 +7,12 @@ limit: the work is bounded whatever f is, and no draw leaves Ω, to which k is c
 
 from __future__ import annotations
 
-import warnings
 from typing import final
 
 import numpy as np
 
 from ..data.observations import Observations
-from ..errors import UnnormWarning
+from ..errors import warn
 from ..references.base import BoundReference
 from .density import ROWS_AT_ONCE, Density
 
@@ -76,11 +75,10 @@ class KernelDrawer:
 
     def _say(self, effective: float) -> None:
         if effective < DOUBTFUL <= self.effective:
-            warnings.warn(
+            warn(
                 f"Simulated steps are approximate: of {MOST:,} candidates of {self._law.describe()} only "
                 f"{effective:.0f} are effective at the worst. "
                 "The kernel is far from the fitted steps: use one that is closer.",
-                UnnormWarning,
                 stacklevel=6,
             )
         self.effective = min(self.effective, effective)

@@ -11,7 +11,6 @@ what 𝓜 can still gain bounds how far θ is from the maximum-likelihood estima
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
@@ -21,7 +20,7 @@ import numpy as np
 from .._base.frames import to_native
 from .._base.numerics import Rng
 from ..data.observations import Observations
-from ..errors import CombinationError, InputError, UnnormWarning
+from ..errors import CombinationError, InputError, warn
 from ..models.base import Unnormalised
 from ..models.kernel import Kernel
 from ..objectives.base import Objective
@@ -115,10 +114,9 @@ def kernel_path(
             break
     converged = len(gains) > 1 and gains[-1] < tolerance and gains[-1] <= gains[-2]
     if not converged:
-        warnings.warn(
+        warn(
             f"𝓜 still gained {gains[-1]:.2g} at λ = {lams[len(fits) - 1]:.1e}, the last of {MOST}, against a tolerance "
             f"of {tolerance:g}: start lower (start=), or take larger steps (factor=).",
-            UnnormWarning,
             stacklevel=2,
         )
     return KernelPath(

@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -20,7 +19,7 @@ from .._base.numerics import Rng
 from .._base.words import either
 from ..engine import checks, gam_effects
 from ..engine.gam_result import Gam
-from ..errors import UnnormWarning, listing
+from ..errors import hush, listing, warn
 from ..objectives.base import Problem
 from ..objectives.integrals import context_rules
 from ..objectives.scores import Drawn
@@ -60,7 +59,7 @@ def knowing(fit: Fit, problem: Problem, anchors: bool = True, state: Rng = None)
         fit, said = _against_anchored(fit, problem, state)
     notes = [*said, *_unseen(problem), *_at_k(fit), *_beyond(fit, problem), *_far(fit)]
     for note in notes:
-        warnings.warn(note, UnnormWarning, stacklevel=3)
+        warn(note, stacklevel=3)
     return replace(fit, notes=(*fit.notes, *notes)) if notes else fit
 
 
@@ -74,8 +73,7 @@ def _constants(fit: Fit, problem: Problem, anchors: bool) -> tuple[Fit, list[str
     default = problem.model.domain.default_order
     order = None if default is None else min(default, ORDER.get(problem.model.domain.dim, default))
     fit = replace(fit, diagnostics={**fit.diagnostics, "gap_noise": gap_noise(fit)})
-    with warnings.catch_warnings():  # Ω reaches beyond the rows: `_beyond` says so where it matters
-        warnings.simplefilter("ignore", UnnormWarning)
+    with hush():  # Ω reaches beyond the rows: `_beyond` says so where it matters
         check = check_constants(fit, CONTEXTS, None, order)
     best = problem.objective.default_normaliser(problem.model, problem.obs)
     use = either(f"normaliser=un.{best!r}" + ("" if anchors else " and leave solver out"), "the default --normaliser")

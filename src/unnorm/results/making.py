@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ from .._base.counts import several, total
 from .._base.numerics import quadratic_forms
 from ..data.observations import Observations
 from ..engine import gam_effects
-from ..errors import InputError, UnnormWarning
+from ..errors import InputError, warn
 from ..inference.delta_test import DeltaTest, delta_tests
 from ..inference.evidence import Evidence, Quantities, evidence, parameters, terms
 from ..inference.sandwich import ErrorParts, error_parts, too_few
@@ -162,7 +161,7 @@ def _errors(
         refusal = _too_few(scores, REMEDY if solution.chosen is None else SIMULATED)
     elif not relative and not by_cluster:
         for note in errors.notes:
-            warnings.warn(note, UnnormWarning, stacklevel=4)
+            warn(note, stacklevel=4)
         return errors, (*errors.notes, *_few(scores, SIMULATED if solution.chosen is not None else "")), None
     elif errors.robust is not None and errors.robust.refusal is None:
         return with_robust(errors), (*errors.notes, *((RELATIVE,) if relative else ())), None
@@ -173,7 +172,7 @@ def _errors(
         refusal = _too_few(scores, REMEDY_RELATIVE if relative else REMEDY_CLUSTERS, clusters)
     if solution.terms is not None:  # whose effects have no meaning without a band
         raise InputError(refusal)
-    warnings.warn(refusal, UnnormWarning, stacklevel=4)
+    warn(refusal, stacklevel=4)
     return None, (refusal,), refusal
 
 
@@ -260,5 +259,5 @@ def _not_converged(solution: Solution) -> tuple[str, ...]:
     if solution.converged:
         return ()
     note = f"The solver did not converge: {solution.reason}. Do not trust these estimates; see Fit.reason."
-    warnings.warn(note, UnnormWarning, stacklevel=4)
+    warn(note, stacklevel=4)
     return (note,)

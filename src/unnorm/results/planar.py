@@ -11,7 +11,6 @@ G is checked at every proposal; one that exceeds it raises G and starts the simu
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +21,7 @@ import numpy as np
 from .._base.numerics import Rng, floats, generator
 from ..data.observations import Observations
 from ..domains.base import Domain
-from ..errors import CombinationError, EstimationError, InputError, OutsideError
+from ..errors import CombinationError, EstimationError, InputError, OutsideError, hush
 from ..models.base import Unnormalised
 from .density import Density
 from .smooths import SmoothPart
@@ -230,8 +229,7 @@ class _FittedTerms:
         term, beta = self.part.term(label), self.part.beta[self.part.slices[label]]
 
         def values(x: np.ndarray) -> np.ndarray:
-            with warnings.catch_warnings():  # the far corners of Ω: rare, and flat
-                warnings.simplefilter("ignore")
+            with hush():  # the far corners of Ω: rare, and flat
                 return term.design({name: x}) @ beta
 
         return values

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 
 import numpy as np
 
 from .._base.numerics import Rng, quadratic_forms
-from ..errors import NotIdentifiedError, UnnormWarning
+from ..errors import NotIdentifiedError, warn
 from ..inference.sandwich import bread
 from ..objectives.base import Problem
 from ..solvers.base import Solution, Solver
@@ -53,7 +52,7 @@ def refined(problem: Problem, solver: Solver, solution: Solution, rng: Rng) -> S
         f"The rule of {solution.figures['nodes']:,} nodes may be too coarse: f̂ still moved by {moved:.2g} standard "
         "errors when it was last doubled, and its rows allow no more. Use un.Logistic(…), or un.Exact() for IID data."
     )
-    warnings.warn(note, UnnormWarning, stacklevel=3)
+    warn(note, stacklevel=3)
     return replace(solution, figures=figures, notes=(*solution.notes, note))
 
 

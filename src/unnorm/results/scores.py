@@ -12,7 +12,6 @@ several grouping columns V = V₁ + V₂ − V₁₂ (Cameron, Gelbach & Miller 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -27,7 +26,7 @@ from .._base.numerics import read_only
 from .._base.threads import cores, run_tasks
 from ..data.observations import Observations
 from ..data.placing import from_unit, log_volumes, placed
-from ..errors import InputError, OutsideError, UnnormWarning, listing
+from ..errors import InputError, OutsideError, hush, listing
 from ..objectives.anchor import representatives
 from ..objectives.integrals import context_rules
 from .centre_bias import CentreBias, centre_bias
@@ -117,8 +116,7 @@ def prediction_scores(
     names = tuple(obs.group) if by is None else tuple(by)
     if unknown := [name for name in names if name not in obs.columns]:
         raise InputError(f"by names {listing(unknown)}; the observations have {listing(obs.columns)}.")
-    with warnings.catch_warnings():  # Ω reaches beyond the fitted rows, and f̂ is extrapolated there anyway
-        warnings.simplefilter("ignore", UnnormWarning)
+    with hush():  # Ω reaches beyond the fitted rows, and f̂ is extrapolated there anyway
         each = _scores(density, obs, order, columns)
     bias = None
     if training is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any, final
 
@@ -13,7 +12,7 @@ from ..engine.gam_predict import Prediction
 from ..engine.gam_result import Gam
 from ..engine.gam_saving import described, restored
 from ..engine.response import FAMILIES
-from ..errors import InputError, MissingLibraryError, UnnormWarning, unknown
+from ..errors import InputError, MissingLibraryError, hush, unknown
 
 try:
     from sklearn.base import BaseEstimator
@@ -129,8 +128,7 @@ class GAM(BaseEstimator):
         return {name: X[:, j] for j, name in enumerate(self._names())}
 
     def _predicted(self, X: Any, kind: str, se: bool = False) -> Any:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnnormWarning)  # rows beyond the data: a straight line there
+        with hush():  # rows beyond the data: a straight line there
             return self.gam_.predict(self._columns(X), se=se, kind=kind)  # pyright: ignore[reportArgumentType]
 
     def predict(self, X: Any) -> np.ndarray:

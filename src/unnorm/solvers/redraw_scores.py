@@ -7,14 +7,13 @@ these scores serve only to estimate a variance.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..engine.smoothed import INTERCEPT
-from ..errors import UnnormWarning
+from ..errors import hush
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import Integrated
 from ..objectives.redraws import Probe, Read, points_only
@@ -48,8 +47,7 @@ class RedrawScores:
         self, rows: Rows, probe: Probe | None, theta: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """(p,) the score g, and (q,) a probe's, Σ_r ℓ'_r h_r = Σ_t b_t Σ_r ℓ'_r − K g: it needs no row's own h."""
-        with warnings.catch_warnings():  # fresh points may reach beyond the fitted rows
-            warnings.simplefilter("ignore", UnnormWarning)
+        with hush():  # fresh points may reach beyond the fitted rows
             slopes, _, back = self._read(rows, None, theta)
             v, out = slopes[0], np.zeros(self.beta.size)
             if INTERCEPT in self.slices:
@@ -65,8 +63,7 @@ class RedrawScores:
 
     def read(self, rows: Rows, probe: Probe, theta: np.ndarray | None = None) -> Read:
         """What a probe needs of rows that are all points."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnnormWarning)
+        with hush():
             slopes, Kx, _ = self._read(rows, probe, theta)
             return Read(rows.context, slopes, probe.read(rows.context, Kx))
 
@@ -75,8 +72,7 @@ class RedrawScores:
         from scipy import sparse
 
         out = np.zeros((count, self.beta.size))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UnnormWarning)
+        with hush():
             _, part = self.problem.predictor(rows, theta)
             for begin in range(0, len(rows), CHUNK):
                 here = slice(begin, min(begin + CHUNK, len(rows)))

@@ -17,7 +17,6 @@ bias of θ (10⁴ contexts × 10³ features: REML makes χ constant, and θ is 1
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,7 +25,7 @@ from typing import Any, final
 import numpy as np
 
 from .._base.numerics import Rng
-from ..errors import CombinationError, ConvergenceError, UnnormWarning
+from ..errors import CombinationError, ConvergenceError, warn
 from ..objectives.additive import AdditiveProblem
 from ..objectives.base import Constants, Problem
 from ..objectives.redraws import Probe, Redraws, points_only
@@ -224,7 +223,7 @@ class Ridge(Solver):
         )
         if worst > 2 * BIAS:
             note += " That is a bias: use a smaller lam=, or leave it out."
-            warnings.warn(note, UnnormWarning, stacklevel=3)
+            warn(note, stacklevel=3)
         return Solution(
             names=names,
             estimate=found.c[:p],

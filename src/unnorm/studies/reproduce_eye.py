@@ -7,7 +7,6 @@ et al.) are not public: the bundled simulated scanpaths stand in, or any table w
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ import numpy as np
 from .._base.atomic import whole_file
 from ..data.observations import Observations, transitions
 from ..domains import Box
-from ..errors import UnnormWarning
+from ..errors import hush
 from ..groups import FitGroup, fit_each
 from ..models import Additive
 from ..models.normalisers import Smooth
@@ -80,8 +79,7 @@ def run(
     chi = Smooth(NORMALISER, smoothing="reml")  # as in the paper
     first, *others = STEPS
     replicates = []
-    with warnings.catch_warnings():  # that the paper's constants are smoothed too much is in the fits' notes
-        warnings.filterwarnings("ignore", "The constants of", UnnormWarning)
+    with hush("The constants of"):  # that the paper's constants are smoothed too much is in the fits' notes
         with step(first):
             own = Logistic(Uniform(), per_point=k, points=Lattice())
             each = kept("subjects", lambda: fit_each(model, obs, "subject", own, chi, rng=seed))

@@ -11,7 +11,6 @@ in each repetition.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -20,7 +19,7 @@ from typing import Any, final
 
 import numpy as np
 
-from ..errors import EstimationError, InputError, UnnormWarning, unknown
+from ..errors import EstimationError, InputError, hush, unknown
 from .reproduce_blocks import Row, read_block, read_rows, run_blocks, same_configuration, write_rows
 
 HEADER = ("setting", "n", "k", "scheme", "estimator", "parameter", "rep", "truth", "estimate", "se", "status")
@@ -170,8 +169,7 @@ def estimate(
 
     objective, normaliser = spec["objective"], spec["normaliser"]
     given = {} if drawn is None else {"drawn": drawn}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnnormWarning)  # non-convergence, which is recorded
+    with hush():  # non-convergence, which is recorded
         try:
             if normaliser.terms is not None:
                 kept = {} if smooths is None else smooths

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, cast, final
 
 import numpy as np
 
-from ..errors import DataError, InputError, UnnormWarning, listing, unknown
+from ..errors import DataError, InputError, listing, unknown, warn
 from .base import BuiltTerm, Columns, Penalty
 from .basis import Basis, basis_from_dict
 from .levels import Level, codes, level_name, unseen
@@ -137,10 +136,9 @@ def _warn_if_far(points: np.ndarray, lower: np.ndarray, upper: np.ndarray, names
     far = ((points < lower - margin) | (points > upper + margin)).any(axis=1)
     if far.any():
         box = ", ".join(f"{name} in [{a:.6g}, {b:.6g}]" for name, a, b in zip(names, lower, upper) if np.isfinite(a))
-        warnings.warn(
+        warn(
             f"{what}: {int(far.sum())} of {len(points)} rows lie far outside the data ({box}); "
             "the term is extrapolated there.",
-            UnnormWarning,
             stacklevel=5,
         )
 
@@ -330,11 +328,10 @@ class RandomTerm(SavedTerm):
             slope = slope * points_of(columns, (name,), self.label)[:, 0]
         n = max(at.size, slope.size)
         if strange:
-            warnings.warn(
+            warn(
                 f"{self.label}: {int(np.sum(~known))} of {n} rows have levels that were not in the data "
                 f"({listing(strange)}); "
                 "their effect is set to its mean, zero.",
-                UnnormWarning,
                 stacklevel=4,
             )
         return np.broadcast_to(np.where(known, at, -1), n), np.broadcast_to(slope, n)

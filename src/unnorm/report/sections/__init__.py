@@ -7,13 +7,12 @@ They appear in this order; anchors are the fragments of the page's links, and wh
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 
 from ..._base.blas import single_threaded
-from ...errors import UnnormError, UnnormWarning
+from ...errors import UnnormError, hush
 from .. import held_out
 from ..analysis import Analysis
 from ..page import Section
@@ -54,8 +53,7 @@ def make_sections(
     A section that cannot be made says why, and the others stand.
     """
     sections = []
-    with warnings.catch_warnings(), single_threaded():
-        warnings.simplefilter("ignore", UnnormWarning)  # what matters is in the fits' notes
+    with hush(), single_threaded():  # what matters is in the fits' notes
         if "numbers" in SECTIONS:  # whose fits take the longest
             held_out.begin(analysis)
         for anchor, (title, make) in SECTIONS.items():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol, final, runtime_checkable
 
@@ -11,7 +10,7 @@ import numpy as np
 from ..._base.numerics import Rng, generator
 from ...data.observations import Observations
 from ...domains.base import whole
-from ...errors import CombinationError, InputError, UnnormWarning
+from ...errors import CombinationError, InputError, warn
 from ...models.base import Model
 from ...references.base import BoundReference, Reference
 from ...references.points import PointScheme
@@ -88,10 +87,9 @@ def log_z(
     mean, se = float(means.mean()), float(means.std(ddof=1) / np.sqrt(len(means)))
     ess = float(w.sum() ** 2 / np.sum(w**2))
     if ess < FEW:
-        warnings.warn(
+        warn(
             f"log Z rests on {ess:.3g} effective points of {len(w):,}: its standard error {se / mean:.2g} is itself "
             "uncertain. Use a reference nearer to the model (un.GaussianMixture()), or more points.",
-            UnnormWarning,
             stacklevel=2,
         )
     return LogZ(top + float(np.log(mean)), se / mean, ess, len(w))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, final
@@ -14,7 +13,7 @@ from ..._base.extras import extra
 from ..._base.numerics import Rng, generator
 from ...data.observations import Observations
 from ...domains.base import whole
-from ...errors import InputError, UnnormWarning
+from ...errors import InputError, warn
 from ...models.base import Model
 from ...models.normalisers import Normaliser
 from ...objectives.base import Objective, Problem
@@ -140,7 +139,7 @@ class SGD(Solver):
                 "Use one nearer to the data (un.GaussianMixture(), un.Gaussian(...), un.Empirical()), or refresh= an "
                 "adaptive one."
             )
-            warnings.warn(note, UnnormWarning, stacklevel=3)
+            warn(note, stacklevel=3)
             end = _with_note(end, note)
         return end
 
