@@ -18,10 +18,10 @@ MODEL = un.Additive("s(gap, k=5)", un.Interval(-1, 1), covariates=[un.Expression
 
 def _obs(within: bool) -> un.Observations:
     rng, rows = np.random.default_rng(31), []
-    for who in range(4):
+    for who in range(6):
         for condition in range(2):
             if within or who % 2 == condition:
-                y = np.clip(np.cumsum(rng.normal(0, 0.3 + 0.3 * condition, 50)), -3, 3) / 3.01
+                y = np.tanh(np.cumsum(rng.normal(0, 0.2 + 0.2 * condition, 60)) % 4.0 - 2.0)
                 rows += [(who, "AB"[condition], t, value) for t, value in enumerate(y.tolist())]
     who, condition, t, y = (np.array(column) for column in zip(*rows))
     return un.transitions(
@@ -50,7 +50,7 @@ def test_workers_and_a_checkpoint_change_no_digit(
         return un.fit_each(MODEL, obs, "who", objective, rng=4, between="condition", **more)
 
     whole = fitted()
-    assert whole.conditions is not None
+    assert whole.conditions is not None, whole.no_group
     assert whole.conditions.design == ("within" if within else "between")
     expected = _numbers(whole, tmp_path / "whole")
     more = {"workers": client, "checkpoint": tmp_path / "kept"}

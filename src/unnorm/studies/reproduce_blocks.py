@@ -46,7 +46,8 @@ def same_configuration(folder: Path, configuration: Mapping[str, Any], name: str
         )
     changed = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
     if changed:
-        some = [f"{_short(key)} was {_short(found.get(key))} and is now {_short(wanted.get(key))}" for key in changed[:8]]
+        pairs = [(_short(key), _short(found.get(key)), _short(wanted.get(key))) for key in changed[:8]]
+        some = [f"{key} was {was} and is now {now}" for key, was, now in pairs]
         differences = "; ".join([*some, *(["…"] if len(changed) > 8 else [])])
         raise InputError(
             f"{folder} holds repetitions of another configuration: {differences}. "
