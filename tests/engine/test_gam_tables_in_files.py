@@ -111,6 +111,22 @@ def test_partitions_may_be_empty_of_one_row_or_without_weight(tmp_path: Path, cl
         un.gam(FORMULA, data, weights="w")
 
 
+@pytest.mark.parametrize("more", [{}, {"memory": "50MB"}], ids=["whole", "parts"])
+@pytest.mark.parametrize("family", ["gaussian", "binomial", "poisson"])
+def test_weights_of_any_size_fit_or_have_a_sentence(family: Any, more: dict[str, Any]) -> None:
+    """Of a Gaussian response the size of all weights changes nothing but the scale."""
+    data, formula = table()[:400], "y ~ s(x, k=5)" if family != "gaussian" else "z ~ s(x, k=5)"
+    for size in (1e-300, 1e-30, 1e150, 1e300):
+        with pytest.raises(DataError, match=r"weights are .* on average.*Divide them by their mean"):
+            un.gam(formula, data.assign(w=size), family, weights="w", **more)
+    if family == "gaussian":
+        plain = un.gam(formula, data, **more)
+        for size in (1e-12, 1e90):
+            found = un.gam(formula, data.assign(w=size), weights="w", **more)
+            np.testing.assert_allclose(found.predict().estimate, plain.predict().estimate, atol=1e-8)
+            assert found.smoothed.scale == pytest.approx(size * plain.smoothed.scale, rel=1e-8)
+
+
 def test_separation_is_seen_beside_a_part_without_rows(tmp_path: Path) -> None:
     data = table()
     data["y"] = (data["x"] > 0.5).astype(float)

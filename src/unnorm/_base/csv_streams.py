@@ -47,8 +47,9 @@ class Kind:
         if self.integers:  # to pyarrow 0x1A is a whole number
             hexadecimal = pc.any(pc.match_substring(plain, "x", ignore_case=True)).as_py()
             self.integers = not hexadecimal and _cast(plain, pa.int64()) is not None
-        if self.floats and not self.integers:
-            self.floats = _cast(plain, pa.float64()) is not None
+        if self.floats and not self.integers:  # and nan(1) a number
+            payload = pc.any(pc.match_substring(plain, "(")).as_py()
+            self.floats = not payload and _cast(plain, pa.float64()) is not None
         if mark == ",":
             self.decimal = False
         if self.decimal:

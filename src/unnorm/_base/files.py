@@ -31,6 +31,7 @@ WIDE = 2**26  # characters of a whole column of text from which its cells are ob
 LONGEST_HEADER = 100_000  # characters; a cell of more than 131,072 is refused by the csv module
 PLAIN = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 SUFFIXES = (*PLAIN[:-1], ".txt", ".txt.gz", ".dat", ".parquet")
+ODD = re.compile(rb"0[xX]|[nN][aA][nN]\(")  # which pyarrow takes for numbers: hexadecimal ones, and C's nan(1)
 BLANKS = re.compile(rb"[ \t]+")
 DECIMAL = re.compile(r"[+-]?[0-9]*,?[0-9]+(?:[eE][+-]?[0-9]+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
@@ -152,7 +153,7 @@ def _parse_csv(
         raise InputError(f"{path!r} has column names but no rows.")
     if arrow is None:
         arrow = importlib.util.find_spec("pyarrow") is not None
-    if arrow and (b"0x" in body or b"0X" in body):  # which pyarrow takes for hexadecimal numbers
+    if arrow and ODD.search(body):
         arrow = False
     wanted = names if choose is None else list(choose(names))
     if not wanted:

@@ -57,6 +57,12 @@ class Wanted:
         every = (self.response, *self.names, *(self.offsets or ()), *([] if self.weights is None else [self.weights]))
         return tuple(dict.fromkeys(one for name in every for one in _needs(name)))
 
+    @property
+    def numbers(self) -> int:
+        """Of a row's response, weight and offset, those that there are."""
+        trials = arithmetic.counts(self.response) is not None
+        return 1 + (self.weights is not None or trials) + (self.offsets is not None)
+
     def require(self, names: Sequence[str]) -> None:
         """Refuse a table that lacks one of them."""
         for column in self.columns():
@@ -159,6 +165,10 @@ class FileStretch(Recipe):
     a: int
     b: int
     family: str
+
+    @property
+    def numbers(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.rows.wanted.numbers
 
     def make(self, plan: Plan) -> Held:
         read = self.rows.read(self.a, self.b)

@@ -149,7 +149,8 @@ def gam(
             rows = gam_rows.read(
                 table, terms.response, terms.columns, weights, known or None, groups, missing, "formula"
             )
-            gam_rows.check_total(rows.weights)
+            if rows.weights is not None:
+                gam_rows.check_total(float(rows.weights.sum()), int(np.sum(rows.weights > 0.0)))
             n, backend = rows.y.size, table.backend
         distribution.check(rows.y if rows.weights is None else rows.y[rows.weights > 0.0], terms.response)
         if family == "binomial" and rows.weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):

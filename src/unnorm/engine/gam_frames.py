@@ -96,7 +96,7 @@ class FrameRows:
 
     def parts(self, plan: Plan, family: str, rows: int, resources: Resources) -> Parts:
         """The rows in parts, with the workers that have their partitions."""
-        resources.require_workers(plan, rows)
+        resources.require_workers(plan, rows, self.wanted.numbers)
         sent = kept_by(self.client, plan)
         some = [i for i, count in enumerate(self.kept) if count]
         with large_graphs():

@@ -242,7 +242,8 @@ class PartitionedDesign:
     def sides(self, family: str, link: str | None) -> Sides:
         """The response's side of a fit: sums over the parts' own rows."""
         count, constant, saturated, weight, weighted, wy, offset, offsets = self.parts.total(_response, family)
-        gam_rows.check_total(np.array([weight]) if weighted else None)
+        if weighted and not count:
+            gam_rows.check_total(0.0, 0)
         known = (float(weight), float(wy), float(offset) / self.rows, bool(offsets))
         intercept, loglik = null_of_parts(self.parts, family, link, known)
         rows = stands_for(float(weight) if weighted else None)
