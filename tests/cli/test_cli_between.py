@@ -56,7 +56,7 @@ def test_from_the_table_to_differences_and_figures(folder, unnorm) -> None:
     assert "01-effects-s-step.pdf" in names
     assert sum(name.endswith(".svg") for name in names) == len(names) / 2
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert page.count("data:image/svg+xml") == len(names) / 2
+    assert page.count('src="data:image/svg+xml') == len(names) / 2
     assert "Do the conditions of group differ?" in page
     assert 'between = "group"' in (out / "config.toml").read_text(encoding="utf-8")
     with open(out / "tests.csv", newline="", encoding="utf-8") as file:

@@ -7,6 +7,7 @@ import shutil
 
 import numpy as np
 import pytest
+from devtools import Browser
 
 HOSTILE = ("<script>alert(1)</script>", '"><img src=x onerror=alert(2)>', "$\\frac{", "{{ 7*7 }}", "ünï&amp;")
 
@@ -53,3 +54,10 @@ def chromium() -> str:
     if found is None:
         pytest.skip("no Chromium on this machine: the report is checked by its text only")
     return found
+
+
+@pytest.fixture(scope="session")
+def browser(chromium, tmp_path_factory):
+    opened = Browser(chromium, tmp_path_factory.mktemp("browser"))
+    yield opened
+    opened.close()

@@ -70,7 +70,7 @@ def seen(chromium, probed, *flags):
 def test_the_page_itself_loads_without_errors(chromium, report):
     ran = browse(chromium, report / "report.html")
     assert console(ran) == []
-    assert ran.stdout.count("<figure>") >= 10
+    assert ran.stdout.count("<figure") >= 10
     assert "</html>" in ran.stdout
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,9 @@ from .output import check_target, columns_of, csv_text, whole_folder
 
 if TYPE_CHECKING:
     from ..patterns import Pattern, PatternFit
-    from ..report.page import Section
+    from ..patterns.functions import Envelope
+    from ..report.interactive import Chart
+    from ..report.page import Picture, Section
 
 MARK = "pattern.json"  # a folder with this file is one of ours
 MOST_SIMULATIONS, MOST_DUMMIES = 10_000, 100_000_000
@@ -143,6 +146,7 @@ def command(settings: dict[str, Any]) -> str:
 def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
     """Coefficients; maps of intensity and residuals; effects; the envelope."""
     from ..report.figures import draw
+    from ..report.interactive import charted
     from ..report.page import Cell, Section, Table, number
 
     at = fit.parametric
@@ -155,10 +159,7 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
     out = [Section((), (), (table,), anchor="coefficients", title="Coefficients")]
     curves = [term.label for term in fit.fitted.gam.smooths if len(term.covariates) == 1]
     if curves:
-        pictures = tuple(
-            draw(lambda ax, label=label: _effect(fit, label, ax), f"Effect {label}", f"{label}, with 95 % band")
-            for label in curves
-        )
+        pictures = tuple(_effect_picture(fit, label) for label in curves)
         out.append(
             Section(
                 ("Effects on the log intensity, summing to zero over the rows.",),
@@ -197,13 +198,34 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
             "Besag's L with pointwise and global envelopes",
             (4.8, 3.4),
         )
+        picture = charted(picture, _envelope_chart(found))
         out.append(Section((text,), (picture,), anchor="envelope", title="Interaction"))
     return out
 
 
-def _effect(fit: PatternFit, label: str, ax: Any) -> None:
+def _effect_picture(fit: PatternFit, label: str) -> Picture:
+    from ..report.figures import draw
+    from ..report.interactive import Chart, charted, curve
+
     found = columns_of(fit.effect(label))
     name = next(iter(found))
+    picture = draw(partial(_effect, found, name, label), f"Effect {label}", f"{label}, with 95 % band")
+    if found[name].dtype.kind not in "fiu":
+        return picture
+    return charted(picture, Chart(name, "effect on log intensity", (curve(label, found, name),)))
+
+
+def _envelope_chart(found: Envelope) -> Chart:
+    """The data's function over the simulations' mean, with both bands."""
+    from ..report.interactive import Chart, Curve
+
+    band, outer = (found.lower, found.upper), (found.global_lower, found.global_upper)
+    simulated = Curve("mean of simulations", found.r, found.mean, band, outer, "#666666")
+    data = Curve("data", found.r, found.observed, colour="#c05621")
+    return Chart("r", f"{found.name}(r)", (simulated, data), coverage=f"{100 * found.level:g} %")
+
+
+def _effect(found: dict[str, np.ndarray], name: str, label: str, ax: Any) -> None:
     x, estimate, lower, upper = (found[one] for one in (name, "estimate", "lower", "upper"))
     if x.dtype.kind in "fiu":
         ax.fill_between(x, lower, upper, color="0.85")

@@ -14,7 +14,7 @@ from ..domains.base import Domain
 from ..errors import CombinationError
 from ..terms.base import BuiltTerm
 from .base import Context, DataTerms, Kernels, Model, Moments, Unnormalised
-from .exponential_family import LinearDataTerms
+from .linear import LinearDataTerms
 from .tilt import Tilt
 
 BLOCK_ROWS = 65_536

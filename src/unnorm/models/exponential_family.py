@@ -12,15 +12,15 @@ import numpy as np
 from .._base.numerics import x64
 from ..domains.base import Domain
 from ..errors import InputError, listing
-from .base import DataTerms, Kernels, Rule, positional, traced
+from .base import Kernels, Rule, positional, traced
 from .batching import CHUNK_BYTES, chunk_length, rowwise
-from .linear import LinearModel
+from .linear import StatisticsModel
 from .tilt import Tilt, checked
 
 
 @final
 @dataclass(frozen=True, eq=False)
-class ExponentialFamily(LinearModel):
+class ExponentialFamily(StatisticsModel):
     """A model linear in its statistics, f_θ(y|x) = θᵀ s(y|x).
 
     Args:
@@ -175,18 +175,6 @@ class ExponentialFamily(LinearModel):
             )
         return s
 
-    def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
-        return self.statistics_at(y, arguments) @ theta
-
-    def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
-        return self.statistics_at(y, arguments)
-
-    def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
-        return np.zeros((self.size, self.size))
-
-    def data_terms(self, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> DataTerms:
-        return LinearDataTerms(weight @ self.statistics_at(y, arguments))
-
     def _chunk(self, total: int, nodes: int) -> int:
         if self.size <= 8 and total >= 64:  # the sweep's accumulators stay in the second-level cache
             return chunk_length(total, CHUNK_BYTES // 4096)
@@ -195,17 +183,3 @@ class ExponentialFamily(LinearModel):
     def to_dict(self) -> dict[str, Any]:
         base = {} if self.base is None else {"base": self.base.to_dict()}
         return {"model": "ExponentialFamily", "names": list(self.names), "domain": self.domain.to_dict(), **base}
-
-
-@final
-@dataclass(frozen=True)
-class LinearDataTerms(DataTerms):
-    """Σ w θᵀ s: the sufficient statistic does all."""
-
-    total: np.ndarray  # Σ_t w_t s(y_t|x_t)
-
-    def value(self, theta: np.ndarray) -> float:
-        return float(self.total @ theta)
-
-    def derivatives(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
-        return float(self.total @ theta), self.total, np.zeros((len(theta), len(theta)))

@@ -23,10 +23,10 @@ from ..errors import InputError, listing
 from .base import Context, DataTerms, Kernels, Moments
 from .centring import Centred, level
 from .changes import Changes
-from .exponential_family import ExponentialFamily, LinearDataTerms
+from .exponential_family import ExponentialFamily
 from .gibbs import ChangeSampler, CompiledSampler
 from .ising_changes import IsingChanges, IsingShape, energies, outcome_sums
-from .linear import LinearModel
+from .linear import LinearDataTerms, LinearModel
 
 PIECE = 2**19  # numbers of a piece of rows
 JACOBIAN = 2**31  # bytes above which a table of rows × parameters is refused
@@ -234,9 +234,6 @@ class Ising(LinearModel):  # long: each of the answers of `Model` as matrix prod
         pieces = [(slice(begin, begin + length),) for begin in range(0, len(y), length)]
         with single_threaded():
             return np.sum(run_tasks(work, pieces, cores()), axis=0)
-
-    def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
-        return np.zeros((self.size, self.size))
 
     def data_terms(self, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> DataTerms:
         return LinearDataTerms(outcome_sums(self.shape, weight, y, self._context(arguments)))

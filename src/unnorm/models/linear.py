@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, final
 
 import numpy as np
 
 from .._base.numerics import floats
 from ..errors import InputError, listing
-from .base import Model
+from .base import DataTerms, Model
 
 
 class LinearModel(Model):
@@ -36,3 +38,37 @@ class LinearModel(Model):
         if theta.shape != (self.size,):
             raise InputError(f"theta must have {self.size:,} entries ({listing(self.names)}); got shape {theta.shape}.")
         return theta
+
+    def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
+        return np.zeros((self.size, self.size))
+
+
+class StatisticsModel(LinearModel):
+    """A model that gives s(y|x) itself, for many points at once; all else follows."""
+
+    @abstractmethod
+    def statistics_at(self, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        """(N, p) s at N points, each with its own context."""
+
+    def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        return self.statistics_at(y, arguments) @ theta
+
+    def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
+        return self.statistics_at(y, arguments)
+
+    def data_terms(self, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> DataTerms:
+        return LinearDataTerms(weight @ self.statistics_at(y, arguments))
+
+
+@final
+@dataclass(frozen=True)
+class LinearDataTerms(DataTerms):
+    """Σ w θᵀ s: the sufficient statistic does all."""
+
+    total: np.ndarray  # Σ_t w_t s(y_t|x_t)
+
+    def value(self, theta: np.ndarray) -> float:
+        return float(self.total @ theta)
+
+    def derivatives(self, theta: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
+        return float(self.total @ theta), self.total, np.zeros((len(theta), len(theta)))

@@ -7,7 +7,9 @@ held_out.py  bits for each point of sequences left out
 figures.py   SVG figures
 page.py      what the page is made of: sections, pictures, tables
 sections/    a file and a line in the registry for each section
-html.py      the page (report.html, sort.js)
+html.py      the page (report.html, static/)
+interactive.py  the numbers behind figures, for the page's script
+curves.py    which curves the figures of an analysis show
 """
 
 from .analysis import Analysis, grouped, pooled

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
+from .interactive import Chart
+
 
 @final
 @dataclass(frozen=True)
@@ -16,6 +18,7 @@ class Picture:
     alt: str
     caption: str
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # format → the figure as a file
+    chart: Chart | None = field(default=None, repr=False)  # the numbers behind it
 
     def __repr__(self) -> str:
         return f"Picture({self.caption!r}, {len(self.uri):,} characters)"

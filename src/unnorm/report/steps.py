@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from ..steps.result import StepFit
 from ..steps.tracks import Track
 from ..steps.utilisation import Utilisation
 from .figures import BLUE, GREY, draw, label_axes
-from .page import Cell, Section, Table, number
+from .interactive import Chart, Curve, charted, curve
+from .page import Cell, Picture, Section, Table, number
 
 MOST_TRACKS = 3  # simulated ones that are drawn
 
@@ -69,13 +71,20 @@ def _coefficients(fit: StepFit, level: float) -> Section:
     part = fit.fit.smooths
     curves = [] if part is None else [one for one in part.model_labels if not part.term(one).parametric]
     single = [label for label in curves if part is not None and len(part.term(label).covariates) == 1]
-    pictures = tuple(draw(lambda ax, label=label: _effect(fit, label, ax), label, label) for label in single)
+    pictures = tuple(_effect_picture(fit, label) for label in single)
     return Section((text,), pictures, (table,) if rows else (), anchor="coefficients", title="Selection")
 
 
-def _effect(fit: StepFit, label: str, ax: Any) -> None:
+def _effect_picture(fit: StepFit, label: str) -> Picture:
     columns = _columns(fit.fit.effect(label))
     name = next(iter(columns))
+    picture = draw(partial(_effect, columns, name, label), label, label)
+    if columns[name].dtype.kind not in "fi":
+        return picture
+    return charted(picture, Chart(name, "effect on log density", (curve(label, columns, name),)))
+
+
+def _effect(columns: dict[str, np.ndarray], name: str, label: str, ax: Any) -> None:
     ax.fill_between(columns[name], columns["lower"], columns["upper"], color=BLUE, alpha=0.25, lw=0)
     ax.plot(columns[name], columns["estimate"], color=BLUE)
     label_axes(ax, name, label)
@@ -130,7 +139,10 @@ def _strength(fit: StepFit, level: float) -> list[Section]:
             ax.axhline(1.0, color=GREY, lw=0.7)
             label_axes(ax, name, "relative selection strength")
 
-        pictures.append(draw(paint, f"Selection of {name}", f"How many times likelier than at the median of {name}"))
+        picture = draw(paint, f"Selection of {name}", f"How many times likelier than at the median of {name}")
+        strength = Curve(name, at, columns["rss"], (columns["rss_lower"], columns["rss_upper"]))
+        chart = Chart(name, "relative selection strength", (strength,), coverage=f"{100 * level:g} %")
+        pictures.append(charted(picture, chart))
     text = "Other covariates are held at their medians."
     return [Section((text,), tuple(pictures), anchor="strength", title="Selection strength")] if pictures else []
 

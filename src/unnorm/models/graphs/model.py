@@ -12,10 +12,9 @@ import numpy as np
 from ...data.observations import Observations
 from ...domains.graphs import Graphs
 from ...errors import CombinationError, InputError, listing
-from ..base import Context, DataTerms, Kernels, Moments
+from ..base import Context, Kernels, Moments
 from ..centring import Centred
-from ..exponential_family import LinearDataTerms
-from ..linear import LinearModel
+from ..linear import StatisticsModel
 from . import kernels
 from .attributes import Attributes
 from .base import Statistic, Surroundings
@@ -27,7 +26,7 @@ from .wave import Compiled, Wave
 # long: everything that a model can give (enumeration, change statistics, chains) is given here
 @final
 @dataclass(frozen=True, eq=False)
-class GraphStatistics(LinearModel):
+class GraphStatistics(StatisticsModel):
     """An exponential family of graphs, f_θ(y|x) = θᵀ s(y|x), its statistics written as in ergm.
 
     Args:
@@ -255,18 +254,6 @@ class GraphStatistics(LinearModel):
         )
         x = Surroundings(self.domain, self.attributes, previous, wave)
         return {one.label: one.value(A, x) for one in self.parts}
-
-    def log_f(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
-        return self.statistics_at(y, arguments) @ theta
-
-    def jacobian(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...]) -> np.ndarray:
-        return self.statistics_at(y, arguments)
-
-    def curvature(self, theta: np.ndarray, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> np.ndarray:
-        return np.zeros((self.size, self.size))
-
-    def data_terms(self, y: np.ndarray, arguments: tuple[Any, ...], weight: np.ndarray) -> DataTerms:
-        return LinearDataTerms(weight @ self.statistics_at(y, arguments))
 
     def _table(self, nodes: np.ndarray, context: Context, u: int) -> np.ndarray:
         """(M, p) statistics of all nodes in the u-th context."""

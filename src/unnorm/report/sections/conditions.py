@@ -10,7 +10,9 @@ import numpy as np
 from ...groups.conditions import Conditions
 from ...groups.plot import COLOURS
 from ..analysis import Analysis, Columns
+from ..curves import condition_chart, difference_chart
 from ..figures import BLUE, direction_ticks, draw, label_axes
+from ..interactive import charted
 from ..page import Cell, Picture, Section, Table, number, p_value
 from .effects import covariates, numeric
 
@@ -48,13 +50,16 @@ def _words(analysis: Analysis, found: Conditions) -> list[str]:
 
 def _pictures(analysis: Analysis, found: Conditions, label: str) -> list[Picture]:
     alt = f"Effect {label} by condition: {', '.join(found.names)}."
-    out = [draw(partial(_curves, analysis, found, label), alt, f"{label} by condition")]
+    (name,) = covariates(analysis, label)
+    picture = draw(partial(_curves, analysis, found, label), alt, f"{label} by condition")
+    out = [charted(picture, condition_chart(analysis, label, name))]
     for one in found.differences[:MOST_PAIRS]:
         table = _difference(analysis, found, label, one.first, one.second)
         away = (table["lower_simultaneous"] > 0) | (table["upper_simultaneous"] < 0)
         where = "leaves zero out somewhere" if away.any() else "holds zero everywhere"
         alt = f"Difference {one.name} of the effect {label}; its simultaneous band {where}."
-        out.append(draw(partial(_band, analysis, label, table), alt, f"{label}, {one.name}"))
+        picture = draw(partial(_band, analysis, label, table), alt, f"{label}, {one.name}")
+        out.append(charted(picture, difference_chart(analysis, one.name, table, name)))
     return out
 
 
@@ -65,9 +70,7 @@ def _difference(analysis: Analysis, found: Conditions, label: str, first: str, s
 def _curves(analysis: Analysis, found: Conditions, label: str, ax: Any) -> None:
     (name,) = covariates(analysis, label)
     for colour, condition in zip(_colours(len(found.names)), found.names):
-        part = found.fits[condition].smooths
-        assert part is not None
-        table = part.effect(label, analysis.grids.get(label), analysis.level)
+        table = analysis.effect(label, f"{found.between}={condition}")
         ax.fill_between(table[name], table["lower"], table["upper"], color=colour, alpha=0.2, lw=0)
         ax.plot(table[name], table["estimate"], color=colour, lw=1.8, label=condition)
     _finish(ax, name, "effect on log density")

@@ -11,8 +11,10 @@ from ...engine.gam_effects import coordinates, is_numeric
 from ...engine.gam_result import Gam
 from ...errors import DataError
 from ...results.beside import beside
-from ..analysis import Analysis
+from ..analysis import Analysis, Columns
+from ..curves import chart
 from ..figures import BLUE, direction_ticks, draw, label_axes
+from ..interactive import charted, curve
 from ..page import Cell, Picture, Section, Table, number, p_value
 
 
@@ -53,12 +55,13 @@ def _drawn(gam: Gam, label: str) -> bool:
 
 def _picture(analysis: Analysis, gam: Gam, label: str) -> Picture:
     alt = f"Effect {label} on the logarithm of {analysis.duration}."
-    return draw(partial(_curve, analysis, gam, label), alt, f"{label} on log {analysis.duration}")
-
-
-def _curve(analysis: Analysis, gam: Gam, label: str, ax: Any) -> None:
     (name,) = coordinates(gam.term(label))
     table = gam.effect_columns(label, level=analysis.level)
+    picture = draw(partial(_curve, analysis, name, table), alt, f"{label} on log {analysis.duration}")
+    return charted(picture, chart(analysis, name, f"effect on log {analysis.duration}", (curve(label, table, name),)))
+
+
+def _curve(analysis: Analysis, name: str, table: Columns, ax: Any) -> None:
     ax.fill_between(table[name], table["lower"], table["upper"], color=BLUE, alpha=0.25, lw=0)
     ax.plot(table[name], table["estimate"], color=BLUE, lw=1.8)
     ax.axhline(0.0, color="#bbbbbb", lw=0.6, zorder=0)

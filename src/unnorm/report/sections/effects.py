@@ -10,8 +10,10 @@ import numpy as np
 
 from ...engine.gam_effects import coordinates
 from ..analysis import GROUP, Analysis
+from ..curves import effect_chart
 from ..figures import BLUE, GREY, INK, direction_ticks, draw, label_axes, mesh
 from ..findings import Finding, findings
+from ..interactive import charted
 from ..page import Cell, Picture, Section, Table
 
 
@@ -67,7 +69,8 @@ def effect_pictures(analysis: Analysis) -> list[Picture]:
         who = f"{len(analysis.fits)} levels of {analysis.by} in grey, the group in blue" if analysis.fits else "in blue"
         if len(names) == 1:
             alt = f"Effect {label} on the log density, {who}. {_extremes(analysis, label)}"
-            pictures.append(draw(partial(_curve, analysis, label), alt, label))
+            picture = draw(partial(_curve, analysis, label), alt, label)
+            pictures.append(charted(picture, effect_chart(analysis, label, *names)))
         else:
             alt = f"Map of the effect {label} on the log density of the {'group' if analysis.fits else 'model'}."
             pictures.append(draw(partial(_map, analysis, label), alt, label))

@@ -13,7 +13,9 @@ from ...results.planar import box_around
 from ...results.simulation import held_columns
 from .. import figures
 from ..analysis import Analysis
+from ..curves import histogram_chart
 from ..figures import BLUE, INK, ORANGE, draw, image, label_axes
+from ..interactive import charted
 from ..page import Picture, Section
 
 MOST_STEPS = 10_000  # simulated for the comparison
@@ -108,9 +110,8 @@ def _histogram_pictures(analysis: Analysis, observed: Steps, simulated: Steps) -
             else ""
         )
         caption = f"{what}: {middle}{moved:.2g} % of steps would have to move for the histograms to agree."
-        pictures.append(
-            draw(partial(_histograms, analysis.named(name), edges, both), f"Histograms. {caption}", caption)
-        )
+        picture = draw(partial(_histograms, analysis.named(name), edges, both), f"Histograms. {caption}", caption)
+        pictures.append(charted(picture, histogram_chart(analysis, name, edges, both)))
     return pictures
 
 

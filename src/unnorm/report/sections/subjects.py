@@ -9,9 +9,11 @@ from typing import Any, final
 
 import numpy as np
 
-from ...groups.plot import COLOURS
 from ..analysis import GROUP, Analysis, Columns
-from ..figures import BLUE, GREY, draw
+from ..curves import effect_chart
+from ..curves import panels as by_level
+from ..figures import GREY, draw
+from ..interactive import charted
 from ..page import Picture, Section
 from .effects import covariates, numeric
 
@@ -21,7 +23,7 @@ STRIDE = (1.15, 1.35)  # from panel to panel, each a unit square
 
 
 def section(analysis: Analysis) -> Section | None:
-    panels = _panels(analysis)
+    panels = by_level(analysis)
     if len(panels) < 2:
         return None
     pictures = [
@@ -47,25 +49,13 @@ def _word(i: int) -> str:
     return WORDS[i % len(WORDS)]
 
 
-def _panels(analysis: Analysis) -> dict[str, list[tuple[str, str]]]:
-    """level → its fits, each with its colour."""
-    found, cells = analysis.conditions, analysis.cells
-    if found is None or cells is None:
-        return {which: [(which, BLUE)] for which in analysis.fits}
-    out: dict[str, list[tuple[str, str]]] = {}
-    for name, (s, c) in zip(cells.names, cells.cells):
-        if name in analysis.fits:
-            at = list(found.names).index(cells.conditions[c]) if cells.conditions[c] in found.names else 0
-            out.setdefault(cells.subjects[s], []).append((name, COLOURS[at % len(COLOURS)]))
-    return out
-
-
 def _picture(analysis: Analysis, label: str, panels: dict[str, list[tuple[str, str]]]) -> Picture:
     across = min(ACROSS, len(panels))
     down = ceil(len(panels) / across)
     alt = f"Effect {label} of each of {len(panels)} levels of {analysis.by}, in panels."
     size = (SIZE[0] * across + 0.4, SIZE[1] * down + 0.4)
-    return draw(partial(_paint, analysis, label, panels), alt, f"{label}, each {analysis.by}", size)
+    picture = draw(partial(_paint, analysis, label, panels), alt, f"{label}, each {analysis.by}", size)
+    return charted(picture, effect_chart(analysis, label, *covariates(analysis, label), each=True))
 
 
 def _paint(analysis: Analysis, label: str, panels: dict[str, list[tuple[str, str]]], ax: Any) -> None:

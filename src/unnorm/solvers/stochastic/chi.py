@@ -165,9 +165,8 @@ class Linear(Curve):
         return rows @ nu
 
 
-@final
 @dataclass(frozen=True)
-class LinearChi(Chi):
+class DesignChi(Chi):
     """χ(x_t) = B_tᵀ β."""
 
     design: np.ndarray  # (n, q)
@@ -185,14 +184,20 @@ class LinearChi(Chi):
     def rows(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.design
 
-    def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
-        return np.linalg.lstsq(self.design[at], target, rcond=1e-10)[0]
-
     def take(self, at: np.ndarray) -> Chi:
-        return LinearChi(self.design[at])
+        return replace(self, design=self.design[at])
 
     def total(self, weight: np.ndarray) -> np.ndarray | None:
         return weight @ self.design
+
+
+@final
+@dataclass(frozen=True)
+class LinearChi(DesignChi):
+    """The user's own columns, without a penalty."""
+
+    def start(self, target: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return np.linalg.lstsq(self.design[at], target, rcond=1e-10)[0]
 
 
 @final
@@ -242,24 +247,10 @@ class NetworkChi(Chi):
 
 @final
 @dataclass(frozen=True)
-class SmoothChi(Chi):
-    """χ(x_t) = β₀ + Σ_j s_j(x_t), penalised: B_tᵀ β with ½ λ_j βᵀ S_j β (eq. 2.7)."""
+class SmoothChi(DesignChi):
+    """χ(x_t) = β₀ + Σ_j s_j(x_t), penalised: ½ λ_j βᵀ S_j β (eq. 2.7). A column of ones comes first."""
 
-    design: np.ndarray  # (n, q), a column of ones first
     terms: tuple[BuiltTerm, ...]
-    linear = True
-
-    @property
-    def curve(self) -> Curve:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return Linear()
-
-    @property
-    def size(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.design.shape[1]
-
-    @property
-    def rows(self) -> Any:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.design
 
     @property
     def penalties(self) -> tuple[PlacedPenalty, ...]:
@@ -271,12 +262,6 @@ class SmoothChi(Chi):
         B = self.design[at]
         ridge = 1e-6 * len(B) * np.eye(self.size)  # few rows may not see every coefficient
         return np.linalg.solve(B.T @ B + ridge, B.T @ target)
-
-    def take(self, at: np.ndarray) -> Chi:
-        return replace(self, design=self.design[at])
-
-    def total(self, weight: np.ndarray) -> np.ndarray | None:
-        return weight @ self.design
 
     def names(self) -> tuple[str, ...]:
         return ("nu", *(name for term in self.terms for name in term.coefficient_names))

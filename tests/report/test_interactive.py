@@ -1,0 +1,117 @@
+"""The numbers behind figures: rounded to what a picture needs, safe inside a script element, each once on a page."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from unnorm.report.interactive import FINEST, MOST_CURVES, Chart, Curve, block, charted, coded, decimals, thinned
+from unnorm.report.page import Picture, Section
+
+X = np.linspace(0.0, 800.0, 60)
+HOSTILE = "</script><!--<script>]]>&amp;\u2028\u2029\"'\\ ünï"
+
+
+def decoded(steps, places):
+    """As report.js does it."""
+    total, out = 0, []
+    for step in steps:
+        total += step or 0
+        out.append(np.nan if step is None else total / 10.0**places)
+    return np.array(out)
+
+
+def section(*charts, anchor="effects"):
+    pictures = tuple(charted(Picture("data:,", "alt", "caption"), one) for one in charts)
+    return Section(pictures=pictures, anchor=anchor)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 0.003, 1.0, 47.0, 1e5, 1e12])
+@pytest.mark.parametrize("shift", [0.0, 3.0])
+def test_values_are_known_to_what_a_picture_shows(scale, shift):
+    values = scale * (shift + np.sin(X / 90))
+    places = decimals([values])
+    quantum, span = 10.0**-places, np.ptp(values)
+    assert span / (10 * FINEST) < quantum * (1 + 1e-9)
+    assert quantum <= span / FINEST * (1 + 1e-9)
+    assert np.abs(decoded(coded(values, places), places) - values).max() <= 0.5000001 * quantum
+    assert all(isinstance(step, int) for step in coded(values, places))
+
+
+def test_what_is_not_finite_is_left_open():
+    values = np.array([np.nan, 1.5, np.inf, 2.25, -np.inf, -1.0])
+    assert coded(values, 2) == [None, 150, None, 75, None, -325]
+    assert decimals([values]) == decimals([np.array([1.5, 2.25, -1.0])])
+    assert decimals([np.full(3, np.nan)]) == decimals([np.zeros(0)]) == decimals([np.zeros(4)]) == 4
+    assert decimals([np.full(4, 250.0)]) == 1
+
+
+def test_thinning_keeps_the_ends_and_rows_together():
+    one = thinned(Curve("a", X, 2 * X, (X - 1, X + 1)), 13)
+    assert (one.x[0], one.x[-1], len(one.x)) == (X[0], X[-1], 13)
+    assert np.array_equal(one.y, 2 * one.x)
+    assert one.band is not None
+    assert np.array_equal(one.band[1] - one.band[0], np.full(13, 2.0))
+    assert thinned(one, 13) is one
+
+
+def test_the_block_is_safe_inside_a_script_and_says_the_same():
+    chart = Chart(HOSTILE, "y", (Curve(HOSTILE, X, X, level=HOSTILE, role="level"),), by=HOSTILE)
+    text = block([section(chart)])
+    assert text.isascii()
+    assert not set("<>&") & set(text)
+    found = json.loads(text)
+    assert found["charts"]["effects-1"]["x"] == found["charts"]["effects-1"]["by"] == HOSTILE
+    assert found["sets"][0]["curves"][0]["name"] == found["sets"][0]["curves"][0]["level"] == HOSTILE
+
+
+def test_charts_that_share_curves_share_their_numbers():
+    curves = (Curve("a", X, X), Curve("b", X, -X, (X - 1, X + 1)))
+    own = (Curve("c", X[:9], X[:9]), Curve("d", X, X))
+    text = block(
+        [
+            section(Chart("x", "y", curves)),
+            section(Chart("x", "y", curves, panels=True), Chart("x", "y", own), anchor="each"),
+        ]
+    )
+    found = json.loads(text)
+    assert {name: one["set"] for name, one in found["charts"].items()} == {"effects-1": 0, "each-1": 0, "each-2": 1}
+    assert ["x" in one for one in found["sets"][1]["curves"]] == [False, True]  # a grid of its own is written
+    assert np.allclose(decoded(found["sets"][1]["curves"][1]["x"], found["sets"][1]["dx"]), X, atol=0.05)
+
+
+def test_too_many_curves_stay_a_picture():
+    picture = Picture("data:,", "alt", "caption")
+    assert charted(picture, None) is picture
+    assert charted(picture, Chart("x", "y", ())) is picture
+    assert charted(picture, Chart("x", "y", (Curve("a", X, X),) * (MOST_CURVES + 1))) is picture
+    assert charted(picture, Chart("x", "y", (Curve("a", X, X),))).chart is not None
+    assert json.loads(block([Section(pictures=(picture,), anchor="a")])) == {"sets": [], "charts": {}}
+
+
+def test_many_levels_have_fewer_points_each():
+    many = tuple(Curve(str(i), np.arange(100.0), np.arange(100.0)) for i in range(MOST_CURVES))
+    found = json.loads(block([section(Chart("x", "y", many))]))
+    assert {len(one["y"]) for one in found["sets"][0]["curves"]} == {30}
+
+
+def test_the_script_is_small_and_plain():
+    script = (files("unnorm.report") / "static" / "report.js").read_text(encoding="utf-8")
+    assert len(script.splitlines()) < 500
+    for word in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "eval(",
+        "Function(",
+        "document.write",
+        "</script",
+        "<!--",
+        "http:",
+        "https:",
+        "fetch(",
+    ):
+        assert word not in script.replace('"http://www.w3.org/2000/svg"', ""), word
