@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._base import storage
 from ..errors import InputError
@@ -32,6 +32,10 @@ def load(
         path: the folder that `save` wrote.
         model: the model that was fitted; its names and domain must match.
     """
+    return storage.settled(path, lambda: _loaded(path, model))
+
+
+def _loaded(path: str | os.PathLike[str], model: Unnormalised | None) -> Any:
     kind = str(storage.read_folder(path)[0].get("class"))
     if kind == "FitGroup":
         from . import load_group
