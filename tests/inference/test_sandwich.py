@@ -271,6 +271,8 @@ def test_what_the_penalty_alone_knows_disturbs_no_other_error(rounding: float) -
     alone = _parts(GIVEN)
     found = _parts(replace(GIVEN, size=p, penalty=penalty, **pieces))
     np.testing.assert_allclose(found.total[:P, :P], alone.total, rtol=1e-6, atol=1e-9)
+    assert found.robust is not None
+    assert alone.robust is not None
     np.testing.assert_allclose(found.robust.covariance[:P, :P], alone.robust.covariance, rtol=1e-6, atol=1e-9)
     assert found.total[P, P] == pytest.approx(1.0, rel=1e-6)
 
