@@ -26,23 +26,21 @@ def check(name: str, kappa: float) -> None:
     for key, value in law.numbers.items():
         assert abs(rows[key].estimate - value) < most * rows[key].se, (key, rows[key])
     for key, value in law.directions.items():
-        at = law.family.slices[key]
-        values, J = fit.chart.values(fit.fit.estimate)
-        V = J[at] @ fit.fit.covariance @ J[at].T
+        own, V = fit._quantity(key)
         quantity = next(one for one in law.family.quantities if one.name == key)
-        if any(row.note for row in quantity.rows(values[at], V, 0.99, RADIANS)):
+        if any(row.note for row in quantity.rows(own, V, 0.99, RADIANS)):
             # not known, and said so; across the poles a linear part of 2 moves a Fisher–Bingham law hardly at all
             assert kappa < 0.1 or (name, key) == ("Fisher–Bingham", "mean")
             continue
         if np.linalg.norm(value) != pytest.approx(1.0):  # κμ as a whole: the errors of its parts are not small
-            away = values[at] - value
+            away = own - value
             assert away @ np.linalg.solve(V, away) < 25.0, key
             continue
         found = fit.vector(key)
         sign = np.sign(found @ value) if getattr(quantity, "axial", False) else 1.0
         away = found - sign * value
         P = np.eye(len(found)) - np.outer(found, found)
-        spread = np.linalg.pinv(P @ V @ P / np.sum(values[at] ** 2), rcond=1e-6)
+        spread = np.linalg.pinv(P @ V @ P / np.sum(own**2), rcond=1e-6)
         assert away @ spread @ away < 25.0, key  # χ²₁ or χ²₂: about five standard errors
 
 

@@ -69,6 +69,8 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "results/penalty_path.py": ("tests/results/test_penalty_path.py",),
     "_base/intervals.py": ("tests/inference/test_nested.py",),
     "directions/quantities.py": ("tests/directions/test_intervals.py", "tests/directions/test_units.py"),
+    "directions/torus_reading.py": ("tests/directions/test_torus_corner.py",),
+    "directions/torus_start.py": ("tests/directions/test_torus_corner.py",),
     "directions/bessel.py": ("tests/directions/test_intervals.py",),
     "directions/rules.py": ("tests/directions/test_closed_forms.py",),
     "models/closed.py": ("tests/directions/test_closed_forms.py", "tests/directions/test_contexts.py"),

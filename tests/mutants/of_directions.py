@@ -12,6 +12,15 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("1.0 / np.sqrt(1.0 - c / known)", "1.0", "the delta method's region"),
         ("chi2.ppf(level, 2)", "chi2.ppf(level, 1)", "one degree of freedom for a direction in space"),
     ],
+    "directions/torus_reading.py": [
+        ("signs[_LAMBDA] = -1.0 if flips[0] != flips[1] else 1.0", "signs[_LAMBDA] = 1.0", "λ keeps its sign"),
+        ("slope[mean, by] += u * np.sign(values[by] or 1.0)", "", "a mean's length without its error"),
+        ("if any(weak) and", "if False and", "κ ≥ 0 where its sign is not known"),
+        ("read[2 * j] = Angle(NAMES[3 + j], lost=gone[j])", "", "a mean told where nothing tells it"),
+    ],
+    "directions/torus_start.py": [
+        ("turn2 = -turn1", "turn2 = turn1", "a wrong slope"),
+    ],
     "directions/bessel.py": [
         ("square, 1.0)), v[0])", "square, 1.0)), 0.0)", "a κ of 0 without an error"),
     ],

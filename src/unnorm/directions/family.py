@@ -44,6 +44,17 @@ class Chart:
             return np.asarray(flat(at)), np.asarray(jax.jacfwd(flat)(at))
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A chart's values as the table shows them, decided where their errors are known."""
+
+    values: np.ndarray
+    slope: np.ndarray  # ∂ these values / ∂ the chart's
+    quantities: tuple[Quantity, ...]
+    notes: tuple[str, ...] = ()
+
+
 MAKERS: dict[str, Callable[..., Family]] = {}
 
 
@@ -82,6 +93,10 @@ class Family:
     oval: bool = False  # whether data on one great circle make a concentration infinite
     sharpest: float = 3e6  # the concentration of data beyond which rounding spoils the errors
     remark: Callable[[dict[str, float]], str | None] = lambda parameters: None  # what estimates call for, a sentence
+    read: Callable[[np.ndarray, np.ndarray], Reading] | None = (
+        None  # a chart's values and covariance, where they need it
+    )
+    lost: Callable[[Observations], str | None] = lambda obs: None  # what data leave undetermined, a sentence
     made: tuple[str, Mapping[str, Any]] = ("", {})  # the function of `un.directions` that made it, and its arguments
 
     def __repr__(self) -> str:
@@ -110,6 +125,12 @@ class Family:
     def check(self, obs: Observations) -> None:
         """Refuse observations that Ω cannot take."""
         check_outcomes(self.domain, obs)
+
+    def reading(self, values: np.ndarray, V: np.ndarray) -> Reading:
+        """A chart's values, with this covariance, as the table shows them."""
+        if self.read is None:
+            return Reading(values, np.eye(len(values)), self.quantities)
+        return self.read(values, V)
 
     @property
     def slices(self) -> dict[str, slice]:

@@ -66,6 +66,9 @@ def fit_direction(
     refuse_equal(family, obs)
     if concentration(family, obs) > family.sharpest:
         raise _flat(family, obs)
+    lost = family.lost(obs)
+    if lost is not None:
+        raise _undetermined(family, obs, lost)
     obs = replace(obs, notes=(*obs.notes, *notes), unit="radians" if obs.unit is None else obs.unit)
     best = _best(family, obs, objective, normaliser, rng, weights)
     return DirectionFit(family, best[0], best[1], unit_of(obs.unit or "radians"), best[2])
@@ -107,13 +110,21 @@ def _in_words(family: Family, obs: Observations, error: UnnormError) -> UnnormEr
     if concentration(family, obs) > _SHARP:
         return _flat(family, obs)
     if isinstance(error, NotIdentifiedError):
-        return NotIdentifiedError(
-            f"These {len(y)} directions do not determine all parameters of the {family.name} family: a concentration "
-            "is 0, and with it the direction that it belongs to can be any. Take a family with fewer parameters."
+        return _undetermined(
+            family,
+            obs,
+            "a concentration is 0, and with it the direction that it belongs to can be any. Take a family with fewer "
+            "parameters.",
         )
     return NoEstimateError(
         f"The {family.name} family has no finite estimate for these {len(y)} directions: a concentration grows without "
         "end. Take a family with fewer parameters, or add data."
+    )
+
+
+def _undetermined(family: Family, obs: Observations, why: str) -> NotIdentifiedError:
+    return NotIdentifiedError(
+        f"These {obs.n} directions do not determine all parameters of the {family.name} family: {why}"
     )
 
 

@@ -49,17 +49,20 @@ class Quantity(ABC):
 @final
 @dataclass(frozen=True)
 class Angle(Quantity):
-    """The direction of a vector in the plane, as an angle of `period`; `relative`: a difference of two directions."""
+    """The direction of a vector in the plane, as an angle of `period`; `relative`: a difference of two directions;
+    `lost`: the data do not tell it, as is known from elsewhere."""
 
     name: str
     period: float = 2.0 * np.pi
     relative: bool = False
+    lost: bool = False
     size: int = 2
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
         scale = self.period / (2.0 * np.pi)
         given = unit.angles(self.relative)
-        angle, se, ends = fieller(value, V, level) if value.any() else (np.nan, np.nan, None)
+        angle, se = of_angle(value, V) if value.any() else (np.nan, np.nan)
+        ends = None if self.lost or not value.any() else fieller(value, V, level)[2]
         estimate = float(given.outward(angle * scale, self.period))
         se = se * scale / abs(given.scale)
         if ends is None:
@@ -120,10 +123,11 @@ def undecided(x: float, se: float, level: float, parts: int) -> bool:
 @dataclass(frozen=True)
 class Number(Quantity):
     """A number without bounds. `parts`: of one that is never 0 exactly, as it is the largest of so many; its interval
-    holds 0 where the data do not tell it from 0."""
+    holds 0 where the data do not tell it from 0. `either`: its sign is not known, and the interval is even about 0."""
 
     name: str
     parts: int = 1
+    either: bool = False
 
     def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
         x, se = float(value[0]), float(np.sqrt(V[0, 0]))
@@ -131,6 +135,8 @@ class Number(Quantity):
         lower, upper = x - half, x + half
         if undecided(x, se, level, self.parts):
             lower, upper = min(lower, 0.0), max(upper, 0.0)
+        if self.either:
+            lower, upper = -max(-lower, upper), max(-lower, upper)
         return [Row(self.name, x, se, lower, upper)]
 
 
@@ -152,6 +158,25 @@ class Size(Quantity):
         with np.errstate(over="ignore"):  # nothing is known of it
             lower, upper = (one * float(np.sinh(np.arcsinh(x / one) + sign * half)) for sign in (-1.0, 1.0))
         return [Row(self.name, x, se, 0.0 if undecided(x, se, level, self.parts) else max(lower, 0.0), upper)]
+
+
+@final
+@dataclass(frozen=True)
+class Signed(Quantity):
+    """κ of either sign: no length, as other parameters tell its direction. Its interval is even on the scale asinh κ,
+    and may hold negative numbers; `parts` and `either` as of a `Number`."""
+
+    name: str
+    parts: int = 1
+    either: bool = False
+
+    def rows(self, value: np.ndarray, V: np.ndarray, level: float, unit: Unit) -> list[Row]:
+        x, se = float(value[0]), float(np.sqrt(V[0, 0]))
+        slope = np.hypot(1.0, x)
+        inner = Number(self.name, self.parts, self.either)
+        (row,) = inner.rows(np.arcsinh(value), V / slope**2, level, unit)
+        with np.errstate(over="ignore"):
+            return [Row(self.name, x, se, float(np.sinh(row.lower)), float(np.sinh(row.upper)))]
 
 
 @final
@@ -185,14 +210,19 @@ def stretch(value: np.ndarray, V: np.ndarray, c: float) -> float | None:
     return None if known <= c else float(1.0 / np.sqrt(1.0 - c / known))
 
 
+def of_angle(value: np.ndarray, V: np.ndarray) -> tuple[float, float]:
+    """The angle of a vector in the plane and its standard error."""
+    angle, length = float(np.arctan2(value[1], value[0])), float(np.hypot(*value))
+    across = np.array([-np.sin(angle), np.cos(angle)])
+    return angle, float(np.sqrt(across @ V @ across)) / length
+
+
 def fieller(value: np.ndarray, V: np.ndarray, level: float) -> tuple[float, float, tuple[float, float] | None]:
     """The angle of a vector in the plane, its standard error, and the ends of its interval; None for every angle.
 
     Where V is the unit matrix the tangents to the ellipse make an angle asin(z/|v|) with v; elsewhere V^½ carries them.
     """
-    angle, length = float(np.arctan2(value[1], value[0])), float(np.hypot(*value))
-    across = np.array([-np.sin(angle), np.cos(angle)])
-    se = float(np.sqrt(across @ V @ across)) / length
+    angle, se = of_angle(value, V)
     value, V = steadied(value, V)
     L = np.linalg.cholesky(V)
     m = np.linalg.solve(L, value)

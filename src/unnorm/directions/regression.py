@@ -23,8 +23,9 @@ from ..models.anew import anew
 from ..models.energy import Energy
 from ..references.directional import concentration_circle, concentration_sphere
 from .bessel import log_bessel0, log_sinch, norm
-from .family import Chart, Family, named
+from .family import Chart, Family, Usual, named
 from .quantities import Angle, Direction, Number, Size
+from .spherical import FRAMES, carried
 
 _STEPS = np.concatenate([[0.0], np.geomspace(0.05, 8.0, 12), -np.geomspace(0.05, 8.0, 12)])  # of γ, per sd of x
 _ROUNDS = 3
@@ -157,6 +158,7 @@ def east_north(m: Any) -> tuple[Any, Any]:
     return east, north
 
 
+# long: closures that share a frame
 @lru_cache(maxsize=16)
 def _on_sphere(names: tuple[str, ...], wide: tuple[str, ...]) -> Family:
     def scale(theta: Any, x: Any) -> Any:
@@ -164,30 +166,41 @@ def _on_sphere(names: tuple[str, ...], wide: tuple[str, ...]) -> Family:
 
         return jnp.exp(_sum(theta["delta"], x, wide)) if wide else 1.0
 
-    def f(theta: Any, y: Any, x: Any) -> Any:
-        v = theta["v"]
-        if not names:
-            return scale(theta, x) * (v @ y)
-        kappa = norm(v)
-        east, north = east_north(v / kappa)
-        u1, u2 = (_sum(theta["gamma"][j], x, names) for j in range(2))
-        square = u1**2 + u2**2
-        turned = ((1.0 - square) * (v @ y) + 2.0 * kappa * (u1 * (east @ y) + u2 * (north @ y))) / (1.0 + square)
-        return scale(theta, x) * turned
-
     def partition(theta: Any, x: Any) -> Any:
         return np.log(4.0 * np.pi) + log_sinch(scale(theta, x) ** 2 * (theta["v"] @ theta["v"]))
 
-    model = Energy(f, _tree(np.ones(3), np.zeros((2, len(names))), wide), Sphere(), log_partition=partition)
+    @lru_cache(maxsize=6)
+    def law(which: int) -> tuple[Energy, Usual]:
+        frame = FRAMES[which]  # about an axis near the mean: at the poles there is no east and north
 
-    def usual(theta: Any) -> tuple[Any, ...]:
-        slopes = (theta["gamma"][j, k] for k in range(len(names)) for j in range(2))
-        return theta["v"], norm(theta["v"]), *slopes, *(theta["delta"] if wide else ())
+        def f(theta: Any, y: Any, x: Any) -> Any:
+            v = theta["v"]
+            if not names:
+                return scale(theta, x) * (v @ y)
+            e2, e3 = carried(v, frame)
+            u1, u2 = (_sum(theta["gamma"][j], x, names) for j in range(2))
+            square = u1**2 + u2**2
+            turned = ((1.0 - square) * (v @ y) + 2.0 * norm(v) * (u1 * (e2 @ y) + u2 * (e3 @ y))) / (1.0 + square)
+            return scale(theta, x) * turned
+
+        def usual(theta: Any) -> tuple[Any, ...]:
+            v = theta["v"]
+            slopes: list[Any] = []
+            if names:
+                e2, e3 = carried(v, frame)
+                for k in range(len(names)):
+                    along = theta["gamma"][0, k] * e2 + theta["gamma"][1, k] * e3
+                    slopes += [way @ along for way in east_north(v / norm(v))]
+            return v, norm(v), *slopes, *(theta["delta"] if wide else ())
+
+        start = _tree(frame[:, 0], np.zeros((2, len(names))), wide)
+        return Energy(f, start, Sphere(), log_partition=partition), usual
 
     def make(obs: Observations) -> tuple[Chart, ...]:
         X = columns(obs, names)
         columns(obs, wide)
-        v, gamma = _sphere_start(obs, X)
+        v, gamma, which = _sphere_start(obs, X)
+        model, usual = law(which)
         return (Chart(anew(model, theta0=_tree(v, gamma, wide)), usual),)
 
     slopes = [Number(f"{name} {way}") for name in names for way in ("east", "north")]
@@ -195,19 +208,18 @@ def _on_sphere(names: tuple[str, ...], wide: tuple[str, ...]) -> Family:
     return Family("spherical regression", Sphere(), (Direction("mean"), Size("kappa", 3), *slopes), make, "conditional")
 
 
-def _sphere_start(obs: Observations, X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Least squares in the stereographic plane about the mean direction."""
+def _sphere_start(obs: Observations, X: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    """Least squares in the stereographic plane about the mean direction, and the frame whose first axis is nearest."""
     w = obs.weights / obs.weights.sum()
     mean = w @ obs.outcome
     length = float(np.linalg.norm(mean))
     m = mean / length if length > 1e-12 else np.array([1.0, 0.0, 0.0])
-    flat = max(float(np.hypot(*m[:2])), 1e-9)
-    east = np.array([-m[1], m[0], 0.0]) / flat if np.hypot(*m[:2]) > 1e-9 else np.array([0.0, 1.0, 0.0])
-    north = np.cross(m, east)
+    which = int(np.argmax(FRAMES[:, :, 0] @ m))
+    e2, e3 = (np.asarray(one) for one in carried(m, FRAMES[which]))
     near = obs.outcome @ m > -0.8  # points behind are far out in the plane
-    plane = (obs.outcome[near] @ np.column_stack([east, north])) / (1.0 + obs.outcome[near] @ m)[:, None]
+    plane = (obs.outcome[near] @ np.column_stack([e2, e3])) / (1.0 + obs.outcome[near] @ m)[:, None]
     design = np.column_stack([np.ones(near.sum()), X[near]])
     found = np.linalg.lstsq(design * np.sqrt(w[near])[:, None], plane * np.sqrt(w[near])[:, None], rcond=None)[0]
     u = found[0]
-    centre = ((1.0 - u @ u) * m + 2.0 * (u[0] * east + u[1] * north)) / (1.0 + u @ u)
-    return max(concentration_sphere(length), 1e-2) * centre, found[1:].T
+    centre = ((1.0 - u @ u) * m + 2.0 * (u[0] * e2 + u[1] * e3)) / (1.0 + u @ u)
+    return max(concentration_sphere(length), 1e-2) * centre, found[1:].T, which

@@ -14,7 +14,7 @@ from .._base.numerics import Rng, generator, whole
 from ..data.units import Unit
 from ..errors import InputError, unknown
 from ..results.fit import Fit
-from .family import Chart, Family
+from .family import Chart, Family, Reading
 from .quantities import Cone, Row, cone
 
 
@@ -41,15 +41,18 @@ class DirectionFit:
         return self.summary()
 
     @cached_property
-    def _values(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.chart.values(self.fit.estimate)
+    def _read(self) -> tuple[Reading, np.ndarray]:
+        """The family's quantities, and their Jacobian in θ."""
+        values, J = self.chart.values(self.fit.estimate)
+        read = self.family.reading(values, J @ self.fit.covariance @ J.T)
+        return read, read.slope @ J
 
     def rows(self, level: float = 0.95, robust: bool = False) -> list[Row]:
         """The lines of the table."""
-        values, J = self._values
+        read, J = self._read
         V = J @ (self.fit.covariance_robust if robust else self.fit.covariance) @ J.T
-        places = zip(self.family.quantities, self.family.slices.values())
-        return [row for quantity, at in places for row in quantity.rows(values[at], V[at, at], level, self.unit)]
+        places = zip(read.quantities, self.family.slices.values())
+        return [row for quantity, at in places for row in quantity.rows(read.values[at], V[at, at], level, self.unit)]
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -88,19 +91,19 @@ class DirectionFit:
         return cone(value, V, level)
 
     def _quantity(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        values, J = self._values
+        read, J = self._read
         directions = [one.name for one in self.family.quantities if one.size > 1]
         if name not in directions:
             raise InputError(unknown("name", name, directions))
         at = self.family.slices[name]
-        return values[at], J[at] @ self.fit.covariance @ J[at].T
+        return read.values[at], J[at] @ self.fit.covariance @ J[at].T
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What there is to say: of the fit, and of intervals that are the whole circle or sphere."""
         own = dict.fromkeys(f"{row.note[0].upper()}{row.note[1:]}." for row in self.rows() if row.note)
         remark = self.family.remark(self.parameters)
-        return (*self.fit.notes, *own, *(() if remark is None else (remark,)))
+        return (*self.fit.notes, *own, *self._read[0].notes, *(() if remark is None else (remark,)))
 
     def summary(self, level: float = 0.95) -> str:
         """The fit as a text for people, with intervals of this level."""
@@ -133,7 +136,7 @@ class DirectionFit:
 
         if self.family.draw is None:
             return self._outward(self.fit.simulate(n, x0=x0, x=x, chains=chains, rng=rng))
-        values = [self._values[0][at] for at in self.family.slices.values()]
+        values = [self._read[0].values[at] for at in self.family.slices.values()]
         y = self.family.domain.wrap(self.family.draw(values, whole(n, "The number of draws", 0), generator(rng)))
         names = self.fit.settings["observations"]["outcome_names"]
         table = {name: y[:, j].copy() for j, name in enumerate(names)}

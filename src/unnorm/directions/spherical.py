@@ -34,8 +34,9 @@ LINEAR = ("y1", "y2", "y3")
 QUADRATIC = ("y1y1-y3y3", "y2y2-y3y3", "y1y2", "y1y3", "y2y3")
 _CLEARLY = 5.0  # times one gap between eigenvalues must exceed the other to tell poles from a girdle at sight
 _LARGEST = 1e8  # κ that a start may have
+_BALANCED = 1e-6  # a resultant that is 0
 _AXES = np.concatenate([np.eye(3), -np.eye(3)])
-_FRAMES = np.stack([np.column_stack([g1, g2, np.cross(g1, g2)]) for g1, g2 in zip(_AXES, np.roll(_AXES, 1, axis=0))])
+FRAMES = np.stack([np.column_stack([g1, g2, np.cross(g1, g2)]) for g1, g2 in zip(_AXES, np.roll(_AXES, 1, axis=0))])
 
 
 def _even(domain: Domain | None) -> tuple[Domain, bool]:
@@ -231,7 +232,7 @@ def kent() -> Family:
 def _kent() -> Family:
     @lru_cache(maxsize=6)
     def law(which: int) -> tuple[Energy, Usual]:
-        frame = _FRAMES[which]
+        frame = FRAMES[which]
 
         def f(theta: Any, y: Any) -> Any:
             e2, e3 = carried(theta["v"], frame)
@@ -259,7 +260,18 @@ def _kent() -> Family:
         return value[0], value[3][0] * (np.outer(e2, e2) - np.outer(e3, e3))
 
     quantities = (Direction("mean"), Direction("major", axial=True), Size("kappa", 3), Size("beta", 2, steps=3.0))
-    return Family("Kent", Sphere(), quantities, make, draw=drawn(quadratic), oval=True, remark=_kent_remark)
+    return Family(
+        "Kent", Sphere(), quantities, make, draw=drawn(quadratic), oval=True, remark=_kent_remark, lost=_kent_lost
+    )
+
+
+def _kent_lost(obs: Observations) -> str | None:
+    if np.linalg.norm(scatter(obs.outcome, obs.weights)[0]) > _BALANCED:
+        return None
+    return (
+        "kappa is 0, and the mean has no sense: opposite directions are as likely. That is a law of axes; fit "
+        "un.directions.bingham()."
+    )
 
 
 def _kent_remark(parameters: dict[str, float]) -> str | None:
@@ -290,7 +302,7 @@ def _kent_start(obs: Observations) -> tuple[dict[str, Any], int]:
     kappa, beta = 1.0 / left + 1.0 / right, 0.5 * (1.0 / left - 1.0 / right)
     if kappa < 10.0 or not 2.0 * beta < 0.98 * kappa:  # the formulas are for concentrated data
         kappa, beta = max(concentration_sphere(length), 1e-3), 0.0
-    which = int(np.argmax(_FRAMES[:, :, 0] @ g1))
-    e2, e3 = (np.asarray(one) for one in carried(kappa * g1, _FRAMES[which]))
+    which = int(np.argmax(FRAMES[:, :, 0] @ g1))
+    e2, e3 = (np.asarray(one) for one in carried(kappa * g1, FRAMES[which]))
     psi = np.arctan2(e3 @ g2, e2 @ g2)
     return {"b": beta * np.array([np.cos(2 * psi), np.sin(2 * psi)]), "v": kappa * g1}, which

@@ -4,6 +4,9 @@
     cosine    f = κ₁ cos(y₁ − μ₁) + κ₂ cos(y₂ − μ₂) + λ cos(y₁ − μ₁ − y₂ + μ₂)
 
 (Singh, Hnizdo & Demchuk 2002; Mardia, Taylor & Subramaniam 2007, whose κ₃ is −λ.)
+
+θ is (κ₁, κ₂, λ, μ₁, μ₂) itself, κ with a sign: where κ₂ = 0 the dependence still tells μ₂, and (κ₂, μ₂) as a vector
+κ₂(cos μ₂, sin μ₂) would lose it. `torus_reading.py` has the signs, and what is known of μ₁ and μ₂.
 """
 
 from __future__ import annotations
@@ -18,11 +21,10 @@ from ..domains import Torus
 from ..errors import InputError, unknown
 from ..models.anew import anew
 from ..models.energy import Energy
-from ..references.directional import concentration_circle
-from .bessel import norm
-from .family import Chart, Family, named
-from .quantities import Angle, Number, Size
+from .family import Chart, Family, Reading, named
 from .rules import focused_torus
+from .torus_reading import NAMES, QUANTITIES, lost, reading
+from .torus_start import ORDER, started
 
 _CELLS = 2**16  # of the first angle's distribution function
 
@@ -30,6 +32,9 @@ _CELLS = 2**16  # of the first angle's distribution function
 @named
 def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
     """The sine or cosine model of two dependent angles; λ is the dependence, 0 where they are independent.
+
+    (κ₂, μ₂, λ) and (−κ₂, μ₂ + π, −λ) are the same law. Estimates have κ₁, κ₂ ≥ 0; but where the data do not tell a κ
+    from 0, its sign is not known either: then λ ≥ 0, that κ has the sign, and a note says so.
 
     >>> import unnorm as un
     >>> [one.name for one in un.directions.bivariate_von_mises().quantities]
@@ -43,32 +48,31 @@ def bivariate_von_mises(model: Literal["sine", "cosine"] = "sine") -> Family:
 # long: f, its start and its draws share the model's name
 @lru_cache(maxsize=2)
 def _bivariate(model: str) -> Family:
-    def f(theta: Any, y: Any) -> Any:
+    sine = model == "sine"
+
+    def f(theta: Any, y: Any) -> Any:  # less κ₁ + κ₂ (+ λ), so that no large numbers cancel
         import jax.numpy as jnp
 
-        along, across = [], []
-        for j, v in enumerate((theta["v1"], theta["v2"])):
-            c, s = jnp.cos(y[j]), jnp.sin(y[j])
-            along.append(v[0] * c + v[1] * s)
-            across.append((v[0] * s - v[1] * c) / norm(v))
-        together = across[0] * across[1]
-        if model == "cosine":
-            together = together + along[0] * along[1] / (norm(theta["v1"]) * norm(theta["v2"]))
-        return along[0] + along[1] + theta["lambda"] * together
+        d1, d2 = y[0] - theta["mean1"], y[1] - theta["mean2"]
+        own = -2.0 * (theta["kappa1"] * jnp.sin(d1 / 2.0) ** 2 + theta["kappa2"] * jnp.sin(d2 / 2.0) ** 2)
+        together = jnp.sin(d1) * jnp.sin(d2) if sine else -2.0 * jnp.sin((d1 - d2) / 2.0) ** 2
+        return own + theta["lambda"] * together
 
     def usual(theta: Any) -> tuple[Any, ...]:
-        return theta["v1"], norm(theta["v1"]), theta["v2"], norm(theta["v2"]), theta["lambda"]
+        import jax.numpy as jnp
 
-    law = Energy(f, {"lambda": 0.0, "v1": np.ones(2), "v2": np.ones(2)}, Torus())
+        u1, u2 = (jnp.stack([jnp.cos(theta[name]), jnp.sin(theta[name])]) for name in ("mean1", "mean2"))
+        return u1, theta["kappa1"], u2, theta["kappa2"], theta["lambda"]
+
+    law = Energy(f, dict.fromkeys(NAMES, 0.0), Torus())
 
     def make(obs: Observations) -> tuple[Chart, ...]:
-        y, w = obs.outcome, obs.weights / obs.weights.sum()
-        z = w @ np.exp(1j * y)
-        start: dict[str, Any] = {"lambda": 0.0}
-        for j in range(2):
-            length = max(concentration_circle(float(abs(z[j]))), 1e-2)
-            start[f"v{j + 1}"] = length * np.array([np.cos(np.angle(z[j])), np.sin(np.angle(z[j]))])
-        return (Chart(anew(law, theta0=start, rule=focused_torus(y, obs.weights)), usual),)
+        rule = focused_torus(obs.outcome, obs.weights)
+        starts = started(obs.outcome, obs.weights, rule(ORDER), sine=sine)
+        return tuple(Chart(anew(law, theta0=start, rule=rule), usual) for start in starts)
+
+    def read(values: np.ndarray, V: np.ndarray) -> Reading:
+        return reading(values, V, sine=sine)
 
     def draw(values: list[np.ndarray], n: int, rng: np.random.Generator) -> np.ndarray:
         """y₁ from its marginal law, exp(κ₁ cos y₁) I₀(|z(y₁)|), then y₂ given y₁, von Mises about z(y₁)."""
@@ -77,7 +81,7 @@ def _bivariate(model: str) -> Family:
         kappa1, kappa2, lam = (float(values[j][0]) for j in (1, 3, 4))
 
         def z(y: np.ndarray) -> np.ndarray:
-            return kappa2 + lam * (1j * np.sin(y) if model == "sine" else np.exp(1j * y))
+            return kappa2 + lam * (1j * np.sin(y) if sine else np.exp(1j * y))
 
         step = 2.0 * np.pi / _CELLS
         grid = -np.pi + step * (np.arange(_CELLS) + 0.5)
@@ -88,5 +92,7 @@ def _bivariate(model: str) -> Family:
         second = rng.vonmises(np.angle(z(first)), np.abs(z(first)))
         return np.column_stack([first, second]) + [np.arctan2(*values[j][::-1]) for j in (0, 2)]
 
-    quantities = (Angle("mean1"), Size("kappa1"), Angle("mean2"), Size("kappa2"), Number("lambda"))
-    return Family(f"bivariate von Mises ({model} model)", Torus(), quantities, make, draw=draw)
+    return Family(
+        f"bivariate von Mises ({model} model)", Torus(), QUANTITIES, make, draw=draw, read=read,
+        lost=lambda obs: lost(obs.outcome, obs.weights, sine=sine),
+    )  # fmt: skip
