@@ -8,6 +8,7 @@ Contents reach the disk before their name does (fsync), so that a power cut leav
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from ..errors import WriteError
 from .shield import shielded
 
 MADE, OLD = "unnorm", "unnorm-old"  # in the hidden names: something being made, something that stepped aside
+TRIES = 5  # to take the place of a target that others make, too
 LONGEST = 100  # bytes of the target's own name in a hidden one: names end at 255
 
 
@@ -69,8 +71,19 @@ def whole_folder(target: Path, check: Callable[[Path], None]) -> Iterator[Path]:
     check(target)
     with scratch_folder(target) as scratch:
         yield scratch
-        check(target)
-        take_place(scratch, target)
+        in_its_place(lambda: check(target), scratch, target)
+
+
+def in_its_place(check: Callable[[], None], scratch: Path, target: Path) -> None:
+    """`take_place`, asked `check` just before; again, where another process has made the target in between."""
+    for left in reversed(range(TRIES)):
+        check()
+        try:
+            return take_place(scratch, target)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not left:
+                raise
+    return None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._base import frames
-from .._base.atomic import recover, scratch_folder, take_place, try_writing, write_text
+from .._base.atomic import in_its_place, recover, scratch_folder, take_place, try_writing, write_text
 from ..errors import InputError, WriteError
 
 MARK = "config.toml"  # a folder with this file is one of ours, and may be replaced with --force
@@ -82,12 +82,11 @@ def whole_folder(target: Path, force: bool, mark: str = MARK) -> Iterator[Path]:
     with _named(f"--out {str(target)!r}"), scratch_folder(resolved) as scratch:
         yield scratch
         try:
-            _check_there(target, target, force, mark)
+            in_its_place(lambda: _check_there(target, target, force, mark), scratch, resolved)
         except InputError as error:
             other = _free(resolved)
             take_place(scratch, other)
             raise InputError(f"{error} It was made while this ran; the output is in {str(other)!r}.") from error
-        take_place(scratch, resolved)
 
 
 def whole_file(path: str | Path, text: str, force: bool) -> Path:
