@@ -63,7 +63,7 @@ class ConvergenceError(EstimationError):
     """An iteration that stopped before its maximum."""
 
 
-class MemoryLimitError(UnnormError, MemoryError):
+class MemoryLimitError(MemoryError, UnnormError):  # in this order: else __new__ is not its own, and it cannot travel
     """More memory than is allowed or free; the message has the figures and the option that would make it fit."""
 
 

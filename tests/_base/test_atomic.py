@@ -283,7 +283,7 @@ def test_a_target_that_appears_at_the_last_moment(
     """Another process makes the target after it was looked for, and before the new folder takes its name."""
     path, real, made = tmp_path / "fit", atomic.take_place, []
 
-    def meanwhile(scratch: Path, target: Path) -> None:
+    def meanwhile(scratch: Path, target: Path, settle: bool) -> None:
         if target == path and not made:
             made.append(True)
             if theirs:
@@ -294,8 +294,8 @@ def test_a_target_that_appears_at_the_last_moment(
                 (path / "mine.txt").write_text("keep me")
             with monkeypatch.context() as patch:
                 patch.setattr(os.path, "lexists", lambda _: False)  # it was not there yet
-                return real(scratch, target)
-        return real(scratch, target)
+                return real(scratch, target, settle)
+        return real(scratch, target, settle)
 
     monkeypatch.setattr(atomic, "take_place", meanwhile)
     if theirs:
