@@ -27,6 +27,7 @@ _FEW = 4_000  # rows up to which descents from several ρ are tried where means 
 _SEPARATED = 30.0  # |η| of a binomial row whose mean is 0 or 1 to 1e-13
 _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which they are
 _ROWS_EACH = 30  # rows for each coefficient from which the working model is good along ρ_j
+_SHALLOW = 0.5  # curvature of the criterion in ρ_j, in nats, below which its minimum may be one of several
 _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
 _SMALL = 120  # coefficients up to which it is asked of every λ_j
 _TINY = 60  # coefficients up to which it is asked of every pair of a term's
@@ -119,16 +120,18 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     """ρ at which the criterion, along one ρ_j, has another minimum that is low enough to try; the lowest first.
 
     Asked of every ρ_j: a finite λ_j is compared with infinite ones, and an infinite one with finite. Where rows are
-    many, of the limits alone. The fit's working model answers, tilt included: exactly where the family is Gaussian, to
-    a few hundredths of the distance from the fit where no mean is extreme and rows are many for the coefficients
-    (measured). Elsewhere the criterion itself is asked.
+    many, of the limits, and of `_doubtful` ρ_j where the criterion is lower than at the fit: a tensor product may be
+    nearly flat along one margin, at a minimum that is 100 nats above another. The fit's working model answers, tilt
+    included: exactly where the family is Gaussian, to a few hundredths of the distance from the fit where no mean is
+    extreme and rows are many for the coefficients (measured). Elsewhere the criterion itself is asked.
     """
     if problem.design.size > _NARROW:
         return []
     sparse = problem.family != "gaussian" and problem.count < _ROWS_EACH * problem.design.size
     exactly = problem.count <= _FEW and (sparse or _extreme(problem, found))
     every = problem.count <= _FEW and problem.design.size <= _SMALL
-    which = problem.free if every else limits(found, problem.free) != 0
+    at_limit = limits(found, problem.free) != 0
+    which = problem.free if every else at_limit | _doubtful(problem, found)
     centre = (found.bounds[0] + found.bounds[1]) / 2
     out: list[tuple[float, np.ndarray]] = []
     for j in np.flatnonzero(which).tolist():
@@ -136,11 +139,21 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
         padded = np.array([np.inf, *values, np.inf]) - _LEVEL
         low = (values < padded[:-2]) & (values < padded[2:]) & (values < found.at.value + _WORTH)
         low[0] &= values[0] < found.at.value - _BETTER  # falling towards zero smoothing is no minimum by itself
+        low &= every or at_limit[j] or values < found.at.value - _BETTER
         own = next(i for i, trial in enumerate(trials) if trial is found.at.state.rho)
         out += [(values[i], trials[i]) for i in np.flatnonzero(low).tolist() if _apart(values, own, i)]
     out += _corners(problem, criterion, found, centre) if every else []
     out += _pairs(problem, criterion, found, centre) if every and problem.design.size <= _TINY else []
     return [rho for _, rho in sorted(out, key=lambda one: one[0])[:_MOST]]
+
+
+def _doubtful(problem: PenalisedRows, found: Found) -> np.ndarray:
+    """(M,) whether ρ_j is at a minimum that is often one of several: a shallow one, or that of a term with several
+    penalties."""
+    out = np.abs(np.diag(found.at.hessian)) < _SHALLOW
+    for group in problem.design.penalties.groups:
+        out[list(group.which)] |= len(group.which) > 1
+    return out & problem.free
 
 
 def _apart(values: np.ndarray, own: int, i: int) -> bool:
