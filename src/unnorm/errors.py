@@ -36,7 +36,11 @@ class WriteError(InputError):
     def __init__(self, target: object, reason: str) -> None:
         reason = reason.rstrip(".")
         super().__init__(f"{str(target)!r} cannot be written: {reason}. Choose another place for it.")
-        self.reason = reason
+        self.target, self.reason = str(target), reason
+
+    def __reduce__(self) -> tuple[type[WriteError], tuple[str, str]]:
+        """As it was made: a worker sends its errors home."""
+        return type(self), (self.target, self.reason)
 
 
 class CombinationError(UnnormError, TypeError):
@@ -59,7 +63,7 @@ class ConvergenceError(EstimationError):
     """An iteration that stopped before its maximum."""
 
 
-class MemoryLimitError(UnnormError, MemoryError):
+class MemoryLimitError(MemoryError, UnnormError):  # in this order: else __new__ is not its own, and it cannot travel
     """More memory than is allowed or free; the message has the figures and the option that would make it fit."""
 
 
@@ -130,11 +134,21 @@ def _listening(ear: Callable[[str], bool]) -> Iterator[None]:
 
 def listing(items: Iterable[object], most: int = 12) -> str:
     """The items as they stand in a sentence: 'a', 'b', 'c' and 4 more."""
-    shown = [repr(item) for item in items]
+    shown = [short(item) for item in items]
     more = len(shown) - most
     return ", ".join(shown[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def unknown(what: str, got: object, known: Iterable[object]) -> str:
     """The sentence for a name that is not one of those known."""
-    return f"{what} must be one of {listing(known, most=40)}; got {got!r}."
+    return f"{what} must be one of {listing(known, most=40)}; got {short(got)}."
+
+
+def short(value: object, most: int = 200) -> str:
+    """The value as it stands in a sentence, cut where it is long: a file may hold anything.
+
+    >>> short("abc"), short("a" * 1000, most=8)
+    ("'abc'", "'aaaa…'")
+    """
+    text = repr(value)
+    return text if len(text) <= most else f"{text[: most - 3]}…{text[-1]}"

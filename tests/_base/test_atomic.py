@@ -276,6 +276,39 @@ def test_many_writers_of_one_folder(tmp_path: Path) -> None:
     assert _names(tmp_path) == ["fit"]
 
 
+@pytest.mark.parametrize("theirs", [True, False], ids=["a fit", "another folder"])
+def test_a_target_that_appears_at_the_last_moment(
+    theirs: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process makes the target after it was looked for, and before the new folder takes its name."""
+    path, real, made = tmp_path / "fit", atomic.take_place, []
+
+    def meanwhile(scratch: Path, target: Path, settle: bool) -> None:
+        if target == path and not made:
+            made.append(True)
+            if theirs:
+                _save(tmp_path / "other", 7.0)
+                (tmp_path / "other").rename(path)
+            else:
+                path.mkdir()
+                (path / "mine.txt").write_text("keep me")
+            with monkeypatch.context() as patch:
+                patch.setattr(os.path, "lexists", lambda _: False)  # it was not there yet
+                return real(scratch, target, settle)
+        return real(scratch, target, settle)
+
+    monkeypatch.setattr(atomic, "take_place", meanwhile)
+    if theirs:
+        _save(path, 1.0)
+        assert _value(path) == 1.0
+    else:
+        with pytest.raises(InputError, match="exists and is not a saved fit"):
+            _save(path, 1.0)
+        assert (path / "mine.txt").read_text() == "keep me"
+    assert made
+    assert _names(tmp_path) == ["fit"]
+
+
 # --- targets ----------------------------------------------------------------------------------------------------------
 
 

@@ -16,11 +16,13 @@ import unnorm as un
 from unnorm._base import words
 from unnorm._base.words import OPTIONS, by_word, either, in_shell, option
 from unnorm.cli.config import checked_job
+from unnorm.cli.fit import fit
 from unnorm.cli.options import Options
 from unnorm.cli.pattern import pattern
 from unnorm.errors import InputError, UnnormError
 from unnorm.inference.advice import advise
 from unnorm.references import SCHEMES, PointScheme
+from unnorm.report.analysis import Analysis
 from unnorm.results.normaliser_check import NormaliserCheck
 
 
@@ -30,9 +32,9 @@ def test_examples_run() -> None:
 
 def test_every_option_is_an_argument_in_python_and_an_option_in_the_shell() -> None:
     callables: tuple[Callable[..., Any], ...] = (un.transitions, un.fit, un.Additive, un.Logistic)
-    callables += (un.pattern, un.fit_pattern)
+    callables += (un.pattern, un.fit_pattern, un.fit_each, Analysis)
     arguments = {name for one in callables for name in inspect.signature(one).parameters}
-    own = inspect.signature(pattern).parameters
+    own = [name for one in (pattern, fit) for name in inspect.signature(one).parameters]
     typed = {f"--{name.replace('_', '-')}" for name in (*Options.__dataclass_fields__, *own)}
     for name, one in OPTIONS.items():
         assert name in arguments, name

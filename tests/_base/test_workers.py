@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 import threading
 import time
 from concurrent.futures import CancelledError
@@ -42,9 +44,24 @@ def test_results_are_in_the_order_of_the_tasks(threads: int, client: Any) -> Non
     assert sorted(done) == list(range(5))
 
 
-def test_processes_of_our_own_have_the_same_results() -> None:
+def _hears_interruptions() -> tuple[bool, int]:
+    """Whether Ctrl-C reaches this process, and which it is."""
+    return signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, []), os.getpid()
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="POSIX signals")
+def test_processes_of_our_own_have_the_same_results_and_leave_interruptions_to_us() -> None:
+    """A terminal sends Ctrl-C to all processes: this one ends the others, and they say nothing."""
     pytest.importorskip("distributed")
-    assert mapped(pow, [(2, i) for i in range(4)], 2) == [1, 2, 4, 8]
+    assert _hears_interruptions()[0]
+    with workers.client_of(1) as client:
+        assert mapped(pow, [(2, i) for i in range(4)], client) == [1, 2, 4, 8]
+        ((heard, process),) = client.run(_hears_interruptions).values()
+        assert not heard
+        assert process != os.getpid()
+        os.kill(process, signal.SIGINT)
+        assert [one for _, one in client.run(_hears_interruptions).values()] == [process]
+    assert _hears_interruptions()[0]
 
 
 def test_an_error_of_a_task_is_raised_here(client: Any) -> None:

@@ -256,6 +256,27 @@ def test_the_reference_error_with_lambda_chosen_again() -> None:
     np.testing.assert_allclose(_parts(replace(again, whole=whole)).reference, both @ whole @ both.T)
 
 
+@pytest.mark.parametrize("rounding", [-4e-12, 0.0, 1e-26, 3e-11])
+def test_what_the_penalty_alone_knows_disturbs_no_other_error(rounding: float) -> None:
+    """A coordinate without information, but for rounding: its units are the penalty's, and the others' errors those of
+    a model without it."""
+    p = P + 1
+    penalty = np.zeros((p, p))
+    pieces = {name: np.zeros((p, p)) for name in ("information", "data", "points", "empirical")}
+    for name, whole in pieces.items():
+        whole[:P, :P] = getattr(GIVEN, name)
+        whole[P, :P] = whole[:P, P] = 2e-9 * np.array([1.0, -1.0, 1.0])
+        whole[P, P] = rounding
+    penalty[P, P] = 1.0
+    alone = _parts(GIVEN)
+    found = _parts(replace(GIVEN, size=p, penalty=penalty, **pieces))
+    np.testing.assert_allclose(found.total[:P, :P], alone.total, rtol=1e-6, atol=1e-9)
+    assert found.robust is not None
+    assert alone.robust is not None
+    np.testing.assert_allclose(found.robust.covariance[:P, :P], alone.robust.covariance, rtol=1e-6, atol=1e-9)
+    assert found.total[P, P] == pytest.approx(1.0, rel=1e-6)
+
+
 def test_a_difference_of_estimates_stays_a_variance() -> None:
     """Σ1 with a negative direction: the nearest covariance; and an error never below a twentieth of V's variance."""
     vectors = np.linalg.qr(np.random.default_rng(10).normal(size=(P, P)))[0]

@@ -48,7 +48,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "ErrorParts(sampling, sampling,",
             "total without the reference points",
         ),
-        ("return V @ nearest_psd(sigma2, scores.information) @ V", "return 0.0 * V", "no reference error"),
+        (
+            "return V @ nearest_psd(sigma2, scores.information, scores.penalty) @ V",
+            "return 0.0 * V",
+            "no reference error",
+        ),
         ("    if again is None:", "    if True:", "reference error with λ held"),
         ("    if whole is None:", "    if True:", "reference error without the criterion's noise"),
         ("[moves, -again.J @ again.V_rho]", "[moves, again.J @ again.V_rho]", "sign of ε"),
@@ -59,7 +63,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
         ("(sigma1 if scores.penalty is None else sigma1 + scores.penalty)", "sigma1", "no smoothing bias"),
         (
-            "sigma1 = nearest_psd(scores.data_spread(), scores.information)",
+            "sigma1 = nearest_psd(scores.data_spread(), scores.information, scores.penalty)",
             "sigma1 = scores.data_spread()",
             "Σ1 with negative variances",
         ),
@@ -69,8 +73,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("sampling = sampling + smoothing", "sampling = sampling + 0.0", "λ taken as known"),
         ("sampling = scores.widened * sampling", "sampling = 1.0 * sampling", "few levels as good as many"),
         (
-            "return whole(nearest_psd(scores.empirical_spread(), scores.information) + sigma2)",
-            "return whole(nearest_psd(scores.empirical_spread(), scores.information))",
+            "return whole(nearest_psd(scores.empirical_spread(), scores.information, scores.penalty) + sigma2)",
+            "return whole(nearest_psd(scores.empirical_spread(), scores.information, scores.penalty))",
             "robust without Σ2",
         ),
         ("(meat if scores.penalty is None else meat + scores.penalty)", "meat", "robust without S_λ"),
@@ -98,16 +102,25 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     "inference/clusters.py": [
         ("np.maximum(values, 0.0)) @ vectors.T", "np.abs(values)) @ vectors.T", "negative variances turned positive"),
         (
-            "scale[: len(information)] = np.sqrt(np.maximum(np.diag(information), 1e-300))",
+            "scale[: len(information)] = np.sqrt(np.maximum(units, 1e-300))",
             "scale[:] = 1.0",
             "the nearest covariance depends on the units of the statistics",
         ),
+        ("units > _NO_INFORMATION * whole", "units > -1.0", "rounding as the unit of what no data know"),
         ("M, expected = own + sigma2, sigma1", "M, expected = own, sigma1", "clusters without the shared points' Σ2"),
         ("M, expected = own, sigma1 + sigma2", "M, expected = own + sigma2, sigma1", "private points counted twice"),
         ("M, expected = own, sigma1 + sigma2", "M, expected = own, sigma1", "correlation seen where points vary"),
-        ("nearest_psd(own - points, scores.information) + sigma2", "own", "even points as if IID over clusters"),
-        ("nearest_psd(own - points, scores.information) + sigma2", "own + sigma2", "even points twice"),
-        ("nearest_psd(own - points, scores.information)", "(own - points)", "negative variances of clusters"),
+        (
+            "nearest_psd(own - points, scores.information, scores.penalty) + sigma2",
+            "own",
+            "even points as if IID over clusters",
+        ),
+        ("nearest_psd(own - points, scores.information, scores.penalty) + sigma2", "own + sigma2", "even points twice"),
+        (
+            "nearest_psd(own - points, scores.information, scores.penalty)",
+            "(own - points)",
+            "negative variances of clusters",
+        ),
         ("g.sum(axis=0) if scores.shared else g", "g.sum(axis=0) if False else g", "shared points: uncentred scores"),
         ("np.sqrt((len(share) - 1) / len(share)) / np.maximum(1.0 - share, 1e-12)", "np.ones(len(share))", "CR0"),
         (

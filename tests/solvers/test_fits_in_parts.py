@@ -62,6 +62,14 @@ def test_parts_have_the_estimates_and_errors_of_whole_rows(
     agree(one, fitted(obs, points, normaliser, memory="1GB"))
 
 
+def test_a_curve_that_a_covariate_of_the_context_multiplies() -> None:
+    """With anchored constants a part of it is the context's alone, of which no row knows: errors are the same."""
+    obs = dataclasses.replace(PLAIN, context={**PLAIN.context, "hour": np.linspace(0.0, 24.0, PLAIN.n) % 7.0})
+    model = un.Additive("s(step, k=6, by=hour) + s(angle, bs='cc', k=6)", un.Box((0, 1), (0, 1)))
+    objective = un.Logistic(un.Uniform(), per_point=6)
+    agree(un.fit(model, obs, objective, rng=1), un.fit(model, obs, objective, rng=1, memory="1GB"))
+
+
 def test_iid_data_in_parts(short: None) -> None:
     y = np.random.default_rng(3).beta(2, 3, 1_500)
     model = un.Additive("s(y, k=8)", un.Interval(0, 1))

@@ -8,6 +8,7 @@ Contents reach the disk before their name does (fsync), so that a power cut leav
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ from ..errors import WriteError
 from .shield import shielded
 
 MADE, OLD = "unnorm", "unnorm-old"  # in the hidden names: something being made, something that stepped aside
+TRIES = 5  # to take the place of a target that others make, too
 LONGEST = 100  # bytes of the target's own name in a hidden one: names end at 255
 _making: set[Path] = set()  # folders that have no name yet: what is written into them is settled with them
 
@@ -73,8 +75,19 @@ def whole_folder(target: Path, check: Callable[[Path], None], settle: bool = Tru
     check(target)
     with scratch_folder(target) as scratch:
         yield scratch
-        check(target)
-        take_place(scratch, target, settle)
+        in_its_place(lambda: check(target), scratch, target, settle)
+
+
+def in_its_place(check: Callable[[], None], scratch: Path, target: Path, settle: bool = True) -> None:
+    """`take_place`, asked `check` just before; again, where another process has made the target in between."""
+    for left in reversed(range(TRIES)):
+        check()
+        try:
+            return take_place(scratch, target, settle)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) or not left:
+                raise
+    return None
 
 
 @contextmanager
@@ -92,6 +105,20 @@ def scratch_folder(target: Path) -> Iterator[Path]:
             if scratch is not None:
                 _making.discard(scratch.path)
                 scratch.remove()
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for what lasts as long as the block. What a killed process left of its own is removed here."""
+    scratch: _Scratch | None = None
+    target = Path(tempfile.gettempdir()) / "unnorm-rows"
+    try:
+        with naming(target), shielded():
+            scratch = _made(target, folder=True)
+        yield scratch.path
+    finally:
+        if scratch is not None:
+            scratch.remove()
 
 
 def _settled_later(target: Path) -> bool:

@@ -35,7 +35,7 @@ def single_threaded() -> Iterator[None]:
         if _depth == 1:
             _before[:] = [library.num_threads for library in _libraries()]
             for library in _libraries():
-                library.set_num_threads(1)
+                _set(library, 1)
     try:
         yield
     finally:
@@ -43,4 +43,17 @@ def single_threaded() -> Iterator[None]:
             _depth -= 1
             if _depth == 0:
                 for library, threads in zip(_libraries(), _before):
-                    library.set_num_threads(threads)
+                    _set(library, threads)
+
+
+def _set(library: Any, threads: int) -> None:
+    """From whatever thread. Recent versions of threadpoolctl follow the first thread that sets a number, and no other:
+    BLAS would keep one thread for good where the last block ends in another thread than the first began in."""
+    release = getattr(library, "clear_controlling_thread", _nothing)
+    release(force=True)
+    library.set_num_threads(threads)
+    release(force=True)  # the user's own threads may set it too
+
+
+def _nothing(force: bool) -> None:
+    """Of an older version, in which any thread may set it."""

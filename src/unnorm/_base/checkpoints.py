@@ -39,8 +39,10 @@ def check_depends(path: Path, depends: Mapping[str, Any], remedy: str) -> None:
         raise InputError(f"{str(path)!r} is damaged ({error}); {remedy} to begin again.") from error
     changed = sorted(key for key in {*found, *depends} if found.get(key) != depends.get(key))
     if changed:
+        some = [" ".join(key.split())[:40] for key in changed[:12]]  # the file may hold anything
+        named = ", ".join([*some, *(["…"] if len(changed) > 12 else [])])
         raise InputError(
-            f"{str(path.parent)!r} is of another run: {', '.join(changed)} differ. Give the same data and options to "
+            f"{str(path.parent)!r} is of another run: {named} differ. Give the same data and options to "
             f"go on, or {remedy} to begin again."
         )
 

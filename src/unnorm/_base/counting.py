@@ -1,4 +1,7 @@
-"""How far a call has come: whoever shows progress listens, and the outermost loop of tasks tells."""
+"""How far a call has come: whoever shows progress listens, and the outermost loop of tasks tells.
+
+Each thread has listeners of its own: two fits at once, in two threads of a program, do not hear of each other.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,14 @@ class _Heard:
         self.passes = 0
 
 
-_listeners: list[_Heard | None] = [None]
+class _Listeners(threading.local):
+    """Of this thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.stack: list[_Heard | None] = [None]
+
+
+_here = _Listeners()
 _lock = threading.Lock()
 
 
@@ -39,8 +49,8 @@ def listening(listener: Listener) -> Iterator[None]:
 
 @contextmanager
 def counting(of: int) -> Iterator[Callable[[], None]]:
-    """A loop of so many tasks: the function to call after each. Loops inside it are not heard."""
-    heard, done = _listeners[-1], 0
+    """A loop of so many tasks: the function to call after each, from any thread. Loops inside it are not heard."""
+    heard, done = _here.stack[-1], 0
 
     def one_more() -> None:
         nonlocal done
@@ -57,7 +67,7 @@ def counting(of: int) -> Iterator[Callable[[], None]]:
 
 def passed() -> None:
     """One more pass over the rows of a fit; nobody knows how many there will be."""
-    heard = _listeners[-1]
+    heard = _here.stack[-1]
     if heard is not None:
         heard.passes += 1
         heard.listener(heard.passes, None)
@@ -65,8 +75,8 @@ def passed() -> None:
 
 @contextmanager
 def _heard(one: _Heard | None) -> Iterator[None]:
-    _listeners.append(one)
+    _here.stack.append(one)
     try:
         yield
     finally:
-        _listeners.pop()
+        _here.stack.pop()

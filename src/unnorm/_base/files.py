@@ -32,9 +32,10 @@ WIDE = 2**26  # characters of a whole column of text from which its cells are ob
 LONGEST_HEADER = 100_000  # characters; a cell of more than 131,072 is refused by the csv module
 PLAIN = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 SUFFIXES = (*PLAIN[:-1], ".txt", ".txt.gz", ".dat", ".parquet")
+ODD = re.compile(rb"0[xX]|[nN][aA][nN]\(")  # which pyarrow takes for numbers: hexadecimal ones, and C's nan(1)
 BLANKS = re.compile(rb"[ \t]+")
-DECIMAL = re.compile(r"[+-]?\d*,?\d+(?:[eE][+-]?\d+)?")
-THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}")
+DECIMAL = re.compile(r"[+-]?[0-9]*,?[0-9]+(?:[eE][+-]?[0-9]+)?")
+THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 _TIMES = 2.5  # bytes for each byte of text: the text, parsed columns and NumPy's
 _REMEDY = (
     "Save it as Parquet (pip install 'unnorm[parquet]'), of which only the named columns are read; un.gam(…, memory=…) "
@@ -143,6 +144,24 @@ def _parse_csv(
         raw = b"\n".join(BLANKS.sub(b"\t", line.strip()) for line in raw.split(b"\n"))
     head, _, body = raw.partition(b"\n")
     header = _decoded(head if choose is not None else raw, path).partition("\n")[0]
+    names, mark = header_of(header, path, tab, columns)
+    if columns is not None:
+        body = raw
+    if not body.strip():
+        raise InputError(f"{path!r} has column names but no rows.")
+    if arrow is None:
+        arrow = importlib.util.find_spec("pyarrow") is not None
+    if arrow and ODD.search(body):
+        arrow = False
+    wanted = names if choose is None else list(choose(names))
+    if not wanted:
+        raise InputError(f"{path!r}: no column is named that could be read; it has {listing(names, most=40)}.")
+    found = (_by_arrow if arrow else _by_numpy)(body, names, wanted, mark, path)
+    return found if mark == "," else {name: _decimal_commas(cells, mark) for name, cells in found.items()}
+
+
+def header_of(header: str, path: str, tab: bool, columns: Sequence[str] | None = None) -> tuple[list[str], str]:
+    """The names of the columns, and what separates cells, from the first line; or the user's own names."""
     # with semicolons or tabs, commas are decimal ones
     mark = "\t" if tab else next((c for c in (";", "\t", ",") if c in header), ",")
     if "," in header and mark != "," and not tab:
@@ -151,21 +170,10 @@ def _parse_csv(
     if len(header) > LONGEST_HEADER:
         raise InputError(f"The first line of {path!r} has {len(header):,} characters; expected the columns' names.")
     names = [name.strip() for name in next(csv.reader([header], delimiter=mark))]
-    if columns is None:
-        _check_names(names, path)
-    else:
-        names, body = _given_names(columns, names, path), raw
-    if not body.strip():
-        raise InputError(f"{path!r} has column names but no rows.")
-    if arrow is None:
-        arrow = importlib.util.find_spec("pyarrow") is not None
-    if arrow and (b"0x" in body or b"0X" in body):  # which pyarrow takes for hexadecimal numbers
-        arrow = False
-    wanted = names if choose is None else list(choose(names))
-    if not wanted:
-        raise InputError(f"{path!r}: no column is named that could be read; it has {listing(names, most=40)}.")
-    found = (_by_arrow if arrow else _by_numpy)(body, names, wanted, mark, path)
-    return found if mark == "," else {name: _decimal_commas(cells, mark) for name, cells in found.items()}
+    if columns is not None:
+        return _given_names(columns, names, path), mark
+    _check_names(names, path)
+    return names, mark
 
 
 def _given_names(columns: Sequence[str], first: list[str], path: str) -> list[str]:
@@ -319,6 +327,15 @@ def _from_arrow(column: Any) -> np.ndarray:
 def column_from_arrow(column: Any) -> np.ndarray:
     """A column of a pyarrow table, as `read_table` gives it."""
     return _from_arrow(column)
+
+
+def labels_from_arrow(column: Any, labels: Sequence[str]) -> np.ndarray:
+    """An array of codes as its labels, None where a cell is missing."""
+    import pyarrow.compute as pc
+
+    codes = pc.fill_null(column.indices, len(labels))  # pyright: ignore[reportAttributeAccessIssue]
+    kind = object if column.null_count else np.str_
+    return np.array([*labels, *([None] if column.null_count else [])], dtype=kind)[codes.to_numpy()]
 
 
 # --- NumPy and the standard library ----------------------------------------------------------------------------------

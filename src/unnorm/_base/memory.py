@@ -38,7 +38,7 @@ def allowed(memory: object) -> float:
 
 def free() -> float:
     """Bytes that this process can still take, as far as the system tells; infinite where it does not."""
-    found = [_machine()]
+    found = [_machine(), _own_limit()]
     for limit, used in zip(_LIMITS, _USED):
         try:
             most = Path(limit).read_text().strip()
@@ -59,6 +59,19 @@ def _machine() -> float:
     try:
         return float(os.sysconf("SC_AVPHYS_PAGES")) * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
+        return float("inf")
+
+
+def _own_limit() -> float:
+    """What `ulimit -v` leaves to this process."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        if limit == resource.RLIM_INFINITY:
+            return float("inf")
+        return float(limit) - float(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, OSError, ValueError, AttributeError):
         return float("inf")
 
 

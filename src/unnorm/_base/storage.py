@@ -12,7 +12,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -25,6 +25,8 @@ from .atomic import recover, whole_folder
 FORMAT = 1
 JSON_NAME, ARRAYS_NAME = "fit.json", "arrays.npz"
 LONGEST_HEADER = 10_000  # characters before an array's numbers, as NumPy allows
+TRIES = 20  # of reading what another process replaces
+MOST_EMPTY = 1_000_000  # labels without a character in one array
 _MARK = ',\n"sha256": "'
 
 Described = tuple[Mapping[str, Any], Mapping[str, np.ndarray]]  # what a result is, JSON-ready, and its arrays
@@ -107,6 +109,30 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
     return description, arrays
 
 
+def settled(path: str | os.PathLike[str], read: Callable[[], Any]) -> Any:
+    """What `read` makes of a saved folder; again, where another process has replaced the folder meanwhile: half of the
+    old and half of the new is neither."""
+    for _ in range(TRIES):
+        before = _identity(path)
+        try:
+            found = read()
+        except UnnormError:
+            if _identity(path) == before:
+                raise
+            continue
+        if _identity(path) == before:
+            return found
+    raise InputError(f"{os.fspath(path)} is being written again and again; read it when the other process has ended.")
+
+
+def _identity(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None
+    return about.st_dev, about.st_ino, about.st_mtime_ns
+
+
 def digest(path: Path) -> str:
     """The SHA-256 that a saved folder ends with: of its description and its arrays, which `read_folder` checks."""
     if not (path / JSON_NAME).is_file():
@@ -160,7 +186,9 @@ def _array(raw: bytes) -> np.ndarray:
         count *= length
     if min(shape, default=0) < 0 or count * dtype.itemsize != len(raw) - file.tell():
         raise ValueError(f"an array of shape {shape} with {len(raw) - file.tell():,} bytes")
-    if dtype.itemsize == 0:  # empty labels
+    if dtype.itemsize == 0:  # empty labels, which NumPy holds as labels of one character
+        if count > MOST_EMPTY:
+            raise ValueError(f"an array of shape {shape} with no bytes")
         return np.zeros(shape, dtype)
     flat = np.frombuffer(raw, dtype, count, file.tell()).copy()
     return flat.reshape(shape, order="F" if fortran else "C")

@@ -46,6 +46,9 @@ class _Turns:
     """How many blocks of `quick_turns` there are, and the interval before the first."""
 
     def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
         self.lock, self.inside, self.before = threading.Lock(), 0, 0.0
 
 
@@ -82,6 +85,11 @@ def pool(threads: int, within: bool = False) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=WITHIN if within else POOL)
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=pool.cache_clear)  # threads do not live on in a forked process,
+    os.register_at_fork(after_in_child=_turns.begin)  # and a lock that one of them held is never released
+
+
 def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int, within: bool = False) -> list:
     """`work` on every task: on the pool where there is more than one of each, else (and inside the pool) in turn. The
     calling thread takes its share.
@@ -107,11 +115,14 @@ def run_tasks(work: Callable[..., Any], tasks: Sequence[tuple], threads: int, wi
 
     # each in the caller's context: what it hushes is hushed there too
     count = min(threads, len(tasks)) - 1
+    before = getattr(_here, "depth", 0)
     with quick_turns():
         helpers = [pool(threads, depth > 0).submit(copy_context().run, share) for _ in range(count)]
-        _here.depth = getattr(_here, "depth", 0) + 1
-        share()
-        _here.depth -= 1
+        _here.depth = before + 1
+        try:
+            share()
+        finally:  # Ctrl-C may come between two tasks
+            _here.depth = before
         for helper in helpers:
             if not helper.cancel():  # it has begun
                 helper.result()

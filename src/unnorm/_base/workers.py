@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +24,7 @@ from ..errors import InputError, WorkersError, listing
 from .blas import single_threaded
 from .counting import counting
 from .extras import extra
+from .shield import shielded
 from .threads import on_one_core, run_tasks
 
 PATIENCE = 60.0  # seconds without a single worker, or without the scheduler, after which a fit is given up
@@ -88,9 +90,30 @@ def kept_by(client: Any, value: Any) -> Any:
         return client.submit(_same, value, pure=False)
 
 
-def large_graphs() -> Any:
-    """While the block lasts Dask does not warn of large arguments: rows and observations are meant to travel."""
-    return extra("dask", "dask", "workers=").config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
+_graphs = threading.Lock()
+_depth, _setting = 0, None  # how many blocks of all threads are open, and what the first has set
+
+
+@contextmanager
+def large_graphs() -> Iterator[None]:
+    """While the block lasts Dask does not warn of large arguments: rows and observations are meant to travel.
+
+    Dask's settings are those of all threads: they are as before when the last such block ends.
+    """
+    global _depth, _setting
+    config = extra("dask", "dask", "workers=").config
+    with _graphs:
+        _depth += 1
+        if _depth == 1:
+            _setting = config.set({"distributed.admin.large-graph-warning-threshold": "1TB"})
+    try:
+        yield
+    finally:
+        with _graphs:
+            _depth -= 1
+            if _depth == 0:
+                assert _setting is not None
+                _setting.__exit__(None, None, None)
 
 
 def _same(value: Any) -> Any:
@@ -269,5 +292,24 @@ def client_of(workers: Any) -> Iterator[Any]:
         )
     options = {"n_workers": int(workers), "threads_per_worker": 1, "dashboard_address": ":0"}
     options |= {"silence_logs": logging.CRITICAL}
-    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+    with shielded(), _deaf():  # a cluster that is half there cannot be ended without complaints
+        cluster = distributed.LocalCluster(**options)
+    with cluster, distributed.Client(cluster) as client:
         yield client
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Threads and processes that start within do not hear Ctrl-C, which a terminal sends to all of them: this process
+    does, and ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # the thread that starts it hears Ctrl-C again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, final
 
-from ..errors import InputError, listing, unknown
+from ..errors import InputError, listing, short, unknown
 
 TERMS = "s(step, k=10) + s(dcenter, k=40) + s(angle, bs='cc', k=20)"  # the paper's, Appendix C
 POISSON_NORMALISER = "s(x_prev, y_prev, k=40)"  # where none is named; elsewhere the constants follow the effects
@@ -128,7 +128,7 @@ def checked_job(given: Mapping[str, Any], source: str = "the command line") -> J
             close = difflib.get_close_matches(name, names, n=1)
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise InputError(
-                f"{source} has an unknown setting {name!r}; the settings are {listing(names, most=40)}.{hint}"
+                f"{source} has an unknown setting {short(name)}; the settings are {listing(names, most=40)}.{hint}"
             )
     values = {name: _checked(name, value, source) for name, value in settings.items()}
     if not values.get("data"):
@@ -188,36 +188,36 @@ def _checked(name: str, value: Any, source: str) -> Any:
     if name == "level":
         level = _number(what, value)
         if not 0 < level < 1:
-            raise InputError(f"{what} must lie between 0 and 1, as 0.95; got {value!r}.")
+            raise InputError(f"{what} must lie between 0 and 1, as 0.95; got {short(value)}.")
         return level
     if name == "px_per_degree":
         density = _number(what, value)
         if not density > 0:
-            raise InputError(f"{what} must be a positive number, as 24; got {value!r}.")
+            raise InputError(f"{what} must be a positive number, as 24; got {short(value)}.")
         return density
     if name == "max_gap":
         if isinstance(value, str) and value.strip()[-1:].isalpha():
             return _gap(what, value)
         gap = _number(what, value)
         if not gap > 0:
-            raise InputError(f"{what} must be a positive number; got {value!r}.")
+            raise InputError(f"{what} must be a positive number; got {short(value)}.")
         return gap
     if name in ("drop_first", "y_down"):
         if not isinstance(value, bool):
-            raise InputError(f"{what} must be true or false; got {value!r}.")
+            raise InputError(f"{what} must be true or false; got {short(value)}.")
         return value
     if name == "window":
         return _window(what, value)
     if name == "centre":
         point = numbers(what, value)
         if len(point) != 2:
-            raise InputError(f"{what} must be two numbers, as 400,300; got {value!r}.")
+            raise InputError(f"{what} must be two numbers, as 400,300; got {short(value)}.")
         return point
     if name in _LISTS:
         return _list(what, value, split=name not in REPEATED)
     assert name in (*_TEXTS, "between")
     if not isinstance(value, str) or not value.strip():
-        raise InputError(f"{what} must be text; got {value!r}.")
+        raise InputError(f"{what} must be text; got {short(value)}.")
     return _unicode(what, value)
 
 
@@ -225,7 +225,7 @@ def _gap(what: str, value: str) -> str:
     from ..data.chains import span
 
     if span(value) is None:
-        raise InputError(f"{what} must be a number, or a time such as 20min, 6h or '1h 30min'; got {value!r}.")
+        raise InputError(f"{what} must be a number, or a time such as 20min, 6h or '1h 30min'; got {short(value)}.")
     return value
 
 
@@ -243,7 +243,7 @@ def whole(what: str, value: Any, least: int, most: int) -> int:
     if isinstance(value, str) and value.strip().removeprefix("-").isdecimal() and len(value) < 30:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InputError(f"{what} must be a whole number from {least} to {most}; got {value!r}.")
+        raise InputError(f"{what} must be a whole number from {least} to {most}; got {short(value)}.")
     return value
 
 
@@ -253,13 +253,13 @@ def _number(what: str, value: Any) -> float:
     except (TypeError, ValueError):
         number = math.nan
     if isinstance(value, bool) or not math.isfinite(number):
-        raise InputError(f"{what} must be a finite number; got {value!r}.")
+        raise InputError(f"{what} must be a finite number; got {short(value)}.")
     return number
 
 
 def numbers(what: str, value: Any) -> tuple[float, ...]:
     parts = value.split(",") if isinstance(value, str) else value
-    wrong = InputError(f"{what} must be finite numbers with commas between them; got {value!r}.")
+    wrong = InputError(f"{what} must be finite numbers with commas between them; got {short(value)}.")
     if not isinstance(parts, Sequence):
         raise wrong
     try:
@@ -277,7 +277,7 @@ def _window(what: str, value: Any) -> tuple[float, ...] | str:
     if len(bounds) != 4:
         raise InputError(
             f"{what} must be four numbers, x from, to, y from, to, as 0,800,0,600, a polygon file (.geojson, .wkt) or "
-            f"a table of sizes (.csv); got {len(bounds)}: {value!r}."
+            f"a table of sizes (.csv); got {len(bounds)}: {short(value)}."
         )
     x0, x1, y0, y1 = bounds
     if not (x0 < x1 and y0 < y1):
@@ -290,11 +290,11 @@ def _window(what: str, value: Any) -> tuple[float, ...] | str:
 def _list(what: str, value: Any, split: bool) -> tuple[str, ...]:
     items = [value] if isinstance(value, str) else value
     if not isinstance(items, Sequence) or not all(isinstance(item, str) for item in items):
-        raise InputError(f"{what} must be text, or a list of texts; got {value!r}.")
+        raise InputError(f"{what} must be text, or a list of texts; got {short(value)}.")
     if split and isinstance(value, str):
         items = [part.strip() for part in value.split(",")]
     if any(not item.strip() for item in items):
-        raise InputError(f"{what} has an empty name; got {value!r}.")
+        raise InputError(f"{what} has an empty name; got {short(value)}.")
     return tuple(_unicode(what, item) for item in items)
 
 

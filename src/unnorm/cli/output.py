@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._base import frames
-from .._base.atomic import recover, scratch_folder, take_place, try_writing, write_text
+from .._base.atomic import in_its_place, recover, scratch_folder, take_place, try_writing, write_text
 from ..errors import InputError, WriteError
 
 MARK = "config.toml"  # a folder with this file is one of ours, and may be replaced with --force
@@ -25,6 +25,13 @@ def check_target(out: str | Path, force: bool, mark: str = MARK) -> Path:
     if not str(out).strip() or target.resolve() == Path(target.resolve().anchor):
         raise InputError(f"--out must name a folder to make; got {str(out)!r}.")
     recover(target)
+    _check_there(target, out, force, mark)
+    _may_write(target)
+    return target
+
+
+def _check_there(target: Path, out: str | Path, force: bool, mark: str) -> None:
+    """Refuse to replace what is there, unless it is an earlier output and --force is given."""
     if target.exists():
         if not target.is_dir():
             raise InputError(f"{str(out)!r} exists and is not a folder; choose another --out.")
@@ -36,8 +43,6 @@ def check_target(out: str | Path, force: bool, mark: str = MARK) -> Path:
                 f"{str(out)!r} holds other files than an earlier output (no {mark}), which --force does not remove; "
                 "choose another --out."
             )
-    _may_write(target)
-    return target
 
 
 def check_file(path: str | Path, force: bool) -> Path:
@@ -77,12 +82,11 @@ def whole_folder(target: Path, force: bool, mark: str = MARK) -> Iterator[Path]:
     with _named(f"--out {str(target)!r}"), scratch_folder(resolved) as scratch:
         yield scratch
         try:
-            check_target(target, force, mark)
+            in_its_place(lambda: _check_there(target, target, force, mark), scratch, resolved)
         except InputError as error:
             other = _free(resolved)
             take_place(scratch, other)
             raise InputError(f"{error} It was made while this ran; the output is in {str(other)!r}.") from error
-        take_place(scratch, resolved)
 
 
 def whole_file(path: str | Path, text: str, force: bool) -> Path:

@@ -31,7 +31,7 @@ _ROOT = _HERE.parent.parent
 _running: dict[str, subprocess.Popen[bytes]] = {}  # kernel → the process that compiles it, until it has been asked for
 _processes: list[subprocess.Popen[bytes]] = []
 _begun = False
-_one_waits = threading.Lock()
+_one_waits, _one_begins = threading.Lock(), threading.Lock()
 
 
 def signature(name: str) -> tuple[Any, ...]:
@@ -73,16 +73,18 @@ def compile_ahead() -> None:
     global _begun
     if _begun:
         return
-    _begun = True
-    if cores() < 2 or not _may_start() or _cached():
-        return
-    for names in SHARES:
-        process = _started(names)
-        if process is not None:
-            _processes.append(process)
-            _running.update(dict.fromkeys(names, process))
-    if _processes:
-        atexit.register(_end)
+    with _one_begins:  # a second thread waits until the processes are known
+        if _begun:
+            return
+        if cores() >= 2 and _may_start() and not _cached():
+            for names in SHARES:
+                process = _started(names)
+                if process is not None:
+                    _processes.append(process)
+                    _running.update(dict.fromkeys(names, process))
+            if _processes:
+                atexit.register(_end)
+        _begun = True
 
 
 def kernel(name: str, bare: bool = True) -> Any:

@@ -1,5 +1,5 @@
-"""Numba's `njit`, in memory alone where there is no place on disk for what it compiles, and without pauses for garbage
-while it compiles."""
+"""Numba's `njit`, in memory alone where there is no place on disk for what it compiles; compiling has no pauses for
+garbage, and is not cut off in the middle."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, final
 
 import numba
 from numba.core import event as events
+
+from .._base.shield import Held
 
 
 @final
@@ -31,7 +33,26 @@ class Uncollected(events.Listener):
             gc.enable()
 
 
+@final
+class Uninterrupted(events.Listener):
+    """Ctrl-C waits while this thread holds the compiler's lock, or waits for it.
+
+    Numba's locks and LLVM's are taken and given back by functions of Python: an interruption inside these would leave
+    them taken, and the next thread that compiles would wait for ever.
+    """
+
+    def __init__(self) -> None:
+        self.held = Held()
+
+    def on_start(self, event: events.Event) -> None:
+        self.held.begin()
+
+    def on_end(self, event: events.Event) -> None:
+        self.held.end()
+
+
 events.register("numba:compile", Uncollected())
+events.register("numba:compiler_lock", Uninterrupted())
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -23,15 +23,16 @@ LONG = 600.0  # seconds from which a fit says beforehand what it may take
 _READ = 0.25  # of the time that making a row takes: reading it back from the disk
 
 
-def row_bytes(plan: Plan) -> float:
-    """What a row takes in compact form, about: cells, dense columns, response, weight and offset; a context's columns
-    shared between its rows are counted as one number."""
+def row_bytes(plan: Plan, numbers: int = 3) -> float:
+    """What a row takes in compact form, about: cells, dense columns and the response with its weight and offset
+    (`numbers` of them); a context's columns shared between its rows are counted as one number."""
     (segment,) = plan.frame.segments
     product = 0 if segment.product is None else segment.product.u.shape[1]
     dense = segment.x.shape[1] if segment.dense is None else 0
     context = segment.z.shape[1] / (16.0 if plan.contexts else 64.0)
     return (
-        24.0 + 8.0 * (segment.u.shape[1] + segment.mult.shape[1] + product + dense + context) + 4.0 * segment.f.shape[1]
+        8.0 * (numbers + segment.u.shape[1] + segment.mult.shape[1] + product + dense + context)
+        + 4.0 * segment.f.shape[1]
     )
 
 

@@ -2,27 +2,29 @@
 
 Parquet files are read by row groups; a folder of them, or a pattern such as "rows-*.csv", is one table in the order of
 the files' names. CSV files are turned into Parquet files of the named columns first, in a temporary folder that lasts
-as long as the fit.
+as long as the fit (`_base/csv_streams.py`).
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
+from .._base.atomic import temporary_folder
+from .._base.csv_streams import TextFiles, text_file
 from .._base.extras import extra
-from .._base.files import MISSING_CELLS, PLAIN, column_from_arrow
+from .._base.files import PLAIN, column_from_arrow, labels_from_arrow
 from .._base.frames import Table
 from .._base.frames import table as as_table
 from ..errors import CombinationError, DataError, InputError
 from ..terms import arithmetic
+from ..terms.levels import Category, level_name
 from . import gam_rows
 from .gam_parts import PART, cuts, met
 from .parts import Held, Recipe
@@ -55,6 +57,18 @@ class Wanted:
         every = (self.response, *self.names, *(self.offsets or ()), *([] if self.weights is None else [self.weights]))
         return tuple(dict.fromkeys(one for name in every for one in _needs(name)))
 
+    @property
+    def numbers(self) -> int:
+        """Of a row's response, weight and offset, those that there are."""
+        trials = arithmetic.counts(self.response) is not None
+        return 1 + (self.weights is not None or trials) + (self.offsets is not None)
+
+    def require(self, names: Sequence[str]) -> None:
+        """Refuse a table that lacks one of them."""
+        for column in self.columns():
+            if column not in names:
+                Table(tuple(names), 0, lambda name: None).column(column, "formula")  # pyright: ignore
+
 
 def _needs(name: str) -> Iterable[str]:
     pair = arithmetic.counts(name)
@@ -84,9 +98,11 @@ class FileRows:
     def read(self, a: int, b: int) -> TableRows:
         """Rows a … b − 1, those with missing values refused or left out."""
         w = self.wanted
-        table = as_table(_range(self.files, w.columns(), a, b))
+        columns, categories = _range(self.files, w.columns(), a, b)
+        table = as_table(columns)
         try:
-            return gam_rows.read(table, w.response, w.names, w.weights, w.offsets, None, w.missing, "formula")
+            rows = gam_rows.read(table, w.response, w.names, w.weights, w.offsets, None, w.missing, "formula")
+            return replace(rows, categories=categories)
         except DataError as error:
             if "Every row has" in str(error):
                 return no_rows(w)
@@ -101,13 +117,22 @@ class FileRows:
         n = self.n
         if self.wanted.missing == "drop" and n > PLACING:
             n = sum(rows.y.size for _, rows in self.blocks())
-        sampler, kept = Sampler(n), 0
+        sampler, kept, declared = Sampler(n), 0, []
         for _, rows in self.blocks():
             sampler.meet(rows.columns, beside(rows))
             kept += rows.y.size
+            if rows.y.size:
+                declared.append(rows.categories)
         if kept == 0:
             raise DataError(f"Every row of {self.path!r} has a missing or infinite value: no row is left to fit.")
-        return sampled_rows(sampler.columns(), self.n, kept), kept
+        rows = sampled_rows(sampler.columns(), self.n, kept)
+        return replace(rows, categories={**self._codes(rows.columns), **in_common(declared)}), kept
+
+    def _codes(self, columns: Mapping[str, np.ndarray]) -> dict[str, Category]:
+        """The levels of pandas categories of numbers, by size: a Parquet file has forgotten their order."""
+        schema = _parquet(self.files[0].path).schema_arrow
+        found = {name: columns[name] for name in self.wanted.names if name in schema.names and _is_coded(schema, name)}
+        return {name: Category(tuple(sorted(set(one.tolist()), key=float))) for name, one in found.items()}
 
     def parts(self, plan: Plan, family: str, rows: int, resources: Resources) -> Parts:
         """The rows in parts, where they are to be."""
@@ -140,6 +165,10 @@ class FileStretch(Recipe):
     a: int
     b: int
     family: str
+
+    @property
+    def numbers(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.rows.wanted.numbers
 
     def make(self, plan: Plan) -> Held:
         read = self.rows.read(self.a, self.b)
@@ -193,14 +222,19 @@ def opened(data: str | Path, wanted: Wanted) -> Iterator[FileRows]:
     """The rows of a file, of a folder of files or of a pattern, while the block lasts."""
     paths = _paths(Path(data))
     try:
-        with tempfile.TemporaryDirectory(prefix="unnorm-") as folder:
+        with temporary_folder() as folder:
+            texts = {path: text_file(path) for path in paths if not path.name.lower().endswith(".parquet")}
+            for one in texts.values():
+                wanted.require(one.names)
+            whole = TextFiles(list(texts.values()), wanted.columns())
             files = []
             for i, path in enumerate(paths):
-                name, target = path.name.lower(), str(path)
-                if not name.endswith(".parquet"):
-                    target = str(Path(folder) / f"rows-{i:06d}.parquet")
-                    _as_parquet(path, target, wanted, "\t" if ".tsv" in name else None)
-                files.append(_checked(target, wanted))
+                target = path
+                if path in texts:
+                    target = folder / f"rows-{i:06d}.parquet"
+                    whole.write(texts[path], target, PART)
+                files.append(_checked(str(target), wanted))
+            _check_kinds([str(path) for path in paths], files, wanted)
             n = sum(file.n for file in files)
             if n == 0:
                 raise InputError(f"{str(data)!r} has columns but no rows.")
@@ -233,77 +267,140 @@ def _paths(path: Path) -> list[Path]:
 
 def _checked(path: str, wanted: Wanted) -> File:
     parquet = _parquet(path)
-    names = parquet.schema_arrow.names
-    for column in wanted.columns():
-        if column not in names:
-            Table(tuple(names), 0, lambda name: None).column(column, "formula")  # pyright: ignore
+    wanted.require(parquet.schema_arrow.names)
     return File(path, _stamp(path), parquet.metadata.num_rows)
 
 
+def _check_kinds(paths: Sequence[str], files: Sequence[File], wanted: Wanted) -> None:
+    """Refuse files of which one has numbers where another has text."""
+    for name in wanted.columns():
+        seen: dict[str, str] = {}
+        for path, file in zip(paths, files):
+            if file.n and (kind := _kind(_parquet(file.path).schema_arrow.field(name).type)):
+                seen.setdefault(kind, path)
+        if len(seen) > 1:
+            said = " and ".join(f"{kind} in {path!r}" for kind, path in seen.items())
+            raise DataError(f"Column {name!r} holds {said}. Write it in the same way to all files.")
+
+
+def _kind(kind: Any) -> str | None:
+    types = extra("pyarrow", "parquet", "Reading files").types
+    if types.is_null(kind):
+        return None
+    if types.is_dictionary(kind):
+        return _kind(kind.value_type)
+    if types.is_temporal(kind):
+        return "times"
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
+    return "numbers" if number else "text"
+
+
 def _stamp(path: str) -> tuple[int, int]:
-    about = Path(path).stat()
+    try:
+        about = Path(path).stat()
+    except OSError as error:
+        raise DataError(f"{path!r} cannot be read any more: {error.strerror}.") from error
     return about.st_mtime_ns, about.st_size
 
 
 def _parquet(path: str) -> Any:
     pa, pq = extra("pyarrow", "parquet", "Reading files"), extra("pyarrow.parquet", "parquet", "Reading files")
     try:
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(path, page_checksum_verification=True)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{path!r} could not be read as Parquet: {str(error).splitlines()[0]}") from error
 
 
-def _range(files: Sequence[File], names: Sequence[str], a: int, b: int) -> dict[str, np.ndarray]:
-    """Rows a … b − 1 of some columns."""
-    pieces, low = [], 0  # the first row of a file, and of its row groups
+Categories = Mapping[str, Category]
+
+
+def _range(
+    files: Sequence[File], names: Sequence[str], a: int, b: int
+) -> tuple[dict[str, np.ndarray], dict[str, Category]]:
+    """Rows a … b − 1 of some columns, and the levels that were declared for them."""
+    pieces, declared, low = [], [], 0  # the first row of a file, and of its row groups
     for path, stamp, n in files:
         if low < b and low + n > a:
             start = low
             for group, count in enumerate(_groups(path, stamp)):
                 first, last = max(a - start, 0), min(b - start, count)
                 if first < last:
-                    columns = _group(path, stamp, tuple(names), group)
+                    columns, categories = _group(path, stamp, tuple(names), group)
                     pieces.append({name: column[first:last] for name, column in columns.items()})
+                    declared.append(categories)
                 start += count
         low += n
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in names}
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in names}, in_common(declared)
+
+
+def in_common(declared: Sequence[Categories]) -> dict[str, Category]:
+    """The declared levels that all parts of a table agree on."""
+    first = declared[0] if declared else {}
+    return {name: one for name, one in first.items() if all(other.get(name) == one for other in declared)}
 
 
 @lru_cache(maxsize=256)
 def _groups(path: str, stamp: tuple[int, int]) -> list[int]:
-    if _stamp(path) != stamp:
-        raise DataError(f"{path!r} was changed while it was being fitted.")
+    _unchanged(path, stamp)
     metadata = _parquet(path).metadata
     return [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
 
 
+def _unchanged(path: str, stamp: tuple[int, int]) -> None:
+    if _stamp(path) != stamp:
+        raise DataError(f"{path!r} was changed while it was being fitted. Fit it again when it is written.")
+
+
 @lru_cache(maxsize=3)  # neighbouring stretches share a row group
-def _group(path: str, stamp: tuple[int, int], names: tuple[str, ...], group: int) -> dict[str, np.ndarray]:
-    table = _parquet(path).read_row_group(group, columns=list(names))
-    return {name: column_from_arrow(table[name]) for name in names}
-
-
-def _as_parquet(path: Path, target: str, wanted: Wanted, mark: str | None) -> None:
-    """The named columns of a CSV file as Parquet, a stretch at a time."""
-    pa, csv = extra("pyarrow", "parquet", "Reading files"), extra("pyarrow.csv", "parquet", "Reading files")
-    pq = extra("pyarrow.parquet", "parquet", "Reading files")
-    if mark is None:
-        with pa.input_stream(str(path)) as stream:
-            header = stream.read(100_000).split(b"\n", 1)[0].decode("utf-8", "replace")
-        mark = next((one for one in (",", ";", "\t") if one in header), ",")
+def _group(
+    path: str, stamp: tuple[int, int], names: tuple[str, ...], group: int
+) -> tuple[dict[str, np.ndarray], dict[str, Category]]:
+    pa = extra("pyarrow", "parquet", "Reading files")
     try:
-        reader = csv.open_csv(
-            pa.input_stream(str(path)),
-            read_options=csv.ReadOptions(block_size=2**24),
-            parse_options=csv.ParseOptions(delimiter=mark),
-            convert_options=csv.ConvertOptions(
-                include_columns=list(wanted.columns()), null_values=list(MISSING_CELLS), strings_can_be_null=True
-            ),
-        )
-        with pq.ParquetWriter(target, reader.schema) as writer:
-            for batch in reader:
-                writer.write_batch(batch, row_group_size=PART)
-    except KeyError as error:
-        raise DataError(f"{str(path)!r} has no such column: {error}.") from error
-    except pa.ArrowException as error:
-        raise InputError(f"{str(path)!r} could not be read: {str(error).splitlines()[0]}") from error
+        table = _parquet(path).read_row_group(group, columns=list(names))
+    except (pa.ArrowException, OSError) as error:
+        raise InputError(f"{path!r} is damaged: {str(error).splitlines()[0]}") from error
+    _unchanged(path, stamp)  # the rows are those that were counted
+    columns, categories = {}, {}
+    for name in names:
+        levels = _declared(table, name)
+        if levels is None and _is_coded(table.schema, name):
+            columns[name] = labels_from_arrow(*_coded(table[name]))
+        elif levels is None:
+            columns[name] = column_from_arrow(table[name])
+        else:
+            labels = tuple(level_name(level) for level in levels)
+            columns[name] = labels_from_arrow(table[name].combine_chunks(), labels)
+            categories[name] = Category(labels, bool(table.schema.field(name).type.ordered))
+    return columns, categories
+
+
+def _declared(table: Any, name: str) -> list[Any] | None:
+    """The levels of a category in their own order: of pandas, whose metadata say so, or of a type that is ordered;
+    None for any other column."""
+    types = extra("pyarrow", "parquet", "Reading files").types
+    kind = table.schema.field(name).type
+    if not types.is_dictionary(kind) or not table[name].num_chunks:
+        return None
+    if not _says_category(table.schema, name) and not kind.ordered:
+        return None
+    return table[name].combine_chunks().dictionary.to_pylist()
+
+
+def _says_category(schema: Any, name: str) -> bool:
+    """Whether pandas wrote the column as a category."""
+    about = (schema.pandas_metadata or {}).get("columns", [])
+    return any(one.get("field_name") == name and one.get("pandas_type") == "categorical" for one in about)
+
+
+def _is_coded(schema: Any, name: str) -> bool:
+    """Whether it is a category of numbers, which a Parquet file has as numbers: R's factor(1:3), and no slope."""
+    return _says_category(schema, name) and not extra("pyarrow", "parquet", "Reading files").types.is_dictionary(
+        schema.field(name).type
+    )
+
+
+def _coded(column: Any) -> tuple[Any, tuple[str, ...]]:
+    """Numbers as a column of levels, and the levels' names."""
+    coded = column.dictionary_encode().unify_dictionaries().combine_chunks()
+    return coded, tuple(level_name(value) for value in coded.dictionary.to_pylist())

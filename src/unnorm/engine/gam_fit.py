@@ -16,7 +16,7 @@ from . import gam_rows
 from .ahead import compile_ahead
 from .device.spec import Device, device_of
 from .gam_files import is_path, opened, wanted
-from .gam_frames import frame_rows, is_frame
+from .gam_frames import frame_rows, is_frame, workers_of
 from .gam_parts import at_home, designed
 from .gam_result import Gam
 from .placing import sample
@@ -68,8 +68,8 @@ def gam(
             are successes and failures.
         data: a pandas, polars or pyarrow table, a mapping of columns, or the path of a Parquet or CSV file, of a folder
             of such files or a pattern (`rows-*.parquet`). Files may be larger than memory: their rows are read a
-            stretch at a time, and the fit keeps up to two million of them. With workers=client also a Dask data frame,
-            whose partitions stay with their workers.
+            stretch at a time, and the fit keeps up to two million of them. Also a Dask data frame, whose
+            partitions stay with the workers of the present client, or of workers=.
         family: "binomial" (0/1, or proportions with weights = trials), "poisson", "gaussian"; for overdispersed counts
             "nb" (negative binomial, Var y = μ + μ²/θ) or "quasipoisson" (Var y = φμ).
         link: of a binomial response "logit" (default), "probit" or "cloglog"; the others have one link each.
@@ -136,7 +136,7 @@ def gam(
     with ExitStack() as stack:
         stack.enter_context(in_words("Pass memory='…' (as '1GB'), fit a file, or take fewer rows or functions."))
         stream: Any = None
-        resources = stack.enter_context(Resources(memory, workers, threads).opened())
+        resources = stack.enter_context(Resources(memory, workers_of(data, workers), threads).opened())
         if is_path(data) or is_frame(data):
             read = wanted(terms, weights, known, groups, missing)
             stream = stack.enter_context(
@@ -149,6 +149,8 @@ def gam(
             rows = gam_rows.read(
                 table, terms.response, terms.columns, weights, known or None, groups, missing, "formula"
             )
+            if rows.weights is not None:
+                gam_rows.check_total(float(rows.weights.sum()), int(np.sum(rows.weights > 0.0)))
             n, backend = rows.y.size, table.backend
         distribution.check(rows.y if rows.weights is None else rows.y[rows.weights > 0.0], terms.response)
         if family == "binomial" and rows.weights is None and np.any((rows.y > 0.0) & (rows.y < 1.0)):

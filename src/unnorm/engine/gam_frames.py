@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, final
 
 from .._base.blas import single_threaded
 from .._base.extras import extra
-from .._base.frames import Table
 from .._base.frames import table as as_table
 from .._base.workers import gathered, kept_by, large_graphs
 from ..errors import CombinationError, DataError, InputError
 from . import gam_rows
 from .dask_parts import DaskParts
-from .gam_files import Wanted, beside, no_rows, sampled_rows
+from .gam_files import Wanted, beside, in_common, no_rows, sampled_rows
 from .gam_parts import cuts, met
 from .parts import PART, Count, Held, count_of
 from .placing import Sampler
@@ -46,6 +45,16 @@ def is_frame(data: Any) -> bool:
             f"{type(data).__name__}. Convert it with dask.dataframe.from_dask_array(…, columns=…) or .to_dataframe()."
         )
     return True
+
+
+def workers_of(data: Any, workers: Any) -> Any:
+    """Who fits these data: of a Dask data frame the present client, unless others are named."""
+    if workers is not None or not is_frame(data):
+        return workers
+    try:
+        return extra("distributed", "dask", "A Dask data frame").default_client()
+    except ValueError:  # there is none
+        return None
 
 
 @final
@@ -82,13 +91,12 @@ class FrameRows:
         whole = Sampler(rows)
         for one, _ in found:
             whole.join(one)
-        declared = found[0][1]
-        same = {name: one for name, one in declared.items() if all(other.get(name) == one for _, other in found)}
+        same = in_common([categories for _, categories in found])
         return replace(sampled_rows(whole.columns(), self.n, rows), categories=same), rows
 
     def parts(self, plan: Plan, family: str, rows: int, resources: Resources) -> Parts:
         """The rows in parts, with the workers that have their partitions."""
-        resources.require_workers(plan, rows)
+        resources.require_workers(plan, rows, self.wanted.numbers)
         sent = kept_by(self.client, plan)
         some = [i for i, count in enumerate(self.kept) if count]
         with large_graphs():
@@ -105,13 +113,10 @@ def frame_rows(data: Any, wanted: Wanted, client: Any) -> Iterator[FrameRows]:
     """The rows of a Dask data frame, while the block lasts."""
     if client is None:
         raise CombinationError(
-            "A Dask data frame is fitted where its partitions are: pass workers=client (its dask.distributed client), "
-            "or the data themselves, data.compute()."
+            "A Dask data frame is fitted where its partitions are, and there is no client of dask.distributed: pass "
+            "workers=client, or workers= and a number of processes, or the data themselves, data.compute()."
         )
-    names = [str(name) for name in data.columns]
-    for column in wanted.columns():
-        if column not in names:
-            Table(tuple(names), 0, lambda name: None).column(column, "formula")  # pyright: ignore
+    wanted.require([str(name) for name in data.columns])
     extra("distributed", "dask", "workers=")
     frames = tuple(client.compute(data[list(wanted.columns())].to_delayed()))
     bare = FrameRows(client, wanted, frames, (), 0)

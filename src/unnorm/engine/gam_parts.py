@@ -41,6 +41,10 @@ class Stretch(Recipe):
     offset: np.ndarray | None
     family: str
 
+    @property
+    def numbers(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return 1 + (self.weights is not None) + (self.offset is not None)
+
     def make(self, plan: Plan) -> Held:
         return met(plan, self.family, self.y, self.columns, self.weights, self.offset)
 

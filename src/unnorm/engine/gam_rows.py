@@ -198,8 +198,22 @@ def _gone(column: Column) -> np.ndarray | None:
 def _check_weights(w: np.ndarray) -> None:
     if np.any(w < 0.0):
         raise DataError(f"weights must not be negative; {int(np.sum(w < 0.0))} are, the smallest {w.min():g}.")
-    if not np.any(w > 0.0):
+
+
+LEAST, MOST = 1e-16, 1e100  # of the mean weight: beyond, criteria lose digits, and then the curve
+
+
+def check_total(weight: float, rows: int) -> None:
+    """Refuse weights that are zero in every row of the table (in a part of it they may be), or too small or large to
+    compute with: their sum, and the rows where they are not zero."""
+    if not rows:
         raise DataError("weights are zero in every row: there is nothing to fit.")
+    if not LEAST <= weight / rows <= MOST:
+        raise DataError(
+            f"weights are {weight / rows:.3g} on average, and must lie between {LEAST:g} and {MOST:g}: beyond, sums of "
+            "squares lose their digits. Divide them by their mean (of a Gaussian response this changes the scale and "
+            "nothing else)."
+        )
 
 
 def plus_fixed(offset: np.ndarray | None, terms: Sequence[BuiltTerm], columns: Columns) -> np.ndarray | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from .._base.counting import passed
-from . import families
+from . import families, gam_rows
 from .arrow import Arrow
 from .design import Design, Lever, Placement
 from .extents import Extent, extent
@@ -242,6 +242,8 @@ class PartitionedDesign:
     def sides(self, family: str, link: str | None) -> Sides:
         """The response's side of a fit: sums over the parts' own rows."""
         count, constant, saturated, weight, weighted, wy, offset, offsets = self.parts.total(_response, family)
+        if weighted and not count:
+            gam_rows.check_total(0.0, 0)
         known = (float(weight), float(wy), float(offset) / self.rows, bool(offsets))
         intercept, loglik = null_of_parts(self.parts, family, link, known)
         rows = stands_for(float(weight) if weighted else None)
@@ -313,7 +315,7 @@ def _predict(plan: Plan, part: Held, i: int, beta: np.ndarray) -> np.ndarray:
 
 def _ends(plan: Plan, part: Held, i: int, beta: np.ndarray) -> Sums:
     eta = part.design.predict(beta)
-    return -float(eta.min()), float(eta.max())
+    return -float(eta.min(initial=np.inf)), float(eta.max(initial=-np.inf))  # a part may be without rows
 
 
 def _extent(plan: Plan, part: Held, i: int, given: Any, family: str, direction: np.ndarray) -> Sums:

@@ -65,6 +65,8 @@ def count_of(part: Held) -> Count:
 class Recipe(ABC):
     """How a part is made: the same each time, here or in another process."""
 
+    numbers: int = 3  # of a row's response, weight and offset, those that there are
+
     @abstractmethod
     def make(self, plan: Plan) -> Held: ...
 

@@ -11,6 +11,7 @@ from .._base.memory import allowed, as_option, words
 from .._base.threads import cores
 from ..errors import CombinationError, MemoryLimitError
 from .estimate import foretold, row_bytes
+from .gam_rows import check_total
 from .partition import PartitionedDesign
 from .parts import Parts, Recipe, local_parts
 from .plan import Plan
@@ -68,11 +69,12 @@ class Resources:
         if self.workers is not None:
             from .dask_parts import dask_parts
 
-            self.require_workers(plan, rows)
+            self.require_workers(plan, rows, recipes[0].numbers)
             return dask_parts(plan, recipes, self.workers)
         budget = allowed(self.memory)
         block = -(-rows // len(recipes))
-        each = row_bytes(plan) * block
+        row = row_bytes(plan, recipes[0].numbers)
+        each = row * block
         threads = min(threads, len(recipes))
         least = _WORKING * each * threads
         while least > budget and threads > 1:
@@ -80,7 +82,7 @@ class Resources:
             least = _WORKING * each * threads
         if least > budget:
             raise MemoryLimitError(
-                f"{rows:,} rows of {row_bytes(plan):.0f} bytes are met {block:,} at a time, which takes "
+                f"{rows:,} rows of {row:.0f} bytes are met {block:,} at a time, which takes "
                 f"{words(least)}; memory= allows {words(budget)}. Pass memory='{as_option(least)}' or more, or use "
                 "terms with fewer functions."
             )
@@ -88,16 +90,17 @@ class Resources:
         foretold(parts, rows, family, budget - least)
         return parts
 
-    def require_workers(self, plan: Plan, rows: int) -> None:
+    def require_workers(self, plan: Plan, rows: int, numbers: int = 3) -> None:
         """Refuse rows that the workers cannot hold together, before any is made."""
         limits = [one.get("memory_limit") for one in self.workers.scheduler_info()["workers"].values()]
         if not limits or any(not limit for limit in limits):
             return  # no workers yet, or no limit
-        size, room = row_bytes(plan) * rows, _TAKEN * float(sum(limits))
+        row = row_bytes(plan, numbers)
+        size, room = row * rows, _TAKEN * float(sum(limits))
         if size > room:
             more = -(-size // (_TAKEN * float(sum(limits)) / len(limits)))
             raise MemoryLimitError(
-                f"{rows:,} rows of {row_bytes(plan):.0f} bytes take {words(size)}, and the {len(limits)} workers can "
+                f"{rows:,} rows of {row:.0f} bytes take {words(size)}, and the {len(limits)} workers can "
                 f"hold {words(room)}. Start {more:.0f} such workers or more, give each more memory, or leave workers= "
                 "out: memory= then keeps what does not fit on the disk."
             )
@@ -135,7 +138,10 @@ def partitioned(
     name, link, method = family
     require(name, method, plan.frame.size)
     design = PartitionedDesign(parts())
-    return design, design.sides(name, link)
+    side = design.sides(name, link)
+    if side.rows.weights.size:
+        check_total(float(side.rows.weights.sum()), side.count)
+    return design, side
 
 
 def in_memory_bytes(plan: Plan, rows: int) -> float:

@@ -21,7 +21,7 @@ from .._base.checkpoints import check_depends, depending, digest, write_depends
 from .._base.numerics import own_stream
 from ..data.observations import Observations
 from ..engine.design import Design
-from ..errors import InputError
+from ..errors import InputError, UnnormError
 from ..inference.evidence import Evidence
 from ..objectives.additive import AdditiveProblem
 from ..objectives.anchor import Integrated
@@ -88,7 +88,7 @@ class KeptLevels:
             if about.get("class") != CLASS or about.get("level") != name or list(about.get("manifest", ())) != ["fit"]:
                 raise InputError("it is another level")
             found = load(path / "fit", self.parts.model)
-        except InputError as error:
+        except UnnormError as error:
             self.notes += (f"The fit of {name} in {str(self.folder)!r} could not be used, and was made again: {error}",)
             remove(path)
             return None

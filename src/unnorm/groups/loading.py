@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .._base import storage
 from ..errors import InputError
@@ -42,6 +42,10 @@ def load(
         >>> bool((again.estimate == fit.estimate).all())
         True
     """
+    return storage.settled(path, lambda: _loaded(path, model))
+
+
+def _loaded(path: str | os.PathLike[str], model: Unnormalised | None) -> Any:
     kind = str(storage.read_folder(path)[0].get("class"))
     if kind == "FitGroup":
         from . import load_group

@@ -57,7 +57,7 @@ def cluster_meat(
     elif scores.drawn is not Drawn.EVENLY or (points := scores.cluster_points(cluster, factor)) is None:
         M, expected = own, sigma1 + sigma2
     else:
-        M, expected = nearest_psd(own - points, scores.information) + sigma2, sigma1 + points
+        M, expected = nearest_psd(own - points, scores.information, scores.penalty) + sigma2, sigma1 + points
     df = degrees_of_freedom(share, float(np.sum(V * own)) / max(float(np.sum(V * expected)), 1e-300))
     # M less what is known of it has own's noise: as many times fewer degrees of freedom as its square is smaller
     kept = min(float(np.sum(V * M)) / max(float(np.sum(V * own)), 1e-300), 1.0)
@@ -89,13 +89,21 @@ def degrees_of_freedom(share: np.ndarray, inflation: float) -> float:
     return round(float((D + low).sum() ** 2 / squares), 9)  # C − 1 exactly where all are of one size
 
 
-def nearest_psd(matrix: np.ndarray, information: np.ndarray) -> np.ndarray:
+_NO_INFORMATION = 1e-6  # of a coordinate's precision: what the data say of it is less, and may be rounding
+
+
+def nearest_psd(matrix: np.ndarray, information: np.ndarray, penalty: np.ndarray | None = None) -> np.ndarray:
     """The nearest positive semi-definite matrix: a difference of estimates may stray below zero.
 
     Nearest in the units of `information`, −H, so that the scale of the statistics does not matter; coordinates beyond
-    its own (of the criterion's slopes) are taken in theirs.
+    its own (of the criterion's slopes) are taken in theirs, and those of which the penalty alone knows anything (a part
+    of a curve that is the context's, where constants follow f) in the penalty's.
     """
     scale = np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
-    scale[: len(information)] = np.sqrt(np.maximum(np.diag(information), 1e-300))
+    units = np.diag(information)
+    if penalty is not None:
+        whole = units + np.diag(penalty)
+        units = np.where(units > _NO_INFORMATION * whole, units, whole)
+    scale[: len(information)] = np.sqrt(np.maximum(units, 1e-300))
     values, vectors = np.linalg.eigh((matrix + matrix.T) / (2 * np.outer(scale, scale)))
     return (vectors * np.maximum(values, 0.0)) @ vectors.T * np.outer(scale, scale)

@@ -144,7 +144,7 @@ def error_parts(
         return None
     V = bread(scores)
     notes: tuple[str, ...] = ()
-    sigma1 = nearest_psd(scores.data_spread(), scores.information)
+    sigma1 = nearest_psd(scores.data_spread(), scores.information, scores.penalty)
     sampling = V @ (sigma1 if scores.penalty is None else sigma1 + scores.penalty) @ V
     short = np.diag(sampling) < FLOOR * np.diag(V)
     short[[] if scores.level is None else [scores.level]] = False  # δ of a correct model is all but known
@@ -188,13 +188,13 @@ def _reference(scores: Scores, V: np.ndarray, sigma2: np.ndarray) -> np.ndarray:
     """V' Σ2 V', with λ chosen again where it was chosen."""
     again = scores.reselection
     if again is None:
-        return V @ nearest_psd(sigma2, scores.information) @ V
+        return V @ nearest_psd(sigma2, scores.information, scores.penalty) @ V
     moves = again.bread(V)
     whole = scores.reselected_spread()
     if whole is None:
-        return moves @ nearest_psd(sigma2, scores.information) @ moves.T
+        return moves @ nearest_psd(sigma2, scores.information, scores.penalty) @ moves.T
     moves = np.concatenate([moves, -again.J @ again.V_rho], axis=1)
-    return moves @ nearest_psd(whole, scores.information) @ moves.T
+    return moves @ nearest_psd(whole, scores.information, scores.penalty) @ moves.T
 
 
 def _robust(
@@ -206,7 +206,7 @@ def _robust(
         return V @ (meat if scores.penalty is None else meat + scores.penalty) @ V
 
     def by_observation() -> np.ndarray:
-        return whole(nearest_psd(scores.empirical_spread(), scores.information) + sigma2)
+        return whole(nearest_psd(scores.empirical_spread(), scores.information, scores.penalty) + sigma2)
 
     clustered = cluster is not None
     units = total(np.array([scores.weight])) if cluster is None else int(cluster.max(initial=0)) + 1

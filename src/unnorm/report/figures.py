@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -30,6 +31,7 @@ _RC: dict[Any, Any] = {
     "axes.edgecolor": "#555555",
     "path.simplify_threshold": 0.3,
 }
+_ONE = threading.RLock()  # the settings of Matplotlib are those of all threads
 _SIDES = {-np.pi: "−π\nleft", -np.pi / 2: "−π/2\ndown", 0.0: "0\nright", np.pi / 2: "π/2\nup", np.pi: "π\nleft"}
 
 
@@ -45,7 +47,7 @@ def draw(
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    with matplotlib.rc_context(_RC):
+    with _ONE, matplotlib.rc_context(_RC):
         figure = Figure(figsize=size, layout="constrained", facecolor="white", dpi=_SVG)
         canvas = FigureCanvasSVG(figure)
         paint(*figure.subplots(*grid, squeeze=False).flat)

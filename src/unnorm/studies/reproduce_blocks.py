@@ -46,11 +46,19 @@ def same_configuration(folder: Path, configuration: Mapping[str, Any], name: str
         )
     changed = sorted(key for key in {*wanted, *found} if wanted.get(key) != found.get(key))
     if changed:
-        differences = "; ".join(f"{key} was {found.get(key)!r} and is now {wanted.get(key)!r}" for key in changed)
+        pairs = [(_short(key), _short(found.get(key)), _short(wanted.get(key))) for key in changed[:8]]
+        some = [f"{key} was {was} and is now {now}" for key, was, now in pairs]
+        differences = "; ".join([*some, *(["…"] if len(changed) > 8 else [])])
         raise InputError(
             f"{folder} holds repetitions of another configuration: {differences}. "
             "Give the same again to go on, or another folder with --out."
         )
+
+
+def _short(value: Any) -> str:
+    """For a sentence: a file may hold anything."""
+    text = " ".join(value.split()) if isinstance(value, str) else repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
 
 
 _SEAL = "# sha256 "  # before the digest of what stands above, in the last line of a block

@@ -1,0 +1,72 @@
+"""The three readers of CSV give the same columns of random tables of odd cells: pyarrow's, our own, and that of files
+larger than memory."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from unnorm._base import csv_streams, files
+from unnorm.errors import UnnormError
+
+pq = pytest.importorskip("pyarrow.parquet")
+# fmt: off
+CELLS = [
+    "1", "-2", "+3", "0", "007", "1.5", "-.5", "5.", "1e3", "1E-300", "1e300", "1e-310", "1e400", "inf", "-inf",
+    "Infinity", "9223372036854775807", "abc", "true", "FALSE", "2020-01-01", "0x1A", "1_000", "٣", "\u00a05", "1e",
+    "1.2.3", "--1", "'x'", "é", "null", "-", "N/A", "10:30", "50%", "$5", "nan(1)", "NAN", "9223372036854775808",
+    "-9223372036854775809", "", " ", "NA", "NaN", "nan", "  4", "4 ", "\t7", "1,5", "1,234", "12,345", "1;2", "a\tb",
+    "1 2", "1,5e3", "say \"x\"", "two\nlines",
+]
+# fmt: on
+
+
+def _random(rng: random.Random) -> str:
+    mark = rng.choice(",;\t")
+    pools = [rng.sample(CELLS, rng.choice([1, 2, 3, 5])) for _ in "abc"]
+
+    def cell(pool: list[str]) -> str:
+        one = rng.choice(pool)
+        quoted = '"' + one.replace('"', '""') + '"'
+        return quoted if mark in one or '"' in one or "\n" in one or rng.random() < 0.1 else one
+
+    rows = [mark.join(cell(pool) for pool in pools) for _ in range(rng.choice([1, 2, 5, 30]))]
+    return rng.choice(["", "\ufeff"]) + mark.join("abc") + "\n" + "\n".join(rows) + rng.choice(["", "\n"])
+
+
+def _streamed(path: Path) -> dict[str, np.ndarray]:
+    file = csv_streams.text_file(path)
+    target = path.with_suffix(".parquet")
+    csv_streams.TextFiles([file], "abc").write(file, target, 10)
+    found = pq.read_table(target)
+    return {name: files.column_from_arrow(found[name]) for name in "abc"}
+
+
+def _plain(column: np.ndarray) -> tuple[str, list[Any]]:
+    kind = "text" if column.dtype.kind in "UO" else column.dtype.kind
+    return kind, [None if value is None or value != value else value for value in column.tolist()]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_tables(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_streams, "_BLOCK", 128)  # several blocks, none shorter than a row
+    rng, path = random.Random(seed), tmp_path / "t.csv"
+    for _ in range(60):
+        text = _random(rng)
+        path.write_text(text, encoding="utf-8", newline="")
+        found = []
+        for read in (
+            lambda: files._parse_csv(path.read_bytes(), "t.csv", arrow=True),
+            lambda: files._parse_csv(path.read_bytes(), "t.csv", arrow=False),
+            lambda: _streamed(path),
+        ):
+            try:
+                found.append({name: _plain(column) for name, column in read().items()})
+            except UnnormError as error:
+                found.append(type(error).__name__)
+        assert found[0] == found[1], text
+        assert found[0] == found[2], text

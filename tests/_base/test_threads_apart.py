@@ -1,0 +1,145 @@
+"""What all threads of a program share: errors that travel, listeners, pools and settings that stay apart."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from unnorm import errors
+from unnorm._base import blas, threads
+from unnorm._base.counting import counting, listening, passed
+from unnorm._base.workers import large_graphs
+
+
+@pytest.mark.parametrize(
+    "kind", [one for one in vars(errors).values() if inspect.isclass(one) and issubclass(one, BaseException)]
+)
+def test_errors_come_home_from_workers(kind: type[BaseException]) -> None:
+    made = kind("out/fit", "No space left.") if kind is errors.WriteError else kind("A sentence.")
+    home = pickle.loads(pickle.dumps(made))
+    assert type(home) is kind
+    assert str(home) == str(made)
+    assert vars(home) == vars(made)
+
+
+def test_threads_do_not_hear_each_other() -> None:
+    """A listener hears of its own thread's loops, while and after another's begin and end."""
+    heard: dict[str, list[tuple[int, int | None]]] = {"a": [], "b": []}
+    turn = [threading.Event() for _ in range(3)]
+
+    def first() -> None:
+        with listening(lambda done, of: heard["a"].append((done, of))):
+            turn[0].set()
+            turn[1].wait(60)
+            with counting(2) as one_more:
+                one_more()
+                passed()  # inside a loop that counts
+                one_more()
+        turn[2].set()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    turn[0].wait(60)
+    with listening(lambda done, of: heard["b"].append((done, of))):
+        turn[1].set()
+        turn[2].wait(60)
+        passed()
+        with counting(1) as one_more:
+            one_more()
+    thread.join()
+    assert heard == {"a": [(0, 2), (1, 2), (2, 2)], "b": [(1, None), (0, 1), (1, 1)]}
+
+
+def test_dask_s_setting_is_as_before_when_the_last_block_ends() -> None:
+    dask = pytest.importorskip("dask")
+    name = "distributed.admin.large-graph-warning-threshold"
+    before = dask.config.get(name, None)
+    one, other = large_graphs(), large_graphs()
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)  # the first to begin is the first to end
+    assert dask.config.get(name) == "1TB"
+    other.__exit__(None, None, None)
+    assert dask.config.get(name, None) == before
+
+
+def test_an_interruption_leaves_the_pool_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between two tasks: later tasks still have threads."""
+
+    class Interrupting:
+        def __init__(self, *_: Any) -> None: ...
+
+        def __iter__(self) -> Interrupting:
+            return self
+
+        def __next__(self) -> int:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threads, "iter", Interrupting, raising=False)
+        with pytest.raises(KeyboardInterrupt):
+            threads.run_tasks(print, [(1,), (2,)], 2)
+    assert getattr(threads._here, "depth", 0) == 0
+
+
+def test_blas_has_its_threads_back_whichever_thread_is_the_last() -> None:
+    """The last block may end in another thread than the first began in; and each thread may begin one."""
+    libraries = blas._libraries()
+    before = [one.num_threads for one in libraries]
+    begun, end = threading.Event(), threading.Event()
+    inside: list[list[int]] = []
+
+    def other() -> None:
+        with blas.single_threaded():
+            inside.append([one.num_threads for one in libraries])
+            begun.set()
+            end.wait(60)
+
+    try:
+        for one in libraries:
+            blas._set(one, 2)
+        for _ in range(2):
+            begun.clear()
+            end.clear()
+            thread = threading.Thread(target=other)
+            with blas.single_threaded():
+                thread.start()
+                begun.wait(60)
+            assert [one.num_threads for one in libraries] == [1] * len(libraries)  # the other's block lasts
+            end.set()
+            thread.join()
+            assert [one.num_threads for one in libraries] == [2] * len(libraries)
+            thread = threading.Thread(target=other)  # a thread that is the only one
+            thread.start()
+            thread.join()
+            assert [one.num_threads for one in libraries] == [2] * len(libraries)
+        assert inside == [[1] * len(libraries)] * 4
+    finally:
+        for one, threads_ in zip(libraries, before):
+            blas._set(one, threads_)
+
+
+FORKED = """
+import os
+from unnorm._base import threads
+
+here = threads.pool(2)
+here.submit(int).result()
+child = os.fork()
+if not child:
+    os._exit(0 if threads.pool(2) is not here and threads.pool(2).submit(int).result(60) == 0 else 1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert threads.pool(2) is here
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX processes")
+def test_a_forked_process_has_a_pool_of_its_own() -> None:
+    subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True)
