@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.engine.seen import unseen
+from unnorm.engine.seen import unseen, unvarying
 from unnorm.solvers.fellner_schall import joint_penalty, placed_penalties, seen_penalties
 from unnorm.terms.parser import parse
 
@@ -61,6 +61,40 @@ def test_functions_of_the_context_are_not_seen(rows, text, blind):
     terms = parse(text).build(rows[1])
     assert unseen(information(terms, rows)).shape[1] == blind
     assert unseen(information(terms, rows, sees_levels=True)).shape[1] == 0
+
+
+def split(text, rows):
+    """XᵀX of the columns less their context's mean, and that of the means."""
+    context, columns = rows
+    X = np.concatenate([term.design(columns) for term in parse(text).build(columns)], axis=1)
+    W = within(X, context)
+    return W.T @ W, (X - W).T @ (X - W)
+
+
+@pytest.mark.parametrize(
+    ("text", "constant"),
+    [("te(x, w, k=4)", 3), ("ti(x, w, k=4)", 0), ("s(x, by=w, k=6)", 1), ("s(x, k=30)", 0), ("s(x, w, k=20)", 1)],
+)
+def test_functions_of_the_context_are_found_whatever_the_scale_of_the_columns(rows, text, constant):
+    within_, between = split(text, rows)
+    scale = 10.0 ** np.random.default_rng(1).uniform(-6, 3, len(within_))
+    by = np.outer(scale, scale)
+    for A, B in ((within_, between), (within_ * by, between * by)):
+        found = unvarying(A, B)
+        assert found.shape[1] == constant
+        np.testing.assert_allclose(found.T @ found, np.eye(constant), atol=1e-10)
+        size = np.einsum("ia,ij,ja->a", found, A + B, found)
+        assert np.all(np.einsum("ia,ij,ja->a", found, A, found) < 1e-6 * size)
+
+
+def test_functions_that_few_rows_reach_vary_all_the_same():
+    """Long steps are rare, and a tensor product has functions of them alone: little information, and none constant."""
+    rng = np.random.default_rng(3)
+    rows = np.repeat(np.arange(500), 6), {"x": 100 * rng.random(3000) ** 0.02, "z": rng.random(3000)}
+    A, B = split("te(x, z, bs=['tp', 'cc'], k=[10, 8])", rows)
+    values = np.linalg.eigvalsh(A)
+    assert values[0] < 1e-9 * values[-1]
+    assert unvarying(A, B).shape[1] == 0
 
 
 def test_the_joint_determinant_at_ratios_that_s_itself_loses(rows):

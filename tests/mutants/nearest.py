@@ -87,7 +87,11 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "engine/inference.py": ("tests/engine/test_gam_inference.py",),
     "engine/criteria.py": ("tests/engine/test_gam_hard_data.py",),
     "engine/core.py": ("tests/engine/test_gam_hard_data.py",),
-    "engine/restarts.py": ("tests/engine/test_gam_hard_data.py", "tests/slow/test_random_search.py"),
+    "engine/restarts.py": (
+        "tests/engine/test_gam_hard_data.py",
+        "tests/engine/test_several_minima.py",
+        "tests/slow/test_random_search.py",
+    ),
     "engine/outer.py": ("tests/engine/test_gam_hard_data.py",),
     "engine/gam_rows.py": ("tests/engine/test_gam_hard_data.py",),
     "engine/gam_result.py": ("tests/engine/test_gam_hard_data.py",),

@@ -34,6 +34,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "minima over two penalties are not looked for",
         ),
         (
+            "if every else _valleys(problem, criterion, found, centre)",
+            "if every else []",
+            "other minima of tensor products are not looked for where rows are many",
+        ),
+        (
             "(np.concatenate([_ROUGH, _GRID]) if rough else _GRID)",
             "_GRID",
             "steep data are not asked at less smoothing",

@@ -10,8 +10,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "solvers/anchored.py": [
         (
-            "unseen = vectors[:, values <= UNSEEN * max(values[-1], 1e-300)]",
-            "unseen = vectors[:, :0]",
+            "unseen = unvarying(within, between)",
+            "unseen = unvarying(within, between)[:, :0]",
             "functions of the context alone left free",
         ),
         (

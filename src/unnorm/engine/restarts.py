@@ -27,9 +27,12 @@ _FEW = 4_000  # rows up to which descents from several ρ are tried where means 
 _SEPARATED = 30.0  # |η| of a binomial row whose mean is 0 or 1 to 1e-13
 _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which they are
 _ROWS_EACH = 30  # rows for each coefficient from which the working model is good along ρ_j
+_SHALLOW = 0.5  # curvature of the criterion in ρ_j, in nats, below which its minimum may be one of several
+_LOWER = 0.1  # nats by which another minimum of the working model is lower, where rows are many and a fit costs more
+_REACH, _DOWN = 12.0, 20  # in ρ, and steps: how far such a minimum is followed
 _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
 _SMALL = 120  # coefficients up to which it is asked of every λ_j
-_TINY = 60  # coefficients up to which it is asked of every pair of a term's
+_TINY = 60  # coefficients up to which it is asked of every pair of a term's, where rows are few
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
 _HOPELESS = 10.0  # nats above the fit on its working model at which the criterion itself is not asked
 _LEVEL = 1e-5  # nats by which a minimum is below its neighbours: less is rounding, far out where nothing changes
@@ -119,9 +122,9 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     """ρ at which the criterion, along one ρ_j, has another minimum that is low enough to try; the lowest first.
 
     Asked of every ρ_j: a finite λ_j is compared with infinite ones, and an infinite one with finite. Where rows are
-    many, of the limits alone. The fit's working model answers, tilt included: exactly where the family is Gaussian, to
-    a few hundredths of the distance from the fit where no mean is extreme and rows are many for the coefficients
-    (measured). Elsewhere the criterion itself is asked.
+    many, of the limits alone, and of what `_valleys` asks. The fit's working model answers, tilt included: exactly
+    where the family is Gaussian, to a few hundredths of the distance from the fit where no mean is extreme and rows are
+    many for the coefficients (measured). Elsewhere the criterion itself is asked.
     """
     if problem.design.size > _NARROW:
         return []
@@ -132,15 +135,49 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     centre = (found.bounds[0] + found.bounds[1]) / 2
     out: list[tuple[float, np.ndarray]] = []
     for j in np.flatnonzero(which).tolist():
-        trials, values = _along(problem, criterion, found, j, centre[j], exactly)
-        padded = np.array([np.inf, *values, np.inf]) - _LEVEL
-        low = (values < padded[:-2]) & (values < padded[2:]) & (values < found.at.value + _WORTH)
-        low[0] &= values[0] < found.at.value - _BETTER  # falling towards zero smoothing is no minimum by itself
-        own = next(i for i, trial in enumerate(trials) if trial is found.at.state.rho)
-        out += [(values[i], trials[i]) for i in np.flatnonzero(low).tolist() if _apart(values, own, i)]
-    out += _corners(problem, criterion, found, centre) if every else []
+        out += _minima(found, *_along(problem, criterion, found, j, centre[j], exactly))
+    out += _corners(problem, criterion, found, centre) if every else _valleys(problem, criterion, found, centre)
     out += _pairs(problem, criterion, found, centre) if every and problem.design.size <= _TINY else []
     return [rho for _, rho in sorted(out, key=lambda one: one[0])[:_MOST]]
+
+
+def _minima(found: Found, trials: list[np.ndarray], values: np.ndarray) -> list[tuple[float, np.ndarray]]:
+    """Of ρ along one ρ_j, and the criterion there: the minima that are low enough to try, other than the fit's."""
+    padded = np.array([np.inf, *values, np.inf]) - _LEVEL
+    low = (values < padded[:-2]) & (values < padded[2:]) & (values < found.at.value + _WORTH)
+    low[0] &= values[0] < found.at.value - _BETTER  # falling towards zero smoothing is no minimum by itself
+    own = next(i for i, trial in enumerate(trials) if trial is found.at.state.rho)
+    return [(values[i], trials[i]) for i in np.flatnonzero(low).tolist() if _apart(values, own, i)]
+
+
+def _valleys(
+    problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
+) -> list[tuple[float, np.ndarray]]:
+    """Lower minima of the working model from ρ_j that are finite, where rows are many: of terms with several penalties,
+    and where the minimum is shallow. A tensor product may be nearly flat along one margin, at a minimum 100 nats above
+    another. Only where such a minimum is found does a fit go over the rows again.
+    """
+    from .outer import minimise
+
+    penalties, here, at_limit = problem.design.penalties, found.at.state.rho, limits(found, problem.free) != 0
+    doubtful = np.abs(np.diag(found.at.hessian)) < _SHALLOW
+    for group in penalties.groups:
+        doubtful[list(group.which)] |= len(group.which) > 1
+    begun: list[tuple[float, np.ndarray]] = []
+    for j in np.flatnonzero(doubtful & problem.free & ~at_limit).tolist():
+        begun += _minima(found, *_along(problem, criterion, found, j, centre[j], False))
+    begun += _pairs(problem, criterion, found, centre)
+    out: list[tuple[float, np.ndarray]] = []
+    for _, rho in begun:
+        move = problem.free & (~at_limit | (rho != here))
+        try:
+            start = criterion.full(found.working, penalties, rho)
+            end = minimise(criterion, found.working, penalties, start, move, found.bounds, _REACH, _BETTER, _DOWN)
+        except Singular:
+            continue
+        if end.value < found.at.value - _LOWER:
+            out.append((end.value, end.state.rho))
+    return sorted(out, key=lambda one: one[0])[:1]
 
 
 def _apart(values: np.ndarray, own: int, i: int) -> bool:

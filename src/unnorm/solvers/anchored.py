@@ -16,6 +16,7 @@ import numpy as np
 
 from ..engine.design import Design
 from ..engine.gam_result import Gam
+from ..engine.seen import unvarying
 from ..errors import NotIdentifiedError
 from ..models.base import LinearPart
 from ..objectives.additive import AdditiveProblem
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 40
 MOST_HALVINGS = 8
-UNSEEN = 1e-9  # of a term's largest information: what rounding leaves of a column that is zero
 SETTLED = 1e-2  # standard errors that a coefficient may still move, where smoothing parameters are chosen
 SETTLED_FIXED = 1e-6  # where there are none to choose, and rounds are cheap
 NEARLY, SURELY = 10.0, 5.0  # times `SETTLED` below which the next move is foreseen, and times that it may be larger
@@ -250,21 +250,22 @@ def _seen(rounds: Rounds, here: Integrated) -> Rounds:
     if rounds.start is not None or all(len(term.covariates) == 1 for term in rounds.built):
         return rounds
     A, begin, built = rounds.information(here), 1, []
+    M = np.zeros_like(A)  # of the contexts' means; Σ_r of the weights is the intercept's information
+    M[np.ix_(rounds.index, rounds.index)] = A[0, 0] / len(here.mean) * (here.mean.T @ here.mean)
     for term in rounds.built:
         at = slice(begin, begin + term.size)
-        built.append(_with_ridge(term, A[at, at]))
+        built.append(_with_ridge(term, A[at, at], M[at, at]))
         begin += term.size
     if all(new is old for new, old in zip(built, rounds.built)):
         return rounds
     return rounds.again(tuple(built))
 
 
-def _with_ridge(term: BuiltTerm, information: np.ndarray) -> BuiltTerm:
-    values, vectors = np.linalg.eigh(information)
-    unseen = vectors[:, values <= UNSEEN * max(values[-1], 1e-300)]
+def _with_ridge(term: BuiltTerm, within: np.ndarray, between: np.ndarray) -> BuiltTerm:
+    unseen = unvarying(within, between)
     if term.parametric or unseen.shape[1] == 0 or unseen.shape[1] == term.size:  # nothing to hold, or nothing else
         return term
-    scale = float(values[-1])
+    scale = float(np.linalg.eigvalsh(within)[-1])
     S = np.sum([p.matrix / max(np.linalg.norm(p.matrix), 1e-300) for p in term.penalties], axis=0)
     null = np.linalg.eigh(S)[1][:, : term.null_dim] if term.penalties else np.eye(term.size)
     left = np.linalg.matrix_rank(null - unseen @ (unseen.T @ null), tol=1e-6) if null.size else 0
