@@ -92,7 +92,8 @@ def _fit(objective: Any, sp: float | None = None) -> un.Fit:
 
 @pytest.mark.parametrize("objective", CASES, ids=["exact", "ranking"])
 def test_errors_with_the_smoothing_chosen(objective) -> None:
-    """V (Σ1 + S_λ) V + J V_ρ Jᵀ and V' Σ2 V'ᵀ, with J = dβ̂/dρ by refitting at other λ."""
+    """V (Σ1 + S_λ) V + J V_ρ Jᵀ + V″ and V' Σ2 V'ᵀ, with J = dβ̂/dρ by refitting at other λ, and V″ = V_ρ ∂P ∂Pᵀ by
+    differences of P, PPᵀ = V, with 1/10 added to the criterion's curvature (engine/inference.py)."""
     fit = _fit(objective)
     part, scores = fit.smooths, fit.solution.scores
     lam, h = part.sp["s(gap)"], 1e-2
@@ -106,7 +107,13 @@ def test_errors_with_the_smoothing_chosen(objective) -> None:
     V = np.linalg.inv(scores.information + S)
     sigma2 = scores.points_spread(2)
     extra = again.J @ again.V_rho @ again.J.T
-    sampling = V @ (scores.information - scores.points_spread(1) + S) @ V + extra
+
+    def inverse_root(rho: float) -> np.ndarray:
+        return np.linalg.inv(np.linalg.cholesky(scores.information + np.exp(rho) * S).T)
+
+    slope = (inverse_root(1e-4) - inverse_root(-1e-4)) / 2e-4
+    second = slope @ slope.T / (1 / again.V_rho[0, 0] + 0.1)
+    sampling = V @ (scores.information - scores.points_spread(1) + S) @ V + extra + second
     np.testing.assert_allclose(part.errors.sampling, sampling, rtol=1e-6, atol=1e-10)
     moves = V + extra
     np.testing.assert_allclose(part.errors.reference, moves @ sigma2 @ moves.T, rtol=1e-6, atol=1e-12)
