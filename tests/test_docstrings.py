@@ -127,7 +127,10 @@ def test_the_modules_hold_nothing_else() -> None:
     """Functions and classes of a public module are public themselves, on the page of modules, or base classes."""
     bases = {"BoundReference", "Domain", "Example", "Interaction", "KernelFunction", "PointScheme", "Points",
              "Quadrature", "Reference"}  # fmt: skip
-    tools = {"errors": {"listing", "unknown", "warn"}, "pysaliency": {"pixel_log_density"}}  # of the rooms themselves
+    tools = {
+        "errors": {"listing", "short", "unknown", "warn"},
+        "pysaliency": {"pixel_log_density"},
+    }  # of the rooms themselves
     for module, names in MODULES.items():
         home = getattr(un, module)
         found = {name: getattr(home, name) for name in getattr(home, "__all__", dir(home)) if not name.startswith("_")}

@@ -165,9 +165,9 @@ def test_the_sine_models_constant(kappa: float) -> None:
     m = np.arange(200)
     terms = special.gammaln(2 * m + 1) - 2 * special.gammaln(m + 1) + m * np.log(lam**2 / (4 * first * second))
     with np.errstate(divide="ignore"):
-        terms = terms + np.log(special.ive(m, first) * special.ive(m, second)) + first + second
+        terms = terms + np.log(special.ive(m, first) * special.ive(m, second))  # f is less κ₁ + κ₂
     expected = np.log(4 * np.pi**2) + special.logsumexp(terms)
-    tree = {"lambda": lam, "v1": np.array([first, 0.0]), "v2": second * np.array([np.cos(2.0), np.sin(2.0)])}
+    tree = {"kappa1": first, "kappa2": second, "lambda": lam, "mean1": 0.0, "mean2": 2.0}
     wide = un.directions.bivariate_von_mises().make(un.iid(y - y.mean(axis=0) + np.array([0.0, 2.0])))[0].model
     assert log_z(wide, wide.flatten(tree), 128) == pytest.approx(expected, abs=1e-8)
     assert model.size == 5

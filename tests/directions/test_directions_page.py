@@ -25,7 +25,7 @@ def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for block in blocks:
         exec(compile(block, "directions.md", "exec"), names)  # the documentation's own text, not a user's
     plt.close("all")
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     assert names["again"].parameters == names["fit"].parameters
     fit, turned, chain, logistic = (names[name] for name in ("fit", "turned", "chain", "logistic"))
     assert abs(fit.parameters["mean"] - (90 - np.degrees(1.0))) < 3 * fit.rows()[0].se
