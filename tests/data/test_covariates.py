@@ -12,6 +12,7 @@ from scipy.interpolate import RegularGridInterpolator
 import unnorm as un
 from unnorm._base import frames
 from unnorm.data.covariates import CovariateSet, Expression, Function, Map, from_dict
+from unnorm.data.covariates.columns import distance
 from unnorm.errors import DataError, InputError, OutsideError, TermError
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
@@ -450,3 +451,11 @@ def test_many_reference_rows_stay_small_in_memory(chain):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 16 * 8 * at.size  # a dozen columns of float64
+
+
+def test_points_that_are_very_close_are_not_equal_points():
+    """The squares of such distances are zero."""
+    dx, dy = np.array([3e-170, 0.0]), np.array([4e-170, 0.0])
+    np.testing.assert_allclose(distance(dx, dy), [5e-170, 0.0])
+    np.testing.assert_allclose(distance(np.array([3.0, -6.0]), np.array([4.0, 8.0])), [5.0, 10.0])
+    assert distance(np.empty(0), np.empty(0)).size == 0

@@ -21,15 +21,16 @@ from .base import Covariate, CovariateRows, Setting
 
 TWO_PI = 2 * np.pi
 PREVIOUS_ANGLE = "angle of the previous step"
+TINY = 1e-140  # the squares of what is below it lose digits
 
 
 def distance(dx: np.ndarray, dy: np.ndarray) -> np.ndarray:
-    """√(dx² + dy²), a third of the time of `np.hypot`, which is for numbers whose squares overflow. Takes the arrays
-    over."""
-    dx *= dx
-    dy *= dy
-    dx += dy
-    return np.sqrt(dx, out=dx)
+    """√(dx² + dy²) in a third of the time of `np.hypot`, which is used where all squares would underflow: points 1e-160
+    apart are not equal points."""
+    out = dx * dx
+    out += dy * dy
+    np.sqrt(out, out=out)
+    return out if out.size == 0 or out.max() > TINY else np.hypot(dx, dy)
 
 
 @final
