@@ -13,6 +13,7 @@ import unnorm as un
 from unnorm.data.units import RADIANS
 from unnorm.directions.quantities import Angle, Number, Signed
 from unnorm.directions.torus_reading import reading
+from unnorm.directions.torus_start import natural, statistics
 from unnorm.errors import NotIdentifiedError
 
 d = un.directions
@@ -279,3 +280,25 @@ def test_spherical_regression_at_a_pole() -> None:
     assert (sizes[0].estimate, sizes[0].se) == pytest.approx((sizes[1].estimate, sizes[1].se), rel=1e-6)
     slopes = [np.hypot(fit.parameters["x east"], fit.parameters["x north"]) for fit in (pole, aside)]
     assert slopes[0] == pytest.approx(slopes[1], rel=1e-6)
+
+
+def test_a_mean_that_two_weak_links_tell_is_lost() -> None:
+    """κ₂ is 2.1 errors from 0 and λ one: κ₂ alone would tell mean2, but the larger of two is so far by chance."""
+    V = np.diag([0.0, 0.0, 0.01, 0.0, 0.0, 0.01, 0.01])
+    read = reading(np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.21, 0.1]), V, sine=True)
+    clear = reading(np.array([1.0, 0.0, 1.0, 1.0, 0.0, 0.8, 0.1]), V, sine=True)
+    assert [one.lost for one in read.quantities if isinstance(one, Angle)] == [False, True]
+    assert [one.lost for one in clear.quantities if isinstance(one, Angle)] == [False, False]
+
+
+@pytest.mark.parametrize("sine", [True, False], ids=["sine", "cosine"])
+def test_the_starts_natural_parameters(sine: bool) -> None:
+    """ηᵀs is f, and its slopes are differences."""
+    theta, h = np.array([[1.1, -0.4, 0.8, 0.3, 2.0]]), 1e-6
+    eta, slope = natural(theta, sine=sine)
+    d1, d2 = np.array([0.7, -1.3]) - theta[0, 3:]
+    f = 1.1 * np.cos(d1) - 0.4 * np.cos(d2) + 0.8 * (np.sin(d1) * np.sin(d2) if sine else np.cos(d1 - d2))
+    assert float(eta[0] @ statistics(np.array([[0.7, -1.3]]))[0]) == pytest.approx(f, abs=1e-12)
+    for j in range(5):
+        up, down = (natural(theta + sign * h * np.eye(5)[j], sine=sine)[0][0] for sign in (1, -1))
+        np.testing.assert_allclose(slope[0, :, j], (up - down) / (2 * h), atol=1e-8)
