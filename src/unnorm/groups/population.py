@@ -29,7 +29,7 @@ from ..solvers.redraw_scores import RedrawScores
 from ..solvers.smoothing import Smoothing
 from ..terms.base import BuiltTerm
 from ..terms.specs import Terms
-from .anchored import MOST_ROUNDS, SETTLED, LevelAnchor, anchored_member
+from .anchored import MOST_ROUNDS, SETTLED, LevelAnchor, anchored_member, padded
 from .crossed import Crossed
 from .floor import floored
 from .joint import Joint, Levels, Member, common_rows, fit_joint, members_of
@@ -168,6 +168,7 @@ def settled(
     rho, joint, members = None, None, []
     last, rate = np.inf, np.inf
     for _ in range(MOST_ROUNDS):
+        joint, members = None, []  # their rows are let go before new ones are made
         old = [levels.user(flat, s) for s in range(len(anchors))]
         tasks = list(zip(levels.members, anchors, old))
         members = run_tasks(anchored_member, tasks, threads)
@@ -262,14 +263,18 @@ def scores_of(
         own, inner = fits[level], joint.design.members[s].design
         assert own.obs is not None
         assert own.model is not None
-        fresh = [np.random.default_rng([seed, s, r]) for r in range(REDRAWS)]
-        problems = [problem.objective.additive(own.model, own.obs, problem.normaliser, rng) for rng in fresh]
         beta = inner.to_user(joint.design.coefficients(joint.flat, s))
         assert own.smooths is not None
         assert own.smooths.gam is not None
-        here = None if integrated is None else integrated[s]
-        score = RedrawScores(problems[0], joint.design.terms, inner.slices, beta, own.smooths.gam.columns, here)
-        sums = [np.sum([score(rows) for rows in again.source.blocks()], axis=0) for again in problems]
+        here = None if integrated is None else integrated[s]._replace(mean=padded(integrated[s].mean, inner.size))
+        score, sums = None, []
+        for r in range(REDRAWS):
+            fresh = np.random.default_rng([seed, s, r])
+            again = problem.objective.additive(own.model, own.obs, problem.normaliser, fresh)
+            if score is None:
+                score = RedrawScores(again, joint.design.terms, inner.slices, beta, own.smooths.gam.columns, here)
+            score = replace(score, problem=again)  # the rows before are let go, its tables stay
+            sums.append(np.sum([score(rows) for rows in again.source.blocks()], axis=0))
         return np.array([inner.to_flat(one) for one in sums])
 
     @cache

@@ -101,6 +101,10 @@ class Anchor(ABC):
     def rule(self, some: np.ndarray) -> Rules:
         """Nodes and weights over Ω at the contexts of some observations, and which of them each node belongs to."""
 
+    @abstractmethod
+    def bare(self) -> Anchor:
+        """The same without what it keeps between steps: a fit that is done need not hold it."""
+
     @property
     @abstractmethod
     def nodes(self) -> int:
@@ -178,6 +182,9 @@ class ModelAnchor(Anchor):
 
     def rule(self, some: np.ndarray) -> Rules:
         return self.integrals.rules(some)
+
+    def bare(self) -> ModelAnchor:
+        return replace(self, _kept={})
 
     @property
     def nodes(self) -> int:
@@ -295,6 +302,9 @@ class TermsAnchor(Anchor):
 
     def rule(self, some: np.ndarray) -> Rules:
         return self._rule(self.model.obs.take(some), self.order)
+
+    def bare(self) -> TermsAnchor:
+        return replace(self, _kept={})
 
     def _rule(self, obs: Observations, order: int | None) -> Rules:
         """Centred at the previous point for chains, where the domain has such a rule; or that of f's base."""
