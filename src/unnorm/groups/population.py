@@ -163,7 +163,7 @@ def settled(
     levels = make(offsets)
     if offsets is None:
         return above(levels, levels.members, levels.start(), None)[0], None
-    anchors = [_level_anchor(one, common.terms[: common.count]) for one in fits.values()]
+    anchors = [_level_anchor(one, common.terms[: common.count], len(fits)) for one in fits.values()]
     flat = levels.start([given.log_z[given.context] for given in anchors])
     rho, joint, members = None, None, []
     last, rate = np.inf, np.inf
@@ -196,12 +196,13 @@ def _anchored_rows(one: Fit) -> AnchoredRows | None:
     return None if fitted is None else fitted.anchored
 
 
-def _level_anchor(one: Fit, terms: tuple[BuiltTerm, ...]) -> LevelAnchor:
+def _level_anchor(one: Fit, terms: tuple[BuiltTerm, ...], levels: int) -> LevelAnchor:
     rows = _anchored_rows(one)
     assert rows is not None
     assert one.model is not None
     assert one.obs is not None
-    return LevelAnchor(anchor_of(one.model, one.obs, terms), rows.context, rows.integrated.log_z)
+    anchor = anchor_of(one.model, one.obs, terms, beside=levels)
+    return LevelAnchor(anchor, rows.context, rows.integrated.log_z)
 
 
 def _terms(model: Unnormalised, first: Fit, by: str) -> Terms:
