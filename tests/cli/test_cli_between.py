@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import re
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm.results.scores import GAIN
 
 COMMON = ["--y", "x,y", "--order", "fix", "--group", "subject,image", "--by", "subject", "--window", "0,800,0,600",
           "--references", "4", "--normaliser", "s(x_prev,y_prev,k=8)"]  # fmt: skip
@@ -57,6 +59,7 @@ def test_from_the_table_to_differences_and_figures(folder, unnorm) -> None:
     assert summary["conditions"]["members"] == {"A": ["0", "2"], "B": ["1", "3"]}
     assert [one["term"] for one in summary["conditions"]["tests"]] == ["all effects", "s(step)", "s(dcenter)"]
     assert all(0 < one["p"] <= 1 for one in summary["conditions"]["tests"])
+    _misfit_and_scores(summary, (out / "report.html").read_text(encoding="utf-8"))
     with open(out / "differences.csv", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     each = un.load(out / "fit", un.Additive("s(step, k=5) + s(dcenter, k=5)", un.Box((0, 800), (0, 600))))
@@ -73,6 +76,28 @@ def test_from_the_table_to_differences_and_figures(folder, unnorm) -> None:
     assert 'between = "group"' in (out / "config.toml").read_text(encoding="utf-8")
     with open(out / "tests.csv", newline="", encoding="utf-8") as file:
         assert [row["contrast"] for row in csv.DictReader(file)] == ["all"] * 3
+
+
+def _misfit_and_scores(summary: dict, page: str) -> None:
+    """The same numbers as in the report."""
+    text = re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", page)))
+    misfit = summary["misfit"]
+    assert misfit["verdict"] in text
+    assert [one["feature"] for one in misfit["features"]] == ["step", "direction", "turn", "place"]
+    for one in misfit["features"]:
+        means = [", ".join(f"{mean:.3g}" for mean in one[name]) for name in ("observed_mean", "drawn_mean")]
+        assert f"{' '.join(means)} {one['error']:.2f}" in text
+        assert one["missed"] == (one["p"] <= 0.01 and one["error"] > 0.1)
+    assert "Observed against drawn points feature observed mean" in text
+    scores = summary["scores"]
+    assert set(scores) == {"group", "0", "1", "2", "3"}
+    assert scores["group"]["points"] == sum(scores[level]["points"] for level in "0123")
+    assert {"NSS", "AUC", GAIN} <= {one["score"] for one in scores["group"]["table"]}
+    for one in scores["group"]["table"]:
+        ends = f"{one['lower']:.3f} to {one['upper']:.3f}"
+        assert f"{one['score']} {one['mean']:.3f} {one['se']:.3f} {ends}" in text
+    assert scores["group"]["baseline"] in text
+    assert scores["group"]["clusters"]
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,9 @@ def test_the_design_is_found_and_said(within: un.FitGroup, between: un.FitGroup)
     assert between.levels == tuple(str(s) for s in range(8))
     assert between.conditions.members == {"c0": ("0", "2", "4", "6"), "c1": ("1", "3", "5", "7")}
     assert "conditions of 'cond' within levels of 'who'" in within.summary()
+    p = f"{between.conditions.p('s(y)'):.2g}"
+    shown = f"Conditions('cond' between levels of 'who', c0: 4, c1: 4; s(y): p = {p}; see .table())"
+    assert repr(between.conditions) == shown
     assert within["cond=c1"] is within.conditions["c1"]
     assert within["cond=c1"].n == 600
     with pytest.raises(InputError, match="cond=c0"):

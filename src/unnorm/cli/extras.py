@@ -13,11 +13,14 @@ from typing import Any, final
 import numpy as np
 
 from .._base.atomic import write_bytes
-from ..errors import InputError, unknown
+from ..errors import InputError, UnnormError, unknown
 from ..report import Analysis, parameters_table
 from ..report.figures import FORMATS
 from ..report.findings import findings
+from ..report.held_out import held_out_scores
 from ..report.page import Section
+from ..report.sections.misfit import MISFIT
+from ..results.scores import PredictionScores
 
 
 @final
@@ -53,7 +56,7 @@ def write_figures(folder: Path, sections: Sequence[Section]) -> None:
 
 
 def summary_json(analysis: Analysis, target: Path) -> str:
-    """Counts, effects, parameters, conditions, findings and notes as one JSON object."""
+    """Counts, effects, parameters, conditions, findings, misfit, scores and notes as one JSON object."""
     table = parameters_table(analysis)
     rows = [dict(zip(table, values)) for values in zip(*(np.asarray(column).tolist() for column in table.values()))]
     found: dict[str, Any] = {
@@ -68,6 +71,8 @@ def summary_json(analysis: Analysis, target: Path) -> str:
         "parameters": rows,
         "conditions": None if analysis.conditions is None else _conditions(analysis),
         "findings": _findings(analysis),
+        "misfit": _misfit(analysis),
+        "scores": _scores(analysis),
         "notes": list(analysis.notes),
         "report": str(target / "report.html"),
     }
@@ -100,6 +105,49 @@ def _findings(analysis: Analysis) -> list[dict[str, Any]]:
         }
         for one in findings(analysis.model, analysis.obs, analysis.group, analysis.fits)
     ]
+
+
+def _misfit(analysis: Analysis) -> dict[str, Any] | None:
+    """What the model misses, as the report says it; None where the report did not ask."""
+    if MISFIT not in analysis.kept:
+        return None
+    verdict, found = analysis.kept[MISFIT]
+    rows = [
+        {
+            "feature": one.feature.name,
+            "observed_mean": list(one.observed),
+            "drawn_mean": list(one.drawn),
+            "error": one.size,
+            "p": one.p,
+            "missed": bool(one.missed),
+        }
+        for one in found
+    ]
+    return {"verdict": verdict, "features": rows}
+
+
+def _scores(analysis: Analysis) -> dict[str, Any] | None:
+    """Scores of the points left out, of all together (`group`) and by level; None where none were left out."""
+    try:
+        every = held_out_scores(analysis)
+    except UnnormError as error:
+        return {"missing": str(error)}
+    if not every:
+        return None
+    return {which: _score_table(found) for which, found in every.items()}
+
+
+def _score_table(found: PredictionScores) -> dict[str, Any]:
+    table = [
+        {"score": name, "mean": mean, "se": se, "lower": float(found.lower[i]), "upper": float(found.upper[i])}
+        for i, (name, (mean, se)) in enumerate((name, found[name]) for name in found.each)
+    ]
+    return {
+        "points": len(next(iter(found.each.values()))),
+        "clusters": dict(found.clusters),
+        "baseline": None if found.baseline is None else str(found.baseline),
+        "table": table,
+    }
 
 
 def _finite(value: Any) -> Any:

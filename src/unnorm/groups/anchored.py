@@ -30,7 +30,7 @@ class AnchoredMember:
     """A level's rows less their context's mean, at some coefficients of f."""
 
     member: Member
-    integrated: Integrated  # mean in the coordinates of all the level's coefficients
+    integrated: Integrated  # mean in the coordinates of f's coefficients
 
     def moved(self, move: np.ndarray) -> float:
         """At most √(Δᵀ A Δ) for a move Δ of f's coefficients, since Σ w is at most the number of observations."""
@@ -43,11 +43,17 @@ class AnchoredMember:
 
 def anchored_member(member: Member, given: LevelAnchor, beta: np.ndarray) -> AnchoredMember:
     """At f's coefficients β (the terms' own coordinates)."""
-    log_z, own = given.anchor.at(beta)
-    mean = np.zeros((len(own), member.design.size))
-    mean[:, 1 : 1 + beta.size] = own
+    log_z, own = here = given.anchor.at(beta)
+    mean = padded(own, member.design.size)
     shift = member.design.sort((own @ beta - log_z)[given.context])
     offset = member.rows.offset + shift if member.rows.offset.size else shift
     rows = replace(member.rows, offset=np.ascontiguousarray(offset))
     less = replace(member, design=member.design.less(mean, given.context), rows=rows)
-    return AnchoredMember(less, Integrated(log_z, mean))
+    return AnchoredMember(less, here)
+
+
+def padded(mean: np.ndarray, size: int) -> np.ndarray:
+    """E of f's columns among all of a level's, (1, f, χ): zero for the others."""
+    out = np.zeros((len(mean), size))
+    out[:, 1 : 1 + mean.shape[1]] = mean
+    return out

@@ -57,6 +57,16 @@ class Conditions:
     notes: tuple[str, ...] = ()
     backend: Any = field(default=None, repr=False)
 
+    def __repr__(self) -> str:
+        term, contrast = str(self.tests["term"][0]), str(self.tests["contrast"][0])  # all conditions, all effects
+        test = f"{term}: p = {self.p(term, contrast):.2g}"
+        return f"Conditions({self.between!r} {self.design} levels of {self.by!r}, {self._counts}; {test}; see .table())"
+
+    @property
+    def _counts(self) -> str:
+        """How many levels were seen in each condition."""
+        return ", ".join(f"{name}: {len(levels)}" for name, levels in self.members.items())
+
     @property
     def names(self) -> tuple[str, ...]:
         """The conditions."""
@@ -116,8 +126,7 @@ class Conditions:
     def lines(self) -> Iterator[str]:
         """A summary for people, line by line."""
         where = "between" if self.design == "between" else "within"
-        counts = ", ".join(f"{name}: {len(levels)}" for name, levels in self.members.items())
-        yield f"conditions of {self.between!r} {where} levels of {self.by!r} ({counts})"
+        yield f"conditions of {self.between!r} {where} levels of {self.by!r} ({self._counts})"
         wide = max([len(str(term)) for term in self.tests["term"]] + [4])
         far = max([len(str(name)) for name in self.tests["contrast"]] + [8])
         yield f"{'term':<{wide}} {'contrast':<{far}} {'p':>8} {'adjusted':>9}"

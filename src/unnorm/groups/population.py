@@ -29,7 +29,7 @@ from ..solvers.redraw_scores import RedrawScores
 from ..solvers.smoothing import Smoothing
 from ..terms.base import BuiltTerm
 from ..terms.specs import Terms
-from .anchored import MOST_ROUNDS, SETTLED, LevelAnchor, anchored_member
+from .anchored import MOST_ROUNDS, SETTLED, LevelAnchor, anchored_member, padded
 from .crossed import Crossed
 from .floor import floored
 from .joint import Joint, Levels, Member, common_rows, fit_joint, members_of
@@ -163,11 +163,12 @@ def settled(
     levels = make(offsets)
     if offsets is None:
         return above(levels, levels.members, levels.start(), None)[0], None
-    anchors = [_level_anchor(one, common.terms[: common.count]) for one in fits.values()]
+    anchors = [_level_anchor(one, common.terms[: common.count], len(fits)) for one in fits.values()]
     flat = levels.start([given.log_z[given.context] for given in anchors])
     rho, joint, members = None, None, []
     last, rate = np.inf, np.inf
     for _ in range(MOST_ROUNDS):
+        joint, members = None, []  # their rows are let go before new ones are made
         old = [levels.user(flat, s) for s in range(len(anchors))]
         tasks = list(zip(levels.members, anchors, old))
         members = run_tasks(anchored_member, tasks, threads)
@@ -195,12 +196,13 @@ def _anchored_rows(one: Fit) -> AnchoredRows | None:
     return None if fitted is None else fitted.anchored
 
 
-def _level_anchor(one: Fit, terms: tuple[BuiltTerm, ...]) -> LevelAnchor:
+def _level_anchor(one: Fit, terms: tuple[BuiltTerm, ...], levels: int) -> LevelAnchor:
     rows = _anchored_rows(one)
     assert rows is not None
     assert one.model is not None
     assert one.obs is not None
-    return LevelAnchor(anchor_of(one.model, one.obs, terms), rows.context, rows.integrated.log_z)
+    anchor = anchor_of(one.model, one.obs, terms, beside=levels)
+    return LevelAnchor(anchor, rows.context, rows.integrated.log_z)
 
 
 def _terms(model: Unnormalised, first: Fit, by: str) -> Terms:
@@ -262,14 +264,18 @@ def scores_of(
         own, inner = fits[level], joint.design.members[s].design
         assert own.obs is not None
         assert own.model is not None
-        fresh = [np.random.default_rng([seed, s, r]) for r in range(REDRAWS)]
-        problems = [problem.objective.additive(own.model, own.obs, problem.normaliser, rng) for rng in fresh]
         beta = inner.to_user(joint.design.coefficients(joint.flat, s))
         assert own.smooths is not None
         assert own.smooths.gam is not None
-        here = None if integrated is None else integrated[s]
-        score = RedrawScores(problems[0], joint.design.terms, inner.slices, beta, own.smooths.gam.columns, here)
-        sums = [np.sum([score(rows) for rows in again.source.blocks()], axis=0) for again in problems]
+        here = None if integrated is None else integrated[s]._replace(mean=padded(integrated[s].mean, inner.size))
+        score, sums = None, []
+        for r in range(REDRAWS):
+            fresh = np.random.default_rng([seed, s, r])
+            again = problem.objective.additive(own.model, own.obs, problem.normaliser, fresh)
+            if score is None:
+                score = RedrawScores(again, joint.design.terms, inner.slices, beta, own.smooths.gam.columns, here)
+            score = replace(score, problem=again)  # the rows before are let go, its tables stay
+            sums.append(np.sum([score(rows) for rows in again.source.blocks()], axis=0))
         return np.array([inner.to_flat(one) for one in sums])
 
     @cache

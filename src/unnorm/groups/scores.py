@@ -60,19 +60,27 @@ def member_rows(joint: Joint | Crossed, s: int, blocks: Sequence[ScoreRows]) -> 
     member, separate = joint.design.members[s], joined(blocks)
     sort = member.design.sort
     eta = joint.predictor(s)
-    likelihood = RowLikelihood(separate.likelihood.cumulant, sort(separate.likelihood.a), sort(separate.likelihood.b))
+    likelihood = _likelihood(member, separate.likelihood)
     ratio = None if separate.log_ratio is None else eta - sort(separate.eta - separate.log_ratio)
     rows = replace(
         separate,
         likelihood=likelihood,
         eta=eta,
-        data=sort(separate.data),
-        at=sort(separate.at),
+        data=member.data,
+        at=np.empty(0, dtype=int),  # nothing here goes by observation
         weight=None if separate.weight is None else sort(separate.weight),
         randomisation=None,
         log_ratio=ratio,
     )
     return MemberRows(member, rows)
+
+
+def _likelihood(member: Member, separate: RowLikelihood) -> RowLikelihood:
+    """That of the level's rows, in the order of its design; without weights it is that of the response, b = 1."""
+    if not member.rows.weights.size:
+        return RowLikelihood(separate.cumulant, member.rows.y, np.broadcast_to(1.0, member.rows.y.shape))
+    sort = member.design.sort
+    return RowLikelihood(separate.cumulant, sort(separate.a), sort(separate.b))
 
 
 @final

@@ -46,8 +46,9 @@ def response(likelihood: RowLikelihood) -> Response:
     """The response a/b and the weights b."""
     a, b = likelihood.a, likelihood.b
     weights = np.where(b > 0, b, TINY) if likelihood.cumulant.family == "poisson" else b
-    y = np.divide(a, weights, out=np.zeros(len(a)), where=weights > 0)
-    return Response(y, None if np.all(weights == 1.0) else weights)
+    if np.all(weights == 1.0):
+        return Response(a, None)
+    return Response(np.divide(a, weights, out=np.zeros(len(a)), where=weights > 0), weights)
 
 
 @final

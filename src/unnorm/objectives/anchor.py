@@ -44,7 +44,7 @@ ROUNDING = 1e-12
 CHECKED = 40  # contexts at which their error is measured
 ENDS = 3  # lowest and highest values of each column that f reads, which are among them: see `TermsAnchor._checked`
 MOST_REFINEMENTS = 6
-KEPT_BYTES = 2**30  # of nodes in the engine's form, kept between iterations
+KEPT_BYTES = 2**30  # of nodes in the engine's form, kept between iterations; of all anchors that are held at once
 ROWS = 1_000_000  # nodes of one design
 AT_ONCE = 16_384  # nodes whose covariates are computed at a time: what is held of them stays in the cache
 FINER = 1.5  # times the order at least that a rule must have to measure errors; the first that does has twice
@@ -100,6 +100,10 @@ class Anchor(ABC):
     @abstractmethod
     def rule(self, some: np.ndarray) -> Rules:
         """Nodes and weights over Ω at the contexts of some observations, and which of them each node belongs to."""
+
+    @abstractmethod
+    def bare(self) -> Anchor:
+        """The same without what it keeps between steps: a fit that is done need not hold it."""
 
     @property
     @abstractmethod
@@ -179,6 +183,9 @@ class ModelAnchor(Anchor):
     def rule(self, some: np.ndarray) -> Rules:
         return self.integrals.rules(some)
 
+    def bare(self) -> ModelAnchor:
+        return replace(self, _kept={})
+
     @property
     def nodes(self) -> int:
         return self.integrals.nodes
@@ -237,6 +244,7 @@ class TermsAnchor(Anchor):
     threads: int = 1
     refinements: int = 0
     against: int | None = None  # the order of the rule that errors are measured against; None: twice the order
+    most_kept: int = KEPT_BYTES
     _kept: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     why = "f reads more of the context than two numeric columns"
@@ -288,13 +296,16 @@ class TermsAnchor(Anchor):
             size += nodes.design.bytes + nodes.log_w.nbytes
             if kept is not None:
                 kept.append(nodes)
-                kept = kept if size <= KEPT_BYTES else None
+                kept = kept if size <= self.most_kept else None
             yield nodes
         if kept is not None:
             self._kept[key] = kept
 
     def rule(self, some: np.ndarray) -> Rules:
         return self._rule(self.model.obs.take(some), self.order)
+
+    def bare(self) -> TermsAnchor:
+        return replace(self, _kept={})
 
     def _rule(self, obs: Observations, order: int | None) -> Rules:
         """Centred at the previous point for chains, where the domain has such a rule; or that of f's base."""
@@ -399,6 +410,8 @@ class TermsAnchor(Anchor):
         grid = self.grid if self.grid is None else _more(self.grid, between / target, 4)
         order = _more(self.order, rule / target, 5)
         more = replace(self, grid=grid, order=order, refinements=self.refinements + 1, against=None, _kept={})
+        for name in ("all", "same"):  # nodes that are not asked for again, while the finer ones are made
+            self._kept.pop(name, None)
         if self._against < FINER * order:
             return more
         kept = {name: self._kept[name] for name in ("fine", "asked", "log_z") if name in self._kept}
@@ -418,8 +431,8 @@ def _more(count: int, times: float, power: int) -> int:
     return count if times <= 1 else int(np.ceil(count * np.clip(1.05 * times ** (1 / power), 1.2, 3.0)))
 
 
-def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
-    """The anchor of an additive model whose terms have met the data."""
+def terms_anchor(model: BuiltAdditive, threads: int = 1, beside: int = 1) -> TermsAnchor:
+    """The anchor of an additive model whose terms have met the data; `beside`: how many are held at once."""
     domain = model.domain
     _require_rule(model)
     most = domain.default_order
@@ -429,16 +442,19 @@ def terms_anchor(model: BuiltAdditive, threads: int = 1) -> TermsAnchor:
     grid = COARSEST[len(names)] if numeric and 1 <= len(names) <= 2 else None
     distinct = len(np.unique(_read(model.obs, names), axis=0)) if grid is not None else 0
     if distinct * (order or 1) ** domain.dim <= FEW_NODES or model.source.base is not None:
-        return TermsAnchor(model, order, None, threads)
+        return TermsAnchor(model, order, None, threads, most_kept=KEPT_BYTES // beside)
     order = None if most is None else min(GRID_ORDER.get(domain.dim, 8), most)
-    return TermsAnchor(model, order, grid, threads)
+    return TermsAnchor(model, order, grid, threads, most_kept=KEPT_BYTES // beside)
 
 
-def anchor_of(model: Unnormalised, obs: Observations, terms: tuple[BuiltTerm, ...], threads: int = 1) -> Anchor:
-    """The anchor of any model; `terms` are those of an additive f, built."""
+def anchor_of(
+    model: Unnormalised, obs: Observations, terms: tuple[BuiltTerm, ...], threads: int = 1, beside: int = 1
+) -> Anchor:
+    """The anchor of any model; `terms` are those of an additive f, built; `beside`: how many anchors are held at
+    once."""
     if not model.additive:
         return model_anchor(model.flat(), obs)
-    return terms_anchor(BuiltAdditive(model, obs, terms), threads)
+    return terms_anchor(BuiltAdditive(model, obs, terms), threads, beside)
 
 
 def slow(anchor: Anchor, rows: int) -> bool:

@@ -88,9 +88,9 @@ class Contrastive(Objective):
 
     def draw(self, model: Unnormalised, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Contrast:
         """The labelled rows."""
-        if self.held is not None:
-            return self.held
-        bound = self._bound(model, obs)
+        return self.held if self.held is not None else self._draw(self._bound(model, obs), obs, normaliser, rng)
+
+    def _draw(self, bound: BoundReference, obs: Observations, normaliser: Normaliser | None, rng: Rng) -> Contrast:
         if bound.given == "outcome" and not self.around_outcome:
             raise CombinationError(
                 f"{self.name} needs a reference q(·|x) that does not depend on the outcome, and this one steps "
@@ -189,13 +189,12 @@ class RowContrastive(Contrastive):
         """Refuse what is known to fail."""
         layout.check(drawn.obs)
 
-    def blocks(
-        self, model: Unnormalised, obs: Observations, normaliser: Normaliser, rng: np.random.Generator
+    def _blocks(
+        self, bound: BoundReference, obs: Observations, normaliser: Normaliser, rng: np.random.Generator
     ) -> Contrasts | None:
         """The labelled rows in blocks, where they are too many to be held; None where they are not."""
-        bound = self._bound(model, obs)
         k = PER_POINT if self.per_point is None else self.per_point
-        if not self.row_by_row or self.held is not None or not wants_own_points(bound, obs) or self.total is not None:
+        if not self.row_by_row or not wants_own_points(bound, obs) or self.total is not None:
             return None
         if obs.n * (points_wanted(bound, obs, k, None) + 1) <= MANY or bound.given == "outcome":
             return None
@@ -263,9 +262,10 @@ class RowContrastive(Contrastive):
         drawn: Contrast | None = None,
     ) -> AdditiveProblem:
         rng = generator(rng)
-        made: Contrast | Contrasts | None = drawn
+        made: Contrast | Contrasts | None = self.held if drawn is None else drawn
         if made is None:
-            made = self.blocks(model, obs, normaliser, rng) or self.draw(model, obs, normaliser, rng)
+            bound = self._bound(model, obs)
+            made = self._blocks(bound, obs, normaliser, rng) or self._draw(bound, obs, normaliser, rng)
         return AdditiveProblem(
             model=model,
             normaliser=normaliser,

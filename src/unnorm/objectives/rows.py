@@ -44,7 +44,7 @@ class Rows:
     @property
     def context(self) -> np.ndarray:
         """(N,) an observation whose context f may read: shared points belong to no one, and f reads none there."""
-        return np.maximum(self.at, 0)
+        return self.at if self.at.min(initial=0) >= 0 else np.maximum(self.at, 0)
 
     def take(self, which: slice | np.ndarray) -> Rows:
         """Some of the rows."""

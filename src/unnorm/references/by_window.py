@@ -25,51 +25,65 @@ def bound(reference: Reference, domain: Domain, obs: Observations) -> BoundRefer
         return reference.bind(domain, obs)
     box = domain.hull
     overall = reference.bind(box, obs)
-    law = overall.reference
-    return WindowsReference(domain, law, tuple(law.bind(window, obs) for window in domain.windows))
+    return WindowsReference(domain, overall.reference, obs)
 
 
 @final
 class WindowsReference(BoundReference):
-    """q(y|x) = q_w(y|x) with w the window of x."""
+    """q(y|x) = q_w(y|x) with w the window of x, each bound to the contexts that have it: those of other windows may lie
+    outside it, and say nothing of how exact its constants must be."""
 
-    def __init__(self, domain: Domain, reference: Reference, own: tuple[BoundReference, ...]) -> None:
+    def __init__(self, domain: Domain, reference: Reference, obs: Observations) -> None:
         super().__init__(domain, reference)
-        self.own = own
+        code = window_codes(domain, obs)
+        order = np.argsort(code, kind="stable")
+        ends = np.searchsorted(code[order], np.arange(len(domain.windows) + 1))
+        self._own: dict[int, BoundReference] = {}
+        for w, (begin, end) in enumerate(pairwise(ends)):
+            if end > begin:
+                self._own[w] = reference.bind(domain.windows[w], obs.take(order[begin:end]))
+        self.first = next(iter(self._own.values())) if self._own else reference.bind(domain.windows[0], obs)
+
+    def own(self, w: int, obs: Observations) -> BoundReference:
+        """The law on window w; bound to these observations of it, where there were none before."""
+        if w not in self._own:
+            self._own[w] = self.reference.bind(self.domain.windows[w], obs)
+        return self._own[w]
 
     @property
     def given(self) -> Given:
-        return self.own[0].given
+        return self.first.given
 
     @property
     def cube_dim(self) -> int | None:
-        return self.own[0].cube_dim
+        return self.first.cube_dim
 
     @property
     def distinct(self) -> int | None:
-        return self.own[0].distinct
+        return self.first.distinct
 
     @property
     def periodic(self) -> bool:
-        return self.own[0].periodic
+        return self.first.periodic
 
     def _parts(self, obs: Observations, t: np.ndarray) -> Iterator[tuple[BoundReference, np.ndarray | slice, tuple]]:
         """For each window its law, its rows, and their observations: those of the window, and which each row has."""
-        code = window_codes(self.domain, obs)
-        if len(self.own) == 1:
-            yield self.own[0], slice(None), (obs, t)
+        code, count = window_codes(self.domain, obs), len(self.domain.windows)
+        if count == 1:
+            yield self.own(0, obs), slice(None), (obs, t)
             return
-        small = code.astype(np.int16) if len(self.own) < 2**15 else code  # 16 bits are sorted by digits
+        small = code.astype(np.int16) if count < 2**15 else code  # 16 bits are sorted by digits
         row_code, place = small[t], np.empty(obs.n, dtype=np.intp)
         order = np.argsort(row_code, kind="stable")
-        ends = np.searchsorted(row_code[order], np.arange(len(self.own) + 1))
+        ends = np.searchsorted(row_code[order], np.arange(count + 1))
         by_code = np.argsort(small, kind="stable")
-        at = np.searchsorted(small[by_code], np.arange(len(self.own) + 1))
+        at = np.searchsorted(small[by_code], np.arange(count + 1))
         for w, (begin, end) in enumerate(pairwise(ends)):
             if end > begin:
                 rows, here = order[begin:end], by_code[at[w] : at[w + 1]]
                 place[here] = np.arange(len(here))
-                yield self.own[w], rows, (obs.take(here), place[t[rows]])
+                some = obs.take(here)
+                yield self.own(w, some), rows, (some, place[t[rows]])
 
     def _each(self, shape: tuple[int, ...], obs: Observations, t: np.ndarray, value: Callable[..., np.ndarray]):
         out = np.empty(shape)
@@ -87,5 +101,5 @@ class WindowsReference(BoundReference):
         return self._each((len(t),), obs, t, lambda q, rows, *given: q.log_density(y[rows], *given))
 
     def describe(self) -> str:
-        first = self.own[0].describe()
-        return first if len(self.own) == 1 else f"{first}, and likewise on {len(self.own) - 1:,} other windows"
+        first, others = self.first.describe(), len(self.domain.windows) - 1
+        return f"{first}, and likewise on {others:,} other windows" if others else first

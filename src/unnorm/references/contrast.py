@@ -220,7 +220,7 @@ def _rows_together(obs: Observations, points: Points, k: int) -> dict[str, Any]:
         "outcome": outcome.reshape(-1, d),
         "z": z,
         "at": np.repeat(np.arange(n), k + 1),
-        "weight": np.ones(len(z)) if obs.weight is None else np.repeat(obs.weight, k + 1),
+        "weight": np.broadcast_to(1.0, len(z)) if obs.weight is None else np.repeat(obs.weight, k + 1),
         "offset": None if obs.offset is None else np.repeat(obs.offset, k + 1),
         "randomisation": randomisation.ravel(),
     }

@@ -8,6 +8,7 @@ distribution function F and whose angle has density p has mass Σ_edges ± ∫ p
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 
@@ -52,6 +53,12 @@ def normal_mass(edges: np.ndarray, c: np.ndarray) -> np.ndarray:
     return mass
 
 
+@cache
+def _legendre(nodes: int) -> tuple[np.ndarray, np.ndarray]:
+    """A Gauss–Legendre rule, which every window asks for again."""
+    return np.polynomial.legendre.leggauss(nodes)
+
+
 def polar_mass(
     edges: np.ndarray,
     c: np.ndarray,
@@ -64,7 +71,7 @@ def polar_mass(
     `angle_density(φ, i)` has φ of shape (len(i), …). With s = h sinh t the integrand F(h cosh t) p(φ)/cosh t is
     analytic in |Im t| < π/2 however close c is to the edge, so that the error falls geometrically with the nodes.
     """
-    x, w = np.polynomial.legendre.leggauss(nodes)
+    x, w = _legendre(nodes)
     mass = np.empty(len(c))
     step = max(1, CHUNK // (len(edges) * nodes))
     for start in range(0, len(c), step):

@@ -218,7 +218,7 @@ class EngineScores:
     @property
     def _reselection(self) -> Reselection | None:
         levers = None if self.walk is None else self.walk.levers
-        return reselection(self.gam, self.problem.cumulant, levers=levers)
+        return reselection(self.gam, self.problem.cumulant, levers=levers, iid=self.problem.drawn is Drawn.IID)
 
     def scores(self, reference_error: bool = True) -> RowScores:
         problem, smoothed = self.problem, self.gam.smoothed
@@ -276,11 +276,16 @@ def smoothing_uncertainty(gam: Gam) -> np.ndarray | None:
 
 
 def reselection(
-    gam: Gam, cumulant: Cumulant, threads: int = 1, levers: Callable[[list[np.ndarray]], np.ndarray] | None = None
+    gam: Gam,
+    cumulant: Cumulant,
+    threads: int = 1,
+    levers: Callable[[list[np.ndarray]], np.ndarray] | None = None,
+    iid: bool = True,
 ) -> Reselection | None:
     """How the estimate moves when λ is chosen again: from the engine's own dβ̂/dρ and Hessian of the criterion.
 
-    `levers`: C from the matrices V λ_k S_k V, where `gam` has some of the rows only; ε is then left out.
+    `levers`: C from the matrices V λ_k S_k V, where `gam` has some of the rows only; ε is then left out. `iid`: whether
+    the reference points are; nothing reads ε of others, and its numbers by row and λ are not kept.
     """
     inner = gam.smoothed
     free = np.flatnonzero(np.asarray(inner.estimated) & ~np.asarray(inner.flat))
@@ -293,8 +298,10 @@ def reselection(
         return Reselection(J, V_rho)
     if levers is not None:
         return Reselection(J, V_rho, levers([_lever(gam, int(k)) for k in free]))
-    hats = [_leverages(gam, int(k), threads) for k in free]
+    hats = [_leverages(gam, int(k), threads, iid) for k in free]
     C = np.stack([c for c, _ in hats], axis=1)
+    if not iid:
+        return Reselection(J, V_rho, C)
 
     def epsilon() -> np.ndarray:
         eta = np.asarray(gam.linear_predictor)
@@ -316,13 +323,13 @@ def _lever(gam: Gam, k: int) -> np.ndarray:
     return V @ inner.design.penalties.blocks(lam)[0] @ V
 
 
-def _leverages(gam: Gam, k: int, threads: int) -> tuple[np.ndarray, np.ndarray]:
-    """Σ_r w'_r h_r x_r and h_r = x_rᵀ V λ_k S_k V x_r by row."""
+def _leverages(gam: Gam, k: int, threads: int, by_row: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Σ_r w'_r h_r x_r and h_r = x_rᵀ V λ_k S_k V x_r by row (or nothing in its place)."""
     inner, design, lever = gam.smoothed, gam.smoothed.design, _lever(gam, k)
     parts = (gam.y, gam.weights, gam.offset)
     empty = np.empty(0)
     rows = ResponseRows(*(empty if a is None else np.ascontiguousarray(design.sort(np.asarray(a))) for a in parts))
-    hats = np.empty(design.rows)
+    hats = np.empty(design.rows) if by_row else None
     flat = design.to_flat(inner.beta)
     c = design.leverage(rows, FAMILIES[inner.family], flat, lambda level: lever, threads, hats)
-    return design.to_user(c), design.unsort(hats)
+    return design.to_user(c), empty if hats is None else design.unsort(hats)

@@ -147,7 +147,7 @@ class Smoothing(Solver):
 
         found = fit_anchored(row_rounds(problem, once), cores() if self.threads is None else self.threads)
         reason = f"{found.gam.smoothed.reason}; {found.rounds} linearisations of the constants"
-        scores = EngineScores(problem, found.gam, found.theta, found.integrated, found.anchor)
+        scores = EngineScores(problem, found.gam, found.theta, found.integrated, found.anchor.bare())
         solution = self._solution(problem, scores, found.rounds, found.settled, reason)
         assert solution.terms is not None
         rows = AnchoredRows(problem.rows.context, problem.linear[1].offset, found.integrated)
@@ -159,7 +159,7 @@ class Smoothing(Solver):
         found = fit_anchored(rounds, cores() if self.threads is None else self.threads)
         gam, walk = ended(found)
         reason = f"{gam.smoothed.reason}; {found.rounds} linearisations of the constants"
-        scores = EngineScores(problem, gam, None, found.integrated, found.anchor, walk)
+        scores = EngineScores(problem, gam, None, found.integrated, found.anchor.bare(), walk)
         return _with_report(self._solution(problem, scores, found.rounds, found.settled, reason), found)
 
     def _solution(

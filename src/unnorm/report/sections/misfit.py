@@ -15,6 +15,7 @@ from ..misfit import LEAST, MATTERS, Misfit, Values, advice, misfits
 from ..page import Cell, Section, Table, number, p_value
 from .simulated import goes_on
 
+MISFIT = "misfit"  # under which an analysis keeps the verdict and what it is about
 MOST = 10_000  # observed points that are compared
 MOST_EACH = 5  # drawn for each of them, where there are few
 HOW = (
@@ -42,9 +43,11 @@ def section(analysis: Analysis) -> Section | None:
         )
         for one in found
     ]
-    head = ("", "observed mean", "mean of drawn points", "error of the log density", "p", "missed")
+    head = ("feature", "observed mean", "mean of drawn points", "error of the log density", "p", "missed")
     table = Table("Observed against drawn points", head, tuple(rows))
-    return Section((verdict(found, columns, windows), HOW), tables=(table,))
+    text = verdict(found, columns, windows)
+    analysis.kept[MISFIT] = (text, found)
+    return Section((text, HOW), tables=(table,))
 
 
 def verdict(found: Sequence[Misfit], columns: frozenset[str], windows: bool = False) -> str:
