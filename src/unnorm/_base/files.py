@@ -24,6 +24,7 @@ import numpy as np
 from ..errors import InputError, listing
 from .extras import extra
 from .memory import require
+from .quotes import check_quotes, not_text
 from .words import either
 
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
@@ -135,7 +136,7 @@ def _parse_csv(
     if not raw.strip():
         raise InputError(f"{path!r} is empty; expected a line of column names and a line for each row.")
     if b"\0" in raw:
-        raise InputError(f"{path!r} is not a text file; expected comma-separated values in UTF-8.")
+        raise not_text(path)
     if b"\r" in raw:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     raw = raw.lstrip(b"\n")
@@ -149,6 +150,8 @@ def _parse_csv(
         body = raw
     if not body.strip():
         raise InputError(f"{path!r} has column names but no rows.")
+    if b'"' in body:
+        check_quotes(io.BytesIO(body), mark, path, 2 if columns is None else 1)
     if arrow is None:
         arrow = importlib.util.find_spec("pyarrow") is not None
     if arrow and ODD.search(body):
@@ -396,8 +399,8 @@ def _parse_cells(cells: list[str]) -> np.ndarray:
     if not set(MISSING_CELLS).isdisjoint(cells):
         gaps = np.fromiter((cell in MISSING_CELLS for cell in cells), dtype=bool, count=len(cells))
     there = text[~gaps]
-    # Python takes '1_000' and digits of other scripts for numbers; a table does not. To pyarrow '+5' is a float.
-    plain = all(cell.isascii() and "_" not in cell for cell in there)
+    # Python takes '1_000', digits of other scripts and "5\n" for numbers; a table does not. To pyarrow '+5' is a float.
+    plain = all(cell.isascii() and "_" not in cell and cell.strip() == cell.strip(" \t") for cell in there)
     signed = any("+" in cell for cell in there)
     for kind in () if not plain else (np.float64,) if signed else (np.int64, np.float64):
         try:
