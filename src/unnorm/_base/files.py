@@ -24,6 +24,7 @@ import numpy as np
 from ..errors import InputError, listing
 from .extras import extra
 from .memory import require
+from .paths import found_path
 from .quotes import check_quotes, not_text
 from .words import either
 
@@ -68,7 +69,7 @@ def read_table(
 ) -> dict[str, np.ndarray]:
     """The columns of a .csv, .tsv, .txt (also .gz) or .parquet file, by name; with `choose`, only those that it names:
     what stands in the others does not matter. `columns` names them where the file has no line that does."""
-    path = Path(path)
+    path = found_path(path)
     name = path.name.lower()
     suffix = next((end for end in SUFFIXES if name.endswith(end)), None)
     if not path.exists():

@@ -65,12 +65,12 @@ def _check_slowly(file: IO[bytes], mark: str, path: str, line: int) -> None:
     except csv.Error as error:
         if "expected after" in str(error):
             raise InputError(
-                f"Line {line + reader.line_num - 1} of {path!r} has text after a closing quotation mark, in the row that "
-                f"begins on line {row}. Put the whole cell in quotation marks, with those of the text doubled."
+                f"Line {line + reader.line_num - 1} of {path!r} has text after a closing quotation mark, in the row "
+                f"that begins on line {row}. Put the whole cell in quotation marks, with those of the text doubled."
             ) from error
         raise InputError(
-            f"A quotation mark that opens a cell on line {row} of {path!r} is never closed. Remove it, or double it within "
-            "a cell in quotation marks."
+            f"A quotation mark that opens a cell on line {row} of {path!r} is never closed. Remove it, or double it "
+            "within a cell in quotation marks."
         ) from error
     finally:
         text.detach()
