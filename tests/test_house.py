@@ -133,3 +133,21 @@ def test_warnings_are_given_and_hushed_in_one_way() -> None:
     other = {"bayes/draws.py"}  # a FutureWarning of ArviZ, outside of any fit
     found = {str(p.relative_to(SOURCE)) for p in SOURCE.rglob("*.py") if "warnings." in p.read_text()}
     assert found - {"errors.py"} == other
+
+
+def test_numba_compiles_behind_the_shield() -> None:
+    """`_base/cached.py` makes Ctrl-C wait while Numba compiles, wherever the first kernel is: a kernel that was
+    decorated by Numba itself would be without it until another file is imported."""
+    found = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path, _, node in _definitions()
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "numba"
+        and {one.name for one in node.names} & {"njit", "jit", "vectorize", "guvectorize", "cfunc"}
+    ]
+    plain = [
+        str(path.relative_to(SOURCE))
+        for path, _, node in _definitions()
+        if isinstance(node, ast.Import) and "numba" in {one.name for one in node.names}
+    ]
+    assert (found, plain) == ([], ["_base/cached.py"])

@@ -109,7 +109,7 @@ def test_a_design_that_nobody_compiles_for_is_not_kept_waiting(monkeypatch: pyte
 def test_garbage_is_not_collected_while_numba_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     import gc
 
-    from unnorm.engine.cached import Uncollected
+    from unnorm._base.cached import Uncollected
 
     pause, seen = Uncollected(), []
     monkeypatch.setattr(gc, "disable", lambda: seen.append("off"))
@@ -200,7 +200,7 @@ def test_kernels_older_than_their_source_do_not_count(empty: list, tmp_path: Pat
 def test_where_nothing_can_be_kept_on_disk_kernels_are_compiled_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     import numba
 
-    from unnorm.engine import cached
+    from unnorm._base import cached
 
     plain = numba.njit
 

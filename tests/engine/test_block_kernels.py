@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from unnorm._base.cached import njit
 from unnorm.engine import likelihood_kernels
-from unnorm.engine.cached import njit
 from unnorm.engine.likelihood_kernels import BLOCK, FAST
 
 exponentials = njit(error_model="numpy")(likelihood_kernels.exponentials.py_func)  # as Python can call them

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import unnorm as un
-from unnorm.engine.cached import njit
+from unnorm._base.cached import njit
 from unnorm.engine.links import CLOGLOG, PROBIT
 from unnorm.engine.links import binary_row as compiled_row
 from unnorm.engine.response import FAMILIES, response

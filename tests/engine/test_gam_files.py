@@ -88,3 +88,13 @@ def test_what_a_file_lacks_is_named(tmp_path: Path) -> None:
     (tmp_path / "odd.parquet").write_bytes(b"PAR1 and nothing else")
     with pytest.raises(InputError, match="could not be read as Parquet"):
         un.gam("y ~ s(x)", tmp_path / "odd.parquet")
+
+
+def test_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    """pyarrow reads neither of them by its name, and says so with a KeyError."""
+    path = tmp_path / "t.parquet"
+    columns = [pa.array(np.arange(9.0))] * 3
+    for names in (["x", "y", "x"], ["x", "y", "y"]):
+        pa.parquet.write_table(pa.Table.from_arrays(columns, names=names), path)
+        with pytest.raises(InputError, match=r"must be distinct; '[xy]' came more than once"):
+            un.gam("y ~ x", path)

@@ -218,6 +218,19 @@ def test_workers_have_the_estimates_of_one_process(client: Any, monkeypatch: pyt
         un.gam("y ~ x", {"x": x, "y": (x > 0.5).astype(float)}, family="binomial", workers=client)
 
 
+@pytest.mark.parametrize("few", [dask_parts._FEW_ROWS, 0])
+def test_the_first_fit_on_few_rows_is_made_here(client: Any, monkeypatch: pytest.MonkeyPatch, few: int) -> None:
+    """Workers answer in 20 ms, and a pass over few rows takes less; the same digits wherever it is."""
+    data, came, some = rows(24_000), [], dask_parts.DaskParts.some
+    monkeypatch.setattr(gam_parts, "PART", 3_000)
+    monkeypatch.setattr(dask_parts, "_FEW_ROWS", few)
+    monkeypatch.setattr(dask_parts.DaskParts, "some", lambda self, every: came.append(some(self, every)) or came[-1])
+    formula: Any = ("y ~ s(x, k=5)", data)
+    there = un.gam(*formula, family="binomial", workers=client)
+    same(un.gam(*formula, family="binomial", memory="1GB"), there)
+    assert [isinstance(one, parts.LocalParts) for one in came] == [few > 0]
+
+
 def test_large_arguments_of_two_passes_are_not_mixed_up(client: Any) -> None:
     data = rows(2_000)
     made = plan(parse("y ~ s(x)", table=True).build(data), data, all_rows=2_000)

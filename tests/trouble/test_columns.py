@@ -87,7 +87,7 @@ def test_the_shell_reads_the_named_columns_only(tmp_path: Path, capsys: pytest.C
 CELLS = st.one_of(
     st.sampled_from(("", "NA", "NaN", "nan", "1", "-2", "+3", "007", "1.5", ".5", "5.", "1e5", "1E-3", "1e999")),
     st.sampled_from(("inf", "-inf", "Infinity", "INF", "true", "False", "2020-01-01", "12:30", "1_000", "1,5", "٣")),
-    st.sampled_from((" 1", "1 ", "\u00a01", "0x1A", "1e", "e1", "--1", "1.2.3")),
+    st.sampled_from((" 1", "1 ", "1\n", "\x0b1", "1.5\x0c", "\x1c2", "\u00a01", "0x1A", "1e", "e1", "--1", "1.2.3")),
     st.sampled_from(("9223372036854775807", "9223372036854775808", "-9223372036854775809")),
     st.text(alphabet="0123456789.eE+-xXnaNi _", max_size=6),
     st.text(alphabet='ab,;\t"\n é日', max_size=4),

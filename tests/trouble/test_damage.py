@@ -131,6 +131,8 @@ def test_a_configuration_is_read_or_refused(examples: int, tmp_path: Path) -> No
     path.write_text(job.toml(), encoding="utf-8")
     raw = path.read_bytes()
     assert checked_job(read_config(path), str(path)) == job
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))  # as Windows' editor saves it
+    assert checked_job(read_config(path), str(path)) == job
 
     @settings(QUICK, max_examples=examples)
     @given(st.data())

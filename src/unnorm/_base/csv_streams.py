@@ -1,7 +1,8 @@
 """CSV files of any size as Parquet files of the named columns, a stretch of rows at a time.
 
-They are read twice. The first reading decides what each column is, over all files together and by the rules of
-`files.read_table`: integers, else floats, else text. The second writes. A column whose first thousand rows are whole
+They are read three times. The first reading looks at quotation marks (`quotes.py`). The second decides what each column
+is, over all files together and by the rules of `files.read_table`: integers, else floats, else text. The third writes.
+A column whose first thousand rows are whole
 numbers, or missing, may go on as anything.
 """
 
@@ -18,6 +19,7 @@ from typing import IO, Any, final
 from ..errors import InputError
 from .extras import extra
 from .files import DECIMAL, LONGEST_HEADER, MISSING_CELLS, THOUSANDS, header_of
+from .quotes import check_quotes, not_text
 
 _BLOCK = 2**24  # bytes that are parsed at once
 _BOM = b"\xef\xbb\xbf"
@@ -93,6 +95,13 @@ class TextFile:
     names: tuple[str, ...]
     mark: str
     start: int  # of the rows, in bytes of text
+    line: int  # on which they begin
+
+    def check(self) -> None:
+        """Refuse what is not text, and quotation marks that make one cell of several rows."""
+        with _open(self.path) as file:
+            file.seek(self.start)
+            check_quotes(file, self.mark, str(self.path), self.line)
 
     def batches(self, wanted: Sequence[str]) -> Iterator[Any]:
         """The named columns as text, block by block."""
@@ -124,9 +133,11 @@ def text_file(path: Path) -> TextFile:
         head = file.read(LONGEST_HEADER + len(_BOM) + 1)
     start = len(_BOM) if head.startswith(_BOM) else 0
     start += len(head[start:]) - len(head[start:].lstrip(b"\r\n"))
-    head = head[start:]
+    above, head = head[:start], head[start:]
     end = b"\n" if b"\n" in head or b"\r" not in head else b"\r"
     line, found, _ = head.partition(end)
+    if b"\0" in line:
+        raise not_text(str(path))
     if not line.strip():
         raise InputError(f"{str(path)!r} is empty; expected a line of column names and a line for each row.")
     try:
@@ -134,7 +145,7 @@ def text_file(path: Path) -> TextFile:
     except UnicodeDecodeError as error:
         raise _not_text(path) from error
     names, mark = header_of(header, str(path), tab=".tsv" in path.name.lower())
-    return TextFile(path, tuple(names), mark, start + len(line) + len(found))
+    return TextFile(path, tuple(names), mark, start + len(line) + len(found), above.count(end) + 2)
 
 
 @contextmanager
@@ -169,6 +180,7 @@ class TextFiles:
     def __post_init__(self) -> None:
         self.kinds = {name: Kind() for name in self.wanted}
         for file in self.files:
+            file.check()
             for batch in file.batches(self.wanted):
                 for name, kind in self.kinds.items():
                     kind.meet(batch[name], file.mark)

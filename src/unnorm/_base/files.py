@@ -24,6 +24,8 @@ import numpy as np
 from ..errors import InputError, listing
 from .extras import extra
 from .memory import require
+from .paths import found_path
+from .quotes import check_quotes, not_text
 from .words import either
 
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
@@ -67,7 +69,7 @@ def read_table(
 ) -> dict[str, np.ndarray]:
     """The columns of a .csv, .tsv, .txt (also .gz) or .parquet file, by name; with `choose`, only those that it names:
     what stands in the others does not matter. `columns` names them where the file has no line that does."""
-    path = Path(path)
+    path = found_path(path)
     name = path.name.lower()
     suffix = next((end for end in SUFFIXES if name.endswith(end)), None)
     if not path.exists():
@@ -135,7 +137,7 @@ def _parse_csv(
     if not raw.strip():
         raise InputError(f"{path!r} is empty; expected a line of column names and a line for each row.")
     if b"\0" in raw:
-        raise InputError(f"{path!r} is not a text file; expected comma-separated values in UTF-8.")
+        raise not_text(path)
     if b"\r" in raw:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     raw = raw.lstrip(b"\n")
@@ -149,6 +151,8 @@ def _parse_csv(
         body = raw
     if not body.strip():
         raise InputError(f"{path!r} has column names but no rows.")
+    if b'"' in body:
+        check_quotes(io.BytesIO(body), mark, path, 2 if columns is None else 1)
     if arrow is None:
         arrow = importlib.util.find_spec("pyarrow") is not None
     if arrow and ODD.search(body):
@@ -396,8 +400,8 @@ def _parse_cells(cells: list[str]) -> np.ndarray:
     if not set(MISSING_CELLS).isdisjoint(cells):
         gaps = np.fromiter((cell in MISSING_CELLS for cell in cells), dtype=bool, count=len(cells))
     there = text[~gaps]
-    # Python takes '1_000' and digits of other scripts for numbers; a table does not. To pyarrow '+5' is a float.
-    plain = all(cell.isascii() and "_" not in cell for cell in there)
+    # Python takes '1_000', digits of other scripts and "5\n" for numbers; a table does not. To pyarrow '+5' is a float.
+    plain = all(cell.isascii() and "_" not in cell and cell.strip() == cell.strip(" \t") for cell in there)
     signed = any("+" in cell for cell in there)
     for kind in () if not plain else (np.float64,) if signed else (np.int64, np.float64):
         try:

@@ -21,6 +21,7 @@ import numpy as np
 
 from ..errors import InputError, UnnormError
 from .atomic import recover, whole_folder
+from .paths import checked_path, found_path, path_text
 
 FORMAT = 1
 JSON_NAME, ARRAYS_NAME = "fit.json", "arrays.npz"
@@ -41,7 +42,7 @@ def write_folder(
 ) -> Path:
     """Write `description` and `arrays` as the folder `path`, with a folder inside for each of `parts`; an earlier saved
     result there is replaced in one step. `settle`: as `atomic.whole_folder` has it."""
-    target = Path(path)
+    target = checked_path(path)
     with whole_folder(target, check_target, settle) as scratch:
         manifest = {}
         for name, part in (parts or {}).items():
@@ -66,7 +67,7 @@ def _write(folder: Path, description: Mapping[str, Any], arrays: Mapping[str, np
 def check_target(target: Path) -> None:
     """Refuse to replace what is no saved result."""
     if os.path.lexists(target) and not (target / JSON_NAME).is_file():
-        raise InputError(f"{target} exists and is not a saved fit; choose another path or remove it.")
+        raise InputError(f"{path_text(target)} exists and is not a saved fit; choose another path or remove it.")
 
 
 def _json(description: Mapping[str, Any]) -> str:
@@ -83,28 +84,31 @@ def _digest(body: str, arrays: BinaryIO) -> str:
 
 def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Read what `write_folder` wrote; its parts are compared with the manifest, and read by their own paths."""
-    target = Path(path)
+    target = found_path(path)
     recover(target)
     if not (target / JSON_NAME).is_file():
-        raise InputError(f"{target} is not a saved fit: it has no {JSON_NAME}.")
+        raise InputError(f"{path_text(target)} is not a saved fit: it has no {JSON_NAME}.")
     if not (target / ARRAYS_NAME).is_file():  # a device would be read for ever
-        raise InputError(f"The saved fit {target} is damaged: it has no {ARRAYS_NAME}. Save it again.")
+        raise InputError(f"The saved fit {path_text(target)} is damaged: it has no {ARRAYS_NAME}. Save it again.")
     with restoring(target):
         text = (target / JSON_NAME).read_text(encoding="utf-8")
         description = json.loads(text)
         if not isinstance(description, dict) or description.get("format") != FORMAT:
             raise InputError(
-                f"The saved fit {target} has a format that this version cannot read; it reads format {FORMAT}."
+                f"The saved fit {path_text(target)} has a format that this version cannot read; it reads format "
+                f"{FORMAT}."
             )
         with open(target / ARRAYS_NAME, "rb") as file:
             if description.pop("sha256", None) != _digest(text.rpartition(_MARK)[0], file):
-                raise InputError(f"The saved fit {target} is damaged: it is not as it was saved. Save it again.")
+                raise InputError(
+                    f"The saved fit {path_text(target)} is damaged: it is not as it was saved. Save it again."
+                )
             arrays = _read_arrays(file)
         for name, expected in description.get("manifest", {}).items():
             if Path(name).name != name or digest(target / name) != expected:
                 raise InputError(
-                    f"The saved fits {target} are damaged: {name} is not the fit that was saved with them. Save them "
-                    "again."
+                    f"The saved fits {path_text(target)} are damaged: {name} is not the fit that was saved with them. "
+                    "Save them again."
                 )
     return description, arrays
 
@@ -112,6 +116,7 @@ def read_folder(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str,
 def settled(path: str | os.PathLike[str], read: Callable[[], Any]) -> Any:
     """What `read` makes of a saved folder; again, where another process has replaced the folder meanwhile: half of the
     old and half of the new is neither."""
+    path = found_path(path)
     for _ in range(TRIES):
         before = _identity(path)
         try:
@@ -122,7 +127,7 @@ def settled(path: str | os.PathLike[str], read: Callable[[], Any]) -> Any:
             continue
         if _identity(path) == before:
             return found
-    raise InputError(f"{os.fspath(path)} is being written again and again; read it when the other process has ended.")
+    raise InputError(f"{path_text(path)} is being written again and again; read it when the other process has ended.")
 
 
 def _identity(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
@@ -136,7 +141,7 @@ def _identity(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
 def digest(path: Path) -> str:
     """The SHA-256 that a saved folder ends with: of its description and its arrays, which `read_folder` checks."""
     if not (path / JSON_NAME).is_file():
-        raise InputError(f"{path} is not a saved fit: it has no {JSON_NAME}.")
+        raise InputError(f"{path_text(path)} is not a saved fit: it has no {JSON_NAME}.")
     text = (path / JSON_NAME).read_text(encoding="utf-8")
     return text.rpartition(_MARK)[2].partition('"')[0]
 
@@ -151,7 +156,7 @@ def restoring(path: str | os.PathLike[str], what: str = "fit") -> Iterator[None]
     except Exception as error:  # what bytes from elsewhere can do to json, zipfile, NumPy and constructors has no list
         said = " ".join(str(error).split())[:200]
         raise InputError(
-            f"The saved {what} {os.fspath(path)} is damaged ({type(error).__name__}: {said}). Save it again."
+            f"The saved {what} {path_text(path)} is damaged ({type(error).__name__}: {said}). Save it again."
         ) from error
 
 

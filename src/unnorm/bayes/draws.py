@@ -152,7 +152,7 @@ class Draws:
         """
         about, arrays = storage.read_folder(path)
         if about.get("class") != "Draws":
-            raise InputError(f"{os.fspath(path)} holds a {about.get('class')}, not Draws.")
+            raise InputError(f"{storage.path_text(path)} holds a {about.get('class')}, not Draws.")
         with storage.restoring(path, "draws"):
             if arrays["theta"].ndim != 3 or arrays["theta"].shape[2] != len(about["names"]):
                 raise ValueError(f"{len(about['names'])} names for draws of shape {arrays['theta'].shape}")

@@ -308,7 +308,7 @@ def read_config(path: str | Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST_CONFIG:
             raise InputError(f"The configuration {str(path)!r} is larger than {LARGEST_CONFIG:,} bytes: not a job's.")
-        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:  # also TOMLDecodeError, UnicodeDecodeError
         if isinstance(error, InputError):
             raise

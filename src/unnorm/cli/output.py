@@ -14,6 +14,7 @@ import numpy as np
 
 from .._base import frames
 from .._base.atomic import in_its_place, recover, scratch_folder, take_place, try_writing, write_text
+from .._base.paths import checked_path
 from ..errors import InputError, WriteError
 
 MARK = "config.toml"  # a folder with this file is one of ours, and may be replaced with --force
@@ -21,7 +22,7 @@ MARK = "config.toml"  # a folder with this file is one of ours, and may be repla
 
 def check_target(out: str | Path, force: bool, mark: str = MARK) -> Path:
     """The output folder, checked before any work is done: that it may be made, or replaced."""
-    target = Path(out)
+    target = checked_path(out)
     if not str(out).strip() or target.resolve() == Path(target.resolve().anchor):
         raise InputError(f"--out must name a folder to make; got {str(out)!r}.")
     recover(target)

@@ -55,7 +55,7 @@ def save(found: DirectionFit, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> DirectionFit:
     """Read a saved fit; everything works, as with the fit that was saved."""
     about, arrays = storage.read_folder(path)
-    where = os.fspath(path)
+    where = storage.path_text(path)
     if about.get("class") != CLASS:
         raise InputError(f"{where} holds a {about.get('class', 'result')}, not a DirectionFit; read it with un.load.")
     try:

@@ -13,8 +13,11 @@ from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any, final
 
+import numpy as np
+
 from .._base.blas import single_threaded
 from .._base.extras import extra
+from .._base.threads import cores
 from .._base.workers import gathered, kept_by, large_graphs
 from ..errors import WorkersError
 from .parts import (
@@ -25,6 +28,7 @@ from .parts import (
     LocalParts,
     Parts,
     PerPart,
+    Ready,
     Recipe,
     Sums,
     Work,
@@ -38,6 +42,7 @@ from .plan import Plan
 
 _SENT_ONCE = 50_000  # bytes of arguments from which workers hand them on to each other
 _AT_ONCE = 32  # groups whose rows come to this process at a time
+_FEW_ROWS, _FEW_PARTS = 2**17, 64  # up to which a pass here is shorter than what workers take to answer (20 ms)
 
 
 @final
@@ -74,10 +79,21 @@ class DaskParts(Parts):
         recipes = None
         if self.recipes is not None:
             recipes = tuple(Changed(one, self.plan, change) for one, change in zip(self.recipes, changes, strict=True))
-        own = [tuple(changes[a:b]) for a, b in pairwise(self.starts_of)]
-        groups = tuple(self._map(_changed, list(self.groups), own))
+        groups = tuple(self._map(_changed, list(self.groups), self._shared(changes)))
         sent = self.sent if plan is None else kept_by(self.client, plan)
         return DaskParts(plan or self.plan, recipes, self.client, sent, groups, self.starts_of)
+
+    def _shared(self, changes: Sequence[Change]) -> list[Any]:
+        """Those of each group."""
+        return [tuple(changes[a:b]) for a, b in pairwise(self.starts_of)]
+
+    def some(self, every: int) -> Parts:
+        """Few rows come to this process, where they are summed in the same order."""
+        if self.starts[-1] > every * _FEW_ROWS or len(self.counts) > _FEW_PARTS:
+            return super().some(every)
+        shares = self._shared(self._takes(every))
+        found = self._gathered(lambda: self._map(_changed, list(self.groups), shares))
+        return local_parts(self.plan, [Ready(part) for group in found for part in group], np.inf, cores())
 
     def at_home(self, budget: float, threads: int) -> LocalParts:
         if self.recipes is None:

@@ -19,10 +19,11 @@ import numpy as np
 from .._base.atomic import temporary_folder
 from .._base.csv_streams import TextFiles, text_file
 from .._base.extras import extra
-from .._base.files import PLAIN, column_from_arrow, labels_from_arrow
+from .._base.files import PLAIN, column_from_arrow, duplicates, labels_from_arrow
 from .._base.frames import Table
 from .._base.frames import table as as_table
-from ..errors import CombinationError, DataError, InputError
+from .._base.paths import found_path
+from ..errors import CombinationError, DataError, InputError, listing
 from ..terms import arithmetic
 from ..terms.levels import Category, level_name
 from . import gam_rows
@@ -220,7 +221,7 @@ def wanted(terms: Terms, weights: Any, offsets: Sequence[Any], groups: Any, miss
 @contextmanager
 def opened(data: str | Path, wanted: Wanted) -> Iterator[FileRows]:
     """The rows of a file, of a folder of files or of a pattern, while the block lasts."""
-    paths = _paths(Path(data))
+    paths = _paths(found_path(data))
     try:
         with temporary_folder() as folder:
             texts = {path: text_file(path) for path in paths if not path.name.lower().endswith(".parquet")}
@@ -267,7 +268,10 @@ def _paths(path: Path) -> list[Path]:
 
 def _checked(path: str, wanted: Wanted) -> File:
     parquet = _parquet(path)
-    wanted.require(parquet.schema_arrow.names)
+    names = parquet.schema_arrow.names
+    if twice := duplicates(names):
+        raise InputError(f"Column names must be distinct; {listing(twice)} came more than once in {path!r}.")
+    wanted.require(names)
     return File(path, _stamp(path), parquet.metadata.num_rows)
 
 

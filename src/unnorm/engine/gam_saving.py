@@ -79,7 +79,7 @@ def _blocks(inner: Smoothed) -> dict[str, Blocks]:
 def load(path: str | os.PathLike[str]) -> Gam:
     """Read a saved Gam; a folder that holds anything else, or was changed, is refused."""
     about, arrays = storage.read_folder(path)
-    where = os.fspath(path)
+    where = storage.path_text(path)
     if about.get("class") != CLASS:
         raise InputError(f"{where} holds a {about.get('class', 'result')}, not a Gam; read it with un.load.")
     with storage.restoring(where, CLASS):

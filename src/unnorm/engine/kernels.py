@@ -17,7 +17,7 @@ from __future__ import annotations
 # pyright: reportCallIssue=false
 import numpy as np
 
-from .cached import inner, njit
+from .._base.cached import inner, njit
 from .likelihood_kernels import BLOCK, FAST, slopes, weight_of
 from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratic4, set4, sum4, whole
 

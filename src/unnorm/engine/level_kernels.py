@@ -9,7 +9,7 @@ from __future__ import annotations
 # pyright: reportCallIssue=false
 import numpy as np
 
-from .cached import njit
+from .._base.cached import njit
 from .likelihood_kernels import FAST, weight_of
 from .simd import axpy4, cubic4, dot4
 

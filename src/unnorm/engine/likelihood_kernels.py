@@ -9,7 +9,7 @@ from __future__ import annotations
 # pyright: reportCallIssue=false
 import math
 
-from .cached import inner, njit
+from .._base.cached import inner, njit
 from .links import binary_row
 from .simd import exp_below
 

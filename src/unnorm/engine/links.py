@@ -11,7 +11,7 @@ from __future__ import annotations
 # pyright: reportCallIssue=false
 import math
 
-from .cached import inner
+from .._base.cached import inner
 
 PROBIT, CLOGLOG = 3, 4
 _FAR = 35.0  # |η| beyond which Φ is 0 or 1 to the last digit, and λ = −η

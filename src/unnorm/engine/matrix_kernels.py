@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .cached import njit
+from .._base.cached import njit
 
 _FAST = {"contract", "nsz", "arcp", "reassoc"}
 

@@ -133,8 +133,11 @@ class Parts(ABC):
 
     def some(self, every: int) -> Parts:
         """The parts with every so many-th of all runs only."""
+        return self.changed(self._takes(every))
+
+    def _takes(self, every: int) -> list[Take]:
         before = np.concatenate([[0], np.cumsum([one.runs for one in self.counts])])[:-1]
-        return self.changed([Take(int(first), every) for first in -before % every])
+        return [Take(int(first), every) for first in -before % every]
 
 
 @final
@@ -243,6 +246,17 @@ class Shelved(Recipe):
 
     def make(self, plan: Plan) -> Held:
         return self.parts.part(self.i)
+
+
+@final
+@dataclass(frozen=True)
+class Ready(Recipe):
+    """A part that is there."""
+
+    part: Held
+
+    def make(self, plan: Plan) -> Held:
+        return self.part
 
 
 class Change(ABC):

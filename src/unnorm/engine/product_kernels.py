@@ -11,7 +11,7 @@ from __future__ import annotations
 # pyright: reportCallIssue=false
 import numpy as np
 
-from .cached import njit
+from .._base.cached import njit
 from .simd import axpy4, cubic4, dot4, outer4, quadratic4
 
 _FAST = {"contract", "nsz", "arcp", "reassoc"}

@@ -57,11 +57,13 @@ def _loaded(path: str | os.PathLike[str], model: Unnormalised | None) -> Any:
         return Draws.load(path)
     if kind in _COMPLETE:
         if model is not None:
-            raise InputError(f"{os.fspath(path)} holds a {kind}, which needs no model: read it with un.load(path).")
+            raise InputError(
+                f"{storage.path_text(path)} holds a {kind}, which needs no model: read it with un.load(path)."
+            )
         return import_module(_COMPLETE[kind], __package__).load(path)
     if kind == "SGDCheckpoint":
         raise InputError(
-            f"{os.fspath(path)} is the checkpoint of a run, not a fit: the call of un.fit that wrote it goes "
+            f"{storage.path_text(path)} is the checkpoint of a run, not a fit: the call of un.fit that wrote it goes "
             "on from there."
         )
     from ..results.saving import load as load_fit

@@ -357,7 +357,7 @@ def load_group(path: str | os.PathLike[str], model: Unnormalised | None = None) 
     about, arrays = storage.read_folder(path)
     if about.get("class") != "FitGroup":
         raise InputError(
-            f"{os.fspath(path)} holds a {about.get('class', 'result')}, not a FitGroup; read it with un.load."
+            f"{storage.path_text(path)} holds a {about.get('class', 'result')}, not a FitGroup; read it with un.load."
         )
     with storage.restoring(path, "group of fits"):
         levels = [str(level) for level in about["levels"]]

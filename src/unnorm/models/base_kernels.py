@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from numba import njit
+from .._base.cached import njit
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -66,8 +66,7 @@ def anneal(params, y, log_odds, components, betas, rng, log_w):
 @cache
 def compiled_loops(start: Any, delta: Any, flip: Any, closed: bool) -> tuple[Callable[..., None], Callable[..., None]]:
     """`sweep` and `anneal` for a model's three functions; kept on disk where these are `closed`."""
-    from numba import njit
-
+    from .._base.cached import njit
     from . import base_kernels
 
     own = {"start": start, "delta": delta, "flip": flip}

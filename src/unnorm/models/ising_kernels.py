@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # pyright: reportCallIssue=false
-from numba import njit
+from .._base.cached import njit
 
 
 @njit(nogil=True, error_model="numpy", fastmath=True)

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from .._base.cached import njit
 from ..domains.base import Domain
 from .sorting import sort_with
 

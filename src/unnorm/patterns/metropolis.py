@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from .._base.cached import njit
 from .interactions.base import Energy
 from .interactions.kernels import covered
 from .sorting import first_at_least

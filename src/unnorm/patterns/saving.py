@@ -72,7 +72,7 @@ def load(path: str | os.PathLike[str], covariates: Sequence[Covariate] = ()) -> 
             but nothing that needs the covariates at other places.
     """
     about, arrays = storage.read_folder(path)
-    where = os.fspath(path)
+    where = storage.path_text(path)
     if about.get("class") != CLASS:
         raise InputError(f"{where} holds a {about.get('class', 'result')}, not a PatternFit; read it with un.load.")
     with storage.restoring(where, CLASS):

@@ -64,8 +64,10 @@ def load(path: str | os.PathLike[str], model: Unnormalised | None = None) -> Fit
     """
     about, arrays = storage.read_folder(path)
     if about.get("class") != "Fit":
-        raise InputError(f"{os.fspath(path)} holds a {about.get('class', 'result')}, not a Fit; read it with un.load.")
-    return restored(about, arrays, model, os.fspath(path))
+        raise InputError(
+            f"{storage.path_text(path)} holds a {about.get('class', 'result')}, not a Fit; read it with un.load."
+        )
+    return restored(about, arrays, model, storage.path_text(path))
 
 
 def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray], model: Unnormalised | None, where: str) -> Fit:

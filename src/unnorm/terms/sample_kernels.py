@@ -4,7 +4,8 @@ from __future__ import annotations
 
 # pyright: reportCallIssue=false
 import numpy as np
-from numba import njit
+
+from .._base.cached import njit
 
 
 @njit(nogil=True, cache=True, no_cfunc_wrapper=True)

@@ -125,6 +125,22 @@ def test_conjugate_gradients_solve_and_stop() -> None:
     np.testing.assert_array_equal(conjugate_gradients(lambda v: flat @ v, g, np.ones(12)), np.zeros(12))
 
 
+@pytest.mark.parametrize("spread", [0.0, 1e-320, 1e-200])
+def test_gradients_that_do_not_vary_are_no_division_by_nothing(spread: float) -> None:
+    """Warnings are errors in the tests: r/scale overflowed, and the gain that was left was called zero."""
+    H, g = np.diag([1.0, 4.0]), np.array([3.0, -2.0])
+    for size in (1.0, 1e-160, 1e6):
+        x = conjugate_gradients(lambda v: H @ v, size * g, ending._known(np.full(2, spread), size * g))
+        assert size * g @ x == pytest.approx(size**2 * g @ np.linalg.solve(H, g), rel=0.02)
+
+
+def test_a_gain_that_is_no_number_is_an_obstacle(points: un.Observations, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ending, "most_dense", lambda e: 0)
+    monkeypatch.setattr(ending, "conjugate_gradients", lambda *_: np.full(3, np.nan))
+    e = estimator(IID_MODEL, points, Uniform(), un.Constant(), StepDesign(batch=150, points=IID()))
+    assert "predicted to rise by nan" in ending.ending(_trace(e, np.zeros(3)), 1).obstacle
+
+
 def test_the_gain_that_is_left_is_that_of_the_quadratic(
     points: un.Observations, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
-from numba import njit
+
+from ..._base.cached import njit
 
 TRIADS = (
     *("003", "012", "102", "021D", "021U", "021C", "111D", "111U"),

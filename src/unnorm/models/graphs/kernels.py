@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from ..._base.cached import njit
 from ..base_kernels import base_change, log_sum
 
 DYADIC, MUTUAL, TTRIPLE, CTRIPLE, TRIANGLE, OUT, IN, DEGREE, ESP, DSP = range(10)

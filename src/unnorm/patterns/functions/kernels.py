@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ..._base.cached import njit
 from ..edge_weights import polygon_weight, rectangle_weight
 from ..sorting import first_at_least
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ..._base.cached import njit
 from ..sorting import first_at_least, sort_with
 
 

@@ -166,19 +166,26 @@ def _by_products(e: Estimator, trace: Trace, seed: int, note: str) -> Ending:
     delta = conjugate_gradients(
         lambda v: e.curvature_product(phi, seed, PRODUCT_DRAWS, v),
         g[:half].mean(axis=0),
-        np.maximum(scale, 1e-12 * scale.max(initial=1e-300)),
+        _known(scale, g),
     )
     gains = 0.5 * g[half:] @ delta
     gain, error = float(gains.mean()), float(gains.std(ddof=1) / np.sqrt(half))
     left = float(np.sqrt(max(2 * gain, 0.0) / e.size))
     obstacle = ""
-    if gain + 2 * error > 0.5 * e.size * RMS**2:
+    if not gain + 2 * error <= 0.5 * e.size * RMS**2:
         obstacle = (
             f"the objective is predicted to rise by {gain:.3g} more (Monte Carlo error {error:.2g}), a move of "
             f"{left:.2g} standard errors for the average of {e.size:,} parameters"
         )
     error = float(value.std(ddof=1) / np.sqrt(value.size))
     return Ending(phi, float(value.mean()), error, _health([health]), left, obstacle, None, note)
+
+
+def _known(variance: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """Variances that can be divided by: those of gradients that do not vary (all rows in a step, or weights that are
+    saturated) are known to the rounding of the gradients and no better."""
+    rounding = (np.finfo(np.float64).eps * np.abs(g).max(initial=0.0)) ** 2
+    return np.maximum(variance, max(1e-12 * variance.max(initial=0.0), rounding, np.finfo(np.float64).tiny))
 
 
 def conjugate_gradients(product: Any, g: np.ndarray, scale: np.ndarray, most: int = PRODUCTS) -> np.ndarray:

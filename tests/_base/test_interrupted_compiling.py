@@ -13,7 +13,7 @@ import signal, threading
 from llvmlite.binding import ffi
 from numba import njit
 from numba.core.compiler_lock import global_compiler_lock
-from unnorm.engine import cached
+from unnorm._base import cached
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 raised = []

@@ -10,7 +10,7 @@ from typing import Any, final
 import numba
 from numba.core import event as events
 
-from .._base.shield import Held
+from .shield import Held
 
 
 @final
