@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm.engine import segment
 from unnorm.report.analysis import grouped, pooled
-from unnorm.report.misfit import FEATURES, LEAST, MATTERS, Misfit, advice, misfits
+from unnorm.report.misfit import FEATURES, LEAST, MATTERS, MOST_CELLS, Misfit, _cells, advice, misfits
 from unnorm.report.sections import misfit
 from unnorm.report.sections.simulated import _pieces
 
@@ -41,7 +42,7 @@ def test_each_feature_is_found_by_itself_and_its_size_is_that_of_the_log_density
 
 def test_weights_are_repeated_points():
     rng = np.random.default_rng(2)
-    n = 400
+    n = 900  # 1,800 rows and 3,600: places have the same grid
     a, b, w = _points(rng, n, step=0.6), _points(rng, n), rng.integers(1, 4, n)
     weighted = misfits(a, b, w.astype(float))
     repeated = misfits(*({name: np.repeat(v, w) for name, v in side.items()} for side in (a, b)))
@@ -49,6 +50,32 @@ def test_weights_are_repeated_points():
         assert one.size == pytest.approx(other.size, rel=1e-3)
         assert one.observed == pytest.approx(other.observed)
         assert one.drawn == pytest.approx(other.drawn)
+
+
+@pytest.mark.parametrize(("n", "spread"), [(100, 1.0), (900, 1.0), (900, 0.03), (6_000, 1.0)])
+def test_no_kernels_are_compiled_that_other_fits_do_not_need(monkeypatch, n, spread):
+    """A second kind of the large kernels takes ten seconds in a fresh installation."""
+    asked = []
+    known = segment.kernel
+    monkeypatch.setattr(segment, "kernel", lambda name, bare=True: (asked.append((name, bare)), known(name, bare))[1])
+    a, b = (_points(np.random.default_rng(i), n) for i in range(2))
+    for side in (a, b):
+        side["across"], side["down"] = 0.4 + spread * (side["across"] - 0.5), 0.5 + spread * (side["down"] - 0.5)
+    assert [one.feature.name for one in misfits(a, b, np.ones(n))] == ["step", "direction", "turn", "place"]
+    assert {name for name, _ in asked} >= {"cross_products", "leverages"}
+    assert all(bare for _, bare in asked)
+
+
+def test_places_are_rounded_to_a_grid_that_is_as_fine_as_the_rows_allow():
+    rng = np.random.default_rng(4)
+    for n, spread in ((300, 1.0), (3_000, 1.0), (20_000, 1.0), (3_000, 0.1)):
+        place = 0.5 + spread * (rng.random((2, n)) - 0.5)
+        centre, cell = _cells(place)
+        most = min(n // 4, MOST_CELLS)
+        assert most / 2 < np.unique(cell).size <= most
+        assert np.unique(cell).size == np.unique(centre, axis=1).shape[1]
+        assert np.abs(centre - place).max() <= spread / np.sqrt(most) * 2
+    assert np.unique(_cells(np.tile([[0.2, 1.0], [0.3, 1.0]], 50))[1]).size == 2
 
 
 def test_paths_without_turns_are_compared_in_the_rest():

@@ -20,12 +20,14 @@ from .page import Picture
 BLUE, GREY, ORANGE, INK = "#1f5fa8", "#9a9a9a", "#c2571a", "#222222"
 FORMATS = ("svg", "pdf", "png")
 _SVG, _IMAGES = 72, 110  # points to the inch, and pixels of the images inside
+NEAR = 0.1  # of a figure's side: a guess of the place of its axes that is good enough to know its ticks
 WANTED: ContextVar[tuple[str, ...]] = ContextVar("formats of figures as files", default=())
 _RC: dict[Any, Any] = {
     "svg.fonttype": "path",
     "svg.hashsalt": "unnorm",  # the same figure twice is the same file
     "font.size": 9.0,
     "axes.titlesize": 10.0,
+    "axes.titley": 1.0,  # where it is anyway: not looked for by asking every label where it is
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.edgecolor": "#555555",
@@ -61,9 +63,27 @@ def draw(
 
 
 def _arrange(figure: Any) -> None:
-    """Place the axes once: `savefig` would draw everything twice to do so."""
-    figure.get_layout_engine().execute(figure)
+    """Place the axes once: `savefig` would draw everything twice to do so, and the constrained layout asks twice for
+    what one axes needs around it, which takes as long as drawing it."""
+    if len(figure.axes) == 1:
+        _place(figure, *figure.axes)
+    else:
+        figure.get_layout_engine().execute(figure)
     figure.set_layout_engine("none")
+
+
+def _place(figure: Any, ax: Any) -> None:
+    """One axes, as large as its labels allow. Asked again where it was guessed badly: ticks depend on its size."""
+    size, pad = figure.get_size_inches(), figure.get_layout_engine().get()
+    place = np.array([(0.55, 0.5), size - (0.06, 0.27)]) / size  # lower left and upper right corner, a guess
+    for _ in range(2):
+        ax.set_position([*place[0], *np.maximum(place[1] - place[0], 0.1)])
+        labels = ax.get_tightbbox(for_layout_only=True).get_points() / figure.bbox.size
+        guess, around = place, np.abs(labels - ax.get_position().get_points()) + (pad["w_pad"], pad["h_pad"]) / size
+        place = np.array([around[0], 1.0 - around[1]])
+        if np.abs(place - guess).max() < NEAR:
+            break
+    ax.set_position([*place[0], *np.maximum(place[1] - place[0], 0.1)])
 
 
 @contextmanager
