@@ -31,7 +31,7 @@ def locate_from(x, order, breaks, guess, period, out, column):
     n = order.shape[0] if order.shape[0] > 0 else x.shape[0]
     for i in range(n):
         v = x[order[i]] if order.shape[0] > 0 else x[i]
-        if period > 0.0:
+        if period > 0.0 and not (v >= low and v < high):
             v = v - period * math.floor((v - low) / period)
             if v >= high:
                 v = low

@@ -233,8 +233,9 @@ def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None)
     if len(matrix) <= _OWN:
         from .matrix_kernels import cholesky_inverse
 
-        inverse, room = np.zeros_like(matrix, order="C"), np.empty_like(matrix, order="C")
-        log_pivots, least = cholesky_inverse(np.require(matrix, requirements=("C", "W")), scale, room, inverse)
+        fours = -(-len(matrix) // 4) * 4
+        inverse, (upper, low) = np.empty(matrix.shape), np.empty((2, fours, fours))
+        log_pivots, least = cholesky_inverse(np.require(matrix, requirements=("C", "W")), scale, upper, low, inverse)
     else:
         from scipy.linalg import lapack
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.blas import single_threaded
-from .._base.threads import cores, pool
+from .._base.threads import cores, pool, quick_turns
 from ..errors import InputError, listing, unknown, warn
 from . import families
 from .approach import approach
@@ -428,5 +428,6 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
         if threads <= 1 or len(problems) <= 1:
             return [one(problem) for problem in problems]
         order = sorted(range(len(problems)), key=lambda i: -len(problems[i]["y"]))  # long ones first
-        found = dict(zip(order, pool(threads).map(one, [problems[i] for i in order])))
+        with quick_turns():  # a fit comes back from compiled code while another is in Python
+            found = dict(zip(order, pool(threads).map(one, [problems[i] for i in order])))
         return [found[i] for i in range(len(problems))]

@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._base.cached import inner, njit
-from .likelihood_kernels import BLOCK, FAST, slopes, weight_of
+from .likelihood_kernels import BLOCK, FAST, bends, slopes
 from .simd import axpy4, cubic4, dot4, fma4, outer4, quadratic4, set4, sum4, whole
 
 # NumPy's functions, min, max and int are compiled as functions of their own, for each kind of argument: few kinds of
@@ -236,6 +236,7 @@ def leverages(
         n_factor, d = f.shape[1], x.shape[1]
     index, runs = np.empty((n_local, BLOCK), np.int64), np.empty((1, BLOCK), np.int64)
     value, hs, dws = np.empty((n_local, 4 * BLOCK)), np.empty(BLOCK), np.empty(BLOCK)
+    ys, wts, etas, es = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
     weighted, offsets, keep = wt.shape[0] > 0, offset.shape[0] > 0, out.shape[0] > 0
     more = kept.shape[0] > 0
     width = size + d + c
@@ -297,11 +298,12 @@ def leverages(
                         h += turned[r - block_from, k] * x[r, k]
                 if more:
                     h += kept[r]
-                _, _, dws[n], _ = weight_of(family, link, y[r], eta, wt[r] if weighted else 1.0)
+                ys[n], wts[n], etas[n] = y[r], wt[r] if weighted else 1.0, eta
                 hs[n], runs[0, n] = h, run
                 n += 1
                 if n < BLOCK and r + 1 < ptr[last]:
                     continue
+                bends(family, link, ys, wts, etas, n, es, dws)
                 _pair_leverages(p_local, value, index, hs, n)
                 for k in range(n):
                     held = r + 1 - n + k

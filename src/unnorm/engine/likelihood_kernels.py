@@ -76,3 +76,18 @@ def slopes(family, link, y, wt, weighted, eta, n, e, g, w):
             value = -0.5 * wt[k] * (y[k] - eta[k]) ** 2
         total += value
     return total
+
+
+# long: arrays of a compiled loop
+@inner(fastmath=FAST, error_model="numpy")
+def bends(family, link, y, wt, eta, n, e, dw):
+    """Of n rows, at most `BLOCK`: dw/dη. e: room for as many."""
+    if family == BINOMIAL:
+        exponentials(eta, n, e)
+        for k in range(n):
+            r = 1.0 / (1.0 + e[k])
+            p = r if eta[k] >= 0.0 else e[k] * r
+            dw[k] = wt[k] * e[k] * r * r * (1.0 - 2.0 * p)
+        return
+    for k in range(n):
+        _, _, dw[k], _ = weight_of(family, link, y[k], eta[k], wt[k])

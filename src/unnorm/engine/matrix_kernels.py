@@ -8,53 +8,64 @@ import math
 import numpy as np
 
 from .._base.cached import njit
+from .simd import axpy4, axpy4_of_4, scale4, set4
 
 _FAST = {"contract", "nsz", "arcp", "reassoc"}
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def cholesky_inverse(a, scale, low, out):
-    """Add A⁻¹ to `out`; return Σ log L_ii and the least L_ii, DAD = L Lᵀ, D = diag(scale). The least is −1 where A is
-    not positive definite. low: room for L, and then for its inverse."""
-    p = a.shape[0]
+def cholesky_inverse(a, scale, upper, low, out):
+    """Write A⁻¹ to `out`; return Σ log U_ii and the least U_ii, DAD = UᵀU, D = diag(scale). The least is −1 where A is
+    not positive definite. upper, low: room for U and for its inverse, transposed, with a multiple of four columns: rows
+    and columns beyond A's are those of the identity, so that every loop goes in fours."""
+    p, w = a.shape[0], upper.shape[0]
     logs, least = 0.0, np.inf
+    for j in range(w):
+        for c in range(0, w, 4):
+            set4(upper, j * w + c, 0.0)
+            set4(low, j * w + c, 0.0)
+        upper[j, j] = low[j, j] = 1.0
     for j in range(p):
-        for k in range(j):
-            s = 0.0
-            for i in range(k):
-                s += low[j, i] * low[k, i]
-            low[j, k] = (a[j, k] * (scale[j] * scale[k]) - s) / low[k, k]
-        s = 0.0
-        for i in range(j):
-            s += low[j, i] * low[j, i]
-        s = a[j, j] * (scale[j] * scale[j]) - s
-        if not s > 0.0:
-            return np.nan, -1.0
-        pivot = math.sqrt(s)
-        low[j, j] = pivot
-        logs += math.log(pivot)
-        least = pivot if pivot < least else least
-    for j in range(p):  # the inverse of L, row by row
-        pivot = 1.0 / low[j, j]
-        for k in range(j):
-            v = low[j, k]
-            low[j, k] = 0.0
-            for i in range(k + 1):
-                low[j, i] -= v * low[k, i]
-        for i in range(j):
-            low[j, i] *= pivot
-        low[j, j] = pivot
-    for k in range(p):
-        for i in range(k + 1):
-            low[k, i] *= scale[i]
-    for k in range(p):
-        for i in range(k + 1):
-            v = low[k, i]
-            for j in range(i + 1):
-                out[i, j] += v * low[k, j]
-    for i in range(p):
-        for j in range(i):
-            out[j, i] = out[i, j]
+        for k in range(p):
+            upper[j, k] = a[j, k] * (scale[j] * scale[k])
+    for four in range(0, w, 4):
+        for k in range(four, four + 4):
+            for i in range(four, k):
+                for c in range(four, w, 4):
+                    axpy4(upper, k * w + c, -upper[i, k], upper, i * w + c)
+            if not upper[k, k] > 0.0:
+                return np.nan, -1.0
+            pivot = math.sqrt(upper[k, k])
+            if k < p:
+                logs += math.log(pivot)
+                least = pivot if pivot < least else least
+            for c in range(four, w, 4):
+                scale4(upper, k * w + c, 1.0 / pivot)
+        for j in range(four + 4, w):  # what these four rows leave of those below
+            s0, s1, s2, s3 = -upper[four, j], -upper[four + 1, j], -upper[four + 2, j], -upper[four + 3, j]
+            for c in range(j - j % 4, w, 4):
+                axpy4_of_4(upper, j * w + c, upper, four * w + c, w, s0, s1, s2, s3)
+    for j in range(w):  # the inverse, row by row
+        for four in range(0, j - 3, 4):
+            s0, s1, s2, s3 = -upper[four, j], -upper[four + 1, j], -upper[four + 2, j], -upper[four + 3, j]
+            for c in range(0, four + 4, 4):
+                axpy4_of_4(low, j * w + c, low, four * w + c, w, s0, s1, s2, s3)
+        for k in range(j - j % 4, j):
+            for c in range(0, j + 1, 4):
+                axpy4(low, j * w + c, -upper[k, j], low, k * w + c)
+        for c in range(0, j + 1, 4):
+            scale4(low, j * w + c, 1.0 / upper[j, j])
+    for j in range(w):
+        for c in range(0, j + 1, 4):
+            set4(upper, j * w + c, 0.0)
+    for four in range(0, w, 4):
+        for j in range(four + 4):
+            s0, s1, s2, s3 = low[four, j], low[four + 1, j], low[four + 2, j], low[four + 3, j]
+            for c in range(0, j + 1, 4):
+                axpy4_of_4(upper, j * w + c, low, four * w + c, w, s0, s1, s2, s3)
+    for j in range(p):
+        for k in range(j + 1):
+            out[j, k] = out[k, j] = upper[j, k] * (scale[j] * scale[k])
     return logs, least
 
 

@@ -1,4 +1,4 @@
-"""Contexts whose rows lie together already, as rows usually come: found by comparing neighbours, on every core."""
+"""Contexts whose rows lie together, as rows usually come: found by comparing neighbours, on every core."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _STRETCH = 262_144  # rows that are compared at a time
 
 
 def consecutive(columns: Sequence[np.ndarray], most: int, threads: int) -> Order | None:
-    """The order of the rows where each distinct combination of the columns' values is one stretch of rows and there are
-    at most `most` of them; None otherwise. Every one of these columns is then constant along the runs."""
+    """The order of the rows by distinct combinations of the columns' values, where these come in at most `most`
+    stretches of rows; None otherwise. Every one of these columns is then constant along the runs."""
     n = len(columns[0])
     if n == 0 or any(column.dtype.kind not in "iufb" for column in columns):
         return None
@@ -32,7 +32,19 @@ def consecutive(columns: Sequence[np.ndarray], most: int, threads: int) -> Order
     first = np.concatenate([np.zeros(1, np.int64), *run_tasks(starts, stretches, threads)])
     if first.size > most:
         return None
-    _, count = number([column[first] for column in columns])
+    ids, count = number([column[first] for column in columns])
     if count < first.size:  # some context comes back later
-        return None
+        return _joined(first, ids, count, n)
     return Order(None, np.append(first, n), np.zeros(first.size, np.int64), first, True)
+
+
+def _joined(first: np.ndarray, ids: np.ndarray, count: int, n: int) -> Order:
+    """As `arrange`, from stretches of rows (their first rows) that belong to contexts `ids`."""
+    stretches = np.argsort(ids, kind="stable")
+    lengths = np.diff(first, append=n)[stretches]
+    ends = np.cumsum(lengths)
+    order = np.repeat((first[stretches] - (ends - lengths)).astype(np.int32), lengths)
+    order += np.arange(n, dtype=np.int32)
+    new = np.flatnonzero(np.diff(ids[stretches], prepend=-1))  # the first stretch of each context
+    starts = np.append((ends - lengths)[new], n)
+    return Order(order, starts, np.zeros(count, np.int64), first[stretches[new]], True)

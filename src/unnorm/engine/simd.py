@@ -134,6 +134,37 @@ def axpy4(typing, out, i, s, value, at):
 
 
 @intrinsic
+def scale4(typing, out, i, s):
+    """out[i:i+4] *= s."""
+
+    def generate(context, builder, signature, args):
+        out_, i_, s_ = args
+        target = _pointer(context, builder, signature.args[0], out_, i_)
+        _store(builder, builder.fmul(_load(builder, target), _splat(builder, s_)), target)
+        return context.get_dummy_value()
+
+    return types.void(out, _I, _F), generate
+
+
+@intrinsic
+def axpy4_of_4(typing, out, i, value, at, step, s0, s1, s2, s3):
+    """out[i:i+4] += s0 value[at:at+4] + … + s3 value[at+3 step : at+3 step+4]."""
+
+    def generate(context, builder, signature, args):
+        out_, i_, value_, at_, step_, *weights = args
+        target = _pointer(context, builder, signature.args[0], out_, i_)
+        total = _load(builder, target)
+        for weight in weights:
+            v = _load(builder, _pointer(context, builder, signature.args[2], value_, at_))
+            total = _fma(builder, _splat(builder, weight), v, total)
+            at_ = builder.add(at_, step_)
+        _store(builder, total, target)
+        return context.get_dummy_value()
+
+    return types.void(out, _I, value, _I, _I, _F, _F, _F, _F), generate
+
+
+@intrinsic
 def fma4(typing, out, at, a, i, b, j):
     """out[at:at+4] += a[i:i+4] b[j:j+4]."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -80,23 +81,49 @@ def margin(breaks: np.ndarray, period: float | None) -> Margin:
     return Margin(breaks, float(period or 0.0), poly, knots, sites, cell, _values(knots, cell + 3, sites))
 
 
+@dataclass(frozen=True)
+class _Checked:
+    """A margin, and three points of every cell with the B-splines there."""
+
+    margin: Margin
+    cells: np.ndarray  # of the points
+    points: np.ndarray
+    values: np.ndarray  # (·, 4)
+
+
+def _checked(breaks: np.ndarray) -> _Checked:
+    cells = np.tile(np.arange(breaks.size - 1), 3)
+    points = np.concatenate([breaks[:-1] + np.diff(breaks) * part for part in (0.15, 0.5, 0.85)])
+    one = margin(breaks, None)
+    return _Checked(one, cells, points, _values(one.knots, cells + 3, points))
+
+
+@lru_cache(maxsize=64)
+def _even(cells: int) -> _Checked:
+    """Of cells of length one: those of other even breaks are the same functions of t."""
+    return _checked(np.arange(cells + 1.0))
+
+
 def _interpolate(
-    breaks: np.ndarray, design: Callable[[np.ndarray], np.ndarray], scale: np.ndarray | None = None
+    breaks: np.ndarray,
+    design: Callable[[np.ndarray], np.ndarray],
+    scale: np.ndarray | None = None,
+    even: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """(cubics on every cell, C, error between the sites) of the B-splines on the breaks, the error of each column over
     its `scale`: its largest value, or what is given."""
     from .matrix_kernels import solve_sites
 
-    one, cells, width = margin(breaks, None), breaks.size - 1, np.diff(breaks)
-    between = np.concatenate([breaks[:-1] + width * part for part in (0.15, 0.5, 0.85)])
-    columns = np.asarray(design(np.concatenate([one.sites, between])), dtype=np.float64)
+    cells = breaks.size - 1
+    seen = _even(cells) if even else _checked(breaks)
+    one, at = seen.margin, np.concatenate([seen.margin.sites, seen.points])
+    if even:
+        at = np.minimum(breaks[0] + ((breaks[-1] - breaks[0]) / cells) * at, breaks[-1])
+    columns = np.asarray(design(at), dtype=np.float64)
     coefficients = solve_sites(one.site_cells, one.site_values, columns[: cells + 3].copy())
-    check = columns[cells + 3 :]
-    cell = np.tile(np.arange(cells), 3)
-    value = _values(one.knots, cell + 3, between)
-    error = -check
+    error = -columns[cells + 3 :]
     for k in range(4):
-        error += value[:, k, None] * coefficients[cell + k]
+        error += seen.values[:, k, None] * coefficients[seen.cells + k]
     largest = np.abs(columns).max(axis=0) if scale is None else scale
     return one.poly, coefficients, float(np.max(np.abs(error).max(axis=0) / np.where(largest > 0, largest, 1.0)))
 
@@ -118,7 +145,7 @@ def local_basis(
     scale = np.sqrt(np.mean(np.asarray(design(breaks)) ** 2, axis=0)) if thin else None
     while cells < 0.75 * (breaks.size - 1):
         even = np.linspace(breaks[0], breaks[-1], cells + 1)
-        poly, coefficients, error = _interpolate(even, design, scale)
+        poly, coefficients, error = _interpolate(even, design, scale, even=True)
         if error <= _THIN[fine]:
             return LocalBasis(even, float(period or 0.0), poly, coefficients, error)
         cells = (3 * cells) // 2
