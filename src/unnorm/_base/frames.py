@@ -483,8 +483,9 @@ def incomplete(
         n = columns[0].data.size if row is None and columns else 0 if row is None else row.size
         return np.zeros(n, dtype=bool), None
     if missing == "error":
+        more = f" and {len(parts) - 8} more columns" if len(parts) > 8 else ""
         raise DataError(
-            f"There are missing values: {listing(parts, most=8)}; rows count from 0. "
+            f"There are missing values: {', '.join(parts[:8])}{more}; rows count from 0. "
             f"Pass {option('missing', 'drop')} to leave them out."
         )
     return gone, f"{int(gone.sum()):,} of {gone.size:,} {what} were dropped for missing values: {', '.join(parts)}."
