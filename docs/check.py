@@ -29,7 +29,7 @@ MADE = ("reference/", "_tables/")  # by the build
 TUTORIALS = ("eye", "scanpaths", "conditions", "steps", "patterns", "directions", "graphs", "bits", "words")
 CODE = ("tests", "benchmarks", "examples", "paper", "docs", ".ci")  # folders whose files pages name
 
-FENCE = re.compile(r"^```.*?^```[ ]*$|^(?: {4}.*(?:\n|$))+", re.S | re.M)  # fenced, or indented by four
+FENCE = re.compile(r"^```.*?^```[ ]*$|(?:^ {4}[^\n]*(?:\n|\Z))+", re.S | re.M)  # fenced, or indented by four
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^()\s]+(?:\([^()]*\))?)[^)]*\)")
 SPAN = re.compile(r"`+([^`]+)`+")
 MEASURED = re.compile(

@@ -12,12 +12,12 @@ from unnorm import __version__  # noqa: E402
 
 project, author, copyright = "unnorm", "the unnorm authors", "the unnorm authors"
 version = release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "parts", "sentences"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "parts", "sentences", "mathml"]
 exclude_patterns = ["_build", "_ext"]
 default_role = "code"
 nitpicky = False
 
-myst_enable_extensions = ["colon_fence", "deflist"]
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]
 
@@ -27,6 +27,7 @@ autodoc_preserve_defaults = True
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 
+html_math_renderer = "mathml"
 html_theme = "pydata_sphinx_theme"
 html_title = "unnorm"
 html_static_path = ["_static"]

@@ -30,6 +30,7 @@ WRONG = [
     ("links", "[a](other.md#no-such)", "no such heading"),
     ("links", "[a](#below)", "no such heading"),
     ("links", "![a](picture.png)", "picture.png"),
+    ("links", "    code\n\n[a](nowhere.md)", "nowhere.md"),
     ("links", "[a](https://nohost)", "no address"),
     ("links", "[a](htps://arxiv.org)", "no address"),
     ("files", "see benchmarks/nothing.py", "benchmarks/nothing.py"),
@@ -48,6 +49,7 @@ WRONG = [
 RIGHT = [
     ("links", "[a](other.md#a-heading-twice-1), [b](https://arxiv.org/abs/1406.2839), `[c](nowhere.md)`"),
     ("links", "```text\n[a](nowhere.md)\n```"),
+    ("links", "    [a](nowhere.md)\n    [b](nowhere.md)\n\nText."),
     ("files", "benchmarks/engine.py and `tests/report`"),
     ("commands", "`OMP_NUM_THREADS=1 python benchmarks/engine.py --quick`"),
     ("figures", "It takes 3.5 s (`python benchmarks/engine.py --quick`)."),

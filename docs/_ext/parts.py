@@ -110,26 +110,26 @@ def _yes(value: bool) -> str:
 
 def objectives_table() -> str:
     """What objectives declare."""
-    heads = ("objective", "draws reference points", "constants cancel", "a likelihood (AIC, ratios)", "missing bits")
-    lines = [f"| {' | '.join(heads)} |", "|---|---|---|---|---|"]
+    heads = ("draws reference points", "constants cancel", "a likelihood (AIC, ratios)")
+    lines = [f"| objective | {' | '.join(heads)} |", "|---|---|---|---|"]
     y = un.transitions(un.datasets.toy_chain(20, 0.5, 5.0, rng=1))
     for name, kind in objectives.REGISTRY.items():
         one: Any = next(iter(kind.examples()), None) or kind()
-        cells = (one.reference is not None, one.cancels, one.is_likelihood(y, un.PerContext()), one.takes_missing)
+        cells = (one.reference is not None, one.cancels, one.is_likelihood(y, un.PerContext()))
         lines.append(f"| {link(name)} | {' | '.join(map(_yes, cells))} |")
     return "\n".join(lines) + "\n"
 
 
 def domains_table() -> str:
     """What domains declare."""
-    lines = ["| domain | for example | dimension | finite | exact integrals |", "|---|---|---|---|---|"]
+    lines = ["| domain | for example | dimension | finite | rule for integrals |", "|---|---|---|---|---|"]
     for name, kind in domains.REGISTRY.items():
         if not kind.examples():  # a window for each context: none of its own
-            lines.append(f"| {link(name)} | a Box or a Window for each value of a column | 2 | | |")
+            lines.append(f"| {link(name)} | a Box or a Window for each value of a column | 2 | | that of each window |")
             continue
         one: Any = kind.examples()[0]
         try:
-            rule = one.quadrature().rule.replace("|", "\\|")
+            rule = one.quadrature().rule.partition(":")[0].replace("|", "\\|").replace("**2", "²")
         except un.errors.UnnormError:
             rule = "none: a smooth χ, ranking or conditional NCE"
         lines.append(f"| {link(name)} | `{one!r}` | {one.dim} | {_yes(one.finite)} | {rule} |")

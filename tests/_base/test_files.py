@@ -20,6 +20,8 @@ GOOD = {
     "quoted header, as R writes it": '"a","b","s"\n1,0.5,u\n2,1,v\n',
     "quotes, commas and line ends inside": 'a,b,s\n1,2,"u, v"\n3,4,"two\nlines"\n5,6,"say ""no"""\n',
     "missing cells": "a,b,s\n1,,u\n,NA,\n3,NaN,w\n4,2.5,NA\n",
+    "points for missing numbers": "a,b,s\n1,.,u\n.,2.5,.\n3,.,w\n",
+    "nothing but points": "a,b,s\n1,.,u\n2,.,v\n",
     "a column with nothing in it": "a,b,s\n1,,u\n2,,v\n",
     "CRLF, no last line end": "a,b,s\r\n1,2,x\r\n3,4,y",
     "byte order mark and blank lines": "\ufeffa,b,s\n1,2,x\n\n3,4,y\n\n",
@@ -50,6 +52,15 @@ def test_the_columns_are_those_in_the_file():
     np.testing.assert_array_equal(got["a"], [1, np.nan, 3, 4])
     np.testing.assert_array_equal(got["b"], [np.nan, np.nan, np.nan, 2.5])
     assert got["s"].tolist() == ["u", None, "w", None]
+    got = files._parse_csv(GOOD["points for missing numbers"].encode(), "t.csv", arrow=True)
+    np.testing.assert_array_equal(got["a"], [1, np.nan, 3])
+    np.testing.assert_array_equal(got["b"], [np.nan, 2.5, np.nan])
+    assert got["s"].tolist() == ["u", ".", "w"]
+    got = files._parse_csv(b"a;b;s\n1;2,5;.\n.;.;x\n", "t.csv", arrow=False)
+    np.testing.assert_array_equal(got["a"], [1, np.nan])
+    np.testing.assert_array_equal(got["b"], [2.5, np.nan])
+    assert got["s"].tolist() == [".", "x"]
+    assert files._parse_csv(GOOD["nothing but points"].encode(), "t.csv")["b"].tolist() == [".", "."]
     got = files._parse_csv(GOOD["large integers and infinities"].encode(), "t.csv", arrow=True)
     assert got["a"].tolist() == [9007199254740993, -9007199254740993]
     np.testing.assert_array_equal(got["b"], [np.inf, -np.inf])

@@ -52,6 +52,7 @@ FILES = {
     "a cell without end": (b'subject,image,fix,x,y\n"' + b"a" * 200_000 + b'",1,1\n', "Line 2"),
     "two commas": (TABLE.replace(",", ";").replace("257", "25,7,1").encode(), "'x'"),
     "order missing": (TABLE.replace("1,1,3,257", "1,1,,257").encode(), "--missing drop"),
+    "a point for a missing number": (TABLE.replace("1,1,3,257", "1,1,3,.").encode(), "'x' has 1 (first row 2)"),
     "order infinite": (TABLE.replace("1,1,3,257", "1,1,inf,257").encode(), "infinite"),
     "order text": (TABLE.replace("1,1,3,257", "1,1,third,257").encode(), "(--order) must be integers"),
     "header-only": (b"subject,image,fix,x,y\n", "no rows"),
@@ -108,7 +109,7 @@ OPTIONS = {
     "one outcome": (("--y", "x"), "two columns"),
     "empty name": (("--y", "x,"), "empty name"),
     "same twice": (("--y", "x,x"), "more than once"),
-    "by unknown": (("--by", "age"), "--by must be one of"),
+    "by unknown": (("--by", "age"), "Write --group 'age,subject,image'"),
     "short window": (("--window", "0,800,0"), "four numbers"),
     "reversed window": (("--window", "800,0,0,600"), "from < to"),
     "words in window": (("--window", "0,800,zero,600"), "finite number"),
@@ -211,6 +212,7 @@ def test_no_file_and_no_window(unnorm, table, tmp_path):
     refused(unnorm("fit", table, *COLUMNS, "--out", tmp_path / "out"), "--window is needed")
     refused(unnorm("fit", table, "two", "--out", tmp_path / "out"), "two")
     refused(unnorm("fix"), "fix")
+    refused(unnorm("fit", table, "--y", "x", "y", *WINDOW), "'y' belongs to no option", "as --y x,y")
     no_output(tmp_path, "t.csv")
 
 

@@ -1,4 +1,4 @@
-"""Every code block of docs/constants.md, docs/kernels.md and docs/words.md runs, in order."""
+"""Every code block of docs/constants.md, docs/coming.md, docs/kernels.md and docs/words.md runs, in order."""
 
 from __future__ import annotations
 
@@ -33,6 +33,15 @@ def test_kernels() -> None:
     assert path.converged
     assert np.all(np.abs(path.fit.estimate - ml.estimate) < 0.045 * ml.se)
     assert np.all(np.abs(many.estimate - [2.0, 1.0]) < 3 * many.se)
+
+
+def test_coming() -> None:
+    """The figures of R on the page, to the digits that it shows."""
+    blocks, names = run("coming.md")
+    assert blocks == 1
+    np.testing.assert_allclose(names["at"].estimate, [1.3310322, -0.3021978], atol=1e-6)
+    np.testing.assert_allclose(names["at"].se, [0.07916010, 0.07894773], atol=1e-6)
+    np.testing.assert_allclose(list(names["m"].edf.values()), [6.567288, 2.957808], atol=1e-4)
 
 
 def test_words() -> None:

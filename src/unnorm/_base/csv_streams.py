@@ -18,8 +18,8 @@ from typing import IO, Any, final
 
 from ..errors import InputError
 from .extras import extra
-from .files import DECIMAL, LONGEST_HEADER, MISSING_CELLS, THOUSANDS, header_of
-from .quotes import check_quotes, not_text
+from .files import DECIMAL, LONGEST_HEADER, MISSING_CELLS, MISSING_NUMBER, THOUSANDS, header_of
+from .quotes import NO_TEXT, check_quotes, not_text
 
 _BLOCK = 2**24  # bytes that are parsed at once
 _BOM = b"\xef\xbb\xbf"
@@ -32,6 +32,7 @@ class Kind:
     """What the cells of a column can be, as far as they were met."""
 
     there: bool = False  # a cell that is not missing
+    points: bool = False  # a single point, which stands for a missing number
     integers: bool = True
     floats: bool = True
     decimal: bool = True  # numbers with decimal commas, where commas do not separate cells
@@ -42,6 +43,11 @@ class Kind:
         """Cells of text, those missing null."""
         pa, pc = extra("pyarrow", "parquet", _WHAT), extra("pyarrow.compute", "parquet", _WHAT)
         cells = pc.drop_null(cells)
+        if not len(cells):
+            return
+        points = pc.equal(cells, MISSING_NUMBER)
+        self.points |= bool(pc.any(points).as_py())
+        cells = cells.filter(pc.invert(points))
         if not len(cells):
             return
         self.there = True
@@ -63,10 +69,13 @@ class Kind:
     def typed(self, cells: Any) -> Any:
         """The cells as what the whole column is."""
         pa, pc = extra("pyarrow", "parquet", _WHAT), extra("pyarrow.compute", "parquet", _WHAT)
-        if not self.there or self.floats:
-            return _trimmed(cells).cast(pa.int64() if self.there and self.integers else pa.float64())
+        if not self.there:
+            return cells if self.points else cells.cast(pa.float64())
+        numbers = pc.if_else(pc.equal(cells, MISSING_NUMBER), None, cells) if self.points else cells
+        if self.floats:
+            return _trimmed(numbers).cast(pa.int64() if self.integers else pa.float64())
         if self.decimal and self.commas and not self.thousands:
-            return pc.replace_substring(cells, ",", ".").cast(pa.float64())
+            return pc.replace_substring(numbers, ",", ".").cast(pa.float64())
         return cells
 
 
@@ -165,7 +174,7 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _not_text(path: Path) -> InputError:
-    return InputError(f"{str(path)!r} is not UTF-8 text; save it as comma-separated values in UTF-8.")
+    return InputError(f"{str(path)!r} is not UTF-8 text; {NO_TEXT}.")
 
 
 @final

@@ -25,10 +25,11 @@ from ..errors import InputError, listing
 from .extras import extra
 from .memory import require
 from .paths import found_path
-from .quotes import check_quotes, not_text
+from .quotes import NO_TEXT, check_quotes, not_text
 from .words import either
 
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
+MISSING_NUMBER = "."  # how EyeLink, SAS and Stata write a missing number; among text it is text
 BLOCK = 2**20  # bytes that pyarrow parses at once
 WIDE = 2**26  # characters of a whole column of text from which its cells are objects, each as long as it is
 LONGEST_HEADER = 100_000  # characters; a cell of more than 131,072 is refused by the csv module
@@ -161,6 +162,7 @@ def _parse_csv(
     if not wanted:
         raise InputError(f"{path!r}: no column is named that could be read; it has {listing(names, most=40)}.")
     found = (_by_arrow if arrow else _by_numpy)(body, names, wanted, mark, path)
+    found = {name: _without_points(cells, mark) for name, cells in found.items()}
     return found if mark == "," else {name: _decimal_commas(cells, mark) for name, cells in found.items()}
 
 
@@ -212,6 +214,18 @@ def _decimal_commas(cells: np.ndarray, mark: str) -> np.ndarray:
     return np.array(numbers)[codes]
 
 
+def _without_points(cells: np.ndarray, mark: str) -> np.ndarray:
+    """A column of numbers in which a single point stands for what is missing as numbers; any other as it is."""
+    if cells.dtype.kind not in "UO" or not np.any(cells == MISSING_NUMBER):
+        return cells
+    rest = ["" if cell is None or cell == MISSING_NUMBER else cell for cell in cells.tolist()]
+    if not any(rest):
+        return cells
+    found = _parse_cells(rest)
+    found = found if mark == "," else _decimal_commas(found, mark)
+    return cells if found.dtype.kind in "UO" else found
+
+
 def _decoded(raw: bytes, path: str) -> str:
     try:
         return raw.decode("utf-8")
@@ -221,7 +235,7 @@ def _decoded(raw: bytes, path: str) -> str:
 
 
 def _not_text(path: str, line: int) -> InputError:
-    return InputError(f"{path!r} is not UTF-8 text (line {line}); save it as comma-separated values in UTF-8.")
+    return InputError(f"{path!r} is not UTF-8 text (line {line}); {NO_TEXT}.")
 
 
 def _check_names(names: list[str], path: str) -> None:

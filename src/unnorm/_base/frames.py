@@ -440,7 +440,8 @@ def check_numeric(columns: Iterable[Column], role: str, what: str = "numeric") -
         first = int(np.argmax(odd))
         raise DataError(
             f"Column {column.name!r} ({option(role)}) must be {what}; {int(odd.sum()):,} of {odd.size:,} values are "
-            f"text, first row {first} ({str(column.levels[column.data[first]])!r}; rows count from 0)."
+            f"text, first row {first} ({str(column.levels[column.data[first]])!r}; rows count from 0). Where text stands "
+            f"for missing values, leave the cell empty and pass {option('missing', 'drop')}."
         )
 
 
@@ -482,8 +483,9 @@ def incomplete(
         n = columns[0].data.size if row is None and columns else 0 if row is None else row.size
         return np.zeros(n, dtype=bool), None
     if missing == "error":
+        more = f" and {len(parts) - 8} more columns" if len(parts) > 8 else ""
         raise DataError(
-            f"There are missing values: {listing(parts, most=8)}; rows count from 0. "
+            f"There are missing values: {', '.join(parts[:8])}{more}; rows count from 0. "
             f"Pass {option('missing', 'drop')} to leave them out."
         )
     return gone, f"{int(gone.sum()):,} of {gone.size:,} {what} were dropped for missing values: {', '.join(parts)}."

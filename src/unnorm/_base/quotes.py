@@ -16,6 +16,7 @@ from ..errors import InputError
 
 _CHUNK = 2**24  # bytes that are looked at together
 _QUOTE = ord('"')
+NO_TEXT = "save it as comma-separated values in UTF-8 (in Excel: Save As, 'CSV UTF-8')"
 
 
 def check_quotes(file: IO[bytes], mark: str, path: str, line: int) -> None:
@@ -27,7 +28,7 @@ def check_quotes(file: IO[bytes], mark: str, path: str, line: int) -> None:
 
 
 def not_text(path: str) -> InputError:
-    return InputError(f"{path!r} is not a text file; expected comma-separated values in UTF-8.")
+    return InputError(f"{path!r} is not a text file, or one in UTF-16; {NO_TEXT}.")
 
 
 def _alternate(file: IO[bytes], mark: str, path: str) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from .. import __version__
 from .._base.words import in_shell
-from ..errors import UnnormError
+from ..errors import UnnormError, listing
 from . import compare, demo, directions, fit, pattern, report, reproduce, simulate, steps
 from .signals import Ended, ends_on_signals
 
@@ -64,6 +64,11 @@ def _line(error: BaseException) -> str:
     if isinstance(error, MemoryError) and not isinstance(error, UnnormError):
         what = f" ({text[:1].lower()}{text[1:]})" if text else ""
         text = f"There is not enough memory{what}: try fewer rows, fewer --references, or a smaller k in the terms."
+    if isinstance(error, UnusedCliTokensError):
+        text = (
+            f"{listing(error.unused_tokens or ())} belongs to no option. Names in a list have commas and no blanks "
+            "between them, as --y x,y; a name that has a blank needs quotes, as --order 'fix number'."
+        )
     text = " ".join(text.split()) or type(error).__name__
     return text if len(text) <= LONGEST else f"{text[: LONGEST - 200]} … {text[-200:]}"
 

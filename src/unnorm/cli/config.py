@@ -141,8 +141,8 @@ def checked_job(given: Mapping[str, Any], source: str = "the command line") -> J
         )
     if job.by is not None and job.by not in job.group:
         raise InputError(
-            f"--by must be one of the columns of --group, which tell sequences apart: {listing(job.group) or 'none'}; "
-            f"got {job.by!r}."
+            f"--by must be one of the columns of --group, which tell sequences apart; got --by {job.by!r} and --group "
+            f"{listing(job.group) or 'with no columns'}. Write --group '{','.join((str(job.by), *job.group))}'."
         )
     if job.between is not None:
         job = _compared(job)
