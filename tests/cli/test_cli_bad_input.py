@@ -48,7 +48,7 @@ FILES = {
     "latin": ("subject,image,fix,x,y\né,1,1,2,3\n".encode("latin-1"), "UTF-8"),
     "utf-16": (TABLE.encode("utf-16"), "not a text file"),
     "long header": (b"a" * 200_000 + b",image,fix,x,y\n1,1,1,2,3\n", "200,014 characters"),
-    "open quotation": (TABLE.encode() + b'"1,1,9,2,3\n', "cells; expected 5"),
+    "open quotation": (TABLE.encode() + b'"1,1,9,2,3\n', "never closed"),
     "a cell without end": (b'subject,image,fix,x,y\n"' + b"a" * 200_000 + b'",1,1\n', "Line 2"),
     "two commas": (TABLE.replace(",", ";").replace("257", "25,7,1").encode(), "'x'"),
     "order missing": (TABLE.replace("1,1,3,257", "1,1,,257").encode(), "--missing drop"),
