@@ -171,3 +171,49 @@ def test_a_geotiff_by_rasterio(tmp_path):
     np.testing.assert_allclose(cells.z, np.where(z < 0, np.nan, z))
     with pytest.raises(InputError, match=r"EPSG:3035.*different projections"):
         map_files.read_geotiff(tmp_path / "z.tif", "Map 'z'", around=(10.0, 11.0, 45.0, 46.0))
+
+
+def test_maps_are_read_from_files_of_every_kind(tmp_path, monkeypatch):
+    """`Map.read` gives the same map from an array, an image, a table, an archive and files by key."""
+    from matplotlib import pyplot as plt
+
+    z = np.array([[0.0, 51.0, 102.0], [153.0, 204.0, 255.0]]) / 255
+    over = {"extent": (0.0, 6.0, 0.0, 4.0)}
+    np.save(tmp_path / "light.npy", z)
+    np.savez(tmp_path / "lights.npz", a=z, b=1 - z)
+    for name in "ab":
+        plt.imsave(tmp_path / f"at_{name}.png", z if name == "a" else 1 - z, cmap="gray", vmin=0, vmax=1)
+    cells = [f"{x},{y},{float(z[j, i])!r}" for j, y in enumerate((1.0, 3.0)) for i, x in enumerate((1.0, 3.0, 5.0))]
+    (tmp_path / "light.csv").write_text("\n".join(["x,y,light", *cells]))
+    array, table = un.Map.read(tmp_path / "light.npy", **over), un.Map.read(str(tmp_path / "light.csv"))
+    archive = un.Map.read(tmp_path / "lights.npz", key="image", **over)
+    files = un.Map.read(tmp_path / "at_{image}.png", "light", **over)
+    assert (array.name, table.name, archive.key, files.key) == ("light", "light", "image", "image")
+    for grid in (array.grids[None], table.grids[None], archive.grids["a"], files.grids["a"]):
+        np.testing.assert_allclose(grid.z, z, atol=1e-6)
+        np.testing.assert_allclose((*grid.x, *grid.y), (1, 3, 5, 1, 3))
+    np.testing.assert_allclose(files.grids["b"].z, 1 - z, atol=1e-6)
+    monkeypatch.setattr(
+        map_files, "read_geotiff", lambda path, what, band, around: map_files.over(z * band, (0, 6, 0, 4))
+    )
+    (tmp_path / "light.tif").touch()
+    np.testing.assert_allclose(un.Map.read(tmp_path / "light.tif", band=2).grids[None].z, 2 * z)
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "message"),
+    [
+        ("light.npy", {}, r"'light'.*has values only. Say where it lies, as extent="),
+        ("lights.npz", {}, r"has values only"),
+        ("lights.npz", {"extent": (0, 1, 0, 1)}, r"has 2 arrays; say by which column they go, key="),
+        ("none.png", {}, r"there is no file"),
+        ("at_{image}.png", {}, r"no file is named like"),
+        ("other.csv", {}, r"has the columns 'x', 'y', 'a', 'b'; say which, value="),
+    ],
+)
+def test_files_that_are_no_map(tmp_path, file, options, message):
+    np.save(tmp_path / "light.npy", np.ones((2, 2)))
+    np.savez(tmp_path / "lights.npz", a=np.ones((2, 2)), b=np.ones((2, 2)))
+    (tmp_path / "other.csv").write_text("x,y,a,b\n0,0,1,2\n")
+    with pytest.raises(InputError, match=message):
+        un.Map.read(tmp_path / file, **options)

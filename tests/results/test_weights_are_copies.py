@@ -1,5 +1,5 @@
-"""A weight of two is a row that is there twice, also for smooth effects in the plane: on the same reference points the fits
-are equal, and on others they differ by those points alone."""
+"""A weight of two is a row that is there twice, also for smooth effects in the plane: on the same reference points the
+fits are equal, and on others they differ by those points alone."""
 
 from __future__ import annotations
 

@@ -23,15 +23,14 @@ from .._base.files import SUFFIXES
 from ..data.covariates import Map
 from ..data.covariates.distances import Distance
 from ..data.covariates.map_files import (
+    ARRAYS,
     IMAGES,
     RASTERS,
     Cells,
     Extent,
     by_pattern,
     over,
-    read_geotiff,
-    read_image,
-    read_npy,
+    read_cells,
     read_npz,
 )
 from ..domains.base import Domain
@@ -58,7 +57,7 @@ def read_map(text: str, domain: Domain, groups: tuple[str, ...]) -> Map:
         "match": options.get("match", "exact"),
     }
     suffix = path.suffix.lower()
-    if suffix not in (".npy", ".npz", *IMAGES, *RASTERS):
+    if suffix not in (*ARRAYS, *IMAGES, *RASTERS):
         return _from_table(name, path, options, groups, common)
     for option in ("value", "x", "y"):
         if option in options:
@@ -151,9 +150,8 @@ def _cells(name: str, path: Path, options: dict[str, str], domain: Domain, value
         band = options.get("band", "1")
         if not band.isdecimal():
             raise InputError(f"{what}: band= must be a whole number from 1; got {band!r}.")
-        return read_geotiff(path, what, int(band), _extent(name, {}, domain, None))
-    z = read_image(path, what) if suffix in IMAGES else read_npy(path, what)
-    return over(z, _extent(name, options, domain, value))
+        return read_cells(path, what, None, int(band), _extent(name, {}, domain, None))
+    return read_cells(path, what, _extent(name, options, domain, value))
 
 
 def _keyed(

@@ -16,6 +16,7 @@ from ..._base.extras import extra
 from ...errors import InputError, listing
 
 MOST_CELLS = 100_000_000
+ARRAYS = (".npy", ".npz")
 IMAGES = (".png", ".jpg", ".jpeg")
 RASTERS = (".tif", ".tiff")
 LUMINANCE = np.array([0.2126, 0.7152, 0.0722])  # of linear red, green, blue (ITU-R BT.709)
@@ -91,6 +92,16 @@ def read_image(path: Path, what: str) -> np.ndarray:
     if pixels.ndim == 3:
         pixels = pixels[..., 0] if pixels.shape[2] < 3 else pixels[..., :3] @ LUMINANCE
     return checked(pixels.astype(np.float64), f"{what}: {str(path)!r}")
+
+
+def read_cells(path: Path, what: str, extent: Extent | None, band: int = 1, around: Extent | None = None) -> Cells:
+    """One grid from a file: a raster at its own coordinates, an image or an array over `extent`."""
+    suffix = path.suffix.lower()
+    if suffix in RASTERS:
+        return read_geotiff(path, what, band, around)
+    if extent is None:
+        raise InputError(f"{what}: {str(path)!r} has values only. Say where it lies, as extent=(0, 800, 0, 600).")
+    return over(read_image(path, what) if suffix in IMAGES else read_npy(path, what), extent)
 
 
 def read_geotiff(path: Path, what: str, band: int = 1, around: Extent | None = None) -> Cells:

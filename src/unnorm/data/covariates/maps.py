@@ -6,8 +6,11 @@ the outermost as far out as in. Beyond the outermost centres bilinear interpolat
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, final
 
 import numpy as np
@@ -18,6 +21,7 @@ from ..._base.words import either
 from ...errors import DataError, InputError, OutsideError, listing, unknown
 from .base import Covariate, CovariateRows
 from .columns import check_name
+from .map_files import ARRAYS, IMAGES, RASTERS, Extent, by_pattern, over, read_cells, read_npz
 
 Interpolation = Literal["bilinear", "nearest"]
 Beyond = Literal["error", "nearest"]
@@ -205,6 +209,75 @@ class Map(Covariate):
             coordinates=coordinates,
             match=match,
         )
+
+    # long: a public entry point
+    @classmethod
+    def read(
+        cls,
+        path: str | PathLike[str],
+        name: str | None = None,
+        *,
+        extent: Extent | None = None,
+        band: int = 1,
+        value: str | None = None,
+        key: str | None = None,
+        interpolate: Interpolation = "bilinear",
+        outside: Beyond = "error",
+        coordinates: tuple[str, str] = ("x", "y"),
+        match: Match = "exact",
+    ) -> Map:
+        """A map from a file, as `--map` reads it: a table with a row for each cell (.csv, .parquet), arrays (.npy,
+        .npz), an image (.png, .jpg) or GeoTIFF (with rasterio).
+
+        Args:
+            path: of the file; maps/{image}.png are files by the observations' column `image`.
+            name: of the covariate; default the file's own name, without its ending.
+            extent: where an array or an image lies: x from, to, y from, to. Its first row is at the smallest y.
+            band: of a GeoTIFF, counted from 1.
+            value: of a table, the column of values; default `name`, or "value".
+            key: the observations' column that says which of several grids to use.
+            interpolate: as in `Map`.
+            outside: as in `Map`.
+            coordinates: as in `Map`.
+            match: as in `Map`.
+
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.save(Path(folder) / "elevation.npy", np.arange(12.0).reshape(3, 4))
+        ...     found = Map.read(Path(folder) / "elevation.npy", extent=(0, 8, 0, 6))
+        >>> found.name, found.grids[None].x.tolist()
+        ('elevation', [1.0, 3.0, 5.0, 7.0])
+        """
+        file = Path(path)
+        label, what = name or file.stem, f"Map {name or file.stem!r}"
+        braces = re.search(r"\{(\w+)\}", str(path))
+        if braces is None and not file.is_file():
+            raise InputError(f"{what}: there is no file {str(path)!r}.")
+        common: dict[str, Any] = {"outside": outside, "coordinates": coordinates, "match": match}
+        if file.suffix.lower() not in (*ARRAYS, *IMAGES, *RASTERS):
+            table = frames.read_table(file)
+            column = value or next((one for one in (label, "value") if one in table), None)
+            if column is None:
+                raise InputError(f"{what}: {str(path)!r} has the columns {listing(list(table))}; say which, value=….")
+            more = {"name": label, "interpolate": interpolate, **common}
+            return cls.from_table(table, value=column, key=key, **more)
+        if braces is not None:
+            key, found = braces.group(1), by_pattern(str(path), braces.group(1), lambda one: one, what)
+            cells = {k: read_cells(one, what, extent, band) for k, one in found.items()}
+        elif file.suffix.lower() == ".npz":
+            if extent is None:
+                raise InputError(f"{what}: {str(path)!r} has values only. Say where it lies, extent=(x0, x1, y0, y1).")
+            cells = {k: over(z, extent) for k, z in read_npz(file, what).items()}
+        else:
+            cells = {None: read_cells(file, what, extent, band)}
+        if key is None and len(cells) > 1:
+            raise InputError(f"{what}: {str(path)!r} has {len(cells)} arrays; say by which column they go, key=….")
+        if key is None:
+            ((z, px, py),) = cells.values()
+            return cls(label, z, px, py, interpolate, **common)
+        z, px, py = ({k: one[j] for k, one in cells.items()} for j in range(3))
+        return cls(label, z, px, py, interpolate, key, **common)
 
     def values(self, rows: CovariateRows) -> np.ndarray:
         px, py = (np.asarray(rows[name], dtype=np.float64) for name in self.needs[:2])
