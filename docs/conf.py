@@ -12,7 +12,15 @@ from unnorm import __version__  # noqa: E402
 
 project, author, copyright = "unnorm", "the unnorm authors", "the unnorm authors"
 version = release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "parts", "sentences", "mathml"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "parts",
+    "sentences",
+    "mathml",
+]
 exclude_patterns = ["_build", "_ext"]
 default_role = "code"
 nitpicky = False
