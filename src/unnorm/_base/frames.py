@@ -440,8 +440,8 @@ def check_numeric(columns: Iterable[Column], role: str, what: str = "numeric") -
         first = int(np.argmax(odd))
         raise DataError(
             f"Column {column.name!r} ({option(role)}) must be {what}; {int(odd.sum()):,} of {odd.size:,} values are "
-            f"text, first row {first} ({str(column.levels[column.data[first]])!r}; rows count from 0). Where text stands "
-            f"for missing values, leave the cell empty and pass {option('missing', 'drop')}."
+            f"text, first row {first} ({str(column.levels[column.data[first]])!r}; rows count from 0). Where text "
+            f"stands for missing values, leave the cell empty and pass {option('missing', 'drop')}."
         )
 
 
