@@ -141,14 +141,14 @@ def test_cholesky_inverse():
         a = positive(p, rng)
         fours = -(-p // 4) * 4
         for scale in (np.ones(p), 1 / np.sqrt(a.diagonal())):
-            inverse, room = np.full((p, p), np.nan), np.full((2, fours, fours), np.nan)
-            logs, least = cholesky_inverse(a, scale, *room, inverse)
+            inverse, room = np.full((p, p), np.nan), np.full((fours, 2 * fours), np.nan)
+            logs, least = cholesky_inverse(a, scale, room, inverse)
             np.testing.assert_allclose(inverse @ a, np.eye(p), atol=1e-10)
             unit = a * np.outer(scale, scale)
             assert 2 * logs == pytest.approx(np.linalg.slogdet(unit)[1], abs=1e-12)
             assert least == pytest.approx(np.diag(np.linalg.cholesky(unit)).min())
             np.testing.assert_array_equal(inverse, inverse.T)
-    assert cholesky_inverse(np.diag([1.0, -1.0]), np.ones(2), *np.empty((2, 4, 4)), np.empty((2, 2)))[1] == -1.0
+    assert cholesky_inverse(np.diag([1.0, -1.0]), np.ones(2), np.empty((4, 8)), np.empty((2, 2)))[1] == -1.0
 
 
 @cache
