@@ -16,8 +16,8 @@ _FAST = {"contract", "nsz", "arcp", "reassoc"}
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
 def cholesky_inverse(a, scale, both, out):
     """Write A⁻¹ to `out`; return Σ log U_ii and the least U_ii, DAD = UᵀU, D = diag(scale). The least is −1 where A is
-    not positive definite. both (w, 2w): room for U and, beside it, for its inverse transposed, w ≥ p a multiple of four:
-    rows and columns beyond A's are those of the identity, so that every loop goes in fours."""
+    not positive definite. both (w, 2w): room for U and, beside it, for its inverse transposed; w ≥ p is a multiple of
+    four, and rows and columns beyond A's are those of the identity, so that every loop goes in fours."""
     p, w, wide = a.shape[0], both.shape[0], both.shape[1]
     logs, least = 0.0, np.inf
     for c in range(0, both.size, 4):
