@@ -103,6 +103,17 @@ def test_traces_by_blocks_are_the_dense_traces(own, diagonal):
     np.testing.assert_allclose(penalties.columns(v), np.stack([s @ v for s in S], axis=1), atol=1e-12)
 
 
+def test_traces_are_numbers_where_a_variance_has_no_square():
+    """Rows and penalty of a column may both be 10⁻¹⁸⁰ (warnings are errors here)."""
+    weights = np.array([0.0, 1e-180, 2.0, 3.0])
+    pieces = ((PenaltyPiece(-1, slice(0, 4), np.diag(weights)),),)
+    group = Group((0,), (np.diag(weights[1:]),), (np.diag(np.sqrt(weights[1:])),))
+    penalties = Penalties(("x",), pieces, (group,), np.array([0, 4]), np.array([True, False, False, False]))
+    first, pairs = penalties.traces(Arrow(np.diag([1.0, 1e-180, 4.0, 4.0]), (), ()).invert())
+    np.testing.assert_allclose(first, 1.0 + 0.5 + 0.75)
+    np.testing.assert_allclose(pairs, 1.0 + 0.5**2 + 0.75**2)
+
+
 def test_log_determinant_of_several_penalties_where_they_differ_by_20_orders_of_magnitude():
     # two complementary penalties rotated together: the determinant is known exactly, whatever λ
     rng = np.random.default_rng(3)
