@@ -3,6 +3,7 @@ What a kernel needs room for, its caller makes: NumPy's functions would be compi
 
 from __future__ import annotations
 
+# pyright: reportCallIssue=false
 import math
 
 import numpy as np
