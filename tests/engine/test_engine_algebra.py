@@ -103,6 +103,17 @@ def test_traces_by_blocks_are_the_dense_traces(own, diagonal):
     np.testing.assert_allclose(penalties.columns(v), np.stack([s @ v for s in S], axis=1), atol=1e-12)
 
 
+def test_traces_are_numbers_where_a_variance_has_no_square():
+    """Rows and penalty of a column may both be 10⁻¹⁸⁰ (warnings are errors here)."""
+    weights = np.array([0.0, 1e-180, 2.0, 3.0])
+    pieces = ((PenaltyPiece(-1, slice(0, 4), np.diag(weights)),),)
+    group = Group((0,), (np.diag(weights[1:]),), (np.diag(np.sqrt(weights[1:])),))
+    penalties = Penalties(("x",), pieces, (group,), np.array([0, 4]), np.array([True, False, False, False]))
+    first, pairs = penalties.traces(Arrow(np.diag([1.0, 1e-180, 4.0, 4.0]), (), ()).invert())
+    np.testing.assert_allclose(first, 1.0 + 0.5 + 0.75)
+    np.testing.assert_allclose(pairs, 1.0 + 0.5**2 + 0.75**2)
+
+
 def test_log_determinant_of_several_penalties_where_they_differ_by_20_orders_of_magnitude():
     # two complementary penalties rotated together: the determinant is known exactly, whatever λ
     rng = np.random.default_rng(3)
@@ -141,14 +152,14 @@ def test_cholesky_inverse():
         a = positive(p, rng)
         fours = -(-p // 4) * 4
         for scale in (np.ones(p), 1 / np.sqrt(a.diagonal())):
-            inverse, room = np.full((p, p), np.nan), np.full((2, fours, fours), np.nan)
-            logs, least = cholesky_inverse(a, scale, *room, inverse)
+            inverse, room = np.full((p, p), np.nan), np.full((fours, 2 * fours), np.nan)
+            logs, least = cholesky_inverse(a, scale, room, inverse)
             np.testing.assert_allclose(inverse @ a, np.eye(p), atol=1e-10)
             unit = a * np.outer(scale, scale)
             assert 2 * logs == pytest.approx(np.linalg.slogdet(unit)[1], abs=1e-12)
             assert least == pytest.approx(np.diag(np.linalg.cholesky(unit)).min())
             np.testing.assert_array_equal(inverse, inverse.T)
-    assert cholesky_inverse(np.diag([1.0, -1.0]), np.ones(2), *np.empty((2, 4, 4)), np.empty((2, 2)))[1] == -1.0
+    assert cholesky_inverse(np.diag([1.0, -1.0]), np.ones(2), np.empty((4, 8)), np.empty((2, 2)))[1] == -1.0
 
 
 @cache

@@ -223,3 +223,53 @@ def test_no_shape_compiles_anything_new():
         counts.append([len(kernel.signatures) for kernel in compiled])
     assert counts[1] == counts[2] == counts[3] == counts[4]
     assert max(counts[1]) <= 2
+
+
+@pytest.mark.parametrize("columns", [1, 2])
+def test_contexts_that_come_back_are_joined_as_if_rows_were_numbered(columns):
+    from unnorm.engine.arrange import arrange, number
+    from unnorm.engine.runs import consecutive
+
+    rng = np.random.default_rng(7)
+    of = rng.integers(0, 40, 300)
+    rows = np.repeat(of, rng.integers(2, 9, of.size))
+    values = [rng.normal(size=40)[rows], np.round(rng.normal(size=40))[rows]][:columns]
+    ids, count = number(values)
+    assert count < np.count_nonzero(np.diff(rows)) + 1  # some come back
+    found, plain = consecutive(values, rows.size // 2, 1), arrange(rows.size, None, 0, ids)
+    assert found is not None
+    assert found.contexts
+    for name in ("order", "starts", "level", "first"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(plain, name))
+    assert found.order is not None
+    assert found.order.dtype == np.int32  # the kernels are compiled for it
+
+
+def test_even_breaks_have_the_functions_of_cells_of_length_one():
+    from unnorm.engine.splines import _interpolate
+
+    breaks = np.linspace(-3.0, 11.0, 30)
+
+    def design(x):
+        return np.stack([np.sin(x), x**2, np.exp(-x)], axis=1)
+
+    for found, plain in zip(_interpolate(breaks, design, even=True), _interpolate(breaks, design)):
+        np.testing.assert_allclose(found, plain, rtol=1e-9, atol=1e-10)
+
+
+def test_rows_within_the_period_and_beyond_it_lie_in_the_same_cells():
+    from unnorm.engine.arrange_kernels import locate
+
+    rng = np.random.default_rng(8)
+    breaks = np.sort(np.concatenate([[-np.pi, np.pi], rng.uniform(-np.pi, np.pi, 9)]))
+    x = np.concatenate([[-np.pi, np.pi], breaks[1:-1] + 1e-9, rng.uniform(-np.pi, np.pi, 200)])
+    at = []
+    for turns in (0, 1, -2):
+        out = np.empty((x.size, 1))
+        assert locate(x + 2 * np.pi * turns, np.empty(0, np.int32), breaks, 2 * np.pi, out, 0) == 0
+        at.append(out[:, 0])
+    assert at[0][0] == at[0][1] == 0.0  # the two ends are one place
+    cell = np.searchsorted(breaks, x[2:], side="right") - 1
+    np.testing.assert_allclose(at[0][2:], cell + (x[2:] - breaks[cell]) / np.diff(breaks)[cell], atol=1e-12)
+    for other in at[1:]:
+        np.testing.assert_allclose(other[2:], at[0][2:], atol=1e-8)

@@ -41,3 +41,24 @@ def test_threads_do_not_disturb_each_other() -> None:
         np.testing.assert_allclose(other, one, rtol=1e-7, atol=1e-8)  # BLAS may have had other threads
     assert list(warnings.filters) == filters
     assert [one.num_threads for one in blas._libraries()] == threads
+
+
+def test_many_fits_take_turns_quickly() -> None:
+    import sys
+
+    from unnorm._base.threads import TURN
+    from unnorm.engine.core import fit_many
+    from unnorm.terms.parser import parse
+
+    rng, spec, seen = np.random.default_rng(3), parse("y ~ s(x, k=5)"), []
+    before = sys.getswitchinterval()
+
+    def build(columns):
+        seen.append(sys.getswitchinterval())
+        return spec.build(columns)
+
+    tables = [{"x": rng.random(200), "y": rng.random(200)} for _ in range(3)]
+    problems = [{"terms": build, "columns": one, "y": one["y"], "family": "gaussian"} for one in tables]
+    fit_many(problems, threads=2)
+    np.testing.assert_allclose(seen, min(before, TURN), rtol=1e-3)
+    assert sys.getswitchinterval() == before

@@ -22,7 +22,7 @@ from .._base.threads import cores
 
 SHARES = (("cross_products",), ("predictor", "run_sums", "leverages"))  # of each process, in the order of need
 _TABLES = ("table", "context", "p_local", "p_context", "totals")
-_MATRICES = ("a", "upper", "low", "out")  # of matrix_kernels.py
+_MATRICES = ("a", "both", "out")  # of matrix_kernels.py
 _ABSENT = ("link", "f", "x", "delta", "local_x", "xx", "g_x", "p_local_x", "p_xx")  # in most fits
 PATIENCE = 120.0  # seconds after which another process is given up
 _LOOK = 0.01  # seconds between two looks for what it writes

@@ -234,8 +234,8 @@ def _inverse(matrix: np.ndarray, block: int, diagonal: np.ndarray | None = None)
         from .matrix_kernels import cholesky_inverse
 
         fours = -(-len(matrix) // 4) * 4
-        inverse, (upper, low) = np.empty(matrix.shape), np.empty((2, fours, fours))
-        log_pivots, least = cholesky_inverse(np.require(matrix, requirements=("C", "W")), scale, upper, low, inverse)
+        inverse, room = np.empty(matrix.shape), np.empty((fours, 2 * fours))
+        log_pivots, least = cholesky_inverse(np.require(matrix, requirements=("C", "W")), scale, room, inverse)
     else:
         from scipy.linalg import lapack
 

@@ -3,6 +3,7 @@ What a kernel needs room for, its caller makes: NumPy's functions would be compi
 
 from __future__ import annotations
 
+# pyright: reportCallIssue=false
 import math
 
 import numpy as np
@@ -14,58 +15,48 @@ _FAST = {"contract", "nsz", "arcp", "reassoc"}
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def cholesky_inverse(a, scale, upper, low, out):
+def cholesky_inverse(a, scale, both, out):
     """Write A⁻¹ to `out`; return Σ log U_ii and the least U_ii, DAD = UᵀU, D = diag(scale). The least is −1 where A is
-    not positive definite. upper, low: room for U and for its inverse, transposed, with a multiple of four columns: rows
-    and columns beyond A's are those of the identity, so that every loop goes in fours."""
-    p, w = a.shape[0], upper.shape[0]
+    not positive definite. both (w, 2w): room for U and, beside it, for its inverse transposed; w ≥ p is a multiple of
+    four, and rows and columns beyond A's are those of the identity, so that every loop goes in fours."""
+    p, w, wide = a.shape[0], both.shape[0], both.shape[1]
     logs, least = 0.0, np.inf
+    for c in range(0, both.size, 4):
+        set4(both, c, 0.0)
     for j in range(w):
-        for c in range(0, w, 4):
-            set4(upper, j * w + c, 0.0)
-            set4(low, j * w + c, 0.0)
-        upper[j, j] = low[j, j] = 1.0
+        both[j, j] = both[j, w + j] = 1.0
     for j in range(p):
         for k in range(p):
-            upper[j, k] = a[j, k] * (scale[j] * scale[k])
+            both[j, k] = a[j, k] * (scale[j] * scale[k])
     for four in range(0, w, 4):
+        end = w + four + 4  # beyond, its rows are zero still
         for k in range(four, four + 4):
             for i in range(four, k):
-                for c in range(four, w, 4):
-                    axpy4(upper, k * w + c, -upper[i, k], upper, i * w + c)
-            if not upper[k, k] > 0.0:
+                for c in range(four, end, 4):
+                    axpy4(both, k * wide + c, -both[i, k], both, i * wide + c)
+            if not both[k, k] > 0.0:
                 return np.nan, -1.0
-            pivot = math.sqrt(upper[k, k])
+            pivot = math.sqrt(both[k, k])
             if k < p:
                 logs += math.log(pivot)
                 least = pivot if pivot < least else least
-            for c in range(four, w, 4):
-                scale4(upper, k * w + c, 1.0 / pivot)
+            for c in range(four, end, 4):
+                scale4(both, k * wide + c, 1.0 / pivot)
         for j in range(four + 4, w):  # what these four rows leave of those below
-            s0, s1, s2, s3 = -upper[four, j], -upper[four + 1, j], -upper[four + 2, j], -upper[four + 3, j]
-            for c in range(j - j % 4, w, 4):
-                axpy4_of_4(upper, j * w + c, upper, four * w + c, w, s0, s1, s2, s3)
-    for j in range(w):  # the inverse, row by row
-        for four in range(0, j - 3, 4):
-            s0, s1, s2, s3 = -upper[four, j], -upper[four + 1, j], -upper[four + 2, j], -upper[four + 3, j]
-            for c in range(0, four + 4, 4):
-                axpy4_of_4(low, j * w + c, low, four * w + c, w, s0, s1, s2, s3)
-        for k in range(j - j % 4, j):
-            for c in range(0, j + 1, 4):
-                axpy4(low, j * w + c, -upper[k, j], low, k * w + c)
-        for c in range(0, j + 1, 4):
-            scale4(low, j * w + c, 1.0 / upper[j, j])
-    for j in range(w):
-        for c in range(0, j + 1, 4):
-            set4(upper, j * w + c, 0.0)
+            s0, s1, s2, s3 = both[four, j], both[four + 1, j], both[four + 2, j], both[four + 3, j]
+            for c in range(j - j % 4, end, 4):
+                axpy4_of_4(both, j * wide + c, both, four * wide + c, wide, -s0, -s1, -s2, -s3)
+    for j in range(p):
+        for c in range(0, w, 4):
+            set4(both, j * wide + c, 0.0)
     for four in range(0, w, 4):
         for j in range(four + 4):
-            s0, s1, s2, s3 = low[four, j], low[four + 1, j], low[four + 2, j], low[four + 3, j]
+            s0, s1, s2, s3 = both[four, w + j], both[four + 1, w + j], both[four + 2, w + j], both[four + 3, w + j]
             for c in range(0, j + 1, 4):
-                axpy4_of_4(upper, j * w + c, low, four * w + c, w, s0, s1, s2, s3)
+                axpy4_of_4(both, j * wide + c, both, four * wide + w + c, wide, s0, s1, s2, s3)
     for j in range(p):
         for k in range(j + 1):
-            out[j, k] = out[k, j] = upper[j, k] * (scale[j] * scale[k])
+            out[j, k] = out[k, j] = both[j, k] * (scale[j] * scale[k])
     return logs, least
 
 

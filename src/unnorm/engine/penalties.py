@@ -10,6 +10,7 @@ import numpy as np
 
 from .arrow import Arrow, ArrowInverse, Blocks
 
+_ENDLESS = 1e100  # a variance whose square would not be a number
 _PAIRS = 200_000  # levels × penalties up to which they are held at once
 EVERY = -2  # the block of a piece that every level has alike
 
@@ -237,9 +238,12 @@ class Penalties:
         if len(inverse.own):
             return self._arrow_traces(inverse)
         if self.diagonals is not None:
-            with np.errstate(over="ignore"):  # a direction that neither rows nor penalty determine
-                squared = inverse.sigma**2
-            return np.diag(inverse.sigma) @ self.diagonals, self.diagonals.T @ (squared @ self.diagonals)
+            sigma, weights, variance = inverse.sigma, self.diagonals, inverse.sigma.diagonal()
+            first = variance @ weights
+            if variance.max(initial=0.0) > _ENDLESS:  # of a direction that rows and penalty hardly determine
+                sigma = sigma / np.sqrt(variance) / np.sqrt(variance)[:, None]
+                weights = weights * variance[:, None]
+            return first, weights.T @ (sigma**2 @ weights)
         first, pairs = np.zeros(self.count), np.zeros((self.count, self.count))
         done: list[tuple[int, slice, np.ndarray]] = []
         for j, piece in self._by_block[0]:

@@ -146,6 +146,7 @@ def scale4(typing, out, i, s):
     return types.void(out, _I, _F), generate
 
 
+# long: places in two arrays and four numbers
 @intrinsic
 def axpy4_of_4(typing, out, i, value, at, step, s0, s1, s2, s3):
     """out[i:i+4] += s0 value[at:at+4] + … + s3 value[at+3 step : at+3 step+4]."""
