@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12", "3.13")
 # matplotlib 3.9 calls names that pyparsing 3.3 deprecates, and warnings are errors in the tests
-COMPANIONS = ("pyparsing<3.3",)
+COMPANIONS = ("pyparsing>=3.1,<3.3",)
 
 
 def interpreter(version: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -11,12 +12,13 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from faults import faults
-from unnorm._base import atomic, storage
+from unnorm._base import atomic, shield, storage
 from unnorm._base.shield import shielded
 from unnorm.errors import InputError, WriteError
 
@@ -390,3 +392,61 @@ def test_other_threads_need_no_shield() -> None:
     thread.start()
     thread.join()
     assert done == [1]
+
+
+def _write_file(path: Path, value: int) -> None:
+    atomic.write_text(path, str(value))
+
+
+def _write_folder(path: Path, value: int) -> None:
+    with atomic.whole_folder(path, lambda _: None, settle=False) as scratch:
+        (scratch / "value").write_text(str(value))
+
+
+@posix
+@pytest.mark.parametrize("old", [True, False], ids=["over an old one", "new"])
+@pytest.mark.parametrize("write", [_write_file, _write_folder])
+def test_an_interruption_at_any_line_leaves_no_litter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable, old: bool
+) -> None:
+    """At every line of the code that writes, shields and cleans up, one at a time: the old or the new, nothing beside
+    it, and every handler in its place."""
+    monkeypatch.setattr(atomic, "_settle", lambda _: None)  # the disk takes its time
+    monkeypatch.setattr(atomic, "_settle_folder", lambda _: None)
+    ours = {atomic.__file__, shield.__file__, contextlib.__file__}
+    path, before = tmp_path / "saved", signal.signal(signal.SIGTERM, lambda *_: None)
+    term, at, count, interrupted = signal.getsignal(signal.SIGTERM), 0, 0, 0
+
+    def line(frame: Any, event: str, argument: Any) -> Any:
+        nonlocal count
+        if frame.f_code.co_filename not in ours:
+            return None
+        count += event == "line"
+        if event == "line" and count == at:
+            signal.raise_signal(signal.SIGINT)
+        return line
+
+    tracing = sys.gettrace()
+    try:
+        while count >= at:  # the last one comes after the end
+            at, count = at + 1, 0
+            atomic.remove(path)
+            if old:
+                write(path, 0)
+            try:
+                sys.settrace(line)
+                write(path, at)
+            except KeyboardInterrupt:
+                interrupted += 1
+            finally:
+                sys.settrace(tracing)
+            assert _names(tmp_path) in ([["saved"]] if old else [["saved"], []]), at
+            if path.exists():
+                assert (path / "value" if path.is_dir() else path).read_text() in (str(at), "0")
+            assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == (
+                term,
+                signal.default_int_handler,
+            )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert interrupted == at - 1 > 100

@@ -200,6 +200,8 @@ def test_degenerate_polygon() -> None:
 def test_without_constrained_delaunay(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where shapely cannot triangulate, the slabs' trapezoids do, to the same integrals."""
     omega = star()
+    if window_module._constrained_delaunay(omega._polygon) is None:
+        pytest.skip("this shapely cannot triangulate: every test is of the trapezoids")
     expected = omega.quadrature()
     monkeypatch.setattr(window_module, "_constrained_delaunay", lambda polygon: None)
     other = star()

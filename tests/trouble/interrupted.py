@@ -78,6 +78,8 @@ def hidden(folder: Path) -> list[str]:
 class Job:
     """What is run, what it may leave when it is interrupted, and what must come out."""
 
+    command = False  # a command raises again what Python discards (cli/signals.py); a program must be asked twice
+
     def __init__(self, folder: Path, top: Path) -> None:
         self.folder, self.top = folder, top
 
@@ -93,6 +95,8 @@ class Job:
 
 class Fit(Job):
     """`unnorm fit --by subject --resume`."""
+
+    command = True
 
     def run(self) -> None:
         from unnorm.cli import main
@@ -144,6 +148,8 @@ class Each(Job):
 
 class Toy(Job):
     """`unnorm reproduce toy`, which goes on without being told."""
+
+    command = True
 
     def run(self) -> None:
         from unnorm.cli import main
@@ -214,10 +220,12 @@ def prepare(kind: str, top: Path) -> None:
             Each.made = un.fit_each(model, obs, "who", objective, un.Smooth("s(y_prev, k=5)"), rng=1, group=False)
 
 
-def check_end(code: int, number: int, said: str) -> None:
-    """A signal ends a run with its own code and a sentence, or comes after the end."""
+def check_end(code: int, number: int, said: str, command: bool) -> None:
+    """A signal ends a run with its own code and a sentence, or comes after the end; or in the middle of a callback of
+    another library (JAX has one for garbage), where Python reports the exception and goes on."""
     assert code in (0, 128 + number, -number), (code, number, said)
-    assert "Traceback" not in said or code == -number, said
+    discarded = not command and code == 0 and said.startswith("Exception ignored in")
+    assert "Traceback" not in said or code == -number or discarded, said
 
 
 def main(kind: str, seed: int, moments: int, top: Path) -> dict[str, Any]:
@@ -237,17 +245,18 @@ def main(kind: str, seed: int, moments: int, top: Path) -> dict[str, Any]:
         if i % CHAIN == 0 or i >= moments or (job.folder / "out").exists():
             job = make(top / f"run-{i}", top)
             job.folder.mkdir()
-        number = SIGNALS[(i + i // CHAIN) % 3]
+        number, before = SIGNALS[(i + i // CHAIN) % 3], set(hidden(job.folder))
         child = forked(job.run, top / "said")
         time.sleep(rng.uniform(0.0, span))
         os.kill(child, number)
         code = ended(child)
-        check_end(code, number, (top / "said").read_text(errors="replace"))
+        check_end(code, number, (top / "said").read_text(errors="replace"), job.command)
         seen["interrupted"] += code != 0
         span = 0.5 * span if code == 0 else min(1.2 * span, took)
         left = hidden(job.folder)
         if code >= 0:
-            assert not left, (number, left)
+            # what a killed run left goes with the next that writes: this one may have ended before it did
+            assert set(left) <= before, (number, left, before)
         seen["litter after a kill"] += bool(left)
         job.between()
         if i % CHAIN == CHAIN - 1 or i >= moments - 1:

@@ -34,19 +34,21 @@ def whole_file(target: Path) -> Iterator[Path]:
     scratch: _Scratch | None = None
     with naming(target):
         try:
-            with shielded():
-                scratch = _made(target, folder=False)
-            yield scratch.path
-            with shielded():
-                scratch.path.chmod(0o644)
-                if settled := not _settled_later(target):
-                    _settle(scratch.path)
-                os.replace(scratch.path, target)
-                if settled:
-                    _settle_folder(target.parent)
-        finally:
-            if scratch is not None:
-                scratch.remove()
+            try:
+                with shielded():
+                    scratch = _made(target, folder=False)
+                yield scratch.path
+                with shielded():
+                    scratch.path.chmod(0o644)
+                    if settled := not _settled_later(target):
+                        _settle(scratch.path)
+                    os.replace(scratch.path, target)
+                    if settled:
+                        _settle_folder(target.parent)
+            finally:
+                _cleared(scratch)
+        finally:  # where a signal came before the removal had its shield
+            _cleared(scratch)
 
 
 def write_text(target: Path, text: str) -> None:
@@ -96,15 +98,16 @@ def scratch_folder(target: Path) -> Iterator[Path]:
     scratch: _Scratch | None = None
     with naming(target):
         try:
-            with shielded():
-                scratch = _made(target, folder=True)
-            scratch.path.chmod(0o755)
-            _making.add(scratch.path)
-            yield scratch.path
-        finally:
-            if scratch is not None:
-                _making.discard(scratch.path)
-                scratch.remove()
+            try:
+                with shielded():
+                    scratch = _made(target, folder=True)
+                scratch.path.chmod(0o755)
+                _making.add(scratch.path)
+                yield scratch.path
+            finally:
+                _cleared(scratch)
+        finally:  # as above
+            _cleared(scratch)
 
 
 @contextmanager
@@ -113,12 +116,14 @@ def temporary_folder() -> Iterator[Path]:
     scratch: _Scratch | None = None
     target = Path(tempfile.gettempdir()) / "unnorm-rows"
     try:
-        with naming(target), shielded():
-            scratch = _made(target, folder=True)
-        yield scratch.path
-    finally:
-        if scratch is not None:
-            scratch.remove()
+        try:
+            with naming(target), shielded():
+                scratch = _made(target, folder=True)
+            yield scratch.path
+        finally:
+            _cleared(scratch)
+    finally:  # as above
+        _cleared(scratch)
 
 
 def _settled_later(target: Path) -> bool:
@@ -247,6 +252,13 @@ class _Scratch:
         if self.lock is not None:
             os.close(self.lock)
         self.lock = None
+
+
+def _cleared(scratch: _Scratch | None) -> None:
+    """Remove a scratch, if there is one; again does no harm."""
+    if scratch is not None:
+        _making.discard(scratch.path)
+        scratch.remove()
 
 
 def _stem(target: Path) -> str:

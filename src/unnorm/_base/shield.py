@@ -44,6 +44,13 @@ class shielded:
         self._waiting.append(number)
 
     def _restore(self) -> None:
+        """Twice: a signal whose handler is back may come before the others have theirs."""
+        try:
+            self._put_back()
+        finally:
+            self._put_back()
+
+    def _put_back(self) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
