@@ -102,6 +102,14 @@ def _computed(analysis: Analysis) -> dict[str, HeldOut]:
     return {which: HeldOut.of(own) for which, own in found.items()}
 
 
+def left_out(obs: Observations, rows: Mapping[str, np.ndarray]) -> np.ndarray:
+    """(n,) half of the sequences of each level: half of all sequences need not be half of a level's."""
+    test = np.zeros(obs.n, dtype=bool)
+    for own in rows.values():
+        test[own] = halves(obs.take(own))[1]
+    return test
+
+
 Refit = Callable[[Observations, int], Mapping[str, Fit]]
 
 
@@ -110,9 +118,7 @@ def predicted(
     model: Additive, obs: Observations, rows: Mapping[str, np.ndarray], refit: Refit, seed: int, level: float
 ) -> dict[str, PredictionScores]:
     """Scores of half of the sequences by fits to the rest; `rows`: the positions of each level, or of all as GROUP."""
-    test = np.zeros(obs.n, dtype=bool)
-    for own in rows.values():  # half of all sequences need not be half of a level's
-        test[own] = halves(obs.take(own))[1]
+    test = left_out(obs, rows)
     training = obs.take(~test)
 
     def asked(which: str, fit: Fit) -> tuple[Observations, PredictionScores] | None:
