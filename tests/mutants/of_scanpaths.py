@@ -47,7 +47,6 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "sizes over observed points",
         ),
         ("2 * turning.sum() > here.sum()", "True", "turns of paths that have none"),
-        ('order = np.argsort(cell, kind="stable")', "order = np.arange(cell.size)", "places all over the rows"),
         ("min(place.shape[1] // EACH, MOST_CELLS)", "MOST_CELLS", "more places than a context may have"),
         ("self.p <= SURELY and self.size > MATTERS", "self.p <= SURELY", "whatever does not matter is missed"),
     ],

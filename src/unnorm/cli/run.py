@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,6 @@ import numpy as np
 
 from .._base.atomic import write_text
 from .._base.blas import single_threaded
-from .._base.checkpoints import digest
 from ..domains import Domain
 from ..engine.resources import Resources
 from ..errors import CombinationError, EstimationError, hush
@@ -24,6 +23,7 @@ from ..report.page import Section
 from ..report.sections.conditions import differences_table
 from ..report.sections.monte_carlo import advice
 from ..results.constants import worst
+from .beside import digest_of, held_out_beside
 from .checkpoint import Part
 from .config import BUNDLED, Job
 from .extras import PLAIN, Extras, summary_json, write_figures
@@ -53,10 +53,15 @@ def run_job(
     with single_threaded(), Progress((*STEPS, *SECTIONS), quiet) as progress:
         with progress.step("reading"):
             prepared = prepare(job)
-        with nullcontext() if resume is None else Part(target, _depends(prepared), resume) as part:
+        with (
+            nullcontext() if resume is None else Part(target, _depends(prepared), resume) as part,
+            nullcontext() if resources.memory is not None else held_out_beside(prepared) as elsewhere,
+        ):
             with progress.step("fitting"):
                 fits = fitted(prepared, resources) if part is None else _kept(prepared, part, resources)
                 analysis = analysed(prepared, fits)
+                if not analysis.failures:  # the other process takes every level to be fitted
+                    analysis = replace(analysis, elsewhere=elsewhere)
             with whole_folder(target, force) as folder:
                 write(prepared, analysis, folder, progress, extras)
     if extras.json:
@@ -67,9 +72,7 @@ def run_job(
 
 def _depends(prepared: Prepared) -> dict[str, Any]:
     """What the numbers of a job depend on."""
-    obs = prepared.obs
-    columns = {"outcome": obs.outcome, "previous": obs.previous(), **obs.group}
-    return {**asdict(prepared.job), "observations": digest(columns)}
+    return {**asdict(prepared.job), "observations": digest_of(prepared.obs)}
 
 
 def _kept(prepared: Prepared, part: Part, resources: Resources) -> Any:

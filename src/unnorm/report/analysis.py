@@ -46,6 +46,7 @@ class Analysis:
     refit: Callable[[Observations, int], Mapping[str, Fit]] | None = None  # the same fits to other rows, with a seed
     unit: str | None = None  # of lengths, on axes
     duration: str | None = None  # the column of how long each point lasts, to be fitted beside the place
+    elsewhere: Callable[[], Any] | None = None  # held-out scores that another process computes; None where it failed
     begun: dict[str, Future[Any]] = field(default_factory=dict, repr=False)  # what is computed beside the sections
     kept: dict[str, Any] = field(default_factory=dict, repr=False)  # what several sections read, made once
     _effects: dict[tuple[str, str], Columns] = field(default_factory=dict, repr=False)  # each computed once

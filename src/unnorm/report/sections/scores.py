@@ -16,14 +16,12 @@ def section(analysis: Analysis) -> Section:
     if not every:
         return Section(("No sequences were left out: there is nothing to score.",))
     found = every.get(GROUP, next(iter(every.values())))
-    rows = []
-    for name in found.each:
-        mean, se = found[name]
-        i = list(found.each).index(name)
-        ends = f"{found.lower[i]:.3f} to {found.upper[i]:.3f}"
-        rows.append((Cell(name), number(mean, 3), number(se, 3), Cell(ends, mean)))
+    rows = [
+        (Cell(name), number(mean, 3), number(se, 3), Cell(f"{lower:.3f} to {upper:.3f}", mean))
+        for name, (mean, se, lower, upper) in found.scores.items()
+    ]
     head = ("score", "mean", "se", f"{100 * analysis.level:g} % interval")
-    caption = f"Scores of {len(next(iter(found.each.values()))):,} points left out"
+    caption = f"Scores of {found.n:,} points left out"
     groups = " and ".join(f"{name}: {count:,}" for name, count in found.clusters.items())
     errors = f"Errors let points of one group depend on each other ({groups})." if groups else ""
     baseline = f"The baseline is {found.baseline}." if found.baseline is not None else ""
