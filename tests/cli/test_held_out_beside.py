@@ -34,7 +34,8 @@ def prepared(tmp_path: Path) -> Prepared:
 
 def test_another_process_finds_the_same_and_a_failure_is_told(prepared: Prepared, monkeypatch) -> None:
     monkeypatch.setattr(beside, "MANY", 0)
-    monkeypatch.setattr(beside, "_may_start", lambda: True)
+    monkeypatch.setattr(beside, "may_start", lambda: True)
+    monkeypatch.setattr(beside, "cached", lambda: True)
     monkeypatch.setattr(beside, "cores", lambda: 2)
     with beside.held_out_beside(prepared) as asked:
         assert asked is not None
@@ -49,7 +50,8 @@ def test_another_process_finds_the_same_and_a_failure_is_told(prepared: Prepared
 
 
 def test_few_rows_and_conditions_start_no_process(prepared: Prepared, monkeypatch) -> None:
-    monkeypatch.setattr(beside, "_may_start", lambda: True)
+    monkeypatch.setattr(beside, "may_start", lambda: True)
+    monkeypatch.setattr(beside, "cached", lambda: True)
     monkeypatch.setattr(beside, "cores", lambda: 2)
     assert prepared.obs.n < beside.MANY
     with beside.held_out_beside(prepared) as asked:

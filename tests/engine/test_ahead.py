@@ -192,9 +192,9 @@ def test_kernels_older_than_their_source_do_not_count(empty: list, tmp_path: Pat
     source = (Path(ahead.__file__).parent / "kernels.py").stat().st_mtime
     for name in ELSEWHERE:
         (folder / f"kernels.{name}-59.py311.1.nbc").touch()
-    assert ahead._cached()
+    assert ahead.cached()
     os.utime(folder / "kernels.leverages-59.py311.1.nbc", (source - 9, source - 9))
-    assert not ahead._cached()
+    assert not ahead.cached()
 
 
 def test_where_nothing_can_be_kept_on_disk_kernels_are_compiled_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,22 +8,22 @@ and writes the scores as JSON. Nothing depends on it: where it is not started, o
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._base.blas import single_threaded
 from .._base.checkpoints import digest
+from .._base.processes import may_start, started
 from .._base.threads import cores
 from ..data.observations import Observations
+from ..engine.ahead import cached
 from ..errors import hush
 from ..report.analysis import GROUP, level_rows
 from ..report.held_out import HeldOut, predicted
@@ -32,7 +32,6 @@ from .config import Job, checked_job
 from .jobs import Prepared, prepare, refit
 
 MANY = 5_000  # transitions from which it is worth the second that another process takes to start
-_ROOT = Path(__file__).resolve().parents[2]
 
 Asked = Callable[[], "dict[str, HeldOut] | None"]
 
@@ -58,37 +57,11 @@ def digest_of(obs: Observations) -> str:
 
 def _started(prepared: Prepared) -> subprocess.Popen[bytes] | None:
     job = prepared.job
-    if prepared.obs.n < MANY or job.between is not None or cores() < 2 or not _may_start():
+    if prepared.obs.n < MANY or job.between is not None or cores() < 2 or not may_start():
         return None
-    path = os.pathsep.join([str(_ROOT), *(place for place in sys.path if place)])
-    hidden = subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-W", "ignore", "-m", __name__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
-            creationflags=hidden,
-        )
-        assert process.stdin is not None
-        with process.stdin as told:
-            told.write(job.toml().encode())
-    except OSError:  # no processes here, or it died at once
+    if not cached():  # kernels would be compiled twice
         return None
-    process.stdin = None
-    return process
-
-
-def _may_start() -> bool:
-    """Not in a worker of multiprocessing, nor where sys.executable is a program that embeds Python, nor where kernels
-    are still to be compiled, which would be done twice."""
-    import multiprocessing
-
-    from ..engine import ahead
-
-    named = Path(sys.executable or "").stem.lower()
-    return multiprocessing.parent_process() is None and named.startswith("python") and ahead._cached()
+    return started(__name__, told=job.toml().encode())
 
 
 def _answer(process: subprocess.Popen[bytes], of: str) -> dict[str, HeldOut] | None:

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from .._base.processes import may_start, started
 from .._base.threads import cores
 
 SHARES = (("cross_products",), ("predictor", "run_sums", "leverages"))  # of each process, in the order of need
@@ -27,7 +28,6 @@ _ABSENT = ("link", "f", "x", "delta", "local_x", "xx", "g_x", "p_local_x", "p_xx
 PATIENCE = 120.0  # seconds after which another process is given up
 _LOOK = 0.01  # seconds between two looks for what it writes
 _HERE = Path(__file__).resolve().parent
-_ROOT = _HERE.parent.parent
 _running: dict[str, subprocess.Popen[bytes]] = {}  # kernel → the process that compiles it, until it has been asked for
 _processes: list[subprocess.Popen[bytes]] = []
 _begun = False
@@ -76,9 +76,9 @@ def compile_ahead() -> None:
     with _one_begins:  # a second thread waits until the processes are known
         if _begun:
             return
-        if cores() >= 2 and _may_start() and not _cached():
+        if cores() >= 2 and may_start() and not cached():
             for names in SHARES:
-                process = _started(names)
+                process = started(f"{__package__}.ahead", *names)
                 if process is not None:
                     _processes.append(process)
                     _running.update(dict.fromkeys(names, process))
@@ -105,15 +105,7 @@ def kernel(name: str, bare: bool = True) -> Any:
     return function
 
 
-def _may_start() -> bool:
-    """Not in a worker of multiprocessing, nor where sys.executable is a program that embeds Python."""
-    import multiprocessing
-
-    named = Path(sys.executable or "").stem.lower()
-    return multiprocessing.parent_process() is None and named.startswith(("python", "pypy"))
-
-
-def _cached() -> bool:
+def cached() -> bool:
     """Whether the kernels are on disk, newer than their source; or cannot be kept there."""
     given = os.environ.get("NUMBA_CACHE_DIR", "")
     folder, below = (Path(given), "*/") if given else (_HERE / "__pycache__", "")
@@ -136,23 +128,6 @@ def _written(folder: Path, below: str, name: str) -> bool:
     """Whether a folder (or those below it) has the compiled code of a kernel, newer than its source."""
     source = (_HERE / "kernels.py").stat().st_mtime
     return any(path.stat().st_mtime >= source for path in folder.glob(f"{below}kernels.{name}-*.nbc"))
-
-
-def _started(names: tuple[str, ...]) -> subprocess.Popen[bytes] | None:
-    """A process that finds the modules where this one does, and nothing else: no code of the working folder (-P)."""
-    path = os.pathsep.join([str(_ROOT), *(place for place in sys.path if place)])
-    hidden = subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0  # no window flashes up
-    try:
-        return subprocess.Popen(
-            [sys.executable, "-P", "-W", "ignore", "-m", f"{__package__}.ahead", *names],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": path},
-            creationflags=hidden,
-        )
-    except OSError:  # no processes here: everything is compiled in this one
-        return None
 
 
 def _wait(process: subprocess.Popen[bytes], function: Any) -> None:
