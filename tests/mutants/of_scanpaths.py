@@ -13,7 +13,7 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "references/by_window.py": [
         ("place[t[rows]]", "t[rows]", "contexts of other observations"),
-        ("yield self.own[w], rows", "yield self.own[0], rows", "one window's law for all"),
+        ("yield self.own(w, some), rows", "yield self.own(0, some), rows", "one window's law for all"),
     ],
     "objectives/window_grids.py": [
         ("np.full(len(mesh[0]), rows[0])", "np.zeros(len(mesh[0]), dtype=int)", "grids in the first window"),

@@ -122,9 +122,9 @@ def test_rows_that_are_never_together_have_the_fit_of_rows_that_are(
     objective: Any, points: Any, many: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn: list[Any] = []
-    made = contrastive.RowContrastive.blocks
+    made = contrastive.RowContrastive._blocks
     monkeypatch.setattr(
-        contrastive.RowContrastive, "blocks", lambda self, *a: drawn.append(made(self, *a)) or drawn[-1]
+        contrastive.RowContrastive, "_blocks", lambda self, *a: drawn.append(made(self, *a)) or drawn[-1]
     )
     apart = fitted(WEIGHTED, points, objective=objective)
     parts = list(drawn[0].blocks())
@@ -185,9 +185,9 @@ def together_and_apart(
 ) -> tuple[un.Fit, un.Fit]:
     """A fit of rows that are never together, and one of the same rows in memory."""
     drawn: list[Any] = []
-    made = contrastive.RowContrastive.blocks
+    made = contrastive.RowContrastive._blocks
     with monkeypatch.context() as patch:
-        patch.setattr(contrastive.RowContrastive, "blocks", lambda self, *a: drawn.append(made(self, *a)) or drawn[-1])
+        patch.setattr(contrastive.RowContrastive, "_blocks", lambda self, *a: drawn.append(made(self, *a)) or drawn[-1])
         apart = fitted(WEIGHTED, points, normaliser, **more)
     parts = list(drawn[0].blocks())
     names = ("outcome", "z", "at", "log_q", "weight", "randomisation")
@@ -233,10 +233,10 @@ def test_workers_fit_anchored_constants_of_rows_that_are_never_together(client: 
 
 def test_a_worker_killed_while_errors_are_computed_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     distributed = pytest.importorskip("distributed")
-    made, sets, as_finished = contrastive.RowContrastive.blocks, [0], engine_rows.as_finished
+    made, sets, as_finished = contrastive.RowContrastive._blocks, [0], engine_rows.as_finished
     monkeypatch.setattr(contrastive, "MANY", 5_000)
     monkeypatch.setattr(  # blocks whose size travels with them: the workers are other processes
-        contrastive.RowContrastive, "blocks", lambda self, *a: dataclasses.replace(made(self, *a), size=111)
+        contrastive.RowContrastive, "_blocks", lambda self, *a: dataclasses.replace(made(self, *a), size=111)
     )
     here = fitted(normaliser=None)
 

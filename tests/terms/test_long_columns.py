@@ -70,9 +70,14 @@ def test_contexts_that_lie_together_are_found_as_by_hashing(threads, monkeypatch
     assert not order.constant(rng.random(a.size))
 
 
-def test_a_context_that_comes_back_is_not_consecutive():
+def test_a_context_that_comes_back_is_one_context():
     a = np.repeat([1.0, 2.0, 1.0, 3.0], 50)
-    assert consecutive([a], 100, 1) is None
+    order = consecutive([a], 100, 1)
+    assert order is not None
+    assert order.order is not None
+    np.testing.assert_array_equal(a[order.order], np.repeat([1.0, 2.0, 3.0], [100, 50, 50]))
+    np.testing.assert_array_equal(order.starts, [0, 100, 150, 200])
+    assert consecutive([a], 3, 1) is None  # four stretches
     assert consecutive([np.repeat([1.0, 2.0, 3.0], 50)], 100, 1) is not None
     assert consecutive([rng.random(5_000)], 1_250, 1) is None
     assert consecutive([np.repeat(rng.random(40), 50)], 10, 1) is None

@@ -17,10 +17,9 @@ from ..errors import InputError, UnnormError, unknown
 from ..report import Analysis, parameters_table
 from ..report.figures import FORMATS
 from ..report.findings import findings
-from ..report.held_out import held_out_scores
+from ..report.held_out import HeldOut, held_out_scores
 from ..report.page import Section
 from ..report.sections.misfit import MISFIT
-from ..results.scores import PredictionScores
 
 
 @final
@@ -137,17 +136,10 @@ def _scores(analysis: Analysis) -> dict[str, Any] | None:
     return {which: _score_table(found) for which, found in every.items()}
 
 
-def _score_table(found: PredictionScores) -> dict[str, Any]:
-    table = [
-        {"score": name, "mean": mean, "se": se, "lower": float(found.lower[i]), "upper": float(found.upper[i])}
-        for i, (name, (mean, se)) in enumerate((name, found[name]) for name in found.each)
-    ]
-    return {
-        "points": len(next(iter(found.each.values()))),
-        "clusters": dict(found.clusters),
-        "baseline": None if found.baseline is None else str(found.baseline),
-        "table": table,
-    }
+def _score_table(found: HeldOut) -> dict[str, Any]:
+    names = ("mean", "se", "lower", "upper")
+    table = [{"score": name, **dict(zip(names, values))} for name, values in found.scores.items()]
+    return {"points": found.n, "clusters": dict(found.clusters), "baseline": found.baseline, "table": table}
 
 
 def _finite(value: Any) -> Any:
