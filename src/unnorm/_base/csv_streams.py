@@ -2,8 +2,7 @@
 
 They are read three times. The first reading looks at quotation marks (`quotes.py`). The second decides what each column
 is, over all files together and by the rules of `files.read_table`: integers, else floats, else text. The third writes.
-A column whose first thousand rows are whole
-numbers, or missing, may go on as anything.
+A column whose first thousand rows are whole numbers, or missing, may go on as anything.
 """
 
 from __future__ import annotations

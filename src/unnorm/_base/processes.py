@@ -33,11 +33,16 @@ def started(module: str, *arguments: str, told: bytes | None = None) -> subproce
             env={**os.environ, "PYTHONPATH": path},
             creationflags=hidden,
         )
-        if told is not None:
-            assert process.stdin is not None
+    except OSError:  # no processes here
+        return None
+    if told is not None:
+        assert process.stdin is not None
+        try:
             with process.stdin as stream:
                 stream.write(told)
-            process.stdin = None
-    except OSError:  # no processes here, or it died at once
-        return None
+        except OSError:  # it died at once
+            process.kill()
+            process.wait()
+            return None
+        process.stdin = None
     return process
