@@ -1,0 +1,56 @@
+"""A joint fit whose constants follow f ends at the maximum of the penalised likelihood itself.
+
+The engine works on rows less their context's mean, linearised at the f of the round before. Here the likelihood is
+written down without those means, log Z integrated at the very coefficients, and differentiated numerically: means in
+the wrong columns, or rounds that stop too soon, leave a slope.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import unnorm as un
+from unnorm.groups import fit_each
+from unnorm.groups.population import _level_anchor
+
+MODEL = un.Additive("s(step, k=6) + s(dcenter, k=5)", un.Box((0, 800), (0, 600)), y_down=True)
+LEVELS, EACH = (1, 2, 3), 200
+STEP = 1e-4
+
+
+@pytest.fixture(scope="module")
+def group():
+    every = un.transitions(un.datasets.eye(), y=("x", "y"), order="fix", group=("subject", "image"))
+    few = every.take(np.concatenate([np.flatnonzero(every.group["subject"] == s)[:EACH] for s in LEVELS]))
+    return fit_each(MODEL, few, "subject", un.Logistic(un.Uniform(), per_point=4), un.Anchored(), rng=1)
+
+
+def test_the_penalised_likelihood_has_no_slope_left(group):
+    joint = group.group.solution.scores.joint
+    members, at = joint.design.members, joint.design.penalties.starts
+
+    def level(one):
+        gam, rows = one.smooths.gam, one.solution.terms.anchored
+        X = np.hstack([term.design(gam.columns) for term in joint.terms])
+        return X, _level_anchor(one, joint.terms, 1).anchor, rows.offset, np.asarray(gam.y), rows.context
+
+    def loglik(flat, s, data):
+        X, anchor, offset, y, context = data
+        level, *f = members[s].design.to_user(joint.design.coefficients(flat, s))
+        eta = level + X @ f - anchor.at(np.array(f)).log_z[context] + offset
+        return float(np.sum(y * eta - np.logaddexp(0.0, eta)))
+
+    levels = [level(one) for one in group.fits.values()]
+
+    def value(flat):
+        return sum(loglik(flat, s, data) for s, data in enumerate(levels))
+
+    def slope(direction):
+        return (value(joint.flat + STEP * direction) - value(joint.flat - STEP * direction)) / (2 * STEP)
+
+    assert value(joint.flat) == pytest.approx(joint.loglik, abs=1e-3)
+    penalty = [S @ joint.flat[a:b] for S, a, b in zip(joint.blocks, at, at[1:])]
+    slopes = np.array([slope(direction) for direction in np.eye(joint.flat.size)])
+    assert np.abs(slopes).max() > 5  # the penalty holds the curves back, so that zero is not what any fit has
+    np.testing.assert_allclose(slopes, np.concatenate(penalty), atol=0.03)
