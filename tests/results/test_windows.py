@@ -199,12 +199,9 @@ def test_constants_follow_a_map_for_each_image() -> None:
         for t in range(12):
             for name, value in zip(table, (path, image, t, *at)):
                 table[name].append(value)
-            while True:
-                y = size * rng.random(2)
-                f = -0.5 * np.hypot(*(y - at)) + 1.5 * (z.grids[image].at(y[:1], y[1:], "bilinear", "error")[0] - 3.0)
-                if np.log(rng.random()) < f:
-                    break
-            at = y
+            y = size * rng.random((4000, 2))  # enough that one is kept
+            f = -0.5 * np.hypot(*(y - at).T) + 1.5 * (z.grids[image].at(*y.T, "bilinear", "error") - 3.0)
+            at = y[np.flatnonzero(np.log(rng.random(4000)) < f)[0]]
     obs = observed({name: np.array(column) for name, column in table.items()})
     fit = un.fit(model, obs, un.Logistic(un.Uniform("places"), per_point=40), rng=1)
     names = ("step", "z")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -90,3 +90,18 @@ def read_only(array: np.ndarray) -> np.ndarray:
 def quadratic_forms(C: np.ndarray, V: np.ndarray) -> np.ndarray:
     """c V cᵀ for each row c of C, by a product rather than a sum over pairs."""
     return np.einsum("np,np->n", C @ V, C)
+
+
+def codes_of(values: np.ndarray, place: Mapping[Any, int]) -> np.ndarray:
+    """(n,) the code of each value, −1 where it has none.
+
+    Equal values mostly come in runs (the points of one context have one image), and each run is looked up once.
+
+    >>> codes_of(np.array(["b", "b", "a", "c"]), {"a": 0, "b": 1}).tolist()
+    [1, 1, 0, -1]
+    """
+    if values.size == 0:
+        return np.empty(0, np.intp)
+    starts = np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
+    codes = np.array([place.get(value, -1) for value in values[starts].tolist()], dtype=np.intp)
+    return np.repeat(codes, np.diff(starts, append=values.size))

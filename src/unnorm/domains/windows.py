@@ -10,6 +10,7 @@ from typing import Any, Self, final
 import numpy as np
 
 from .._base import frames
+from .._base.numerics import codes_of
 from ..errors import CombinationError, DataError, InputError, listing
 from .base import REGISTRY, Corners, Domain
 from .boxes import Box
@@ -63,7 +64,7 @@ class Windows(Domain):
         """(n,) values of the key → (n,) positions in `windows`."""
         values = np.asarray(values)
         place = self._place
-        out = np.fromiter((place.get(value, -1) for value in values.tolist()), dtype=np.intp, count=values.size)
+        out = codes_of(values, place)
         lost = np.flatnonzero(out < 0)
         if lost.size:
             absent = list(dict.fromkeys(values[lost].tolist()))

@@ -10,7 +10,7 @@ import numpy as np
 
 from .._base.counts import several
 from .._base.frames import Missing
-from .._base.numerics import point_text
+from .._base.numerics import codes_of, point_text
 from .._base.words import option
 from ..data.observations import Observations, iid
 from ..domains.base import Domain
@@ -294,7 +294,7 @@ def _levels(
     place = {label: code for code, label in enumerate(levels.tolist())}
     if len(place) < len(levels):
         raise InputError(f"{option}= must list each level once; got {listing(levels.tolist())}.")
-    code = np.fromiter((place.get(v, -1) for v in values.tolist()), dtype=np.int64, count=len(values))
+    code = codes_of(values, place)
     lost = np.flatnonzero(code < 0)
     if lost.size:
         raise DataError(

@@ -16,7 +16,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from ..._base import frames
-from ..._base.numerics import floats
+from ..._base.numerics import codes_of, floats
 from ..._base.words import either
 from ...errors import DataError, InputError, OutsideError, listing, unknown
 from .base import Covariate, CovariateRows
@@ -297,7 +297,7 @@ class Map(Covariate):
             since = np.searchsorted(times, np.asarray(key, dtype=float), side="right") - 1
             codes = np.where(since < 0, -1, np.array([place[t] for t in sorted(place)])[since])
         else:
-            codes = np.fromiter((place.get(k, -1) for k in key.tolist()), dtype=np.int64, count=key.size)
+            codes = codes_of(key, place)
         lost = np.flatnonzero(codes < 0)
         if lost.size:
             absent = list(dict.fromkeys(key[lost].tolist()))
