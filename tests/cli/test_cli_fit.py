@@ -7,6 +7,8 @@ import html
 import json
 import re
 import shlex
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -320,3 +322,8 @@ def test_help(unnorm):
     for option in ("--by", "--window", "--normaliser", "--map", "--covariate", "--drop-first", "--config", "--force"):
         assert option in ran.out
     assert unnorm("--version").out.strip() == un.__version__
+
+
+def test_python_m_unnorm_is_the_command():
+    ran = subprocess.run([sys.executable, "-m", "unnorm", "--version"], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == un.__version__
