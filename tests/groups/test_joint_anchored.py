@@ -15,15 +15,19 @@ from unnorm.groups import fit_each
 from unnorm.groups.population import _level_anchor
 
 MODEL = un.Additive("s(step, k=6) + s(dcenter, k=5)", un.Box((0, 800), (0, 600)), y_down=True)
-LEVELS, EACH = (1, 2, 3), 200
+LOGISTIC = un.Logistic(un.Uniform(), per_point=4)
 STEP = 1e-4
+
+
+def few(each):
+    """The first steps of three subjects."""
+    every = un.transitions(un.datasets.eye(), y=("x", "y"), order="fix", group=("subject", "image"))
+    return every.take(np.concatenate([np.flatnonzero(every.group["subject"] == s)[:each] for s in (1, 2, 3)]))
 
 
 @pytest.fixture(scope="module")
 def group():
-    every = un.transitions(un.datasets.eye(), y=("x", "y"), order="fix", group=("subject", "image"))
-    few = every.take(np.concatenate([np.flatnonzero(every.group["subject"] == s)[:EACH] for s in LEVELS]))
-    return fit_each(MODEL, few, "subject", un.Logistic(un.Uniform(), per_point=4), un.Anchored(), rng=1)
+    return fit_each(MODEL, few(200), "subject", LOGISTIC, un.Anchored(), rng=1)
 
 
 def test_the_penalised_likelihood_has_no_slope_left(group):
@@ -54,3 +58,13 @@ def test_the_penalised_likelihood_has_no_slope_left(group):
     slopes = np.array([slope(direction) for direction in np.eye(joint.flat.size)])
     assert np.abs(slopes).max() > 5  # the penalty holds the curves back, so that zero is not what any fit has
     np.testing.assert_allclose(slopes, np.concatenate(penalty), atol=0.03)
+
+
+def test_functions_of_the_context_alone_are_refused_with_a_remedy():
+    """te(dcenter, x_prev) has x_prev itself, which every level's constants absorb; ti(…) has not."""
+
+    def each(terms):
+        return fit_each(un.Additive(terms, MODEL.domain), few(80), "subject", LOGISTIC, un.Anchored(), rng=1)
+
+    assert "contains functions of x_prev alone" in each("te(dcenter, x_prev, k=3)").no_group
+    assert each("s(dcenter, k=4) + ti(dcenter, x_prev, k=3)").group is not None

@@ -10,8 +10,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
     ],
     "solvers/anchored.py": [
         (
-            "unseen = unvarying(within, between)",
-            "unseen = unvarying(within, between)[:, :0]",
+            "blind = unvarying(within, between)",
+            "blind = unvarying(within, between)[:, :0]",
             "functions of the context alone left free",
         ),
         (

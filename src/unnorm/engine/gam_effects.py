@@ -21,6 +21,7 @@ POINTS = {1: 100, 2: 40, 3: 15}  # grid points a covariate, by the number of num
 FINE = 100  # where the picture has a boundary
 MOST = 20_000  # points of a grid
 ROWS = 100  # rows of the data in place of a grid that would have more
+SLICE = 100  # values of the other covariates over which a slice averages to zero
 
 
 def coordinates(term: BuiltTerm) -> tuple[str, ...]:
@@ -98,6 +99,26 @@ def read_at(term: BuiltTerm, at: Any) -> dict[str, np.ndarray]:
 def design(term: BuiltTerm, points: Columns) -> np.ndarray:
     """The term's columns at these points; a numeric `by` not among them is 1, a factor `by` the term's own level."""
     return term.design(completed(term, points))
+
+
+def design_within(term: BuiltTerm, points: Columns, fixed: tuple[str, ...], grid: Columns) -> np.ndarray:
+    """The term's columns less their mean over the grid's values of its other covariates, `fixed` as at the point.
+
+    Of te(y, z) a likelihood with a constant for each z sees how f varies with y, and not its level.
+    """
+    others = [name for name in coordinates(term) if name not in fixed]
+    over = np.unique(np.stack([np.asarray(grid[name], float) for name in others], axis=1), axis=0)
+    over = over[np.unique(np.linspace(0, len(over) - 1, min(len(over), SLICE)).astype(np.int64))]
+    here = np.stack([np.asarray(points[name], float) for name in fixed], axis=1)
+    at, back = np.unique(here, axis=0, return_inverse=True)
+    means = np.empty((len(at), term.size))
+    for begin in range(0, len(at), SLICE):
+        some = at[begin : begin + SLICE]
+        rows = {name: np.tile(over[:, j], len(some)) for j, name in enumerate(others)}
+        rows |= {name: np.repeat(some[:, j], len(over)) for j, name in enumerate(fixed)}
+        means[begin : begin + SLICE] = design(term, rows).reshape(len(some), len(over), -1).mean(axis=1)
+    C = design(term, {name: points[name] for name in coordinates(term)}) - means[back.ravel()]
+    return C if term.by is None or term.by not in points else C * np.asarray(points[term.by], float)[:, None]
 
 
 def completed(term: BuiltTerm, points: Columns) -> Columns:

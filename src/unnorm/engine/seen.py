@@ -2,13 +2,15 @@
 
 Where constants are estimated for each context, or cancel (𝓛, PerContext, Ranking), a change of f that is constant
 within every context changes nothing: the level of each curve of an `fs` term, the functions of z alone in te(y, z).
-Such directions belong neither in log|H + S_λ| nor in log|S_λ|₊, and a penalty that acts on nothing else has no
-smoothing parameter to estimate. Their coefficients are zero.
+A penalty that acts on nothing else has no smoothing parameter to estimate. Unseen directions that the other penalties
+charge are left to them: what log|H + S_λ| and log|S_λ|₊ have of such directions is the penalty on the functions that
+are seen, the unseen ones integrated out (a Schur complement), whatever the coefficients' coordinates. What no penalty
+charges either is in neither determinant, and its coefficients are zero.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,15 +19,8 @@ from ..terms.base import Penalty
 _UNSEEN = 1e-11  # of the term's largest information: between rounding (1e-15) and what is seen (1e-7 in tp, k = 40)
 _CONSTANT = 1e-6  # share of a function's size that varies within contexts, below which none does: rounding leaves 1e-7
 _ALIKE = 1e-9  # of the largest: functions of unit size that differ by less are one, and only penalties tell them apart
+_CHARGED = 1e-7  # of a penalty's root: a direction charged with less is in its null space, but for rounding
 _DEAD = 1e-10  # of a penalty's root: what rounding leaves of one that acts on unseen directions alone
-
-
-@dataclass(frozen=True)
-class SeenPenalty:
-    """P S P with P the projection on what is seen: S = EᵀE."""
-
-    matrix: np.ndarray
-    root: np.ndarray
 
 
 def unseen(information: np.ndarray) -> np.ndarray:
@@ -57,10 +52,17 @@ def unvarying(within: np.ndarray, between: np.ndarray) -> np.ndarray:
     return np.linalg.qr(white @ turned[:, share <= _CONSTANT])[0]
 
 
-def on_seen(penalty: Penalty, blind: np.ndarray) -> SeenPenalty | None:
-    """The penalty on the directions orthogonal to `blind`; None where it acts on nothing else."""
+def acts(penalty: Penalty, blind: np.ndarray) -> bool:
+    """Does it penalise anything but the directions `blind`?"""
     E = penalty.square_root
-    root = E - (E @ blind) @ blind.T
-    if np.linalg.norm(root) <= _DEAD * max(float(np.linalg.norm(E)), 1e-300):
-        return None
-    return SeenPenalty(root.T @ root, root) if blind.shape[1] else SeenPenalty(penalty.matrix, E)
+    return bool(np.linalg.norm(E - (E @ blind) @ blind.T) > _DEAD * max(float(np.linalg.norm(E)), 1e-300))
+
+
+def untouched(blind: np.ndarray, penalties: Sequence[Penalty]) -> np.ndarray:
+    """(p, c) orthonormal: those of the directions `blind` that no penalty charges, so that nothing determines them."""
+    if not penalties or not blind.shape[1]:
+        return blind
+    charged = [E @ blind / max(float(np.linalg.norm(E)), 1e-300) for E in (one.square_root for one in penalties)]
+    _, d, Vt = np.linalg.svd(np.concatenate(charged))
+    rank = int(np.sum(d > _CHARGED))
+    return blind @ Vt[rank:].T

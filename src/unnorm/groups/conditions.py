@@ -195,7 +195,7 @@ def _fit(view: View, about: str, parts: Parts, fits: Mapping[str, Fit], common: 
 
 def _difference(first: str, second: str, view: View, common: Common, parts: Parts, scores: Any) -> Difference:
     own = scores(view, view.df, view.effective_df)
-    fitted = fitted_of(view, common.columns, parts.smoothing)
+    fitted = fitted_of(view, common.columns, parts.smoothing, common.within)
     errors = error_parts(own)
     assert errors is not None
     part = smooth_part(fitted, errors, smooth_tests(fitted, own, errors))

@@ -10,8 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from .._base.intervals import quantile
-from ..engine import gam_effects
-from ..results.smooths import SmoothPart
+from ..results.smooths import SmoothPart, columns_shown
 
 DRAWS = 10_000  # for the quantile of a maximum
 CHUNK = 2_000
@@ -64,7 +63,7 @@ class Difference:
 
     def _drawn(self, label: str) -> np.ndarray:
         term, span = self.part.term(label), self.part.slices[label]
-        C = gam_effects.design(term, dict(self.part.grids[label]))
+        C = columns_shown(self.part, term, dict(self.part.grids[label]))
         values, vectors = np.linalg.eigh(self.part.errors.total[span, span])
         root = C @ (vectors * np.sqrt(np.maximum(values, 0.0)))
         root /= np.maximum(np.linalg.norm(root, axis=1), 1e-300)[:, None]

@@ -211,7 +211,7 @@ def _solution(one: Fit, own: AdditiveProblem, eta: np.ndarray, anchored: Anchore
     )
     terms = FittedTerms(
         part.terms, part.model_labels, part.normaliser_labels, part.slices, part.beta, part.grids, part.edf, {},
-        part.sp, part.score, part.method, part.gam, anchored,
+        part.sp, part.score, part.method, part.gam, anchored, part.within,
     )  # fmt: skip
     return Solution(
         names=one.names,

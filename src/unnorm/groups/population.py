@@ -73,6 +73,11 @@ class Common:
     columns: dict[str, np.ndarray]
     first: Fit
 
+    @property
+    def within(self) -> Mapping[str, tuple[str, ...]]:
+        """Terms whose effects have no level at each value of the context's covariates, as in the levels' own fits."""
+        return {} if self.first.smooths is None else self.first.smooths.within
+
 
 def population(by: str, fits: Mapping[str, Fit], parts: Parts, threads: int) -> Fit:
     """The group's fit, from the rows of the separate ones."""
@@ -139,6 +144,13 @@ def in_common(by: str, fits: Mapping[str, Fit], parts: Parts) -> Common:
     built = tuple(terms.build(columns, knots=knots, periods=periods, partial=partial, boundary=known.boundary))
     if parts.normaliser is not None and parts.normaliser.weakly:
         built = _held(built, fits, part.normaliser_labels)
+    lost = [label for label in part.within if f"{label} (context)" in part.sp]
+    if lost:
+        z = " and ".join(part.within[lost[0]])
+        raise CombinationError(
+            f"{lost[0]} contains functions of {z} alone, which the levels' rows cannot tell from their constants. "
+            "Write it in two parts, s(…) of what varies with y and ti(…) of both, which has none."
+        )
     mine = [term for term in built if term.label in set(part.model_labels)]
     if len(mine) != len(part.model_labels) or [t.label for t in built[: len(mine)]] != [t.label for t in mine]:
         raise CombinationError("the terms of f differ between the levels, so that they have no common curve.")
@@ -309,7 +321,7 @@ def few_levels(count: float) -> float:
 
 def solution_of(about: str, joint: Joint | View, scores: GroupScores, common: Common, smoothing: Smoothing) -> Solution:
     """The main effects, as a solver hands them on."""
-    fitted = fitted_of(joint, common.columns, smoothing)
+    fitted = fitted_of(joint, common.columns, smoothing, common.within)
     names, index = [], []
     for term in joint.terms:
         if term.parametric:
@@ -343,7 +355,9 @@ def solution_of(about: str, joint: Joint | View, scores: GroupScores, common: Co
     )
 
 
-def fitted_of(joint: Joint | View, columns: dict[str, np.ndarray], smoothing: Smoothing) -> FittedTerms:
+def fitted_of(
+    joint: Joint | View, columns: dict[str, np.ndarray], smoothing: Smoothing, within: Mapping[str, tuple[str, ...]]
+) -> FittedTerms:
     """The main effects as terms with their coefficients."""
     slices = {INTERCEPT: slice(0, 1)} | {label: slice(s.start + 1, s.stop + 1) for label, s in joint.slices.items()}
     smooth = [term for term in joint.terms if not term.parametric]
@@ -359,4 +373,5 @@ def fitted_of(joint: Joint | View, columns: dict[str, np.ndarray], smoothing: Sm
         sp=joint.sp,
         score=joint.score,
         method="ML" if smoothing.method == "ml" else "REML",
+        within=within,
     )

@@ -12,7 +12,6 @@ from .._base.blas import single_threaded
 from .._base.counts import several, total
 from .._base.numerics import quadratic_forms
 from ..data.observations import Observations
-from ..engine import gam_effects
 from ..errors import InputError, warn
 from ..inference.delta_test import DeltaTest, delta_tests
 from ..inference.evidence import Evidence, Quantities, evidence, parameters, terms
@@ -23,7 +22,7 @@ from ..objectives.scores import Drawn, Scores
 from ..solvers.base import FittedTerms, Solution
 from .fit import Fit
 from .normaliser_check import Anchoring
-from .smooths import SmoothPart, robust_covariance, smooth_part
+from .smooths import SmoothPart, columns_shown, robust_covariance, smooth_part
 
 RELATIVE = "Weights are relative: standard errors are robust, from the scores of single observations (or clusters)."
 REMEDY = (
@@ -227,7 +226,7 @@ def quantities(solution: Solution) -> Quantities:
 
 def _columns(fitted: FittedTerms, label: str) -> np.ndarray:
     term = next(term for term in fitted.terms if term.label == label)
-    return gam_effects.design(term, dict(fitted.grids[label]))
+    return columns_shown(fitted, term, dict(fitted.grids[label]))
 
 
 def _evidence(problem: Problem, solution: Solution, errors: ErrorParts | None) -> Evidence | None:

@@ -45,6 +45,9 @@ class SmoothPart:
     score: float
     method: str
     gam: Gam | None = field(default=None, repr=False)  # the additive fit itself; not saved
+    within: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # label → covariates of the context, as in te(y, z)
     _tables: dict[str, CurveTable | None] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     @property
@@ -63,14 +66,15 @@ class SmoothPart:
     ) -> dict[str, np.ndarray]:
         """Columns: the covariates, estimate, se, se_sampling, se_reference, lower, upper.
 
-        `zero`: rows over which the effect averages to zero; default those fitted, data and reference points alike.
+        `zero`: rows over which the effect averages to zero; default those fitted, data and reference points alike. An
+        effect of y and z, where z belongs to the context, averages to zero over the grid of y at each z.
         `robust`: se and band from the robust covariance, without the parts of se, which assume the model.
         """
         total, df = robust_covariance(self.errors) if robust else (self.errors.total, None)
         term = self.term(label)
         points = dict(self.grids[term.label]) if at is None else gam_effects.read_at(term, at)
-        C = gam_effects.design(term, points)
-        if zero is not None:
+        C = columns_shown(self, term, points)
+        if zero is not None and term.label not in self.within:
             own = {name: np.asarray(zero[name]) for name in gam_effects.coordinates(term)}
             C = C - gam_effects.design(term, gam_effects.complete_rows(term, own)).mean(axis=0)
         span = self.slices[term.label]
@@ -129,6 +133,7 @@ class SmoothPart:
             "method": self.method,
             "columns": list(self.table),
             "grids": {label: list(grid) for label, grid in self.grids.items()},
+            "within": {label: list(names) for label, names in self.within.items()},
         }
         about["errors"], errors = saved_errors(self.errors, "smooth.")
         arrays = {
@@ -163,7 +168,16 @@ class SmoothPart:
             table={name: arrays[f"smooth.table.{name}"] for name in about["columns"]},
             score=float(about["score"]),
             method=about["method"],
+            within={label: tuple(names) for label, names in about["within"].items()},
         )
+
+
+def columns_shown(part: SmoothPart | FittedTerms, term: BuiltTerm, points: Columns) -> np.ndarray:
+    """The columns of a term's effect at these points: its own, or less a level where the likelihood sees none."""
+    fixed = part.within.get(term.label)
+    if fixed is None:
+        return gam_effects.design(term, points)
+    return gam_effects.design_within(term, points, fixed, part.grids[term.label])
 
 
 def smooth_part(fitted: FittedTerms, errors: ErrorParts, table: Mapping[str, np.ndarray]) -> SmoothPart:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..engine.design import Design
 from ..engine.gam_result import Gam
-from ..engine.seen import unvarying
+from ..engine.seen import acts, untouched, unvarying
 from ..errors import NotIdentifiedError
 from ..models.base import LinearPart
 from ..objectives.additive import AdditiveProblem
@@ -262,17 +262,19 @@ def _seen(rounds: Rounds, here: Integrated) -> Rounds:
 
 
 def _with_ridge(term: BuiltTerm, within: np.ndarray, between: np.ndarray) -> BuiltTerm:
-    unseen = unvarying(within, between)
-    if term.parametric or unseen.shape[1] == 0 or unseen.shape[1] == term.size:  # nothing to hold, or nothing else
+    """A ridge on the unseen directions that no penalty charges but those that act on unseen directions alone."""
+    blind = unvarying(within, between)
+    if term.parametric or blind.shape[1] == 0 or blind.shape[1] == term.size:  # nothing to hold, or nothing else
+        return term
+    held = untouched(blind, [one for one in term.penalties if acts(one, blind)])
+    if not held.shape[1]:
         return term
     scale = float(np.linalg.eigvalsh(within)[-1])
-    S = np.sum([p.matrix / max(np.linalg.norm(p.matrix), 1e-300) for p in term.penalties], axis=0)
-    null = np.linalg.eigh(S)[1][:, : term.null_dim] if term.penalties else np.eye(term.size)
-    left = np.linalg.matrix_rank(null - unseen @ (unseen.T @ null), tol=1e-6) if null.size else 0
-    ridge = Penalty(scale * unseen @ unseen.T, unseen.shape[1], f"{term.label} (context)", np.sqrt(scale) * unseen.T)
-    more = {"penalties": (*term.penalties, ridge), "fixed_sp": (*term.fixed_sp, 1.0), "null_dim": int(left)}
-    held: Any = term  # every built term is a dataclass
-    return replace(held, spectrum=None, **more)
+    left = term.null_dim - untouched(held, term.penalties).shape[1]
+    ridge = Penalty(scale * held @ held.T, held.shape[1], f"{term.label} (context)", np.sqrt(scale) * held.T)
+    more = {"penalties": (*term.penalties, ridge), "fixed_sp": (*term.fixed_sp, 1.0), "null_dim": left}
+    known: Any = term  # every built term is a dataclass
+    return replace(known, spectrum=None, **more)
 
 
 def _held_back(

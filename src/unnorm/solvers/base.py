@@ -4,13 +4,14 @@ gradients and SGD."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from .._base.numerics import Rng
+from ..engine import gam_effects
 from ..models.centring import Centred
 from ..objectives.anchor import Integrated
 from ..objectives.base import ChosenErrors, Constants, Problem
@@ -18,6 +19,7 @@ from ..objectives.rows import RowSource
 from ..objectives.scores import Scores
 
 if TYPE_CHECKING:
+    from ..data.covariates.resolve import CovariateSet
     from ..engine.gam_result import Gam
     from ..terms.base import BuiltTerm
 
@@ -40,6 +42,21 @@ class FittedTerms:
     method: str
     gam: Gam | None = None  # the additive fit itself, where the engine made it
     anchored: AnchoredRows | None = None  # where the constants follow f
+    within: Mapping[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # label → covariates of the context, as in te(y, z)
+
+
+def levels_unseen(terms: Sequence[BuiltTerm], known: CovariateSet) -> dict[str, tuple[str, ...]]:
+    """Terms that vary with y and with the context, as te(y, z), and the latter's covariates: where each context has a
+    constant, functions of z alone cannot be told from it, and effects are shown without a level at each z."""
+    out = {}
+    for term in terms:
+        names = gam_effects.coordinates(term)
+        fixed = tuple(name for name in names if name in known and known.context_only(name))
+        if fixed and len(fixed) < len(names) and term.factor_levels is None:
+            out[term.label] = fixed
+    return out
 
 
 @final

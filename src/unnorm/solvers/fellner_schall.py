@@ -12,12 +12,12 @@ apart.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..engine.penalties import Group, square_root
-from ..engine.seen import on_seen, unseen
+from ..engine.seen import acts, unseen, untouched
 from ..terms.base import BuiltTerm
 
 SMALLEST = 1e-12  # one that ends here is no optimum: the criterion still falls
@@ -83,7 +83,7 @@ def joint_penalty(pieces: Sequence[PlacedPenalty]) -> JointPenalty:
 def seen_penalties(
     terms: Sequence[BuiltTerm], pieces: Sequence[PlacedPenalty], information: np.ndarray
 ) -> tuple[list[PlacedPenalty], np.ndarray]:
-    """The penalties that act on something that the information matrix sees, there; and (p, c) what it does not see."""
+    """The penalties that act on something that the information matrix sees; and (p, c) what neither it nor they see."""
     spans, begin = [], 0
     for term in terms:
         spans.append(slice(begin, begin + term.size))
@@ -93,18 +93,15 @@ def seen_penalties(
         for term, span in zip(terms, spans)
     ]
     blind = [np.zeros((len(b), 0)) if b.shape[1] == len(b) else b for b in blind]  # nothing is seen: said elsewhere
+    acting = [[one for one in term.penalties if acts(one, b)] for term, b in zip(terms, blind)]
+    blind = [untouched(b, mine) for b, mine in zip(blind, acting)]
     U = np.zeros((begin, sum(b.shape[1] for b in blind)))
     at = 0
     for span, b in zip(spans, blind):
         U[span, at : at + b.shape[1]] = b
         at += b.shape[1]
-    known = {penalty.label: penalty for term in terms for penalty in term.penalties}
-    out = []
-    for piece in pieces:
-        there = on_seen(known[piece.label], blind[piece.term])
-        if there is not None:
-            out.append(replace(piece, matrix=there.matrix, root=there.root))
-    return out, U
+    kept = {one.label for mine in acting for one in mine}
+    return [piece for piece in pieces if piece.label in kept], U
 
 
 def placed_penalties(terms: tuple[BuiltTerm, ...], sp: Mapping[str, float] | None) -> list[PlacedPenalty]:

@@ -24,7 +24,7 @@ from ..objectives.additive import placing_rows
 from ..objectives.base import Constants, Derivatives, ParametricProblem, Problem
 from ..objectives.scores import Reselection, Scores
 from ..terms.base import BuiltTerm
-from .base import FittedTerms, Solution
+from .base import FittedTerms, Solution, levels_unseen
 from .engine_rows import PRIOR
 from .fellner_schall import (
     JointPenalty,
@@ -296,6 +296,7 @@ def _fitted(
         slices=slices,
         beta=end.beta,
         grids={term.label: gam_effects.grid(term, columns) for term in model.built},
+        within=levels_unseen(model.built, model.source.covariates(model.obs)),
         edf={t.label: float(edf[slices[t.label]].sum()) for t in smooths},
         edf1={t.label: float(edf1[slices[t.label]].sum()) for t in smooths},
         sp=dict(zip((piece.label for piece in pieces), end.lam.tolist())),

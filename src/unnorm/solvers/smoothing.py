@@ -29,7 +29,7 @@ from ..objectives.parts import require_room
 from ..terms.base import BuiltTerm
 from .anchored import AnchoredFit, fit_anchored, row_rounds
 from .anchored_parts import ended, part_rounds
-from .base import AnchoredRows, FittedTerms, Solution, Solver
+from .base import AnchoredRows, FittedTerms, Solution, Solver, levels_unseen
 from .device_rows import fit_there, made_there
 from .engine_rows import EngineScores
 from .many_rows import fit_many
@@ -365,4 +365,5 @@ def _fitted(problem: AdditiveProblem, gam: Gam) -> FittedTerms:
         score=gam.score,
         method=gam.method,
         gam=gam,
+        within=levels_unseen(gam.terms, problem.model.covariates(problem.obs)) if problem.normaliser.anchored else {},
     )
