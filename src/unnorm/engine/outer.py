@@ -85,6 +85,9 @@ def starting_rho(cross: Arrow, penalties: Penalties) -> np.ndarray:
     """λ_j for which the penalty and the data weigh the same: tr(A on the penalty's columns) / tr(S_j) (as mgcv's
     initial.sp)."""
     rho = np.zeros(penalties.count)
+    if penalties.diagonals is not None and not penalties.alike:
+        data, weight = cross.diagonal() @ (penalties.diagonals > 0), penalties.diagonals.sum(axis=0)
+        return np.log(np.maximum(data, 1e-10) / np.maximum(weight, 1e-300))
     every = penalties.level_sums(cross.diagonal())
     for j, pieces in enumerate(penalties.pieces):
         data, weight = 0.0, 0.0

@@ -219,6 +219,8 @@ class Segment:
         self, score: np.ndarray, cross: np.ndarray, *product: np.ndarray, threads: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
         """Raw score and cross-product (summed over sweeps) → those of the segment's coefficients."""
+        if self.bare and self.product is None and not any(block.adds for block in self.blocks):
+            return self._gathered(score, cross)
         (q, d, _), s = self.sizes, self.x.shape[1]
         if self.product:
             own = slice(q + s, q + d)
@@ -248,6 +250,24 @@ class Segment:
             else:
                 np.matmul(half[:, block.raw], block.matrix, out=out[:, block.at])
         return gradient, 0.5 * (out + out.T)
+
+    def _gathered(self, score: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """`gather` without factors, dense columns and blocks that add: each pair of blocks once, from the side where
+        its sums are, which of local ones is above the diagonal and of a context's below it."""
+        size, local = self.columns.size, self.local
+        out, gradient = np.empty((size, size)), np.empty(size)
+        for i, block in enumerate(self.blocks):
+            at, raw = block.at, block.raw
+            begin, end = (raw.start, local) if raw.start < local else (0, len(cross))
+            half = block.transposed @ cross[raw, begin:end]
+            gradient[at] = block.transposed @ score[raw]
+            for k, other in enumerate(self.blocks):
+                if begin <= other.raw.start < end and (k >= i or other.raw.start < local <= raw.start):
+                    pair = half[:, other.raw.start - begin : other.raw.stop - begin] @ other.matrix
+                    out[at, other.at] = pair if k != i else 0.5 * (pair + pair.T)
+                    if k != i:
+                        out[other.at, at] = pair.T
+        return gradient, out
 
     def leverage(
         self,
