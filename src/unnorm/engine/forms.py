@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 STORE = 1_500_000_000  # bytes of dense columns kept; beyond, they are evaluated in each pass
 CHUNK = 65_536  # rows evaluated at a time
+_SHARE = 8_192  # rows that are worth a thread
 FINE = 5_000  # rows up to which more cells cost nothing
 LOCAL_ERROR = 3e-4  # largest relative error of a local form; beyond, the term is dense
 
@@ -232,15 +233,16 @@ class Forms:
                 lacking = np.isnan(x if isinstance(here, slice) else x[here])
                 u[a:c][lacking, b] = basis.breaks.size - 1  # the empty cell
 
-        tasks = []
+        chunk = min(CHUNK, max(_SHARE, -(-(hi - lo) // self.threads)))  # by rows: blocks of a row share cache lines
+        cuts, tasks = range(0, hi - lo, chunk), []
         for b, (n, part, at) in enumerate(here):
             basis = self.bases[n]
             assert basis is not None
-            tasks += [(b, part, basis, a, min(a + CHUNK, hi - lo)) for a in range(0, hi - lo, CHUNK)]
+            tasks += [(b, part, basis, a, min(a + chunk, hi - lo)) for a in cuts]
             cell0[b] = sum(p.size for p in polys) // 16
             polys.append(basis.poly.ravel())
             i0[b] = block(basis.coefficients @ part.rotation, at).start
-        run_tasks(place, tasks, self.threads)
+        run_tasks(place, sorted(tasks, key=lambda task: task[3]), self.threads)
         return u, cell0, np.concatenate([*polys, np.empty(0)]), i0
 
     def _rows_of_product(self, one: tuple[int, Part, slice], lo: int, hi: int, block) -> Product:

@@ -224,13 +224,15 @@ class Iteration:
             begun = begun if np.array_equal(begun.rho, rho) else None
         gain = size = last = length = np.inf
         rises, ready = 0, False
+        doubted: np.ndarray | None = None  # a last step, if it moves no row by much: asked only where it is the last
         at: Value | None = None
         gradient = np.zeros(penalties.count)
         for iteration in range(1, most + 1):
             try:
                 start, decrement = self.value(working, rho, begun)
                 begun = None
-                if (ready and decrement < _SAME) or (rough and decrement < 1.0):
+                ready = ready and decrement < _SAME and (doubted is None or self.at_rest(doubted))
+                if ready or (rough and decrement < 1.0):
                     if not rough:
                         self.require_finite(working, start)
                     return Found(
@@ -254,7 +256,7 @@ class Iteration:
             step = at.state.beta - working.beta
             size = 0.5 * float(step @ (working.score - penalties.columns(working.beta) @ np.exp(at.state.rho)))
             length = 0.5 * float(step @ working.cross.dot(step))  # penalties are quadratic: the rows alone err
-            ready = self.tilted and gain < self.tolerance and max(size, decrement) < self.near
+            ready, doubted = self.tilted and gain < self.tolerance and max(size, decrement) < self.near, None
             if self.gaussian or ready:
                 if not (self.gaussian or self.settled or self.at_rest(step)):
                     working, rho, ready = self.settle(working, at.state.rho), at.state.rho, False
@@ -263,7 +265,7 @@ class Iteration:
                     self.require_finite(working, at)
                     return Found(working, at, gradient, True, CONVERGED, iteration, bounds)
             else:
-                ready = self.expected(at, error * length * length) and self.at_rest(step)
+                ready, doubted = self.expected(at, error * length * length), step
             rho = at.state.rho
             working = self.advance(working, at.state.beta, rho)
         assert at is not None
