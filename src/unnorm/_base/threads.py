@@ -77,6 +77,39 @@ def quick_turns() -> Iterator[None]:
                 sys.setswitchinterval(_turns.before)
 
 
+_baton = threading.Lock()
+
+
+@contextmanager
+def in_turn() -> Iterator[None]:
+    """One thread at a time, but for what it runs inside `apart`.
+
+    Two fits side by side that both are in Python take the interpreter from each other thousands of times, as every
+    operation of NumPy lets go of it for some microseconds, and waiting for it takes fifty.
+    """
+    with _baton:
+        _here.baton = True
+        try:
+            yield
+        finally:
+            _here.baton = False
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Compiled code that takes a while and needs no interpreter: inside `in_turn`, another thread may go on."""
+    if not getattr(_here, "baton", False):
+        yield
+        return
+    _here.baton = False
+    _baton.release()
+    try:
+        yield
+    finally:
+        _baton.acquire()
+        _here.baton = True
+
+
 @cache
 def pool(threads: int, within: bool = False) -> ThreadPoolExecutor:
     """The pool of so many threads, started when it is first asked for; `within`: the one that its tasks may use."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.blas import single_threaded
-from .._base.threads import cores, pool, quick_turns
+from .._base.threads import cores, in_turn, pool, quick_turns
 from ..errors import InputError, listing, unknown, warn
 from . import families
 from .approach import approach
@@ -420,6 +420,10 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
     inner = 1 if threads > 1 and len(problems) > 1 else threads
 
     def one(problem: Mapping[str, Any]) -> Smoothed:
+        with in_turn():
+            return fitted(problem)
+
+    def fitted(problem: Mapping[str, Any]) -> Smoothed:
         rest = dict(problem)
         design = rest.pop("design", None)
         if design is None:
@@ -431,7 +435,7 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
 
     with single_threaded():
         if threads <= 1 or len(problems) <= 1:
-            return [one(problem) for problem in problems]
+            return [fitted(problem) for problem in problems]
         order = sorted(range(len(problems)), key=lambda i: -len(problems[i]["y"]))  # long ones first
         with quick_turns():  # a fit comes back from compiled code while another is in Python
             found = dict(zip(order, pool(threads).map(one, [problems[i] for i in order])))

@@ -121,14 +121,16 @@ def minimise(
     high = np.minimum(bounds[1], here.state.rho + reach)
     for _ in range(steps):
         rho = here.state.rho
-        pinned = ((rho >= high) & (here.gradient < 0)) | ((rho <= low) & (here.gradient > 0))
-        move = np.flatnonzero(free & ~pinned)
+        gradient = here.gradient
+        pinned = ((rho >= high) & (gradient < 0)) | ((rho <= low) & (gradient > 0))
+        move = (free & ~pinned).nonzero()[0]
         if move.size == 0:
             break
         values, vectors = np.linalg.eigh(here.hessian[move[:, None], move])
-        size = np.maximum(np.abs(values), 1e-9 + 1e-7 * np.abs(values).max())
-        along = vectors.T @ here.gradient[move]
-        if 0.5 * np.sum(along**2 / size) < tolerance:
+        size = np.abs(values)
+        size = np.maximum(size, 1e-9 + 1e-7 * size.max())
+        along = gradient[move] @ vectors
+        if 0.5 * ((along / size) @ along) < tolerance:
             break
         step = np.zeros(rho.size)
         step[move] = -vectors @ (along / size)

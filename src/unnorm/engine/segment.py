@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.threads import apart
 from .ahead import kernel
 from .products import Product
 
@@ -178,11 +179,12 @@ class Segment:
             if self.product:
                 values, kept = self.product.at(shift, shift + len(x)), np.zeros((len(x), 2))
                 arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
-            total += cross_products(
-                *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
-                cross, *self._given(local_x, xx), context, score[:q], *self._given(score[q : q + s]), score[q + d :],
-                kept,
-            )  # fmt: skip
+            with apart():
+                total += cross_products(
+                    *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
+                    cross, *self._given(local_x, xx), context, score[:q], *self._given(score[q : q + s]), score[q + d :],
+                    kept,
+                )  # fmt: skip
             if self.product:
                 self.product.add(values, arguments[:_COLUMNS], kept, product)
         cross[:q, q : q + s] = local_x
@@ -252,22 +254,29 @@ class Segment:
         return gradient, 0.5 * (out + out.T)
 
     def _gathered(self, score: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """`gather` without factors, dense columns and blocks that add: each pair of blocks once, from the side where
-        its sums are, which of local ones is above the diagonal and of a context's below it."""
+        """`gather` without factors, dense columns and blocks that add. With T the sums as they are, of which pairs of
+        local blocks are above the diagonal, those of a context below it, and squares (and pairs within a context) once
+        too many in T + Tᵀ: XᵀWX = G + Gᵀ less these, G = CᵀTC."""
         size, local = self.columns.size, self.local
-        out, gradient = np.empty((size, size)), np.empty(size)
-        for i, block in enumerate(self.blocks):
-            at, raw = block.at, block.raw
-            begin, end = (raw.start, local) if raw.start < local else (0, len(cross))
-            half = block.transposed @ cross[raw, begin:end]
-            gradient[at] = block.transposed @ score[raw]
-            for k, other in enumerate(self.blocks):
-                if begin <= other.raw.start < end and (k >= i or other.raw.start < local <= raw.start):
-                    pair = half[:, other.raw.start - begin : other.raw.stop - begin] @ other.matrix
-                    out[at, other.at] = pair if k != i else 0.5 * (pair + pair.T)
-                    if k != i:
-                        out[other.at, at] = pair.T
+        half, G, gradient = np.zeros((size, len(cross))), np.empty((size, size)), np.empty(size)
+        for block in self.blocks:
+            raw = block.raw
+            there = slice(raw.start, local) if raw.start < local else slice(0, len(cross))
+            np.matmul(block.transposed, cross[raw, there], out=half[block.at, there])
+            np.matmul(block.transposed, score[raw], out=gradient[block.at])
+        for block in self.blocks:
+            np.matmul(half[:, block.raw], block.matrix, out=G[:, block.at])
+        out = G + G.T
+        for at, other in self._twice:
+            out[at, other] *= 0.5
         return gradient, out
+
+    @cached_property
+    def _twice(self) -> list[tuple[slice, slice]]:
+        """Of `_gathered`: where T + Tᵀ has the sums twice."""
+        contexts = [block.at for block in self.blocks if block.raw.start >= self.local]
+        own = [(block.at, block.at) for block in self.blocks if block.raw.start < self.local]
+        return own + [(one, other) for one in contexts for other in contexts]
 
     def leverage(
         self,
@@ -299,12 +308,13 @@ class Segment:
                 values = self.product.at(shift, shift + len(x))
                 arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
                 kept = self.product.leverage(values, arguments[:_COLUMNS], *lever)
-            leverages(
-                *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
-                p_local, *self._given(p_local_x, p_xx), p_context,
-                score[:q], *self._given(score[q : q + s]), score[q + d :],
-                out[shift:] if out.size else out, kept,
-            )  # fmt: skip
+            with apart():
+                leverages(
+                    *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
+                    p_local, *self._given(p_local_x, p_xx), p_context,
+                    score[:q], *self._given(score[q : q + s]), score[q + d :],
+                    out[shift:] if out.size else out, kept,
+                )  # fmt: skip
             if self.product:
                 score[q + s : q + d] += self.product.sums(values, kept, np.zeros(len(x), np.int64), 1)[0]
         return score

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._base.threads import apart
 from ..errors import DataError, TermError
 from .base import Columns
 from .long_columns import LONG, cell_sums, extremes, ranked
@@ -91,7 +92,8 @@ def check_finite(low: float, high: float, column: np.ndarray, name: str, what: s
 
 def sorted_unique(x: np.ndarray) -> np.ndarray:
     """The distinct values in order (a plain sort: several times quicker than a hash for floats)."""
-    ordered = np.sort(x)
+    with apart():
+        ordered = np.sort(x)
     new = np.empty(ordered.size, dtype=bool)
     new[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
