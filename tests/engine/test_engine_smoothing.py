@@ -357,6 +357,40 @@ def test_many_problems_are_what_each_is_alone():
         np.testing.assert_allclose(many.beta, alone.beta, atol=1e-8)
 
 
+@pytest.mark.parametrize("formula", [FORMULA, "s(a, k=8) + s(b, by=g, k=6)", "s(a, k=7) + te(b, c, k=4)"])
+def test_smoothing_starts_where_penalty_and_data_weigh_the_same(formula: str):
+    from unnorm.engine.outer import starting_rho
+
+    _, design, _ = problem(formula)
+    rows = ResponseRows(table()["binomial"], np.empty(0), np.empty(0))
+    A = design.sweep(rows, 0, np.zeros(design.size))[2].dense()
+    expected = []
+    for j in range(design.penalties.count):
+        S = np.diag(design.penalties.columns(np.ones(design.size))[:, j] * 0.0)
+        for k in range(design.size):
+            S[k] = design.penalties.columns(np.eye(design.size)[k])[:, j]
+        expected.append(np.log(np.diag(A)[np.abs(S).max(axis=0) > 0].sum() / np.trace(S)))
+    found = starting_rho(design.sweep(rows, 0, np.zeros(design.size))[2], design.penalties)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_a_step_is_the_last_only_if_it_moves_no_row_far(monkeypatch: pytest.MonkeyPatch):
+    from unnorm.engine import outer
+
+    rng = np.random.default_rng(2)
+    data = {"a": rng.random(25_000), "b": rng.random(25_000)}
+    y = (rng.random(25_000) < 1 / (1 + np.exp(3 - np.sin(6 * data["a"]) - data["b"]))).astype(float)
+    asked = []
+
+    def at_rest(self, step: np.ndarray) -> bool:
+        asked.append(self.design.rows)
+        return True
+
+    monkeypatch.setattr(outer.Iteration, "at_rest", at_rest)
+    smooth_fit(build_design(parse("s(a) + s(b)").build(data), data), y)
+    assert asked == [25_000]  # of the last alone
+
+
 def test_terms_that_the_rows_do_not_tell_apart_are_named():
     data = {**table(), "twin": 2 * table()["a"] + 1}
     terms = parse("linear(a) + linear(twin) + s(b, k=5)").build(data)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,7 @@ import numpy as np
 
 @cache
 def _routine(name: str, arguments: int) -> Any:
-    from scipy.linalg import cython_lapack
-
-    table: Any = cython_lapack
+    table: Any = import_module("scipy.linalg.cython_lapack")
     capsule, own = table.__pyx_capi__[name], ctypes.py_object
     name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, own)(("PyCapsule_GetName", ctypes.pythonapi))
     pointer_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, own, ctypes.c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
@@ -53,10 +52,6 @@ def largest_eigenpairs(matrix: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarr
     chosen, vectors = values[keep], np.empty((n, k), order="F")
     block, ends, whole = np.ones(n, np.int32), np.full(n, n, np.int32), np.empty(n, np.int32)
     lost = np.empty(k, np.int32)
-    failed = failed or _call(
-        "dstein", n, diagonal, beside, k, chosen, block, ends, vectors, n, room, whole, lost
-    )
-    failed = failed or _call(
-        "dormtr", b"L", b"L", b"N", n, k, reduced, n, tau, vectors, n, room, room.size
-    )
+    failed = failed or _call("dstein", n, diagonal, beside, k, chosen, block, ends, vectors, n, room, whole, lost)
+    failed = failed or _call("dormtr", b"L", b"L", b"N", n, k, reduced, n, tau, vectors, n, room, room.size)
     return None if failed else (chosen, vectors)

@@ -280,8 +280,8 @@ def _from_some(
         return beta, None, problem
     part, some = design.some(problem.rows, every)
     small = PenalisedRows(
-        part, some, problem.family, problem.code, 0.0, part.rows, problem.free, _threads(part, problem.threads), Clock(),
-        problem.scale_known, 0.0 if problem.scale_known else families.saturated(problem.family, some),
+        part, some, problem.family, problem.code, 0.0, part.rows, problem.free, _threads(part, problem.threads),
+        Clock(), problem.scale_known, 0.0 if problem.scale_known else families.saturated(problem.family, some),
     )  # fmt: skip
     begun, start = beta, None
     try:

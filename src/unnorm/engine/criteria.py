@@ -243,7 +243,11 @@ class Laplace(Criterion):
             half_dp = max(penalised_deviance(working, state), working.least)
             left = working.rows - (int(penalties.free.sum()) if self.restricted else 0)
             share, each = 0.5 * left / half_dp, q / (2 * half_dp)
-            gradient, hessian, diagonal = 0.5 * left * each, share * curve - 0.5 * left * np.outer(each, each), share * q
+            gradient, hessian, diagonal = (
+                0.5 * left * each,
+                share * curve - 0.5 * left * np.outer(each, each),
+                share * q,
+            )
         gradient = gradient + 0.5 * (first - slope_s)
         hessian = hessian - 0.5 * (pairs * (lam[:, None] * lam) + curve_s)
         diagonal = diagonal + first

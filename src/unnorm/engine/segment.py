@@ -182,8 +182,8 @@ class Segment:
             with apart():
                 total += cross_products(
                     *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
-                    cross, *self._given(local_x, xx), context, score[:q], *self._given(score[q : q + s]), score[q + d :],
-                    kept,
+                    cross, *self._given(local_x, xx), context,
+                    score[:q], *self._given(score[q : q + s]), score[q + d :], kept,
                 )  # fmt: skip
             if self.product:
                 self.product.add(values, arguments[:_COLUMNS], kept, product)

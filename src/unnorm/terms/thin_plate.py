@@ -249,8 +249,6 @@ def thin_plate(knots: np.ndarray, share: np.ndarray, sample: Sample, k: int, m: 
     root = np.sqrt(share)
     D, U = _largest(eta * np.outer(root, root), k)
     Z = _null_of_rows(T.T @ (root[:, None] * U))
-    A = np.concatenate([root[:, None] * (U @ Z), np.zeros((len(at), M))], axis=1)
-    B = np.concatenate([np.zeros((M, k - M)), np.eye(M)], axis=1)
     S = Z.T @ (D[:, None] * Z)  # positive definite: E is, on the δ with Tᵀδ = 0
     E = np.concatenate([_definite_root((S + S.T) / 2), np.zeros((k - M, M))], axis=1)
     basis: Basis
@@ -260,6 +258,8 @@ def thin_plate(knots: np.ndarray, share: np.ndarray, sample: Sample, k: int, m: 
         basis = _reaching(natural_spline(knots[order, 0], values[order]), sample.lower[0], sample.upper[0])
         columns = basis.evaluate(sample.points)
     else:
+        A = np.concatenate([root[:, None] * (U @ Z), np.zeros((len(at), M))], axis=1)
+        B = np.concatenate([np.zeros((M, k - M)), np.eye(M)], axis=1)
         plate = ThinPlate(m, centre, at, A, B)
         columns = plate.evaluate(sample.points)
         basis = replace(plate, seen=Seen.of(sample.points, columns) if sample.exact else None)
