@@ -233,16 +233,22 @@ class Forms:
                 lacking = np.isnan(x if isinstance(here, slice) else x[here])
                 u[a:c][lacking, b] = basis.breaks.size - 1  # the empty cell
 
-        chunk = min(CHUNK, max(_SHARE, -(-(hi - lo) // self.threads)))  # by rows: blocks of a row share cache lines
-        cuts, tasks = range(0, hi - lo, chunk), []
+        placed: list[tuple[int, Part, LocalBasis]] = []
         for b, (n, part, at) in enumerate(here):
             basis = self.bases[n]
             assert basis is not None
-            tasks += [(b, part, basis, a, min(a + chunk, hi - lo)) for a in cuts]
+            placed.append((b, part, basis))
             cell0[b] = sum(p.size for p in polys) // 16
             polys.append(basis.poly.ravel())
             i0[b] = block(basis.coefficients @ part.rotation, at).start
-        run_tasks(place, sorted(tasks, key=lambda task: task[3]), self.threads)
+
+        def stretch(a: int, c: int) -> None:
+            """All blocks of these rows: they share cache lines, which two threads would take from each other."""
+            for one in placed:
+                place(*one, a, c)
+
+        chunk = min(CHUNK, max(_SHARE, -(-(hi - lo) // self.threads)))
+        run_tasks(stretch, [(a, min(a + chunk, hi - lo)) for a in range(0, hi - lo, chunk)], self.threads)
         return u, cell0, np.concatenate([*polys, np.empty(0)]), i0
 
     def _rows_of_product(self, one: tuple[int, Part, slice], lo: int, hi: int, block) -> Product:
