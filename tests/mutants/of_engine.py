@@ -21,10 +21,10 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("diagonal = diagonal + first", "pass", "the trace is not on the Hessian's diagonal"),
     ],
     "engine/segment.py": [
-        ("out[at, other] *= 0.5", "pass", "squares of a block's own functions are gathered twice"),
+        ("out[block.at, other.at] *= 0.5", "pass", "squares of a block's own functions are gathered twice"),
         (
-            "for one in contexts for other in contexts]",
-            "for one in contexts for other in contexts if one is other]",
+            "for other in contexts if block.raw.start >= local else [block]:",
+            "for other in [block]:",
             "pairs of a context's blocks are gathered twice",
         ),
     ],

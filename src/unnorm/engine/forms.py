@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 STORE = 1_500_000_000  # bytes of dense columns kept; beyond, they are evaluated in each pass
 CHUNK = 65_536  # rows evaluated at a time
 _SHARE = 8_192  # rows that are worth a thread
+_WIDE = 64  # columns from which a local form is: its arithmetic is then more than its Python
 FINE = 5_000  # rows up to which more cells cost nothing
 LOCAL_ERROR = 3e-4  # largest relative error of a local form; beyond, the term is dense
 
@@ -166,7 +167,9 @@ class Forms:
         own = np.arange(0) if level is None else np.arange(self.starts[level + 1], self.starts[level + 2])
         here: dict[str, list[tuple[int, Part, slice]]] = {"local": [], "factor": [], "dense": [], "context": []}
         mine = [n for n, part in enumerate(self.parts) if part.level < 0 or part.level == level]
-        kinds = run_tasks(lambda n: self.kind(n, value), [(n,) for n in mine], self.threads)  # local forms are found
+        wide = max((self.parts[n].size for n in mine), default=0) > _WIDE
+        # local forms are found
+        kinds = run_tasks(lambda n: self.kind(n, value), [(n,) for n in mine], self.threads if wide else 1)
         for n, kind in zip(mine, kinds):
             part = self.parts[n]
             shift = 0 if part.level < 0 else shared

@@ -225,8 +225,7 @@ class Iteration:
                 raise NotIdentifiedError(not_identified(self.design, working.cross, singular)) from singular
             begun = begun if np.array_equal(begun.rho, rho) else None
         gain = size = last = length = np.inf
-        rises, ready = 0, False
-        doubted: np.ndarray | None = None  # a last step, if it moves no row by much: asked only where it is the last
+        rises, ready, doubted = 0, False, None
         at: Value | None = None
         gradient = np.zeros(penalties.count)
         for iteration in range(1, most + 1):
@@ -267,7 +266,7 @@ class Iteration:
                     self.require_finite(working, at)
                     return Found(working, at, gradient, True, CONVERGED, iteration, bounds)
             else:
-                ready, doubted = self.expected(at, error * length * length), step
+                ready, doubted = self.expected(at, error * length * length), step  # asked where it proves the last
             rho = at.state.rho
             working = self.advance(working, at.state.beta, rho)
         assert at is not None

@@ -222,7 +222,7 @@ class Segment:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Raw score and cross-product (summed over sweeps) → those of the segment's coefficients."""
         if self.bare and self.product is None and not any(block.adds for block in self.blocks):
-            return self._gathered(score, cross)
+            return _gathered(self, score, cross)
         (q, d, _), s = self.sizes, self.x.shape[1]
         if self.product:
             own = slice(q + s, q + d)
@@ -252,31 +252,6 @@ class Segment:
             else:
                 np.matmul(half[:, block.raw], block.matrix, out=out[:, block.at])
         return gradient, 0.5 * (out + out.T)
-
-    def _gathered(self, score: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """`gather` without factors, dense columns and blocks that add. With T the sums as they are, of which pairs of
-        local blocks are above the diagonal, those of a context below it, and squares (and pairs within a context) once
-        too many in T + Tᵀ: XᵀWX = G + Gᵀ less these, G = CᵀTC."""
-        size, local = self.columns.size, self.local
-        half, G, gradient = np.zeros((size, len(cross))), np.empty((size, size)), np.empty(size)
-        for block in self.blocks:
-            raw = block.raw
-            there = slice(raw.start, local) if raw.start < local else slice(0, len(cross))
-            np.matmul(block.transposed, cross[raw, there], out=half[block.at, there])
-            np.matmul(block.transposed, score[raw], out=gradient[block.at])
-        for block in self.blocks:
-            np.matmul(half[:, block.raw], block.matrix, out=G[:, block.at])
-        out = G + G.T
-        for at, other in self._twice:
-            out[at, other] *= 0.5
-        return gradient, out
-
-    @cached_property
-    def _twice(self) -> list[tuple[slice, slice]]:
-        """Of `_gathered`: where T + Tᵀ has the sums twice."""
-        contexts = [block.at for block in self.blocks if block.raw.start >= self.local]
-        own = [(block.at, block.at) for block in self.blocks if block.raw.start < self.local]
-        return own + [(one, other) for one in contexts for other in contexts]
 
     def leverage(
         self,
@@ -445,3 +420,24 @@ class Segment:
             x, self.z[runs], dense, self.local, self.product.take(rows) if self.product else None,
         )  # fmt: skip
         return part, rows
+
+
+def _gathered(segment: Segment, score: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`Segment.gather` without factors, dense columns and blocks that add. With T the sums as they are, of which pairs
+    of local blocks are above the diagonal, those of a context below it, and squares (and pairs within a context) twice
+    in T + Tᵀ: XᵀWX = G + Gᵀ, these halved, G = CᵀTC."""
+    size, local, blocks = segment.columns.size, segment.local, segment.blocks
+    half, G, gradient = np.zeros((size, len(cross))), np.empty((size, size)), np.empty(size)
+    for block in blocks:
+        raw = block.raw
+        there = slice(raw.start, local) if raw.start < local else slice(0, len(cross))
+        np.matmul(block.transposed, cross[raw, there], out=half[block.at, there])
+        np.matmul(block.transposed, score[raw], out=gradient[block.at])
+    for block in blocks:
+        np.matmul(half[:, block.raw], block.matrix, out=G[:, block.at])
+    out = G + G.T
+    contexts = [block for block in blocks if block.raw.start >= local]
+    for block in blocks:
+        for other in contexts if block.raw.start >= local else [block]:
+            out[block.at, other.at] *= 0.5
+    return gradient, out
