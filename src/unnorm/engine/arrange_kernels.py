@@ -8,7 +8,6 @@ import math
 import numpy as np
 
 from .._base.cached import njit
-from .._base.threads import apart
 from .simd import whole
 
 
@@ -18,8 +17,7 @@ def locate(x: np.ndarray, order: np.ndarray, breaks: np.ndarray, period: float, 
     fine = 4 * cells  # the cell at each of so many equal steps: one look-up, then a short walk
     at = breaks[0] + np.arange(fine + 1) * ((breaks[-1] - breaks[0]) / fine)
     guess = np.clip(np.searchsorted(breaks, at, side="right") - 1, 0, cells - 1)
-    with apart():
-        return locate_from(x, order, breaks, guess, period, out, column)
+    return locate_from(x, order, breaks, guess, period, out, column)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.threads import run_tasks
+from .._base.threads import apart, run_tasks
 from ..errors import DataError, hush
 from .arrange import Order, first_rows, number
 from .products import Product, ProductBasis, product_basis, worth
@@ -247,8 +247,9 @@ class Forms:
 
         def stretch(a: int, c: int) -> None:
             """All blocks of these rows: they share cache lines, which two threads would take from each other."""
-            for one in placed:
-                place(*one, a, c)
+            with apart():
+                for one in placed:
+                    place(*one, a, c)
 
         chunk = min(CHUNK, max(_SHARE, -(-(hi - lo) // self.threads)))
         run_tasks(stretch, [(a, min(a + chunk, hi - lo)) for a in range(0, hi - lo, chunk)], self.threads)

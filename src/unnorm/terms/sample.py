@@ -20,6 +20,7 @@ from .long_columns import LONG, cell_sums, extremes, ranked
 
 _CELLS_1D = 2048  # distinct values kept as they are, and cells beyond that
 _CELLS = 2048  # the same in 2 and 3 dimensions
+_LONG = 10_000  # rows whose sorting takes longer than a thread takes to wake
 _COMPILED = 65_536  # rows from which a compiled pass gains more than loading it takes
 _ROWS = 4096  # among which knots are placed in 2 and 3 dimensions
 _LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
@@ -92,7 +93,7 @@ def check_finite(low: float, high: float, column: np.ndarray, name: str, what: s
 
 def sorted_unique(x: np.ndarray) -> np.ndarray:
     """The distinct values in order (a plain sort: several times quicker than a hash for floats)."""
-    with apart():
+    with apart() if x.size > _LONG else contextlib.nullcontext():
         ordered = np.sort(x)
     new = np.empty(ordered.size, dtype=bool)
     new[:1] = True
