@@ -291,6 +291,25 @@ def test_the_criterion_along_one_parameter_is_that_at_each_value(formula, family
         assert np.ptp(found) > 0.1
 
 
+@pytest.mark.parametrize("formula", ["s(a, k=9) + s(b, k=9)", "te(a, b, k=4) + s(c, k=9)"])
+@pytest.mark.parametrize("family", ["binomial", "gaussian"])
+def test_gradient_and_hessian_of_the_criterion_are_its_derivatives(formula, family):
+    from unnorm.engine.outer import starting_rho
+
+    data = table()
+    design = build_design(parse(formula).build(data), data)
+    rows, beta = ResponseRows(design.sort(data[family]), np.empty(0), np.empty(0)), np.zeros(design.size)
+    loglik, score, cross = design.sweep(rows, FAMILIES[family], beta)
+    tilt = np.random.default_rng(1).normal(size=design.size)
+    working = Working(beta, loglik, score, cross, 0.0, N, family == "binomial", tilt)
+    rho, criterion, h = starting_rho(cross, design.penalties), Laplace(), 1e-4
+    here = criterion.full(working, design.penalties, rho)
+    for j, step in enumerate(h * np.eye(rho.size)):
+        above, below = (criterion.full(working, design.penalties, at) for at in (rho + step, rho - step))
+        assert here.gradient[j] == pytest.approx((above.value - below.value) / (2 * h), abs=1e-5)
+        np.testing.assert_allclose(here.hessian[j], (above.gradient - below.gradient) / (2 * h), atol=1e-5)
+
+
 def test_derivatives_that_nobody_reads_are_not_formed(monkeypatch):
     """A step far from the estimate is taken on the criterion's value alone, and the first inverse is formed once."""
     data = table(3000, 4)
