@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -143,3 +144,39 @@ assert threads.pool(2) is here
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="POSIX processes")
 def test_a_forked_process_has_a_pool_of_its_own() -> None:
     subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], check=True)
+
+
+def test_in_turn_one_thread_at_a_time_but_for_what_runs_apart() -> None:
+    inside, met, most = [0], threading.Barrier(2, timeout=60), [0]
+
+    def work() -> None:
+        with threads.in_turn():
+            for _ in range(3):
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+                threading.Event().wait(0.002)  # lets go of the interpreter, not of its turn
+                inside[0] -= 1
+                with threads.apart():
+                    met.wait()  # both are here at once, or it would break
+
+    both = [threading.Thread(target=work) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join(60)
+    assert most == [1]
+    assert not met.broken
+
+
+def test_a_turn_ends_with_an_error_inside_and_apart() -> None:
+    def fails(where) -> None:
+        with threads.in_turn(), where():
+            raise ValueError("inside")
+
+    for where in (nullcontext, threads.apart):
+        with pytest.raises(ValueError, match="inside"):
+            fails(where)
+    with threads.apart():  # nobody's turn: nothing to let go of
+        pass
+    assert threads._baton.lock.acquire(timeout=1.0)
+    threads._baton.lock.release()

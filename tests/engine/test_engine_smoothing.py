@@ -291,6 +291,25 @@ def test_the_criterion_along_one_parameter_is_that_at_each_value(formula, family
         assert np.ptp(found) > 0.1
 
 
+@pytest.mark.parametrize("formula", ["s(a, k=9) + s(b, k=9)", "te(a, b, k=4) + s(c, k=9)"])
+@pytest.mark.parametrize("family", ["binomial", "gaussian"])
+def test_gradient_and_hessian_of_the_criterion_are_its_derivatives(formula, family):
+    from unnorm.engine.outer import starting_rho
+
+    data = table()
+    design = build_design(parse(formula).build(data), data)
+    rows, beta = ResponseRows(design.sort(data[family]), np.empty(0), np.empty(0)), np.zeros(design.size)
+    loglik, score, cross = design.sweep(rows, FAMILIES[family], beta)
+    tilt = np.random.default_rng(1).normal(size=design.size)
+    working = Working(beta, loglik, score, cross, 0.0, N, family == "binomial", tilt)
+    rho, criterion, h = starting_rho(cross, design.penalties), Laplace(), 1e-4
+    here = criterion.full(working, design.penalties, rho)
+    for j, step in enumerate(h * np.eye(rho.size)):
+        above, below = (criterion.full(working, design.penalties, at) for at in (rho + step, rho - step))
+        assert here.gradient[j] == pytest.approx((above.value - below.value) / (2 * h), abs=1e-5)
+        np.testing.assert_allclose(here.hessian[j], (above.gradient - below.gradient) / (2 * h), atol=1e-5)
+
+
 def test_derivatives_that_nobody_reads_are_not_formed(monkeypatch):
     """A step far from the estimate is taken on the criterion's value alone, and the first inverse is formed once."""
     data = table(3000, 4)
@@ -355,6 +374,40 @@ def test_many_problems_are_what_each_is_alone():
     for data, many, setting in zip(tables, together, problems):
         alone = smooth_fit(build_design(setting["terms"], data), data["binomial"], threads=1)
         np.testing.assert_allclose(many.beta, alone.beta, atol=1e-8)
+
+
+@pytest.mark.parametrize("formula", [FORMULA, "s(a, k=8) + s(b, by=g, k=6)", "s(a, k=7) + te(b, c, k=4)"])
+def test_smoothing_starts_where_penalty_and_data_weigh_the_same(formula: str):
+    from unnorm.engine.outer import starting_rho
+
+    _, design, _ = problem(formula)
+    rows = ResponseRows(table()["binomial"], np.empty(0), np.empty(0))
+    A = design.sweep(rows, 0, np.zeros(design.size))[2].dense()
+    expected = []
+    for j in range(design.penalties.count):
+        S = np.diag(design.penalties.columns(np.ones(design.size))[:, j] * 0.0)
+        for k in range(design.size):
+            S[k] = design.penalties.columns(np.eye(design.size)[k])[:, j]
+        expected.append(np.log(np.diag(A)[np.abs(S).max(axis=0) > 0].sum() / np.trace(S)))
+    found = starting_rho(design.sweep(rows, 0, np.zeros(design.size))[2], design.penalties)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_a_step_is_the_last_only_if_it_moves_no_row_far(monkeypatch: pytest.MonkeyPatch):
+    from unnorm.engine import outer
+
+    rng = np.random.default_rng(2)
+    data = {"a": rng.random(25_000), "b": rng.random(25_000)}
+    y = (rng.random(25_000) < 1 / (1 + np.exp(3 - np.sin(6 * data["a"]) - data["b"]))).astype(float)
+    asked = []
+
+    def at_rest(self, step: np.ndarray) -> bool:
+        asked.append(self.design.rows)
+        return True
+
+    monkeypatch.setattr(outer.Iteration, "at_rest", at_rest)
+    smooth_fit(build_design(parse("s(a) + s(b)").build(data), data), y)
+    assert asked == [25_000]  # of the last alone
 
 
 def test_terms_that_the_rows_do_not_tell_apart_are_named():

@@ -13,6 +13,20 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "twice the penalty",
         ),
         ("np.log(2 * np.maximum(half_dp, working.least) / left)", "np.log(2 * half_dp / left)", "log of an exact fit"),
+        (
+            "share * curve - 0.5 * left * np.outer(each, each)",
+            "share * curve",
+            "curvature of log D_p without its square",
+        ),
+        ("diagonal = diagonal + first", "pass", "the trace is not on the Hessian's diagonal"),
+    ],
+    "engine/segment.py": [
+        ("out[block.at, other.at] *= 0.5", "pass", "squares of a block's own functions are gathered twice"),
+        (
+            "for other in contexts if block.raw.start >= local else [block]:",
+            "for other in [block]:",
+            "pairs of a context's blocks are gathered twice",
+        ),
     ],
     "engine/core.py": [
         ("result = replace(result, beta=result.beta + design.to_user(level))", "pass", "the level is not put back"),
@@ -45,6 +59,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ),
     ],
     "engine/outer.py": [
+        ("(doubted is None or self.at_rest(doubted))", "True", "nobody asks whether the last step moves rows far"),
+        ("@ (penalties.diagonals > 0)", "@ np.ones_like(penalties.diagonals)", "smoothing starts from all columns"),
         (
             "if (said := exhausted(self.design, self.problem.family, working.beta)) is not None:",
             "if (said := None) is not None:",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.blas import single_threaded
-from .._base.threads import cores, pool, quick_turns
+from .._base.threads import cores, in_turn, pool, quick_turns
 from ..errors import InputError, listing, unknown, warn
 from . import families
 from .approach import approach
@@ -34,7 +34,7 @@ __all__ = ["INTERCEPT", "Smoothed", "build_design", "fit_many", "smooth_fit"]
 METHODS = ("REML", "ML", "GCV", "CV")
 _TOLERANCE = 1e-5, 2.5e-3  # nats that the last step gains, with few rows and many; it leaves a 25th or less (measured)
 _MANY = 20_000  # rows from which a first fit on some of the contexts pays, and passes cost more than digits
-_SERIAL = 4_000  # rows up to which a thread costs more to wake than it saves
+_SERIAL = 12_000  # rows up to which a thread costs more to wake than it saves
 _FEW = 6_000  # rows of that first fit, at least
 _PER_COLUMN = 60  # and for each column
 _NOTHING = 1e-13  # of the null deviance: what is left of an exact fit is rounding
@@ -125,7 +125,7 @@ def _smooth_fit(
     rows, count, constant, saturated = side.rows, side.count, side.constant, side.saturated
     fixed = _fixed(design.penalties, design.fixed, sp)
     free = np.isnan(fixed)
-    threads = 1 if design.rows <= _SERIAL else cores() if threads is None else threads
+    threads = _threads(design, cores() if threads is None else threads)
     code, known = families.code_of(family, link), family not in families.UNKNOWN_SCALE
     if not known and count <= (whole := int(design.penalties.free.sum())):
         raise InputError(
@@ -193,6 +193,11 @@ def _smooth_fit(
         result = replace(result, score=held[0], gradient=held[1], hessian=held[2], flat=flat, limit=limit)
     clock.seconds["fit"] = time.perf_counter() - began
     return result if device is None else _back(result, problem, design, device)
+
+
+def _threads(design: Design, threads: int) -> int:
+    """How many of the threads gain something."""
+    return 1 if design.rows <= _SERIAL else threads
 
 
 def _moved(problem: PenalisedRows, device: Device, method: str, link: str | None, parts: bool) -> PenalisedRows:
@@ -275,8 +280,8 @@ def _from_some(
         return beta, None, problem
     part, some = design.some(problem.rows, every)
     small = PenalisedRows(
-        part, some, problem.family, problem.code, 0.0, part.rows, problem.free, problem.threads, Clock(),
-        problem.scale_known, 0.0 if problem.scale_known else families.saturated(problem.family, some),
+        part, some, problem.family, problem.code, 0.0, part.rows, problem.free, _threads(part, problem.threads),
+        Clock(), problem.scale_known, 0.0 if problem.scale_known else families.saturated(problem.family, some),
     )  # fmt: skip
     begun, start = beta, None
     try:
@@ -415,6 +420,10 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
     inner = 1 if threads > 1 and len(problems) > 1 else threads
 
     def one(problem: Mapping[str, Any]) -> Smoothed:
+        with in_turn():
+            return fitted(problem)
+
+    def fitted(problem: Mapping[str, Any]) -> Smoothed:
         rest = dict(problem)
         design = rest.pop("design", None)
         if design is None:
@@ -426,7 +435,7 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
 
     with single_threaded():
         if threads <= 1 or len(problems) <= 1:
-            return [one(problem) for problem in problems]
+            return [fitted(problem) for problem in problems]
         order = sorted(range(len(problems)), key=lambda i: -len(problems[i]["y"]))  # long ones first
         with quick_turns():  # a fit comes back from compiled code while another is in Python
             found = dict(zip(order, pool(threads).map(one, [problems[i] for i in order])))

@@ -234,26 +234,31 @@ class Laplace(Criterion):
         """Gradient and Hessian; `slopes_s`: those of log|S_λ|₊."""
         lam, (slope_s, curve_s) = np.exp(state.rho), slopes_s
         first, pairs = penalties.traces(inverse)
-        first, pairs = first * lam, pairs * np.outer(lam, lam)
+        first = first * lam
         q = state.beta @ state.forces  # λ_j βᵀS_jβ = dD_p/dρ_j
-        curve_dp = np.diag(q) + 2.0 * state.forces.T @ state.slopes
+        curve = state.forces.T @ state.slopes  # half of d²D_p/dρ² but for q on the diagonal
         if working.scale_known:
-            gradient, hessian = 0.5 * q, 0.5 * curve_dp
+            gradient, hessian, diagonal = 0.5 * q, curve, q
         else:
             half_dp = max(penalised_deviance(working, state), working.least)
             left = working.rows - (int(penalties.free.sum()) if self.restricted else 0)
-            gradient = 0.5 * left * q / (2 * half_dp)
-            hessian = 0.5 * left * (curve_dp / (2 * half_dp) - np.outer(q / (2 * half_dp), q / (2 * half_dp)))
+            share, each = 0.5 * left / half_dp, q / (2 * half_dp)
+            gradient, hessian, diagonal = (
+                0.5 * left * each,
+                share * curve - 0.5 * left * np.outer(each, each),
+                share * q,
+            )
         gradient = gradient + 0.5 * (first - slope_s)
-        hessian = hessian + 0.5 * (np.diag(first) - pairs - curve_s)
+        hessian = hessian - 0.5 * (pairs * (lam[:, None] * lam) + curve_s)
+        diagonal = diagonal + first
         if working.tilt.any():
             pull = working.tilt @ state.slopes
-            back = state.inverse.dot(working.tilt)
-            turned = penalties.columns(back) * lam
-            mixed = turned.T @ state.slopes
-            gradient = gradient + 0.5 * pull
-            hessian = hessian + 0.5 * (np.diag(pull) - mixed - mixed.T)
-        return gradient, 0.5 * (hessian + hessian.T)
+            mixed = (penalties.columns(state.inverse.dot(working.tilt)) * lam).T @ state.slopes
+            gradient, diagonal = gradient + 0.5 * pull, diagonal + pull
+            hessian -= mixed  # made symmetric below
+        hessian = 0.5 * (hessian + hessian.T)
+        hessian.ravel()[:: len(lam) + 1] += 0.5 * diagonal
+        return gradient, hessian
 
     def lever(self, working: Working, penalties: Penalties, state: State) -> Lever:
         return InverseLever(self._determinant(working, penalties, state))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -155,6 +156,15 @@ class Design:
 
     def _tasks(self, threads: int) -> list[tuple[int, int, int]]:
         """(segment, first run, last run) so that every thread has its share of rows."""
+        if threads not in self._shares:
+            self._shares[threads] = self._cut(threads)
+        return self._shares[threads]
+
+    @cached_property
+    def _shares(self) -> dict[int, list[tuple[int, int, int]]]:
+        return {}
+
+    def _cut(self, threads: int) -> list[tuple[int, int, int]]:
         tasks = []
         for k, segment in enumerate(self.segments):
             share = max(1, round(threads * (segment.hi - segment.lo) / max(self.rows, 1)))
@@ -177,7 +187,9 @@ class Design:
 
         def work(k: int, first: int, last: int):
             segment = self.segments[k]
-            return segment.sweep(rows, family, beta[segment.columns], first, last)
+            part, raw = segment.sweep(rows, family, beta[segment.columns], first, last)
+            # gathered by the thread that summed: its table is four times as large, and would go from core to core
+            return part, raw if segment.product is not None else segment.gather(*raw)
 
         found = run_tasks(work, tasks, threads)
         score = np.zeros(self.size)
@@ -194,7 +206,7 @@ class Design:
             sums[k] = tuple(a + b for a, b in zip(sums[k], raw)) if k in sums else raw
         for k, raw in sums.items():
             segment = self.segments[k]
-            gradient, matrix = segment.gather(*raw, threads=threads)
+            gradient, matrix = raw if segment.product is None else segment.gather(*raw, threads=threads)
             score[segment.columns] += gradient
             shared += matrix[: at[1], : at[1]]
             if segment.level is not None:
@@ -242,19 +254,21 @@ class Design:
         if self.own is not None:
             rows = self.own.known(rows, beta)
             hats = np.empty(self.rows) if hats is None else hats
-        raw = [segment.raw_inverse(lever(segment.level)) for segment in self.segments]
-        levers = [segment.levers(p, threads) for segment, p in zip(self.segments, raw)]
+        products = {k for k, segment in enumerate(self.segments) if segment.product is not None}
+        made = {k: self.segments[k].raw_inverse(lever(self.segments[k].level)) for k in products}
+        levers = {k: self.segments[k].levers(made[k], threads) for k in products}
 
         def work(k: int, first: int, last: int):
             segment = self.segments[k]
             out = hats[segment.lo : segment.hi] if hats is not None else np.empty(0)
-            return segment.leverage(rows, family, beta[segment.columns], raw[k], levers[k], first, last, out)
+            raw = made[k] if k in made else segment.raw_inverse(lever(segment.level))  # a table for each core
+            part = segment.leverage(rows, family, beta[segment.columns], raw, levers.get(k, ()), first, last, out)
+            return segment.turn(part)
 
         found = run_tasks(work, tasks, threads)
         score = np.zeros(self.size)
         for (k, _, _), part in zip(tasks, found):
-            segment = self.segments[k]
-            score[segment.columns] += segment.turn(part)
+            score[self.segments[k].columns] += part
         if self.own is not None and hats is not None:
             (segment,) = self.segments
             dw = self.own.slopes(segment, rows, family, beta, threads).dw

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.threads import run_tasks
+from .._base.threads import apart, run_tasks
 from ..errors import DataError, hush
 from .arrange import Order, first_rows, number
 from .products import Product, ProductBasis, product_basis, worth
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 STORE = 1_500_000_000  # bytes of dense columns kept; beyond, they are evaluated in each pass
 CHUNK = 65_536  # rows evaluated at a time
+_SHARE = 8_192  # rows that are worth a thread
+_WIDE = 64  # columns from which a local form is: its arithmetic is then more than its Python
 FINE = 5_000  # rows up to which more cells cost nothing
 LOCAL_ERROR = 3e-4  # largest relative error of a local form; beyond, the term is dense
 
@@ -165,7 +167,9 @@ class Forms:
         own = np.arange(0) if level is None else np.arange(self.starts[level + 1], self.starts[level + 2])
         here: dict[str, list[tuple[int, Part, slice]]] = {"local": [], "factor": [], "dense": [], "context": []}
         mine = [n for n, part in enumerate(self.parts) if part.level < 0 or part.level == level]
-        kinds = run_tasks(lambda n: self.kind(n, value), [(n,) for n in mine], self.threads)  # local forms are found
+        wide = max((self.parts[n].size for n in mine), default=0) > _WIDE
+        # local forms are found
+        kinds = run_tasks(lambda n: self.kind(n, value), [(n,) for n in mine], self.threads if wide else 1)
         for n, kind in zip(mine, kinds):
             part = self.parts[n]
             shift = 0 if part.level < 0 else shared
@@ -232,15 +236,23 @@ class Forms:
                 lacking = np.isnan(x if isinstance(here, slice) else x[here])
                 u[a:c][lacking, b] = basis.breaks.size - 1  # the empty cell
 
-        tasks = []
+        placed: list[tuple[int, Part, LocalBasis]] = []
         for b, (n, part, at) in enumerate(here):
             basis = self.bases[n]
             assert basis is not None
-            tasks += [(b, part, basis, a, min(a + CHUNK, hi - lo)) for a in range(0, hi - lo, CHUNK)]
+            placed.append((b, part, basis))
             cell0[b] = sum(p.size for p in polys) // 16
             polys.append(basis.poly.ravel())
             i0[b] = block(basis.coefficients @ part.rotation, at).start
-        run_tasks(place, tasks, self.threads)
+
+        def stretch(a: int, c: int) -> None:
+            """All blocks of these rows: they share cache lines, which two threads would take from each other."""
+            with apart():
+                for one in placed:
+                    place(*one, a, c)
+
+        chunk = min(CHUNK, max(_SHARE, -(-(hi - lo) // self.threads)))
+        run_tasks(stretch, [(a, min(a + chunk, hi - lo)) for a in range(0, hi - lo, chunk)], self.threads)
         return u, cell0, np.concatenate([*polys, np.empty(0)]), i0
 
     def _rows_of_product(self, one: tuple[int, Part, slice], lo: int, hi: int, block) -> Product:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from .._base.blas import single_threaded
 from .._base.frames import table as as_table
 from .._base.memory import in_words
 from ..errors import CombinationError, InputError, unknown, warn
@@ -135,6 +136,7 @@ def gam(
     known = terms.offsets if offset is None else (*terms.offsets, offset)
     with ExitStack() as stack:
         stack.enter_context(in_words("Pass memory='…' (as '1GB'), fit a file, or take fewer rows or functions."))
+        stack.enter_context(single_threaded())  # once: terms, design and fit each ask for it
         stream: Any = None
         resources = stack.enter_context(Resources(memory, workers_of(data, workers), threads).opened())
         if is_path(data) or is_frame(data):

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from .smoothed import Smoothed
 
 
+_LITTLE = 16e6  # bytes of rows for which nobody asks what is free: the table itself takes as much
+
+
 class Stream(Protocol):
     """Rows that are read when they are needed, or are with workers."""
 
@@ -103,7 +106,9 @@ def designed(
     if not resources.asked and stream is None and levels_of(built):
         remedy = "Fit fewer rows, or leave out terms of a factor: other rows are met in parts where they do not fit."
         memory.require(whole, f"{n:,} rows, arranged by the levels of a factor,", remedy)
-    elif whole > memory.allowed(resources.memory) and resources.workers is None:
+    elif (
+        (resources.asked or whole > _LITTLE) and whole > memory.allowed(resources.memory) and resources.workers is None
+    ):
         resources = replace(resources, memory=memory.allowed(resources.memory))  # in parts
     if not resources.asked and stream is None and (every or levels_of(built)):
         return build_design(built, rows.columns, intercept=intercept, rows=n), None

@@ -85,6 +85,9 @@ def starting_rho(cross: Arrow, penalties: Penalties) -> np.ndarray:
     """λ_j for which the penalty and the data weigh the same: tr(A on the penalty's columns) / tr(S_j) (as mgcv's
     initial.sp)."""
     rho = np.zeros(penalties.count)
+    if penalties.diagonals is not None and not penalties.alike:
+        data, weight = cross.diagonal() @ (penalties.diagonals > 0), penalties.diagonals.sum(axis=0)
+        return np.log(np.maximum(data, 1e-10) / np.maximum(weight, 1e-300))
     every = penalties.level_sums(cross.diagonal())
     for j, pieces in enumerate(penalties.pieces):
         data, weight = 0.0, 0.0
@@ -118,14 +121,16 @@ def minimise(
     high = np.minimum(bounds[1], here.state.rho + reach)
     for _ in range(steps):
         rho = here.state.rho
-        pinned = ((rho >= high) & (here.gradient < 0)) | ((rho <= low) & (here.gradient > 0))
-        move = np.flatnonzero(free & ~pinned)
+        gradient = here.gradient
+        pinned = ((rho >= high) & (gradient < 0)) | ((rho <= low) & (gradient > 0))
+        move = (free & ~pinned).nonzero()[0]
         if move.size == 0:
             break
         values, vectors = np.linalg.eigh(here.hessian[move[:, None], move])
-        size = np.maximum(np.abs(values), 1e-9 + 1e-7 * np.abs(values).max())
-        along = vectors.T @ here.gradient[move]
-        if 0.5 * np.sum(along**2 / size) < tolerance:
+        size = np.abs(values)
+        size = np.maximum(size, 1e-9 + 1e-7 * size.max())
+        along = gradient[move] @ vectors
+        if 0.5 * ((along / size) @ along) < tolerance:
             break
         step = np.zeros(rho.size)
         step[move] = -vectors @ (along / size)
@@ -220,14 +225,15 @@ class Iteration:
                 raise NotIdentifiedError(not_identified(self.design, working.cross, singular)) from singular
             begun = begun if np.array_equal(begun.rho, rho) else None
         gain = size = last = length = np.inf
-        rises, ready = 0, False
+        rises, ready, doubted = 0, False, None
         at: Value | None = None
         gradient = np.zeros(penalties.count)
         for iteration in range(1, most + 1):
             try:
                 start, decrement = self.value(working, rho, begun)
                 begun = None
-                if (ready and decrement < _SAME) or (rough and decrement < 1.0):
+                ready = ready and decrement < _SAME and (doubted is None or self.at_rest(doubted))
+                if ready or (rough and decrement < 1.0):
                     if not rough:
                         self.require_finite(working, start)
                     return Found(
@@ -251,7 +257,7 @@ class Iteration:
             step = at.state.beta - working.beta
             size = 0.5 * float(step @ (working.score - penalties.columns(working.beta) @ np.exp(at.state.rho)))
             length = 0.5 * float(step @ working.cross.dot(step))  # penalties are quadratic: the rows alone err
-            ready = self.tilted and gain < self.tolerance and max(size, decrement) < self.near
+            ready, doubted = self.tilted and gain < self.tolerance and max(size, decrement) < self.near, None
             if self.gaussian or ready:
                 if not (self.gaussian or self.settled or self.at_rest(step)):
                     working, rho, ready = self.settle(working, at.state.rho), at.state.rho, False
@@ -260,7 +266,7 @@ class Iteration:
                     self.require_finite(working, at)
                     return Found(working, at, gradient, True, CONVERGED, iteration, bounds)
             else:
-                ready = self.expected(at, error * length * length) and self.at_rest(step)
+                ready, doubted = self.expected(at, error * length * length), step  # asked where it proves the last
             rho = at.state.rho
             working = self.advance(working, at.state.beta, rho)
         assert at is not None

@@ -83,6 +83,14 @@ class Group:
         return value, gradient, np.diag(gradient) - pairs
 
 
+def _sizes(root: np.ndarray) -> np.ndarray:
+    """The singular values of a root, which is diagonal where a term has one penalty."""
+    diagonal = root.diagonal()
+    if root.shape[0] == root.shape[1] and np.count_nonzero(root) == np.count_nonzero(diagonal):
+        return np.abs(diagonal)
+    return np.linalg.svd(root, compute_uv=False)
+
+
 def square_root(matrix: np.ndarray) -> np.ndarray:
     """E with EᵀE = S, for a matrix whose root was not kept."""
     values, vectors = np.linalg.eigh(matrix)
@@ -152,7 +160,7 @@ class Penalties:
         for group in self.groups:
             if len(group.which) == 1:
                 ranks[group.which[0]] += group.copies * len(group.matrices[0])
-                value += group.copies * 2.0 * float(np.sum(np.log(np.linalg.svd(group._roots[0], compute_uv=False))))
+                value += group.copies * 2.0 * float(np.sum(np.log(_sizes(group._roots[0]))))
         return ranks, value
 
     @cached_property

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.threads import apart
 from .ahead import kernel
 from .products import Product
 
@@ -178,11 +179,12 @@ class Segment:
             if self.product:
                 values, kept = self.product.at(shift, shift + len(x)), np.zeros((len(x), 2))
                 arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
-            total += cross_products(
-                *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
-                cross, *self._given(local_x, xx), context, score[:q], *self._given(score[q : q + s]), score[q + d :],
-                kept,
-            )  # fmt: skip
+            with apart():
+                total += cross_products(
+                    *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
+                    cross, *self._given(local_x, xx), context,
+                    score[:q], *self._given(score[q : q + s]), score[q + d :], kept,
+                )  # fmt: skip
             if self.product:
                 self.product.add(values, arguments[:_COLUMNS], kept, product)
         cross[:q, q : q + s] = local_x
@@ -219,6 +221,8 @@ class Segment:
         self, score: np.ndarray, cross: np.ndarray, *product: np.ndarray, threads: int = 1
     ) -> tuple[np.ndarray, np.ndarray]:
         """Raw score and cross-product (summed over sweeps) → those of the segment's coefficients."""
+        if self.bare and self.product is None and not any(block.adds for block in self.blocks):
+            return _gathered(self, score, cross)
         (q, d, _), s = self.sizes, self.x.shape[1]
         if self.product:
             own = slice(q + s, q + d)
@@ -279,12 +283,13 @@ class Segment:
                 values = self.product.at(shift, shift + len(x))
                 arguments = _offset_by(arguments, self.product.predict(delta[s:], values))
                 kept = self.product.leverage(values, arguments[:_COLUMNS], *lever)
-            leverages(
-                *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
-                p_local, *self._given(p_local_x, p_xx), p_context,
-                score[:q], *self._given(score[q : q + s]), score[q + d :],
-                out[shift:] if out.size else out, kept,
-            )  # fmt: skip
+            with apart():
+                leverages(
+                    *self._compiled(arguments), family, _link(family), gamma, *self._given(delta[:s]), zeta,
+                    p_local, *self._given(p_local_x, p_xx), p_context,
+                    score[:q], *self._given(score[q : q + s]), score[q + d :],
+                    out[shift:] if out.size else out, kept,
+                )  # fmt: skip
             if self.product:
                 score[q + s : q + d] += self.product.sums(values, kept, np.zeros(len(x), np.int64), 1)[0]
         return score
@@ -415,3 +420,24 @@ class Segment:
             x, self.z[runs], dense, self.local, self.product.take(rows) if self.product else None,
         )  # fmt: skip
         return part, rows
+
+
+def _gathered(segment: Segment, score: np.ndarray, cross: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`Segment.gather` without factors, dense columns and blocks that add. With T the sums as they are, of which pairs
+    of local blocks are above the diagonal, those of a context below it, and squares (and pairs within a context) twice
+    in T + Tᵀ: XᵀWX = G + Gᵀ, these halved, G = CᵀTC."""
+    size, local, blocks = segment.columns.size, segment.local, segment.blocks
+    half, G, gradient = np.zeros((size, len(cross))), np.empty((size, size)), np.empty(size)
+    for block in blocks:
+        raw = block.raw
+        there = slice(raw.start, local) if raw.start < local else slice(0, len(cross))
+        np.matmul(block.transposed, cross[raw, there], out=half[block.at, there])
+        np.matmul(block.transposed, score[raw], out=gradient[block.at])
+    for block in blocks:
+        np.matmul(half[:, block.raw], block.matrix, out=G[:, block.at])
+    out = G + G.T
+    contexts = [block for block in blocks if block.raw.start >= local]
+    for block in blocks:
+        for other in contexts if block.raw.start >= local else [block]:
+            out[block.at, other.at] *= 0.5
+    return gradient, out

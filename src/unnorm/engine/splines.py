@@ -42,17 +42,18 @@ def with_empty_cell(basis: LocalBasis) -> LocalBasis:
 
 def _values(knots: np.ndarray, span: np.ndarray, at: np.ndarray) -> np.ndarray:
     """The four B-splines that live on each span, at points of it (Cox–de Boor), (len(at), 4)."""
-    value = np.zeros((at.size, 4))
-    value[:, 0] = 1.0
+    value = np.zeros((4, at.size))
+    value[0] = 1.0
+    right = [knots[span + r] - at for r in (1, 2, 3)]
+    left = [at - knots[span - r] for r in (0, 1, 2)]
     for degree in range(1, 4):
-        saved = np.zeros(at.size)
+        saved = 0.0
         for r in range(degree):
-            right, left = knots[span + r + 1] - at, at - knots[span + 1 - degree + r]
-            part = value[:, r] / (right + left)
-            value[:, r] = saved + right * part
-            saved = left * part
-        value[:, degree] = saved
-    return value
+            part = value[r] / (right[r] + left[degree - 1 - r])
+            value[r] = saved + right[r] * part
+            saved = left[degree - 1 - r] * part
+        value[degree] = saved
+    return np.ascontiguousarray(value.T)
 
 
 @dataclass(frozen=True)
@@ -70,15 +71,23 @@ class Margin:
 
 def margin(breaks: np.ndarray, period: float | None) -> Margin:
     """The B-splines on these breaks."""
-    breaks = np.ascontiguousarray(breaks, dtype=np.float64)
-    cells = breaks.size - 1
+    return _with_points(np.ascontiguousarray(breaks, dtype=np.float64), period, np.arange(0), np.empty(0))[0]
+
+
+def _with_points(
+    breaks: np.ndarray, period: float | None, cells: np.ndarray, points: np.ndarray
+) -> tuple[Margin, np.ndarray]:
+    """The B-splines on these breaks, and the four that live on each of `cells`, at a point of it."""
+    count = breaks.size - 1
     knots = np.concatenate([np.repeat(breaks[0], 3), breaks, np.repeat(breaks[-1], 3)])
-    cell = np.repeat(np.arange(cells), 4)
-    at = breaks[cell] + np.diff(breaks)[cell] * np.tile(_TIMES, cells)
-    poly = np.matmul(_FROM_VALUES, _values(knots, cell + 3, at).reshape(cells, 4, 4))
-    sites = (knots[1 : cells + 4] + knots[2 : cells + 5] + knots[3 : cells + 6]) / 3.0
-    cell = np.clip(np.searchsorted(breaks, sites, side="right") - 1, 0, cells - 1)
-    return Margin(breaks, float(period or 0.0), poly, knots, sites, cell, _values(knots, cell + 3, sites))
+    each = (breaks[:-1, None] + np.diff(breaks)[:, None] * _TIMES).ravel()
+    sites = (knots[1 : count + 4] + knots[2 : count + 5] + knots[3 : count + 6]) / 3.0
+    of_sites = breaks[1:-1].searchsorted(sites, side="right")
+    cell = np.concatenate([np.repeat(np.arange(count), 4), of_sites, cells])
+    found = _values(knots, cell + 3, np.concatenate([each, sites, points]))
+    at_each, at_sites, at_points = np.split(found, [each.size, each.size + sites.size])
+    poly = np.matmul(_FROM_VALUES, at_each.reshape(count, 4, 4))
+    return Margin(breaks, float(period or 0.0), poly, knots, sites, of_sites, at_sites), at_points
 
 
 @dataclass(frozen=True)
@@ -94,8 +103,8 @@ class _Checked:
 def _checked(breaks: np.ndarray) -> _Checked:
     cells = np.tile(np.arange(breaks.size - 1), 3)
     points = np.concatenate([breaks[:-1] + np.diff(breaks) * part for part in (0.15, 0.5, 0.85)])
-    one = margin(breaks, None)
-    return _Checked(one, cells, points, _values(one.knots, cells + 3, points))
+    one, values = _with_points(breaks, None, cells, points)
+    return _Checked(one, cells, points, values)
 
 
 @lru_cache(maxsize=64)

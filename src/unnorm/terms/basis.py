@@ -172,7 +172,7 @@ def householder(c: np.ndarray) -> np.ndarray:
 def scale_roots(roots: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[np.ndarray, ...]:
     """Roots of S‖X‖∞²/‖S‖₁, which makes smoothing parameters comparable among terms, and with mgcv's (`smoothCon`,
     scale.penalty)."""
-    size = np.abs(columns).sum(axis=1).max()
+    size = (np.abs(columns) @ np.ones(columns.shape[1])).max()
     return tuple(E * (size / np.sqrt(np.abs(E.T @ E).sum(axis=0).max())) for E in roots)
 
 

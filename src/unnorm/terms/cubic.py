@@ -47,15 +47,21 @@ class CubicSpline(Basis):
         low, high = self.knots[0], self.knots[-1]
         if self.cyclic:
             x = low + np.mod(x - low, high - low)
-        inside = np.clip(x, low, high)
-        j = np.clip(np.searchsorted(self.knots, inside, side="right") - 1, 0, len(self.knots) - 2)
-        h = (self.knots[1:] - self.knots[:-1])[j]
-        b = (inside - self.knots[j]) / h
-        a = 1 - b
-        weights = np.stack([a, b, (a**3 - a) * h**2 / 6, (b**3 - b) * h**2 / 6], axis=1)
+        inside = np.minimum(np.maximum(x, low), high)
+        j = self.knots[1:-1].searchsorted(inside, side="right")
+        start = self.knots[j]
+        h = self.knots[j + 1] - start
+        weights = np.empty((len(x), 4))
+        a, b = weights[:, 0], weights[:, 1]
+        np.divide(inside - start, h, out=b)
+        np.subtract(1.0, b, out=a)
+        h *= h / 6.0
+        np.multiply((a * a - 1.0) * a, h, out=weights[:, 2])
+        np.multiply((b * b - 1.0) * b, h, out=weights[:, 3])
         r = len(self.knots)
-        at = np.stack([j, j + 1, j + r, j + 1 + r], axis=1)
-        rows = csr_array((weights.ravel(), at.ravel(), np.arange(0, 4 * len(x) + 1, 4)), shape=(len(x), 2 * r))
+        at = j.astype(np.int32)[:, None] + np.array([0, 1, r, r + 1], np.int32)
+        starts = np.arange(0, 4 * len(x) + 1, 4, dtype=np.int32)
+        rows = csr_array((weights.ravel(), at.ravel(), starts), shape=(len(x), 2 * r))
         out = rows @ np.concatenate([self.values, self.curvatures])
         outside = np.flatnonzero(x != inside)
         if outside.size:
@@ -97,17 +103,15 @@ class CubicSpline(Basis):
 def natural_curvatures(knots: np.ndarray, values: np.ndarray) -> np.ndarray:
     """f″ at the knots of the natural cubic splines through `values`: B f″ = D f with B tridiagonal, zero at both
     ends."""
-    from scipy.linalg import solveh_banded
+    from scipy.linalg import lapack
 
-    h = np.diff(knots)
+    routines: Any = lapack
+    h = knots[1:] - knots[:-1]
     curvatures = np.zeros_like(values, dtype=np.float64)
     if len(knots) > 2:
-        slopes = np.diff(values, axis=0) / h[:, None]
-        band = np.zeros((2, len(knots) - 2))
-        band[0] = (h[:-1] + h[1:]) / 3
-        band[1, :-1] = h[1:-1] / 6
-        bends = np.diff(slopes, axis=0)
-        curvatures[1:-1] = bends / band[0] if len(knots) == 3 else solveh_banded(band, bends, lower=True)
+        slopes = (values[1:] - values[:-1]) / h[:, None]
+        diagonal, bends = (h[:-1] + h[1:]) / 3, slopes[1:] - slopes[:-1]
+        curvatures[1:-1] = bends / diagonal if len(knots) == 3 else routines.dptsv(diagonal, h[1:-1] / 6, bends)[2]
     return curvatures
 
 

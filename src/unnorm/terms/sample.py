@@ -13,12 +13,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._base.threads import apart
 from ..errors import DataError, TermError
 from .base import Columns
 from .long_columns import LONG, cell_sums, extremes, ranked
 
 _CELLS_1D = 2048  # distinct values kept as they are, and cells beyond that
 _CELLS = 2048  # the same in 2 and 3 dimensions
+_LONG = 10_000  # rows whose sorting takes longer than a thread takes to wake
 _COMPILED = 65_536  # rows from which a compiled pass gains more than loading it takes
 _ROWS = 4096  # among which knots are placed in 2 and 3 dimensions
 _LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
@@ -91,7 +93,8 @@ def check_finite(low: float, high: float, column: np.ndarray, name: str, what: s
 
 def sorted_unique(x: np.ndarray) -> np.ndarray:
     """The distinct values in order (a plain sort: several times quicker than a hash for floats)."""
-    ordered = np.sort(x)
+    with apart() if x.size > _LONG else contextlib.nullcontext():
+        ordered = np.sort(x)
     new = np.empty(ordered.size, dtype=bool)
     new[:1] = True
     np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
@@ -115,7 +118,8 @@ def summarise(columns: Columns, names: Sequence[str], what: str) -> Sample:
 def _one(names: tuple[str, ...], data: list[np.ndarray], lower: np.ndarray, upper: np.ndarray) -> Sample:
     (x,) = data
     thin = x[:: max(1, x.size // (2 * _CELLS_1D))]  # a few thousand rows tell continuous from rounded data
-    if thin.size == x.size or sorted_unique(thin).size < _CELLS_1D // 2:
+    few = _CELLS_1D // 2
+    if thin.size == x.size or (sorted_unique(thin[: 5 * few // 4]).size < few and sorted_unique(thin).size < few):
         values, counts = np.unique(x, return_counts=True)
         if values.size <= _CELLS_1D:
             return Sample(names, values[:, None], counts / x.size, lower, upper, values.size, True, values[:, None])

@@ -11,6 +11,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
+from .._base.lapack import largest_eigenpairs
+from .._base.threads import apart
 from ..errors import TermError, listing
 from .base import spectral_root
 from .basis import Basis, Setup, chunked, saved_basis
@@ -126,7 +128,8 @@ class ThinPlate(Basis):
 
     def evaluate(self, points: np.ndarray) -> np.ndarray:
         points = np.asarray(points, dtype=np.float64).reshape(-1, self.dim)
-        return chunked(points, self.size, max(64, (1 << 16) // len(self.knots)), self._rows)
+        with apart():
+            return chunked(points, self.size, max(64, (1 << 16) // len(self.knots)), self._rows)
 
     def known(self, points: np.ndarray) -> np.ndarray | None:
         return None if self.seen is None else self.seen.at(points)
@@ -169,7 +172,8 @@ def _largest(E: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     n = len(E)
     # measured, dense and Lanczos: 200 knots, k = 10: 2.0 and 0.5 ms; k = 40: 2.4 and 2.9 ms; 400 knots: 13.5 and 4.8 ms
     if n < 8 * k and (n < 250 or 4 * k > n):
-        values, vectors = _by_inverse_iteration(E, k) if 4 * k < n else np.linalg.eigh(E)
+        with apart():
+            values, vectors = (largest_eigenpairs(E, k) if 4 * k < n else None) or np.linalg.eigh(E)
         keep = np.argsort(-np.abs(values), kind="stable")[:k]
     else:
         from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
@@ -186,27 +190,6 @@ def _largest(E: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
     return values[keep], vectors[:, keep]
 
 
-def _by_inverse_iteration(E: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The same k eigenpairs, in ascending order: E to tridiagonal form, all its eigenvalues, and of the k alone the
-    vectors, which are orthogonalised among each other (LAPACK's dstein). Of 200 knots and k = 40: 1.7 ms for eigh's
-    2.5, equal to 1e-15."""
-    from scipy.linalg import lapack
-
-    routines: Any = lapack
-    n = len(E)
-    reduced, diagonal, beside, tau, _ = routines.dsytrd(E, lower=1, lwork=32 * n)
-    values, failed = routines.dsterf(diagonal, beside)
-    keep = np.sort(np.argsort(-np.abs(values), kind="stable")[:k])
-    ends = np.zeros(n, np.int32)
-    ends[0] = n  # one block
-    found, lost = routines.dstein(diagonal, beside, values[keep], np.ones(n, np.int32), ends)
-    if failed or lost:
-        return np.linalg.eigh(E)
-    vectors = np.asfortranarray(found[:, :k])
-    vectors[1:], *_ = routines.dormqr("L", "N", reduced[1:, :-1], tau, vectors[1:], lwork=64 * k)
-    return values[keep], vectors
-
-
 def _null_of_rows(A: np.ndarray) -> np.ndarray:
     """Z (k, k − M) with A Z = 0, by reflections that clear each row up to its last entry.
 
@@ -217,12 +200,12 @@ def _null_of_rows(A: np.ndarray) -> np.ndarray:
     M, k = A.shape
     Q = np.eye(k)
     for i in range(M):
-        v = np.zeros(k)
-        v[: k - i] = A[i, : k - i]
-        v[k - i - 1] += np.copysign(np.linalg.norm(v), v[k - i - 1])
-        v /= np.linalg.norm(v)
-        A -= 2 * np.outer(A @ v, v)
-        Q -= 2 * np.outer(Q @ v, v)
+        v = A[i].copy()
+        v[k - i :] = 0.0
+        v[k - i - 1] += math.copysign(math.sqrt(v @ v), v[k - i - 1])
+        v *= math.sqrt(2.0 / (v @ v))
+        A -= (A @ v)[:, None] * v
+        Q -= (Q @ v)[:, None] * v
     return Q[:, : k - M]
 
 
@@ -266,8 +249,6 @@ def thin_plate(knots: np.ndarray, share: np.ndarray, sample: Sample, k: int, m: 
     root = np.sqrt(share)
     D, U = _largest(eta * np.outer(root, root), k)
     Z = _null_of_rows(T.T @ (root[:, None] * U))
-    A = np.concatenate([root[:, None] * (U @ Z), np.zeros((len(at), M))], axis=1)
-    B = np.concatenate([np.zeros((M, k - M)), np.eye(M)], axis=1)
     S = Z.T @ (D[:, None] * Z)  # positive definite: E is, on the δ with Tᵀδ = 0
     E = np.concatenate([_definite_root((S + S.T) / 2), np.zeros((k - M, M))], axis=1)
     basis: Basis
@@ -277,6 +258,8 @@ def thin_plate(knots: np.ndarray, share: np.ndarray, sample: Sample, k: int, m: 
         basis = _reaching(natural_spline(knots[order, 0], values[order]), sample.lower[0], sample.upper[0])
         columns = basis.evaluate(sample.points)
     else:
+        A = np.concatenate([root[:, None] * (U @ Z), np.zeros((len(at), M))], axis=1)
+        B = np.concatenate([np.zeros((M, k - M)), np.eye(M)], axis=1)
         plate = ThinPlate(m, centre, at, A, B)
         columns = plate.evaluate(sample.points)
         basis = replace(plate, seen=Seen.of(sample.points, columns) if sample.exact else None)
