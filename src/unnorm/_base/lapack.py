@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-
 UNKNOWN = -1  # as LAPACK's `info` where arguments are not what it expects
 
 
