@@ -218,6 +218,17 @@ def recover(target: Path) -> None:
                 os.close(lock)
 
 
+def shared_folder(source: Path, target: Path) -> bool:
+    """Make `target`, a folder whose files are those of `source` under second names; whether the system could. For what
+    is written once and never changed."""
+    try:
+        shutil.copytree(source, target, copy_function=os.link)
+    except OSError:  # shutil.Error is one
+        remove(target)
+        return False
+    return True
+
+
 def remove(path: Path) -> None:
     """Remove a file or a folder; what is not there, or does not go, is left."""
     with shielded():
