@@ -40,17 +40,12 @@ def started(module: str, *arguments: str, talks: bool = False) -> subprocess.Pop
         return None
 
 
-def tell(process: subprocess.Popen[bytes], what: bytes) -> bool:
-    """Give a process that waits for it all that it is told; whether it lived to hear it."""
+def tell(process: subprocess.Popen[bytes], what: bytes) -> None:
+    """Give a process that waits for it all that it is told; one that has died hears nothing, and has no answer."""
     assert process.stdin is not None
-    try:
-        with process.stdin as stream:
-            stream.write(what)
-    except OSError:  # it has died
-        end(process)
-        return False
+    with suppress(OSError), process.stdin as stream:
+        stream.write(what)
     process.stdin = None
-    return True
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -49,11 +49,11 @@ def eye(
         "y_down": True,
         "seed": seed,
     }
-    with begun(likely=True) as waiting:
+    with begun(likely=True) as other:
         with staying():
             from .run import run_job
 
-        run_job(checked_job(settings), target, force, quiet, waiting=waiting)
+        run_job(checked_job(settings), target, force, quiet, other=other)
 
 
 @demo.command

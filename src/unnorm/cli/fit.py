@@ -52,11 +52,11 @@ def fit(
         options.job(data=data, terms=terms, between=between, objective=objective, level=level),
     )
     compile_ahead()  # before anything heavy is imported
-    with begun(likely=memory is None and job.between is None and large(job.data)) as waiting:
+    with begun(likely=memory is None and job.between is None and large(job.data)) as other:
         with staying():
             from ..engine.resources import Resources
             from .extras import Extras, read_formats
             from .run import run_job
 
         extras, resources = Extras(read_formats(figures), bool(json)), Resources(memory, shell_workers(workers))
-        run_job(job, target, force, quiet, resume, resources, extras, waiting)
+        run_job(job, target, force, quiet, resume, resources, extras, other)

@@ -23,7 +23,7 @@ from ..report.page import Section
 from ..report.sections.conditions import differences_table
 from ..report.sections.monte_carlo import advice
 from ..results.constants import worst
-from .beside import Process, digest_of, held_out_beside
+from .beside import Other, digest_of, held_out_beside
 from .checkpoint import Part
 from .config import BUNDLED, Job
 from .extras import PLAIN, Extras, summary_json, write_figures
@@ -46,12 +46,12 @@ def run_job(
     resume: bool | None = None,
     resources: Resources = ANYWHERE,
     extras: Extras = PLAIN,
-    waiting: Process | None = None,
+    other: Other | None = None,
 ) -> None:
     """Everything from the job to the output folder. BLAS has one thread throughout: levels have the cores.
 
     With `resume` (True or False, not None) the fits are kept in `OUT.part`, level by level, until the output is
-    written; True takes those that an interrupted run left there. `waiting`: the process for held-out scores, begun.
+    written; True takes those that an interrupted run left there. `other`: the process for held-out scores, begun.
     """
     with single_threaded(), Progress((*STEPS, *SECTIONS), quiet) as progress:
         with progress.step("reading"):
@@ -60,7 +60,7 @@ def run_job(
         make_ready()
         with (
             nullcontext() if resume is None else Part(target, _depends(prepared), resume) as part,
-            nullcontext() if resources.memory is not None else held_out_beside(prepared, waiting) as elsewhere,
+            nullcontext() if resources.memory is not None else held_out_beside(prepared, other) as elsewhere,
         ):
             with progress.step("fitting"):
                 fits = fitted(prepared, resources) if part is None else _kept(prepared, part, resources)
