@@ -234,6 +234,21 @@ def test_held_out_bits_beside_the_figures_are_those_alone(
     assert held_out.held_out_bits(beside) == alone
 
 
+def test_what_is_missed_beside_the_figures_is_what_is_missed_alone(
+    analyses: dict[str, Analysis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unnorm.report.sections import misfit
+
+    found = []
+    for count in (1, 2):
+        monkeypatch.setattr("unnorm.report.analysis.cores", lambda count=count: count)
+        analysis = replace(analyses["levels"], begun={}, kept={})
+        misfit.begin(analysis)
+        assert list(analysis.begun) == [misfit.MEASURED] * (count - 1)
+        found.append(misfit.section(analysis))
+    assert found[0] == found[1]
+
+
 def test_held_out_fits_are_made_once_on_one_core(
     analyses: dict[str, Analysis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
