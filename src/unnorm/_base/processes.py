@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
-LATER = 3  # by how much a process that nobody waits for yet is nicer than this one: it has the cores that are left
+LATER = 5  # by how much a process that nobody waits for yet is nicer than this one: it has the cores that are left
 
 
 def may_start() -> bool:
