@@ -91,6 +91,8 @@ def test_numbers_of_arrow_are_those_that_it_gives_itself(kind: str) -> None:
 def test_a_table_of_numbers_is_read_without_pandas(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("a,b\n1,2.5\n3,4.5\n")
-    code = f"import sys; from unnorm._base import files; files.read_table({str(path)!r}); print('pandas' in sys.modules)"
+    code = (
+        f"import sys; from unnorm._base import files; files.read_table({str(path)!r}); print('pandas' in sys.modules)"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.strip() == "False"
