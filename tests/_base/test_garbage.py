@@ -28,7 +28,8 @@ def test_nothing_is_searched_within_and_all_as_before_after_it(on: bool) -> None
             seen.append(gc.isenabled())
             raise ZeroDivisionError
 
-    pytest.raises(ZeroDivisionError, fails)
+    with pytest.raises(ZeroDivisionError):
+        fails()
     assert seen == [False]
     assert gc.isenabled() == on
     assert gc.get_freeze_count() > before
