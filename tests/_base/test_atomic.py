@@ -450,3 +450,20 @@ def test_an_interruption_at_any_line_leaves_no_litter(
     finally:
         signal.signal(signal.SIGTERM, before)
     assert interrupted == at - 1 > 100
+
+
+@posix
+def test_a_shared_folder_has_the_same_files_and_none_where_the_system_cannot(tmp_path: Path, monkeypatch: Any) -> None:
+    _save(tmp_path / "part", 3.0)
+    assert atomic.shared_folder(tmp_path / "part", tmp_path / "out")
+    assert _value(tmp_path / "out") == 3.0
+    assert os.path.samefile(*(tmp_path / one / "level-0" / storage.ARRAYS_NAME for one in ("part", "out")))
+    atomic.remove(tmp_path / "part")
+    assert _value(tmp_path / "out") == 3.0
+
+    def no_links(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(os, "link", no_links)
+    assert not atomic.shared_folder(tmp_path / "out", tmp_path / "other")
+    assert not (tmp_path / "other").exists()

@@ -4,6 +4,8 @@ larger than memory."""
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -70,3 +72,27 @@ def test_random_tables(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
                 found.append(type(error).__name__)
         assert found[0] == found[1], text
         assert found[0] == found[2], text
+
+
+@pytest.mark.parametrize("kind", ["int8", "int64", "uint32", "float32", "float64"])
+def test_numbers_of_arrow_are_those_that_it_gives_itself(kind: str) -> None:
+    import pyarrow as pa
+
+    parts = [[1, 2, 3], [], [4, 5]]
+    column = pa.chunked_array([pa.array(part, kind) for part in parts])
+    gaps = pa.chunked_array([pa.array([1, None, 3], kind)])
+    none = pa.chunked_array([], type=kind)
+    for one in (column, column.slice(1, 3), column.chunk(0), gaps, none):
+        found = files._numbers(one)
+        assert found.dtype == one.to_numpy(zero_copy_only=False).dtype
+        np.testing.assert_array_equal(found, one.to_numpy(zero_copy_only=False))
+
+
+def test_a_table_of_numbers_is_read_without_pandas(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("a,b\n1,2.5\n3,4.5\n")
+    code = (
+        f"import sys; from unnorm._base import files; files.read_table({str(path)!r}); print('pandas' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from functools import partial
 from pathlib import Path
 
@@ -61,5 +62,34 @@ def test_few_rows_and_conditions_start_no_process(prepared: Prepared, monkeypatc
 def test_scores_of_other_observations_are_not_taken() -> None:
     code = 'print(\'{"observations": "other", "scores": {}}\')'
     for of, found in (("this", None), ("other", {})):
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
-        assert beside._answer(process, of) == found
+        other = beside.Other()
+        other._process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+        assert beside._answer(other, of) == found
+
+
+def test_the_process_waits_until_kernels_are_compiled_and_is_not_waited_for_after_that(monkeypatch) -> None:
+    compiled: list[bool] = []
+    begins, said = [], []
+    monkeypatch.setattr(beside, "may_start", lambda: True)
+    monkeypatch.setattr(beside, "cores", lambda: 2)
+    monkeypatch.setattr(beside, "cached", lambda: bool(compiled))
+    monkeypatch.setattr(beside, "LOOK", 0.005)
+    monkeypatch.setattr(beside, "started", lambda *_, **__: begins.append(0) or len(begins))
+    monkeypatch.setattr(beside, "tell", lambda process, what: said.append((process, what)))
+    monkeypatch.setattr(beside, "end", lambda process: said.append((process, None)))
+    with beside.Other() as other:
+        other.tell(b"job")
+        assert not begins
+        compiled.append(True)
+        for _ in range(400):
+            if said:
+                break
+            time.sleep(0.005)
+        assert said == [(1, b"job")]
+    assert said == [(1, b"job"), (1, None)]
+    compiled.clear()
+    with beside.Other() as other:
+        assert other.answer() is None  # there is none yet,
+        compiled.append(True)
+        time.sleep(0.05)
+    assert len(begins) == 1  # and it will not be started for nothing

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from unnorm.cli import app, compare, run
+from unnorm.cli import compare, run
+from unnorm.cli.commands import app
 from unnorm.cli.options import Options, shell_workers
 from unnorm.cli.progress import Progress
 from unnorm.engine.resources import Resources

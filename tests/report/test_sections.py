@@ -223,15 +223,30 @@ def test_held_out_bits_are_the_librarys(analyses: dict[str, Analysis], model: un
 def test_held_out_bits_beside_the_figures_are_those_alone(
     analyses: dict[str, Analysis], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from unnorm.report import held_out
+    from unnorm.report import analysis, held_out
 
-    monkeypatch.setattr(held_out, "cores", lambda: 1)
+    monkeypatch.setattr(analysis, "cores", lambda: 1)
     alone = held_out.held_out_bits(replace(analyses["levels"], begun={}, kept={}))
-    monkeypatch.setattr(held_out, "cores", lambda: 2)
+    monkeypatch.setattr(analysis, "cores", lambda: 2)
     beside = replace(analyses["levels"], begun={}, kept={})
     held_out.begin(beside)
     assert list(beside.begun) == [held_out.BITS]
     assert held_out.held_out_bits(beside) == alone
+
+
+def test_what_is_missed_beside_the_figures_is_what_is_missed_alone(
+    analyses: dict[str, Analysis], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from unnorm.report.sections import misfit
+
+    found = []
+    for count in (1, 2):
+        monkeypatch.setattr("unnorm.report.analysis.cores", lambda count=count: count)
+        analysis = replace(analyses["levels"], begun={}, kept={})
+        misfit.begin(analysis)
+        assert list(analysis.begun) == [misfit.MEASURED] * (count - 1)
+        found.append(misfit.section(analysis))
+    assert found[0] == found[1]
 
 
 def test_held_out_fits_are_made_once_on_one_core(
@@ -240,7 +255,7 @@ def test_held_out_fits_are_made_once_on_one_core(
     from unnorm.report import held_out
 
     made = []
-    monkeypatch.setattr(held_out, "cores", lambda: 1)
+    monkeypatch.setattr("unnorm.report.analysis.cores", lambda: 1)
     monkeypatch.setattr(held_out, "_computed", lambda analysis: made.append(analysis) or {})
     analysis = replace(analyses["levels"], begun={}, kept={})
     held_out.begin(analysis)
@@ -254,7 +269,7 @@ def test_held_out_bits_that_fail_beside_the_figures_say_why(
     def refit(*_: object) -> dict[str, un.Fit]:
         raise un.errors.EstimationError("no such fit")
 
-    monkeypatch.setattr("unnorm.report.held_out.cores", lambda: 2)
+    monkeypatch.setattr("unnorm.report.analysis.cores", lambda: 2)
     page = render(PROVENANCE, make_sections(replace(analyses["pooled"], refit=refit, begun={})))
     assert "Held-out bits could not be computed: no such fit" in page
 

@@ -23,6 +23,7 @@ from .shield import shielded
 
 MADE, OLD = "unnorm", "unnorm-old"  # in the hidden names: something being made, something that stepped aside
 TRIES = 5  # to take the place of a target that others make, too
+AT_ONCE = 8  # files that go to the disk together
 LONGEST = 100  # bytes of the target's own name in a hidden one: names end at 255
 _making: set[Path] = set()  # folders that have no name yet: what is written into them is settled with them
 
@@ -136,16 +137,26 @@ def take_place(scratch: Path, target: Path, settle: bool = True) -> None:
     if this fails."""
     settle = settle and not _settled_later(target)
     with shielded():
-        for folder, _, names in os.walk(scratch, topdown=False) if settle else ():
-            for name in names:
-                _settle(Path(folder) / name)
-            _settle_folder(Path(folder))
+        if settle:
+            _settle_all(scratch)
         if not os.path.lexists(target):
             os.replace(scratch, target)
         elif not _swapped(scratch, target):
             _in_two_steps(scratch, target)
         if settle:
             _settle_folder(target.parent)
+
+
+def _settle_all(root: Path) -> None:
+    """All that a folder holds to the disk, several files at a time: each waits, and the disk takes them together."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    found = [(Path(folder), names) for folder, _, names in os.walk(root, topdown=False)]
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        for _ in threads.map(_settle, [folder / name for folder, names in found for name in names]):
+            pass  # an error of any of them is raised here
+    for folder, _ in found:
+        _settle_folder(folder)
 
 
 def _settle(path: Path) -> None:
@@ -205,6 +216,17 @@ def recover(target: Path) -> None:
                 os.replace(path / target.name, target)
                 shutil.rmtree(path, ignore_errors=True)
                 os.close(lock)
+
+
+def shared_folder(source: Path, target: Path) -> bool:
+    """Make `target`, a folder whose files are those of `source` under second names; whether the system could. For what
+    is written once and never changed."""
+    try:
+        shutil.copytree(source, target, copy_function=os.link)
+    except OSError:  # shutil.Error is one
+        remove(target)
+        return False
+    return True
 
 
 def remove(path: Path) -> None:

@@ -320,7 +320,6 @@ def _by_arrow(body: bytes, names: list[str], wanted: list[str], mark: str, path:
 
 def _from_arrow(column: Any) -> np.ndarray:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
     kind = column.type
     if pa.types.is_null(kind):
@@ -331,6 +330,8 @@ def _from_arrow(column: Any) -> np.ndarray:
         wide = len(column) * max(map(len, levels), default=0) > WIDE
         if not column.null_count and not wide:
             return np.array(levels, dtype=np.str_)[coded.indices.to_numpy()]
+        import pyarrow.compute as pc  # a quarter of a second, which tables of numbers need not wait for
+
         codes = pc.fill_null(coded.indices, len(levels)).to_numpy()  # pyright: ignore[reportAttributeAccessIssue]
         return np.array([*levels, None], dtype=object)[codes]
     if pa.types.is_dictionary(kind):
@@ -339,7 +340,18 @@ def _from_arrow(column: Any) -> np.ndarray:
         return _from_arrow(column.cast(pa.int64()))
     if pa.types.is_decimal(kind) or (pa.types.is_integer(kind) and column.null_count):
         column = column.cast(pa.float64(), safe=False)
-    return column.to_numpy()
+    return _numbers(column)
+
+
+def _numbers(column: Any) -> np.ndarray:
+    """A column of numbers. Its own `to_numpy` imports pandas, where that is installed, for a third of a second."""
+    import pyarrow as pa
+
+    parts = getattr(column, "chunks", [column])
+    plain = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    if not plain or column.null_count or not parts or not hasattr(parts[0], "__dlpack__"):
+        return column.to_numpy()
+    return np.concatenate([np.from_dlpack(part) for part in parts])
 
 
 def column_from_arrow(column: Any) -> np.ndarray:

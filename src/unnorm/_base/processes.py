@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
+LATER = 5  # by how much a process that nobody waits for yet is nicer than this one: it has the cores that are left
 
 
 def may_start() -> bool:
@@ -18,14 +20,15 @@ def may_start() -> bool:
     return multiprocessing.parent_process() is None and named.startswith(("python", "pypy"))
 
 
-def started(module: str, *arguments: str, told: bytes | None = None) -> subprocess.Popen[bytes] | None:
-    """A process that finds modules where this one does, and nothing else: no code of the working folder (-P). Where it
-    is `told` something on its standard input, its answer is read from its standard output. None where none can be."""
+def started(module: str, *arguments: str, talks: bool = False) -> subprocess.Popen[bytes] | None:
+    """A process that finds modules where this one does, and nothing else: no code of the working folder (-P). One that
+    `talks` is told something on its standard input (`tell`), and answers on its standard output. None where none can
+    be."""
     path = os.pathsep.join([str(_ROOT), *(place for place in sys.path if place)])
     hidden = subprocess.CREATE_NO_WINDOW if sys.platform == "win32" else 0  # no window flashes up
-    ends = subprocess.DEVNULL if told is None else subprocess.PIPE
+    ends = subprocess.PIPE if talks else subprocess.DEVNULL
     try:
-        process = subprocess.Popen(
+        return subprocess.Popen(
             [sys.executable, "-P", "-W", "ignore", "-m", module, *arguments],
             stdin=ends,
             stdout=ends,
@@ -35,14 +38,27 @@ def started(module: str, *arguments: str, told: bytes | None = None) -> subproce
         )
     except OSError:  # no processes here
         return None
-    if told is not None:
-        assert process.stdin is not None
-        try:
-            with process.stdin as stream:
-                stream.write(told)
-        except OSError:  # it died at once
-            process.kill()
-            process.wait()
-            return None
-        process.stdin = None
-    return process
+
+
+def tell(process: subprocess.Popen[bytes], what: bytes) -> None:
+    """Give a process that waits for it all that it is told; one that has died hears nothing, and has no answer."""
+    assert process.stdin is not None
+    with suppress(OSError), process.stdin as stream:
+        stream.write(what)
+    process.stdin = None
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and what joins it to this one."""
+    process.kill()
+    process.wait()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):  # what it was never told
+                stream.close()
+
+
+def give_way() -> None:
+    """Let other processes go first (`LATER`), where the system knows how."""
+    if hasattr(os, "nice"):
+        os.nice(LATER)

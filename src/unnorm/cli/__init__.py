@@ -4,33 +4,26 @@ from __future__ import annotations
 
 import sys
 
-from cyclopts import App, CycloptsError, UnusedCliTokensError
-
-from .. import __version__
 from .._base.words import in_shell
 from ..errors import UnnormError, listing
-from . import compare, demo, directions, fit, pattern, report, reproduce, simulate, steps
 from .signals import Ended, ends_on_signals
 
 LONGEST = 1000  # characters of an error, which may quote what was given
 OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit codes
 
-app = App(name="unnorm", help="Models known up to a constant, by the Poisson transform.", version=__version__)
-for _command in (
-    *(fit.fit, pattern.pattern, directions.directions, demo.demo, simulate.simulate, report.report, compare.compare),
-    *(steps.steps, reproduce.app),
-):
-    app.command(_command)
-
 
 def main(tokens: list[str] | None = None) -> None:
     """Run a command; bad input ends with one sentence and exit code 2, a traceback only with --debug."""
+    from cyclopts import CycloptsError  # here: a process beside a command parses none
+
     tokens = sys.argv[1:] if tokens is None else list(tokens)
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
     received: list[int] = []
     try:
         with in_shell(), ends_on_signals() as received:
+            from .commands import app
+
             app(tokens, exit_on_error=False, print_error=False)
     except (UnnormError, OSError, CycloptsError, MemoryError) as error:
         if debug:
@@ -58,6 +51,8 @@ def main(tokens: list[str] | None = None) -> None:
 
 def _line(error: BaseException) -> str:
     """The error as one line of bounded length."""
+    from cyclopts import UnusedCliTokensError
+
     text = str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         text = f"{str(error.filename)!r}: {error.strerror}."

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, final
 
-from .._base.atomic import remove
+from .._base.atomic import remove, shared_folder
 from .._base.checkpoints import check_depends, depending, write_depends
 from ..errors import InputError, WriteError
 
@@ -59,6 +59,10 @@ class Part:
         self._begin()
         made.save(path)
         return made
+
+    def given(self, name: str, target: Path) -> bool:
+        """Put what a stage saved where the output wants it, without writing it again; whether that could be done."""
+        return (self.folder / name).is_dir() and shared_folder(self.folder / name, target)
 
     def __enter__(self) -> Part:
         return self

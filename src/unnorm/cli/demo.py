@@ -8,6 +8,7 @@ import numpy as np
 from cyclopts import App
 
 from .._base.atomic import whole_file
+from .._base.garbage import staying
 from .config import BUNDLED, LARGEST_SEED, checked_job, whole
 from .options import Force, Number, Quiet
 from .output import check_target
@@ -34,10 +35,9 @@ def eye(
         quiet: print nothing but errors.
     """
     from ..engine.ahead import compile_ahead
+    from .beside import begun
 
     compile_ahead()  # before anything heavy is imported
-    from .run import run_job
-
     force = force or out == DEMO_FOLDER  # the README's line can be run again
     target = check_target(out, force)
     settings = {
@@ -49,7 +49,11 @@ def eye(
         "y_down": True,
         "seed": seed,
     }
-    run_job(checked_job(settings), target, force, quiet)
+    with begun(likely=True) as other:
+        with staying():
+            from .run import run_job
+
+        run_job(checked_job(settings), target, force, quiet, other=other)
 
 
 @demo.command

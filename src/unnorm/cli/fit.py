@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._base.garbage import staying
 from .options import NONE_GIVEN, Flag, Force, Options, Quiet, Resume, Text, shell_workers
 from .output import check_target
 
@@ -44,15 +45,18 @@ def fit(
         quiet: print nothing but errors.
     """
     from ..engine.ahead import compile_ahead
+    from .beside import begun, large
 
     target, job = (
         check_target(out, force),
         options.job(data=data, terms=terms, between=between, objective=objective, level=level),
     )
     compile_ahead()  # before anything heavy is imported
-    from ..engine.resources import Resources
-    from .extras import Extras, read_formats
-    from .run import run_job
+    with begun(likely=memory is None and job.between is None and large(job.data)) as other:
+        with staying():
+            from ..engine.resources import Resources
+            from .extras import Extras, read_formats
+            from .run import run_job
 
-    extras = Extras(read_formats(figures), bool(json))
-    run_job(job, target, force, quiet, resume, Resources(memory, shell_workers(workers)), extras)
+        extras, resources = Extras(read_formats(figures), bool(json)), Resources(memory, shell_workers(workers))
+        run_job(job, target, force, quiet, resume, resources, extras, other)

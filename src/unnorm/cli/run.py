@@ -23,7 +23,7 @@ from ..report.page import Section
 from ..report.sections.conditions import differences_table
 from ..report.sections.monte_carlo import advice
 from ..results.constants import worst
-from .beside import digest_of, held_out_beside
+from .beside import Other, digest_of, held_out_beside
 from .checkpoint import Part
 from .config import BUNDLED, Job
 from .extras import PLAIN, Extras, summary_json, write_figures
@@ -31,8 +31,10 @@ from .jobs import Prepared, prepare, refit
 from .loading import load_fits
 from .output import MARK, csv_text, whole_folder
 from .progress import Progress
+from .ready import begin_figures, make_ready
 
 ANYWHERE = Resources()
+FIT = "fit"  # the folder of saved fits, which `unnorm report` reads: with its advice, which need not be computed again
 STEPS = ("reading", "fitting", "tables")  # and then the report's sections
 
 
@@ -44,18 +46,21 @@ def run_job(
     resume: bool | None = None,
     resources: Resources = ANYWHERE,
     extras: Extras = PLAIN,
+    other: Other | None = None,
 ) -> None:
     """Everything from the job to the output folder. BLAS has one thread throughout: levels have the cores.
 
     With `resume` (True or False, not None) the fits are kept in `OUT.part`, level by level, until the output is
-    written; True takes those that an interrupted run left there.
+    written; True takes those that an interrupted run left there. `other`: the process for held-out scores, begun.
     """
     with single_threaded(), Progress((*STEPS, *SECTIONS), quiet) as progress:
         with progress.step("reading"):
             prepared = prepare(job)
+        begin_figures()  # once the input is known to be right
+        make_ready()
         with (
             nullcontext() if resume is None else Part(target, _depends(prepared), resume) as part,
-            nullcontext() if resources.memory is not None else held_out_beside(prepared) as elsewhere,
+            nullcontext() if resources.memory is not None else held_out_beside(prepared, other) as elsewhere,
         ):
             with progress.step("fitting"):
                 fits = fitted(prepared, resources) if part is None else _kept(prepared, part, resources)
@@ -64,6 +69,9 @@ def run_job(
                     analysis = replace(analysis, elsewhere=elsewhere)
             with whole_folder(target, force) as folder:
                 write(prepared, analysis, folder, progress, extras)
+                if part is None or not part.given(FIT, folder / FIT):
+                    assert analysis.save is not None
+                    analysis.save(str(folder / FIT))  # last, with the advice that the report asked for
     if extras.json:
         print(summary_json(analysis, target))
     elif not quiet:
@@ -83,7 +91,7 @@ def _kept(prepared: Prepared, part: Part, resources: Resources) -> Any:
         advice(analysed(prepared, fits))
         return fits
 
-    return part.stage("fit", lambda path: load_fits(prepared.job, path, prepared.model), make)
+    return part.stage(FIT, lambda path: load_fits(prepared.job, path, prepared.model), make)
 
 
 def fitted(prepared: Prepared, resources: Resources = ANYWHERE, levels: Path | None = None) -> Any:
@@ -130,7 +138,7 @@ def analysed(prepared: Prepared, fits: Any) -> Analysis:
 
 
 def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progress, extras: Extras = PLAIN) -> None:
-    """All output files into a folder."""
+    """All output files but the fits into a folder."""
     with progress.step("tables"):
         write_text(folder / "effects.csv", csv_text(effects_table(analysis)))
         write_text(folder / "parameters.csv", csv_text(parameters_table(analysis)))
@@ -142,10 +150,6 @@ def write(prepared: Prepared, analysis: Analysis, folder: Path, progress: Progre
     text, sections = report_of(prepared, analysis, progress, extras.figures)
     write_text(folder / "report.html", text)
     write_figures(folder, sections)
-    assert analysis.save is not None
-    analysis.save(
-        str(folder / "fit")
-    )  # last, with the advice that the report asked for, so that `unnorm report` need not compute it
 
 
 def report_of(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Thread
 from typing import Any, final
 
 import numpy as np
 
 from .._base.counts import counted, total
+from .._base.threads import cores
 from ..data.observations import Observations
 from ..errors import hush
 from ..groups.between import Crossing, crossing
@@ -110,6 +113,29 @@ class Analysis:
             with hush():  # the common grid may reach beyond a level's data; its band says so
                 self._effects[key] = self.smooths(which).effect(label, self.grids.get(label), self.level)
         return self._effects[key]
+
+    def begin(self, key: str, work: Callable[[], Any]) -> None:
+        """Compute something beside what follows, where there are cores for both; `once` waits for it."""
+        if cores() < 2 or key in self.begun:
+            return
+        found: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                found.set_result(work())
+            except BaseException as error:  # raised again where it is asked for
+                found.set_exception(error)
+
+        Thread(target=copy_context().run, args=(run,), daemon=True).start()
+        self.begun[key] = found
+
+    def once(self, key: str, work: Callable[[], Any]) -> Any:
+        """What was begun under this name, or else is made now, and kept."""
+        if key in self.begun:
+            return self.begun[key].result()
+        if key not in self.kept:
+            self.kept[key] = work()
+        return self.kept[key]
 
     @property
     def smallest(self) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -75,7 +75,8 @@ def _arrange(figure: Any) -> None:
 def _place(figure: Any, ax: Any) -> None:
     """One axes, as large as its labels allow. Asked again where it was guessed badly: ticks depend on its size."""
     size, pad = figure.get_size_inches(), figure.get_layout_engine().get()
-    place = np.array([(0.55, 0.5), size - (0.06, 0.27)]) / size  # lower left and upper right corner, a guess
+    beside = 0.06 if not ax.child_axes else 0.5  # a colour bar with its numbers
+    place = np.array([(0.55, 0.5), size - (beside, 0.27)]) / size  # lower left and upper right corner, a guess
     for _ in range(2):
         ax.set_position([*place[0], *np.maximum(place[1] - place[0], 0.1)])
         labels = ax.get_tightbbox(for_layout_only=True).get_points() / figure.bbox.size
@@ -110,6 +111,11 @@ def label_axes(ax: Any, x: str, y: str, title: str = "") -> None:
     ax.set_ylabel(y, parse_math=False)
     if title:
         ax.set_title(title, parse_math=False)
+
+
+def with_gaps(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Lines (k, n) one after another, with a gap after each: they are drawn as one, which takes a tenth of the time."""
+    return np.concatenate([np.concatenate([one, np.full((len(one), 1), np.nan)], axis=1) for one in parts], axis=1)
 
 
 def direction_ticks(ax: Any, words: bool = True) -> None:

@@ -7,10 +7,7 @@ another process (`Analysis.elsewhere`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
-from contextvars import copy_context
 from dataclasses import asdict, dataclass
-from threading import Thread
 from typing import Any, final
 
 import numpy as np
@@ -61,32 +58,22 @@ class HeldOut:
 
 def begin(analysis: Analysis) -> None:
     """Compute them beside what follows, where there are cores for both."""
-    if analysis.refit is None or cores() < 2 or BITS in analysis.begun:
-        return
-    found: Future[dict[str, HeldOut]] = Future()
-
-    def work() -> None:
-        try:
-            elsewhere = None if analysis.elsewhere is None else analysis.elsewhere()
-            if elsewhere is not None:
-                found.set_result(elsewhere)
-                return
-            with quick_turns():  # figures are all Python
-                found.set_result(_computed(analysis))
-        except BaseException as error:  # raised again where the bits are asked for
-            found.set_exception(error)
-
-    Thread(target=copy_context().run, args=(work,), daemon=True).start()
-    analysis.begun[BITS] = found
+    if analysis.refit is not None:
+        analysis.begin(BITS, lambda: _awaited(analysis))
 
 
 def held_out_scores(analysis: Analysis) -> dict[str, HeldOut]:
     """which → scores of points of sequences that its fit has not seen; the group's are of all points."""
-    if BITS in analysis.begun:
-        return analysis.begun[BITS].result()
-    if BITS not in analysis.kept:
-        analysis.kept[BITS] = _computed(analysis)
-    return analysis.kept[BITS]
+    return analysis.once(BITS, lambda: _computed(analysis))
+
+
+def _awaited(analysis: Analysis) -> dict[str, HeldOut]:
+    """From the other process, or computed here where there is none."""
+    elsewhere = None if analysis.elsewhere is None else analysis.elsewhere()
+    if elsewhere is not None:
+        return elsewhere
+    with quick_turns():  # figures are all Python
+        return _computed(analysis)
 
 
 def held_out_bits(analysis: Analysis) -> dict[str, tuple[float, float]]:

@@ -56,6 +56,8 @@ def make_sections(
     with hush(), single_threaded():  # what matters is in the fits' notes
         if "numbers" in SECTIONS:  # whose fits take the longest
             held_out.begin(analysis)
+        if "misfit" in SECTIONS:  # a fit, beside figures that are all Python
+            misfit.begin(analysis)
         for anchor, (title, make) in SECTIONS.items():
             with step(anchor):
                 try:

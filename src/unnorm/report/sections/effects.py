@@ -11,7 +11,7 @@ import numpy as np
 from ...engine.gam_effects import coordinates
 from ..analysis import GROUP, Analysis
 from ..curves import effect_chart
-from ..figures import BLUE, GREY, INK, direction_ticks, draw, label_axes, mesh
+from ..figures import BLUE, GREY, INK, direction_ticks, draw, label_axes, mesh, with_gaps
 from ..findings import Finding, findings
 from ..interactive import charted
 from ..page import Cell, Picture, Section, Table
@@ -93,10 +93,10 @@ def numeric(analysis: Analysis, label: str) -> bool:
 
 def _curve(analysis: Analysis, label: str, ax: Any) -> None:
     (name,) = covariates(analysis, label)
-    for i, which in enumerate(analysis.fits):
-        table = analysis.effect(label, which)
-        who = f"each {analysis.by}" if i == 0 else None
-        ax.plot(table[name], table["estimate"], color=GREY, lw=0.7, alpha=0.8, label=who)
+    each = [analysis.effect(label, which) for which in analysis.fits]
+    if each:
+        lines = with_gaps([np.stack([np.asarray(one[key], dtype=float) for key in (name, "estimate")]) for one in each])
+        ax.plot(*lines, color=GREY, lw=0.7, alpha=0.8, label=f"each {analysis.by}")
     if analysis.mean is not None:
         table = analysis.mean(label)
         ax.plot(table[name], table["estimate"], color=INK, lw=1.0, ls=(0, (4, 3)), label="plain mean", zorder=4)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..._base.numerics import generator
+from ..._base.threads import quick_turns
 from ...data.placing import frame_of, window_codes
 from ...results.fit import Fit
 from ...results.simulation import held_columns
@@ -15,6 +16,7 @@ from ..misfit import LEAST, MATTERS, Misfit, Values, advice, misfits
 from ..page import Cell, Section, Table, number, p_value
 from .simulated import goes_on
 
+MEASURED = "features of observed and drawn points"
 MISFIT = "misfit"  # under which an analysis keeps the verdict and what it is about
 MOST = 10_000  # observed points that are compared
 MOST_EACH = 5  # drawn for each of them, where there are few
@@ -29,7 +31,7 @@ HOW = (
 def section(analysis: Analysis) -> Section | None:
     if analysis.obs.n < LEAST:
         return Section((f"{analysis.obs.n} steps are too few to say what the model misses.",))
-    found = measured(analysis)
+    found = analysis.once(MEASURED, lambda: measured(analysis))
     columns = frozenset(name for label in analysis.labels for name in analysis.smooths().term(label).covariates)
     windows = analysis.model.domain.key is not None
     rows = [
@@ -48,6 +50,17 @@ def section(analysis: Analysis) -> Section | None:
     text = verdict(found, columns, windows)
     analysis.kept[MISFIT] = (text, found)
     return Section((text, HOW), tables=(table,))
+
+
+def begin(analysis: Analysis) -> None:
+    """Measure it beside what follows."""
+
+    def work() -> list[Misfit]:
+        with quick_turns():  # figures are all Python
+            return measured(analysis)
+
+    if analysis.obs.n >= LEAST:
+        analysis.begin(MEASURED, work)
 
 
 def verdict(found: Sequence[Misfit], columns: frozenset[str], windows: bool = False) -> str:
