@@ -21,7 +21,7 @@ extensions = [
     "sentences",
     "mathml",
 ]
-exclude_patterns = ["_build", "_ext"]
+exclude_patterns = ["_build", "_ext", "_tables"]
 default_role = "code"
 nitpicky = False
 
