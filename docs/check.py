@@ -7,7 +7,8 @@ python docs/check.py --times [PAGE ...]   # how long the Python of each tutorial
 A link to a file or a heading must lead there; one to the web must be well formed (nothing is fetched). A page with
 Python must be run by a test, and its Python must compile. A command must name files and options that exist. A section
 with a time, a size in memory or a speed must name the command or the test that measured it, there or in the opening of
-its page. A tutorial begins with what the reader gets and the time it takes.
+its page. A page begins with what the reader gets, a tutorial with the time it takes too; other pages are linked to, and not
+named by their files.
 """
 
 from __future__ import annotations
@@ -165,15 +166,25 @@ def figures(page: Path) -> Iterator[str]:
 
 
 def openings(page: Path) -> Iterator[str]:
-    """Tutorials that do not begin with what the reader gets and how long it takes."""
-    if page.parent != DOCS or page.stem not in TUTORIALS:
+    """Pages that do not begin with what the reader gets; tutorials also with how long it takes."""
+    if page.parent != DOCS or page.stem == "index":
         return
     begin = page.read_text(encoding="utf-8").partition("\n## ")[0]
-    if "*You get:*" not in begin or f"docs/check.py --times {page.stem}`" not in begin:
-        yield f"does not begin with '*You get:*' and '*Time:*' (`python docs/check.py --times {page.stem}`)"
+    if page.stem in TUTORIALS:
+        if "*You get:*" not in begin or f"docs/check.py --times {page.stem}`" not in begin:
+            yield f"does not begin with '*You get:*' and '*Time:*' (`python docs/check.py --times {page.stem}`)"
+    elif not re.match(r"# .+\n\nYou get: ", begin):
+        yield "does not begin with 'You get: ' below its title"
 
 
-CHECKS = (links, files, examples, commands, figures, openings)
+def elsewhere(page: Path) -> Iterator[str]:
+    """Pages of the site that a page names by their files: readers of the site have no such files."""
+    if page.parent == DOCS:
+        for name in re.findall(r"docs/(\w+\.md)", prose(page.read_text(encoding="utf-8"))):
+            yield f"names docs/{name}: link to it, [title]({name})"
+
+
+CHECKS = (links, files, examples, commands, figures, openings, elsewhere)
 
 
 def problems() -> list[str]:

@@ -58,6 +58,27 @@ RIGHT = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("stem", "text", "right"),
+    [
+        ("other", "You get: all of it.", True),
+        ("other", "All of it. You get: more.", False),
+        ("eye", "You get: all of it.", False),
+        ("eye", "*You get:* it.\n*Time:* 3 s (`python docs/check.py --times eye`).", True),
+        ("index", "Anything.", True),
+        ("other", "You get: what docs/eye.md has.", False),
+        ("other", "You get: what [this](eye.md) has.", True),
+    ],
+)
+def test_pages_begin_with_what_the_reader_gets(
+    check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stem: str, text: str, right: bool
+) -> None:
+    monkeypatch.setattr(check, "DOCS", tmp_path)
+    page = tmp_path / f"{stem}.md"
+    page.write_text(f"# Title\n\n{text}\n", encoding="utf-8")
+    assert (not [*check.openings(page), *check.elsewhere(page)]) == right
+
+
 def found(check: ModuleType, folder: Path, kind: str, text: str) -> list[str]:
     (folder / "other.md").write_text("# A heading, twice\n\n## A heading, twice\n", encoding="utf-8")
     page = folder / "page.md"
