@@ -24,6 +24,7 @@ extensions = [
 exclude_patterns = ["_build", "_ext", "_tables"]
 default_role = "code"
 nitpicky = False
+smartquotes_action = "q"  # quotes, and no dashes: --by is an option
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -167,8 +168,9 @@ def generate(app: Any) -> None:
 
 
 def plain_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """|Ω| and |A ∩ B| are sizes, not reStructuredText's substitutions."""
+    """|Ω| and |A ∩ B| are sizes, not reStructuredText's substitutions; docs/size.md is a page of this site."""
     for i, line in enumerate(lines):
+        line = re.sub(r"docs/(\w+)\.md", r":doc:`/\1`", line)
         if not line.lstrip().startswith((">>>", "...")):
             pieces = line.split("`")  # odd ones are code
             lines[i] = "`".join(piece if k % 2 else piece.replace("|", "\\|") for k, piece in enumerate(pieces))
