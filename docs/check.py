@@ -2,13 +2,13 @@
 
 python docs/check.py                      # without running examples: seconds
 python docs/check.py --run                # and every example, by the tests that run them: minutes
-python docs/check.py --site [FOLDER]      # the built site: every link, anchor, picture and name (docs/build.py does it too)
+python docs/check.py --site [FOLDER]      # the built site: every link, anchor, picture and name (build.py does it)
 python docs/check.py --times [PAGE ...]   # how long the Python of each tutorial takes, each in a new process
 
 A link to a file or a heading must lead there; one to the web must be well formed (nothing is fetched). A page with
 Python must be run by a test, and its Python must compile. A command must name files and options that exist. A section
 with a time, a size in memory or a speed must name the command or the test that measured it, there or in the opening of
-its page. A page begins with what the reader gets, a tutorial with the time it takes too; other pages are linked to, and not
+its page. A page begins with what the reader gets, a tutorial with the time it takes too. Other pages are linked to, not
 named by their files.
 """
 

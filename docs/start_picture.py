@@ -1,4 +1,4 @@
-"""Draws docs/start.png, the picture of the start page, from the Python that stands there: python docs/start_picture.py"""
+"""Draws docs/start.png, the picture of the start page, from the Python there: python docs/start_picture.py"""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def lemma_9(quick: bool, out: Path) -> Verdict:
         found[m] = np.array([best_nu(theta, m) for theta in thetas()])
     of_M = np.array([-log_z(lambda v, t=theta: f(t, v)) for theta in thetas()])
     ends = [(float(one.min()), float(one.max())) for one in (of_M, *found.values())]
-    inside = all(-C <= low and high <= C for low, high in ends)
+    inside = all(low >= -C and high <= C for low, high in ends)
     return Verdict(
         f"|f − log q| ≤ C = {C:.2f}; over {len(thetas())} θ, ν̂ of 𝓜 lies in {ends[0][0]:.2f} … {ends[0][1]:.2f}, "
         f"that of 𝓡^m with m = 10², 10³, 10⁴ in {min(e[0] for e in ends[1:]):.2f} … {max(e[1] for e in ends[1:]):.2f}",

@@ -87,7 +87,7 @@ def large_k(quick: bool, out: Path) -> Verdict:
         fits = [un.fit(model(), obs, points, un.PerContext(), rng=s) for s in range(2 if quick else 10)]
         gaps.append(float(np.sqrt(np.mean([np.square((one.estimate - ml.estimate) / ml.se) for one in fits]))))
     return verdict(
-        f"n = 100, k = 10, 100, 1,000: {', '.join(f'{g:.2f}' for g in gaps)} standard errors from ML (root mean square)",
+        f"n = 100, k = 10, 100, 1,000: {', '.join(f'{g:.2f}' for g in gaps)} standard errors from ML (rms)",
         gaps[0] > 3 * gaps[1] > 6 * gaps[2] and gaps[2] < 0.3,
     )
 
@@ -98,7 +98,8 @@ def ignored(quick: bool, out: Path) -> Verdict:
     few, many = int(e.n.min()), int(e.n.max())
     bias = [float(np.nanmean(e.of("fixed", n, 30, "iid", "ignored", "theta1"))) for n in (few, many)]
     return verdict(
-        f"rmse over ML's: θ1 {r[0]:.1f}, θ2 {r[1]:.2f}; bias of θ1 {bias[0]:+.2f} at n = {few}, {bias[1]:+.2f} at {many}",
+        f"rmse over ML's: θ1 {r[0]:.1f}, θ2 {r[1]:.2f}; "
+        f"bias of θ1 {bias[0]:+.2f} at n = {few}, {bias[1]:+.2f} at {many}",
         r[0] > 1.4 and r[1] < 1.4 and bias[1] / bias[0] > 0.6,
     )
 

@@ -102,8 +102,8 @@ def vectors(quick: bool, out: Path) -> Verdict:
     contrast = distance(un.fit(model, obs, points, chi, rng=1), ml)
     ignored = distance(un.fit(model, obs, points, un.Constant(), rng=1), ml)
     return verdict(
-        f"4 bits, {len(model.names)} parameters: 𝓜 with ν_t is {exact:.0e} standard errors from ML; 20 reference points "
-        f"and a χ(y_{{t−1}}) {contrast:.2f}; the same with one constant {ignored:.1f}",
+        f"4 bits, {len(model.names)} parameters: 𝓜 with ν_t is {exact:.0e} standard errors from ML; "
+        f"20 reference points and a χ(y_{{t−1}}) {contrast:.2f}; the same with one constant {ignored:.1f}",
         exact < 1e-6 and contrast < 0.3 and ignored > 1,
     )
 

@@ -37,7 +37,10 @@ def test_the_table_has_every_claim(run) -> None:  # type: ignore[no-untyped-def]
 
 def test_part_of_a_run_is_not_written() -> None:
     done = subprocess.run(
-        [sys.executable, str(PAPER / "run.py"), "--only", "Theorem 1", "--write"], capture_output=True, text=True, check=False
+        [sys.executable, str(PAPER / "run.py"), "--only", "Theorem 1", "--write"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert "leave --only" in done.stderr

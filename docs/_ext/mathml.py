@@ -8,7 +8,7 @@ from typing import Any
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
-# A hat is one character with its letter: fonts without tables for mathematics set it on the letter, where it is not seen.
+# A hat is one character with its letter: fonts without tables for mathematics set it on the letter, unseen.
 HAT = re.compile(r'<mover accent="true"> <mi>(\w)</mi> <mo stretchy="false">[\u02c6^]</mo> </mover>')
 APPLIED = re.compile(r"<mo>&ApplyFunction;</mo>(?= ?(<mo[^>]*>[({])?)")  # after log and exp, which need a thin space
 
