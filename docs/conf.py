@@ -37,6 +37,7 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 
 html_math_renderer = "mathml"
+highlight_language = "none"  # what a program prints is no program
 html_theme = "pydata_sphinx_theme"
 html_title = "unnorm"
 html_static_path = ["_static"]
