@@ -124,7 +124,7 @@ def best_nu(theta: np.ndarray, m: int) -> float:
     y = data()
     u = np.concatenate([y, np.random.default_rng(m).uniform(-1, 1, m)])
     h = f(theta, u) + np.log(2.0) + np.log(len(y) / m)
-    low, high = -50.0, 50.0
+    nu, low, high = 0.0, -50.0, 50.0
     for _ in range(80):
         nu = 0.5 * (low + high)
         low, high = (nu, high) if np.sum(1 / (1 + np.exp(-h - nu))) < len(y) else (low, nu)
