@@ -4,6 +4,7 @@
     python benchmarks/constants.py --reps 400
     python benchmarks/constants.py osie       # one subject, the paper's formula: seconds, and what more nodes move
     python benchmarks/constants.py steps      # chains with shorter and shorter steps: uniform against default reference
+    python benchmarks/constants.py kernels    # constants in a kernel space: how far θ is from maximum likelihood
 
 `osie` reads ../shared/data/eye_osie_fixations.csv.
 """
@@ -214,9 +215,25 @@ def steps(reps: int, k: int = 20) -> None:
                   flush=True)  # fmt: skip
 
 
+def kernels(reps: int) -> None:
+    """Mean distance from maximum likelihood in standard errors, toy chain at θ = (−1, 20), n = 300, k = 10."""
+    toy = un.ExponentialFamily(lambda y, x: (y, -0.5 * (y - x) ** 2), ("theta1", "theta2"), un.Interval(-1, 1))
+    gaussian, points = un.kernels.Gaussian(scale=0.5), un.Logistic(un.Uniform(), per_point=10)
+    ways = {"Kernel, REML": un.Kernel(gaussian, lam="reml"), "Kernel": un.Kernel(gaussian), "Anchored": un.Anchored()}
+    found: dict[str, list[np.ndarray]] = {name: [] for name in ways}
+    for rep in range(reps):
+        obs = un.transitions(un.datasets.toy_chain(300, -1.0, 20.0, rng=rep))
+        ml = un.fit(toy, obs)
+        for name, chi in ways.items():
+            found[name].append((un.fit(toy, obs, points, chi, rng=rep).estimate - ml.estimate) / ml.se)
+    for name, each in found.items():
+        theta1, theta2 = np.mean(each, axis=0)
+        print(f"{name:<14} θ1 {theta1:6.2f}  θ2 {theta2:6.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="laws", choices=("laws", "osie", "steps"))
+    parser.add_argument("what", nargs="?", default="laws", choices=("laws", "osie", "steps", "kernels"))
     parser.add_argument("--reps", type=int, default=None)
     parser.add_argument("--exact", action="store_true", help="fit Exact too, to parts of the subject (minutes)")
     given = parser.parse_args()
@@ -226,6 +243,9 @@ def main() -> None:
         return
     if given.what == "steps":
         steps(given.reps or 30)
+        return
+    if given.what == "kernels":
+        kernels(given.reps or 20)
         return
     for name in LAWS:
         compare(name, given.reps or 100)

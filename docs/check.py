@@ -2,12 +2,14 @@
 
 python docs/check.py                      # without running examples: seconds
 python docs/check.py --run                # and every example, by the tests that run them: minutes
+python docs/check.py --site [FOLDER]      # the built site: every link, anchor, picture and name (build.py does it)
 python docs/check.py --times [PAGE ...]   # how long the Python of each tutorial takes, each in a new process
 
 A link to a file or a heading must lead there; one to the web must be well formed (nothing is fetched). A page with
 Python must be run by a test, and its Python must compile. A command must name files and options that exist. A section
 with a time, a size in memory or a speed must name the command or the test that measured it, there or in the opening of
-its page. A tutorial begins with what the reader gets and the time it takes.
+its page. A page begins with what the reader gets, a tutorial with the time it takes too. Other pages are linked to, not
+named by their files.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -165,20 +168,99 @@ def figures(page: Path) -> Iterator[str]:
 
 
 def openings(page: Path) -> Iterator[str]:
-    """Tutorials that do not begin with what the reader gets and how long it takes."""
-    if page.parent != DOCS or page.stem not in TUTORIALS:
+    """Pages that do not begin with what the reader gets; tutorials also with how long it takes."""
+    if page.parent != DOCS or page.stem == "index":
         return
     begin = page.read_text(encoding="utf-8").partition("\n## ")[0]
-    if "*You get:*" not in begin or f"docs/check.py --times {page.stem}`" not in begin:
-        yield f"does not begin with '*You get:*' and '*Time:*' (`python docs/check.py --times {page.stem}`)"
+    if page.stem in TUTORIALS:
+        if "*You get:*" not in begin or f"docs/check.py --times {page.stem}`" not in begin:
+            yield f"does not begin with '*You get:*' and '*Time:*' (`python docs/check.py --times {page.stem}`)"
+    elif not re.match(r"# .+\n\nYou get: ", begin):
+        yield "does not begin with 'You get: ' below its title"
 
 
-CHECKS = (links, files, examples, commands, figures, openings)
+def elsewhere(page: Path) -> Iterator[str]:
+    """Pages of the site that a page names by their files: readers of the site have no such files."""
+    if page.parent == DOCS:
+        for name in re.findall(r"docs/(\w+\.md)", prose(page.read_text(encoding="utf-8"))):
+            yield f"names docs/{name}: link to it, [title]({name})"
+
+
+CHECKS = (links, files, examples, commands, figures, openings, elsewhere)
 
 
 def problems() -> list[str]:
     """All that is wrong, a line each."""
     return [f"{page.relative_to(ROOT)}: {what}" for page in pages() for check in CHECKS for what in check(page)]
+
+
+# --- the built site ---------------------------------------------------------------------------------------------------
+
+
+class Read(HTMLParser):
+    """What a built page has and asks for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.parts: list[str] = []  # pictures, scripts and styles
+        self.unresolved: list[str] = []  # names in the code's font that should be links
+        self._anchors = 0
+        self._reading = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self.ids |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a":
+            self._anchors += 1
+            self.links += [given["href"]] if "href" in given else []
+        elif tag in ("img", "script"):
+            self.parts += [given["src"]] if "src" in given else []
+        elif tag == "link" and given.get("rel") in ("stylesheet", "preload", "icon"):
+            self.parts.append(given["href"])
+        elif tag == "code":
+            self._reading = "xref py" in given.get("class", "") and not self._anchors
+
+    def handle_endtag(self, tag: str) -> None:
+        self._anchors -= tag == "a"
+        self._reading = self._reading and tag != "code"
+
+    def handle_data(self, data: str) -> None:
+        if self._reading and data.strip():
+            self.unresolved.append(data.strip())
+
+
+def read(path: Path) -> Read:
+    found = Read()
+    found.feed(path.read_text(encoding="utf-8"))
+    return found
+
+
+def site(folder: Path) -> list[str]:
+    """What is wrong with a built site: links and anchors that lead nowhere, missing files, names that are no links,
+    and anything that a page would fetch from the network."""
+    made = [path for path in sorted(folder.rglob("*.html")) if "_static" not in path.relative_to(folder).parts]
+    pages, wrong = {path.resolve(): read(path) for path in made}, []
+    for path, page in pages.items():
+        where = path.relative_to(folder.resolve())
+        wrong += [f"{where}: {name} is not linked" for name in page.unresolved]
+        for part in page.parts:
+            if "://" in part or part.startswith("//"):
+                wrong.append(f"{where}: fetches {part}")
+            elif not part.startswith("data:") and not (path.parent / unquote(urlsplit(part).path)).exists():
+                wrong.append(f"{where}: {part} is not there")
+        for link in dict.fromkeys(page.links):
+            if "://" in link or link.startswith("mailto:"):
+                continue
+            parts = urlsplit(link)
+            there = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            there = there / "index.html" if there.is_dir() else there
+            if not there.exists():
+                wrong.append(f"{where}: links to {link}, which is not there")
+            elif parts.fragment and there in pages and unquote(parts.fragment) not in pages[there].ids:
+                wrong.append(f"{where}: links to {link}, which has no such place")
+    return wrong
 
 
 # --- running ---------------------------------------------------------------------------------------------------------
@@ -213,7 +295,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Checks the pages.")
     parser.add_argument("--run", action="store_true", help="run every example, by its tests")
     parser.add_argument("--times", nargs="*", metavar="PAGE", help="time the Python of these tutorials (all)")
+    parser.add_argument("--site", nargs="?", type=Path, const=DOCS / "_build" / "html", metavar="FOLDER")
     given = parser.parse_args()
+    if given.site is not None:
+        wrong = site(given.site)
+        print("\n".join(wrong) or f"{given.site}: every link, anchor, picture and name is there")
+        return 1 if wrong else 0
     if given.times is not None:
         for name in given.times or TUTORIALS:
             print(timed(name), flush=True)

@@ -21,9 +21,10 @@ extensions = [
     "sentences",
     "mathml",
 ]
-exclude_patterns = ["_build", "_ext"]
+exclude_patterns = ["_build", "_ext", "_tables"]
 default_role = "code"
 nitpicky = False
+smartquotes_action = "q"  # quotes, and no dashes: --by is an option
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -36,6 +37,7 @@ napoleon_use_rtype = False
 napoleon_use_ivar = True
 
 html_math_renderer = "mathml"
+highlight_language = "none"  # what a program prints is no program
 html_theme = "pydata_sphinx_theme"
 html_title = "unnorm"
 html_static_path = ["_static"]

@@ -55,6 +55,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("paper-output"))
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
+    if given.write and (given.only or given.quick):
+        parser.error("--write renews the whole table, from the whole run: leave --only and --quick out")
     for script in SCRIPTS:
         importlib.import_module(script)
     given.out.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from claims import Verdict, claim, verdict
@@ -20,7 +21,7 @@ def log_z(f) -> float:
 
 
 def chain(n: int = 300, seed: int = 1) -> np.ndarray:
-    return un.datasets.toy_chain(n, 0.5, 5.0, rng=seed)
+    return np.asarray(un.datasets.toy_chain(n, 0.5, 5.0, rng=seed), dtype=float)
 
 
 @claim("Theorem 1", "IID: 𝓜(θ, ν) ≤ 𝓛(θ) − n, with equality at ν*(θ); 𝓛 and 𝓜 have the same maximisers")
@@ -75,39 +76,57 @@ def corollary_3(quick: bool, out: Path) -> Verdict:
     expected="does not hold",
 )
 def proposition_4(quick: bool, out: Path) -> Verdict:
-    obs = un.transitions(chain(60))
-    ml = un.fit(TOY, obs)
-    gaps = []
-    for lam in (1e-1, 1e-3, 1e-5):
-        theta, _ = penalised(np.asarray(chain(60), dtype=float).ravel(), lam)
-        gaps.append(float(np.max(np.abs(theta - ml.estimate) / ml.se)))
+    y, strengths = chain(60).ravel(), (1e-2, 1e-3, 1e-4, 1e-5)
+    exact = penalised(y, 0.0)  # the kernel is of full rank: χ interpolates, and this is Theorem 2
+    ml = un.fit(TOY, un.transitions(y))
+    assert np.max(np.abs(exact.theta - ml.estimate) / ml.se) < 1e-6, "without a penalty the estimate must be ML"
+    fits = [penalised(y, lam) for lam in strengths]
+    gaps = [float(np.max(np.abs(one.theta - exact.theta) / ml.se)) for one in fits]
+    short = [exact.value - one.value for one in fits]  # of 𝓜, without the penalty
+    accuracy = max(one.left for one in (exact, *fits))
+    # equal from some λ₀ on; or else at the rates that the penalty's gradient gives: θ as λ, 𝓜 as λ²
+    equal = max(gaps[-2:]) < 10 * accuracy and abs(short[-1]) < 1e-12
+    rates = [gaps[i] / gaps[i + 1] for i in range(3)], [short[i] / short[i + 1] for i in range(2)]
+    linear = min(rates[0]) > 3 and rates[0][-1] < 11 and min(gaps) > 100 * accuracy
+    improving = min(short) > 0 and min(rates[1]) > 10
+    assert equal or (linear and improving), f"neither one nor the other: {gaps}, {short}, accuracy {accuracy}"
     return verdict(
-        f"λ = .1, .001, .00001: {', '.join(f'{g:.1e}' for g in gaps)} standard errors from ML; "
-        "it falls with λ and is never 0",
-        max(gaps[1:]) < 1e-9,
-        note="At χ* the gradient of 𝓜 is 0 and that of the penalty is not. True is the limit λ → 0.",
+        f"λ = .01, .001, .0001, .00001: {', '.join(f'{g:.0e}' for g in gaps)} standard errors from ML, and 𝓜 is "
+        f"{', '.join(f'{s:.0e}' for s in short)} below its maximum",
+        equal,
+        note="At χ* the gradient of 𝓜 is 0 and that of the penalty is not. True is the limit λ → 0, at rate λ.",
     )
 
 
-def penalised(y: np.ndarray, lam: float, more: tuple[float, ...] = ()) -> tuple[np.ndarray, np.ndarray]:
-    """θ̂ and χ̂(x_t) of max 𝓜_χ(θ, χ) − λ‖χ‖², χ in the span of k(·, x_t) and of k(·, u) for `more` places u.
+class Penalised(NamedTuple):
+    """The maximiser of 𝓜_χ(θ, χ) − λ‖χ‖²."""
+
+    theta: np.ndarray
+    chi: np.ndarray  # at the contexts
+    value: float  # 𝓜, without the penalty
+    left: float  # length of the Newton step that is left
+
+
+def penalised(y: np.ndarray, lam: float, more: tuple[float, ...] = (), start: float = 0.0) -> Penalised:
+    """χ in the span of k(·, x_t) and of k(·, u) for `more` places u; it begins `start` above −log Z.
 
     Newton's method, 100 Gauss–Legendre nodes; nothing of unnorm."""
     x, y = y[:-1], y[1:]
     n, (node, w) = len(y), np.polynomial.legendre.leggauss(100)
     centres = np.concatenate([x, more])
     low, U = np.linalg.eigh(kernel(centres, centres))
-    keep = low > 1e-11 * low[-1]
+    keep = low > 1e-13 * low[-1]
     B = kernel(x, centres) @ U[:, keep] / np.sqrt(low[keep])  # χ at the contexts = B b, ‖χ‖² = |b|²
     s = np.stack([node[None, :] * np.ones((n, 1)), -0.5 * (node[None, :] - x[:, None]) ** 2], axis=2)  # (n, N, 2)
     data = np.array([y.sum(), -0.5 * np.sum((y - x) ** 2)])
-    theta, b = np.array([0.1, 1.0]), np.zeros(B.shape[1])
-    b += np.linalg.lstsq(B, -np.log(np.exp(s @ theta) @ w), rcond=None)[0]
+    theta = np.array([0.1, 1.0])
+    b = np.linalg.lstsq(B, start - np.log(np.exp(s @ theta) @ w), rcond=None)[0]
 
     def value(theta: np.ndarray, b: np.ndarray) -> float:
         chi = B @ b
-        return float(data @ theta + chi.sum() - np.sum(np.exp(s @ theta + chi[:, None]) @ w) - lam * b @ b)
+        return float(data @ theta + chi.sum() - np.sum(np.exp(s @ theta + chi[:, None]) @ w))
 
+    step = np.full(2 + len(b), np.inf)
     for _ in range(200):
         mass = np.exp(s @ theta + (B @ b)[:, None]) * w
         m0, m1 = mass.sum(axis=1), np.einsum("tn,tnj->tj", mass, s)
@@ -115,29 +134,29 @@ def penalised(y: np.ndarray, lam: float, more: tuple[float, ...] = ()) -> tuple[
         g = np.concatenate([data - m1.sum(axis=0), B.T @ (1 - m0) - 2 * lam * b])
         H = np.block([[m2, m1.T @ B], [B.T @ m1, (B.T * m0) @ B + 2 * lam * np.eye(len(b))]])
         step = np.linalg.solve(H, g)
-        t, now = 1.0, value(theta, b)
-        while value(theta + t * step[:2], b + t * step[2:]) < now and t > 1e-10:
+        if g @ step < 1e-24:
+            break
+        t, now = 1.0, value(theta, b) - lam * b @ b
+        while value(theta + t * step[:2], b + t * step[2:]) - lam * np.sum((b + t * step[2:]) ** 2) < now and t > 1e-3:
             t /= 2
         theta, b = theta + t * step[:2], b + t * step[2:]
-        if g @ step < 1e-20:
-            break
-    return theta, B @ b
+    return Penalised(theta, B @ b, value(theta, b), float(np.abs(step[:2]).max()))
 
 
 def kernel(u: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A Gaussian kernel."""
-    return np.exp(-0.5 * ((u[:, None] - v[None, :]) / 0.5) ** 2)
+    """A Matérn kernel with ν = ½, whose matrices are of full rank."""
+    return np.exp(-np.abs(u[:, None] - v[None, :]) / 0.5)
 
 
 @claim("Remark 5", "For fixed θ the penalised χ is unique, χ(u) = Σ α_t k(u, x_t)")
 def remark_5(quick: bool, out: Path) -> Verdict:
-    y = np.asarray(chain(60), dtype=float).ravel()
-    theta, chi = penalised(y, 1e-2)
-    wider, chi_wider = penalised(y, 1e-2, more=tuple(np.linspace(-1, 1, 25)))
-    gap = max(np.abs(theta - wider).max(), np.abs(chi - chi_wider).max())
-    obs, lattice = un.transitions(y), un.Logistic(un.Uniform(), per_point=10)
-    ours = un.fit(TOY, obs, lattice, un.Kernel(un.kernels.Gaussian(scale=0.5)), rng=2)
+    y = chain(60).ravel()
+    narrow, wider, again = (
+        penalised(y, 1e-2, more, start) for more, start in (((), 0.0), (tuple(np.linspace(-1, 1, 25)), 0.0), ((), 2.0))
+    )
+    gap = max(np.abs(narrow.theta - wider.theta).max(), np.abs(narrow.chi - wider.chi).max())
+    unique = np.abs(narrow.chi - again.chi).max()
     return verdict(
-        f"25 more functions k(·, u) change θ and χ by {gap:.0e}; `un.Kernel` converges: {ours.converged}",
-        gap < 1e-5 and bool(ours.converged),
+        f"25 more functions k(·, u) change θ and χ by {gap:.0e}; another start changes χ by {unique:.0e}",
+        bool(gap < 1e-8 and unique < 1e-8),
     )

@@ -56,7 +56,7 @@ def figure_4_4(quick: bool, out: Path) -> Verdict:
     return verdict(
         f"log density falls by {-fall[0]:.1f} with distance and {-fall[1]:.1f} off centre; "
         f"cardinal less oblique directions {cardinal:+.2f}",
-        fall[0] < -0.5 and fall[1] < -0.5 and cardinal > 0,
+        fall[0] < -0.5 and fall[1] < -0.5 and bool(cardinal > 0),
     )
 
 

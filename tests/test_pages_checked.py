@@ -58,6 +58,27 @@ RIGHT = [
 ]
 
 
+@pytest.mark.parametrize(
+    ("stem", "text", "right"),
+    [
+        ("other", "You get: all of it.", True),
+        ("other", "All of it. You get: more.", False),
+        ("eye", "You get: all of it.", False),
+        ("eye", "*You get:* it.\n*Time:* 3 s (`python docs/check.py --times eye`).", True),
+        ("index", "Anything.", True),
+        ("other", "You get: what docs/eye.md has.", False),
+        ("other", "You get: what [this](eye.md) has.", True),
+    ],
+)
+def test_pages_begin_with_what_the_reader_gets(
+    check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stem: str, text: str, right: bool
+) -> None:
+    monkeypatch.setattr(check, "DOCS", tmp_path)
+    page = tmp_path / f"{stem}.md"
+    page.write_text(f"# Title\n\n{text}\n", encoding="utf-8")
+    assert (not [*check.openings(page), *check.elsewhere(page)]) == right
+
+
 def found(check: ModuleType, folder: Path, kind: str, text: str) -> list[str]:
     (folder / "other.md").write_text("# A heading, twice\n\n## A heading, twice\n", encoding="utf-8")
     page = folder / "page.md"
@@ -74,3 +95,24 @@ def test_what_is_wrong_is_said(check: ModuleType, tmp_path: Path, kind: str, tex
 @pytest.mark.parametrize(("kind", "text"), RIGHT)
 def test_what_is_right_passes(check: ModuleType, tmp_path: Path, kind: str, text: str) -> None:
     assert found(check, tmp_path, kind, text) == []
+
+
+BUILT = [
+    ('<a href="other.html#there">a</a> <img src="picture.png"> <a href="https://arxiv.org">b</a>', ""),
+    ('<a href="no.html">a</a>', "which is not there"),
+    ('<a href="other.html#nowhere">a</a>', "no such place"),
+    ('<a href="#nowhere">a</a>', "no such place"),
+    ('<img src="no.png">', "no.png is not there"),
+    ('<script src="https://host.net/a.js"></script>', "fetches"),
+    ('<code class="xref py py-obj">un.Nothing</code>', "un.Nothing is not linked"),
+    ('<a href="other.html"><code class="xref py py-obj">un.Exact</code></a>', ""),
+]
+
+
+@pytest.mark.parametrize(("text", "what"), BUILT)
+def test_the_built_site(check: ModuleType, tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "other.html").write_text("<h2 id='there'>There</h2>", encoding="utf-8")
+    (tmp_path / "picture.png").write_bytes(b"")
+    (tmp_path / "page.html").write_text(text, encoding="utf-8")
+    said = check.site(tmp_path)
+    assert any(what in one for one in said) if what else said == []

@@ -57,3 +57,11 @@ def test_every_page_is_in_a_table_of_contents() -> None:
     listed = re.findall(r"```\{toctree\}\n(.*?)```", text, flags=re.S)
     entries = {line.strip() for block in listed for line in block.splitlines() if line and not line.startswith(":")}
     assert {page.stem for page in PAGES} - {"index"} <= entries
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_formulas_can_be_set(page: Path) -> None:
+    pytest.importorskip("docutils.utils.math.latex2mathml")  # of the extra docs
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for block, inline in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", text, flags=re.S):
+        extension("mathml").markup(block or inline, block=bool(block))  # an unknown command is an error

@@ -8,12 +8,15 @@ from typing import Any
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
+# A hat is one character with its letter: fonts without tables for mathematics set it on the letter, unseen.
+HAT = re.compile(r'<mover accent="true"> <mi>(\w)</mi> <mo stretchy="false">[\u02c6^]</mo> </mover>')
 APPLIED = re.compile(r"<mo>&ApplyFunction;</mo>(?= ?(<mo[^>]*>[({])?)")  # after log and exp, which need a thin space
 
 
 def markup(tex: str, block: bool) -> str:
     """LaTeX as MathML on one line."""
     made = " ".join(line.strip() for line in tex2mathml(tex).splitlines())
+    made = HAT.sub("<mi>\\1\u0302</mi>", made)
     made = APPLIED.sub(lambda found: "" if found[1] else '<mspace width=".17em"></mspace>', made)
     return made.replace("<math ", '<math display="block" ', 1) if block else made
 

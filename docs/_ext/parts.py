@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -159,16 +160,22 @@ def generate(app: Any) -> None:
         write(folder / f"{key}.md", page(key))
     write(folder / "modules.md", modules_page())
     toc = "\n".join((*PAGES, "modules", "sentences"))
-    text = "# Reference\n\nEvery public name: what it is, its arguments, an example.\n\n"
-    write(folder / "index.md", f"{text}```{{toctree}}\n:maxdepth: 1\n\n{toc}\n```\n")
+    lines = ["# Reference", "", "You get: every public name, what it is, its arguments and an example.", ""]
+    lines += ["| page | what is there |", "|---|---|"]
+    lines += [f"| [{title}]({key}.md) | {opening} |" for key, (title, opening, _) in PAGES.items()]
+    lines += ["| [Modules](modules.md) | Further names, by module. |"]
+    lines += ["| [Errors](sentences.md) | Every sentence that unnorm may say when something is wrong. |", ""]
+    lines += ["```{toctree}", ":hidden:", "", toc, "```"]
+    write(folder / "index.md", "\n".join(lines) + "\n")
     tables = Path(app.srcdir) / "_tables"
     for name, table in (("objectives", objectives_table), ("domains", domains_table), ("references", references_table)):
         write(tables / f"{name}.md", table())
 
 
 def plain_bars(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """|Ω| and |A ∩ B| are sizes, not reStructuredText's substitutions."""
+    """|Ω| and |A ∩ B| are sizes, not reStructuredText's substitutions; docs/size.md is a page of this site."""
     for i, line in enumerate(lines):
+        line = re.sub(r"docs/(\w+)\.md", r":doc:`/\1`", line)
         if not line.lstrip().startswith((">>>", "...")):
             pieces = line.split("`")  # odd ones are code
             lines[i] = "`".join(piece if k % 2 else piece.replace("|", "\\|") for k, piece in enumerate(pieces))

@@ -27,7 +27,7 @@ def test_commands_are_understood(unnorm, monkeypatch, tmp_path):
     """Every command is parsed: what is missing here is only the data."""
     monkeypatch.chdir(tmp_path)
     lines = [line for block in blocks("sh") for line in block.replace("\\\n", " ").splitlines()]
-    assert len(lines) == 6
+    assert len(lines) == 7
     for line in lines[:-1]:
         ran = unnorm(*shlex.split(line)[1:])
         assert ran.code == 2
