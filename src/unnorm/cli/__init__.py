@@ -8,7 +8,7 @@ from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from .. import __version__
 from .._base.words import in_shell
-from ..errors import UnnormError, listing
+from ..errors import UnnormError, listing, told
 from . import compare, demo, directions, fit, pattern, report, reproduce, simulate, steps
 from .signals import Ended, ends_on_signals
 
@@ -29,8 +29,9 @@ def main(tokens: list[str] | None = None) -> None:
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
     received: list[int] = []
+    say = _nothing if {"--quiet", "-q"} & {*tokens} else _say
     try:
-        with in_shell(), ends_on_signals() as received:
+        with in_shell(), told(say), ends_on_signals() as received:
             app(tokens, exit_on_error=False, print_error=False)
     except (UnnormError, OSError, CycloptsError, MemoryError) as error:
         if debug:
@@ -77,6 +78,14 @@ def _notes(error: BaseException | None, mark: str = "") -> str:
     """What was added on the way: where an unfinished output is."""
     notes = getattr(error, "__notes__", ())
     return f"{mark} {' '.join(notes)}" if notes else ""
+
+
+def _say(sentence: str) -> None:
+    print(f"unnorm: note: {' '.join(sentence.split())}", file=sys.stderr)
+
+
+def _nothing(sentence: str) -> None:
+    """What --quiet says of a warning."""
 
 
 def _fail(sentence: str, code: int) -> None:
