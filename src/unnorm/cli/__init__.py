@@ -15,7 +15,11 @@ from .signals import Ended, ends_on_signals
 LONGEST = 1000  # characters of an error, which may quote what was given
 OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130  # exit codes
 
-app = App(name="unnorm", help="Models known up to a constant, by the Poisson transform.", version=__version__)
+app = App(
+    name="unnorm",
+    help="Models known up to a constant, by the Poisson transform. Begin with: unnorm demo",
+    version=__version__,
+)
 for _command in (
     *(fit.fit, pattern.pattern, directions.directions, demo.demo, simulate.simulate, report.report, compare.compare),
     *(steps.steps, reproduce.app),
