@@ -220,6 +220,9 @@ def test_readers_of_screens_are_told(page):
     (slider, *_) = [one for role, name, one in nodes if role == "slider" and name == "step: s(step)"]
     assert states(slider)["focused"]
     assert slider["description"]["value"].startswith("Left and right move along the curve")
+    assert [
+        name for role, name, _ in nodes if role == "slider" and name.startswith("Map of log preference over x $1 and")
+    ]
     bars = [name for role, name, _ in nodes if role == "toolbar"]
     assert bars == ["Show each <i>subject</i>"] * 2
     pressed = [
@@ -337,3 +340,16 @@ def test_a_map_is_read_where_the_picture_has_it(page, tmp_path, report):
         assert y == pytest.approx(600 * share, abs=11)
     page.move(left + 0.99 * width, top + 0.5 * height)  # the colour bar
     assert page.js(f"{figure}.querySelector('.readout').textContent").startswith("Point at the map")
+
+
+def test_the_numbers_of_a_map_are_those_of_the_data(page, tmp_path, report):
+    """The share of points in each cell, counted from the table."""
+    with open(report.parent / "data & <b>.csv", encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["fix"] != "0"]
+    x, y = (np.array([float(row[name]) for row in rows]) for name in ("x $1", "y</title>"))
+    count, *edges = np.histogram2d(x, y, bins=(32, 24), range=((0, 800), (0, 600)))
+    head, table = cells(page, tmp_path, f"document.querySelector('{MAPS[1]}')")
+    assert head[2] == "% of points"
+    assert len(table) == 32 * 24
+    i, j = (np.digitize(table[:, k], edges[k]) - 1 for k in (0, 1))
+    np.testing.assert_allclose(table[:, 2], 100 * count[i, j] / len(x), atol=1e-3)
