@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from importlib.resources import files
 
 import numpy as np
 import pytest
 
+from unnorm.report.figures import draw
 from unnorm.report.interactive import (
     FINEST,
     MOST_CELLS,
@@ -167,3 +170,25 @@ def test_the_script_is_small_and_plain(name):
         "fetch(",
     ):
         assert word not in script.replace('"http://www.w3.org/2000/svg"', ""), word
+
+
+@pytest.mark.parametrize("bar", ["inside", "beside"])
+def test_the_frame_is_where_the_picture_has_its_axes(bar):
+    """The background of the axes in the SVG, as shares of its size."""
+
+    def paint(ax):
+        drawn = ax.pcolormesh([0.5, 1.5, 2.5], [0.5, 1.5], np.arange(6.0).reshape(2, 3), shading="nearest")
+        ax.figure.colorbar(drawn, **({"cax": ax.inset_axes((1.03, 0, 0.05, 1))} if bar == "inside" else {"ax": ax}))
+        ax.set_aspect("equal")
+        ax.invert_yaxis()
+
+    picture = draw(paint, "alt", "caption", (4.4, 3.9))
+    svg = base64.b64decode(picture.uri.partition(",")[2]).decode()
+    width, height = map(float, re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
+    path = re.findall(r'<g id="patch_2">\s*<path d="([^"]+)"', svg)[0]
+    x, y = np.array(re.findall(r"[ML] ([\d.]+) ([\d.]+)", path), dtype=float).T
+    assert picture.frame is not None
+    assert picture.frame.box == pytest.approx(
+        (x.min() / width, y.min() / height, x.max() / width, y.max() / height), abs=1e-4
+    )
+    assert picture.frame.limits == pytest.approx((0.0, 0.0, 3.0, 2.0))
