@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shlex
 from xml.etree import ElementTree
 
 import numpy as np
@@ -207,6 +208,15 @@ def test_figures_are_downloaded(page, tmp_path, figure):
     width, height = (int.from_bytes(png[i : i + 4], "big") for i in (16, 20))
     assert min(width, height) > 300
     assert len(png) > 5_000
+
+
+def test_the_command_is_copied_as_it_is_typed(page, report):
+    """No line breaks where words wrap, even on a phone."""
+    page.open(report / "report.html", width=390)
+    page.js("getSelection().selectAllChildren(document.querySelector('#repeat pre code'))")
+    copied = page.js("getSelection().toString()")
+    assert copied == page.js("document.querySelector('#repeat pre code').textContent")
+    assert shlex.split(copied)[:2] == ["unnorm", "fit"]
 
 
 def test_readers_of_screens_are_told(page):
