@@ -18,7 +18,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import tomllib
 import zipfile
+from email import message_from_string
 from pathlib import Path
 
 from fresh import ROOT, built, environment, must, tools
@@ -70,6 +72,27 @@ def contents(sdist: Path, wheel: Path) -> None:
         compared(wheel.name, set(archive.namelist()), package | about)
 
 
+def said(sdist: Path, wheel: Path) -> None:
+    """Both archives say the same of the package: the README, its licence, no address but the project's own."""
+    stem = sdist.name.removesuffix(".tar.gz")
+    with tarfile.open(sdist) as archive:
+        file = archive.extractfile(f"{stem}/PKG-INFO")
+        assert file is not None
+        texts = [file.read().decode("utf-8")]
+    with zipfile.ZipFile(wheel) as archive:
+        texts.append(archive.read(f"{stem}.dist-info/METADATA").decode("utf-8"))
+    assert texts[0] == texts[1], "PKG-INFO of the sdist and METADATA of the wheel differ."
+    about = message_from_string(texts[0])
+    assert about.get_all("License-File") == ["LICENSE"], about.get_all("License-File")
+    assert about["Description-Content-Type"] == "text/markdown", about["Description-Content-Type"]
+    assert about.get_payload() == (ROOT / "README.md").read_text(encoding="utf-8"), "The description is not the README."
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+    assert about.get_all("Project-URL") == [f"{name}, {url}" for name, url in urls.items()], about.get_all(
+        "Project-URL"
+    )
+    print(f"metadata: {about['Name']} {about['Version']}, {len(about.get_all('Classifier') or ())} classifiers")
+
+
 def metadata(python: Path, files: tuple[Path, ...]) -> None:
     must(python, "-m", "twine", "check", "--strict", *files, cwd=ROOT)
     must(python.parent / "validate-pyproject", "pyproject.toml", cwd=ROOT)
@@ -119,6 +142,7 @@ def main() -> None:
         python = tools(folder / "tools")
         sdist, wheel = built(python, folder / "dist")
         contents(sdist, wheel)
+        said(sdist, wheel)
         metadata(python, (sdist, wheel))
         user = environment(folder / "user", wheel)
         must(user, "-m", "pip", "check", cwd=folder)
@@ -129,7 +153,8 @@ def main() -> None:
         shutil.rmtree(ROOT / "dist", ignore_errors=True)
         shutil.copytree(folder / "dist", ROOT / "dist")
     for path in sorted((ROOT / "dist").iterdir()):
-        print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(ROOT)}")
+        size = path.stat().st_size / 1e6
+        print(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(ROOT)}, {size:.1f} MB")
     sys.exit(0)
 
 

@@ -20,6 +20,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "report"))
 from devtools import Browser  # noqa: E402  # pyright: ignore[reportMissingImports]
 
 WIDTH, COLOURS = 1080, 128
+TALL = 6000  # all of the clip: a window that grows for the screenshot takes the pointer off the curve
 
 
 def main(report: Path, out: Path) -> None:
@@ -30,13 +31,13 @@ def main(report: Path, out: Path) -> None:
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         browser = Browser(chromium, Path(home))
         try:
-            browser.open(report.resolve(), width=WIDTH, height=1600)
+            browser.open(report.resolve(), width=WIDTH, height=TALL)
             left, top, width, height = browser.box("document.querySelector('#effects figure.live svg')")
             browser.move(left + 0.3 * width, top + 0.5 * height)
             start = browser.js("document.querySelector('#effects h2').getBoundingClientRect().top + scrollY")
             end = browser.js("document.querySelector('#subjects .card').getBoundingClientRect().bottom + scrollY")
             clip = {"x": 0, "y": start, "width": WIDTH, "height": end - start + 4, "scale": 1}
-            shot = browser.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+            shot = browser.ask("Page.captureScreenshot", format="png", clip=clip)
         finally:
             browser.close()
     picture = Image.open(io.BytesIO(base64.b64decode(shot["data"]))).convert("RGB")

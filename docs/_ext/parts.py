@@ -52,7 +52,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "domains": ("from_dict", "quadrature_error"),
     "errors": ("UnnormError", "InputError", "DataError", "OutsideError", "TermError", "WriteError", "CombinationError",
                "EstimationError", "NoEstimateError", "NotIdentifiedError", "ConvergenceError", "MemoryLimitError",
-               "MissingLibraryError", "WorkersError", "UnnormWarning", "hush", "overhear"),
+               "MissingLibraryError", "WorkersError", "UnnormWarning", "hush", "overhear", "told"),
     "kernels": ("Gaussian", "Matern", "Periodic", "Linear", "Hamming", "Jaccard", "Spectrum"),
     "losses": ("ncd", "importance", "ranking", "conditional_nce", "gradients"),
     "patterns": ("K", "L", "pair_correlation", "F", "G", "J", "envelope", "process", "Summary", "Envelope", "Process"),

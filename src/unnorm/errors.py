@@ -124,6 +124,26 @@ def overhear() -> Iterator[list[str]]:
 
 
 @contextmanager
+def told(say: Callable[[str], None]) -> Iterator[None]:
+    """While the block lasts, warnings of unnorm are told to `say` instead of being given.
+
+    Args:
+        say: what takes the text of a warning.
+
+    >>> with told(print):
+    ...     warn("a doubt")
+    a doubt
+    """
+
+    def tell(text: str) -> bool:
+        say(text)
+        return True
+
+    with _listening(tell):
+        yield
+
+
+@contextmanager
 def _listening(ear: Callable[[str], bool]) -> Iterator[None]:
     token = _ear.set(ear)
     try:

@@ -11,7 +11,7 @@ import pytest
 
 from unnorm._base import files
 from unnorm._base.frames import read_table
-from unnorm.errors import InputError, MemoryLimitError, MissingLibraryError
+from unnorm.errors import InputError, MemoryLimitError, MissingLibraryError, UnnormWarning
 
 pa = pytest.importorskip("pyarrow")
 
@@ -91,15 +91,42 @@ def test_bad_text_is_refused_in_one_sentence(text, message, arrow):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("raw", [b"PK\x03\x04\0\0\0a,b", "a,b\n1,2\n".encode("utf-16"), b"\x89PNG\0"])
+@pytest.mark.parametrize("raw", [b"PK\x03\x04\0\0\0a,b", "a,b\n1,2\n".encode("utf-16-le"), b"\x89PNG\0", b"\xff\xfea"])
 def test_binary_files_are_refused(raw):
     with pytest.raises(InputError, match="not a text file"):
         files._parse_csv(raw, "t.csv")
 
 
-def test_other_encodings_are_refused_with_the_line():
-    with pytest.raises(InputError, match=r"not UTF-8 text \(line 3\)"):
-        files._parse_csv("a,b\n1,x\n2,é\n".encode("latin-1"), "t.csv")
+WORDS = "a µ,b\n1,x\n2,é\n3,€\n"
+
+
+@pytest.mark.parametrize("arrow", [True, False])
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_text_that_says_its_encoding_is_read(encoding, arrow):
+    found = files._parse_csv(WORDS.encode(encoding), "t.csv", arrow=arrow)
+    assert {name: cells.tolist() for name, cells in found.items()} == {"a µ": [1, 2, 3], "b": ["x", "é", "€"]}
+
+
+@pytest.mark.parametrize("arrow", [True, False])
+def test_windows_1252_is_read_and_said(arrow):
+    with pytest.warns(UnnormWarning, match=r"'my t\.csv' is not UTF-8 text and was read as Windows-1252") as said:
+        found = files._parse_csv(WORDS.encode("cp1252"), "my t.csv", arrow=arrow)
+    assert {name: cells.tolist() for name, cells in found.items()} == {"a µ": [1, 2, 3], "b": ["x", "é", "€"]}
+    assert "iconv -f ENCODING -t UTF-8 'my t.csv' > utf8.csv" in str(said[0].message)
+    assert len(said) == 1
+
+
+@pytest.mark.parametrize(
+    "last",
+    [b"\x81", b"\xe9\x07", "é".encode() + b"\xe9"],
+    ids=["no Windows-1252", "a control character", "damaged UTF-8"],
+)
+@pytest.mark.parametrize("arrow", [True, False])
+def test_other_encodings_are_refused_with_the_line_and_a_command(last, arrow):
+    with pytest.raises(
+        InputError, match=r"not UTF-8 text \(line 3\); .* iconv -f WINDOWS-1252 -t UTF-8 t.csv > utf8.csv"
+    ):
+        files._parse_csv(b"a,b\n1,x\n2," + last + b"\n", "t.csv", arrow=arrow)
 
 
 def test_paths(tmp_path):
@@ -113,8 +140,9 @@ def test_paths(tmp_path):
     assert list(read_table(tmp_path / "t.csv.gz")) == ["a", "b"]
     for name, message in [
         ("none.csv", "There is no file"),
-        ("", "is not a file"),
-        ("t.xlsx", r"must end in \.csv, .* or \.parquet"),
+        ("t.cvs", r"There is no file .*Did you mean '.*t\.csv'"),
+        ("", r"is not a file but a folder; .*It holds 'bad\.csv\.gz', 't\.csv', 't\.csv\.gz' and 1 more\. Several"),
+        ("t.xlsx", r"must end in \.csv, .* or \.parquet: save it as .*'CSV UTF-8'"),
         ("bad.csv.gz", "could not be read"),
     ]:
         with pytest.raises(InputError, match=message):

@@ -45,8 +45,8 @@ FILES = {
     "empty": (b"", "empty"),
     "blank": (b"  \n \n", "empty"),
     "binary": (b"\x00\x01\x02PK\x03\x04" * 50, "not a text file"),
-    "latin": ("subject,image,fix,x,y\né,1,1,2,3\n".encode("latin-1"), "UTF-8"),
-    "utf-16": (TABLE.encode("utf-16"), "not a text file"),
+    "unknown encoding": (b"subject,image,fix,x,y\n\x81,1,1,2,3\n", "iconv -f WINDOWS-1252 -t UTF-8"),
+    "utf-16 without its mark": (TABLE.encode("utf-16-le"), "not a text file"),
     "long header": (b"a" * 200_000 + b",image,fix,x,y\n1,1,1,2,3\n", "200,014 characters"),
     "open quotation": (TABLE.encode() + b'"1,1,9,2,3\n', "never closed"),
     "a cell without end": (b'subject,image,fix,x,y\n"' + b"a" * 200_000 + b'",1,1\n', "Line 2"),
@@ -82,7 +82,7 @@ def test_files(unnorm, tmp_path, kind):
     ("name", "content", "words"),
     [
         ("absent.csv", None, "no file"),
-        ("t.xlsx", b"x", "must end in"),
+        ("t.xlsx", b"x", "Save As, 'CSV UTF-8'"),
         ("t.csv.gz", b"not gzip", "could not be read"),
         ("t.csv.gz", gzip.compress(TABLE.encode(), mtime=0)[:60], "could not be read"),
         ("t.parquet", b"PAR1 nonsense PAR1", "Parquet"),
@@ -109,6 +109,12 @@ OPTIONS = {
     "one outcome": (("--y", "x"), "two columns"),
     "empty name": (("--y", "x,"), "empty name"),
     "same twice": (("--y", "x,x"), "more than once"),
+    "column in capitals": (("--y", "X,Y"), "Did you mean 'x'"),
+    "by misspelt": (("--by", "Subjects"), "Did you mean --by subject?"),
+    "exchanged columns": (("--y", "y,x", "--window", "150,500,100,400"), "With the two columns exchanged, all would"),
+    "width and height": (("--window", "800,600"), "write 0,800,0,600"),
+    "width by height": (("--window", "1920x1080"), "write 0,1920,0,1080"),
+    "times for numbers": (("--order", "y"), "(--max-gap): nine steps in ten are at most 40"),
     "by unknown": (("--by", "age"), "Write --group 'age,subject,image'"),
     "short window": (("--window", "0,800,0"), "four numbers"),
     "reversed window": (("--window", "800,0,0,600"), "from < to"),
@@ -118,7 +124,7 @@ OPTIONS = {
     "window file absent": (("--window", "island.geojson"), "no window file"),
     "semicolons in window": (("--window", "0;800;0;600"), "with commas between them"),
     "window too wide": (("--window", "-1e308,1e308,0,600"), "finite length"),
-    "points outside": (("--window", "0,200,0,200"), "--outside drop"),
+    "points outside": (("--window", "0,200,0,200"), "The points lie in x from 207 to 464 and y"),
     "all outside": (("--window", "-9,-8,-9,-8", "--outside", "drop"), "All"),
     "seed text": (("--seed", "one"), "seed"),
     "seed negative": (("--seed", "-1"), "--seed"),
@@ -209,7 +215,12 @@ def test_options(unnorm, table, tmp_path, monkeypatch, kind):
 
 def test_no_file_and_no_window(unnorm, table, tmp_path):
     refused(unnorm("fit", "--out", tmp_path / "out"), "A table of fixations is needed")
-    refused(unnorm("fit", table, *COLUMNS, "--out", tmp_path / "out"), "--window is needed")
+    refused(
+        unnorm("fit", table, *COLUMNS, "--out", tmp_path / "out"), "--window is needed", "in x from 157 to 464 and y"
+    )
+    refused(unnorm("fit", table, "--y", "a,b", "--out", tmp_path / "out"), "There is no column 'a'")
+    for command in ("fit", "compare", "pattern", "steps", "directions"):  # before any option is asked for
+        refused(unnorm(command, tmp_path / "no.csv"), "There is no file", "no.csv")
     refused(unnorm("fit", table, "two", "--out", tmp_path / "out"), "two")
     refused(unnorm("fix"), "fix")
     refused(unnorm("fit", table, "--y", "x", "y", *WINDOW), "'y' belongs to no option", "as --y x,y")

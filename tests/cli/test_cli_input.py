@@ -236,3 +236,36 @@ def test_counts_agree_before_and_after_points_are_dropped(unnorm, folder):
     kept = int(ran.out.split(" transitions")[0].replace(",", ""))
     assert f"{kept:,} transitions in" in (out / "report.html").read_text()
     assert f"({198 - kept:,} with a point outside the window were dropped)" in ran.out
+
+
+def test_a_table_in_windows_1252_is_read_and_said(unnorm, tmp_path):
+    """On stderr while it runs, unless --quiet, and in the notes that the report shows."""
+    from unnorm.cli.config import checked_job
+    from unnorm.cli.jobs import prepare
+    from unnorm.errors import overhear
+
+    path = tmp_path / "t.csv"
+    path.write_bytes(("subject,n,x (µm),y\n" + "".join(f"Zoé,{n},5,5\n" for n in range(9))).encode("cp1252"))
+    tokens = ("fit", path, "--y", "x (µm),y", "--order", "n", "--group", "subject", "--window", "0,9,0,9")
+    for quiet in (False, True):
+        ran = unnorm(*tokens, "--out", tmp_path / "out", *(["-q"] if quiet else []))
+        *notes, error = ran.err.splitlines()
+        assert "All points are the same" in error
+        assert len(notes) == (0 if quiet else 1)
+        assert all(f"unnorm: note: '{path}' is not UTF-8 text and was read as Windows-1252" in note for note in notes)
+    path.write_bytes(("subject,n,x,y\n" + "".join(f"Zoé,{n},{n},{n}\n" for n in range(9))).encode("cp1252"))
+    settings = {"data": str(path), "order": "n", "group": "subject", "window": [0, 9, 0, 9], "terms": "step"}
+    with overhear() as said:
+        obs = prepare(checked_job(settings)).obs
+    assert obs.notes[0] == said[0]
+    assert set(obs.group["subject"].tolist()) == {"Zoé"}
+
+
+def test_lines_for_the_shell_can_be_read_and_typed():
+    import shlex
+
+    from unnorm.cli.config import shell_line
+
+    for words in (["s(angle, bs='cc')"], ["it's $HOME"], ['"', "'", "a b", "", "x\\y'"], ["don't!"], ["a'\nb"]):
+        assert shlex.split(shell_line(["unnorm", *words])) == ["unnorm", *words]
+    assert shell_line(["--terms", "s(angle, bs='cc')"]) == "--terms \"s(angle, bs='cc')\""

@@ -1,6 +1,7 @@
 """docs/patterns.md: every block runs; and `unnorm pattern` writes what Python computes."""
 
 import csv
+import json
 import os
 import re
 from pathlib import Path
@@ -91,6 +92,15 @@ def test_shell(points: tuple[Path, un.Pattern], tmp_path: Path, capsys: pytest.C
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "strauss" in page
     assert "data:image/svg+xml" in page
+    assert "se from dummy points" in page
+    assert "The settings are also in pattern.json" in page
+    assert "config.toml" not in page
+    numbers = json.loads(re.findall(r'<script type="application/json" id="curves">(.*?)</script>', page)[0])["maps"]
+    assert [one["value"] for one in numbers.values()] == ["trend", "residual"]
+    limits = [one["limits"] for one in numbers.values()]
+    np.testing.assert_allclose(limits, [[0.0, 5.0, 10.0, 0.0]] * 2, atol=1e-9)  # left, top, right, bottom
+    alts = re.findall(r'<img src="data:[^"]*" alt="([^"]*)"', page)
+    assert all("highest" in one and "lowest" in one for one in alts[-3:-1]), alts
     assert len(page) < 3_000_000
 
 
@@ -101,6 +111,9 @@ def test_shell_labels(points: tuple[Path, un.Pattern], tmp_path: Path) -> None:
     points[0].write_text("\n".join(["x,y,kind,site", *marked]))
     words = ["--window", "0,10,0,5", "--marks", "kind", "--terms", "factor(kind)", "--simulations", "19", "-q"]
     main(["pattern", str(points[0]), *words, "--out", str(tmp_path / "out")])
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "The fitted intensity of a," in page
+    assert "The fitted intensity of b," in page
     with (tmp_path / "out" / "intensity.csv").open() as file:
         assert {row["kind"] for row in csv.DictReader(file)} == {"a", "b"}
     words = ["--window", "0,10,0,5", "--replicate", "site", "--terms", "s(site, bs='re')", "--quiet"]

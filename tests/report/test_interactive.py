@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 from importlib.resources import files
 
 import numpy as np
 import pytest
 
-from unnorm.report.interactive import FINEST, MOST_CURVES, Chart, Curve, block, charted, coded, decimals, thinned
+from unnorm.report.figures import draw
+from unnorm.report.interactive import (
+    FINEST,
+    MOST_CELLS,
+    MOST_CURVES,
+    Chart,
+    Curve,
+    Field,
+    Frame,
+    block,
+    charted,
+    coded,
+    decimals,
+    mapped,
+    thinned,
+)
 from unnorm.report.page import Picture, Section
 
 X = np.linspace(0.0, 800.0, 60)
@@ -89,7 +106,7 @@ def test_too_many_curves_stay_a_picture():
     assert charted(picture, Chart("x", "y", ())) is picture
     assert charted(picture, Chart("x", "y", (Curve("a", X, X),) * (MOST_CURVES + 1))) is picture
     assert charted(picture, Chart("x", "y", (Curve("a", X, X),))).chart is not None
-    assert json.loads(block([Section(pictures=(picture,), anchor="a")])) == {"sets": [], "charts": {}}
+    assert json.loads(block([Section(pictures=(picture,), anchor="a")])) == {"sets": [], "charts": {}, "maps": {}}
 
 
 def test_many_levels_have_fewer_points_each():
@@ -98,8 +115,46 @@ def test_many_levels_have_fewer_points_each():
     assert {len(one["y"]) for one in found["sets"][0]["curves"]} == {30}
 
 
-def test_the_script_is_small_and_plain():
-    script = (files("unnorm.report") / "static" / "report.js").read_text(encoding="utf-8")
+FRAME = Frame((0.1, 0.2, 0.9, 0.8), (0.0, 600.0, 800.0, 0.0))
+
+
+def test_the_numbers_of_a_map_are_those_of_its_cells():
+    x, y = np.linspace(10, 790, 40), np.linspace(10, 590, 30)
+    z = np.sin(x / 90) + np.cos(y / 70)[:, None]
+    z[3, 4] = np.nan
+    field = Field("height", (HOSTILE, "y"), ("px", ""), x, y, z)
+    picture = mapped(Picture("data:,", "alt", "caption", frame=FRAME), field)
+    (found,) = json.loads(block([Section(pictures=(picture,), anchor="maps")]))["maps"].values()
+    assert found["names"] == [HOSTILE, "y"]
+    assert (found["box"], found["limits"]) == ([0.1, 0.2, 0.9, 0.8], [0, 600, 800, 0])
+    for name, places, values in zip("xyz", found["places"], (x, y, z.ravel())):
+        assert np.allclose(
+            decoded(found[name], places),
+            values,
+            rtol=0,
+            atol=np.ptp(values[np.isfinite(values)]) / FINEST,
+            equal_nan=True,
+        )
+    i, j = np.unravel_index(np.nanargmax(z), z.shape)
+    assert f"highest, {z[i, j]:.3g}, at {HOSTILE} {x[j]:.4g}, y {y[i]:.4g}" in field.extremes()
+
+
+def test_a_map_of_very_many_cells_keeps_some_and_one_without_axes_stays_a_picture():
+    side = np.arange(250.0)
+    field = Field("z", ("x", "y"), ("", ""), side, side, side + 1000 * side[:, None])
+    picture = Picture("data:,", "alt", "caption")
+    assert mapped(picture, field) is picture
+    with_axes = mapped(Picture("data:,", "alt", "caption", frame=FRAME), field)
+    (found,) = json.loads(block([Section(pictures=(with_axes,), anchor="a")]))["maps"].values()
+    x, y, z = (decoded(found[name], places) for name, places in zip("xyz", found["places"]))
+    assert len(z) == len(x) * len(y) <= MOST_CELLS
+    assert np.allclose(z.reshape(len(y), -1), x + 1000 * y[:, None], atol=250)
+    assert "no values" in Field("z", ("x", "y"), ("", ""), side, side, np.full((250, 250), np.nan)).extremes()
+
+
+@pytest.mark.parametrize("name", ["report.js", "maps.js"])
+def test_the_script_is_small_and_plain(name):
+    script = (files("unnorm.report") / "static" / name).read_text(encoding="utf-8")
     assert len(script.splitlines()) < 500
     for word in (
         "innerHTML",
@@ -115,3 +170,25 @@ def test_the_script_is_small_and_plain():
         "fetch(",
     ):
         assert word not in script.replace('"http://www.w3.org/2000/svg"', ""), word
+
+
+@pytest.mark.parametrize("bar", ["inside", "beside"])
+def test_the_frame_is_where_the_picture_has_its_axes(bar):
+    """The background of the axes in the SVG, as shares of its size."""
+
+    def paint(ax):
+        drawn = ax.pcolormesh([0.5, 1.5, 2.5], [0.5, 1.5], np.arange(6.0).reshape(2, 3), shading="nearest")
+        ax.figure.colorbar(drawn, **({"cax": ax.inset_axes((1.03, 0, 0.05, 1))} if bar == "inside" else {"ax": ax}))
+        ax.set_aspect("equal")
+        ax.invert_yaxis()
+
+    picture = draw(paint, "alt", "caption", (4.4, 3.9))
+    svg = base64.b64decode(picture.uri.partition(",")[2]).decode()
+    width, height = map(float, re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0])
+    path = re.findall(r'<g id="patch_2">\s*<path d="([^"]+)"', svg)[0]
+    x, y = np.array(re.findall(r"[ML] ([\d.]+) ([\d.]+)", path), dtype=float).T
+    assert picture.frame is not None
+    assert picture.frame.box == pytest.approx(
+        (x.min() / width, y.min() / height, x.max() / width, y.max() / height), abs=1e-4
+    )
+    assert picture.frame.limits == pytest.approx((0.0, 0.0, 3.0, 2.0))

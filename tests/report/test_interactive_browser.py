@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import shlex
 from xml.etree import ElementTree
 
 import numpy as np
@@ -209,6 +210,15 @@ def test_figures_are_downloaded(page, tmp_path, figure):
     assert len(png) > 5_000
 
 
+def test_the_command_is_copied_as_it_is_typed(page, report):
+    """No line breaks where words wrap, even on a phone."""
+    page.open(report / "report.html", width=390)
+    page.js("getSelection().selectAllChildren(document.querySelector('#repeat pre code'))")
+    copied = page.js("getSelection().toString()")
+    assert copied == page.js("document.querySelector('#repeat pre code').textContent")
+    assert shlex.split(copied)[:2] == ["unnorm", "fit"]
+
+
 def test_readers_of_screens_are_told(page):
     page.js(f"{FIRST}.querySelector('input').focus()")
     tree = page.ask("Accessibility.getFullAXTree")["nodes"]
@@ -220,6 +230,9 @@ def test_readers_of_screens_are_told(page):
     (slider, *_) = [one for role, name, one in nodes if role == "slider" and name == "step: s(step)"]
     assert states(slider)["focused"]
     assert slider["description"]["value"].startswith("Left and right move along the curve")
+    assert [
+        name for role, name, _ in nodes if role == "slider" and name.startswith("Map of log preference over x $1 and")
+    ]
     bars = [name for role, name, _ in nodes if role == "toolbar"]
     assert bars == ["Show each <i>subject</i>"] * 2
     pressed = [
@@ -265,3 +278,88 @@ def test_it_fits_phones_and_desks_light_and_dark(browser, report, width, dark):
         "rgb(13, 17, 23)" if dark else "rgb(255, 255, 255)"
     )
     assert browser.complaints == []
+
+
+# --- maps ------------------------------------------------------------------------------------------------------------
+
+MAPS = ("#places figure", "#simulated figure:nth-of-type(3)", "#constants figure:nth-of-type(3)")
+AT = re.compile(rf"At x \$1 ({NUMBER}), y</title> ({NUMBER}): (.+?) ({NUMBER})")
+
+
+def said(page, figure):
+    text = page.js(f"{figure}.querySelector('.readout').textContent")
+    found = AT.fullmatch(text)
+    assert found, text
+    return number(found[1]), number(found[2]), found[3], number(found[4])
+
+
+def cells(page, folder, figure):
+    """The numbers of a map, downloaded."""
+    head, *rows = csv.reader(io.StringIO(saved(page, folder, details(figure, "CSV")).decode("utf-8")))
+    return head, np.array(rows, dtype=float)
+
+
+@pytest.mark.parametrize("selector", MAPS)
+def test_the_pointer_and_keys_read_a_map(page, tmp_path, selector):
+    figure = f"document.querySelector('{selector}')"
+    head, table = cells(page, tmp_path, figure)
+    assert head[:2] == ["x $1", "y</title>"]
+    assert len(head) == 3
+    dx, dy = (np.diff(np.unique(table[:, k])).min() for k in (0, 1))
+    left, top, width, height = page.box(f"{figure}.querySelector('.map')")
+    seen = []
+    for across, down in ((0.3, 0.3), (0.5, 0.6)):
+        page.move(left + across * width, top + down * height)
+        x, y, what, value = said(page, figure)
+        assert what == head[2]
+        (row,) = table[(np.abs(table[:, 0] - x) < dx / 2) & (np.abs(table[:, 1] - y) < dy / 2)]
+        assert abs(row[2] - value) <= 1e-9 + 1e-3 * np.ptp(table[:, 2])
+        seen.append((x, y))
+    # the picture is linear, y grows downwards: what is further right and lower has larger coordinates
+    assert seen[1][0] > seen[0][0]
+    assert seen[1][1] > seen[0][1]
+    page.js(f"{figure}.querySelector('input').focus()")
+    x, y, *_ = said(page, figure)
+    page.key("ArrowRight")
+    page.key("ArrowDown")
+    after = said(page, figure)
+    assert abs(after[0] - x - dx) < 0.01 * dx + 0.2
+    assert abs(after[1] - y - dy) < 0.01 * dy + 0.2
+    assert page.js(f"{figure}.querySelector('input').getAttribute('aria-valuetext')") == page.js(
+        f"{figure}.querySelector('.readout').textContent"
+    )
+    page.js(f"{figure}.querySelector('input').blur()")
+    assert page.js(f"{figure}.querySelector('.readout').textContent").startswith("Point at the map")
+
+
+def test_a_map_is_read_where_the_picture_has_it(page, tmp_path, report):
+    """Half-way between the ticks' ends of the picture lies the middle of the window."""
+    figure = f"document.querySelector('{MAPS[0]}')"
+    box, limits = page.js(
+        "(({ box, limits }) => [box, limits])"
+        "(JSON.parse(document.getElementById('curves').textContent).maps['places-1'])"
+    )
+    assert limits == pytest.approx([0, 0, 800, 600], abs=0.5)
+    left, top, width, height = page.box(f"{figure}.querySelector('.map')")
+    for share in (0.02, 0.5, 0.98):
+        page.move(
+            left + width * (box[0] + share * (box[2] - box[0])), top + height * (box[1] + share * (box[3] - box[1]))
+        )
+        x, y, *_ = said(page, figure)
+        assert x == pytest.approx(800 * share, abs=11)
+        assert y == pytest.approx(600 * share, abs=11)
+    page.move(left + 0.99 * width, top + 0.5 * height)  # the colour bar
+    assert page.js(f"{figure}.querySelector('.readout').textContent").startswith("Point at the map")
+
+
+def test_the_numbers_of_a_map_are_those_of_the_data(page, tmp_path, report):
+    """The share of points in each cell, counted from the table."""
+    with open(report.parent / "data & <b>.csv", encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["fix"] != "0"]
+    x, y = (np.array([float(row[name]) for row in rows]) for name in ("x $1", "y</title>"))
+    count, *edges = np.histogram2d(x, y, bins=(32, 24), range=((0, 800), (0, 600)))
+    head, table = cells(page, tmp_path, f"document.querySelector('{MAPS[1]}')")
+    assert head[2] == "% of points"
+    assert len(table) == 32 * 24
+    i, j = (np.digitize(table[:, k], edges[k]) - 1 for k in (0, 1))
+    np.testing.assert_allclose(table[:, 2], 100 * count[i, j] / len(x), atol=1e-3)

@@ -92,6 +92,10 @@ def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     page = (out / "report.html").read_text(encoding="utf-8")
     for title in ("Track", "Selection", "Movement", "Calibration", "Utilisation", "Simulated tracks"):
         assert f">{title}<" in page
+    assert "The settings are also in steps.json" in page
+    numbers = json.loads(re.findall(r'<script type="application/json" id="curves">(.*?)</script>', page)[0])
+    assert [one["value"] for one in numbers["maps"].values()] == ["share of time"]
+    assert "calibration-1" in numbers["charts"]
     about = json.loads((out / "steps.json").read_text())
     assert set(about["parameters"]) == {"forest", "step", "log_step", "cos_turn"}
     assert about == told

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import IO, Any, final
 
 from ..errors import InputError
+from .encodings import not_text, not_utf8
 from .extras import extra
 from .files import DECIMAL, LONGEST_HEADER, MISSING_CELLS, MISSING_NUMBER, THOUSANDS, header_of
-from .quotes import NO_TEXT, check_quotes, not_text
+from .quotes import check_quotes
 
 _BLOCK = 2**24  # bytes that are parsed at once
 _BOM = b"\xef\xbb\xbf"
@@ -151,7 +152,7 @@ def text_file(path: Path) -> TextFile:
     try:
         header = line.removesuffix(b"\r").decode("utf-8")
     except UnicodeDecodeError as error:
-        raise _not_text(path) from error
+        raise not_utf8(str(path)) from error
     names, mark = header_of(header, str(path), tab=".tsv" in path.name.lower())
     return TextFile(path, tuple(names), mark, start + len(line) + len(found), above.count(end) + 2)
 
@@ -166,14 +167,10 @@ def _open(path: Path) -> Iterator[IO[bytes]]:
     except pa.ArrowInvalid as error:
         said = str(error).splitlines()[0]
         if "UTF8" in said:
-            raise _not_text(path) from error
+            raise not_utf8(str(path)) from error
         raise InputError(f"{str(path)!r} could not be read: {said}") from error
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{str(path)!r} could not be read: {error}.") from error
-
-
-def _not_text(path: Path) -> InputError:
-    return InputError(f"{str(path)!r} is not UTF-8 text; {NO_TEXT}.")
 
 
 @final

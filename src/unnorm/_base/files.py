@@ -1,7 +1,8 @@
 """Reading tables from files: CSV, TSV and other text (also gzipped) with or without pyarrow, Parquet with it.
 
 Cells are separated by commas, semicolons or tabs, whichever the first line has; in .txt and .dat files also by blanks.
-Where commas do not separate cells they may be decimal ones (`_decimal_commas`).
+Where commas do not separate cells they may be decimal ones (`_decimal_commas`). Text is UTF-8, or what `encodings.py`
+makes UTF-8 of.
 
 A column is integers, else floats, else text. Missing cells are empty, NA or NaN: NaN in a column of numbers (which is
 then float), None in a column of text. The two CSV readers give the same columns; pyarrow's is about five times as fast.
@@ -10,6 +11,7 @@ then float), None in a column of text. The two CSV readers give the same columns
 from __future__ import annotations
 
 import csv
+import difflib
 import gzip
 import importlib.util
 import io
@@ -21,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, listing
+from ..errors import InputError, listing, warn
+from .encodings import NO_TEXT, NotUTF8Error, from_western, not_text, not_utf8, read_as_western, without_mark
 from .extras import extra
 from .memory import require
 from .paths import found_path
-from .quotes import NO_TEXT, check_quotes, not_text
+from .quotes import check_quotes
 from .words import either
 
 MISSING_CELLS = ("", "NA", "NaN", "nan")  # NA is how R writes a missing value
@@ -36,6 +39,7 @@ LONGEST_HEADER = 100_000  # characters; a cell of more than 131,072 is refused b
 PLAIN = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet")
 SUFFIXES = (*PLAIN[:-1], ".txt", ".txt.gz", ".dat", ".parquet")
 ODD = re.compile(rb"0[xX]|[nN][aA][nN]\(")  # which pyarrow takes for numbers: hexadecimal ones, and C's nan(1)
+SHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 BLANKS = re.compile(rb"[ \t]+")
 DECIMAL = re.compile(r"[+-]?[0-9]*,?[0-9]+(?:[eE][+-]?[0-9]+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
@@ -70,15 +74,7 @@ def read_table(
 ) -> dict[str, np.ndarray]:
     """The columns of a .csv, .tsv, .txt (also .gz) or .parquet file, by name; with `choose`, only those that it names:
     what stands in the others does not matter. `columns` names them where the file has no line that does."""
-    path = found_path(path)
-    name = path.name.lower()
-    suffix = next((end for end in SUFFIXES if name.endswith(end)), None)
-    if not path.exists():
-        raise InputError(f"There is no file {str(path)!r}.")
-    if not path.is_file():
-        raise InputError(f"{str(path)!r} is not a file; expected a table ({', '.join(SUFFIXES)}).")
-    if suffix is None:
-        raise InputError(f"{str(path)!r} must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}.")
+    path, suffix = table_file(path)
     if suffix == ".parquet":
         if columns is not None:
             raise InputError(f"{str(path)!r} is a Parquet file, which names its columns itself: leave columns out.")
@@ -88,6 +84,39 @@ def read_table(
     raw = _read_bytes(path, zipped)
     blanks = ".txt" in suffix or suffix == ".dat"
     return _parse_csv(raw, str(path), tab=".tsv" in suffix, choose=choose, columns=columns, blanks=blanks)
+
+
+def table_file(path: str | Path) -> tuple[Path, str]:
+    """The path of a file that may hold a table, and how its name ends."""
+    path = found_path(path)
+    suffix = next((end for end in SUFFIXES if path.name.lower().endswith(end)), None)
+    endings = f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}"
+    if not path.exists():
+        raise InputError(f"There is no file {str(path)!r}.{_beside(path)}")
+    if path.is_dir():
+        inside = [name for name in _names_in(path) if name.lower().endswith(SUFFIXES)]
+        holds = f" It holds {listing(inside, most=3)}." if inside else ""
+        more = " Several tables go into one file, with a column that says whose the rows are." if inside[1:] else ""
+        raise InputError(f"{str(path)!r} is not a file but a folder; expected one table ({endings}).{holds}{more}")
+    if not path.is_file():
+        raise InputError(f"{str(path)!r} is not a file; expected a table ({endings}).")
+    if suffix is None:
+        remedy = f": {NO_TEXT}" if path.suffix.lower() in SHEETS else ""
+        raise InputError(f"{str(path)!r} must end in {endings}{remedy}.")
+    return path, suffix
+
+
+def _beside(path: Path) -> str:
+    """A file of almost this name in the same folder, for a misspelt one."""
+    close = difflib.get_close_matches(path.name, _names_in(path.parent), n=1)
+    return f" Did you mean {str(path.parent / close[0])!r}?" if close else ""
+
+
+def _names_in(folder: Path) -> list[str]:
+    try:
+        return sorted(one.name for one in folder.iterdir())
+    except OSError:  # a hint is not worth a failure
+        return []
 
 
 def _size(path: Path, zipped: bool) -> int:
@@ -134,7 +163,27 @@ def _parse_csv(
     blanks: bool = False,
 ) -> dict[str, np.ndarray]:
     """The columns of a CSV file's bytes; `arrow` chooses the reader (None: pyarrow where it is installed)."""
-    raw = raw.removeprefix(b"\xef\xbb\xbf")
+    raw = without_mark(raw, path)
+    try:
+        return _parse_text(raw, path, tab, arrow, choose, columns, blanks)
+    except NotUTF8Error:
+        western = from_western(raw)
+        if western is None:
+            raise
+    found = _parse_text(western, path, tab, arrow, choose, columns, blanks)
+    warn(read_as_western(path))
+    return found
+
+
+def _parse_text(
+    raw: bytes,
+    path: str,
+    tab: bool,
+    arrow: bool | None,
+    choose: Choose | None,
+    columns: Sequence[str] | None,
+    blanks: bool,
+) -> dict[str, np.ndarray]:
     if not raw.strip():
         raise InputError(f"{path!r} is empty; expected a line of column names and a line for each row.")
     if b"\0" in raw:
@@ -231,11 +280,7 @@ def _decoded(raw: bytes, path: str) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise _not_text(path, line) from error
-
-
-def _not_text(path: str, line: int) -> InputError:
-    return InputError(f"{path!r} is not UTF-8 text (line {line}); {NO_TEXT}.")
+        raise not_utf8(path, line) from error
 
 
 def _check_names(names: list[str], path: str) -> None:
@@ -401,7 +446,7 @@ def _check_text(cells: list[str], body: bytes, path: str) -> None:
             cell.encode("utf-8")
         except UnicodeEncodeError:
             place = body.find(cell.encode("utf-8", "surrogateescape"))
-            raise _not_text(path, body.count(b"\n", 0, place) + 2) from None
+            raise not_utf8(path, body.count(b"\n", 0, place) + 2) from None
 
 
 def _quoted_cells(text: str, width: int, mark: str, path: str) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -143,13 +144,27 @@ class Table:
 
 
 def _no_column(name: str, role: str, names: Sequence[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f" Did you mean {close[0]!r}?" if close else ""
-    if not close and any(reads_as_number(one) for one in names):
+    close = closest(name, names)
+    hint = f" Did you mean {close!r}?" if close is not None else ""
+    if close is None and any(reads_as_number(one) for one in names):
         hint = f" If the file has no line of names, {nameless()}."
     return (
         f"There is no column {name!r} (asked for by {option(role)}); the columns are {listing(names, most=40)}.{hint}"
     )
+
+
+def closest(name: str, names: Sequence[str]) -> str | None:
+    """The name that was probably meant: almost the same letters, in capitals or not, or the only one that has it as a
+    word, as 'FIX_X' has x.
+
+    >>> closest("x", ["TRIAL", "FIX_X", "FIX_Y"]), closest("subjct", ["Subject"]), closest("z", ["x", "y"])
+    ('FIX_X', 'Subject', None)
+    """
+    plain = {one.lower(): one for one in reversed(names)}
+    if found := difflib.get_close_matches(name.lower(), plain, n=1):
+        return plain[found[0]]
+    holding = [one for one in names if name.lower() in re.split(r"[\W_]+", one.lower())]
+    return holding[0] if len(holding) == 1 else None
 
 
 def only(**roles: str | Sequence[str] | None) -> Callable[[list[str]], list[str]]:

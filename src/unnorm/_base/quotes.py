@@ -13,10 +13,10 @@ from typing import IO
 import numpy as np
 
 from ..errors import InputError
+from .encodings import not_text
 
 _CHUNK = 2**24  # bytes that are looked at together
 _QUOTE = ord('"')
-NO_TEXT = "save it as comma-separated values in UTF-8 (in Excel: Save As, 'CSV UTF-8')"
 
 
 def check_quotes(file: IO[bytes], mark: str, path: str, line: int) -> None:
@@ -25,10 +25,6 @@ def check_quotes(file: IO[bytes], mark: str, path: str, line: int) -> None:
     if not _alternate(file, mark, path):  # a mark inside a cell without marks (5" is no quotation), or a fault
         file.seek(begin)
         _check_slowly(file, mark, path, line)
-
-
-def not_text(path: str) -> InputError:
-    return InputError(f"{path!r} is not a text file, or one in UTF-16; {NO_TEXT}.")
 
 
 def _alternate(file: IO[bytes], mark: str, path: str) -> bool:

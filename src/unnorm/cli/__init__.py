@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from .._base.words import in_shell
-from ..errors import UnnormError, listing
+from ..errors import UnnormError, listing, told
 from .signals import Ended, ends_on_signals
 
 LONGEST = 1000  # characters of an error, which may quote what was given
@@ -20,8 +20,9 @@ def main(tokens: list[str] | None = None) -> None:
     debug = "--debug" in tokens
     tokens = [token for token in tokens if token != "--debug"]
     received: list[int] = []
+    say = _nothing if {"--quiet", "-q"} & {*tokens} else _say
     try:
-        with in_shell(), ends_on_signals() as received:
+        with in_shell(), told(say), ends_on_signals() as received:
             from .commands import app
 
             app(tokens, exit_on_error=False, print_error=False)
@@ -72,6 +73,14 @@ def _notes(error: BaseException | None, mark: str = "") -> str:
     """What was added on the way: where an unfinished output is."""
     notes = getattr(error, "__notes__", ())
     return f"{mark} {' '.join(notes)}" if notes else ""
+
+
+def _say(sentence: str) -> None:
+    print(f"unnorm: note: {' '.join(sentence.split())}", file=sys.stderr)
+
+
+def _nothing(sentence: str) -> None:
+    """What --quiet says of a warning."""
 
 
 def _fail(sentence: str, code: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -21,6 +22,7 @@ SMOOTHING = ("reml", "ml", "gcv", "ubre", "cv")
 MOST_REFERENCES = 10_000
 FORMAT = 1  # of config.toml; may be left out
 LARGEST_CONFIG = 1_000_000  # bytes
+_ACTIVE = {*'"$`\\!\n'}  # what double quotation marks do not protect
 LARGEST_SEED = 2**63 - 1
 
 
@@ -74,7 +76,7 @@ class Job:
     def command(self, out: str = "results") -> str:
         """The line for the shell that repeats the run."""
         if any("," in name for name in (*self.y, *self.group, *self.columns)):  # in the shell commas separate names
-            return shlex.join(["unnorm", "fit", "--config", "config.toml", "--out", out])
+            return shell_line(["unnorm", "fit", "--config", "config.toml", "--out", out])
         words = ["unnorm", "fit", self.data]
         for name, default in _DEFAULTS.items():
             value = getattr(self, name)
@@ -88,7 +90,7 @@ class Job:
             else:
                 words.append(f"{option}={text}" if (text := _joined(value)).startswith("-") else option)
                 words += [] if text.startswith("-") else [text]
-        return shlex.join([*words, "--out", out])
+        return shell_line([*words, "--out", out])
 
     def toml(self) -> str:
         """The settings as TOML; `checked_job(tomllib.loads(text))` gives the same job back."""
@@ -136,13 +138,14 @@ def checked_job(given: Mapping[str, Any], source: str = "the command line") -> J
     job = Job(**values)
     if not job.window:
         raise InputError(
-            "--window is needed: x from, to, y from, to, as --window 0,800,0,600, a polygon file (.geojson, .wkt), or "
-            "a table with the size of each image (.csv with image, width, height)."
+            f"--window is needed: x from, to, y from, to of the whole screen, image or plot, as --window 0,800,0,600; "
+            f"{_extent(job)}a polygon file (.geojson, .wkt); or a table with the size of each image (.csv with image, "
+            "width, height)."
         )
     if job.by is not None and job.by not in job.group:
         raise InputError(
             f"--by must be one of the columns of --group, which tell sequences apart; got --by {job.by!r} and --group "
-            f"{listing(job.group) or 'with no columns'}. Write --group '{','.join((str(job.by), *job.group))}'."
+            f"{listing(job.group) or 'with no columns'}. {_by_or_group(job)}"
         )
     if job.between is not None:
         job = _compared(job)
@@ -154,6 +157,29 @@ def checked_job(given: Mapping[str, Any], source: str = "the command line") -> J
     if job.objective == "ranking" and job.points not in (None, "iid"):
         raise InputError(f"--objective ranking needs independent reference points, --points iid; got {job.points!r}.")
     return job
+
+
+def _by_or_group(job: Job) -> str:
+    close = difflib.get_close_matches(str(job.by).lower(), {one.lower(): one for one in job.group}, n=1, cutoff=0.8)
+    meant = [one for one in job.group if close and one.lower() == close[0]]
+    return f"Did you mean --by {meant[0]}?" if meant else f"Write --group '{','.join((str(job.by), *job.group))}'."
+
+
+def _extent(job: Job) -> str:
+    """Where the points of a table lie, for someone who is asked for the window; what is wrong with it is said first."""
+    from .._base.files import read_table
+    from .._base.frames import only
+
+    if job.data == BUNDLED or len(job.y) != 2:
+        return ""
+    table = read_table(job.data, only(y=job.y), job.columns or None)
+    numbers = {
+        name: [v for v in table[name].tolist() if isinstance(v, int | float) and math.isfinite(v)] for name in job.y
+    }
+    if not all(numbers.values()):
+        return ""
+    where = " and ".join(f"{name} from {min(values):g} to {max(values):g}" for name, values in numbers.items())
+    return f"the points lie in {where}; or "
 
 
 def _compared(job: Job) -> Job:
@@ -273,6 +299,12 @@ def _window(what: str, value: Any) -> tuple[float, ...] | str:
 
     if isinstance(value, str) and value.lower().endswith((".geojson", ".json", ".wkt", *SUFFIXES)):
         return value
+    size = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*[,x×*]\s*(\d+(?:\.\d+)?)\s*", value) if isinstance(value, str) else None
+    if size:
+        raise InputError(
+            f"{what} must be four numbers, x from, to, y from, to; got {short(value)}. For a width and a height write "
+            f"0,{size[1]},0,{size[2]}."
+        )
     bounds = numbers(what, value)
     if len(bounds) != 4:
         raise InputError(
@@ -315,6 +347,15 @@ def read_config(path: str | Path) -> dict[str, Any]:
         line = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise InputError(f"The configuration {str(path)!r} is not TOML that can be read: {line}.") from error
     return settings
+
+
+def shell_line(words: Sequence[str]) -> str:
+    """The words as they are typed: in double quotation marks where they hold single ones, as bs='cc' does.
+
+    >>> shell_line(["unnorm", "fit", "my data.csv", "--terms", "s(angle, bs='cc')"])
+    'unnorm fit \'my data.csv\' --terms "s(angle, bs=\'cc\')"'
+    """
+    return " ".join(f'"{one}"' if "'" in one and not _ACTIVE & {*one} else shlex.quote(one) for one in words)
 
 
 def _joined(value: Any) -> str:

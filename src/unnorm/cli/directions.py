@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._base.atomic import whole_file, write_text
 from ..errors import InputError, hush, listing, unknown
-from .config import numbers
+from .config import numbers, shell_line
 from .options import Flag, Force, Quiet, Text
 from .output import check_target, columns_of, csv_text, whole_folder
 
@@ -59,10 +58,12 @@ def directions(
         force: replace an earlier output there.
         quiet: print nothing but errors.
     """
+    from .._base.files import table_file
     from ..data.units import unit_of
     from ..directions.fitting import fit_direction
     from ..directions.reading import read_family
 
+    table_file(data)  # first: without it no option matters
     target = check_target(out, force, MARK)
     if y is None:
         raise InputError("--y is needed: the column of angles, as --y bearing, or --y lon,lat with --unit lonlat.")
@@ -177,4 +178,4 @@ def command(settings: dict[str, Any]) -> str:
         words += (
             [f"--{name}"] if value is True else [f"--{name}={text}"] if text.startswith("-") else [f"--{name}", text]
         )
-    return shlex.join(words)
+    return shell_line(words)

@@ -14,7 +14,7 @@ from ..data.chains import order_key
 from ..data.covariates import Covariate, Expression
 from ..data.observations import Observations, transitions
 from ..domains import Domain
-from ..errors import DataError, EstimationError, InputError, listing
+from ..errors import DataError, EstimationError, InputError, listing, overhear, warn
 from ..groups import fit_each
 from ..models import Additive
 from ..models.normalisers import Normaliser, Smooth
@@ -59,8 +59,12 @@ def prepare(job: Job, terms: Sequence[str] = ()) -> Prepared:
     """
     domain = window(job)
     objective, normaliser = _objective(job)
-    table = read(job, terms)
+    with overhear() as said:  # of the file's encoding: for the report, and for whoever watches
+        table = read(job, terms)
+    for one in said:
+        warn(one)
     obs = observations(job, table, terms)
+    obs = replace(obs, notes=(*said, *obs.notes)) if said else obs
     model = additive(job, domain)
     check_names(model, obs, normaliser)
     if job.duration is not None:

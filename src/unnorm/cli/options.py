@@ -8,7 +8,7 @@ from typing import Annotated, Any, final
 from cyclopts import Parameter
 
 from ..errors import InputError
-from .config import Job, checked_job, read_config, whole
+from .config import BUNDLED, Job, checked_job, read_config, whole
 
 Text = Annotated[str | None, Parameter(allow_leading_hyphen=True)]
 Number = Annotated[str, Parameter(allow_leading_hyphen=True)]  # checked by `config.whole`, which says what was wrong
@@ -110,6 +110,8 @@ class Options:
 
     def job(self, **more: Any) -> Job:
         """The settings of --config, those given here over them, and `more`, all checked."""
+        from .._base.files import table_file
+
         settings: dict[str, Any] = {}
         if self.config is not None:
             settings = {name.replace("-", "_"): value for name, value in read_config(self.config).items()}
@@ -117,7 +119,10 @@ class Options:
             checked_job({"data": "-", "window": [0, 1, 0, 1], **settings}, source=self.config)
         given = {**asdict(self), **more}
         del given["config"]
-        return checked_job({**settings, **{name: value for name, value in given.items() if value is not None}})
+        settings |= {name: value for name, value in given.items() if value is not None}
+        if isinstance(data := settings.get("data"), str) and data.strip() and data != BUNDLED:
+            table_file(data)  # first: without it no other setting matters
+        return checked_job(settings)
 
 
 NONE_GIVEN = Options()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,18 +11,21 @@ import numpy as np
 
 from .._base.atomic import write_text
 from ..errors import EstimationError, InputError, hush
-from .config import checked_job, whole
+from .config import checked_job, shell_line, whole
 from .options import Force, Many, Number, Quiet, Text
 from .output import check_target, columns_of, csv_text, whole_folder
 
 if TYPE_CHECKING:
     from ..patterns import Pattern, PatternFit
     from ..patterns.functions import Envelope
+    from ..report.figures import Image
     from ..report.interactive import Chart
     from ..report.page import Picture, Section
 
 MARK = "pattern.json"  # a folder with this file is one of ours
 MOST_SIMULATIONS, MOST_DUMMIES = 10_000, 100_000_000
+MANY = 1000  # points from which they are drawn smaller
+MOST_MARKS = 6  # types of points whose intensity the report maps
 
 
 def pattern(
@@ -71,12 +73,14 @@ def pattern(
         quiet: print nothing but errors.
     """
     from .._base import frames
+    from .._base.files import table_file
     from ..patterns.fitting import fit_pattern
     from ..patterns.interactions.reading import read_interaction
     from ..patterns.point_pattern import pattern as make
     from .jobs import covariates
     from .jobs import window as read_window
 
+    table_file(data)  # first: without it no option matters
     target = check_target(out, force, MARK)
     given = {"data": data, "window": window, "y": y, "map": map, "covariate": covariate, "seed": seed}
     job = checked_job({**given, "outside": outside, "missing": missing})
@@ -128,7 +132,11 @@ def report_text(fit: PatternFit, settings: dict[str, Any], simulations: int) -> 
         ("dummy points", f"{int((~fit.fitted.data).sum()):,}, {fit.fitted.dummies.design}"),
         ("seed", str(settings["seed"])),
     ]
-    provenance = Provenance(f"Point pattern: {Path(settings['data']).name}", facts, fit.notes, command(settings))
+    title, where = (
+        f"Point pattern: {Path(settings['data']).name}",
+        f"The settings are also in {MARK} beside this report.",
+    )
+    provenance = Provenance(title, facts, fit.notes, command(settings), where)
     return render(provenance, sections(fit, simulations, int(settings["seed"])))
 
 
@@ -140,7 +148,7 @@ def command(settings: dict[str, Any]) -> str:
             continue
         for one in value if isinstance(value, list | tuple) else [value]:
             words += [f"--{name}={one}"] if str(one).startswith("-") else [f"--{name}", str(one)]
-    return shlex.join(words)
+    return shell_line(words)
 
 
 def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
@@ -155,8 +163,12 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
         (Cell(fit.names[k]), number(float(fit.estimate[k]), 4), number(float(fit.se[k]), 4), number(float(share[k]), 4))
         for k in at
     )
-    table = Table("Coefficients of the log intensity", ("term", "estimate", "se", "of it dummy points"), rows)
-    out = [Section((), (), (table,), anchor="coefficients", title="Coefficients")]
+    table = Table("Coefficients of the log intensity", ("term", "estimate", "se", "se from dummy points"), rows)
+    text = (
+        "se is the standard error of an estimate. The last column is the part of it that comes from the dummy points: "
+        "more of them make it smaller."
+    )
+    out = [Section((text,), (), (table,), anchor="coefficients", title="Coefficients")]
     curves = [term.label for term in fit.fitted.gam.smooths if len(term.covariates) == 1]
     if curves:
         pictures = tuple(_effect_picture(fit, label) for label in curves)
@@ -169,23 +181,7 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
             )
         )
     if fit.pattern.replicates == 1:
-        from ..patterns.plots import intensity_map
-
-        maps = (
-            draw(
-                lambda ax: intensity_map(fit, ax) and None,
-                "Intensity",
-                "The fitted intensity" if fit.poisson else "The fitted trend",
-                (4.4, 3.4),
-            ),
-            draw(
-                lambda ax: fit.residuals().plot(ax) and None,
-                "Residuals",
-                "Smoothed residuals: red where there are more points than expected",
-                (4.4, 3.4),
-            ),
-        )
-        out.append(Section((), maps, anchor="maps", title="Maps"))
+        out.append(Section((), _maps(fit), anchor="maps", title="Maps"))
         try:
             found = fit.envelope("L", simulations, rng=seed + 1)
         except (InputError, EstimationError) as error:  # nothing can be simulated: the rest of the report stands
@@ -194,13 +190,49 @@ def sections(fit: PatternFit, simulations: int, seed: int) -> list[Section]:
         text = f"L of the data beside {simulations} simulations of the model: p = {found.p:.3g} for the whole curve."
         picture = draw(
             lambda ax: found.plot(ax) and None,
-            "L function",
+            f"Besag's L of the data, and its envelope in {simulations} simulations; p = {found.p:.3g}.",
             "Besag's L with pointwise and global envelopes",
             (4.8, 3.4),
         )
         picture = charted(picture, _envelope_chart(found))
         out.append(Section((text,), (picture,), anchor="envelope", title="Interaction"))
     return out
+
+
+def _maps(fit: PatternFit) -> tuple[Picture, ...]:
+    """The intensity, for each type of points (the first few), and the residuals."""
+    from ..patterns.plots import intensity_cells
+
+    pattern, what = fit.pattern, "intensity" if fit.poisson else "trend"
+    pictures = []
+    for mark in range(min(pattern.types, MOST_MARKS)):
+        cells, points = intensity_cells(fit, mark=mark), pattern.xy[pattern.places.mark == mark]
+        whose = "" if pattern.mark_name is None else f" of {pattern.mark_levels[mark]}"
+        caption = f"The fitted {what}{whose}, points to a unit of area, and the data"
+        pictures.append(_map(fit, what, caption, cells, (0.0, float(np.nanmax(cells[2]))), points))
+    left = fit.residuals()
+    caption = "Smoothed residuals: red where there are more points than expected"
+    pictures.append(_map(fit, "residual", caption, (left.x, left.y, left.z), None, np.zeros((0, 2))))
+    return tuple(pictures)
+
+
+def _map(
+    fit: PatternFit, what: str, caption: str, cells: Image, limits: tuple[float, float] | None, points: np.ndarray
+) -> Picture:
+    from ..report.figures import draw, label_axes, map_size, mesh
+    from ..report.interactive import Field, mapped
+
+    first, second = fit.pattern.names
+
+    def paint(ax: Any) -> None:
+        mesh(ax, *cells, limits)
+        ax.plot(points[:, 0], points[:, 1], ".", ms=2 if len(points) < MANY else 0.8, color="white", alpha=0.7)
+        ax.set_aspect("equal")
+        label_axes(ax, first, second)
+
+    numbers = Field(what, (first, second), ("", ""), *cells)
+    size = map_size(fit.pattern.windows[0])
+    return mapped(draw(paint, f"Map of the {what}. {numbers.extremes()}", caption, size), numbers)
 
 
 def _effect_picture(fit: PatternFit, label: str) -> Picture:

@@ -216,7 +216,7 @@ def _facts(prepared: Prepared, analysis: Analysis, name: str) -> list[tuple[str,
         ("objective", f"{job.objective}{points}"),
         *([] if drawn is None else [("reference", _references(analysis))]),
         ("smoothing", job.smoothing.upper()),
-        ("angles", "as seen, y down" if job.y_down else "y up"),
+        ("angles", "as seen, y down" if job.y_down else "y up; where y grows downwards, as pixels do, give --y-down"),
         ("seed", str(job.seed)),
     ]
 

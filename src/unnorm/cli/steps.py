@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._base.atomic import write_text
 from ..errors import EstimationError, InputError, hush
-from .config import whole
+from .config import shell_line, whole
 from .directions import _level, _names
 from .options import Flag, Force, Many, Number, Quiet, Text
 from .output import check_target, columns_of, csv_text, whole_folder
@@ -109,8 +108,10 @@ def steps(
         quiet: print nothing but errors.
     """
     given = {name: value for name, value in locals().items() if name not in UNKEPT}
+    from .._base.files import table_file
     from .extras import read_formats
 
+    table_file(data)  # first: without it no option matters
     formats, as_json = read_formats(figures), bool(json)
     target = check_target(out, force, MARK)
     if terms is None:
@@ -248,7 +249,10 @@ def provenance(fit: StepFit, track: Track, settings: dict[str, Any]) -> Provenan
         ("available steps", f"{settings['references']} for each, by {settings['objective']}"),
         ("seed", str(settings["seed"])),
     ]
-    return Provenance(f"Step selection: {Path(settings['data']).name}", facts, fit.fit.notes, command(settings))
+    title = f"Step selection: {Path(settings['data']).name}"
+    return Provenance(
+        title, facts, fit.fit.notes, command(settings), f"The settings are also in {MARK} beside this report."
+    )
 
 
 def command(settings: dict[str, Any]) -> str:
@@ -262,4 +266,4 @@ def command(settings: dict[str, Any]) -> str:
             words += (
                 [option] if one is True else [f"{option}={one}"] if str(one).startswith("-") else [option, str(one)]
             )
-    return shlex.join(words)
+    return shell_line(words)

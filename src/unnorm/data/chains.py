@@ -68,7 +68,7 @@ def chains(
         step_ok, cut = _allowed(key, step, max_gap)
         same = np.diff(code[row]) == 0
         if broken := int(np.sum(same & ~step_ok)):
-            hint = " If it holds times, say how large a gap may be (max_gap)." if max_gap is None else ""
+            hint = _gap(step[same]) if max_gap is None else ""
             notes.append(f"Steps of {key.name!r} {cut}: {broken:,}; each breaks a sequence.{hint}")
         if max_gap is None and key.kind != "integers" and same.any():
             largest = np.max(step[same])
@@ -146,6 +146,13 @@ def _allowed(key: Column, step: np.ndarray, max_gap: Any) -> tuple[np.ndarray, s
     if not valid:
         raise InputError(f"max_gap must be {expected}; got {max_gap!r}.")
     return step <= gap, f"above {max_gap}"
+
+
+def _gap(step: np.ndarray) -> str:
+    """What to do about steps that break sequences, and, in a column that does not count, how large most of them are."""
+    most = float(np.quantile(step, 0.9))
+    large = "" if most == 1.0 else f": nine steps in ten are at most {most:,.5g}"
+    return f" If it holds times, say how large a gap may be (max_gap){large}."
 
 
 def span(text: str) -> np.timedelta64 | None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base.frames import Column, Missing, Table, incomplete
 from .._base.numerics import whole
+from .._base.words import option
 from ..errors import DataError, InputError, listing
 from .chains import Chains, chains, order_key
 from .masks import Masks
@@ -369,7 +370,8 @@ def _places(
         notes.append(note)
         place = place[~gone]
     if place.size == 0:
-        raise DataError(" ".join(["There are no transitions: no sequence is long enough.", *notes]))
+        said = " ".join(["There are no transitions: no sequence is long enough.", *notes])
+        raise DataError(said.replace("(max_gap)", f"({option('max_gap')})"))  # notes name no options, errors do
     return place, tuple(notes)
 
 

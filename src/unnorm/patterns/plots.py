@@ -16,14 +16,18 @@ if TYPE_CHECKING:
     from .result import PatternFit
 
 
+def intensity_cells(fit: PatternFit, across: int = 96, mark: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x, y and the fitted intensity (of a Gibbs model, its trend) of cells over the window, NaN outside it."""
+    xy, inside, (ny, nx) = grid(fit.pattern, 0, across)
+    z = np.full(len(xy), np.nan)
+    z[inside] = np.exp(fit.process().log_trend(Places.of(xy[inside], mark)))
+    return np.unique(xy[:, 0]), np.unique(xy[:, 1]), z.reshape(ny, nx)
+
+
 def intensity_map(fit: PatternFit, ax: Any, across: int = 96, mark: int = 0) -> Any:
     """The fitted intensity (of a Gibbs model, its trend) with the points on it."""
     pattern = fit.pattern
-    xy, inside, (ny, nx) = grid(pattern, 0, across)
-    z = np.full(len(xy), np.nan)
-    z[inside] = np.exp(fit.process().log_trend(Places.of(xy[inside], mark)))
-    axes = [np.unique(xy[:, k]) for k in (0, 1)]
-    drawn = ax.pcolormesh(axes[0], axes[1], z.reshape(ny, nx), shading="nearest", cmap="viridis", rasterized=True)
+    drawn = ax.pcolormesh(*intensity_cells(fit, across, mark), shading="nearest", cmap="viridis", rasterized=True)
     shown = pattern.xy[pattern.places.mark == mark]
     ax.plot(shown[:, 0], shown[:, 1], ".", ms=2, color="white", alpha=0.7)
     label = "" if pattern.mark_name is None else f" of {pattern.mark_levels[mark]}"

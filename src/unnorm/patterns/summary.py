@@ -21,11 +21,11 @@ def summary(fit: PatternFit) -> str:
         f"{data:,} data and {rows - data:,} dummy points ({fitted.dummies.design})"
         + ("" if fit.poisson else f", correction: {fitted.model.correction}"),
         "",
-        f"{'':<20}{'estimate':>12}{'se':>11}{'of it dummies':>15}{'z':>9}",
+        f"{'':<20}{'estimate':>12}{'se':>11}{'se from dummies':>17}{'z':>9}",
     ]
     se, share = fit.se, np.sqrt(np.maximum(np.diag(fit.errors.reference), 0.0))
     lines += [
-        f"{fit.names[k]:<20}{fit.estimate[k]:>12.6g}{se[k]:>11.4g}{share[k]:>15.3g}{fit.estimate[k] / se[k]:>9.2f}"
+        f"{fit.names[k]:<20}{fit.estimate[k]:>12.6g}{se[k]:>11.4g}{share[k]:>17.3g}{fit.estimate[k] / se[k]:>9.2f}"
         for k in fit.parametric
     ]
     smooths = [term.label for term in fitted.gam.smooths]

@@ -24,6 +24,7 @@ from ..results.smooths import SmoothPart
 from ..terms.levels import level_name
 
 Columns = dict[str, np.ndarray]
+ANGLES = ("angle", "turn")
 GROUP = "group"  # the population's curve with levels; the one pooled model without
 
 
@@ -62,6 +63,12 @@ class Analysis:
         """A covariate with the unit of lengths, where it is one and the unit is known."""
         lengths = {"step", "dcenter", "x", "y", "x_prev", "y_prev", *self.obs.outcome_names}
         return f"{name} ({self.unit})" if self.unit is not None and name in lengths else name
+
+    def unit_of(self, name: str) -> str:
+        """The unit of a covariate; nothing where it is not known."""
+        if name in ANGLES:
+            return "rad"
+        return str(self.unit) if self.named(name) != name else ""
 
     @property
     def all_fits(self) -> dict[str, Fit]:

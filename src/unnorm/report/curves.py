@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..groups.plot import COLOURS
-from .analysis import GROUP, Analysis, Columns
+from .analysis import ANGLES, GROUP, Analysis, Columns
 from .figures import BLUE, INK, ORANGE
 from .interactive import MOST_CURVES, Chart, Curve, curve
 
 EFFECT = "effect on log density"
-ANGLES = ("angle", "turn")
 
 
 def panels(analysis: Analysis) -> dict[str, list[tuple[str, str]]]:
@@ -78,7 +77,5 @@ def histogram_chart(analysis: Analysis, name: str, edges: np.ndarray, heights: d
 
 def chart(analysis: Analysis, name: str, y: str, curves: tuple[Curve, ...], **more: Any) -> Chart:
     """A chart over one covariate, with its unit where that is known."""
-    angle = name in ANGLES
-    unit = "rad" if angle else str(analysis.unit) if analysis.named(name) != name else ""
-    words = {"unit": unit, "by": analysis.by or "", "coverage": f"{100 * analysis.level:g} %"}
-    return Chart(name, y, curves, circular=angle, **words, **more)
+    words = {"unit": analysis.unit_of(name), "by": analysis.by or "", "coverage": f"{100 * analysis.level:g} %"}
+    return Chart(name, y, curves, circular=name in ANGLES, **words, **more)

@@ -15,6 +15,7 @@ import numpy as np
 from ..domains.base import Domain
 from ..results.planar import box_around
 from .analysis import Analysis
+from .interactive import Field, Frame, mapped
 from .page import Picture
 
 BLUE, GREY, ORANGE, INK = "#1f5fa8", "#9a9a9a", "#c2571a", "#222222"
@@ -58,8 +59,16 @@ def draw(
         figure.dpi = _IMAGES
         canvas.print_svg(buffer, metadata={"Date": None})
         files = {name: _file(figure, name) for name in WANTED.get()}
+        frame = _frame_of(figure.axes[0]) if grid == (1, 1) else None
     uri = "data:image/svg+xml;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
-    return Picture(uri, alt, caption, files)
+    return Picture(uri, alt, caption, files, frame=frame)
+
+
+def _frame_of(ax: Any) -> Frame:
+    """Where the axes are, once they are drawn: in pages, shares are counted from the top."""
+    (left, bottom), (right, top) = ax.get_position().get_points().tolist()
+    (x0, x1), (y0, y1) = ax.get_xlim(), ax.get_ylim()
+    return Frame((left, 1.0 - top, right, 1.0 - bottom), (float(x0), float(y1), float(x1), float(y0)))
 
 
 def _arrange(figure: Any) -> None:
@@ -157,16 +166,29 @@ def surface(x: np.ndarray, y: np.ndarray, inside: np.ndarray, values: np.ndarray
     return x, y, z.reshape(y.size, x.size)
 
 
-def image(analysis: Analysis, shown: Image, limits: tuple[float, float] | None, alt: str, caption: str) -> Picture:
-    """An image over the window."""
+def image(
+    analysis: Analysis, shown: Image, limits: tuple[float, float] | None, alt: str, caption: str, value: str
+) -> Picture:
+    """An image over the window; `value` says what its numbers are."""
 
     def paint(ax: Any) -> None:
         mesh(ax, *shown, limits)
         _frame(analysis, ax)
 
-    lower, upper = box_around(analysis.model.domain)
-    tall = float(np.clip(2.8 * (upper - lower)[1] / (upper - lower)[0] + 0.65, 1.6, 6.0))  # no empty paper around a map
-    return draw(paint, alt, caption, (3.9, tall))
+    numbers = field(analysis, value, analysis.obs.outcome_names, shown)
+    return mapped(draw(paint, alt, caption, map_size(analysis.model.domain)), numbers)
+
+
+def map_size(domain: Domain) -> tuple[float, float]:
+    """Inches of a map over a window: no empty paper around it."""
+    lower, upper = box_around(domain)
+    return 3.9, float(np.clip(2.8 * (upper - lower)[1] / (upper - lower)[0] + 0.65, 1.6, 6.0))
+
+
+def field(analysis: Analysis, value: str, names: Sequence[str], shown: Image) -> Field:
+    """The numbers of an image over two covariates."""
+    first, second = names
+    return Field(value, (first, second), (analysis.unit_of(first), analysis.unit_of(second)), *shown)
 
 
 def _frame(analysis: Analysis, ax: Any) -> None:

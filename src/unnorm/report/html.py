@@ -30,7 +30,7 @@ def render(provenance: Provenance, sections: Sequence[Section]) -> str:
     """The whole page. Only this page's own script may run: its hash is in the content security policy."""
     from markupsafe import Markup
 
-    script = _static("report.js")
+    script = _static("maps.js") + _static("report.js")  # which runs last: it goes through the page
     digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
     return _template().render(
         provenance=provenance,

@@ -1,7 +1,8 @@
-"""The numbers behind a figure of curves, for a reader to ask: values at the pointer, levels switched on and off, CSV.
+"""The numbers behind a figure, for a reader to ask: values at the pointer, levels switched on and off, CSV.
 
-`Chart` is what a figure shows, `charted` puts it beside the static picture, and `block` writes all charts of a page as
-one JSON text that static/report.js reads. Without JavaScript the static pictures stand as they are.
+`Chart` is what a figure of curves shows, and `charted` puts it beside the static picture; `Field` and `mapped` do so
+for a map, whose picture stays and says by its `Frame` where its axes are. `block` writes all of a page as one JSON text
+that static/report.js and static/maps.js read. Without JavaScript the static pictures stand as they are.
 
 Numbers are rounded to what a picture needs: with d such that 10^-d is between 1/2,000 and 1/20,000 of what the values
 span, v is stored as the integer round(10^d v), and a curve as its first integer and the steps from each to the next.
@@ -25,6 +26,7 @@ FINEST = 2_000  # parts of the span that a picture tells apart
 POINTS = 100  # of a curve; fewer where there are many curves
 MOST_POINTS, FEWEST = 5_000, 30  # of all curves of a chart together, and of one of them
 MOST_CURVES = 200  # more stay a static picture
+MOST_CELLS = 10_000  # of a map
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})  # the same characters to whoever reads JSON
 
 
@@ -60,6 +62,47 @@ class Chart:
     circular: bool = False  # x is an angle
 
 
+@final
+@dataclass(frozen=True)
+class Frame:
+    """Where the axes of a picture are: left, top, right and bottom as shares of it, and the values at these sides."""
+
+    box: tuple[float, float, float, float]
+    limits: tuple[float, float, float, float]
+
+
+@final
+@dataclass(frozen=True)
+class Field:
+    """A map: the values z (len(y), len(x)) of cells whose centres are at x and y, NaN where there are none."""
+
+    value: str  # what z is
+    names: tuple[str, str]
+    units: tuple[str, str]
+    x: np.ndarray = field(repr=False)
+    y: np.ndarray = field(repr=False)
+    z: np.ndarray = field(repr=False)
+
+    def extremes(self) -> str:
+        """Where the map is highest and lowest, for those who do not see it."""
+        if not np.isfinite(self.z).any():
+            return "It has no values."
+
+        def at(place: np.intp) -> str:
+            i, j = np.unravel_index(place, self.z.shape)
+            where = f"{self.names[0]} {self.x[j]:.4g}, {self.names[1]} {self.y[i]:.4g}"
+            return f"{self.z[i, j]:.3g}, at {where}"
+
+        known = np.where(np.isfinite(self.z), self.z, np.nan)
+        return f"It is highest, {at(np.nanargmax(known))}, and lowest, {at(np.nanargmin(known))}."
+
+
+def mapped(picture: Picture, shown: Field) -> Picture:
+    """The picture with the numbers of its map; as it is where they are not on a grid of two cells at least."""
+    alone = picture.frame is None or min(shown.x.size, shown.y.size) < 2
+    return picture if alone else replace(picture, map=shown)
+
+
 def charted(picture: Picture, chart: Chart | None) -> Picture:
     """The picture with the numbers behind it; as it is where there are none, or too many curves to switch."""
     return picture if chart is None or not 0 < len(chart.curves) <= MOST_CURVES else replace(picture, chart=chart)
@@ -75,19 +118,22 @@ def curve(name: str, table: Mapping[str, Any], covariate: str, **more: Any) -> C
 
 
 def block(sections: Iterable[Section]) -> str:
-    """All charts of a page as JSON that may stand in a script element: no `<`, `>`, `&` and nothing beyond ASCII."""
+    """Charts and maps of a page as JSON that may stand in a script element: no `<`, `>`, `&`, nothing beyond ASCII."""
     sets: list[dict[str, Any]] = []
     known: dict[int, int] = {}  # identity of a tuple of curves → its place in `sets`
     charts: dict[str, dict[str, Any]] = {}
+    maps: dict[str, dict[str, Any]] = {}
     for section in sections:
         for i, picture in enumerate(section.pictures):
+            if picture.map is not None and picture.frame is not None:
+                maps[figure_id(section.anchor, i)] = _map(picture.map, picture.frame)
             if (chart := picture.chart) is None:
                 continue
             if id(chart.curves) not in known:
                 known[id(chart.curves)] = len(sets)
                 sets.append(_set(chart))
             charts[figure_id(section.anchor, i)] = _chart(chart, known[id(chart.curves)])
-    text = json.dumps({"sets": sets, "charts": charts}, separators=(",", ":"), allow_nan=False)
+    text = json.dumps({"sets": sets, "charts": charts, "maps": maps}, separators=(",", ":"), allow_nan=False)
     return text.translate(_UNSAFE)
 
 
@@ -99,6 +145,18 @@ def figure_id(anchor: str, i: int) -> str:
 def _chart(chart: Chart, at: int) -> dict[str, Any]:
     words = {"x": chart.x, "y": chart.y, "unit": chart.unit, "by": chart.by, "coverage": chart.coverage}
     return {"set": at, **words, "kind": chart.kind, "panels": chart.panels, "circular": chart.circular}
+
+
+def _map(shown: Field, frame: Frame) -> dict[str, Any]:
+    """The numbers of a map, rounded; of one with very many cells every second, third, … of them each way."""
+    apart = ceil((shown.z.size / MOST_CELLS) ** 0.5)
+    x, y, z = shown.x[::apart], shown.y[::apart], shown.z[::apart, ::apart]
+    places = [decimals([values]) for values in (x, y, z)]
+    coordinates = {"x": coded(x, places[0]), "y": coded(y, places[1]), "z": coded(z.ravel(), places[2])}
+    return {
+        "value": shown.value, "names": shown.names, "units": shown.units, "places": places, **coordinates,
+        "box": [round(share, 5) for share in frame.box], "limits": frame.limits,
+    }  # fmt: skip
 
 
 def _set(chart: Chart) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import final
 
-from .interactive import Chart
+from .interactive import Chart, Field, Frame
 
 
 @final
@@ -18,7 +18,9 @@ class Picture:
     alt: str
     caption: str
     files: Mapping[str, bytes] = field(default_factory=dict, repr=False)  # format → the figure as a file
-    chart: Chart | None = field(default=None, repr=False)  # the numbers behind it
+    chart: Chart | None = field(default=None, repr=False)  # the numbers behind its curves
+    map: Field | None = field(default=None, repr=False)  # or behind its map
+    frame: Frame | None = field(default=None, repr=False)  # where its one pair of axes is
 
     def __repr__(self) -> str:
         return f"Picture({self.caption!r}, {len(self.uri):,} characters)"
@@ -65,6 +67,7 @@ class Provenance:
     facts: Sequence[tuple[str, str]]
     notes: Sequence[str]
     command: str
+    settings: str = "The settings are also in config.toml beside this report: unnorm fit --config config.toml --out …"
 
 
 def number(value: float, digits: int) -> Cell:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base import frames
 from ..errors import EstimationError, InputError
+from ..steps.calibration import Calibration
 from ..steps.movement import movement_columns
 from ..steps.plots import calibration as paint_calibration
 from ..steps.plots import step_law
@@ -16,8 +17,8 @@ from ..steps.plots import utilisation as paint_utilisation
 from ..steps.result import StepFit
 from ..steps.tracks import Track
 from ..steps.utilisation import DOUBTFUL, Utilisation
-from .figures import BLUE, GREY, draw, label_axes
-from .interactive import Chart, Curve, charted, curve
+from .figures import BLUE, GREY, ORANGE, draw, label_axes
+from .interactive import Chart, Curve, Field, charted, curve, mapped
 from .page import Cell, Picture, Section, Table, number
 
 MOST_TRACKS = 3  # simulated ones that are drawn
@@ -52,7 +53,7 @@ def _track(track: Track, fit: StepFit) -> Section:
         ax.set_aspect("equal")
 
     over = f" over {fit.maps[0].name}" if fit.maps else ""
-    picture = draw(paint, "The track", f"The track{over}", (4.6, 3.8))
+    picture = draw(paint, f"The track of {track.n:,} fixes{over}.", f"The track{over}", (4.6, 3.8))
     return Section((*track.describe().splitlines(),), (picture,), anchor="track", title="Track")
 
 
@@ -112,7 +113,8 @@ def _movement(fit: StepFit, level: float, at: Any) -> Section:
     kernel = fit.kernel.step
     picture = draw(
         lambda ax: step_law(lengths, kernel, None if new == kernel else new, ax) and None,
-        "Step lengths", "Observed step lengths and the kernel",
+        f"Histogram of the observed step lengths, median {np.median(lengths):.4g}, and the density of the kernel.",
+        "Observed step lengths and the kernel",
     )  # fmt: skip
     return Section((text,), (picture,), tables, anchor="movement", title="Movement")
 
@@ -139,7 +141,8 @@ def _strength(fit: StepFit, level: float) -> list[Section]:
             ax.axhline(1.0, color=GREY, lw=0.7)
             label_axes(ax, name, "relative selection strength")
 
-        picture = draw(paint, f"Selection of {name}", f"How many times likelier than at the median of {name}")
+        alt = f"Relative selection strength along {name}, from {columns['rss'][0]:.3g} to {columns['rss'][-1]:.3g}."
+        picture = draw(paint, alt, f"How many times likelier than at the median of {name}")
         strength = Curve(name, at, columns["rss"], (columns["rss_lower"], columns["rss_upper"]))
         chart = Chart(name, "relative selection strength", (strength,), coverage=f"{100 * level:g} %")
         pictures.append(charted(picture, chart))
@@ -155,8 +158,20 @@ def _calibration(fit: StepFit, level: float, seed: int) -> list[Section]:
             f"{one.name}: the share of observed steps lies in the model's band in {100 * found.inside:.0f} % of bins."
         )
         caption = f"{one.name} at the end of observed steps, of available ones, and what the model would use"
-        pictures.append(draw(lambda ax, found=found: paint_calibration(found, ax) and None, one.name, caption))
+        picture = draw(lambda ax, found=found: paint_calibration(found, ax) and None, texts[-1], caption)
+        pictures.append(charted(picture, _calibration_chart(found, level)))
     return [Section(tuple(texts), tuple(pictures), anchor="calibration", title="Calibration")] if pictures else []
+
+
+def _calibration_chart(found: Calibration, level: float) -> Chart:
+    """Shares of steps in each bin: observed ones, what the model would use, what was available."""
+    middle = 0.5 * (found.edges[:-1] + found.edges[1:])
+    curves = (
+        Curve("the model (middle of its band)", middle, 0.5 * (found.lower + found.upper), (found.lower, found.upper)),
+        Curve("used", middle, found.used, colour=ORANGE),
+        Curve("available", middle, found.available, colour=GREY),
+    )
+    return Chart(found.name, "share of steps", curves, coverage=f"{100 * level:g} %")
 
 
 def _utilisation(found: Utilisation | str) -> Section:
@@ -167,9 +182,13 @@ def _utilisation(found: Utilisation | str) -> Section:
         f"stationary law of its steps, off by about {found.error:.2g} in total variation (from cells twice as wide)."
         + (" That is much: take smaller cells (--cell)." if found.error > DOUBTFUL else "")
     )
+    shown = np.where(found.probability > 0.0, found.probability, np.nan)
+    numbers = Field("share of time", ("x", "y"), ("", ""), found.x, found.y, shown)
     picture = draw(
-        lambda ax: paint_utilisation(found, ax) and None, "Utilisation", "Steady-state utilisation", (4.8, 3.8)
-    )
+        lambda ax: paint_utilisation(found, ax) and None,
+        f"Map of the share of time in each cell. {numbers.extremes()}", "Steady-state utilisation", (4.8, 3.8),
+    )  # fmt: skip
+    picture = mapped(picture, numbers)
     return Section((text,), (picture,), anchor="utilisation", title="Utilisation")
 
 
@@ -196,7 +215,9 @@ def _simulated(fit: StepFit, track: Track, at: Any, seed: int) -> Section:
         for q in levels
     )
     table = Table("Quantiles of the step length", ("quantile", "observed", "simulated"), rows)
-    picture = draw(paint, "Simulated tracks", f"{MOST_TRACKS} simulated tracks of {n} steps", (4.4, 3.6))
+    picture = draw(
+        paint, f"{MOST_TRACKS} simulated tracks.", f"{MOST_TRACKS} simulated tracks of {n} steps", (4.4, 3.6)
+    )
     return Section((), (picture,), (table,), anchor="simulated", title="Simulated tracks")
 
 

@@ -30,7 +30,7 @@ from ..solvers.smoothing import Smoothing
 from .fit import Fit
 from .knowing import FAR, apart, knowing
 from .making import make_fit
-from .outside import first_outside, inside
+from .outside import first_outside, inside, lying
 from .refining import begun, refined
 
 SOLVERS = "un.Newton() or un.SGD(...), or left out (un.NUTS and un.Langevin are for un.sample)"
@@ -296,11 +296,14 @@ def keep_inside(domain: Domain, obs: Observations, outside: Outside) -> tuple[Ob
     where, remedy = first_outside(domain, obs)
     if outside == "error":
         raise OutsideError(
-            f"{count} of {obs.n} observations lie outside {domain!r}; {where}. "
+            f"{count} of {obs.n} observations lie outside {domain!r}; {where}.{lying(domain, obs)} "
             f"{remedy}, or pass {option('outside', 'drop')}."
         )
     if count == obs.n:
-        raise OutsideError(f"All {obs.n} observations lie outside {domain!r}; {where}. Check the units of the domain.")
+        raise OutsideError(
+            f"All {obs.n} observations lie outside {domain!r}; {where}.{lying(domain, obs)} Check the units of the "
+            "domain."
+        )
     return obs.take(within), (f"{count} of {obs.n} observations lay outside {domain!r} and were dropped; {where}.",)
 
 

@@ -32,6 +32,16 @@ def first_outside(domain: Domain, obs: Observations) -> tuple[str, str]:
     return f"the first is row {row}, {what}{when}", remedy
 
 
+def lying(domain: Domain, obs: Observations) -> str:
+    """Where points of the plane lie, and whether their two columns were exchanged, for those who have to find out."""
+    if domain.dim != 2 or domain.key is not None or domain.enclosing_box is None or len(obs.outcome_names) != 2:
+        return ""
+    y = _seen(obs)
+    ends = zip(obs.outcome_names, y.min(axis=0), y.max(axis=0))
+    swapped = " With the two columns exchanged, all would lie inside." if domain.contains(y[:, ::-1]).all() else ""
+    return f" The points lie in {' and '.join(f'{n} from {a:g} to {b:g}' for n, a, b in ends)}.{swapped}"
+
+
 def _seen(obs: Observations) -> np.ndarray:
     return obs.outcome if obs.holes is None else np.where(obs.holes, 0.0, obs.outcome)
 

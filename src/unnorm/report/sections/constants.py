@@ -63,7 +63,7 @@ def _anchored(analysis: Analysis) -> Section:
         (Cell(name), number(one.delta, 3), number(one.se or np.nan, 3), number(one.shift or np.nan, 3), _p(one))
         for name, one in known.items()
     ]
-    head = (str(analysis.by), "δ̂", "se", "the rule's error, standard errors of an estimate", "p of a constant δ")
+    head = (str(analysis.by), "δ̂", "se", "error of the integrals, in se", "p of a constant δ")
     table = Table("What the constants leave to δ, and how well they are integrated", head, tuple(rows))
     return Section(text, tables=(table,))
 
@@ -124,5 +124,5 @@ def _maps(analysis: Analysis, chi: figures.Image, integral: figures.Image) -> tu
         z = one[2]
         rms = f", {np.sqrt(np.nanmean(z**2)):.2g} rms" if span is None else ""
         alt = f"Map over the previous point of {caption}: from {np.nanmin(z):.2f} to {np.nanmax(z):.2f}{rms}."
-        pictures.append(figures.image(analysis, one, span, alt, caption))
+        pictures.append(figures.image(analysis, one, span, alt, caption, caption))
     return tuple(pictures)

@@ -11,9 +11,9 @@ import numpy as np
 from ...engine.gam_effects import coordinates
 from ..analysis import GROUP, Analysis
 from ..curves import effect_chart
-from ..figures import BLUE, GREY, INK, direction_ticks, draw, label_axes, mesh, with_gaps
+from ..figures import BLUE, GREY, INK, Image, direction_ticks, draw, field, label_axes, mesh, with_gaps
 from ..findings import Finding, findings
-from ..interactive import charted
+from ..interactive import charted, mapped
 from ..page import Cell, Picture, Section, Table
 
 
@@ -72,8 +72,7 @@ def effect_pictures(analysis: Analysis) -> list[Picture]:
             picture = draw(partial(_curve, analysis, label), alt, label)
             pictures.append(charted(picture, effect_chart(analysis, label, *names)))
         else:
-            alt = f"Map of the effect {label} on the log density of the {'group' if analysis.fits else 'model'}."
-            pictures.append(draw(partial(_map, analysis, label), alt, label))
+            pictures.append(_map_picture(analysis, label))
     return pictures
 
 
@@ -113,14 +112,26 @@ def _curve(analysis: Analysis, label: str, ax: Any) -> None:
         direction_ticks(ax, words=name == "angle")
 
 
-def _map(analysis: Analysis, label: str, ax: Any) -> None:
+def _map_picture(analysis: Analysis, label: str) -> Picture:
+    """A term of two covariates as a map, where its table is a grid."""
     first, second = covariates(analysis, label)
     table = _main_effect(analysis, label)
     u, v = np.unique(table[first]), np.unique(table[second])
+    alt = f"Map of the effect {label} on the log density of the {'group' if analysis.fits else 'model'}."
     if u.size * v.size != len(table["estimate"]):
-        ax.text(0.5, 0.5, "see effects.csv", ha="center", transform=ax.transAxes)
-        return
-    mesh(ax, u, v, np.asarray(table["estimate"]).reshape(u.size, v.size).T, None)
+        return draw(_no_grid, f"{alt} It is no grid: see effects.csv.", label)
+    shown = (u, v, np.asarray(table["estimate"]).reshape(u.size, v.size).T)
+    numbers = field(analysis, "effect on log density", (first, second), shown)
+    picture = draw(partial(_map, analysis, first, second, shown), f"{alt} {numbers.extremes()}", label)
+    return mapped(picture, numbers)
+
+
+def _no_grid(ax: Any) -> None:
+    ax.text(0.5, 0.5, "see effects.csv", ha="center", transform=ax.transAxes)
+
+
+def _map(analysis: Analysis, first: str, second: str, shown: Image, ax: Any) -> None:
+    mesh(ax, *shown, None)
     label_axes(ax, analysis.named(first), analysis.named(second))
     if analysis.model.y_down and second.startswith("y"):
         ax.invert_yaxis()

@@ -36,7 +36,7 @@ def section(analysis: Analysis) -> Section:
     caption = f"{' + '.join(labels)} of the {who}: log preference for a place over a uniform choice, whatever the step."
     if analysis.model.domain.key is not None:
         caption += f" Drawn for the {analysis.model.domain.key} size that most transitions have."
-    picture = figures.image(analysis, figures.surface(x, y, inside, z), None, alt, caption)
+    picture = figures.image(analysis, figures.surface(x, y, inside, z), None, alt, caption, "log preference")
     return Section(pictures=(picture,))
 
 

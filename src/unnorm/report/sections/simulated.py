@@ -150,7 +150,7 @@ def _heat_maps(analysis: Analysis, observed: Steps, simulated: Steps) -> list[Pi
         j, i = np.unravel_index(int(np.argmax(h)), h.shape)
         caption = f"Points, {who}: % of points in each cell."
         alt = f"Heat map. {caption} The fullest cell, {h[j, i]:.2g} %, is at {centres[0][i]:.0f}, {centres[1][j]:.0f}."
-        pictures.append(image(analysis, (centres[0], centres[1], h), limits, alt, caption))
+        pictures.append(image(analysis, (centres[0], centres[1], h), limits, alt, caption, "% of points"))
     return pictures
 
 

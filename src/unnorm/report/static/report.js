@@ -1,11 +1,13 @@
 "use strict";
-// What a reader can ask of the report: tables sort, filter and save; curves show values, switch levels and save.
+// What a reader can ask of the report: tables sort, filter and save; curves show values, switch levels and save. Maps
+// are in maps.js.
 // Text from the data only ever becomes text (textContent, setAttribute); nothing is fetched or evaluated.
 
 const SVG = "http://www.w3.org/2000/svg";
 const GREY = "#757575", INK = "#222222", SOFT = "#555555", LINE = "#bbbbbb";
 const MOST_PANELS = 30;
 const HINT = "Point at a curve or move the slider to read its values.";
+const MAP_HINT = "Point at the map or move the slider to read its values.";
 
 const fill = (element, attributes, inside) => {
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -56,7 +58,7 @@ async function savePng(name, uri, scale) {
 }
 
 // Buttons that save a figure. `svg()` gives its text; `rows()`, where there is one, its numbers.
-function downloads(figure, svg, rows) {
+function downloads(figure, svg, rows, about = "Numbers of the curves shown, rounded to what the picture shows.") {
   const words = figure.querySelector("figcaption").textContent;
   const uri = (text) => (typeof text === "string" ? "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text) : null);
   const inside = [
@@ -65,10 +67,10 @@ function downloads(figure, svg, rows) {
   ];
   if (rows) {
     inside.push(button("CSV", () => save(fileName(words, "csv"), [csv(rows())], "text/csv")));
-    inside.push(make("span", {}, "Numbers of the curves shown, rounded to what the picture shows."));
+    inside.push(make("span", {}, about));
   }
-  const about = make("span", { class: "unseen" }, ` ${words}`);
-  figure.append(make("details", { class: "save" }, make("summary", {}, "Download", about), make("div", {}, ...inside)));
+  const whose = make("span", { class: "unseen" }, ` ${words}`);
+  figure.append(make("details", { class: "save" }, make("summary", {}, "Download", whose), make("div", {}, ...inside)));
 }
 
 // --- tables ----------------------------------------------------------------------------------------------------------
@@ -458,8 +460,9 @@ const page = JSON.parse(document.getElementById("curves").textContent);
 const sets = page.sets.map(readSet);
 for (const section of document.querySelectorAll("main > section")) {
   for (const figure of section.querySelectorAll("figure")) {
-    const chart = page.charts[figure.dataset.chart];
+    const chart = page.charts[figure.dataset.chart], map = page.maps[figure.dataset.chart];
     if (chart) charts.push(new Chart(figure, chart, sets[chart.set]));
+    else if (map) new CellMap(figure, map);
     else downloads(figure, () => bytes(figure.querySelector("img").src));
   }
   const own = charts.filter((one) => section.contains(one.figure));
