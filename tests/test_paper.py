@@ -19,6 +19,7 @@ NAMED = ("Theorem 1", "Theorem 2", "Corollary 3", "Proposition 4", "Remark 5", "
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
     monkeypatch.syspath_prepend(str(PAPER))
+    monkeypatch.delitem(sys.modules, "run", raising=False)  # tests/mutants has one, too
     module = importlib.import_module("run")
     for script in module.SCRIPTS:
         importlib.import_module(script)
