@@ -1,11 +1,14 @@
 """For every test: Ctrl-C is heard, also where the tests were started in the background, whose children ignore it; two
-Dask workers for those that ask; and with UNNORM_TIMES set, a table of seconds at the end."""
+Dask workers for those that ask; one place for what JAX compiles; with UNNORM_TIMES set, seconds at the end."""
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
+import shutil
 import signal
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -16,6 +19,13 @@ from hypothesis import HealthCheck, settings
 # a busy machine is no reason to fail
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+# what JAX compiled for one test is there for the others, in all processes of a run: a tenth of its time
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="unnorm-tests-jax-")
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
+    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
