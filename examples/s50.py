@@ -57,8 +57,9 @@ def main(data: Path, pictures: Path | None) -> None:
     )
     without = un.graph_gof(bare, rng=7)
     for name in gof.parts:
-        alone = without.parts[name].overall if name != "statistics" else np.nan
-        print(f"{name:<16} p = {gof[name].overall:.3f}; with edges + memory alone p = {alone:.3f}")
+        # the bare model has statistics of its own, which are not these
+        alone = "" if name == "statistics" else f"; with edges + memory alone p = {without.parts[name].overall:.3f}"
+        print(f"{name:<16} p = {gof[name].overall:.3f}{alone}")
     if pictures is not None:
         figure, _ = gof.plot()
         figure.savefig(pictures / "graphs_s50.png", dpi=70)

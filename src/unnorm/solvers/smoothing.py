@@ -146,7 +146,7 @@ class Smoothing(Solver):
             return self._fit(problem, built, part, design, None if start is None else start.smoothed, rough)
 
         found = fit_anchored(row_rounds(problem, once), cores() if self.threads is None else self.threads)
-        reason = f"{found.gam.smoothed.reason}; {found.rounds} linearisations of the constants"
+        reason = f"{found.gam.smoothed.reason.rstrip('.')}; {found.rounds} linearisations of the constants"
         scores = EngineScores(problem, found.gam, found.theta, found.integrated, found.anchor.bare())
         solution = self._solution(problem, scores, found.rounds, found.settled, reason)
         assert solution.terms is not None
@@ -158,7 +158,7 @@ class Smoothing(Solver):
         rounds = part_rounds(problem, partial(self._fit_parts, problem), self.method.upper(), self.threads)
         found = fit_anchored(rounds, cores() if self.threads is None else self.threads)
         gam, walk = ended(found)
-        reason = f"{gam.smoothed.reason}; {found.rounds} linearisations of the constants"
+        reason = f"{gam.smoothed.reason.rstrip('.')}; {found.rounds} linearisations of the constants"
         scores = EngineScores(problem, gam, None, found.integrated, found.anchor.bare(), walk)
         return _with_report(self._solution(problem, scores, found.rounds, found.settled, reason), found)
 
