@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm.engine.gam_effects import design_within
 from unnorm.engine.seen import unseen, unvarying
 from unnorm.solvers.fellner_schall import joint_penalty, placed_penalties, seen_penalties
 from unnorm.terms.parser import parse
@@ -149,3 +150,16 @@ def test_the_smoothing_is_a_minimum_of_the_criterion(outcomes, formula):
             sp = {**fit.smooths.sp, label: factor * fit.smooths.sp[label]}
             moved = un.fit(model, outcomes, un.Exact(order=40), smoothing=un.Smoothing(sp=sp))
             assert moved.smooths.score > fit.smooths.score - 2e-3
+
+
+def test_columns_without_a_level_at_each_value_of_the_context(rows):
+    """They average to zero over the grid at each w, at any points; a numeric `by` multiplies them."""
+    (term,) = parse("te(x, w, by=z, k=4)").build(rows[1])
+    x, w = (one.ravel() for one in np.meshgrid(np.linspace(0, 1, 9), np.linspace(0, 1, 130)))
+    grid = {"x": x, "w": w}
+    C = design_within(term, grid, ("w",), grid)
+    np.testing.assert_allclose(C.reshape(130, 9, -1).mean(axis=1), 0.0, atol=1e-12)
+    assert np.abs(C).max() > 0.1
+    some = np.array([7, 300, 1100, 8])
+    asked = {"x": x[some], "w": w[some], "z": np.array([2.0, -1.0, 0.5, 3.0])}
+    np.testing.assert_allclose(design_within(term, asked, ("w",), grid), C[some] * asked["z"][:, None], atol=1e-12)

@@ -269,19 +269,25 @@ def test_standard_errors_of_many_rows_are_those_at_the_reported_estimate(family,
     assert fit.score == pytest.approx(fixed.score, abs=1e-3)
 
 
-@pytest.mark.parametrize("formula", ["s(a, k=9) + s(b, k=9)", "te(a, b, k=4) + s(c, k=9)"])
-@pytest.mark.parametrize("family", ["binomial", "gaussian"])
-def test_the_criterion_along_one_parameter_is_that_at_each_value(formula, family):
-    from unnorm.engine.criteria import Criterion
-    from unnorm.engine.outer import starting_rho
-
+def tilted(formula, family):
+    """A design and its quadratic at β = 0, with a tilt that is not zero."""
     data = table()
     design = build_design(parse(formula).build(data), data)
     rows, beta = ResponseRows(design.sort(data[family]), np.empty(0), np.empty(0)), np.zeros(design.size)
     loglik, score, cross = design.sweep(rows, FAMILIES[family], beta)
     tilt = np.random.default_rng(1).normal(size=design.size)
     working = Working(beta, loglik, score, cross, 0.0, N, family == "binomial", tilt)
-    centre, criterion = starting_rho(cross, design.penalties), Laplace()
+    return design, working
+
+
+@pytest.mark.parametrize("formula", ["s(a, k=9) + s(b, k=9)", "te(a, b, k=4) + s(c, k=9)"])
+@pytest.mark.parametrize("family", ["binomial", "gaussian"])
+def test_the_criterion_along_one_parameter_is_that_at_each_value(formula, family):
+    from unnorm.engine.criteria import Criterion
+    from unnorm.engine.outer import starting_rho
+
+    design, working = tilted(formula, family)
+    centre, criterion = starting_rho(working.cross, design.penalties), Laplace()
     for j in range(design.penalties.count):
         values = centre[j] + np.linspace(-8.0, 13.0, 8)
         found = criterion.along(working, design.penalties, centre, j, values)
@@ -296,13 +302,8 @@ def test_the_criterion_along_one_parameter_is_that_at_each_value(formula, family
 def test_gradient_and_hessian_of_the_criterion_are_its_derivatives(formula, family):
     from unnorm.engine.outer import starting_rho
 
-    data = table()
-    design = build_design(parse(formula).build(data), data)
-    rows, beta = ResponseRows(design.sort(data[family]), np.empty(0), np.empty(0)), np.zeros(design.size)
-    loglik, score, cross = design.sweep(rows, FAMILIES[family], beta)
-    tilt = np.random.default_rng(1).normal(size=design.size)
-    working = Working(beta, loglik, score, cross, 0.0, N, family == "binomial", tilt)
-    rho, criterion, h = starting_rho(cross, design.penalties), Laplace(), 1e-4
+    design, working = tilted(formula, family)
+    rho, criterion, h = starting_rho(working.cross, design.penalties), Laplace(), 1e-4
     here = criterion.full(working, design.penalties, rho)
     for j, step in enumerate(h * np.eye(rho.size)):
         above, below = (criterion.full(working, design.penalties, at) for at in (rho + step, rho - step))

@@ -15,6 +15,11 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "functions of the context alone left free",
         ),
         (
+            "left = term.null_dim - untouched(held, term.penalties).shape[1]",
+            "left = term.null_dim",
+            "rank of the ridge",
+        ),
+        (
             "anchored = (here.mean @ beta - here.log_z)[context]",
             "anchored = (-here.mean @ beta - here.log_z)[context]",
             "offset of the linearised constants",
