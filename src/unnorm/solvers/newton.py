@@ -153,6 +153,8 @@ def _move(
     for _ in range(40):
         length /= 2
         trial = theta + length * step
+        if np.array_equal(trial, theta):  # where θ is large, rounding hides shorter steps than that of the value
+            break
         value = problem.value(trial)
         if np.isfinite(value) and value >= now.value + 1e-4 * length * gain - rounding:
             return trial, problem.derivatives(trial), True
