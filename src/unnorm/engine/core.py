@@ -38,6 +38,7 @@ _SERIAL = 12_000  # rows up to which a thread costs more to wake than it saves
 _FEW = 6_000  # rows of that first fit, at least
 _PER_COLUMN = 60  # and for each column
 _NOTHING = 1e-13  # of the null deviance: what is left of an exact fit is rounding
+_STRAY = 20.0  # of η: a mean 5·10⁸ times as large as any seen
 _COSTLY = 30  # non-zeros in a row from which XᵀWX costs more than two passes without it (12: twice one, 60: four times)
 
 
@@ -292,12 +293,24 @@ def _from_some(
         found = smooth(small, criterion, begun, start, 0.05, most, rough=True)
     except EstimationError:  # too few rows for these terms: the full fit will say what is wrong, if anything is
         return beta, None, problem
+    if _strays(problem, small, found.at.state.beta):
+        return beta, None, problem
     beta, rho = found.at.state.beta, found.at.state.rho
     if design.nonzeros >= _COSTLY:
         weights = problem.rows.weights
         more = float(weights.sum() / some.weights.sum()) if weights.size else design.rows / part.rows
         beta, rho = approach(problem, criterion, beta, rho, Arrow(more * found.working.cross.shared))
     return beta, rho, replace(problem, identified=True)
+
+
+def _strays(problem: PenalisedRows, small: PenalisedRows, beta: np.ndarray) -> bool:
+    """Whether β of some contexts puts η at others far beyond all that it has seen, as a curve without a penalty may
+    where those have no rows: means are then infinite or zero, and nothing leads back."""
+    design = problem.design
+    if design.elsewhere is not None or design.most(beta) < _STRAY:
+        return False
+    (low, high), (least, most) = design.ends(beta, problem.threads), small.design.ends(beta, small.threads)
+    return max(high - most, least - low) > _STRAY
 
 
 def _result(
