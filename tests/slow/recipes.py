@@ -61,11 +61,11 @@ def _per_context(objective: Any, k: int) -> Recipe:
     }
 
 
-def _known(objective: Any, points: Any) -> Recipe:
+def _known(objective: Any, points: Any, k: int | None = None) -> Recipe:
     """Constants that are known: the model integrates to one."""
     return lambda law, variant: {
         "model": law.flat,
-        "objective": objective(law.reference, points=points, **_count(law, variant)),
+        "objective": objective(law.reference, points=points, **_count(law, variant, k)),
         "normaliser": un.Fixed(0.0),
     }
 
@@ -95,6 +95,7 @@ RECIPES: Mapping[str, Recipe] = {
     "logistic lattice": _rows(un.Logistic, un.Lattice()),
     "logistic lattice ×4": _rows(un.Logistic, un.Lattice(randomisations=4), 8),
     "logistic sobol": _rows(un.Logistic, un.Sobol()),
+    "logistic sobol ×4": _rows(un.Logistic, un.Sobol(randomisations=4), 8),
     "logistic iid k=1": _rows(un.Logistic, un.IID(), 1),
     "logistic lattice k=1": _rows(un.Logistic, un.Lattice(), 1),
     "logistic lattice k=2": _rows(un.Logistic, un.Lattice(), 2),
@@ -105,7 +106,8 @@ RECIPES: Mapping[str, Recipe] = {
     "importance iid": _rows(un.Importance, un.IID()),
     "importance stratified": _rows(un.Importance, un.Stratified()),
     "importance lattice": _rows(un.Importance, un.Lattice()),
-    "importance known": _known(un.Importance, un.IID()),
+    "importance sobol": _rows(un.Importance, un.Sobol()),
+    "importance known": _known(un.Importance, un.IID(), 12),
     "ranking": _choice(un.Ranking),
     "ranking k=1": _choice(un.Ranking, 1),
     "cnce": _choice(un.ConditionalNCE),

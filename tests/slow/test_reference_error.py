@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from calibration import Case, Report, claims, reference_report
+from calibration import Case, Report, claims, reference_report, suited
 from recipes import SMOOTHING
 
 import unnorm as un
@@ -117,7 +117,7 @@ def _report(name: str, case: Case, *how: Any) -> Callable[[int | None], Report]:
     return lambda reps: replace(reference_report(case, reps, *how), case=f"{name}, redraws")
 
 
-WORKS: dict[str, tuple[Any, ...]] = {str(case): (case,) for case in (*PLAIN, *WEIGHTED)}
+WORKS: dict[str, tuple[Any, ...]] = {str(case): (case,) for case in suited([*PLAIN, *WEIGHTED])}
 WORKS |= {f"{law}, {points}, smooth χ": (Case(law, points), with_smooth_chi) for law in CHI for points in POINTS}
 WORKS |= {f"walk, {points}, smooth f and χ": (Case("walk", points), with_smooth_f, ("s(gap)",)) for points in POINTS}
 REPORTS = {name: _report(name, *work) for name, work in WORKS.items()}

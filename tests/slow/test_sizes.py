@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from calibration import Case, run
+from calibration import Case, run, suited
 
 pytestmark = pytest.mark.slow
 
@@ -53,7 +53,7 @@ SMOOTH = [
     Case("walk", recipe, "plain", "smooth")
     for recipe in ("logistic iid", "logistic lattice", "importance iid", "importance lattice", "poisson smooth")
 ]
-CASES = [*LIKELIHOODS, *WALD, *WEIGHTED, *CLUSTERED, *SMOOTH]
+CASES = suited([*LIKELIHOODS, *WALD, *WEIGHTED, *CLUSTERED, *SMOOTH])
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -6,7 +6,7 @@ The whole table by hand, with more or fewer repetitions: `python tests/slow/cali
 from __future__ import annotations
 
 import pytest
-from calibration import Case, run
+from calibration import Case, run, suited
 
 pytestmark = pytest.mark.slow
 
@@ -87,7 +87,7 @@ FEW = [
     for recipe in ("exact", "logistic lattice", "ranking")
     if (law, recipe) != ("words", "logistic lattice")  # as many coordinates as clusters: refused
 ]
-CASES = [*PLAIN, *CORNERS, *ANCHORED, *WEIGHTED, *CLUSTERED, *FEW]
+CASES = suited([*PLAIN, *CORNERS, *ANCHORED, *WEIGHTED, *CLUSTERED, *FEW])
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
