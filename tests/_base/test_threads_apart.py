@@ -180,3 +180,58 @@ def test_a_turn_ends_with_an_error_inside_and_apart() -> None:
         pass
     assert threads._baton.lock.acquire(timeout=1.0)
     threads._baton.lock.release()
+
+
+several_cores = pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2 or threads._core_now()() < 0,
+    reason="Linux, two cores",
+)
+
+
+@several_cores
+def test_brief_tasks_keep_the_caller_on_its_core_and_the_others_off_it() -> None:
+    before, met, count = os.sched_getaffinity(0), threading.Barrier(2, timeout=60), threads.cores()
+
+    def task(_: int) -> tuple[str, set[int], int, list[str]]:
+        met.wait()  # one task on each thread
+        inside = threads.run_tasks(lambda _: threading.current_thread().name, [(0,), (1,)], 2, within=True)
+        return threading.current_thread().name, os.sched_getaffinity(0), threads.cores(), inside
+
+    found = threads.run_tasks(task, [(0,), (1,)], 2, brief=True)
+    here = threading.current_thread().name
+    mine = next(cores for name, cores, _, _ in found if name == here)
+    others = next(cores for name, cores, _, _ in found if name != here)
+    assert len(mine) == 1
+    assert others == before - mine
+    assert all(cores == count for _, _, cores, _ in found)  # a task that asks is told of all
+    assert all(set(inside) == {name} for name, _, _, inside in found)  # a thread that it began would be kept for ever
+    assert os.sched_getaffinity(0) == before
+    after = threads.run_tasks(lambda _: (met.wait(), os.sched_getaffinity(0))[1], [(0,), (1,)], 2)
+    assert after == [before, before]
+
+
+@several_cores
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
+def test_a_brief_task_that_fails_leaves_cores_as_they_were(error: type[BaseException]) -> None:
+    before, met = os.sched_getaffinity(0), threading.Barrier(2, timeout=60)
+
+    def task(_: int) -> None:
+        met.wait()
+        raise error("inside")
+
+    with pytest.raises(error, match="inside"):
+        threads.run_tasks(task, [(0,), (1,)], 2, brief=True)
+    assert os.sched_getaffinity(0) == before
+    after = threads.run_tasks(lambda _: (met.wait(), os.sched_getaffinity(0))[1], [(0,), (1,)], 2)
+    assert after == [before, before]
+
+
+@several_cores
+def test_where_cores_may_not_be_chosen_brief_tasks_run_as_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(pid: int, cores: set[int]) -> None:
+        raise PermissionError("Operation not permitted")
+
+    monkeypatch.setattr(os, "sched_setaffinity", forbidden)
+    assert threads.run_tasks(lambda i: i * i, [(i,) for i in range(5)], 2, brief=True) == [0, 1, 4, 9, 16]
+    monkeypatch.setattr(threads, "_core_now", lambda: lambda: -1)
+    assert threads.run_tasks(lambda i: i * i, [(i,) for i in range(5)], 2, brief=True) == [0, 1, 4, 9, 16]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from .._base.threads import run_tasks
+from .._base.threads import BRIEF, run_tasks
 from .arrow import Arrow
 from .extents import Extent, extent
 from .levels import LevelColumns
@@ -191,7 +191,7 @@ class Design:
             # gathered by the thread that summed: its table is four times as large, and would go from core to core
             return part, raw if segment.product is not None else segment.gather(*raw)
 
-        found = run_tasks(work, tasks, threads)
+        found = run_tasks(work, tasks, threads, brief=self.rows <= BRIEF)
         score = np.zeros(self.size)
         shared = np.zeros((at[1], at[1]))
         own: Any = ()
@@ -231,7 +231,7 @@ class Design:
             return segment.scores(rows, family, beta[segment.columns], first, last)
 
         total, score = 0.0, np.zeros(self.size)
-        for (k, _, _), (part, raw) in zip(tasks, run_tasks(work, tasks, threads)):
+        for (k, _, _), (part, raw) in zip(tasks, run_tasks(work, tasks, threads, brief=self.rows <= BRIEF)):
             total += part
             score[self.segments[k].columns] += self.segments[k].turn(raw)
         return total, score
@@ -265,7 +265,7 @@ class Design:
             part = segment.leverage(rows, family, beta[segment.columns], raw, levers.get(k, ()), first, last, out)
             return segment.turn(part)
 
-        found = run_tasks(work, tasks, threads)
+        found = run_tasks(work, tasks, threads, brief=self.rows <= BRIEF)
         score = np.zeros(self.size)
         for (k, _, _), part in zip(tasks, found):
             score[self.segments[k].columns] += part
@@ -288,7 +288,7 @@ class Design:
             segment = self.segments[k]
             segment.predict(beta[segment.columns], out[segment.lo : segment.hi], first, last)
 
-        run_tasks(work, self._tasks(threads), threads)
+        run_tasks(work, self._tasks(threads), threads, brief=self.rows <= BRIEF)
         return out if self.own is None else out + self.own.predict(beta)
 
     def ends(self, beta: np.ndarray, threads: int = 1) -> tuple[float, float]:
@@ -328,7 +328,7 @@ class Design:
             mean[:, segment.columns] = own
             return log_z, mean
 
-        found = run_tasks(work, tasks, threads)
+        found = run_tasks(work, tasks, threads, brief=self.rows <= BRIEF)
         means = np.concatenate([mean for _, mean in found])
         log_z = np.concatenate([log_z for log_z, _ in found])
         if self.own is not None:
@@ -347,7 +347,7 @@ class Design:
             segment = self.segments[k]
             return segment.log_integrals(flat[segment.columns], log_w, first, last)[0]
 
-        return np.concatenate(run_tasks(work, self._tasks(threads), threads))
+        return np.concatenate(run_tasks(work, self._tasks(threads), threads, brief=self.rows <= BRIEF))
 
     def _put_own(self, out: np.ndarray, sums: np.ndarray, of: np.ndarray) -> None:
         """Add (runs, k) sums over each run to row `of` of (…, p), in the columns of the run's level."""
@@ -372,7 +372,7 @@ class Design:
             segment = self.segments[k]
             return segment.run_sums(v[segment.lo : segment.hi], first, last)
 
-        for (k, first, last), part in zip(tasks, run_tasks(work, tasks, threads)):
+        for (k, first, last), part in zip(tasks, run_tasks(work, tasks, threads, brief=self.rows <= BRIEF)):
             segment = self.segments[k]
             of = label[np.minimum(segment.lo + segment.ptr[first:last], len(label) - 1)]
             new = np.flatnonzero(np.concatenate([[True], of[1:] != of[:-1]]))

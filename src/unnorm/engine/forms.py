@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._base.threads import apart, run_tasks
+from .._base.threads import BRIEF, apart, run_tasks
 from ..errors import DataError, hush
 from .arrange import Order, first_rows, number
 from .products import Product, ProductBasis, product_basis, worth
@@ -252,7 +252,12 @@ class Forms:
                     place(*one, a, c)
 
         chunk = min(CHUNK, max(_SHARE, -(-(hi - lo) // self.threads)))
-        run_tasks(stretch, [(a, min(a + chunk, hi - lo)) for a in range(0, hi - lo, chunk)], self.threads)
+        run_tasks(
+            stretch,
+            [(a, min(a + chunk, hi - lo)) for a in range(0, hi - lo, chunk)],
+            self.threads,
+            brief=hi - lo <= BRIEF,
+        )
         return u, cell0, np.concatenate([*polys, np.empty(0)]), i0
 
     def _rows_of_product(self, one: tuple[int, Part, slice], lo: int, hi: int, block) -> Product:
@@ -358,5 +363,5 @@ class Forms:
             cuts = range(0, first.size, chunk)
             tasks += [(part, surface, k, a, min(a + chunk, first.size)) for a in cuts]
             k += part.size
-        run_tasks(fill, tasks, self.threads)
+        run_tasks(fill, tasks, self.threads, brief=first.size <= BRIEF)
         return z

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from .._base.blas import single_threaded
-from .._base.threads import cores, run_tasks
+from .._base.threads import BRIEF, cores, run_tasks
 from ..errors import DataError, TermError, listing, unknown
 from .base import BuiltTerm, Columns
 from .build_smooths import linked_smooth, smooth, tensor
@@ -96,9 +96,10 @@ def build(
     alone = {i: _factor(meeting, term, i == factors[0][0] and not intercept) for i, term in factors}
     rest = [(i, term) for i, term in enumerate(written) if i not in alone]
     with single_threaded():
-        many = max(sizes.values(), default=0) >= _MANY and sum(type(term) in (Smooth, Tensor) for term in terms) > 1
+        rows = max(sizes.values(), default=0)
+        many = rows >= _MANY and sum(type(term) in (Smooth, Tensor) for term in terms) > 1
         rest.sort(key=lambda one: -len(one[1].columns))  # surfaces first: they take the longest
-        made = run_tasks(lambda i, term: makers[type(term)](term), rest, cores() if many else 1)
+        made = run_tasks(lambda i, term: makers[type(term)](term), rest, cores() if many else 1, brief=rows <= BRIEF)
     found = alone | {i: some for (i, _), some in zip(rest, made)}
     for i in range(len(found)):
         out.extend(found[i])
