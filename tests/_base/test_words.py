@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -169,6 +171,79 @@ def test_each_message_in_both(call: Callable[[], Any], python: str, shell: str) 
     for name in OPTIONS:
         assert f"{name}=" not in str(error.value)
     assert "un." not in str(error.value)
+
+
+def _windows(**columns: Any) -> Callable[[], Any]:
+    table = {"image": ["a", "b", "b"], "width": [800.0, 640.0, 640.0], "height": [600.0, 480.0, 480.0], **columns}
+    return lambda: un.Windows(table, key="image")
+
+
+def _pattern(x: Any, **more: Any) -> Callable[[], Any]:
+    table = {"x": x, "y": [0.1, 0.2, 0.3], "m": ["a", "b", ""]}
+    return lambda: un.pattern(table, y=("x", "y"), window=un.Box((0, 1), (0, 1)), **more)
+
+
+def _track(**more: Any) -> Callable[[], Any]:
+    times = np.array(["2020-01-01T00", "2020-01-01T02", "2020-01-01T01"], dtype="datetime64[us]")
+    table = {"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 3.0], "t": times, **more}
+    return lambda: un.track(table, x="x", y="y", time="t", unit="metres")
+
+
+@pytest.mark.parametrize(
+    ("call", "row"),
+    [
+        (_transitions(x=["1", "2", "left"]), 2),
+        (_transitions(x=np.array([1, 2, np.inf])), 2),
+        (_transitions(t=np.array([1, 1, 2])), 1),
+        (_fit("s(step, k=3)", un.Box((0, 2.5), (0, 2.5))), 2),
+        (_windows(width=[800.0, np.nan, 640.0]), 1),
+        (_windows(width=[800.0, 640.0, 600.0]), 2),
+        (_windows(width=[800.0, -1.0, -1.0]), 1),
+        (_pattern([0.1, 2.0, 0.3]), 1),
+        (_pattern([0.1, 0.2, 0.3], marks="m"), 2),
+        (_track(), 2),
+        (lambda: un.iid({"a": [10.0, 20.0], "b": [5.0, 95.0]}, y=("a", "b"), unit="lonlat"), 1),
+        (lambda: un.fit_direction(un.directions.von_mises(), un.iid([1.0, 90.0])), 1),
+    ],
+)
+def test_rows_are_counted_as_the_caller_counts_them(call: Callable[[], Any], row: int) -> None:
+    with pytest.raises(UnnormError) as error:
+        call()
+    assert f"ow {row} (rows count from 0)" in str(error.value)
+    with in_shell(), pytest.raises(UnnormError) as error:
+        call()
+    assert f"ow {row + 1} (rows count from 1, below the heading)" in str(error.value)
+    assert "from 0)" not in str(error.value)
+
+
+def test_missing_values_name_their_rows_and_how_they_are_counted() -> None:
+    call = _transitions(x=np.array([1, 2, np.nan]), y=np.array([np.nan, 2, 3]))
+    with pytest.raises(
+        UnnormError, match=r"'x' has 1 \(first row 2\), .*'y' has 1 \(first row 0\); rows count from 0\."
+    ):
+        call()
+    with in_shell(), pytest.raises(UnnormError, match=r"\(first row 3\), .*\(first row 1\); rows count from 1, below"):
+        call()
+    kept = un.iid({"x": [1.0, np.nan, 2.0]}, y="x", missing="drop")
+    assert kept.notes[0].endswith("(first row 1); rows count from 0.")
+
+
+# what only arrays in Python can bring about, and rows that are none of the table's
+APART = {"engine", "process.py", "arithmetic.py", "soap.py", "words.py"}
+
+
+def test_messages_name_rows_through_the_callers_words() -> None:
+    """A literal 'row ' before a number would be Python's number in the shell too."""
+    home, found = Path(un.__file__).parent, []
+    for path in sorted(home.rglob("*.py")):
+        if APART & {*path.relative_to(home).parts}:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for before, value in zip(node.values, node.values[1:]) if isinstance(node, ast.JoinedStr) else ():
+                text = before.value if isinstance(before, ast.Constant) else ""
+                if str(text).lower().endswith("row ") and "row_number" not in ast.unparse(value):
+                    found.append(f"{path.name}:{node.lineno}")
+    assert not found, found
 
 
 def test_notes_name_no_options() -> None:

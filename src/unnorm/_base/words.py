@@ -9,6 +9,15 @@ differ); the command line says once, with `in_shell()`, that its caller types op
 ...     f"Pass {option('missing', 'drop')} to leave them out."
 'Pass --missing drop to leave them out.'
 
+A row of a table is named by `at_row`: those who type options look at a file, whose first row they call 1; those who
+write Python look at arrays.
+
+>>> at_row(3)
+'row 3 (rows count from 0)'
+>>> with in_shell():
+...     at_row(3)
+'row 4 (rows count from 1, below the heading)'
+
 Notes are saved with a fit and may be read in the other place: they name settings by plain words, not through `option`.
 """
 
@@ -83,6 +92,21 @@ def in_shell() -> Iterator[None]:
 def either(python: str, shell: str) -> str:
     """The phrase for the caller at hand."""
     return shell if _shell else python
+
+
+def row_number(i: int) -> int:
+    """The number of row i (from 0) as the caller counts; `rows_count` says how."""
+    return int(i) + 1 if _shell else int(i)
+
+
+def rows_count() -> str:
+    """How rows are counted, for a sentence that names one."""
+    return either("rows count from 0", "rows count from 1, below the heading")
+
+
+def at_row(i: int) -> str:
+    """Row i (from 0) of the caller's table, and how rows are counted."""
+    return f"row {row_number(i)} ({rows_count()})"
 
 
 def option(name: str, value: Any = None) -> str:

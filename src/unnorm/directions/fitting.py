@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from .._base.numerics import Rng
+from .._base.words import at_row
 from ..data.observations import Observations
 from ..data.units import unit_of
 from ..errors import CombinationError, InputError, NoEstimateError, NotIdentifiedError, UnnormError, overhear, warn
@@ -160,8 +161,8 @@ def refuse_equal(family: Family, obs: Observations) -> None:
     if apart < _SAME:
         first = 0 if obs.row is None else int(obs.row[0])
         raise NoEstimateError(
-            f"All {len(y)} directions are equal (row {first}: {np.array2string(y[0], precision=6)}): the concentration "
-            "has no finite estimate. Look for a constant column or rounding, or add data."
+            f"All {len(y)} directions are equal, from {np.array2string(y[0], precision=6)} in {at_row(first)} on: the "
+            "concentration has no finite estimate. Look for a constant column or rounding, or add data."
         )
     if many is not None and family.oval and (len(many) < 3 or many[2] < _SAME * many[0]):
         raise NoEstimateError(

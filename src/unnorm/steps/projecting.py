@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.extras import extra
+from .._base.words import at_row
 from ..errors import DataError, InputError, unknown
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def projected(made: Track, names: tuple[str, str], crs: Any, to: Any, unit: str 
     if wrong.size:
         row = wrong[0] if made.row is None else made.row[wrong[0]]
         raise DataError(
-            f"{wrong.size:,} of {made.n:,} fixes cannot be projected from {crs} to {target}, first row {row}, "
+            f"{wrong.size:,} of {made.n:,} fixes cannot be projected from {crs} to {target}, first {at_row(row)}, "
             f"({names[0]}, {names[1]}) = ({made.x[wrong[0]]:.6g}, {made.y[wrong[0]]:.6g}). Check crs= and the order "
             "of x and y (longitude first)."
         )
@@ -76,10 +77,10 @@ def _refuse_metres(made: Track, names: tuple[str, str], crs: Any) -> None:
         return
     row = wrong[0] if made.row is None else made.row[wrong[0]]
     raise DataError(
-        f"crs={str(crs)!r} has degrees, and {wrong.size:,} of {made.n:,} fixes lie beyond ±360 and ±90, the first (row "
-        f"{row}) at ({names[0]}, {names[1]}) = ({made.x[wrong[0]]:.6g}, {made.y[wrong[0]]:.6g}). Where x and y are "
-        "metres already leave crs= out, or name the system that they are in; where latitude stands first, exchange x= "
-        "and y=."
+        f"crs={str(crs)!r} has degrees, and {wrong.size:,} of {made.n:,} fixes lie beyond ±360 and ±90, the first, "
+        f"{at_row(row)}, at ({names[0]}, {names[1]}) = ({made.x[wrong[0]]:.6g}, {made.y[wrong[0]]:.6g}). Where x "
+        "and y are metres already leave crs= out, or name the system that they are in; where latitude stands first, "
+        "exchange x= and y=."
     )
 
 
@@ -97,7 +98,7 @@ def _refuse_degrees(made: Track, names: tuple[str, str]) -> None:
         return
     row = 0 if made.row is None else int(made.row[0])
     raise DataError(
-        f"x and y look like degrees: all {made.n:,} fixes lie within ±360 and ±90, the first (row {row}) at "
+        f"x and y look like degrees: all {made.n:,} fixes lie within ±360 and ±90, the first, {at_row(row)}, at "
         f"({made.x[0]:.6g}, {made.y[0]:.6g}), and steps need lengths. Project them, un.track(…, crs='EPSG:4326'), or, "
         "where they are metres, pass unit='metres'."
     )

@@ -14,6 +14,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from .._base import frames
+from .._base.words import at_row
 from ..data.observations import Observations, transitions
 from ..errors import DataError, InputError, listing, unknown
 from .durations import seconds, written
@@ -363,4 +364,4 @@ def _zero(made: Track, zero: Zero) -> Track:
 def _where(made: Track, i: int) -> str:
     row = i if made.row is None else int(made.row[i])
     who = f" of {made.animal[i]}" if made.named else ""
-    return f"row {row}{who} (rows count from 0)"
+    return f"{at_row(row)}{who}"
