@@ -21,6 +21,7 @@ from unnorm.cli.config import checked_job
 from unnorm.cli.fit import fit
 from unnorm.cli.options import Options
 from unnorm.cli.pattern import pattern
+from unnorm.cli.steps import steps
 from unnorm.errors import InputError, UnnormError
 from unnorm.inference.advice import advise
 from unnorm.references import SCHEMES, PointScheme
@@ -34,9 +35,9 @@ def test_examples_run() -> None:
 
 def test_every_option_is_an_argument_in_python_and_an_option_in_the_shell() -> None:
     callables: tuple[Callable[..., Any], ...] = (un.transitions, un.fit, un.Additive, un.Logistic)
-    callables += (un.pattern, un.fit_pattern, un.fit_each, Analysis)
+    callables += (un.pattern, un.fit_pattern, un.fit_each, un.track, Analysis)
     arguments = {name for one in callables for name in inspect.signature(one).parameters}
-    own = [name for one in (pattern, fit) for name in inspect.signature(one).parameters]
+    own = [name for one in (pattern, fit, steps) for name in inspect.signature(one).parameters]
     typed = {f"--{name.replace('_', '-')}" for name in (*Options.__dataclass_fields__, *own)}
     for name, one in OPTIONS.items():
         assert name in arguments, name
@@ -139,6 +140,13 @@ def _advice(objective: str = "Logistic", worst: float = 0.5, **more: Any) -> Cal
     return say
 
 
+def _track(hours: Any = (0, 2, 1), x: Any = (1.0, 2.0, 3.0), unit: Any = "metres") -> Callable[[], Any]:
+    """Its last fix is an hour before the second."""
+    times = np.datetime64("2020-01-01", "us") + np.array(hours) * np.timedelta64(1, "h")
+    table = {"x": np.array(x), "y": np.array(x), "t": times}
+    return lambda: un.track(table, x="x", y="y", time="t", unit=unit)
+
+
 @pytest.mark.parametrize(
     ("call", "python", "shell"),
     [
@@ -152,6 +160,10 @@ def _advice(objective: str = "Logistic", worst: float = 0.5, **more: Any) -> Cal
         (_transitions(None, max_gap=3), "max_gap= needs order=", "--max-gap needs --order"),
         (_fit("s(turn, k=3)"), "needs transitions with lags=2.", "needs transitions with --lags 2."),
         (_fit("s(step, k=3)", un.Box((0, 1), (0, 1))), "pass outside='drop'", "pass --outside drop"),
+        (_track(), "pass order='sort'; if", "pass --order sort; if"),
+        (_track((0, 0, 1)), "Pass repeated='first' to", "Pass --repeated first to"),
+        (_track((0, 1, 2), unit=None), "Pass crs='EPSG:4326' to", "Pass --crs EPSG:4326 to"),
+        (_track((0, 1, 2), x=(1.0, 1.0, 2.0)), "Pass zero_steps='join' to", "Pass --zero-steps join to"),
         (_check, "Use normaliser=un.Anchored()", "Use the default --normaliser"),
         (_advice(), "take per_point=200. points=un.Lattice() may", "take --references 200. --points lattice may"),
         (_advice("Ranking"), "un.Logistic with points=un", "--objective logistic with --points lattice"),
@@ -181,12 +193,6 @@ def _windows(**columns: Any) -> Callable[[], Any]:
 def _pattern(x: Any, **more: Any) -> Callable[[], Any]:
     table = {"x": x, "y": [0.1, 0.2, 0.3], "m": ["a", "b", ""]}
     return lambda: un.pattern(table, y=("x", "y"), window=un.Box((0, 1), (0, 1)), **more)
-
-
-def _track(**more: Any) -> Callable[[], Any]:
-    times = np.array(["2020-01-01T00", "2020-01-01T02", "2020-01-01T01"], dtype="datetime64[us]")
-    table = {"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 3.0], "t": times, **more}
-    return lambda: un.track(table, x="x", y="y", time="t", unit="metres")
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,8 @@ class Option:
         return repr(value) if self.parts is None else f"un.{by_word(self.parts)[value].__name__}()"
 
 
-# The settings that `unnorm fit` or `unnorm pattern` has too, by the name of the argument in Python. Others are named as
-# in Python anywhere.
+# The settings that `unnorm fit`, `pattern` or `steps` has too, by the name of the argument in Python. Others are named
+# as in Python anywhere.
 OPTIONS = {
     "y": Option("--y"),
     "order": Option("--order"),
@@ -61,6 +61,13 @@ OPTIONS = {
     "replicate": Option("--replicate"),
     "per_point": Option("--references"),
     "points": Option("--points"),
+    "animal": Option("--animal"),
+    "burst": Option("--burst"),
+    "repeated": Option("--repeated"),
+    "zero_steps": Option("--zero-steps"),
+    "crs": Option("--crs"),
+    "to": Option("--to"),
+    "unit": Option("--unit"),
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._base.words import at_row
+from .._base.words import at_row, option
 from ..data.covariates import Covariate
 from ..data.covariates.expressions import Expression
 from ..data.covariates.maps import Map
@@ -65,7 +65,7 @@ def _check_track(obs: Observations, ground: Box) -> None:
     row = first if obs.row is None else int(obs.row[first])
     (x0, y0), (x1, y1) = ground.sides
     remedy = (
-        "The maps may be in another projection: project them, or the track (un.track(…, crs=…, to=…))."
+        f"The maps may be in another projection: project them, or the track ({option('crs')} and {option('to')})."
         if away.all()
         else "Take larger maps, or leave these fixes out."
     )
