@@ -144,7 +144,7 @@ def _track(hours: Any = (0, 2, 1), x: Any = (1.0, 2.0, 3.0), unit: Any = "metres
     """Its last fix is an hour before the second."""
     times = np.datetime64("2020-01-01", "us") + np.array(hours) * np.timedelta64(1, "h")
     table = {"x": np.array(x), "y": np.array(x), "t": times}
-    return lambda: un.track(table, x="x", y="y", time="t", unit=unit)
+    return lambda: un.track(table, x="x", y="y", time="t", unit=unit, zero_steps="error")
 
 
 @pytest.mark.parametrize(
