@@ -20,7 +20,7 @@ extensions = [
     "parts",
     "sentences",
     "mathml",
-    "units",
+    "typography",
 ]
 exclude_patterns = ["_build", "_ext", "_tables"]
 default_role = "code"
