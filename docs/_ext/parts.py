@@ -138,9 +138,9 @@ def domains_table() -> str:
 
 
 def references_table() -> str:
-    lines = ["| reference | lives on | |", "|---|---|---|"]
+    lines = ["| reference | law | lives on |", "|---|---|---|"]
     for name, kind in references.REGISTRY.items():
-        lines.append(f"| {link(name)} | {kind.lives_on} | {first_line(name)} |")
+        lines.append(f"| {link(name)} | {first_line(name)} | {kind.lives_on} |")
     return "\n".join(lines) + "\n"
 
 

@@ -8,7 +8,10 @@ from typing import Any
 from docutils import nodes
 
 BLANK = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|(?:ns|µs|ms|s|min|h|kB|MB|GB|TB|nats?|bits?)(?!\w)))")
+# a letter, and below it one or two others, or some in braces: y_t, Z_θ, Σ_{j>i}; x_prev is the name of a column
+INDEX = re.compile(r"(?:(?<=^[^\W\d_])|(?<=[^\w.][^\W\d_]))(_\{[^{}]+\}|_[a-zθλν0-9]{1,2})(?![A-Za-z0-9_])")
 APART = (nodes.literal, nodes.literal_block, nodes.math, nodes.math_block, nodes.raw, nodes.comment)
+WORD = 34  # characters of code that fit on a line of a phone
 SENTENCE = 40  # characters from which a cell needs room, so that a phone does not set it a word a line
 
 
@@ -16,11 +19,25 @@ def bound(tree: nodes.document) -> None:
     """The blank between a number and its unit does not break."""
     for text in list(tree.findall(nodes.Text)):
         new = BLANK.sub("\u00a0", text.astext())
-        inside = text.parent
-        while inside is not None and not isinstance(inside, APART):
-            inside = inside.parent
-        if inside is None and new != text.astext():
+        if new != text.astext() and not within(text, APART):
             text.parent.replace(text, nodes.Text(new))
+
+
+def lowered(tree: nodes.document) -> None:
+    """y_t and f_θ in plain text, as docstrings have them, are set with their indices below the line."""
+    for text in list(tree.findall(nodes.Text)):
+        parts = INDEX.split(text.astext())
+        if len(parts) > 1 and not within(text, APART):
+            new: list[nodes.Node] = []
+            for i, part in enumerate(parts):
+                new += [nodes.Text(part)] if i % 2 == 0 else [nodes.subscript("", part.strip("_{}"))]
+            text.parent.replace(text, [node for node in new if node.astext()])
+
+
+def within(node: nodes.Node, kinds: tuple[type, ...]) -> bool:
+    while node is not None and not isinstance(node, kinds):
+        node = node.parent
+    return node is not None
 
 
 def roomy(tree: nodes.document) -> None:
@@ -30,11 +47,20 @@ def roomy(tree: nodes.document) -> None:
             cell["classes"].append("sentence")
 
 
-def both(app: Any, tree: nodes.document) -> None:
+def breakable(tree: nodes.document) -> None:
+    """Code with a word that is as wide as a phone has the class `long`."""
+    for code in tree.findall(nodes.literal):
+        if max(map(len, code.astext().split()), default=0) > WORD:
+            code["classes"].append("long")
+
+
+def every(app: Any, tree: nodes.document) -> None:
     bound(tree)
+    lowered(tree)
     roomy(tree)
+    breakable(tree)
 
 
 def setup(app: Any) -> dict[str, bool]:
-    app.connect("doctree-read", both)
+    app.connect("doctree-read", every)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
