@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from docutils import nodes
+from sphinx.ext.napoleon.docstring import GoogleDocstring
 
 BLANK = re.compile(r"(?<=[\d⁰¹²³⁴⁵⁶⁷⁸⁹]) (?=(?:%|(?:ns|µs|ms|s|min|h|kB|MB|GB|TB|nats?|bits?)(?!\w)))")
 # a letter, and below it one or two others, or some in braces: y_t, Z_θ, Σ_{j>i}; x_prev is the name of a column
@@ -54,13 +55,27 @@ def breakable(tree: nodes.document) -> None:
             code["classes"].append("long")
 
 
+def dashed(tree: nodes.document) -> None:
+    """An argument and what it is are parted by a dash."""
+    for text in list(tree.findall(nodes.Text)):
+        if text.astext() == " -- ":
+            text.parent.replace(text, nodes.Text(" – "))
+
+
+def as_written(docstring: Any) -> list[str]:
+    """The docstring of a property: napoleon takes what stands before a colon for a type, and tears sentences apart."""
+    return docstring._consume_to_end()
+
+
 def every(app: Any, tree: nodes.document) -> None:
     bound(tree)
     lowered(tree)
     roomy(tree)
     breakable(tree)
+    dashed(tree)
 
 
 def setup(app: Any) -> dict[str, bool]:
+    GoogleDocstring._parse_attribute_docstring = as_written
     app.connect("doctree-read", every)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -38,7 +38,8 @@ def fit_direction(
     Args:
         family: from `un.directions`, e.g. `un.directions.kent()`.
         obs: from `un.iid`, `un.conditional` or `un.transitions`, with `unit=` where angles are not in radians.
-        objective, normaliser, rng, outside, weights: as for `un.fit`; default `un.Exact()`.
+        objective: as for `un.fit`; default `un.Exact()`.
+        normaliser, rng, outside, weights: as for `un.fit`.
 
     Returns:
         The usual parameters with errors (`parameters`, `tidy`, `summary`, `cone`), draws, densities and pictures; `fit`
