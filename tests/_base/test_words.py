@@ -252,6 +252,17 @@ def test_messages_name_rows_through_the_callers_words() -> None:
     assert not found, found
 
 
+def test_points_of_the_advice_in_both() -> None:
+    for scheme, shell in (("Lattice(randomisations=1)", "--points lattice, "), ("IID", "--points iid, ")):
+        about = {"m": 400, "k": 20, "reference": "uniform", "points": scheme, "iid_points": True, "even_points": True}
+        evidence = {"names": ["a"], "share": [0.5], "inflation": [1.1]}
+        evidence |= {"multiples": [1.0], "shares": [[0.5]], "inflations": [[1.1]], "auc": 0.7, "effective": 0.5}
+        evidence |= {"penalty": 2.0, "ncic": 10.0}
+        assert f"against uniform, {scheme}, per_point=20" in str(advise("Logistic", about, evidence))
+        with in_shell():
+            assert f"against uniform, {shell}--references 20" in str(advise("Logistic", about, evidence))
+
+
 def test_notes_name_no_options() -> None:
     """They are saved with the fit, and read in either place."""
     with in_shell():

@@ -262,7 +262,7 @@ def _law(law: Law) -> str:
     told = law.to_dict()
     name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(told.pop("law"))).removesuffix(" Angle")
     figures = ", ".join(f"{what} {value:.3g}" for what, value in told.items() if isinstance(value, int | float))
-    return name[:1].lower() + name[1:] + (f" ({figures})" if figures else "")
+    return name.lower().replace("mises", "Mises") + (f" ({figures})" if figures else "")
 
 
 def command(settings: dict[str, Any]) -> str:
