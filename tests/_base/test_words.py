@@ -244,8 +244,9 @@ def test_messages_name_rows_through_the_callers_words() -> None:
     for path in sorted(home.rglob("*.py")):
         if APART & {*path.relative_to(home).parts}:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            for before, value in zip(node.values, node.values[1:]) if isinstance(node, ast.JoinedStr) else ():
+        texts = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.JoinedStr)]
+        for node in texts:
+            for before, value in zip(node.values, node.values[1:]):
                 text = before.value if isinstance(before, ast.Constant) else ""
                 if str(text).lower().endswith("row ") and "row_number" not in ast.unparse(value):
                     found.append(f"{path.name}:{node.lineno}")

@@ -101,7 +101,7 @@ def either(python: str, shell: str) -> str:
     return shell if _shell else python
 
 
-def row_number(i: int) -> int:
+def row_number(i: Any) -> int:
     """The number of row i (from 0) as the caller counts; `rows_count` says how."""
     return int(i) + 1 if _shell else int(i)
 
@@ -111,7 +111,7 @@ def rows_count() -> str:
     return either("rows count from 0", "rows count from 1, below the heading")
 
 
-def at_row(i: int) -> str:
+def at_row(i: Any) -> str:
     """Row i (from 0) of the caller's table, and how rows are counted."""
     return f"row {row_number(i)} ({rows_count()})"
 

@@ -162,7 +162,7 @@ def refuse_equal(family: Family, obs: Observations) -> None:
     if apart < _SAME:
         first = 0 if obs.row is None else int(obs.row[0])
         raise NoEstimateError(
-            f"All {len(y)} directions are equal, from {np.array2string(y[0], precision=6)} in {at_row(first)} on: the "
+            f"All {len(y)} directions are equal: {np.array2string(y[0], precision=6)}, as in {at_row(first)}. The "
             "concentration has no finite estimate. Look for a constant column or rounding, or add data."
         )
     if many is not None and family.oval and (len(many) < 3 or many[2] < _SAME * many[0]):
