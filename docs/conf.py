@@ -20,6 +20,7 @@ extensions = [
     "parts",
     "sentences",
     "mathml",
+    "typography",
 ]
 exclude_patterns = ["_build", "_ext", "_tables"]
 default_role = "code"

@@ -46,7 +46,7 @@ def main() -> None:
             )
         axis.plot(grid, truth(grid), color="black", lw=2)
         axis.set(title=name, xlabel="x", xlim=(-np.pi, np.pi))
-    axes[0].set_ylabel("χ̂(x), and −log Z(x) in black")
+    axes[0].set_ylabel("χ̂(x), and −log Z(x) (thick)")
     figure.savefig(Path(__file__).parent / "constants.png", dpi=110)
 
 

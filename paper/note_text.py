@@ -82,7 +82,8 @@ def lattice_table(found: Results) -> str:
     said = (
         f"One chain of n = {found['n']} on an interval, one in a square, θ = (−2, 10); {found['times']} redraws of the "
         "points. Share of the variance of θ̂ that comes from the points, measured over the redraws; in brackets what "
-        "the fits themselves say. The slopes are those of log V_reference/V_sampling, in log k from k = 8 on, and in "
+        "the fits themselves say. The slopes are those of "
+        "$\\log V_{\\text{reference}}/V_{\\text{sampling}}$, in log k from k = 8 on, and in "
         f"log n at k = {found['k']}."
     )
     return f"{said}\n\n{table(head, rows)}"

@@ -65,3 +65,34 @@ def test_formulas_can_be_set(page: Path) -> None:
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.S)
     for block, inline in re.findall(r"\$\$(.+?)\$\$|\$([^$\n]+)\$", text, flags=re.S):
         extension("mathml").markup(block or inline, block=bool(block))  # an unknown command is an error
+
+
+def test_rows_in_the_sentences_stand_as_rows() -> None:
+    """`at_row(first)` writes 'row 3 (rows count from 0)': the page says that it is a row."""
+    page = extension("sentences").page()
+    assert "infinite values, first row ‹infinite›." in page
+    assert "at\\_row" not in page
+
+
+def test_typography() -> None:
+    """Units keep to their numbers, indices go below the line, cells with sentences and long code are marked."""
+    nodes = pytest.importorskip("docutils.nodes")  # of the extra docs
+    pytest.importorskip("sphinx")
+    from docutils.utils import new_document
+
+    typography = extension("typography")
+    tree = new_document("page")
+    plain = nodes.paragraph("", "", nodes.Text("5 % of y_t in 3 s, Σ_{j>i} and x_prev; un.x_t stays"))
+    code = nodes.paragraph("", "", nodes.literal("", "5 % of y_t " + "a" * 40))
+    dash = nodes.paragraph("", "", nodes.Text("k"), nodes.Text(" -- "), nodes.Text("a -- b"))
+    cells = [
+        nodes.entry("", nodes.paragraph("", text)) for text in ("short", "a sentence that takes several words to say")
+    ]
+    tree += [plain, code, dash, nodes.row("", *cells)]
+    typography.every(None, tree)
+    assert plain.astext() == "5\u00a0% of yt in 3\u00a0s, Σj>i and x_prev; un.x_t stays"
+    assert [one.astext() for one in plain.findall(nodes.subscript)] == ["t", "j>i"]
+    assert code.astext() == "5 % of y_t " + "a" * 40
+    assert [one["classes"] for one in tree.findall(nodes.literal)] == [["long"]]
+    assert dash.astext() == "k – a -- b"
+    assert [one["classes"] for one in cells] == [[], ["sentence"]]

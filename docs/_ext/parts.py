@@ -19,8 +19,8 @@ PAGES: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "data": ("Data", "Tables and arrays become observations.",
              ("iid", "transitions", "conditional", "networks", "pattern", "Observations", "Pattern")),
     "domains": ("Domains", "Ω, the space of outcomes, and its measure.", (*domains.REGISTRY, "PoissonProcess")),
-    "models": ("Models", "f_θ(y|x).", ("ExponentialFamily", "Additive", "Energy", "Ising", "GraphStatistics",
-                                             "Tilt")),
+    "models": ("Models", "What gives f_θ, the log density up to a constant.",
+               ("ExponentialFamily", "Additive", "Energy", "Ising", "GraphStatistics", "Tilt")),
     "terms": ("Terms", "Smooth, linear and factor terms of f, χ and η.",
               ("s", "te", "ti", "t2", "kernel", "linear", "factor", "interaction")),
     "covariates": ("Covariates", "What terms are functions of.", ("Function", "Expression", "Map", "Distance")),
@@ -138,9 +138,9 @@ def domains_table() -> str:
 
 
 def references_table() -> str:
-    lines = ["| reference | lives on | |", "|---|---|---|"]
+    lines = ["| reference | law | lives on |", "|---|---|---|"]
     for name, kind in references.REGISTRY.items():
-        lines.append(f"| {link(name)} | {kind.lives_on} | {first_line(name)} |")
+        lines.append(f"| {link(name)} | {first_line(name)} | {kind.lives_on} |")
     return "\n".join(lines) + "\n"
 
 

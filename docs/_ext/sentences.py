@@ -48,12 +48,20 @@ def words(node: ast.expr) -> str | None:
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else None
     if isinstance(node, ast.JoinedStr):
-        parts = (part.value if isinstance(part, ast.Constant) else f"‹{filled(part)}›" for part in node.values)
+        parts = (part.value if isinstance(part, ast.Constant) else shown(part) for part in node.values)
         return "".join(str(part) for part in parts)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         left, right = words(node.left), words(node.right)
         return None if left is None or right is None else left + right
     return None
+
+
+def shown(part: ast.expr) -> str:
+    """‹name›, and what `words.at_row` puts around a row."""
+    match part:
+        case ast.FormattedValue(value=ast.Call(func=ast.Name(id="at_row"), args=[row])):
+            return f"row ‹{filled(row)}›"
+    return f"‹{filled(part)}›"
 
 
 def filled(node: ast.expr) -> str:

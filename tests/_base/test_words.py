@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from unnorm.cli.config import checked_job
 from unnorm.cli.fit import fit
 from unnorm.cli.options import Options
 from unnorm.cli.pattern import pattern
+from unnorm.cli.steps import steps
 from unnorm.errors import InputError, UnnormError
 from unnorm.inference.advice import advise
 from unnorm.references import SCHEMES, PointScheme
@@ -32,9 +35,9 @@ def test_examples_run() -> None:
 
 def test_every_option_is_an_argument_in_python_and_an_option_in_the_shell() -> None:
     callables: tuple[Callable[..., Any], ...] = (un.transitions, un.fit, un.Additive, un.Logistic)
-    callables += (un.pattern, un.fit_pattern, un.fit_each, Analysis)
+    callables += (un.pattern, un.fit_pattern, un.fit_each, un.track, Analysis)
     arguments = {name for one in callables for name in inspect.signature(one).parameters}
-    own = [name for one in (pattern, fit) for name in inspect.signature(one).parameters]
+    own = [name for one in (pattern, fit, steps) for name in inspect.signature(one).parameters]
     typed = {f"--{name.replace('_', '-')}" for name in (*Options.__dataclass_fields__, *own)}
     for name, one in OPTIONS.items():
         assert name in arguments, name
@@ -137,6 +140,13 @@ def _advice(objective: str = "Logistic", worst: float = 0.5, **more: Any) -> Cal
     return say
 
 
+def _track(hours: Any = (0, 2, 1), x: Any = (1.0, 2.0, 3.0), unit: Any = "metres") -> Callable[[], Any]:
+    """Its last fix is an hour before the second."""
+    times = np.datetime64("2020-01-01", "us") + np.array(hours) * np.timedelta64(1, "h")
+    table = {"x": np.array(x), "y": np.array(x), "t": times}
+    return lambda: un.track(table, x="x", y="y", time="t", unit=unit, zero_steps="error")
+
+
 @pytest.mark.parametrize(
     ("call", "python", "shell"),
     [
@@ -150,6 +160,10 @@ def _advice(objective: str = "Logistic", worst: float = 0.5, **more: Any) -> Cal
         (_transitions(None, max_gap=3), "max_gap= needs order=", "--max-gap needs --order"),
         (_fit("s(turn, k=3)"), "needs transitions with lags=2.", "needs transitions with --lags 2."),
         (_fit("s(step, k=3)", un.Box((0, 1), (0, 1))), "pass outside='drop'", "pass --outside drop"),
+        (_track(), "pass order='sort'; if", "pass --order sort; if"),
+        (_track((0, 0, 1)), "Pass repeated='first' to", "Pass --repeated first to"),
+        (_track((0, 1, 2), unit=None), "Pass crs='EPSG:4326' to", "Pass --crs EPSG:4326 to"),
+        (_track((0, 1, 2), x=(1.0, 1.0, 2.0)), "Pass zero_steps='join' to", "Pass --zero-steps join to"),
         (_check, "Use normaliser=un.Anchored()", "Use the default --normaliser"),
         (_advice(), "take per_point=200. points=un.Lattice() may", "take --references 200. --points lattice may"),
         (_advice("Ranking"), "un.Logistic with points=un", "--objective logistic with --points lattice"),
@@ -169,6 +183,85 @@ def test_each_message_in_both(call: Callable[[], Any], python: str, shell: str) 
     for name in OPTIONS:
         assert f"{name}=" not in str(error.value)
     assert "un." not in str(error.value)
+
+
+def _windows(**columns: Any) -> Callable[[], Any]:
+    table = {"image": ["a", "b", "b"], "width": [800.0, 640.0, 640.0], "height": [600.0, 480.0, 480.0], **columns}
+    return lambda: un.Windows(table, key="image")
+
+
+def _pattern(x: Any, **more: Any) -> Callable[[], Any]:
+    table = {"x": x, "y": [0.1, 0.2, 0.3], "m": ["a", "b", ""]}
+    return lambda: un.pattern(table, y=("x", "y"), window=un.Box((0, 1), (0, 1)), **more)
+
+
+@pytest.mark.parametrize(
+    ("call", "row"),
+    [
+        (_transitions(x=["1", "2", "left"]), 2),
+        (_transitions(x=np.array([1, 2, np.inf])), 2),
+        (_transitions(t=np.array([1, 1, 2])), 1),
+        (_fit("s(step, k=3)", un.Box((0, 2.5), (0, 2.5))), 2),
+        (_windows(width=[800.0, np.nan, 640.0]), 1),
+        (_windows(width=[800.0, 640.0, 600.0]), 2),
+        (_windows(width=[800.0, -1.0, -1.0]), 1),
+        (_pattern([0.1, 2.0, 0.3]), 1),
+        (_pattern([0.1, 0.2, 0.3], marks="m"), 2),
+        (_track(), 2),
+        (lambda: un.iid({"a": [10.0, 20.0], "b": [5.0, 95.0]}, y=("a", "b"), unit="lonlat"), 1),
+        (lambda: un.fit_direction(un.directions.von_mises(), un.iid([1.0, 90.0])), 1),
+    ],
+)
+def test_rows_are_counted_as_the_caller_counts_them(call: Callable[[], Any], row: int) -> None:
+    with pytest.raises(UnnormError) as error:
+        call()
+    assert f"ow {row} (rows count from 0)" in str(error.value)
+    with in_shell(), pytest.raises(UnnormError) as error:
+        call()
+    assert f"ow {row + 1} (rows count from 1, below the heading)" in str(error.value)
+    assert "from 0)" not in str(error.value)
+
+
+def test_missing_values_name_their_rows_and_how_they_are_counted() -> None:
+    call = _transitions(x=np.array([1, 2, np.nan]), y=np.array([np.nan, 2, 3]))
+    with pytest.raises(
+        UnnormError, match=r"'x' has 1 \(first row 2\), .*'y' has 1 \(first row 0\); rows count from 0\."
+    ):
+        call()
+    with in_shell(), pytest.raises(UnnormError, match=r"\(first row 3\), .*\(first row 1\); rows count from 1, below"):
+        call()
+    kept = un.iid({"x": [1.0, np.nan, 2.0]}, y="x", missing="drop")
+    assert kept.notes[0].endswith("(first row 1); rows count from 0.")
+
+
+# what only arrays in Python can bring about, and rows that are none of the table's
+APART = {"engine", "process.py", "arithmetic.py", "soap.py", "words.py"}
+
+
+def test_messages_name_rows_through_the_callers_words() -> None:
+    """A literal 'row ' before a number would be Python's number in the shell too."""
+    home, found = Path(un.__file__).parent, []
+    for path in sorted(home.rglob("*.py")):
+        if APART & {*path.relative_to(home).parts}:
+            continue
+        texts = [n for n in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(n, ast.JoinedStr)]
+        for node in texts:
+            for before, value in zip(node.values, node.values[1:]):
+                text = before.value if isinstance(before, ast.Constant) else ""
+                if str(text).lower().endswith("row ") and "row_number" not in ast.unparse(value):
+                    found.append(f"{path.name}:{node.lineno}")
+    assert not found, found
+
+
+def test_points_of_the_advice_in_both() -> None:
+    for scheme, shell in (("Lattice(randomisations=1)", "--points lattice, "), ("IID", "--points iid, ")):
+        about = {"m": 400, "k": 20, "reference": "uniform", "points": scheme, "iid_points": True, "even_points": True}
+        evidence = {"names": ["a"], "share": [0.5], "inflation": [1.1]}
+        evidence |= {"multiples": [1.0], "shares": [[0.5]], "inflations": [[1.1]], "auc": 0.7, "effective": 0.5}
+        evidence |= {"penalty": 2.0, "ncic": 10.0}
+        assert f"against uniform, {scheme}, per_point=20" in str(advise("Logistic", about, evidence))
+        with in_shell():
+            assert f"against uniform, {shell}--references 20" in str(advise("Logistic", about, evidence))
 
 
 def test_notes_name_no_options() -> None:

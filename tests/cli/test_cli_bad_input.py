@@ -52,7 +52,7 @@ FILES = {
     "a cell without end": (b'subject,image,fix,x,y\n"' + b"a" * 200_000 + b'",1,1\n', "Line 2"),
     "two commas": (TABLE.replace(",", ";").replace("257", "25,7,1").encode(), "'x'"),
     "order missing": (TABLE.replace("1,1,3,257", "1,1,,257").encode(), "--missing drop"),
-    "a point for a missing number": (TABLE.replace("1,1,3,257", "1,1,3,.").encode(), "'x' has 1 (first row 2)"),
+    "a point for a number": (TABLE.replace("1,1,3,257", "1,1,3,.").encode(), "(first row 3); rows count from 1"),
     "order infinite": (TABLE.replace("1,1,3,257", "1,1,inf,257").encode(), "infinite"),
     "order text": (TABLE.replace("1,1,3,257", "1,1,third,257").encode(), "(--order) must be integers"),
     "header-only": (b"subject,image,fix,x,y\n", "no rows"),

@@ -124,7 +124,7 @@ def test_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         + "\n"
         + "".join(",".join(map(repr, r)) + "\n" for r in zip(*map(np.ndarray.tolist, table.values())))
     )
-    for line in lines[1].splitlines():
+    for line in lines[1].replace("\\\n", " ").splitlines():
         words = line.split()[1:]
         Path(words[1]).write_text(text)
         main([*words, "-q"])

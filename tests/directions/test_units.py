@@ -76,7 +76,8 @@ class TestBadInput:
     @pytest.mark.parametrize("domain", [un.Circle(), un.Axis()], ids=repr)
     @pytest.mark.parametrize(("values", "row"), [([0.5, 1.0, 200.0], 2), ([1.0, 300.0, 8.0], 1), ([1, 2, 7], 2)])
     def test_degrees_for_radians(self, domain: un.Circle | un.Axis, values: list[float], row: int) -> None:
-        says = rf"Row {row}: an angle of {values[row]:g} radians .*look like degrees.*unit='degrees'.*unit='radians'"
+        angle = f"an angle of {values[row]:g} radians"
+        says = rf"Row {row} \(rows count from 0\): {angle} .*look like degrees.*unit='degrees'.*unit='radians'"
         with pytest.raises(InputError, match=says):
             un.fit_direction(d.von_mises(domain), un.iid(values))
         import jax.numpy as jnp
@@ -88,22 +89,24 @@ class TestBadInput:
         assert un.fit(model, un.iid(values, unit="degrees")).converged
 
     def test_the_row_is_the_tables(self) -> None:
-        with pytest.raises(InputError, match="Row 2: an angle of 90"):
+        with pytest.raises(InputError, match=r"Row 2 \(rows count from 0\): an angle of 90"):
             un.fit_direction(d.von_mises(), un.iid({"a": [1.0, None, 90.5]}, "a", missing="drop"))
 
     def test_vectors_that_are_not_units(self) -> None:
         y = [[1.0, 0, 0], [0.6, 0.8, 0.0], [0.0, 2.0, 0.0]]
         with pytest.raises(
-            OutsideError, match=r"first is row 2, .*length is 2, not 1. Divide each vector by its length"
+            OutsideError, match=r"first is row 2 .*length is 2, not 1. Divide each vector by its length"
         ):
             un.fit_direction(d.von_mises_fisher(), un.iid(y))
         with pytest.raises(InputError, match=r"three coordinates of unit vectors; or .*unit='lonlat'"):
             un.fit_direction(d.von_mises_fisher(), un.iid([[10.0, 20.0], [30.0, 40.0]]))
 
     def test_latitudes_for_longitudes(self) -> None:
-        with pytest.raises(DataError, match=r"Row 1: 120 is no latitude in degrees. Longitude comes first"):
+        with pytest.raises(
+            DataError, match=r"Row 1 \(rows count from 0\): 120 is no latitude in degrees. Longitude comes first"
+        ):
             un.iid([[10.0, 20.0], [45.0, 120.0]], unit="lonlat")
-        with pytest.raises(DataError, match="Row 0: 400 is no longitude"):
+        with pytest.raises(DataError, match=r"Row 0 \(rows count from 0\): 400 is no longitude"):
             un.iid([[400.0, 20.0]], unit="lonlat")
         with pytest.raises(DataError, match="takes two columns"):
             un.iid([1.0, 2.0], unit="lonlat")
@@ -135,7 +138,7 @@ class TestBadInput:
         np.testing.assert_allclose(unit_of("lonlat_degrees").outward(small.outcome)[:, 1], y[:, 1], atol=1e-12)
 
     def test_concentration_at_infinity(self) -> None:
-        with pytest.raises(NoEstimateError, match=r"All 4 directions are equal \(row 0: \[0.5\]\)"):
+        with pytest.raises(NoEstimateError, match=r"All 4 directions are equal: \[0.5\], as in row 0 \(rows count"):
             un.fit_direction(d.von_mises(), un.iid([0.5, 0.5, 0.5, 0.5 + 2 * np.pi]))
         with pytest.raises(NoEstimateError, match="All 2 directions are equal"):
             un.fit_direction(d.von_mises(un.Axis()), un.iid([0.5, 0.5 + np.pi]))

@@ -75,7 +75,10 @@ def test_cells_that_could_not_be_fitted_are_left_out() -> None:
             [(1, "a"), (1, "b"), (2, "a"), (2, "b"), (3, "c"), (3, "d"), (4, "c"), (4, "d")],
             r"leads from conditions 'a', 'b' to 'c', 'd' of 'where' \(2 sets of conditions never meet\)",
         ),
-        ([(1, "a"), (2, ""), (3, "b"), (4, " ")], r"8 of 16 have none in 'where', first who=2 in row 5"),
+        (
+            [(1, "a"), (2, ""), (3, "b"), (4, " ")],
+            r"8 of 16 have none in 'where', first who=2 in row 4 \(rows count from 0\)",
+        ),
     ],
 )
 def test_what_stands_in_the_way_is_said(pairs: list, sentence: str) -> None:

@@ -277,6 +277,9 @@ def test_it_fits_phones_and_desks_light_and_dark(browser, report, width, dark):
     assert browser.js("getComputedStyle(document.body).backgroundColor") == (
         "rgb(13, 17, 23)" if dark else "rgb(255, 255, 255)"
     )
+    filters = "(which) => getComputedStyle(document.querySelector(which + ' .card')).filter"
+    assert browser.js(f"({filters})('#effects figure')") == ("invert(1) hue-rotate(180deg)" if dark else "none")
+    assert browser.js(f"({filters})('#places figure')") == "none"  # maps keep their scales of colour
     assert browser.complaints == []
 
 

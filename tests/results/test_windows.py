@@ -247,7 +247,7 @@ def test_tables_of_sizes() -> None:
 
 def test_what_is_wrong_is_said(data: un.Observations) -> None:
     domain = un.Windows({"a": (8, 6), "c": (8, 6)}, "image")
-    with pytest.raises(DataError, match=r"no window for 1 values of 'image' \(220 of 660 rows\), first 'b' \(row 11"):
+    with pytest.raises(DataError, match=r"no window for 1 values of 'image' \(220 of 660 rows\), first 'b'; there are"):
         un.fit(un.Additive(TERMS, domain), data, un.Logistic(), rng=1)
     with pytest.raises(DataError, match="go by the column 'photo', which the observations do not have"):
         un.fit(un.Additive(TERMS, un.Windows({"a": (8, 6)}, "photo")), data, un.Logistic(), rng=1)
@@ -261,7 +261,7 @@ def test_what_is_wrong_is_said(data: un.Observations) -> None:
         un.fit(un.Additive(TERMS, un.Windows(SIZES, "image")), data, un.Poisson(), un.Smooth("s(x_prev, k=5)"), rng=1)
     with pytest.raises(InputError, match="two different windows"):
         un.Windows({"image": [1, 1], "width": [8, 5], "height": [6, 10]}, key="image")
-    with pytest.raises(InputError, match=r"image 2 \(row 1, rows count from 0\): .*a < b"):
+    with pytest.raises(InputError, match=r"image 2, in row 1 \(rows count from 0\): .*a < b"):
         un.Windows({"image": [1, 2], "width": [8, -5], "height": [6, 10]}, key="image")
     with pytest.raises(DataError, match=r"1 missing values in column 'width', first row 1 .*Fill them in"):
         un.Windows({"image": [1, 2], "width": [8, np.nan], "height": [6, 10]}, key="image")

@@ -167,7 +167,7 @@ def test_projected_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="to= must be a projection"):
         read(data, crs="EPSG:4326", to="EPSG:4326")
     metres = {**data, "x": [510_000.0, 510_100.0, 510_200.0]}
-    with pytest.raises(DataError, match=r"has degrees, and 3 of 3 fixes .* \(row 0\).*leave crs= out"):
+    with pytest.raises(DataError, match=r"has degrees, and 3 of 3 fixes .* the first, row 0 \(rows.*leave crs= out"):
         read(metres, crs="EPSG:4326")
 
 

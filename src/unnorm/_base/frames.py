@@ -20,7 +20,7 @@ import numpy as np
 
 from ..errors import DataError, listing
 from .files import duplicates, nameless, read_table, reads_as_number
-from .words import option
+from .words import at_row, option, row_number, rows_count
 
 __all__ = [
     "Column",
@@ -455,7 +455,7 @@ def check_numeric(columns: Iterable[Column], role: str, what: str = "numeric") -
         first = int(np.argmax(odd))
         raise DataError(
             f"Column {column.name!r} ({option(role)}) must be {what}; {int(odd.sum()):,} of {odd.size:,} values are "
-            f"text, first row {first} ({str(column.levels[column.data[first]])!r}; rows count from 0). Where text "
+            f"text, first {str(column.levels[column.data[first]])!r} in {at_row(first)}. Where text "
             f"stands for missing values, leave the cell empty and pass {option('missing', 'drop')}."
         )
 
@@ -467,8 +467,8 @@ def check_finite(columns: Iterable[Column]) -> None:
         infinite = np.flatnonzero(np.isinf(column.data))
         if infinite.size:
             raise DataError(
-                f"Column {column.name!r} has {infinite.size:,} infinite values, first row {infinite[0]} (rows count "
-                "from 0). Where they stand for missing values, replace them by NaN and pass "
+                f"Column {column.name!r} has {infinite.size:,} infinite values, first {at_row(infinite[0])}. "
+                "Where they stand for missing values, replace them by NaN and pass "
                 f"{option('missing', 'drop')}."
             )
 
@@ -492,7 +492,7 @@ def incomplete(
         if mask is None or not mask.any():
             continue
         first = int(np.argmax(mask)) if row is None else int(row[mask].min())
-        parts.append(f"column {column.name!r} has {int(mask.sum()):,} (first row {first})")
+        parts.append(f"column {column.name!r} has {int(mask.sum()):,} (first row {row_number(first)})")
         gone = mask if gone is None else gone | mask
     if gone is None:
         n = columns[0].data.size if row is None and columns else 0 if row is None else row.size
@@ -500,7 +500,8 @@ def incomplete(
     if missing == "error":
         more = f" and {len(parts) - 8} more columns" if len(parts) > 8 else ""
         raise DataError(
-            f"There are missing values: {', '.join(parts[:8])}{more}; rows count from 0. "
+            f"There are missing values: {', '.join(parts[:8])}{more}; {rows_count()}. "
             f"Pass {option('missing', 'drop')} to leave them out."
         )
-    return gone, f"{int(gone.sum()):,} of {gone.size:,} {what} were dropped for missing values: {', '.join(parts)}."
+    dropped = f"{int(gone.sum()):,} of {gone.size:,} {what} were dropped for missing values: "
+    return gone, f"{dropped}{', '.join(parts)}; {rows_count()}."

@@ -9,6 +9,15 @@ differ); the command line says once, with `in_shell()`, that its caller types op
 ...     f"Pass {option('missing', 'drop')} to leave them out."
 'Pass --missing drop to leave them out.'
 
+A row of a table is named by `at_row`: those who type options look at a file, whose first row they call 1; those who
+write Python look at arrays.
+
+>>> at_row(3)
+'row 3 (rows count from 0)'
+>>> with in_shell():
+...     at_row(3)
+'row 4 (rows count from 1, below the heading)'
+
 Notes are saved with a fit and may be read in the other place: they name settings by plain words, not through `option`.
 """
 
@@ -33,8 +42,8 @@ class Option:
         return repr(value) if self.parts is None else f"un.{by_word(self.parts)[value].__name__}()"
 
 
-# The settings that `unnorm fit` or `unnorm pattern` has too, by the name of the argument in Python. Others are named as
-# in Python anywhere.
+# The settings that `unnorm fit`, `pattern` or `steps` has too, by the name of the argument in Python. Others are named
+# as in Python anywhere.
 OPTIONS = {
     "y": Option("--y"),
     "order": Option("--order"),
@@ -52,6 +61,13 @@ OPTIONS = {
     "replicate": Option("--replicate"),
     "per_point": Option("--references"),
     "points": Option("--points"),
+    "animal": Option("--animal"),
+    "burst": Option("--burst"),
+    "repeated": Option("--repeated"),
+    "zero_steps": Option("--zero-steps"),
+    "crs": Option("--crs"),
+    "to": Option("--to"),
+    "unit": Option("--unit"),
 }
 
 
@@ -83,6 +99,21 @@ def in_shell() -> Iterator[None]:
 def either(python: str, shell: str) -> str:
     """The phrase for the caller at hand."""
     return shell if _shell else python
+
+
+def row_number(i: Any) -> int:
+    """The number of row i (from 0) as the caller counts; `rows_count` says how."""
+    return int(i) + 1 if _shell else int(i)
+
+
+def rows_count() -> str:
+    """How rows are counted, for a sentence that names one."""
+    return either("rows count from 0", "rows count from 1, below the heading")
+
+
+def at_row(i: Any) -> str:
+    """Row i (from 0) of the caller's table, and how rows are counted."""
+    return f"row {row_number(i)} ({rows_count()})"
 
 
 def option(name: str, value: Any = None) -> str:

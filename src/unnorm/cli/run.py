@@ -227,6 +227,8 @@ def _references(analysis: Analysis) -> str:
     described = [fit.diagnostics["reference"] for fit in own]
     if len(own) == 1:
         return described[0]
+    if len({*described}) == 1:
+        return f"{described[0]}, for all {len(own)}"
     count = Counter(fit.diagnostics["law"]["reference"] for fit in own)
     return f"{', '.join(f'{name} for {times}' for name, times in count.most_common())}; the first: {described[0]}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from .output import check_target, columns_of, csv_text, whole_folder
 
 if TYPE_CHECKING:
     from ..data.covariates import Covariate, Map
+    from ..references.laws import Law
     from ..report.page import Provenance
     from ..steps.result import StepFit
     from ..steps.tracks import Track
@@ -245,7 +247,7 @@ def provenance(fit: StepFit, track: Track, settings: dict[str, Any]) -> Provenan
     facts = [
         ("data", f"{settings['data']}: {track.n:,} fixes, {fit.fit.n_rows:,} steps with a turn"),
         ("selection", str(settings["terms"])),
-        ("kernel", f"steps {kernel.step.describe()}, turns {kernel.turn.describe()}"),
+        ("kernel", f"{_law(kernel.step)} steps; {_law(kernel.turn)} turns"),
         ("available steps", f"{settings['references']} for each, by {settings['objective']}"),
         ("seed", str(settings["seed"])),
     ]
@@ -253,6 +255,14 @@ def provenance(fit: StepFit, track: Track, settings: dict[str, Any]) -> Provenan
     return Provenance(
         title, facts, fit.fit.notes, command(settings), f"The settings are also in {MARK} beside this report."
     )
+
+
+def _law(law: Law) -> str:
+    """In words: von Mises (mean 0, kappa 0.5)."""
+    told = law.to_dict()
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(told.pop("law"))).removesuffix(" Angle")
+    figures = ", ".join(f"{what} {value:.3g}" for what, value in told.items() if isinstance(value, int | float))
+    return name.lower().replace("mises", "Mises") + (f" ({figures})" if figures else "")
 
 
 def command(settings: dict[str, Any]) -> str:

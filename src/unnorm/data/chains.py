@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric, incomplete
-from .._base.words import option
+from .._base.words import at_row, option
 from ..errors import DataError, InputError, listing
 
 # seconds of each unit of time, by the names that people write
@@ -114,8 +114,8 @@ def _check_repeats(code: np.ndarray, key: Column, row: np.ndarray, groups: Mappi
         first = row[twice + 1].min()
         where = f" within {listing(groups)}" if groups else ""
         raise DataError(
-            f"Column {key.name!r} must not repeat a value{where}: {twice.size:,} rows do, first row {first} "
-            f"({key.name} = {key.data[first]}; rows count from 0). Remove them, or name in "
+            f"Column {key.name!r} must not repeat a value{where}: {twice.size:,} rows do, first "
+            f"{key.name} = {key.data[first]} in {at_row(first)}. Remove them, or name in "
             f"{option('group')} the columns that tell the sequences apart."
         )
 

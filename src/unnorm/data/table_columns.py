@@ -10,6 +10,7 @@ import numpy as np
 
 from .._base import frames
 from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric
+from .._base.words import at_row
 from ..errors import DataError, InputError, listing, unknown
 
 COMPACT = 2**24  # entries of a byte array from which its outcomes stay bytes
@@ -73,8 +74,8 @@ def refuse_missing_bits(outcome: Sequence[Column]) -> None:
     mask: Any = holes[0].missing
     gone = int(any_missing(outcome, mask.size).sum())
     raise DataError(
-        f"Entries of {gone:,} of {mask.size:,} binary vectors are missing, the first {holes[0].name!r} of row "
-        f"{int(np.argmax(mask))} (rows count from 0). Pass missing='keep' to fit the others of each vector, or "
+        f"Entries of {gone:,} of {mask.size:,} binary vectors are missing, the first {holes[0].name!r} of "
+        f"{at_row(int(np.argmax(mask)))}. Pass missing='keep' to fit the others of each vector, or "
         "missing='drop' to leave these vectors out."
     )
 
@@ -165,8 +166,8 @@ def attached(table: Table, weight: Any, offset: Any) -> list[Column]:
         negative = np.flatnonzero(columns[0].data < 0)
         if negative.size:
             raise DataError(
-                f"Column {columns[0].name!r} holds weights and must not be negative: {negative.size:,} are, first row "
-                f"{negative[0]} (rows count from 0)."
+                f"Column {columns[0].name!r} holds weights and must not be negative: {negative.size:,} are, first "
+                f"{at_row(negative[0])}."
             )
     return columns
 

@@ -12,6 +12,7 @@ from typing import final
 
 import numpy as np
 
+from .._base.words import at_row
 from ..errors import DataError, listing, unknown
 from .observations import Observations, lag_suffix
 
@@ -123,7 +124,9 @@ class LonLat(Unit):
                 first = int(np.argmax(wrong))
                 where = first if row is None else int(row[first])
                 what = ("longitude", "latitude")[column]
-                raise DataError(f"Row {where}: {values[first, column]:g} is no {what} in {unit}. {remedy}")
+                raise DataError(
+                    f"{at_row(where).capitalize()}: {values[first, column]:g} is no {what} in {unit}. {remedy}"
+                )
         lon, lat = values.T * self.angle.scale
         return np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from .._base.numerics import Rng
+from .._base.words import at_row
 from ..data.observations import Observations
 from ..data.units import unit_of
 from ..errors import CombinationError, InputError, NoEstimateError, NotIdentifiedError, UnnormError, overhear, warn
@@ -37,7 +38,8 @@ def fit_direction(
     Args:
         family: from `un.directions`, e.g. `un.directions.kent()`.
         obs: from `un.iid`, `un.conditional` or `un.transitions`, with `unit=` where angles are not in radians.
-        objective, normaliser, rng, outside, weights: as for `un.fit`; default `un.Exact()`.
+        objective: as for `un.fit`; default `un.Exact()`.
+        normaliser, rng, outside, weights: as for `un.fit`.
 
     Returns:
         The usual parameters with errors (`parameters`, `tidy`, `summary`, `cone`), draws, densities and pictures; `fit`
@@ -160,8 +162,8 @@ def refuse_equal(family: Family, obs: Observations) -> None:
     if apart < _SAME:
         first = 0 if obs.row is None else int(obs.row[0])
         raise NoEstimateError(
-            f"All {len(y)} directions are equal (row {first}: {np.array2string(y[0], precision=6)}): the concentration "
-            "has no finite estimate. Look for a constant column or rounding, or add data."
+            f"All {len(y)} directions are equal: {np.array2string(y[0], precision=6)}, as in {at_row(first)}. The "
+            "concentration has no finite estimate. Look for a constant column or rounding, or add data."
         )
     if many is not None and family.oval and (len(many) < 3 or many[2] < _SAME * many[0]):
         raise NoEstimateError(

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._base import frames
 from .._base.numerics import codes_of
+from .._base.words import at_row
 from ..errors import CombinationError, DataError, InputError, listing
 from .base import REGISTRY, Corners, Domain
 from .boxes import Box
@@ -73,7 +74,7 @@ class Windows(Domain):
             hint = f" Those with a window are {listing(sorted(kinds))}: write the keys alike." if other else ""
             raise DataError(
                 f"There is no window for {len(absent):,} values of {self.key!r} ({lost.size:,} of {values.size:,} "
-                f"rows), first {absent[0]!r} (row {int(lost[0])}, rows count from 0); there are windows for "
+                f"rows), first {absent[0]!r}; there are windows for "
                 f"{listing(place, most=3)}. Add them to the table of windows, or leave their rows out.{hint}"
             )
         return out
@@ -163,7 +164,7 @@ def _regions(windows: Any, key: str) -> dict[Any, Domain]:
         if column.missing is not None and column.missing.any():
             raise DataError(
                 f"The table of windows has {int(column.missing.sum()):,} missing values in column {column.name!r}, "
-                f"first row {int(np.argmax(column.missing))} (rows count from 0). Fill them in, or remove these rows."
+                f"first {at_row(int(np.argmax(column.missing)))}. Fill them in, or remove these rows."
             )
     values = table.column(key, "key").whole().take(np.arange(table.n)).tolist()
     bounds = np.column_stack([column.data for column in columns]).astype(float)
@@ -171,11 +172,11 @@ def _regions(windows: Any, key: str) -> dict[Any, Domain]:
     made: dict[tuple[float, ...], Domain] = {}
     for row, (value, given) in enumerate(zip(values, map(tuple, bounds.tolist()))):
         if given not in made:
-            made[given] = _region(given, f"{key} {value!r} (row {row}, rows count from 0)")
+            made[given] = _region(given, f"{key} {value!r}, in {at_row(row)}")
         if out.setdefault(value, made[given]) != made[given]:
             raise InputError(
-                f"The table of windows gives {key} {value!r} two different windows (row {row} has another than before, "
-                "rows count from 0): one row for each is expected."
+                f"The table of windows gives {key} {value!r} two different windows, the second in "
+                f"{at_row(row)}: one row for each is expected."
             )
     return out
 

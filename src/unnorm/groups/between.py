@@ -14,7 +14,7 @@ from typing import Literal, final
 
 import numpy as np
 
-from .._base.words import option
+from .._base.words import at_row, option
 from ..data.observations import Observations
 from ..errors import DataError, InputError, listing
 from ..terms.levels import level_name
@@ -203,7 +203,7 @@ def _no_gaps(condition: np.ndarray, subject: np.ndarray, by: str, between: str, 
         row = first if obs.row is None else int(obs.row[first])
         raise DataError(
             f"Every observation needs a condition; {int(lost.sum())} of {len(lost)} have none in {between!r}, first "
-            f"{by}={level_name(subject[first].item())} in row {row + 1}. Fill the column, or leave these rows out."
+            f"{by}={level_name(subject[first].item())} in {at_row(row)}. Fill the column, or leave these rows out."
         )
 
 

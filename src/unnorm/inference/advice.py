@@ -86,7 +86,7 @@ def advise(objective: str, about: Mapping[str, Any], evidence: Mapping[str, Any]
     auc, effective = evidence["auc"], evidence["effective"]
     too_far = bool((auc or 0.0) > SEPARATED or (effective is not None and effective < FEW_EFFECTIVE))
     first = (
-        f"{objective} against {about['reference']}, {about['points']}, {option(unit, int(count))}"
+        f"{objective} against {about['reference']}, {_points(about['points'])}, {option(unit, int(count))}"
         + (f" ({about['m']:,} points in all)" if unit == "per_point" else "")
         + "."
     )
@@ -168,6 +168,11 @@ def _share(value: float) -> str:
 
 def _percent(value: float) -> str:
     return "0.01 %" if value < 1e-4 else f"{100 * value:.2g} %"
+
+
+def _points(scheme: str) -> str:
+    """The scheme of the points, Lattice(…), as the caller names it."""
+    return either(scheme, f"--points {scheme.partition('(')[0].lower()}")
 
 
 def _number(cost: _Cost, count: int, unit: str, about: Mapping[str, Any]) -> str:

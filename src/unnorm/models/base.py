@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from .._base.numerics import x64
+from .._base.words import at_row
 from ..data.covariates import CovariateSet
 from ..data.observations import Observations
 from ..data.placing import frame_of
@@ -169,7 +170,7 @@ def check_outcomes(domain: Domain, obs: Observations) -> None:
     found = None if obs.unit is not None else domain.doubt(obs.outcome)
     if found is not None:
         row = found[0] if obs.row is None else int(obs.row[found[0]])
-        raise InputError(f"Row {row}: {found[1]}")
+        raise InputError(f"{at_row(row).capitalize()}: {found[1]}")
 
 
 class Unnormalised(ABC):

@@ -7,6 +7,7 @@ from typing import Any, Literal, final
 
 import numpy as np
 
+from .._base.words import at_row
 from ..data.observations import Observations
 from ..errors import CombinationError, DataError, InputError
 from .normalisers import Layout, Normaliser
@@ -83,7 +84,7 @@ class Linear(Normaliser):
         if int(row.max()) >= self._features.shape[0]:
             raise DataError(
                 f"The features must have a row for each row of the table; they have {self._features.shape[0]:,}, and "
-                f"an observation comes from row {int(row.max()):,} (rows count from 0)."
+                f"an observation comes from {at_row(int(row.max()))}."
             )
         return self._features[row]
 
@@ -157,7 +158,7 @@ def _numbers(elements: Iterable[Any], row: int) -> np.ndarray:
         elif isinstance(element, int | np.integer) and not isinstance(element, bool):
             out[i] = int(element) & 0xFFFF_FFFF_FFFF_FFFF
         else:
-            raise DataError(f"Elements of sets are text or whole numbers; row {row} holds {element!r}.")
+            raise DataError(f"Elements of sets are text or whole numbers; {at_row(row)} holds {element!r}.")
     return out
 
 

@@ -12,6 +12,7 @@ from typing import Any, final
 
 import numpy as np
 
+from .._base.words import at_row
 from ..data.observations import Observations
 from ..domains.base import Domain
 from ..errors import InputError, OutsideError, listing
@@ -54,8 +55,8 @@ class Lookup:
                 row = t if obs.row is None else int(obs.row[t])
                 raise OutsideError(
                     f"{int((~known).sum()):,} of {obs.n:,} contexts are outside the vocabulary of {most:,} rows, 0 to "
-                    f"{most - 1:,}; the first is {x[t]:g}, {lag} before row {row}. Give such words a number of their "
-                    "own, as the training text did, or leave them out."
+                    f"{most - 1:,}; the first is {x[t]:g}, {lag} before {at_row(row)}. Give such words a number of "
+                    "their own, as the training text did, or leave them out."
                 )
 
     def rows(self, tree: Mapping[str, Any], y: Any, x: Any) -> dict[str, Any]:

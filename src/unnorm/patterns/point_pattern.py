@@ -11,7 +11,7 @@ import numpy as np
 from .._base.counts import several
 from .._base.frames import Missing
 from .._base.numerics import codes_of, point_text
-from .._base.words import option
+from .._base.words import at_row, option
 from ..data.observations import Observations, iid
 from ..domains.base import Domain
 from ..errors import DataError, InputError, OutsideError, listing, unknown
@@ -229,8 +229,9 @@ def pattern(
     if twice.any():
         first = int(np.flatnonzero(twice)[0])
         note = (
-            f"{several(int(twice.sum()), 'point')} with the same coordinates as an earlier one, first row "
-            f"{_row(obs, kept, first)} at {point_text(places.xy[first])}; Poisson and Gibbs processes have none."
+            f"{several(int(twice.sum()), 'point')} with the same coordinates as an earlier one, first "
+            f"{at_row(_row(obs, kept, first))} at {point_text(places.xy[first])}; Poisson and Gibbs processes "
+            "have none."
         )
         made = Pattern(**{**vars(made), "notes": (*made.notes, note)})
     return made
@@ -270,9 +271,9 @@ def _refuse_blank(obs: Observations, marks: str | None) -> None:
     blank = np.flatnonzero([not str(label).strip() for label in obs.group[marks].tolist()])
     if blank.size:
         raise DataError(
-            f"{several(blank.size, 'mark')} of {obs.n:,} in {option('marks', marks)} are empty, the first in row "
-            f"{blank[0] if obs.row is None else obs.row[blank[0]]}: leave these points out, or give them a label of "
-            "their own, such as 'unknown'."
+            f"{several(blank.size, 'mark')} of {obs.n:,} in {option('marks', marks)} are empty, the first in "
+            f"{at_row(blank[0] if obs.row is None else obs.row[blank[0]])}: leave these points out, or give them a "
+            "label of their own, such as 'unknown'."
         )
 
 
@@ -299,8 +300,8 @@ def _levels(
     if lost.size:
         raise DataError(
             f"{several(lost.size, 'point')} with a {name!r} that is not among {option}= "
-            f"{listing(levels.tolist(), most=8)}, first {values[lost[0]].item()!r} in row "
-            f"{lost[0] if obs.row is None else obs.row[lost[0]]}."
+            f"{listing(levels.tolist(), most=8)}, first {values[lost[0]].item()!r} in "
+            f"{at_row(lost[0] if obs.row is None else obs.row[lost[0]])}."
         )
     return tuple(levels.tolist()), code
 
@@ -338,7 +339,7 @@ def _inside(
         return places, kept, ()
     first = int(np.argmin(inside))
     row = first if obs.row is None else int(obs.row[first])
-    where = f"the first is row {row}, at {point_text(places.xy[first])}"
+    where = f"the first is {at_row(row)}, at {point_text(places.xy[first])}"
     said = f"{int((~inside).sum()):,} of {places.n:,} points lie outside the window; {where}"
     if outside == "error" or not inside.any():
         raise OutsideError(f"{said}. Enlarge the window, correct the data, or pass {option('outside', 'drop')}.")

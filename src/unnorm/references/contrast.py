@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from .._base.numerics import Rng, generator, read_only
+from .._base.words import at_row
 from ..data.placing import within
 from ..errors import InputError, OutsideError
 from .base import BoundReference
@@ -284,4 +285,4 @@ def _check_inside(obs: Observations, reference: BoundReference) -> None:
 
 def _named(obs: Observations, t: int) -> str:
     row = t if obs.row is None else obs.row[t]
-    return f"row {row}, y = {obs.outcome[t].tolist()}"
+    return f"{at_row(row)}, y = {obs.outcome[t].tolist()}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import numpy as np
 
+from .._base.words import at_row
 from ..domains import Box, Window
 from ..domains._centred import Rules
 from ..domains._rules import gauss_legendre
@@ -94,7 +95,7 @@ class StepKernel(Reference):
         if (zero := np.flatnonzero(r == 0.0)).size:
             row = zero[0] if obs.row is None else obs.row[zero[0]]
             raise OutsideError(
-                f"{zero.size} observed steps have length 0, the first at row {row}: a step kernel has no direction "
+                f"{zero.size} observed steps have length 0, the first at {at_row(row)}: a step kernel has no direction "
                 "there. Drop them, join them to the previous point (un.track(…, zero_steps='join')), or use "
                 "Gaussian(around='context')."
             )

@@ -12,7 +12,7 @@ from ..errors import EstimationError, InputError
 from ..steps.calibration import Calibration
 from ..steps.movement import movement_columns
 from ..steps.plots import calibration as paint_calibration
-from ..steps.plots import step_law
+from ..steps.plots import coordinates, step_law
 from ..steps.plots import utilisation as paint_utilisation
 from ..steps.result import StepFit
 from ..steps.tracks import Track
@@ -50,7 +50,7 @@ def _track(track: Track, fit: StepFit) -> Section:
             here = track.burst == one
             ax.plot(track.x[here], track.y[here], color=BLUE, lw=0.6)
         label_axes(ax, *_axes(track))
-        ax.set_aspect("equal")
+        coordinates(ax)
 
     over = f" over {fit.maps[0].name}" if fit.maps else ""
     picture = draw(paint, f"The track of {track.n:,} fixes{over}.", f"The track{over}", (4.6, 3.8))
@@ -205,7 +205,7 @@ def _simulated(fit: StepFit, track: Track, at: Any, seed: int) -> Section:
         for one in range(MOST_TRACKS):
             ax.plot(x[one], y[one], lw=0.6)
         label_axes(ax, *_axes(track))
-        ax.set_aspect("equal")
+        coordinates(ax)
 
     observed = np.asarray(_columns(track.steps())["step"])
     ours = np.hypot(np.diff(x), np.diff(y))[:, 1:].ravel()

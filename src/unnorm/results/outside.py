@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._base.words import at_row
 from ..data.observations import Observations, lag_suffix
 from ..data.placing import by_window, within
 from ..domains.base import Domain
@@ -29,7 +30,7 @@ def first_outside(domain: Domain, obs: Observations) -> tuple[str, str]:
     if domain.key is not None:
         what += f" with {domain.key} {one.columns[domain.key][0]}, whose window is {window!r}"
     when = "" if not lags[0] else f" ({'the point' if lags[0] == 1 else f'{lags[0]} points'} before it)"
-    return f"the first is row {row}, {what}{when}", remedy
+    return f"the first is {at_row(row)}, {what}{when}", remedy
 
 
 def lying(domain: Domain, obs: Observations) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .._base.words import at_row, option
 from ..data.covariates import Covariate
 from ..data.covariates.expressions import Expression
 from ..data.covariates.maps import Map
@@ -64,12 +65,12 @@ def _check_track(obs: Observations, ground: Box) -> None:
     row = first if obs.row is None else int(obs.row[first])
     (x0, y0), (x1, y1) = ground.sides
     remedy = (
-        "The maps may be in another projection: project them, or the track (un.track(…, crs=…, to=…))."
+        f"The maps may be in another projection: project them, or the track ({option('crs')} and {option('to')})."
         if away.all()
         else "Take larger maps, or leave these fixes out."
     )
     raise OutsideError(
-        f"{int(away.sum()):,} of {obs.n:,} steps begin or end outside the maps, the first at row {row}, (x, y) = "
+        f"{int(away.sum()):,} of {obs.n:,} steps begin or end outside the maps, the first at {at_row(row)}, (x, y) = "
         f"({obs.outcome[first, 0]:.7g}, {obs.outcome[first, 1]:.7g}); the maps cover [{x0:.7g}, {x1:.7g}] × "
         f"[{y0:.7g}, {y1:.7g}]. {remedy}"
     )

@@ -22,13 +22,20 @@ def axes(ax: Any) -> Any:
     return plt.subplots(layout="constrained")[1]
 
 
+def coordinates(ax: Any) -> None:
+    """Places as they are, 4312000 and not 4.312 with 1e6 in a corner, and few enough to stand side by side."""
+    ax.ticklabel_format(style="plain", useOffset=False)
+    ax.locator_params(nbins=4)
+    ax.set_aspect("equal")
+
+
 def utilisation(found: Utilisation, ax: Any = None) -> Any:
     """Cells by their probability."""
     ax = axes(ax)
     shown = np.where(found.probability > 0.0, found.probability, np.nan)
     image = ax.pcolormesh(found.x, found.y, shown, cmap="viridis", shading="nearest", rasterized=True)
     ax.figure.colorbar(image, ax=ax, label="share of time", shrink=0.8)
-    ax.set_aspect("equal")
+    coordinates(ax)
     ax.set(xlabel="x", ylabel="y")
     return ax
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.extras import extra
+from .._base.words import at_row, either, option
 from ..errors import DataError, InputError, unknown
 
 if TYPE_CHECKING:
@@ -26,7 +27,10 @@ def projected(made: Track, names: tuple[str, str], crs: Any, to: Any, unit: str 
         raise InputError(unknown("unit", unit, ("metres",)))
     if crs is None:
         if to is not None:
-            raise InputError("to= needs crs=, the system that x and y are in now, as crs='EPSG:4326' for degrees.")
+            raise InputError(
+                f"{option('to')} needs {option('crs')}, the system that x and y are in now, as "
+                f"{option('crs', 'EPSG:4326')} for degrees."
+            )
         if unit is None:
             _refuse_degrees(made, names)
         return made if unit is None else replace(made, unit="m")
@@ -38,17 +42,17 @@ def projected(made: Track, names: tuple[str, str], crs: Any, to: Any, unit: str 
     metric = _system(pyproj, target, "to")
     if metric.is_geographic:
         raise InputError(
-            f"to= must be a projection, in which steps have lengths; {to} has degrees. Leave it out, or name one in "
-            "metres, as to='EPSG:3035' (Europe) or a UTM zone."
+            f"{option('to')} must be a projection, in which steps have lengths; {to} has degrees. Leave it out, or "
+            f"name one in metres, as {option('to', 'EPSG:3035')} (Europe) or a UTM zone."
         )
     x, y = pyproj.Transformer.from_crs(given, metric, always_xy=True).transform(made.x, made.y)
     wrong = np.flatnonzero(~(np.isfinite(x) & np.isfinite(y)))
     if wrong.size:
         row = wrong[0] if made.row is None else made.row[wrong[0]]
         raise DataError(
-            f"{wrong.size:,} of {made.n:,} fixes cannot be projected from {crs} to {target}, first row {row}, "
-            f"({names[0]}, {names[1]}) = ({made.x[wrong[0]]:.6g}, {made.y[wrong[0]]:.6g}). Check crs= and the order "
-            "of x and y (longitude first)."
+            f"{wrong.size:,} of {made.n:,} fixes cannot be projected from {crs} to {target}, first {at_row(row)}, "
+            f"({names[0]}, {names[1]}) = ({made.x[wrong[0]]:.6g}, {made.y[wrong[0]]:.6g}). Check {option('crs')} and "
+            "the order of x and y (longitude first)."
         )
     axis = metric.axis_info[0].unit_name if metric.axis_info else "metre"
     note = f"Projected from {crs} to {target}."
@@ -76,10 +80,10 @@ def _refuse_metres(made: Track, names: tuple[str, str], crs: Any) -> None:
         return
     row = wrong[0] if made.row is None else made.row[wrong[0]]
     raise DataError(
-        f"crs={str(crs)!r} has degrees, and {wrong.size:,} of {made.n:,} fixes lie beyond ±360 and ±90, the first (row "
-        f"{row}) at ({names[0]}, {names[1]}) = ({made.x[wrong[0]]:.6g}, {made.y[wrong[0]]:.6g}). Where x and y are "
-        "metres already leave crs= out, or name the system that they are in; where latitude stands first, exchange x= "
-        "and y=."
+        f"{option('crs', str(crs))} has degrees, and {wrong.size:,} of {made.n:,} fixes lie beyond ±360 and ±90, the "
+        f"first, {at_row(row)}, at ({names[0]}, {names[1]}) = ({made.x[wrong[0]]:.6g}, {made.y[wrong[0]]:.6g}). If x "
+        f"and y are metres already leave {option('crs')} out, or name the system that they are in; if latitude stands "
+        f"first, exchange {either('x= and y=', '--x and --y')}."
     )
 
 
@@ -97,7 +101,7 @@ def _refuse_degrees(made: Track, names: tuple[str, str]) -> None:
         return
     row = 0 if made.row is None else int(made.row[0])
     raise DataError(
-        f"x and y look like degrees: all {made.n:,} fixes lie within ±360 and ±90, the first (row {row}) at "
-        f"({made.x[0]:.6g}, {made.y[0]:.6g}), and steps need lengths. Project them, un.track(…, crs='EPSG:4326'), or, "
-        "where they are metres, pass unit='metres'."
+        f"x and y look like degrees: all {made.n:,} fixes lie within ±360 and ±90, the first, {at_row(row)}, at "
+        f"({made.x[0]:.6g}, {made.y[0]:.6g}), and steps need lengths. Pass {option('crs', 'EPSG:4326')} to project "
+        f"them, or {option('unit', 'metres')} if they are metres."
     )

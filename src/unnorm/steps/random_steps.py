@@ -9,6 +9,7 @@ import numpy as np
 
 from .._base.frames import to_native
 from .._base.numerics import Rng, generator, whole
+from .._base.words import at_row, either
 from ..data.covariates import Covariate, CovariateSet
 from ..data.observations import Observations
 from ..domains.base import Domain
@@ -35,9 +36,11 @@ def _moving(obs: Observations) -> Observations:
     still = np.flatnonzero((obs.outcome == obs.previous()).all(axis=1))
     if still.size:
         row = int(still[0]) if obs.row is None else int(obs.row[still[0]])
+        joining = either("un.track(…, zero_steps='join')", "--zero-steps join")
         raise DataError(
-            f"{still.size:,} of {obs.n:,} steps have length zero, the first at row {row} (rows count from 0): they "
-            "have no direction, and no kernel offers them. un.track(…, zero_steps='join') takes the two fixes as one."
+            f"{still.size:,} of {obs.n:,} steps have length zero, the first at {at_row(row)}: they "
+            "have no direction, and no kernel offers them. "
+            f"{joining} takes the two fixes as one."
         )
     return obs
 

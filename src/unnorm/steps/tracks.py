@@ -14,6 +14,7 @@ from typing import Any, Literal, final
 import numpy as np
 
 from .._base import frames
+from .._base.words import at_row, option
 from ..data.observations import Observations, transitions
 from ..errors import DataError, InputError, listing, unknown
 from .durations import seconds, written
@@ -302,9 +303,9 @@ def _ordered(made: Track, order: Order) -> Track:
         late = float(made.time[back[0] - 1] - made.time[back[0]])
         raise DataError(
             f"Times run backwards at {back.size:,} of {made.n:,} fixes, first at {_where(made, back[0])}, which is "
-            f"{written(late)} before the fix above it. If the rows are merely "
-            "out of order pass order='sort'; if there are several animals, name their column in animal=; if the clock "
-            "was set back, correct the times, or name in burst= a column that tells the parts apart."
+            f"{written(late)} before the fix above it. If the rows are merely out of order pass "
+            f"{option('order', 'sort')}; if there are several animals, name their column in {option('animal')}; if the "
+            f"clock was set back, correct the times, or name in {option('burst')} a column that tells the parts apart."
         )
     made = made.take(np.lexsort((made.time, rank)))  # bursts are made again below, wherever the label changes
     return replace(made, notes=(*made.notes, f"{back.size:,} fixes were out of order, and sorted by time."))
@@ -319,8 +320,9 @@ def _repeated(made: Track, repeated: Repeated) -> Track:
     if repeated == "error":
         raise DataError(
             f"{twice.size:,} of {made.n:,} fixes repeat the time of the one before, the first at "
-            f"{_where(made, twice[0])}. Pass repeated='first' to keep the first of each, or 'mean' to take their "
-            "mean; where there are several animals, name their column in animal=."
+            f"{_where(made, twice[0])}. Pass {option('repeated', 'first')} to keep the first of each, or "
+            f"{option('repeated', 'mean')} to take their mean; if there are several animals, name their column in "
+            f"{option('animal')}."
         )
     keep = np.ones(made.n, dtype=bool)
     keep[twice] = False
@@ -353,7 +355,7 @@ def _zero(made: Track, zero: Zero) -> Track:
     if zero == "error":
         raise DataError(
             f"{at.size:,} of {made.n - 1:,} steps have length zero, first at {_where(made, at[0])}: they have no "
-            "direction. Pass zero_steps='join' to take the two fixes as one."
+            f"direction. Pass {option('zero_steps', 'join')} to take the two fixes as one."
         )
     keep = np.ones(made.n, dtype=bool)
     keep[at] = False
@@ -363,4 +365,4 @@ def _zero(made: Track, zero: Zero) -> Track:
 def _where(made: Track, i: int) -> str:
     row = i if made.row is None else int(made.row[i])
     who = f" of {made.animal[i]}" if made.named else ""
-    return f"row {row}{who} (rows count from 0)"
+    return f"{at_row(row)}{who}"

@@ -156,7 +156,7 @@ def test_words_outside_the_vocabulary_in_contexts(words: un.Observations) -> Non
     for place, unknown in ((0, 99.0), (1, -1.0), (0, 2.5)):
         odd = text.copy()
         odd[place] = unknown
-        with pytest.raises(OutsideError, match=rf"the first is row 2, y = \[ ?{unknown:g}\.?\]"):
+        with pytest.raises(OutsideError, match=rf"the first is row 2 \(rows count from 0\), y = \[ ?{unknown:g}\.?\]"):
             fit.held_out(un.transitions(odd, lags=LAGS))
         with pytest.raises(OutsideError, match="outside the vocabulary of 12 rows, 0 to 11"):
             fit.log_density([3.0], x=[[unknown, 1.0]])
@@ -165,7 +165,9 @@ def test_words_outside_the_vocabulary_in_contexts(words: un.Observations) -> Non
     obs, omega = un.transitions(odd, lags=LAGS), model().domain
     inside = omega.contains(obs.outcome) & omega.contains(obs.previous(1)) & omega.contains(obs.previous(2))
     assert fit.held_out(obs.take(inside)).rows == 5  # the remedy, as the sentence writes it
-    with pytest.raises(OutsideError, match=r"the first is row 2, y = \[99\.\] \(2 points before it\)"):
+    with pytest.raises(
+        OutsideError, match=r"the first is row 2 \(rows count from 0\), y = \[99\.\] \(2 points before it\)"
+    ):
         un.fit(model(), obs, un.Ranking(un.Marginal(), per_point=4), solver=un.SGD(steps=5), rng=1)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._base import frames
 from ..._base.numerics import codes_of, floats
-from ..._base.words import either
+from ..._base.words import at_row, either
 from ...errors import DataError, InputError, OutsideError, listing, unknown
 from .base import Covariate, CovariateRows
 from .columns import check_name
@@ -182,8 +182,8 @@ class Map(Covariate):
             if part.missing is not None:
                 first = int(np.argmax(part.missing))
                 raise DataError(
-                    f"Column {part.name!r} has {int(part.missing.sum()):,} missing values, first row {first} (rows "
-                    "count from 0); a cell must say where it is."
+                    f"Column {part.name!r} has {int(part.missing.sum()):,} missing values, first {at_row(first)}; "
+                    "a cell must say where it is."
                 )
         px, py = (part.data.astype(np.float64) for part in places)
         z = column.data.astype(np.float64)
@@ -431,8 +431,8 @@ def _gather(
     if twice.size:
         first = rows[order[twice + 1]].min()
         raise DataError(
-            f"Each cell of map {name!r} must come once; {twice.size:,} rows repeat one, first row {first} (rows "
-            "count from 0). Where there is one grid for each image, year, …, name its column in key=."
+            f"Each cell of map {name!r} must come once; {twice.size:,} rows repeat one, first {at_row(first)}. "
+            "Where there is one grid for each image, year, …, name its column in key=."
         )
     grid = np.full(y.size * x.size, np.nan)
     grid[cell] = z

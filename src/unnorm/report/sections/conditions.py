@@ -35,7 +35,7 @@ def _words(analysis: Analysis, found: Conditions) -> list[str]:
     text = [
         *found.notes,
         f"Curves are the conditions' populations, with {band} pointwise bands; all average to zero over the same rows. "
-        f"Of the differences, the dark band is pointwise and the light one simultaneous: it holds the whole curve in "
+        f"Of the differences, the inner band is pointwise and the outer one simultaneous: it holds the whole curve in "
         f"{band} of repetitions, so that where it leaves zero out the conditions differ there.",
         "Tests are by exchange: p is the share of reassignments of conditions "
         + (f"to each {found.by}" if found.design == "between" else f"within each {found.by}")

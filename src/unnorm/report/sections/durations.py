@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._base.words import at_row
 from ...data.observations import Observations
 from ...engine.gam_effects import coordinates, is_numeric
 from ...engine.gam_result import Gam
@@ -53,7 +54,7 @@ def positive(obs: Observations, column: str) -> None:
         row = first if obs.row is None else int(obs.row[first])
         raise DataError(
             f"Durations must be positive to have a logarithm; {int(none.sum()):,} of {column!r} are not, the first in "
-            f"row {row} (rows count from 0). Leave these rows out."
+            f"{at_row(row)}. Leave these rows out."
         )
 
 
