@@ -21,7 +21,13 @@ def test_matrices_as_they_come():
     A = np.random.default_rng(1).normal(size=(80, 80))
     A = (A + A.T)[::2, ::2]
     A.flags.writeable = False
-    for given in (A, np.eye(40), np.kron(np.eye(20), [[2.0, 1.0], [1.0, 2.0]]), np.outer(A[0], A[0])):
+    for given in (
+        A,
+        np.array(A, order="F"),
+        np.eye(40),
+        np.kron(np.eye(20), [[2.0, 1.0], [1.0, 2.0]]),
+        np.outer(A[0], A[0]),
+    ):
         before = given.copy()
         found = lapack.largest_eigenpairs(given, 6)
         assert found is not None
@@ -48,3 +54,16 @@ def test_several_threads_at_once():
     for i, found in enumerate(together):
         for one, other in zip(found, alone[i % 4], strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_whole_numbers_of_64_bits_are_not_taken_for_32(monkeypatch):
+    """The capsule's name is the routine's signature in C."""
+    import ctypes
+    from types import SimpleNamespace
+
+    kinds = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    new = ctypes.PYFUNCTYPE(ctypes.py_object, *kinds)(("PyCapsule_New", ctypes.pythonapi))
+    signature = b"void (char *, int64_t *, double *, int64_t *)"
+    table = SimpleNamespace(__pyx_capi__={"dsytrd": new(1, signature, None)})
+    monkeypatch.setattr(lapack, "import_module", lambda name: table)
+    assert lapack._routine.__wrapped__("dsytrd", 10) is None

@@ -189,7 +189,7 @@ class _End:
     problem: ParametricProblem
     beta: np.ndarray
     lam: np.ndarray
-    derivatives: Derivatives  # at β̂, without the penalty
+    information: np.ndarray  # H, without the penalty
     penalty: np.ndarray  # S_λ
     V: np.ndarray  # (H + S_λ)⁻¹
     converged: bool
@@ -197,11 +197,7 @@ class _End:
     updates: int
     score: float  # −REML (Laplace)
     joint: JointPenalty  # log|S_λ|₊ on what is seen
-
-    @property
-    def information(self) -> np.ndarray:
-        """H, without the penalty."""
-        return self.derivatives.information
+    last: Step | None = None  # in ρ, from here
 
 
 def _spans(terms: Sequence[BuiltTerm]) -> list[slice]:
@@ -235,7 +231,7 @@ def _alternate(
             d = problem.derivatives(beta)
             V = np.linalg.inv(d.information + S)
             reml = _reml(d.value - 0.5 * float(beta @ S @ beta), V, search.joint, lam, np.full(held.shape[1], ridge))
-            end = _End(problem, beta, lam, d, S, V, path.converged, path.reason, update, reml, search.joint)
+            end = _End(problem, beta, lam, d.information, S, V, path.converged, path.reason, update, reml, search.joint)
             if not free.any():
                 return end
             if best is not None and not refined and reml > best[0].score + 0.1 * ENOUGH and share > SHORTEST:
@@ -245,6 +241,7 @@ def _alternate(
                 lam, overshot = _between(was.lam, step.lam, share), True
                 continue
             step = search.step(problem, beta, d, lam, V, fixed, met if overshot else ())
+            end = replace(end, last=step)
             if step.gain < ENOUGH:
                 falling = [pieces[j].label for j in step.falling]
                 if falling:
@@ -261,7 +258,7 @@ def _alternate(
         )
 
     end = run(problem, search.start, np.zeros(size))
-    for lam in search.others(end.problem, end.beta, end.derivatives, end.lam, end.V, fixed) if free.any() else ():
+    for lam in search.others(end.lam, end.last) if end.last is not None else ():
         try:
             other = run(end.problem, lam, end.beta)
         except (Singular, EstimationError):

@@ -43,6 +43,7 @@ class Step:
     slope: float  # of the criterion along the step, at its beginning
     falling: tuple[int, ...]  # penalties at the lower bound, towards which the criterion falls
     here: Value  # from where
+    working: Working  # the quadratic there
 
 
 @final
@@ -84,16 +85,18 @@ class Search:
         was not good enough to go by: then the gradients, which are those of the exact criterion, mend its curvature."""
         working, here = self._quadratic(problem, beta, now, lam, V, fixed)
         if met:
-            return self._by_secants(lam, here, met)
+            return self._by_secants(lam, working, here, met)
         end = minimise(CRITERION, working, self.penalties, here, self.free, self.bounds, REACH, 1e-7, 100)
-        return self._to(lam, here, end.state.rho, here.value - end.value, end.gradient)
+        return self._to(lam, working, here, end.state.rho, here.value - end.value, end.gradient)
 
-    def _to(self, lam: np.ndarray, here: Value, rho: np.ndarray, gain: float, gradient: np.ndarray) -> Step:
+    def _to(
+        self, lam: np.ndarray, working: Working, here: Value, rho: np.ndarray, gain: float, gradient: np.ndarray
+    ) -> Step:
         low = self.free & (rho <= self.bounds[0] + 1e-6) & (gradient > FALLING)
         slope = float(here.gradient @ (rho - here.state.rho))
-        return Step(self._lam(lam, rho), gain, slope, tuple(self.acting[low].tolist()), here)
+        return Step(self._lam(lam, rho), gain, slope, tuple(self.acting[low].tolist()), here, working)
 
-    def _by_secants(self, lam: np.ndarray, here: Value, met: Sequence[Step]) -> Step:
+    def _by_secants(self, lam: np.ndarray, working: Working, here: Value, met: Sequence[Step]) -> Step:
         """Newton's step with the quadratic's Hessian, made positive, and BFGS's corrections of the last few steps."""
         rho, gradient = here.state.rho, here.gradient
         pinned = ((rho >= self.bounds[1] - 1e-6) & (gradient < 0)) | ((rho <= self.bounds[0] + 1e-6) & (gradient > 0))
@@ -109,17 +112,14 @@ class Search:
         step[move] = -np.linalg.solve(B, gradient[move])
         gain = -0.5 * float(step @ gradient)
         step *= min(1.0, REACH / max(float(np.abs(step).max(initial=0.0)), 1e-300))
-        return self._to(lam, here, np.clip(rho + step, *self.bounds), gain, gradient)
+        return self._to(lam, working, here, np.clip(rho + step, *self.bounds), gain, gradient)
 
-    def others(
-        self, problem: ParametricProblem, beta: np.ndarray, now: Derivatives, lam: np.ndarray, V: np.ndarray,
-        fixed: np.ndarray,
-    ) -> list[np.ndarray]:  # fmt: skip
+    def others(self, lam: np.ndarray, last: Step) -> list[np.ndarray]:
         """λ from which another minimum may be reached: where the criterion on the quadratic at β̂ has one along a ρ_j,
         and has not come back when it is minimised from there, the lowest first; and where penalties of a term with
         several are infinite in effect, with these far less: the quadratic tells little of functions that are not there.
         """
-        working, here = self._quadratic(problem, beta, now, lam, V, fixed)
+        working, here = last.working, last.here
         rho, centre = here.state.rho, (self.bounds[0] + self.bounds[1]) / 2
         found: list[Value] = []
         for j in np.flatnonzero(self.free).tolist():
