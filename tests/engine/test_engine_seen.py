@@ -5,8 +5,9 @@ import pytest
 
 import unnorm as un
 from unnorm.engine.gam_effects import design_within
-from unnorm.engine.seen import unseen, unvarying
+from unnorm.engine.seen import acts, unseen, unvarying
 from unnorm.solvers.fellner_schall import joint_penalty, placed_penalties, seen_penalties
+from unnorm.terms.base import Penalty
 from unnorm.terms.parser import parse
 
 
@@ -178,3 +179,9 @@ def test_effects_of_factors_of_the_context_are_shown_as_they_are(formula):
     assert np.isfinite(shown["estimate"]).all()
     at = {name: np.asarray(shown[name]) for name in term.covariates}
     np.testing.assert_allclose(shown["estimate"], term.design(at) @ fit.smooths.beta[fit.smooths.slices[term.label]])
+
+
+@pytest.mark.parametrize(("share", "answer"), [(0.1, True), (1e-6, True), (1e-13, False)])
+def test_a_penalty_acts_where_a_little_of_it_is_on_what_is_seen(share, answer):
+    root = np.diag([1.0, share])
+    assert acts(Penalty(root.T @ root, 2, "s(x)", root), np.array([[1.0], [0.0]])) is answer

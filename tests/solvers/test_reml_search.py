@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm.solvers.reml_search import Search
 
 pytestmark = pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")
 EXACT, RANKING = un.Exact(order=30), un.Ranking(un.Uniform(), per_point=10)
+TENSOR = "te(y,z,bs=['tp','tp'],k=5)"
 
 
 def outcomes(seed):
@@ -38,6 +40,13 @@ def test_the_lower_of_two_minima(seed, formula, objective, lower):
     assert fit.smooths.score < lower
 
 
+def test_a_higher_minimum_does_not_take_the_place_of_a_lower_one(monkeypatch):
+    others = Search.others
+    monkeypatch.setattr(Search, "others", lambda self, lam, last: [*others(self, lam, last), self.start])
+    fit = fitted("te(y,z,bs=['tp','tp'],k=5)", outcomes(42), EXACT)  # from where it starts, −74.88
+    assert fit.smooths.score < -75.78
+
+
 def test_an_infinite_smoothing_parameter_is_compared_with_far_smaller_ones():
     """The engine's fit on a contrast finds λ = e⁻¹⁶; there 𝓛 has a lower criterion too, of which the quadratic at an
     infinite λ tells nothing (it was −88.02)."""
@@ -53,10 +62,16 @@ def test_an_infinite_smoothing_parameter_is_compared_with_far_smaller_ones():
 
 @pytest.mark.parametrize(
     ("seed", "formula", "objective"),
-    [(7, "ti(y)+ti(y,z)+ti(y,v)", RANKING), (71, "s(y)+s(y,by=z)", EXACT), (78, "s(y)+s(y,by=z)", RANKING)],
+    [
+        (7, "ti(y)+ti(y,z)+ti(y,v)", RANKING),
+        (71, "s(y)+s(y,by=z)", EXACT),
+        (63, TENSOR, RANKING),
+        (65, "te(y,z,v,k=3)", RANKING),
+    ],
 )
-def test_steps_beyond_the_quadratic_are_mended(seed, formula, objective):
+def test_steps_beyond_the_quadratic_are_mended(seed, formula, objective, monkeypatch):
     """The criterion bends more than the quadratic at β̂ tells: steps to its minimum went back and forth without end."""
+    monkeypatch.setattr(Search, "others", lambda self, lam, last: [])  # another start would hide it
     data = outcomes(seed)
     fit = fitted(formula, data, objective)
     assert fit.converged
