@@ -5,8 +5,9 @@ import pytest
 
 import unnorm as un
 from unnorm.engine.gam_effects import design_within
-from unnorm.engine.seen import unseen, unvarying
+from unnorm.engine.seen import acts, unseen, unvarying
 from unnorm.solvers.fellner_schall import joint_penalty, placed_penalties, seen_penalties
+from unnorm.terms.base import Penalty
 from unnorm.terms.parser import parse
 
 
@@ -163,3 +164,24 @@ def test_columns_without_a_level_at_each_value_of_the_context(rows):
     some = np.array([7, 300, 1100, 8])
     asked = {"x": x[some], "w": w[some], "z": np.array([2.0, -1.0, 0.5, 3.0])}
     np.testing.assert_allclose(design_within(term, asked, ("w",), grid), C[some] * asked["z"][:, None], atol=1e-12)
+
+
+@pytest.mark.parametrize("formula", ["y + y:g", "s(y, g, h, bs='fs', k=4)", "s(y, g, h, bs='re')"])
+def test_effects_of_factors_of_the_context_are_shown_as_they_are(formula):
+    """Labels have no mean over a grid: only smooths of numbers are shown without a level."""
+    rng = np.random.default_rng(2)
+    g, h = np.array(list("abc"))[rng.integers(0, 3, 90)], np.array(list("pq"))[rng.integers(0, 2, 90)]
+    data = un.conditional({"y": rng.beta(2, 2, 90), "g": g, "h": h}, y="y", x=("g", "h"))
+    fit = un.fit(un.Additive(formula, un.Interval(0, 1)), data, un.Exact(order=20))
+    assert fit.smooths.within == {}
+    term = fit.smooths.terms[-1]
+    shown = fit.effect(term.label)
+    assert np.isfinite(shown["estimate"]).all()
+    at = {name: np.asarray(shown[name]) for name in term.covariates}
+    np.testing.assert_allclose(shown["estimate"], term.design(at) @ fit.smooths.beta[fit.smooths.slices[term.label]])
+
+
+@pytest.mark.parametrize(("share", "answer"), [(0.1, True), (1e-6, True), (1e-13, False)])
+def test_a_penalty_acts_where_a_little_of_it_is_on_what_is_seen(share, answer):
+    root = np.diag([1.0, share])
+    assert acts(Penalty(root.T @ root, 2, "s(x)", root), np.array([[1.0], [0.0]])) is answer

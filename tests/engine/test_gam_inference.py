@@ -232,3 +232,18 @@ def test_repeated_values_are_spread_over_their_cells():
     some = np.concatenate([[0.5, 0.5, 0.7, 0.7], rng.random(200)])
     np.testing.assert_array_equal(checks.untied(some, rng), some)  # four rows of two hundred
     np.testing.assert_array_equal(checks.untied(np.ones(10), rng), np.ones(10))
+
+
+def test_a_random_effect_with_directions_that_are_smoothed_away():
+    """Where λ of some directions is infinite in effect, H⁻¹ is singular but for rounding (Cholesky's factor does not
+    exist); the test is that of the others."""
+    rng = np.random.default_rng(4)
+    U = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    variance = np.array([1.0, 0.8, 0.5, 0.3, 0.1, 1e-18, -1e-17, 0.0])
+    block, V_e, beta = (U * variance) @ U.T, (U * (0.5 * variance)) @ U.T, U[:, :5] @ rng.normal(size=5)
+    inside = U[:, :5]
+    expected = inference.block_test(inside.T @ beta, inside.T @ block @ inside, inside.T @ V_e @ inside, 1.0, None)
+    found = inference.block_test(beta, block, V_e, 1.0, None)
+    assert found.statistic == pytest.approx(expected.statistic, rel=1e-6)
+    assert found.df == 5
+    assert found.p == pytest.approx(expected.p, rel=1e-6)

@@ -196,11 +196,23 @@ def random_test(
 
 def block_test(beta: np.ndarray, block: np.ndarray, V_e: np.ndarray, phi: float, residual_df: float | None) -> Test:
     """`random_test` from the term's own M⁻¹ = block and V_e (divided by φ)."""
-    root = linalg.solve_triangular(linalg.cholesky(block, lower=True), np.eye(beta.size), lower=True)  # M = rootᵀ root
+    root = _whitening(block)  # M = rootᵀ root
     T = float(np.sum((root @ beta) ** 2)) / phi
     weights = np.maximum(np.linalg.eigvalsh(root @ V_e @ root.T), 0.0)
     rank = int(np.sum(weights > weights.max() * 1e-12))
     return Test(T, float(rank), tail(T, weights, residual_df))
+
+
+def _whitening(block: np.ndarray) -> np.ndarray:
+    """R with R block Rᵀ = I, on the directions that vary but for rounding: where λ is infinite in effect, the estimate
+    and its share of the weights are as good as zero too."""
+    try:
+        return linalg.solve_triangular(linalg.cholesky(block, lower=True), np.eye(len(block)), lower=True)
+    except linalg.LinAlgError:
+        unit = 1.0 / np.sqrt(np.maximum(np.diag(block), 1e-300))
+        value, vector = np.linalg.eigh(block * np.outer(unit, unit))
+        keep = value > value[-1] * np.finfo(float).eps ** 0.8
+        return (vector[:, keep] / np.sqrt(value[keep])).T * unit
 
 
 def wald_test(beta: np.ndarray, V: np.ndarray, residual_df: float | None) -> Test:

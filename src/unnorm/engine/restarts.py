@@ -31,6 +31,7 @@ _SHALLOW = 0.5  # curvature of the criterion in ρ_j, in nats, below which its m
 _LOWER = 0.1  # nats by which another minimum of the working model is lower, where rows are many and a fit costs more
 _REACH, _DOWN = 12.0, 20  # in ρ, and steps: how far such a minimum is followed
 _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
+_WIDE = 300  # coefficients up to which it is asked of penalties of terms with several: one inverse for each of them
 _SMALL = 120  # coefficients up to which it is asked of every λ_j
 _TINY = 60  # coefficients up to which it is asked of every pair of a term's, where rows are few
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
@@ -127,7 +128,9 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     many for the coefficients (measured). Elsewhere the criterion itself is asked.
     """
     if problem.design.size > _NARROW:
-        return []
+        wide = problem.design.size > _WIDE or problem.design.levels
+        centre = (found.bounds[0] + found.bounds[1]) / 2
+        return [] if wide else [rho for _, rho in _valleys(problem, criterion, found, centre)]
     sparse = problem.family != "gaussian" and problem.count < _ROWS_EACH * problem.design.size
     exactly = problem.count <= _FEW and (sparse or _extreme(problem, found))
     every = problem.count <= _FEW and problem.design.size <= _SMALL
@@ -160,13 +163,14 @@ def _valleys(
     from .outer import minimise
 
     penalties, here, at_limit = problem.design.penalties, found.at.state.rho, limits(found, problem.free) != 0
-    doubtful = np.abs(np.diag(found.at.hessian)) < _SHALLOW
+    narrow = problem.design.size <= _NARROW
+    doubtful = (np.abs(np.diag(found.at.hessian)) < _SHALLOW) & narrow
     for group in penalties.groups:
         doubtful[list(group.which)] |= len(group.which) > 1
     begun: list[tuple[float, np.ndarray]] = []
     for j in np.flatnonzero(doubtful & problem.free & ~at_limit).tolist():
         begun += _minima(found, *_along(problem, criterion, found, j, centre[j], False))
-    begun += _pairs(problem, criterion, found, centre)
+    begun += _pairs(problem, criterion, found, centre) if narrow else []
     out: list[tuple[float, np.ndarray]] = []
     for _, rho in begun:
         move = problem.free & (~at_limit | (rho != here))

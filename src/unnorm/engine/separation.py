@@ -81,6 +81,9 @@ def not_identified(design: Design, cross: Arrow, singular: Singular) -> str:
     weight = shares(design, direction)  # by the columns' sizes, so that terms can be compared
     total = sum(weight.values()) or 1.0
     terms = [label for label in sorted(weight, key=lambda k: -weight[k]) if weight[label] > 0.02 * total]
+    if not terms:  # columns that are zero on every row have no size
+        weight = shares(design, singular.flat(design.penalties.starts))
+        terms = [max(weight, key=lambda k: weight[k])]
     return (
         f"The rows do not tell these terms apart: {listing(terms)} "
         "(a combination of their columns is constant or zero on every row). Drop one of them, or lower its k."

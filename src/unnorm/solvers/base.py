@@ -48,13 +48,14 @@ class FittedTerms:
 
 
 def levels_unseen(terms: Sequence[BuiltTerm], known: CovariateSet) -> dict[str, tuple[str, ...]]:
-    """Terms that vary with y and with the context, as te(y, z), and the latter's covariates: where each context has a
-    constant, functions of z alone cannot be told from it, and effects are shown without a level at each z."""
+    """Smooths that vary with y and with the context, as te(y, z), and the latter's covariates: where each context has a
+    constant, functions of z alone cannot be told from it, and effects are shown without a level at each z. Products,
+    as y:g, and curves of levels are shown as they are."""
     out = {}
     for term in terms:
         names = gam_effects.coordinates(term)
         fixed = tuple(name for name in names if name in known and known.context_only(name))
-        if fixed and len(fixed) < len(names) and term.factor_levels is None:
+        if fixed and len(fixed) < len(names) and set(names) <= set(term.smooth_covariates):
             out[term.label] = fixed
     return out
 

@@ -16,8 +16,9 @@ import numpy as np
 from .._base.numerics import Rng
 from ..data.observations import Observations
 from ..engine import gam_effects
+from ..engine.arrow import Singular
 from ..engine.inference import unconditional
-from ..errors import CombinationError, InputError, unknown
+from ..errors import CombinationError, EstimationError, InputError, unknown
 from ..models.base import Unnormalised
 from ..models.built_additive import BuiltAdditive
 from ..objectives.additive import placing_rows
@@ -34,10 +35,11 @@ from .fellner_schall import (
     total_penalty,
 )
 from .newton import Newton
-from .reml_search import Search
+from .reml_search import Search, Step
 
 MOST_UPDATES = 60
 ENOUGH = 1e-4  # nats that the last step in ρ may promise
+SHORTEST = 0.02  # of a step in ρ: where the criterion rises even so, rounding or noise of the objective is all there is
 INFINITE = 1e-3  # curvature of the criterion in ρ_j, in nats, below which λ_j is infinite in effect
 HELD = 1e4  # of the largest information: the ridge that holds what is not seen at zero
 
@@ -195,6 +197,7 @@ class _End:
     updates: int
     score: float  # −REML (Laplace)
     joint: JointPenalty  # log|S_λ|₊ on what is seen
+    last: Step | None = None  # in ρ, from here
 
 
 def _spans(terms: Sequence[BuiltTerm]) -> list[slice]:
@@ -215,28 +218,59 @@ def _alternate(
     ridge = HELD * float(np.diag(first.information).max(initial=0.0))
     fixed = ridge * held @ held.T
     balance, search = Balance.of(spans, pieces, held), Search.of(pieces, first.information)
-    lam, beta, end = search.start, np.zeros(size), None
-    for update in range(1, MOST_UPDATES + 1):
-        S = total_penalty(pieces, lam, size) + fixed
-        inner, path = newton.climb(PenalisedProblem(problem, S, beta, balance))
-        assert isinstance(inner, PenalisedProblem)
-        problem, beta = inner.problem, path.theta
-        d = problem.derivatives(beta)
-        V = np.linalg.inv(d.information + S)
-        reml = _reml(d.value - 0.5 * float(beta @ S @ beta), V, search.joint, lam, np.full(held.shape[1], ridge))
-        end = _End(problem, beta, lam, d.information, S, V, path.converged, path.reason, update, reml, search.joint)
-        if not free.any():
-            return end
-        step = search.step(problem, beta, d, lam, V, fixed)
-        lam = step.lam
-        if step.gain < ENOUGH:
-            falling = [pieces[j].label for j in step.falling]
-            if falling:
-                reason = f"the criterion still falls as the smoothing parameter of {', '.join(falling)} goes to zero"
-                return replace(end, converged=False, reason=f"{reason}; lower its k")
-            return replace(end, reason=f"the last step in the smoothing parameters would gain {step.gain:.0e}")
-    assert end is not None
-    return replace(end, converged=False, reason=f"smoothing parameters still moved after {MOST_UPDATES} updates")
+
+    def run(problem: ParametricProblem, lam: np.ndarray, beta: np.ndarray) -> _End:
+        best: tuple[_End, Step] | None = None
+        share, met, overshot = 1.0, [], False  # of the step that is asked for; steps so far; whether one went too far
+        for update in range(1, MOST_UPDATES + 1):
+            S = total_penalty(pieces, lam, size) + fixed
+            inner, path = newton.climb(PenalisedProblem(problem, S, beta, balance))
+            assert isinstance(inner, PenalisedProblem)
+            refined = inner.problem is not problem
+            problem, beta = inner.problem, path.theta
+            d = problem.derivatives(beta)
+            V = np.linalg.inv(d.information + S)
+            reml = _reml(d.value - 0.5 * float(beta @ S @ beta), V, search.joint, lam, np.full(held.shape[1], ridge))
+            end = _End(problem, beta, lam, d.information, S, V, path.converged, path.reason, update, reml, search.joint)
+            if not free.any():
+                return end
+            if best is not None and not refined and reml > best[0].score + 0.1 * ENOUGH and share > SHORTEST:
+                was, step = best  # the quadratic is not good so far away: its slope is, and the value here
+                bend = reml - was.score - share * step.slope
+                share *= float(np.clip(-0.5 * share * step.slope / max(bend, 1e-300), 0.1, 0.5))
+                lam, overshot = _between(was.lam, step.lam, share), True
+                continue
+            step = search.step(problem, beta, d, lam, V, fixed, met if overshot else ())
+            end = replace(end, last=step)
+            if step.gain < ENOUGH:
+                falling = [pieces[j].label for j in step.falling]
+                if falling:
+                    reason = (
+                        f"the criterion still falls as the smoothing parameter of {', '.join(falling)} goes to zero"
+                    )
+                    return replace(end, converged=False, reason=f"{reason}; lower its k")
+                return replace(end, reason=f"the last step in the smoothing parameters would gain {step.gain:.0e}")
+            best, share, lam = (end, step), 1.0, step.lam
+            met.append(step)
+        assert best is not None
+        return replace(
+            best[0], converged=False, reason=f"smoothing parameters still moved after {MOST_UPDATES} updates"
+        )
+
+    end = run(problem, search.start, np.zeros(size))
+    for lam in search.others(end.lam, end.last) if end.last is not None else ():
+        try:
+            other = run(end.problem, lam, end.beta)
+        except (Singular, EstimationError):
+            continue
+        if other.converged and other.score < end.score + (ENOUGH if not end.converged else -ENOUGH):
+            end = other
+    return end
+
+
+def _between(lam: np.ndarray, ahead: np.ndarray, share: float) -> np.ndarray:
+    """The share of the way in log λ, where λ is not zero."""
+    return np.where(lam > 0, lam ** (1.0 - share) * ahead**share, lam)
 
 
 def _scores(end: _End, pieces: Sequence[PlacedPenalty]) -> Scores:

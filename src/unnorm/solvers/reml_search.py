@@ -7,14 +7,15 @@ information matrices, so that the criterion's gradient is that of the exact Lapl
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
 from ..engine.arrow import Arrow, Singular
-from ..engine.criteria import Laplace, Working, solve
+from ..engine.criteria import Laplace, Value, Working, solve
 from ..engine.outer import minimise
 from ..engine.penalties import Group, Penalties, PenaltyPiece
 from ..objectives.base import Derivatives, ParametricProblem
@@ -24,6 +25,12 @@ FAR = 20.0  # ρ beyond which a penalty, against its data, is taken as infinite,
 REACH = 6.0  # by which ρ may move on one quadratic
 DIFFERENCE = 1e-3  # of a standard error: the step of the difference
 FALLING = 1e-3  # nats by ρ: the slope at a bound at which the criterion still falls
+GRID = np.linspace(-17.0, 13.0, 11)  # ρ − centre at which other minima are looked for
+WORTH, MOST = 1.0, 2  # nats above the fit at which one on the quadratic is worth a try, and how many are tried
+FLAT = 0.02  # curvature in ρ_j, in nats, below which λ_j may as well be infinite
+LESS = 10.0  # ρ − centre, below which such a λ_j begins again
+MEMORY = 6  # steps whose gradients correct the Hessian
+CRITERION = Laplace()
 
 
 @final
@@ -33,7 +40,10 @@ class Step:
 
     lam: np.ndarray
     gain: float  # nats
+    slope: float  # of the criterion along the step, at its beginning
     falling: tuple[int, ...]  # penalties at the lower bound, towards which the criterion falls
+    here: Value  # from where
+    working: Working  # the quadratic there
 
 
 @final
@@ -69,22 +79,99 @@ class Search:
 
     def step(
         self, problem: ParametricProblem, beta: np.ndarray, now: Derivatives, lam: np.ndarray, V: np.ndarray,
-        fixed: np.ndarray,
+        fixed: np.ndarray, met: Sequence[Step] = (),
     ) -> Step:  # fmt: skip
-        """From β̂ at λ. `fixed`: a quadratic penalty that is not chosen."""
+        """From β̂ at λ. `fixed`: a quadratic penalty that is not chosen. `met`: the steps before, where the quadratic
+        was not good enough to go by: then the gradients, which are those of the exact criterion, mend its curvature."""
+        working, here = self._quadratic(problem, beta, now, lam, V, fixed)
+        if met:
+            return self._by_secants(lam, working, here, met)
+        end = minimise(CRITERION, working, self.penalties, here, self.free, self.bounds, REACH, 1e-7, 100)
+        return self._to(lam, working, here, end.state.rho, here.value - end.value, end.gradient)
+
+    def _to(
+        self, lam: np.ndarray, working: Working, here: Value, rho: np.ndarray, gain: float, gradient: np.ndarray
+    ) -> Step:
+        low = self.free & (rho <= self.bounds[0] + 1e-6) & (gradient > FALLING)
+        slope = float(here.gradient @ (rho - here.state.rho))
+        return Step(self._lam(lam, rho), gain, slope, tuple(self.acting[low].tolist()), here, working)
+
+    def _by_secants(self, lam: np.ndarray, working: Working, here: Value, met: Sequence[Step]) -> Step:
+        """Newton's step with the quadratic's Hessian, made positive, and BFGS's corrections of the last few steps."""
+        rho, gradient = here.state.rho, here.gradient
+        pinned = ((rho >= self.bounds[1] - 1e-6) & (gradient < 0)) | ((rho <= self.bounds[0] + 1e-6) & (gradient > 0))
+        move = np.flatnonzero(self.free & ~pinned)
+        values, vectors = np.linalg.eigh(here.hessian[np.ix_(move, move)])
+        B = (vectors * np.maximum(np.abs(values), 1e-4)) @ vectors.T
+        path = [*(one.here for one in met[-MEMORY:]), here]
+        for old, new in itertools.pairwise(path):
+            s, t = (new.state.rho - old.state.rho)[move], (new.gradient - old.gradient)[move]
+            if s @ t > 1e-8:
+                B += np.outer(t, t) / (s @ t) - np.outer(B @ s, B @ s) / (s @ B @ s)
+        step = np.zeros(rho.size)
+        step[move] = -np.linalg.solve(B, gradient[move])
+        gain = -0.5 * float(step @ gradient)
+        step *= min(1.0, REACH / max(float(np.abs(step).max(initial=0.0)), 1e-300))
+        return self._to(lam, working, here, np.clip(rho + step, *self.bounds), gain, gradient)
+
+    def others(self, lam: np.ndarray, last: Step) -> list[np.ndarray]:
+        """λ from which another minimum may be reached: where the criterion on the quadratic at β̂ has one along a ρ_j,
+        and has not come back when it is minimised from there, the lowest first; and where penalties of a term with
+        several are infinite in effect, with these far less: the quadratic tells little of functions that are not there.
+        """
+        working, here = last.working, last.here
+        rho, centre = here.state.rho, (self.bounds[0] + self.bounds[1]) / 2
+        found: list[Value] = []
+        for j in np.flatnonzero(self.free).tolist():
+            found += self._minima(working, here, j, centre[j] + GRID, found)
+        out = [self._lam(lam, end.state.rho) for end in sorted(found, key=lambda one: one.value)[:MOST]]
+        several = np.zeros(rho.size, bool)
+        for group in self.penalties.groups:
+            several[list(group.which)] = len(group.which) > 1
+        flat = several & self.free & (rho > centre) & (np.abs(np.diag(here.hessian)) < FLAT)
+        return [*out, self._lam(lam, np.where(flat, centre - LESS, rho))] if flat.any() else out
+
+    def _minima(
+        self, working: Working, here: Value, j: int, grid: np.ndarray, known: Sequence[Value]
+    ) -> Iterator[Value]:
+        rho = here.state.rho
+        values = CRITERION.along(working, self.penalties, rho, j, grid)
+        padded = np.concatenate([[-np.inf], np.where(np.isnan(values), np.inf, values), [np.inf]])
+        low = (values < padded[:-2]) & (values <= padded[2:]) & (values < here.value + WORTH)
+        for at in grid[low & (np.abs(grid - rho[j]) > 1.0)].tolist():
+            begin = rho.copy()
+            begin[j] = at
+            try:
+                start = CRITERION.full(working, self.penalties, begin)
+            except Singular:
+                continue
+            end = minimise(CRITERION, working, self.penalties, start, self.free, self.bounds, FAR, 1e-4, 30)
+            if end.value < here.value + WORTH and all(self._elsewhere(end, one) for one in (here, *known)):
+                yield end
+
+    def _elsewhere(self, end: Value, other: Value) -> bool:
+        """Whether some ρ_j is another: not where the criterion is flat at both, as it is far out."""
+        far = np.abs(end.state.rho - other.state.rho) > 1.0
+        curve = np.maximum(np.abs(np.diag(end.hessian)), np.abs(np.diag(other.hessian)))
+        return bool(np.any(far & (curve > FALLING) & self.free))
+
+    def _lam(self, lam: np.ndarray, rho: np.ndarray) -> np.ndarray:
+        out = lam.copy()
+        out[self.acting] = np.exp(rho)
+        return out
+
+    def _quadratic(
+        self, problem: ParametricProblem, beta: np.ndarray, now: Derivatives, lam: np.ndarray, V: np.ndarray,
+        fixed: np.ndarray,
+    ) -> tuple[Working, Value]:  # fmt: skip
+        """The model at β̂ on which ρ is chosen, and the criterion there."""
         rho = np.log(lam[self.acting])
         H = now.information + fixed
         S_beta = self.penalties.columns(beta) @ np.exp(rho)
         working = Working(beta, 0.0, S_beta, Arrow(H, (), ()), 0.0, 0, True, np.zeros(len(beta)))
         tilt = self._tilt(problem, beta, working, rho, V, fixed)
         working = Working(beta, 0.0, S_beta, Arrow(H, (), ()), 0.0, 0, True, tilt)
-        criterion = Laplace()
-        here = criterion.full(working, self.penalties, rho)
-        end = minimise(criterion, working, self.penalties, here, self.free, self.bounds, REACH, 1e-7, 100)
-        out = lam.copy()
-        out[self.acting] = np.exp(end.state.rho)
-        low = self.free & (end.state.rho <= self.bounds[0] + 1e-6) & (end.gradient > FALLING)
-        return Step(out, here.value - end.value, tuple(self.acting[low].tolist()))
+        return working, CRITERION.full(working, self.penalties, rho)
 
     def _tilt(
         self, problem: ParametricProblem, beta: np.ndarray, working: Working, rho: np.ndarray, V: np.ndarray,
