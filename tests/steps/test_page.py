@@ -93,7 +93,7 @@ def test_the_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     for title in ("Track", "Selection", "Movement", "Calibration", "Utilisation", "Simulated tracks"):
         assert f">{title}<" in page
     assert "The settings are also in steps.json" in page
-    assert re.search(r"<dt>kernel</dt><dd>gamma \(shape 0\.\d+, scale \d+\) steps; von Mises \(mean ", page)
+    assert re.search(r"<dt>kernel</dt><dd>gamma \(shape [\d.]+, scale [\d.]+\) steps; von Mises \(mean ", page)
     numbers = json.loads(re.findall(r'<script type="application/json" id="curves">(.*?)</script>', page)[0])
     assert [one["value"] for one in numbers["maps"].values()] == ["share of time"]
     assert "calibration-1" in numbers["charts"]

@@ -61,6 +61,7 @@ OPTIONS = {
     "replicate": Option("--replicate"),
     "per_point": Option("--references"),
     "points": Option("--points"),
+    "memory": Option("--memory"),
     "animal": Option("--animal"),
     "burst": Option("--burst"),
     "repeated": Option("--repeated"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, final
 
 from .._base.memory import allowed, as_option, words
 from .._base.threads import cores
+from .._base.words import option
 from ..errors import CombinationError, MemoryLimitError
 from .estimate import foretold, row_bytes
 from .gam_rows import check_total
@@ -81,10 +82,15 @@ class Resources:
             threads -= 1
             least = _WORKING * each * threads
         if least > budget:
+            met = f"{rows:,} rows of {row:.0f} bytes are met {block:,} at a time, which takes {words(least)}"
+            if self.memory is None:
+                raise MemoryLimitError(
+                    f"There is not enough memory: {met}, and {words(budget)} can be taken. End other programs, or use "
+                    f"fewer rows, a smaller {option('per_point')}, or terms with fewer functions."
+                )
             raise MemoryLimitError(
-                f"{rows:,} rows of {row:.0f} bytes are met {block:,} at a time, which takes "
-                f"{words(least)}; memory= allows {words(budget)}. Pass memory='{as_option(least)}' or more, or use "
-                "terms with fewer functions."
+                f"{met}; {option('memory')} allows {words(budget)}. Pass {option('memory', as_option(least))} or more, "
+                "or use terms with fewer functions."
             )
         parts = local_parts(plan, recipes, budget - least, threads)
         foretold(parts, rows, family, budget - least)
