@@ -307,7 +307,8 @@ def _strays(problem: PenalisedRows, small: PenalisedRows, beta: np.ndarray) -> b
     """Whether β of some contexts puts η at others far beyond all that it has seen, as a curve without a penalty may
     where those have no rows: means are then infinite or zero, and nothing leads back."""
     design = problem.design
-    if design.most(beta) < _STRAY:
+    loose = any(not term.parametric and (not term.penalties or 0.0 in term.fixed_sp) for term in design.terms)
+    if not loose or design.most(beta) < _STRAY:
         return False
     (low, high), (least, most) = design.ends(beta, problem.threads), small.design.ends(beta, small.threads)
     return max(high - most, least - low) > _STRAY
