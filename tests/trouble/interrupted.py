@@ -221,11 +221,12 @@ def prepare(kind: str, top: Path) -> None:
 
 
 def check_end(code: int, number: int, said: str, command: bool) -> None:
-    """A signal ends a run with its own code and a sentence, or comes after the end; or in the middle of a callback of
-    another library (JAX has one for garbage), where Python reports the exception and goes on."""
+    """A signal ends a run with its own code and a sentence, or comes after the end; or in the middle of another
+    library's code, whose callback (JAX has one for garbage) or half-made object (``ZipFile.__del__``) Python then
+    reports as ignored."""
     assert code in (0, 128 + number, -number), (code, number, said)
-    discarded = not command and code == 0 and said.startswith("Exception ignored in")
-    assert "Traceback" not in said or code == -number or discarded, said
+    ignored = not command and said.startswith("Exception ignored in") and "unnorm" not in said.split("\n")[0]
+    assert "Traceback" not in said or code == -number or (ignored and said.count("Traceback") == 1), said
 
 
 def main(kind: str, seed: int, moments: int, top: Path) -> dict[str, Any]:
