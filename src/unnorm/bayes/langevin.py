@@ -21,6 +21,7 @@ import numpy as np
 from .._base.extras import extra
 from ..domains.base import whole
 from ..errors import CombinationError, InputError, unknown, warn
+from ..objectives.base import LossName
 from ..references.points import PointScheme
 from ..solvers.stochastic.estimator import MOST_NUMBERS, Estimator, StepDesign, estimator
 from ..solvers.stochastic.loop import DivergenceError
@@ -128,7 +129,8 @@ class Langevin(Sampler):
     def _mode(self, target: Target, rng: np.random.Generator) -> tuple[np.ndarray, Estimator]:
         """φ̂, and the problem with χ's smoothing parameters as they were chosen there.
 
-        Where the way there diverges, it is tried again with all observations and more points in each step.
+        Where the way there diverges, it is tried again with all observations and more points in each step, and then
+        with the logistic loss, whose gradient is bounded and whose mode is the same up to the noise of the points.
         """
         n = target.obs.n
         batch = None if self.batch is not None and self.batch >= n else self.batch
@@ -146,14 +148,18 @@ class Langevin(Sampler):
         except DivergenceError:
             if self.mode is not None:
                 raise
-        wide = self._estimator(target, None, MORE * self.references)
-        trace = SGD(steps=400, references=MORE * self.references).climb(wide, rng)
+        more = MORE * self.references
+        way = SGD(steps=400, references=more)
+        try:
+            trace = way.climb(self._estimator(target, None, more), rng)
+        except DivergenceError:
+            trace = way.climb(self._estimator(target, None, more, "ncd"), rng)
         penalty = {name: value for name, value in trace.estimator.data.items() if name == "penalty"}
         return trace.phi, replace(e, data=e.data | penalty)
 
-    def _estimator(self, target: Target, batch: int | None, references: int) -> Estimator:
+    def _estimator(self, target: Target, batch: int | None, references: int, loss: LossName = "poisson") -> Estimator:
         design = StepDesign(batch, references, self.points, self.sampling, dtype=self.dtype, anchors=True)
-        return estimator(target.model, target.obs, target.reference, target.normaliser, design, prior=target.prior)
+        return estimator(target.model, target.obs, target.reference, target.normaliser, design, loss, target.prior)
 
     def _notes(self, error: float, inflation: float) -> tuple[str, ...]:
         """What the user should know of the gradient at the mode and of the step size."""

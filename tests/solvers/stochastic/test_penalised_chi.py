@@ -35,6 +35,7 @@ def test_sgd_is_the_engine_s_penalised_fit(obs: un.Observations) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:χ̂ and −log ∫ exp f̂ differ")  # as they must with a smoothing parameter of 300
 @pytest.mark.parametrize("sp", [1e-3, 300.0])
 def test_a_fixed_smoothing_parameter_is_kept(obs: un.Observations, sp: float) -> None:
     chi = un.Smooth(f"s(y_prev, k=10, sp={sp})")
