@@ -64,7 +64,7 @@ def draw(track: un.Track, forest: un.Map, fit: un.StepFit, calibration, utilisat
     for burst in np.unique(track.burst):
         here = track.burst == burst
         axes[0, 0].plot(track.x[here], track.y[here], color="#1f5fa8", lw=0.7)
-    axes[0, 0].set(aspect="equal", title="826 fixes over the share of forest", xlabel="x (m)", ylabel="y (m)")
+    axes[0, 0].set(aspect="equal", title="826 fixes over the share of forest")
     at = np.linspace(0.0, 1.0, 50)
     rss = fit.contrast({"forest": at}, {"forest": 0.0})
     axes[0, 1].fill_between(at, rss["rss_lower"], rss["rss_upper"], color="#1f5fa8", alpha=0.25, lw=0)
@@ -72,6 +72,10 @@ def draw(track: un.Track, forest: un.Map, fit: un.StepFit, calibration, utilisat
     axes[0, 1].set(title="Relative selection strength", xlabel="forest", ylabel="times likelier than open land")
     calibration.plot(axes[1, 0]).set_title("Used-habitat calibration")
     utilisation.plot(axes[1, 1]).set_title("Steady-state utilisation")
+    for ax in (axes[0, 0], axes[1, 1]):
+        ax.set(xlabel="x (km)", ylabel="y (km)")
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(lambda metres, _: f"{metres / 1000:.0f}")
     figure.savefig(picture, dpi=110)
     plt.close(figure)
 

@@ -218,7 +218,7 @@ def test_rows_are_counted_as_the_caller_counts_them(call: Callable[[], Any], row
     assert f"ow {row} (rows count from 0)" in str(error.value)
     with in_shell(), pytest.raises(UnnormError) as error:
         call()
-    assert f"ow {row + 1} (rows count from 1, below the heading)" in str(error.value)
+    assert f"ow {row + 1} (rows count from 1, the heading apart)" in str(error.value)
     assert "from 0)" not in str(error.value)
 
 

@@ -16,7 +16,7 @@ write Python look at arrays.
 'row 3 (rows count from 0)'
 >>> with in_shell():
 ...     at_row(3)
-'row 4 (rows count from 1, below the heading)'
+'row 4 (rows count from 1, the heading apart)'
 
 Notes are saved with a fit and may be read in the other place: they name settings by plain words, not through `option`.
 """
@@ -109,7 +109,7 @@ def row_number(i: Any) -> int:
 
 def rows_count() -> str:
     """How rows are counted, for a sentence that names one."""
-    return either("rows count from 0", "rows count from 1, below the heading")
+    return either("rows count from 0", "rows count from 1, the heading apart")
 
 
 def at_row(i: Any) -> str:

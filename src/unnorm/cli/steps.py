@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -260,9 +259,8 @@ def provenance(fit: StepFit, track: Track, settings: dict[str, Any]) -> Provenan
 def _law(law: Law) -> str:
     """In words: von Mises (mean 0, kappa 0.5)."""
     told = law.to_dict()
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(told.pop("law"))).removesuffix(" Angle")
     figures = ", ".join(f"{what} {value:.3g}" for what, value in told.items() if isinstance(value, int | float))
-    return name.lower().replace("mises", "Mises") + (f" ({figures})" if figures else "")
+    return law.called + (f" ({figures})" if figures else "")
 
 
 def command(settings: dict[str, Any]) -> str:

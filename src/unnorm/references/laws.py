@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
@@ -28,6 +29,12 @@ class Law(ABC):  # noqa: B024
 
     def to_dict(self) -> dict[str, Any]:
         return {"law": type(self).__name__, **own_fields(self)}
+
+    @property
+    def called(self) -> str:
+        """In words: "gamma", "von Mises"."""
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).removesuffix(" Angle")
+        return name.lower().replace("mises", "Mises")
 
     def describe(self) -> str:
         text = ", ".join(f"{k}={v if isinstance(v, str) else numbers(v)}" for k, v in own_fields(self).items())

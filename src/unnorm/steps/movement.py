@@ -40,7 +40,7 @@ def movement_columns(fit: Fit, at: Any, level: float) -> dict[str, np.ndarray]:
             before = _numbers(law).get(name, np.nan)
             least = -np.inf if name in SIGNED else 0.0
             lower, upper = max(value - z * se, least), value + z * se
-            rows.append((part, type(new).__name__, name, before, value, se, lower, upper))
+            rows.append((part, new.called, name, before, value, se, lower, upper))
     columns = ("part", "law", "parameter", "tentative", "estimate", "se", "lower", "upper")
     return {name: np.array(values) for name, values in zip(columns, zip(*rows))}
 
