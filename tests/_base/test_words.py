@@ -228,7 +228,7 @@ def test_missing_values_name_their_rows_and_how_they_are_counted() -> None:
         UnnormError, match=r"'x' has 1 \(first row 2\), .*'y' has 1 \(first row 0\); rows count from 0\."
     ):
         call()
-    with in_shell(), pytest.raises(UnnormError, match=r"\(first row 3\), .*\(first row 1\); rows count from 1, below"):
+    with in_shell(), pytest.raises(UnnormError, match=r"\(first row 3\), .*\(first row 1\); rows count from 1, the"):
         call()
     kept = un.iid({"x": [1.0, np.nan, 2.0]}, y="x", missing="drop")
     assert kept.notes[0].endswith("(first row 1); rows count from 0.")

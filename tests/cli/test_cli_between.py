@@ -111,7 +111,7 @@ def _misfit_and_scores(summary: dict, page: str) -> None:
             r"--between must name the conditions, and --by the subjects; got 'subject' for both",
         ),
         (["--between", "one"], r"needs at least two conditions; 'one' has one, 'o'. Leave --between out"),
-        (["--duration", "image"], r"52 of 'image' are not, the first in row 2 \(rows count from 1, below"),
+        (["--duration", "image"], r"52 of 'image' are not, the first in row 2 \(rows count from 1, the"),
         (["--duration", "group"], r"Durations must be numbers; column 'group' holds text, first 'A'"),
         (["--figures", "gif"], r"--figures.*svg.*got 'gif'"),
     ],
