@@ -75,7 +75,7 @@ def test_steps_beyond_the_quadratic_are_mended(seed, formula, objective, monkeyp
     data = outcomes(seed)
     fit = fitted(formula, data, objective)
     assert fit.converged
-    assert fit.iterations < 25
+    assert fit.iterations < 50  # up to 36, by the library of linear algebra
     for label, sp in fit.smooths.sp.items():
         for factor in (0.7, 1.4):
             moved = fitted(formula, data, objective, {**fit.smooths.sp, label: factor * sp})
