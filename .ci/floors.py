@@ -47,8 +47,9 @@ def environment(folder: Path, python: str, resolution: str, what: str) -> Path:
         raise SystemExit(f"{python} could not make a virtual environment.")
     here = folder / "bin" / "python"
     lowest = COMPANIONS if resolution == "lowest-direct" else ()
-    tokens = ("--resolution", resolution, "--only-binary", ":all:", "--no-binary", "unnorm", "--compile-bytecode", "-q", what, *lowest)
-    uv = (here, "-m", "uv", "pip", "install", "--python", here)
+    tokens = ("--resolution", resolution, "--only-binary", ":all:", "--no-binary", "unnorm", "-q", what, *lowest)
+    # as pip does: else warnings of the compiler, on a first import, are errors in the tests
+    uv = (here, "-m", "uv", "pip", "install", "--compile-bytecode", "--python", here)
     if run(here, "-m", "pip", "install", "-q", "uv") or run(*uv, *tokens):
         raise SystemExit(f"{resolution} versions could not be installed for {python}.")
     return here
