@@ -137,6 +137,25 @@ def test_divergence_names_the_step_size(obs: un.Observations) -> None:
         sample(TOY, obs, Langevin(draws=50, warmup=50, batch=50, step_size=50.0), normaliser=CHI, rng=1)
 
 
+def test_a_way_to_the_mode_that_diverges_twice_goes_by_the_logistic_loss(
+    obs: un.Observations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = Langevin(draws=20, warmup=5, thin=2, chains=2, batch=50)
+    want = sample(TOY, obs, sampler, normaliser=un.Constant(), rng=1).diagnostics["mode"]
+    climb, losses = un.SGD.climb, []
+
+    def diverging(self, e, random):
+        losses.append(e.loss)
+        if e.loss == "poisson":
+            raise DivergenceError("It diverged.", 1, np.zeros(1))
+        return climb(self, e, random)
+
+    monkeypatch.setattr(un.SGD, "climb", diverging)
+    found = sample(TOY, obs, sampler, normaliser=un.Constant(), rng=1).diagnostics["mode"]
+    assert losses == ["poisson", "poisson", "ncd"]
+    np.testing.assert_allclose(found, want, atol=0.3)
+
+
 def test_draws_show_themselves_in_a_line() -> None:
     draws = un.Draws(tuple("abcdefgh"), np.zeros((4, 1000, 8)), np.zeros((4, 1000, 0)), {})
     assert repr(draws) == "Draws(a, b, c, d, e, f, …: 4 chains of 1,000)"

@@ -9,7 +9,7 @@ import numpy as np
 import unnorm as un
 from unnorm.objectives.base import Constants, Derivatives, ParametricProblem
 from unnorm.objectives.scores import Scores
-from unnorm.solvers.newton import Newton
+from unnorm.solvers.newton import Newton, _move
 
 
 @dataclass(frozen=True)
@@ -49,3 +49,19 @@ def test_directions_within_a_degree_of_each_other() -> None:
         if number in (845, 1543):
             fit = un.fit_direction(un.directions.von_mises(), un.iid(y, unit="radians"))
             assert fit.fit.converged
+
+
+@dataclass(frozen=True)
+class Flat(Rounded):
+    """No curvature and a gradient: Newton's step is infinite."""
+
+    def derivatives(self, theta: np.ndarray) -> Derivatives:
+        assert np.isfinite(theta).all()
+        return Derivatives(0.0, np.array([1e300]), np.array([[0.0]]), np.array([0.0]))
+
+
+def test_an_infinite_step_is_not_tried() -> None:
+    problem, begin = Flat(), np.array([1.0])
+    theta, _, moved = _move(problem, begin, problem.derivatives(begin), np.array([np.inf]), np.inf)
+    assert not moved
+    assert theta is begin

@@ -73,6 +73,7 @@ def test_the_true_kernel_is_recovered(objective: str) -> None:
         track, "forest", maps=wood_map(), kernel=wrong, integrated=True, objective=objective, per_point=40, rng=1
     )
     found = fit.movement()
+    assert list(found["law"]) == ["gamma", "gamma", "von Mises", "von Mises"]
     truth = {"shape": 2.0, "scale": 150.0, "mean": 0.0, "kappa": 0.8}
     for name, estimate, se in zip(found["parameter"], found["estimate"], found["se"]):
         assert abs(estimate - truth[name]) < 3.5 * se + 1e-9, name

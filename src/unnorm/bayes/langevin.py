@@ -153,7 +153,7 @@ class Langevin(Sampler):
         try:
             trace = way.climb(self._estimator(target, None, more), rng)
         except DivergenceError:
-            trace = way.climb(self._estimator(target, None, more, "ncd"), rng)
+            trace = way.climb(self._estimator(target, None, more, "ncd"), rng)  # Logistic's
         penalty = {name: value for name, value in trace.estimator.data.items() if name == "penalty"}
         return trace.phi, replace(e, data=e.data | penalty)
 

@@ -145,7 +145,7 @@ def _move(
     problem: ParametricProblem, theta: np.ndarray, now: Derivatives, step: np.ndarray, gain: float
 ) -> tuple[np.ndarray, Derivatives, bool]:
     """Halve the step until the objective rises (Armijo); a step whose gain is below rounding is taken as it is."""
-    if not np.isfinite(step).all():
+    if not np.isfinite(step).all():  # no curvature left: see `_step`
         return theta, now, False
     length = 1.0
     rounding = 1e-13 * (1 + abs(now.value))
