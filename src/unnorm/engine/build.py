@@ -117,8 +117,9 @@ class _Rotations:
         if not roots:
             return np.eye(size), ()
         rank = size - null_dim
-        balance = [1.0] if len(roots) == 1 else [1 / max(np.linalg.norm(E.T @ E) ** 0.5, 1e-300) for E in roots]
-        values, vectors = np.linalg.eigh(sum((b * b) * (E.T @ E) for b, E in zip(balance, roots)))
+        matrices = [E.T @ E for E in roots]
+        balance = [1.0] if len(roots) == 1 else [1 / max(np.linalg.norm(S) ** 0.5, 1e-300) for S in matrices]
+        values, vectors = np.linalg.eigh(sum((b * b) * S for b, S in zip(balance, matrices)))
         d, U = np.sqrt(np.maximum(values[::-1], 0.0)), np.ascontiguousarray(vectors[:, ::-1])
         if d[rank - 1] < _DIGITS * d[0]:  # S has lost digits of its smaller eigenvalues: its root has not
             _, d, turned = np.linalg.svd(np.concatenate([b * E for b, E in zip(balance, roots)]))
@@ -296,24 +297,23 @@ def _penalties(terms: Sequence[BuiltTerm], parts: Sequence[Part], starts: np.nda
             fixed += [np.nan if own is None else float(own) for own in term.fixed_sp]
             pieces += [()] * len(numbers)
         numbers = shared
-        for j, penalty in enumerate(numbers):
-            pieces[penalty] += tuple(
-                PenaltyPiece(EVERY if part.user.ndim == 2 else part.level, part.at, _padded(part.roots[j], part.size))
-                for part in mine
-            )
         for part in mine:
+            matrices = tuple(E.T @ E for E in part.roots)  # on the penalties' joint range
+            for penalty, matrix in zip(numbers, matrices):
+                block = EVERY if part.user.ndim == 2 else part.level
+                pieces[penalty] += (PenaltyPiece(block, part.at, _padded(matrix, part.size)),)
             if term.penalties:
                 spectrum = term.spectrum if len(part.roots) > 1 and part.size == term.size else None
                 copies = len(part.user) if part.user.ndim == 2 else 1
-                groups.append(Group(numbers, tuple(E.T @ E for E in part.roots), part.roots, spectrum, copies))
+                groups.append(Group(numbers, matrices, part.roots, spectrum, copies))
                 for begin in starts[part.level + 1 :][:copies] + part.at.start:
                     free[begin : begin + part.range] = False
     return Penalties(tuple(labels), tuple(pieces), tuple(groups), starts, free), np.array(fixed)
 
 
-def _padded(root: np.ndarray, size: int) -> np.ndarray:
-    """EᵀE on the penalties' joint range, zero on their null space."""
-    rank = root.shape[1]
+def _padded(matrix: np.ndarray, size: int) -> np.ndarray:
+    """S on the penalties' joint range, zero on their null space."""
+    rank = len(matrix)
     out = np.zeros((size, size))
-    out[:rank, :rank] = root.T @ root
+    out[:rank, :rank] = matrix
     return out

@@ -374,6 +374,8 @@ def _degrees(
     if penalties.levels == 0 and penalties.diagonals is not None:
         return _plain_degrees(design, sigma * (penalties.diagonals @ lam))
     shared, own = penalties.parts(lam)
+    if penalties.levels == 0:
+        return _plain_degrees(design, sigma @ shared)
     slopes = inverse.slopes if inverse.stacked is None or not penalties.alike else inverse.stacked[1]
     K = shared + _through(slopes, own)
     middle = sigma @ K @ sigma

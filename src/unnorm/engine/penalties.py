@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from .._base.threads import cores, run_tasks
 from .arrow import Arrow, ArrowInverse, Blocks
 
 _ENDLESS = 1e100  # a variance whose square would not be a number
+_WIDE = 200  # columns from which products with P take longer than another thread to wake
 _PAIRS = 200_000  # levels × penalties up to which they are held at once
 EVERY = -2  # the block of a piece that every level has alike
 
@@ -254,8 +256,10 @@ class Penalties:
             return first, weights.T @ (sigma**2 @ weights)
         first, pairs = np.zeros(self.count), np.zeros((self.count, self.count))
         done: list[tuple[int, slice, np.ndarray]] = []
-        for j, piece in self._by_block[0]:
-            turned = inverse.sigma[:, piece.at] @ piece.matrix
+        pieces = self._by_block[0]
+        threads = cores() if len(inverse.sigma) >= _WIDE and len(pieces) > 1 else 1
+        products = run_tasks(_times, [(inverse.sigma, piece) for _, piece in pieces], threads, brief=True)
+        for (j, piece), turned in zip(pieces, products):
             first[j] += np.trace(turned[piece.at])
             for k, at, other in done:
                 each = np.sum(turned[at] * other[piece.at].T)
@@ -368,6 +372,11 @@ class Penalties:
             for piece in pieces:
                 out[piece.block + 1].append((j, piece))
         return out
+
+
+def _times(sigma: np.ndarray, piece: PenaltyPiece) -> np.ndarray:
+    """Σ S_j, the columns that S_j is on."""
+    return sigma[:, piece.at] @ piece.matrix
 
 
 Piece = PenaltyPiece  # the name that groups still import

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._base.cached import njit
-from .simd import axpy4, cubic4, dot4, outer4, quadratic4
+from .simd import axpy4, axpy4_of_4, cubic4, dot4, outer4, quadratic4
 
 _FAST = {"contract", "nsz", "arcp", "reassoc"}
 
@@ -58,26 +58,53 @@ def by_cell(first, size):
     return order
 
 
+# long: compiled, with arrays as arguments
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")
-def product_gram(value, first, order, steps, near, kept, band, score):
-    """Add Σ w V Vᵀ to the band and Σ g V to the score; kept[r] = (g, w), rows in the order of their cells."""
-    n = value.shape[1]
-    tile, pull = np.zeros((n, n)), np.zeros(n)
-    for at in range(order.shape[0]):
-        r = order[at]
-        i, w, g = first[r], kept[r, 1], kept[r, 0]
-        for a in range(0, n, 4):
-            for b in range(a, n, 4):
-                outer4(tile, a * n + b, n, w, value, r * n + a, r * n + b)
-        for a in range(n):
-            pull[a] += g * value[r, a]
-        if at + 1 == order.shape[0] or first[order[at + 1]] != i:
+def product_gram(value, first, order, steps, near, kept, side, band, score, beside):
+    """Add Σ w V Vᵀ to the band, Σ g V to the score and, where `side` is given, Σ side V to `beside`; kept[r] = (g, w),
+    rows in the order of their cells. Four rows of a cell at once: the tile is then read and written a quarter as
+    often."""
+    n, count, sided = value.shape[1], order.shape[0], side.shape[0] > 0
+    tile, pull, mass, four = np.zeros((n, n)), np.zeros(n), np.zeros(n), np.empty((4, n))
+    at = 0
+    while at < count:
+        i, end = first[order[at]], at + 1
+        while end < count and first[order[end]] == i:
+            end += 1
+        while at + 4 <= end:
+            for k in range(4):
+                r = order[at + k]
+                g, e = kept[r, 0], side[r] if sided else 0.0
+                for a in range(n):
+                    v = value[r, a]
+                    four[k, a] = v
+                    pull[a] += g * v
+                    mass[a] += e * v
+            w0, w1 = kept[order[at], 1], kept[order[at + 1], 1]
+            w2, w3 = kept[order[at + 2], 1], kept[order[at + 3], 1]
             for a in range(n):
-                score[i + steps[a]] += pull[a]
-                pull[a] = 0.0
-                for b in range(a, n):
-                    band[i + steps[a], near[a, b]] += tile[a, b]
-            tile[:] = 0.0
+                s0, s1, s2, s3 = w0 * four[0, a], w1 * four[1, a], w2 * four[2, a], w3 * four[3, a]
+                for b in range(a - a % 4, n, 4):
+                    axpy4_of_4(tile, a * n + b, four, b, n, s0, s1, s2, s3)
+            at += 4
+        while at < end:
+            r = order[at]
+            w, g, e = kept[r, 1], kept[r, 0], side[r] if sided else 0.0
+            for a in range(0, n, 4):
+                for b in range(a, n, 4):
+                    outer4(tile, a * n + b, n, w, value, r * n + a, r * n + b)
+            for a in range(n):
+                pull[a] += g * value[r, a]
+                mass[a] += e * value[r, a]
+            at += 1
+        for a in range(n):
+            score[i + steps[a]] += pull[a]
+            if sided:
+                beside[i + steps[a]] += mass[a]
+            pull[a] = mass[a] = 0.0
+            for b in range(a, n):
+                band[i + steps[a], near[a, b]] += tile[a, b]
+        tile[:] = 0.0
 
 
 @njit(nogil=True, cache=True, fastmath=_FAST, error_model="numpy")

@@ -29,6 +29,7 @@ _EXACT = 24  # cells along a margin up to which its own breaks are used
 _CHECKS = 1_000  # rows at which the error is measured
 _SAMPLE = 4_096  # rows by which breaks are placed
 _PAIRS = 4_000_000  # entries of a table of a product against the other columns
+_CONTEXT = 11  # which of the kernels' arguments has the columns of the contexts
 Values = tuple[np.ndarray, np.ndarray]  # V and the first function of some rows
 Grid = Sequence[tuple[np.ndarray | None, float | None]]
 
@@ -195,8 +196,11 @@ class Product:
         score, band, table = sums
         steps = self.basis.steps
         order = kernels.by_cell(values[1], len(score))
-        kernels.product_gram(*values, order, steps, self.basis.band[1], kept, band, score)
-        product_cross(*values, steps, *others, kept, table)
+        alone = table.shape[1] == 1 and others[_CONTEXT].shape[1] == 1  # one column beside it: the intercept
+        side = kept[:, 1] * np.repeat(*_of_runs(others)) if alone else np.empty(0)
+        kernels.product_gram(*values, order, steps, self.basis.band[1], kept, side, band, score, table.ravel())
+        if not alone:
+            product_cross(*values, steps, *others, kept, table)
 
     def gather(
         self, score: np.ndarray, band: np.ndarray, table: np.ndarray, threads: int
@@ -245,6 +249,12 @@ class Product:
         totals = np.zeros((count, len(self.basis.coefficients)))
         product_sums(*values, self.basis.steps, v, label, totals)
         return totals @ self.basis.coefficients
+
+
+def _of_runs(others: tuple[Any, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The context's first column by run, and each run's rows."""
+    ptr, begin, end = others[:3]
+    return others[_CONTEXT][begin:end, 0], np.diff(ptr[begin : end + 1])
 
 
 def _cuts(size: int, parts: int) -> list[tuple[int, int]]:

@@ -41,6 +41,25 @@ class Block:
     def transposed(self) -> np.ndarray:
         return np.ascontiguousarray(self.matrix.T)
 
+    @cached_property
+    def plain(self) -> bool:
+        """Whether C is the identity, as that of a product: its multiplications would take as long as a pass."""
+        return np.array_equal(self.matrix, np.eye(*self.matrix.shape))
+
+    def fold(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """out = Cᵀ rows."""
+        if self.plain:
+            out[:] = rows
+        else:
+            np.matmul(self.transposed, rows, out=out)
+
+    def spread(self, rows: np.ndarray, out: np.ndarray) -> None:
+        """out = C rows."""
+        if self.plain:
+            out[:] = rows
+        else:
+            np.matmul(self.matrix, rows, out=out)
+
 
 @dataclass(frozen=True)
 class ResponseRows:
@@ -244,13 +263,13 @@ class Segment:
                 half[block.at] += block.transposed @ cross[block.raw]
                 gradient[block.at] += block.transposed @ score[block.raw]
             else:
-                np.matmul(block.transposed, cross[block.raw], out=half[block.at])
+                block.fold(cross[block.raw], half[block.at])
                 gradient[block.at] = block.transposed @ score[block.raw]
-        for block in self.blocks:
+        for block in self.blocks:  # Cᵀ(CᵀR)ᵀ: R is symmetric
             if block.adds:
-                out[:, block.at] += half[:, block.raw] @ block.matrix
+                out[block.at] += block.transposed @ half[:, block.raw].T
             else:
-                np.matmul(half[:, block.raw], block.matrix, out=out[:, block.at])
+                block.fold(half[:, block.raw].T, out[block.at])
         return gradient, 0.5 * (out + out.T)
 
     def leverage(
@@ -303,14 +322,14 @@ class Segment:
         return self.product.lever(raw_p[own, own], np.delete(raw_p[own], own, axis=1), threads)
 
     def raw_inverse(self, p: np.ndarray) -> np.ndarray:
-        """C P Cᵀ for P (the segment's coefficients)."""
+        """C P Cᵀ for P (the segment's coefficients), which is symmetric."""
         size = sum(self.sizes)
         half = np.zeros((size, self.columns.size))
         for block in self.blocks:
-            np.matmul(block.matrix, p[block.at], out=half[block.raw])
+            block.spread(p[block.at], half[block.raw])
         out = np.zeros((size, size))
         for block in self.blocks:
-            np.matmul(half[:, block.at], block.transposed, out=out[:, block.raw])
+            block.spread(half[:, block.at].T, out[block.raw])
         return out
 
     def turn(self, score: np.ndarray) -> np.ndarray:

@@ -164,9 +164,14 @@ def chunked(points: np.ndarray, size: int, rows: int, fill: Callable[[np.ndarray
 def householder(c: np.ndarray) -> np.ndarray:
     """Z (p, p−1) with orthonormal columns and cᵀZ = 0: all but the first column of the QR of c (Wood 2017, section
     1.8.1)."""
+    return reflected(np.eye(c.size), c)
+
+
+def reflected(E: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """E Z with Z as in `householder`, which takes no product of matrices."""
     v = c.astype(np.float64).copy()
     v[0] += np.copysign(np.linalg.norm(v), v[0])
-    return (np.eye(c.size) - np.outer(v, 2 * v / (v @ v)))[:, 1:]
+    return (E - np.outer(E @ v, 2 * v / (v @ v)))[:, 1:]
 
 
 def scale_roots(roots: tuple[np.ndarray, ...], columns: np.ndarray) -> tuple[np.ndarray, ...]:

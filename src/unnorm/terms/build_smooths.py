@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import DataError
 from .base import BuiltTerm
-from .basis import Setup, householder, scale_roots
+from .basis import Setup, householder, reflected, scale_roots
 from .build_levels import factor_smooth, random, random_tensor
 from .built import SmoothTerm, known_codes
 from .kinds import BasisKind
@@ -101,8 +101,9 @@ def finish(
     basis, roots, null_dim = setup.basis, scale_roots(setup.roots, setup.columns), setup.null_dim
     spectrum = _scaled_spectrum(setup, roots)
     if constrain and setup.centred and alike:
-        Z = householder(sample.mean(setup.columns) if setup.mean is None else setup.mean)
-        basis, roots, null_dim = basis.times(Z), tuple(E @ Z for E in roots), max(null_dim - 1, 0)
+        constraint = sample.mean(setup.columns) if setup.mean is None else setup.mean
+        basis, roots = basis.times(householder(constraint)), tuple(reflected(E, constraint) for E in roots)
+        null_dim = max(null_dim - 1, 0)
     size = basis.size
     ranks = tuple(min(rank, size) for rank in setup.ranks)
     edges = meeting.edges(spec.covariates, basis) if not labels else (np.full(1, -np.inf), np.full(1, np.inf))
@@ -158,5 +159,5 @@ def _scaled_spectrum(setup: Setup, roots: tuple[np.ndarray, ...]) -> np.ndarray 
     """The penalties' common eigenvalues, scaled as the penalties were."""
     if setup.spectrum is None:
         return None
-    first = [np.linalg.norm(E, 2) ** 2 for E in roots]
-    return setup.spectrum * (np.array(first) / setup.spectrum.max(axis=0))
+    sizes = [np.linalg.norm(E) / np.linalg.norm(before) for E, before in zip(roots, setup.roots)]
+    return setup.spectrum * np.square(sizes)
