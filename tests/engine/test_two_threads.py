@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
@@ -44,8 +47,6 @@ def test_threads_do_not_disturb_each_other() -> None:
 
 
 def test_many_fits_take_turns_quickly() -> None:
-    import sys
-
     from unnorm._base.threads import TURN
     from unnorm.engine.core import fit_many
     from unnorm.terms.parser import parse
@@ -62,3 +63,53 @@ def test_many_fits_take_turns_quickly() -> None:
     fit_many(problems, threads=2)
     np.testing.assert_allclose(seen, min(before, TURN), rtol=1e-3)
     assert sys.getswitchinterval() == before
+
+
+NESTED = """
+import numpy as np
+from unnorm.engine.core import fit_many
+from unnorm.terms.parser import parse
+
+rng, spec = np.random.default_rng(4), parse("y ~ s(x, k=5)")
+tables = [{"x": rng.random(200), "y": rng.random(200)} for _ in range(4)]
+
+def problem(table, build=spec.build):
+    return {"terms": build, "columns": table, "y": table["y"], "family": "gaussian"}
+
+alone, inner = [fit.score for fit in fit_many([problem(one) for one in tables], threads=1)], []
+
+def build(columns):
+    inner.append([fit.score for fit in fit_many([problem(one) for one in tables], threads=2)])
+    return spec.build(columns)
+
+outer = [fit.score for fit in fit_many([problem(one, build) for one in tables], threads=2)]
+np.testing.assert_allclose(outer, alone, rtol=1e-10)
+np.testing.assert_allclose(inner, [alone] * 4, rtol=1e-10)
+print("as expected")
+"""
+
+
+def test_many_fits_inside_many_fits_do_not_wait_for_themselves() -> None:
+    done = subprocess.run([sys.executable, "-c", NESTED], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.strip() == "as expected", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system does not keep threads on cores")
+def test_many_short_fits_leave_threads_free_to_move() -> None:
+    from unnorm.engine.core import fit_many
+    from unnorm.terms.parser import parse
+
+    rng, spec, before = np.random.default_rng(5), parse("y ~ s(x, k=5)"), os.sched_getaffinity(0)
+    table = {"x": rng.random(200), "y": rng.random(200)}
+
+    def build(columns):
+        seen.append(os.sched_getaffinity(0))
+        return spec.build(columns)
+
+    seen: list[set[int]] = []
+    problem = {"terms": build, "columns": table, "y": table["y"], "family": "gaussian"}
+    fit_many([problem] * 4, threads=2)
+    assert len(before) < 2 or all(len(cores) < len(before) for cores in seen)
+    assert os.sched_getaffinity(0) == before
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(os.sched_getaffinity, 0).result() == before

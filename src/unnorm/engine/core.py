@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._base.blas import single_threaded
-from .._base.threads import cores, in_turn, pool, quick_turns
+from .._base.threads import BRIEF, cores, in_turn, run_tasks
 from ..errors import InputError, listing, unknown, warn
 from . import families
 from .approach import approach
@@ -452,7 +452,10 @@ def fit_many(problems: Sequence[Mapping[str, Any]], *, threads: int | None = Non
     with single_threaded():
         if threads <= 1 or len(problems) <= 1:
             return [fitted(problem) for problem in problems]
-        order = sorted(range(len(problems)), key=lambda i: -len(problems[i]["y"]))  # long ones first
-        with quick_turns():  # a fit comes back from compiled code while another is in Python
-            found = dict(zip(order, pool(threads).map(one, [problems[i] for i in order])))
+        sizes = [len(problem["y"]) for problem in problems]
+        order = sorted(range(len(problems)), key=lambda i: -sizes[i])  # long ones first
+        import scipy.linalg  # noqa: F401  (it starts threads, which must not stay on the core of a short fit)
+
+        brief = max(sizes) <= BRIEF
+        found = dict(zip(order, run_tasks(one, [(problems[i],) for i in order], threads, brief=brief)))
         return [found[i] for i in range(len(problems))]
