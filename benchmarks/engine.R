@@ -5,10 +5,15 @@ args <- commandArgs(trailingOnly = TRUE)
 names <- strsplit(args[2], ",")[[1]]
 size <- file.info(args[1])$size / 8
 d <- as.data.frame(matrix(readBin(args[1], "double", size), ncol = length(names), dimnames = list(NULL, names)))
-if (length(args) > 2 && args[3] == "fit") {  # one of the regimes: seconds of the fit and of its summary
-  d$g <- factor(d$g)
-  took <- system.time(b <- bam(as.formula(args[4]), binomial, d, discrete = TRUE, nthreads = 2))[["elapsed"]]
-  cat(took, system.time(summary(b))[["elapsed"]], "\n"); quit(save = "no")
+if (length(args) > 2 && args[3] == "fit") {  # one of the regimes: seconds of the fit and of its summary, medians of
+  d$g <- factor(d$g)                           # three, or of those begun within 10 s
+  took <- told <- numeric(0)
+  while (length(took) < 3 && sum(took) < 10) {
+    gc()
+    took <- c(took, system.time(b <- bam(as.formula(args[4]), binomial, d, discrete = TRUE, nthreads = 2))[["elapsed"]])
+    told <- c(told, system.time(summary(b))[["elapsed"]])
+  }
+  cat(median(took), median(told), "\n"); quit(save = "no")
 }
 d$subject <- factor(d$subject)
 ends <- list(angle = c(-pi, pi))

@@ -1,11 +1,13 @@
-"""The additive engine side by side with mgcv: `python benchmarks/engine.py` (`--quick`: without gam and by=subject).
+"""The additive engine side by side with mgcv: `python benchmarks/engine.py`, the four cases and then the regimes
+(`--quick`: the cases alone, without gam and bam's by=subject). What is asked of a ratio stands behind it.
 
 Four cases on ../shared/bench (or simulated chains where that is absent): (1) one subject, (2) all subjects pooled,
 (3) each subject by itself, (4) by=subject on every term. R and unnorm take turns in one process each; what is printed
 are medians and their ratio. `--cold` times whole processes, from the shell's start to the written result; `--cold
 --empty` the first fit of an installation and `unnorm demo`, with an empty compilation cache and with a filled one.
-`--scale` goes to 10⁷ rows and reports memory; `--regimes` to many smooths, wide smooths and many levels (`--only "re
-400"`: those whose name contains it; `--patience 600`: seconds after which R is stopped, and the ratio is a bound).
+`--scale` goes to 10⁷ rows and reports memory; `--regimes` makes those alone: many smooths, wide smooths and many levels
+(`--only "re 400"`: those whose name contains it; `--patience 600`: seconds after which R is stopped, and the ratio is a
+bound).
 `--levels` shows how time and memory grow with the number of levels. `--cores` (no R)
 fits 10⁷ rows (or `--rows N`) on 1, 2, 4, … cores, and prints beside the gain that of a bare scatter-add loop.
 """
@@ -35,6 +37,11 @@ BY = (
 KNOTS = {"angle": (-np.pi, np.pi)}
 COLUMNS = ("subject", "cls", "delta", "dcenter", "angle", "px", "py")
 CASES = {"bam": "1. one subject", "pooled": "2. pooled", "each": "3. subjects one by one", "by": "4. by=subject"}
+ASKED = {  # the ratio to bam(discrete=TRUE, nthreads=2) that a line is to reach
+    "1. one subject (": 15, "2. pooled (": 30, "3. subjects one by one (": 20, "4. by=subject": 400,
+    "15 smooths": 10, "6 smooths": 10, "s(x,z,k=200)": 10, "te 7x7x7": 10,
+    "re 400": 10, "re 5,000": 10, "fs 200": 20, "   its summary()": 2,
+}  # fmt: skip
 
 
 # ---- data ----
@@ -177,7 +184,8 @@ def compare(
 ) -> None:
     a, b = statistics.median(theirs), statistics.median(ours)
     processor = f" (processor {statistics.median(cpu):.3f})" if cpu else ""
-    print(f"{label:36s} {against} {a:9.3f} s   unnorm {b:8.3f} s{processor}   ratio {a / b:7.1f}", flush=True)
+    asked = next((f" (asked {least})" for name, least in ASKED.items() if label.startswith(name)), "")
+    print(f"{label:36s} {against} {a:9.3f} s   unnorm {b:8.3f} s{processor}   ratio {a / b:7.1f}{asked}", flush=True)
 
 
 def warm(quick: bool, reps: int) -> None:
@@ -304,7 +312,7 @@ def labelled(table: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def regimes(quick: bool, reps: int, only: str, patience: float) -> None:
-    """Each regime against one run of bam (`--quick`: unnorm alone), and `summary()` where there are levels."""
+    """Each regime against bam (`--quick`: unnorm alone), and `summary()` where there are levels."""
     import unnorm as un
 
     for name, (rows, formula, levels) in REGIMES.items():
@@ -547,6 +555,8 @@ def main() -> None:
         cold(chosen.quick, min(chosen.reps, 3))
     else:
         warm(chosen.quick, chosen.reps)
+        if not chosen.quick:
+            regimes(False, chosen.reps, chosen.only, chosen.patience)
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Block:
     @cached_property
     def plain(self) -> bool:
         """Whether C is the identity, as that of a product: its multiplications would take as long as a pass."""
-        return np.array_equal(self.matrix, np.eye(*self.matrix.shape))
+        return np.array_equal(self.matrix, np.eye(len(self.matrix)))
 
     def fold(self, rows: np.ndarray, out: np.ndarray) -> None:
         """out = Cᵀ rows."""

@@ -10,8 +10,11 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from .._base.threads import cores, run_tasks
 from ..errors import InputError, unknown
 from .sample import Sample
+
+_LARGE = 200_000  # values from which another thread is worth waking
 
 
 class Basis(ABC):
@@ -152,12 +155,16 @@ class Setup:
 
 
 def chunked(points: np.ndarray, size: int, rows: int, fill: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """`fill` over blocks of `rows` points, so that temporaries stay in cache and memory is n·p."""
+    """`fill` over blocks of `rows` points, so that temporaries stay in cache and memory is n·p; on every core where
+    they are many."""
     if len(points) <= rows:
         return fill(points)
     out = np.empty((len(points), size))
-    for start in range(0, len(points), rows):
+
+    def work(start: int) -> None:
         out[start : start + rows] = fill(points[start : start + rows])
+
+    run_tasks(work, [(start,) for start in range(0, len(points), rows)], cores() if out.size >= _LARGE else 1)
     return out
 
 
