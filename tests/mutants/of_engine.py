@@ -43,9 +43,19 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "a minimum beside a fall without end is called converged",
         ),
         (
-            "out += _pairs(problem, criterion, found, centre) if every and problem.design.size <= _TINY else []",
-            "pass",
+            "out += _pairs(problem, criterion, found, centre) + ",
+            "out += ",
             "minima over two penalties are not looked for",
+        ),
+        (
+            " + _taken_over(problem, criterion, found, centre)",
+            "",
+            "a term in place of another is not looked for",
+        ),
+        (
+            "rough = problem.count <= _FEW or bool(",
+            "rough = bool(",
+            "few rows are not asked at less smoothing",
         ),
         (
             "if every else _valleys(problem, criterion, found, centre)",
