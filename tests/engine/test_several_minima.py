@@ -78,8 +78,6 @@ def test_a_term_that_says_what_another_said():
         rows = list(csv.DictReader(file))
     table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     table = {name: column if name == "sex" else column.astype(float) for name, column in table.items()}
-    fit = un.gam(
-        "dead ~ s(log(bili)) + s(albumin) + sex + s(age, bs='cr')", table, family="binomial", link="cloglog"
-    )
+    fit = un.gam("dead ~ s(log(bili)) + s(albumin) + sex + s(age, bs='cr')", table, family="binomial", link="cloglog")
     assert fit.converged
     assert fit.score < 158.3253
