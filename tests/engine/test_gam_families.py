@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 import unnorm as un
 from unnorm._base.cached import njit
@@ -91,6 +91,19 @@ def test_rows_of_other_links(code, link):
             assert all(map(math.isfinite, binary_row(code, y, eta, 1.0)))
             assert binary_row(code, y, eta, 1.0)[2] >= 0.0
     assert binary_row(PROBIT, 1.0, -36.0, 1.0)[0] == pytest.approx(stats.norm.logcdf(-36.0), rel=1e-6)
+
+
+def test_the_curvature_of_probit_far_out():
+    """λ(λ + η) there and its slope, with λ = φ/Φ from the scaled complementary error function."""
+
+    def curve(eta):
+        ratio = math.sqrt(2.0 / math.pi) / special.erfcx(-eta / math.sqrt(2.0))
+        return ratio * (ratio + eta)
+
+    for eta in (-11.9, -12.1, -15.0, -25.0):
+        _, _, w, dw = binary_row(PROBIT, 1.0, eta, 1.0)
+        assert w == pytest.approx(curve(eta), rel=1e-6)
+        assert dw == pytest.approx((curve(eta + 0.01) - curve(eta - 0.01)) / 0.02, rel=1e-2)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -36,6 +36,17 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "an exact fit goes unsaid",
         ),
     ],
+    "engine/links.py": [
+        (
+            "s * (1.0 - s * (6.0 - s * (50.0 - s * 518.0)))",
+            "s * (3.0 - s * (20.0 - s * 210.0))",
+            "another series of probit's curvature far out",
+        ),
+    ],
+    "engine/gam_summary.py": [
+        ("drop / df / large.scale", "drop / df / small.scale", "F with the smaller model's scale"),
+        ("fdtrc(df, residual[id(large)]", "fdtrc(df, residual[id(small)]", "F with the smaller model's residuals"),
+    ],
     "engine/restarts.py": [
         (
             "held = np.flatnonzero(held if held.any() else _falling(problem, criterion, found))",
