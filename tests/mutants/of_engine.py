@@ -36,6 +36,13 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "an exact fit goes unsaid",
         ),
     ],
+    "engine/inference.py": [
+        (
+            "V_e = V_e + (H_inv[index] @ Z) @ (H_inv[index] @ Z).T",
+            "V_e = V_e + 0.0",
+            "other random effects held, not integrated out",
+        ),
+    ],
     "engine/links.py": [
         (
             "s * (1.0 - s * (6.0 - s * (50.0 - s * 518.0)))",
