@@ -4,6 +4,8 @@ refused."""
 from __future__ import annotations
 
 from functools import cache
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +14,8 @@ from unnorm.engine import build as design_build
 from unnorm.engine.arrow import Arrow
 from unnorm.engine.core import build_design, fit_many, smooth_fit
 from unnorm.engine.criteria import Laplace, PredictionError, Working, solve
-from unnorm.engine.families import FAMILIES
+from unnorm.engine.families import FAMILIES, POISSON
+from unnorm.engine.outer import Iteration
 from unnorm.engine.segment import ResponseRows
 from unnorm.errors import InputError, NoEstimateError, NotIdentifiedError, UnnormWarning
 from unnorm.terms.parser import parse
@@ -450,3 +453,16 @@ def test_what_cannot_be_used_is_refused(changed, message):
     _, design, _ = problem()
     with pytest.raises(InputError, match=message):
         smooth_fit(design, **{"y": table()["binomial"], **changed})
+
+
+def test_a_step_is_the_last_only_where_little_is_left_of_it():
+    """Rows are many, and ρ can gain nothing: then what Newton's step in β is expected to leave decides."""
+    problem = SimpleNamespace(
+        code=POISSON, scale_known=True, free=np.array([True]), rows=SimpleNamespace(y=np.zeros(30_000))
+    )
+    run: Any = SimpleNamespace(problem=problem, tilted=True, tolerance=2.5e-3)
+    at: Any = SimpleNamespace(gradient=np.array([1e-6]), hessian=np.array([[1.0]]))
+    assert Iteration.expected(run, at, 1e-4)
+    assert not Iteration.expected(run, at, 1e-3)
+    at.gradient = np.array([0.1])  # and here ρ gains .005
+    assert not Iteration.expected(run, at, 1e-4)

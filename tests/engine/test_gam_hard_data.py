@@ -11,8 +11,8 @@ import pytest
 
 import unnorm as un
 from unnorm.engine.arrow import Arrow, ArrowInverse
-from unnorm.engine.criteria import State, Working, half_deviance, penalised_deviance
-from unnorm.errors import DataError, NotIdentifiedError, TermError, UnnormWarning
+from unnorm.engine.criteria import State, Working, half_deviance, penalised_deviance, principal
+from unnorm.errors import DataError, EstimationError, NotIdentifiedError, TermError, UnnormWarning
 
 
 @pytest.fixture(scope="module")
@@ -228,3 +228,9 @@ def test_terms_that_explain_the_same_are_tried_instead_of_each_other():
     rows = pd.read_csv(Path(__file__).parents[1] / "oracles" / "mgcv" / "hard_rivals.csv")
     fit = un.gam("y ~ s(lat, lon, bs='sos', k=20) + s(x, by=g) + g + t2(x, z, k=4)", rows, family="binomial")
     assert fit.score == pytest.approx(90.4488, abs=0.01)
+
+
+def test_a_criterion_that_overflows_says_so():
+    """25 rows with 144 functions ended in LAPACK's "Eigenvalues did not converge"."""
+    with pytest.raises(EstimationError, match="too many functions for these rows"):
+        principal(np.full((2, 2), np.nan))

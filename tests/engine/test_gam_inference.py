@@ -167,6 +167,24 @@ def test_a_random_effect_without_others_is_tested_on_its_own_posterior():
     assert got.df == 5.0
 
 
+def test_other_random_effects_are_integrated_out():
+    """Their variance is part of C and of V_e, as Wood (2013) has it."""
+    rng = np.random.default_rng(6)
+    A, _, _, beta, phi = problem(rng)
+    A, beta = A / 20.0, beta / 10.0  # rows and penalties weigh about the same
+    S = np.diag([0.0, 0.0, 30.0, 30.0, 5.0, 5.0, 5.0])
+    H_inv = linalg.inv(A + S)
+    own, others = np.array([2, 3]), np.array([4, 5, 6])
+    got = inference.random_test(own, beta, inference.Curvature(A, S, H_inv, phi), others, None)
+    C = A + A[:, others] @ A[others] / 5.0
+    first = np.arange(4)
+    M = linalg.inv(linalg.inv((C + S)[np.ix_(first, first)])[np.ix_(own, own)])
+    weights = np.linalg.eigvals(M @ (H_inv @ C @ H_inv)[np.ix_(own, own)]).real
+    assert got.statistic == pytest.approx(beta[own] @ M @ beta[own] / phi)
+    assert got.p == pytest.approx(inference.mixture_tail(got.statistic, weights), rel=1e-8, abs=0.0)
+    assert 1e-4 < got.p < 0.9
+
+
 def test_simultaneous_bands_hold_for_all_points_at_once():
     independent = inference.simultaneous_multiplier(
         np.eye(8), np.diag(np.arange(1.0, 9.0)), 0.9, np.random.default_rng(1)

@@ -213,6 +213,17 @@ def test_tests_by_blocks_are_the_dense_tests(case: str, few: int, monkeypatch: p
     assert compared >= 1
 
 
+@pytest.mark.parametrize("case", ["crossed", "two of one factor", "fs and slopes, ML", "UBRE"])
+def test_tests_beside_very_many_shared_columns_are_nearly_those(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the weights are the levels' own, scaled to the mean that the shared columns leave them."""
+    monkeypatch.setattr("unnorm.engine.level_tests._FEW", 0)
+    fit = fitted(case)
+    exact = gam_summary.tests(fit)
+    monkeypatch.setattr("unnorm.engine.level_tests._WIDE", -1)
+    for label, found in gam_summary.tests(fit).items():
+        assert found.p == pytest.approx(exact[label].p, rel=0.1, abs=1e-6)
+
+
 @pytest.mark.parametrize("case", FEW)
 def test_covariances_by_blocks(case: str) -> None:
     """V_β, and V_c against the same formula on dense matrices with the levels' columns first."""

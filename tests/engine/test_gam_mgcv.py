@@ -227,3 +227,12 @@ def test_comparison_of_nested_models(theirs):
         assert got.statistic == pytest.approx(theirs["statistic"], rel=0.02)
         assert math.log(got.p) == pytest.approx(math.log(theirs["p"]), rel=0.02, abs=0.02)
         assert got.aic_difference == pytest.approx(theirs["aic"][1] - theirs["aic"][0], abs=0.1)
+
+
+def test_two_gaussian_fits_are_compared_by_mgcvs_f():
+    """`anova(a, b, test="F")`: the scale and the residual degrees of freedom are those of the larger model."""
+    small, large = (un.gam(formula, data("rows")) for formula in ("y ~ s(x1)", "y ~ s(x1) + s(x2)"))
+    found = large.compare(small)
+    assert found.df == pytest.approx(6.54886114, rel=1e-5)
+    assert found.statistic == pytest.approx(8.08881081, rel=1e-5)
+    assert found.p == pytest.approx(2.12983346e-08, rel=1e-4)

@@ -84,6 +84,8 @@ NEAREST: dict[str, tuple[str, ...]] = {
     "results/normaliser_check.py": ("tests/results/test_normaliser_check.py",),
     "engine/build.py": ("tests/objectives/test_anchor.py",),
     "inference/smooth_tests.py": ("tests/inference/test_smooth_tests.py",),
+    "engine/links.py": ("tests/engine/test_gam_families.py",),
+    "engine/gam_summary.py": ("tests/engine/test_gam_mgcv.py",),
     "engine/inference.py": ("tests/engine/test_gam_inference.py",),
     "engine/criteria.py": ("tests/engine/test_gam_hard_data.py", "tests/engine/test_engine_smoothing.py"),
     "engine/segment.py": ("tests/engine/test_engine_pass.py",),

@@ -36,6 +36,24 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "an exact fit goes unsaid",
         ),
     ],
+    "engine/inference.py": [
+        (
+            "V_e = V_e + (H_inv[index] @ Z) @ (H_inv[index] @ Z).T",
+            "V_e = V_e + 0.0",
+            "other random effects held, not integrated out",
+        ),
+    ],
+    "engine/links.py": [
+        (
+            "s * (1.0 - s * (6.0 - s * (50.0 - s * 518.0)))",
+            "s * (3.0 - s * (20.0 - s * 210.0))",
+            "another series of probit's curvature far out",
+        ),
+    ],
+    "engine/gam_summary.py": [
+        ("drop / df / large.scale", "drop / df / small.scale", "F with the smaller model's scale"),
+        ("fdtrc(df, residual[id(large)]", "fdtrc(df, residual[id(small)]", "F with the smaller model's residuals"),
+    ],
     "engine/restarts.py": [
         (
             "held = np.flatnonzero(held if held.any() else _falling(problem, criterion, found))",
@@ -43,9 +61,19 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
             "a minimum beside a fall without end is called converged",
         ),
         (
-            "out += _pairs(problem, criterion, found, centre) if every and problem.design.size <= _TINY else []",
-            "pass",
+            "out += _pairs(problem, criterion, found, centre) + ",
+            "out += ",
             "minima over two penalties are not looked for",
+        ),
+        (
+            " + _taken_over(problem, criterion, found, centre)",
+            "",
+            "a term in place of another is not looked for",
+        ),
+        (
+            "rough = problem.count <= _FEW or bool(",
+            "rough = bool(",
+            "few rows are not asked at less smoothing",
         ),
         (
             "if every else _valleys(problem, criterion, found, centre)",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm.solvers import penalised
 from unnorm.solvers.reml_search import Search
 
 pytestmark = pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")
@@ -45,6 +46,21 @@ def test_a_higher_minimum_does_not_take_the_place_of_a_lower_one(monkeypatch):
     monkeypatch.setattr(Search, "others", lambda self, lam, last: [*others(self, lam, last), self.start])
     fit = fitted("te(y,z,bs=['tp','tp'],k=5)", outcomes(42), EXACT)  # from where it starts, −74.88
     assert fit.smooths.score < -75.78
+
+
+def test_a_search_that_did_not_end_takes_no_fits_place(monkeypatch):
+    """However low the criterion was where it stopped."""
+    reml = penalised._reml
+
+    def others(self, lam, last):
+        monkeypatch.setattr(penalised, "MOST_UPDATES", 1)
+        monkeypatch.setattr(penalised, "_reml", lambda *about: reml(*about) - 10.0)
+        return [self.start]
+
+    monkeypatch.setattr(Search, "others", others)
+    fit = fitted("s(y)", outcomes(42), EXACT)
+    assert penalised.MOST_UPDATES == 1
+    assert fit.converged
 
 
 def test_an_infinite_smoothing_parameter_is_compared_with_far_smaller_ones():

@@ -16,6 +16,7 @@ from typing import Any, final
 
 import numpy as np
 
+from ..errors import EstimationError
 from .arrow import Arrow, ArrowInverse, Singular
 from .design import Lever
 from .penalties import Penalties
@@ -107,6 +108,16 @@ class Value:
     @property
     def hessian(self) -> np.ndarray:
         return self._derivatives[1]
+
+
+def principal(hessian: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Its eigenvalues and eigenvectors; refused where it is not a number, as where means overflow."""
+    if not np.isfinite(hessian).all():
+        raise EstimationError(
+            "The smoothing criterion overflows: the terms have too many functions for these rows. Lower their k, or "
+            "fix their smoothing parameters (sp)."
+        )
+    return np.linalg.eigh(hessian)
 
 
 def _moved(rho: np.ndarray, j: int, at: float) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import EstimationError
 from .arrow import Singular
-from .criteria import Value, Working, solve
+from .criteria import Value, Working, principal, solve
 
 if TYPE_CHECKING:
     from .outer import Iteration
@@ -44,7 +44,7 @@ def descend(
     """From ρ to a minimum of V within the bounds: (working model, criterion, whether it was reached, steps)."""
     free = np.flatnonzero(run.problem.free)
     working, here = converged_at(run, working, rho)
-    values, vectors = np.linalg.eigh(here.hessian[np.ix_(free, free)])
+    values, vectors = principal(here.hessian[np.ix_(free, free)])
     hessian = (vectors * np.maximum(np.abs(values), 0.05)) @ vectors.T
     for steps in range(1, most + 1):
         rho, slope = here.state.rho, here.gradient[free]

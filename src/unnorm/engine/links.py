@@ -30,7 +30,7 @@ def _log_phi(eta):
     curve = ratio * (ratio + eta)
     if eta < -12.0:  # λ + η has lost digits; its series in 1/η has not
         s = 1.0 / (eta * eta)
-        curve = 1.0 - s * (3.0 - s * (20.0 - s * 210.0))
+        curve = 1.0 - s * (1.0 - s * (6.0 - s * (50.0 - s * 518.0)))
     return value, ratio, curve, ratio - curve * (2.0 * ratio + eta)
 
 

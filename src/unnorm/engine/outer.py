@@ -17,7 +17,7 @@ import numpy as np
 
 from ..errors import EstimationError, NoEstimateError, NotIdentifiedError
 from .arrow import Arrow, Singular
-from .criteria import Criterion, State, Value, Working, solve
+from .criteria import Criterion, State, Value, Working, principal, solve
 from .design import Design
 from .families import BINOMIAL, POISSON
 from .penalties import EVERY, Penalties
@@ -126,7 +126,7 @@ def minimise(
         move = (free & ~pinned).nonzero()[0]
         if move.size == 0:
             break
-        values, vectors = np.linalg.eigh(here.hessian[move[:, None], move])
+        values, vectors = principal(here.hessian[move[:, None], move])
         size = np.abs(values)
         size = np.maximum(size, 1e-9 + 1e-7 * size.max())
         along = gradient[move] @ vectors

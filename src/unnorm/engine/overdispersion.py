@@ -10,6 +10,8 @@ from .smoothed import Smoothed
 
 BOUNDS = (-9.0, 16.0)  # log θ; e¹⁶ is Poisson for any count below a million
 POISSON = 1e5  # θ beyond which the counts are Poisson's
+ENOUGH = 1e-3  # nats
+_AGAIN = 4  # parabolas
 NEAR = 0.03  # of log θ, whose standard error is seldom smaller: steps over which REML is a parabola
 
 
@@ -31,9 +33,13 @@ def choose(fit: Callable[[float, Smoothed | None], Smoothed], y: np.ndarray) -> 
 
     minimize_scalar(score, bracket=(at, at + 0.5), method="brent", options={"xtol": NEAR})
     best = min(made, key=lambda log_theta: made[log_theta].score)
-    low, middle, high = (score(best + step) for step in (-NEAR, 0.0, NEAR))
-    bend = low - 2.0 * middle + high
-    if bend > 0.0:
-        best = float(np.clip(best + np.clip(0.5 * (low - high) / bend, -2.0, 2.0) * NEAR, *BOUNDS))
-        score(best)
+    for _ in range(_AGAIN):  # Brent's last place may be a few steps away
+        was = best
+        low, middle, high = (score(best + step) for step in (-NEAR, 0.0, NEAR))
+        bend = low - 2.0 * middle + high
+        if bend > 0.0:
+            best = float(np.clip(best + np.clip(0.5 * (low - high) / bend, -2.0, 2.0) * NEAR, *BOUNDS))
+            score(best)
+        if made[was].score - made[best].score < ENOUGH or abs(best - was) < 1.9 * NEAR:
+            break
     return float(np.exp(best)), made[best]

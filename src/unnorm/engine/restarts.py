@@ -28,6 +28,7 @@ _SEPARATED = 30.0  # |η| of a binomial row whose mean is 0 or 1 to 1e-13
 _EDGE = 5.0  # |η| of a binomial row, range of η of Poisson rows, from which they are
 _ROWS_EACH = 30  # rows for each coefficient from which the working model is good along ρ_j
 _SHALLOW = 0.5  # curvature of the criterion in ρ_j, in nats, below which its minimum may be one of several
+_SLIGHTLY = 0.01  # nats by which one λ_k is better elsewhere where another is infinite
 _LOWER = 0.1  # nats by which another minimum of the working model is lower, where rows are many and a fit costs more
 _REACH, _DOWN = 12.0, 20  # in ρ, and steps: how far such a minimum is followed
 _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
@@ -42,7 +43,7 @@ _MOST = 4  # restarts at minima along single parameters
 _FURTHER = 12.0  # by which the bounds of ρ are moved out, once, where the criterion still falls towards them
 _LESS = (7.0, 14.0)  # log of the factors by which λ_j is divided to see whether the criterion falls without end
 _SHIFTS = (0.0, -4.0, -7.0)  # ρ − centre of whole restarts: penalty and data in balance, and hardly any penalty
-_ROUGH = np.array([-17.0, -14.0, -11.0])  # and where some λ_j is below it: the data are steep, and others may be so too
+_ROUGH = np.array([-17.0, -14.0, -11.0])  # and below it: where rows are few, or some λ_j is there: the data are steep
 _PLAN = np.linspace(-8.0, 10.0, 7)  # ρ − centre of two penalties of one term
 _GRID = np.linspace(-8.0, 13.0, 8)  # ρ − centre at which the criterion is asked
 
@@ -140,7 +141,8 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     for j in np.flatnonzero(which).tolist():
         out += _minima(found, *_along(problem, criterion, found, j, centre[j], exactly))
     out += _corners(problem, criterion, found, centre) if every else _valleys(problem, criterion, found, centre)
-    out += _pairs(problem, criterion, found, centre) if every and problem.design.size <= _TINY else []
+    if every and problem.design.size <= _TINY:
+        out += _pairs(problem, criterion, found, centre) + _taken_over(problem, criterion, found, centre)
     return [rho for _, rho in sorted(out, key=lambda one: one[0])[:_MOST]]
 
 
@@ -245,6 +247,32 @@ def _pairs(
     return sorted(out, key=lambda one: one[0])[:1]
 
 
+def _taken_over(
+    problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
+) -> list[tuple[float, np.ndarray]]:
+    """One λ_j infinite, where that costs little, and another λ_k at a better place then: what one term said, another
+    may say instead. From the fit neither alone leads there."""
+    here, penalties, free = found.at.state.rho, problem.design.penalties, np.flatnonzero(problem.free).tolist()
+    out: list[tuple[float, np.ndarray]] = []
+    for j in free if len(free) > 1 else []:
+        if here[j] > centre[j] + _GRID[-2]:
+            continue
+        without = np.where(np.arange(here.size) == j, centre + _GRID[-1], here)
+        value = criterion.along(found.working, penalties, without, j, without[[j]])[0]
+        if not value < found.at.value + _WORTH:
+            continue
+        for k in free:
+            if k == j:
+                continue
+            grid = centre[k] + _GRID
+            values = criterion.along(found.working, penalties, without, k, grid)
+            values = np.where(np.isnan(values), np.inf, values)
+            best = int(np.argmin(values))
+            if values[best] < value - _SLIGHTLY:
+                out.append((float(values[best]), np.where(np.arange(here.size) == k, grid[best], without)))
+    return sorted(out, key=lambda one: one[0])[:1]
+
+
 def _along(
     problem: PenalisedRows, criterion: Criterion, found: Found, j: int, centre: float, exactly: bool
 ) -> tuple[list[np.ndarray], np.ndarray]:
@@ -254,7 +282,9 @@ def _along(
 
     here = found.at.state.rho
     places = [(float(here[j]), here, found.at.value)]
-    rough = bool(np.any((here < (found.bounds[0] + found.bounds[1]) / 2 + _GRID[0])[problem.free]))
+    rough = problem.count <= _FEW or bool(
+        np.any((here < (found.bounds[0] + found.bounds[1]) / 2 + _GRID[0])[problem.free])
+    )
     grid = centre + (np.concatenate([_ROUGH, _GRID]) if rough else _GRID)
     grid = grid[np.abs(grid - here[j]) > 1.0]
     modelled = criterion.along(found.working, problem.design.penalties, here, j, grid)
