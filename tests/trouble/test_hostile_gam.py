@@ -142,3 +142,29 @@ def _set(*path: Any, value: Any) -> Any:
 def test_each_part_is_checked(saved: Path, tmp_path: Path, change: Any) -> None:
     with pytest.raises(UnnormError, match=r"damaged|not|own label"):
         un.load(_changed(saved, tmp_path, "levels", change))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("inverse.sigma", lambda array: array.astype(complex)),
+        ("smoothed.limit", lambda array: array.astype(float)),
+        ("y", lambda array: array[:0]),  # what the terms say of it is no sentence on a saved fit
+    ],
+)
+def test_arrays_of_other_kinds_are_damage(saved: Path, tmp_path: Path, name: str, change: Any) -> None:
+    about, arrays = storage.read_folder(saved / "levels")
+    storage.write_folder(tmp_path / "changed", about, {**arrays, name: change(arrays[name])})
+    with pytest.raises(UnnormError, match="is damaged"):
+        un.load(tmp_path / "changed")
+
+
+def test_reading_runs_no_module_that_the_file_names(saved: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    package = tmp_path / "chosen_by_a_stranger"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('this ran')", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in (f"{package.name}.x", package.name, "os"):
+        fit = un.load(_changed(saved, tmp_path / name, "levels", _set("backend", value=name)))
+        assert isinstance(fit, un.Gam)
+        assert isinstance(fit.effect(fit.smooths[0].label), dict)
