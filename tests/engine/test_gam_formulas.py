@@ -85,12 +85,24 @@ def test_successes_and_failures_are_proportions_with_trials():
         ("y ~ a:a", "y ~ a"),
         ("y ~ s(I(x ^ 2), k=5) + offset(log( e ))", "y ~ s(x**2, k=5) + offset(log(e))"),
         ("log(y+1) ~ x", "log(y + 1) ~ x"),
+        ("y ~ a*b + a", "y ~ a + b + a:b"),  # whichever comes first
+        ("y ~ a*g + factor(g)", "y ~ a + factor(g) + a:g"),
+        ("y ~ I(a*b)", "y ~ I( a * b )"),  # not a + b + a:b
+        ("y ~ I(a + b):c + log(a):b", "y ~ I(a+b):c + log(a):b"),
     ],
 )
 def test_products_expand_as_in_R_and_are_read_back(text, same):
     terms = parse(text, table=True)
     assert str(terms) == str(parse(same, table=True))
     assert str(parse(str(terms), table=True)) == str(terms)
+
+
+def test_the_formula_of_a_fit_is_that_model():
+    for text in ("y ~ I(x1 * x2)", "y ~ I(x1 > 0.5) + I(x1^2):g", "y ~ s(x1 / 2) + I(x1 - x2)"):
+        fit = un.gam(text, DATA)
+        again = un.gam(fit.formula, DATA)
+        assert list(again.coefficients) == list(fit.coefficients)
+        np.testing.assert_array_equal(again.fitted, fit.fitted)
 
 
 def test_an_interaction_is_saved_and_read_back():

@@ -18,7 +18,7 @@ from .built import SavedTerm, known_codes, points_of
 from .levels import Level, codes, is_category, level_name
 from .sample import check_finite, numeric
 from .specs import Factor, Term, operands_of
-from .writing import written
+from .writing import alone
 
 MOST_COLUMNS = 5000
 
@@ -40,7 +40,7 @@ class Interaction(Term):
         return self.operands
 
     def __str__(self) -> str:
-        return ":".join(written(name, self.factors) for name in self.operands)
+        return ":".join(alone(name, self.factors) for name in self.operands)
 
 
 def interaction(*operands: str | Factor) -> Interaction:
