@@ -137,6 +137,27 @@ def test_errors(formula, family, error, says):
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("formula", "columns"),  # columns: the rank of R's model matrix
+    [
+        ("y ~ x1:g + x1:h", 9),  # R: 1 + 6 + 2: contrasts in the second
+        ("y ~ linear(x1, x2) + x1:g", 8),
+        ("y ~ x1 + g + h + x1:g:h", 26),  # R's has 27 columns, one of them aliased
+        ("y ~ x1*g:h", 36),
+        ("y ~ x1:g + x1:h:g + x2", 20),
+        ("y ~ x1:h:g + x2:g - 1", 24),
+    ],
+)
+def test_products_have_the_columns_that_the_rows_tell_apart(formula, columns):
+    rng = np.random.default_rng(1)
+    n = 400
+    table = {"x1": rng.normal(size=n), "x2": rng.normal(size=n), "y": rng.normal(size=n)}
+    table |= {"g": rng.choice(list("abcdef"), n), "h": rng.choice(list("uvw"), n)}
+    fit = un.gam(formula, table)
+    X = fit.predict(kind="matrix")
+    assert X.shape[1] == columns == np.linalg.matrix_rank(X)
+
+
 def test_combinations_without_rows_are_named():
     table = DATA[~((DATA["g"] == "a") & (DATA["h"] == "low"))]
     with pytest.raises(TermError, match=r"1 of 18 combinations.*g = 'a', h = 'low'"):
