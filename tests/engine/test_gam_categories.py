@@ -67,3 +67,19 @@ def test_levels_that_the_data_never_had_are_refused(formula):
 def test_an_unordered_by_next_to_its_main_effect_still_has_every_level():
     fit = un.gam("y ~ s(x1, by=u, k=5)", table())
     assert list(fit.edf) == [f"s(x1):u{level}" for level in ORACLE["order"]]
+
+
+def test_effects_are_in_the_order_of_the_levels():
+    rng = np.random.default_rng(2)
+    n = 200
+    order = ["lo", "mid", "hi", "none"]
+    g = pd.Categorical(rng.choice(order[:3], n), categories=order)
+    table = pd.DataFrame({"g": g, "x": rng.random(n), "z": rng.random(n), "y": rng.normal(size=n)})
+    fit = un.gam("y ~ g + g:x + s(z, g, bs='fs', k=4)", table)
+    assert fit.effect("g")["g"].tolist() == order[:3]
+    assert list(dict.fromkeys(fit.effect("g:x")["g"])) == order[:3]
+    assert list(dict.fromkeys(fit.effect("s(z,g)")["g"])) == order[:3]
+    assert un.gam("y ~ s(g, bs='re')", table).effect("s(g)")["g"].tolist() == order[:3]
+    plt = pytest.importorskip("matplotlib.pyplot")
+    assert [tick.get_text() for tick in fit.plot("g").get_xticklabels()] == order[:3]
+    plt.close("all")

@@ -434,3 +434,13 @@ def test_plots_give_axes_or_a_figure():
 def test_too_few_rows_for_a_scale():
     with pytest.raises(InputError, match=r"there are 2 rows and 2 coefficients\. Gather more rows, or leave terms out"):
         un.gam("y ~ x", {"x": [0.0, 1.0], "y": [1.0, 2.0]})
+
+
+def test_models_that_are_the_same_have_no_test():
+    rng = np.random.default_rng(1)
+    x = rng.random(2000)
+    table = {"x": x, "y": x + rng.normal(size=2000)}
+    line, curve = un.gam("y ~ x", table), un.gam("y ~ s(x)", table, sp=[1e9])
+    compared = line.compare(curve)
+    assert compared.df < 0.01
+    assert np.isnan(compared.p)  # a chi-square of no degrees of freedom makes any difference significant

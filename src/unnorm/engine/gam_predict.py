@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypedDict, 
 
 import numpy as np
 
+from .._base.frames import Table, to_native
 from .._base.frames import table as as_table
-from .._base.frames import to_native
 from ..errors import InputError, unknown, warn
 from . import gam_levels, gam_rows, inference
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
-    from .._base.frames import Table
     from ..terms.base import Columns
     from .gam_result import Gam
 
@@ -59,15 +58,26 @@ class PredictionRows:
     fitted: bool  # the rows of the fit itself
 
 
-def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str]) -> PredictionRows:
-    """The fitted rows (data=None), or a table with the columns `names`."""
+def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str], known_part: bool = True) -> PredictionRows:
+    """The fitted rows (data=None), or a table with the columns `names`. `known_part`: whether η's is asked for."""
     if data is None:
-        return PredictionRows(fit.columns, fit.y.size, fit.offset, fit.backend, True)
+        if offset is None or not known_part:
+            return PredictionRows(fit.columns, fit.y.size, fit.offset, fit.backend, True)
+        if isinstance(offset, str):
+            raise InputError(
+                f"At the fitted rows offset= is a number or an array, as their table is gone; got {offset!r}."
+            )
+        given = gam_rows.numbers(Table((), fit.y.size, lambda name: None), offset, "offset")  # pyright: ignore
+        gam_rows.complete({"offset": given}, "predict")
+        known = gam_rows.plus_fixed(np.asarray(given.data, np.float64), fit.terms, fit.columns)
+        return PredictionRows(fit.columns, fit.y.size, known, fit.backend, False)
     table = as_table(data)
     read = gam_rows.covariates(table, names, "data")
     gam_rows.complete(read, "predict")
     columns = gam_rows.values(read)
-    known = gam_rows.plus_fixed(_new_offset(fit, table, offset), fit.terms, columns)
+    known = None
+    if known_part:
+        known = gam_rows.plus_fixed(_new_offset(fit, table, offset), fit.terms, columns)
     return PredictionRows(columns, table.n, known, table.backend, False)
 
 
@@ -92,12 +102,15 @@ def chosen(fit: Gam, terms: str | Iterable[str] | None, exclude: str | Iterable[
     known = tuple(fit.smoothed.slices)
 
     def listed(given: str | Iterable[str], what: str) -> set[str]:
-        labels = [given] if isinstance(given, str) else list(given)
-        plain = {label.replace(" ", ""): label for label in known}
+        labels = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+        plain = {label.replace(" ", ""): label for label in known} | {label: label for label in known}
+        out: set[str] = set()
         for label in labels:
-            if not isinstance(label, str) or label.replace(" ", "") not in plain:
+            one = plain.get(label) or plain.get(label.replace(" ", "")) if isinstance(label, str) else None
+            if one is None:
                 raise InputError(unknown(what, label, known))
-        return {plain[label.replace(" ", "")] for label in labels}
+            out.add(one)
+        return out
 
     keep = set(known) if terms is None else listed(terms, "terms=")
     keep -= set() if exclude is None else listed(exclude, "exclude=")
@@ -127,7 +140,7 @@ def predict(
     labels = chosen(fit, terms, exclude)
     whole = terms is None and exclude is None
     needed = [name for term in fit.terms if term.label in labels for name in term.covariates]
-    at = rows_of(fit, data, offset, tuple(dict.fromkeys(needed)))
+    at = rows_of(fit, data, offset, tuple(dict.fromkeys(needed)), kind in ("link", "response"))
     if kind == "matrix":
         return design(fit, at.columns, at.n, labels)
     if fit.smoothed.wide:

@@ -84,9 +84,11 @@ class Gam:
         Args:
             label: the term, e.g. "s(x)".
         """
-        for term in self.terms:
-            if term.label == label or term.label == label.replace(" ", ""):
-                return term
+        same = (label, label.replace(" ", "")) if isinstance(label, str) else ()
+        for one in same:
+            for term in self.terms:
+                if term.label == one:
+                    return term
         raise InputError(unknown("label", label, [term.label for term in self.terms]))
 
     @cached_property
@@ -296,7 +298,7 @@ class Gam:
                 tables of the data's kind, one column a term; row sums plus the intercept and the offset are η), or the
                 matrix X (rows, p) with Xβ̂ + offset = η, columns in the order of `coefficients` ("matrix", no se).
             unconditional: include the smoothing parameters' uncertainty in se.
-            offset: the known part of η at new rows: a number, an array or a column's name. By default the column that
+            offset: the known part of η: a number, an array or (of new rows) a column's name. By default the column that
                 the fit's offset came from.
             terms, exclude: labels of terms to count alone, or to leave out (they are zero then, and their covariates
                 need not be in `data`); "(Intercept)" is one of them.

@@ -103,10 +103,11 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
         terms.append(replace(term, penalties=penalties))  # pyright: ignore[reportArgumentType]
     columns = {name: arrays[f"column.{i}"] for i, name in enumerate(about["columns"])}
     y, beta = arrays["y"], arrays["smoothed.beta"]
-    intercept = beta.size > sum(term.size for term in terms)
+    rest = beta.size - sum(term.size for term in terms)
+    if rest not in (0, 1):  # before a design of any size is made
+        raise ValueError(f"{beta.size} coefficients, and terms with {beta.size - rest}")
+    intercept = rest == 1
     design = build_design(terms, columns, intercept=intercept, rows=y.size)
-    if design.size != beta.size:
-        raise ValueError(f"{beta.size} coefficients for terms that have {design.size}")
     blocks = {
         name: _unpacked(arrays, name, design.own is not None)
         for name in ("cross.own", "cross.cross", "inverse.own", "inverse.slopes")

@@ -128,6 +128,9 @@ def _check_terms(fit: Gam) -> None:
         names = (*term.covariates, *([] if term.by is None else [term.by]))
         _demand(all(name in fit.columns for name in names), f"{term.label} reads columns that are not there")
         _demand(len(term.fixed_sp) == len(term.penalties), f"{term.label} has other penalties than parameters")
+        if term.factor_levels is not None:
+            name, levels = term.factor_levels  # a parametric term leaves its first out
+            _demand(term.own_levels.get(name, ())[-len(levels) :] == levels, f"other levels of {name!r}")
         for penalty in term.penalties:
             size = len(penalty.block)
             _demand(np.isfinite(penalty.block).all() and 0 <= penalty.rank <= size * penalty.copies, "a penalty")

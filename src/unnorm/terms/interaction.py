@@ -2,7 +2,8 @@
 
 A factor within a:b has a column for each level but the first where the rest of the product is a term of its own, and
 one for each level where it is not: with x in the model g:x gives differences of slopes, without it a slope a level.
-The rest also counts as a term where an earlier product with further factors has it: of h:x + g:x, g:x gives differences.
+The rest also counts as a term where an earlier product with further factors has it: with h:x before it,
+g:x gives differences.
 """
 
 from __future__ import annotations
@@ -69,6 +70,10 @@ class InteractionTerm(SavedTerm):
     operands: tuple[str, ...] = ()
     factors: tuple[tuple[str, tuple[Level, ...], bool], ...] = ()  # (column, levels, whether the first is coded too)
     first: int = 0  # combinations left out at the start, which the intercept has
+
+    @property
+    def own_levels(self) -> dict[str, tuple[Level, ...]]:
+        return {name: levels for name, levels, _ in self.factors}
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:
