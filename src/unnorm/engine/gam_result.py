@@ -196,7 +196,7 @@ class Gam:
                 names += term.coefficient_names
             else:
                 names += [f"{term.label}.{i + 1}" for i in range(term.size)]
-        return names
+        return gam_matrices.distinct(names)
 
     @property
     def covariance(self) -> np.ndarray:

@@ -200,14 +200,14 @@ def _check_numbers(X: Any) -> None:
     """Refuse a table's columns of text and categories: as numbers, those of a category would have a slope."""
     if not hasattr(X, "columns") or callable(X.columns):
         return
-    kinds = getattr(X, "dtypes", [])
+    kinds: Any = getattr(X, "dtypes", [])
     if hasattr(kinds, "items"):  # pandas
         kinds = kinds.to_list()
     wrong = [str(name) for name, kind in zip(X.columns, kinds) if str(kind).lower().startswith(("categor", "enum"))]
     if wrong:
         raise InputError(
-            f"GAM takes numbers, and {listing(wrong)} are categories. Encode them first (OneHotEncoder, or OrdinalEncoder "
-            "and factor(…) in terms=), or use un.gam, which reads categories."
+            f"GAM takes numbers, and {listing(wrong)} are categories. Encode them first (OneHotEncoder, or "
+            "OrdinalEncoder and factor(…) in terms=), or use un.gam, which reads categories."
         )
 
 
