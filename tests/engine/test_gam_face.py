@@ -479,3 +479,14 @@ def test_a_smoothing_parameter_of_none_is_estimated():
     table = {"x": x, "z": rng.random(90), "y": np.sin(5 * x) + 0.2 * rng.normal(size=90)}
     free, some = un.gam("y ~ s(x) + s(z)", table, sp=[None, 2.0]), un.gam("y ~ s(x) + s(z)", table, sp=[-1, 2.0])
     assert free.sp == some.sp
+
+
+def test_tables_of_terms_keep_the_index():
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"x": rng.random(60), "y": rng.normal(size=60)}, index=rng.permutation(60) + 100)
+    fit = un.gam("y ~ s(x, k=5)", table)
+    made = fit.predict(table.head(7), kind="terms")
+    assert made.estimate.index.equals(table.index[:7])
+    assert made.se.index.equals(table.index[:7])
+    total = made.estimate.sum(axis=1) + fit.coefficients["(Intercept)"]
+    np.testing.assert_allclose(total.loc[table.index[3]], fit.predict(table.iloc[[3]], se=False)[0], rtol=1e-12)

@@ -189,3 +189,31 @@ def test_metropolis_draws_need_every_row(two):
     _, fit = two
     with pytest.raises(CombinationError, match="likelihood of every row"):
         replace(fit, whole=10 * fit.n).draws(5, method="metropolis")
+
+
+def test_draws_of_one_smooth(two):
+    table, fit = two
+    new = {"x": table["x"][:5], "g": table["g"][:5]}
+    label = "s(x):ga"
+    drawn = fit.draws(200, new, kind="link", terms=label, offset=0.0, rng=1)
+    beta, index = fit.draws(200, rng=1), fit.index(label)
+    np.testing.assert_allclose(drawn, beta[:, index] @ fit.predict(new, kind="matrix")[:, index].T, atol=1e-12)
+    rest = fit.draws(200, new, kind="link", exclude=label, offset=0.0, rng=1)
+    np.testing.assert_allclose(drawn + rest, fit.draws(200, new, kind="link", offset=0.0, rng=1), atol=1e-12)
+    assert fit.draws(3, {"g": ["a"]}, kind="link", terms=["g", "(Intercept)"], offset=0.0).shape == (3, 1)
+    with pytest.raises(CombinationError, match="kind='link'"):
+        fit.draws(3, terms=label)
+    with pytest.raises(InputError, match="terms="):
+        fit.draws(3, kind="link", terms="s(w)")
+
+
+def test_draws_of_one_smooth_of_many_levels():
+    rng = np.random.default_rng(1)
+    n = 4000
+    table = {"g": np.array([f"i{k % 800}" for k in range(n)]), "x": rng.random(n), "y": rng.normal(size=n)}
+    fit = un.gam("y ~ s(x) + s(g, bs='re')", table)
+    assert fit.smoothed.wide
+    new = {"x": np.linspace(0.1, 0.9, 4)}
+    drawn = fit.draws(50, new, kind="link", terms="s(x)", rng=1)
+    beta = fit.draws(50, rng=1)[:, fit.index("s(x)")]
+    np.testing.assert_allclose(drawn, beta @ fit.term("s(x)").design(new).T, atol=1e-10)

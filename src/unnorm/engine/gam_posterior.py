@@ -95,26 +95,33 @@ def metropolis(fit: Gam, n: int, rng: Any) -> np.ndarray:
 
 # long: the arguments of Gam.draws, passed on
 def draws(
-    fit: Gam, n: int, data: Any, kind: str, offset: Any, unconditional: bool, rng: Any, method: str
+    fit: Gam, n: int, data: Any, kind: str, offset: Any, unconditional: bool, rng: Any, method: str, terms: Any,
+    exclude: Any,
 ) -> np.ndarray:  # fmt: skip
     """(n, rows) draws of η or μ at rows; (n, p) of β for kind="coefficients"."""
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
+    labels = gam_predict.chosen(fit, terms, exclude)
+    if kind == "coefficients" and len(labels) < len(fit.smoothed.slices):
+        raise CombinationError(
+            "terms= and exclude= choose what η is made of: pass kind='link' or 'response' with them."
+        )
     beta = metropolis(fit, n, rng) if method == "metropolis" else coefficients(fit, n, unconditional, rng)
     if kind == "coefficients":
         return beta
     if kind not in ("link", "response"):
         raise InputError(f"kind must be 'coefficients', 'link' or 'response'; got {kind!r}.")
-    at = gam_predict.rows_of(fit, data, offset, fit.covariates)
+    needed = tuple(dict.fromkeys(name for term in fit.terms if term.label in labels for name in term.covariates))
+    at = gam_predict.rows_of(fit, data, offset, needed)
     out = np.empty((len(beta), at.n))
     for here in gam_predict.chunks(at.n):
         part = {name: column[here] for name, column in at.columns.items()}
         rows = here.stop - here.start
         if fit.smoothed.wide:
-            found = gam_levels.rows_of(fit, part, rows, tuple(fit.smoothed.slices))
+            found = gam_levels.rows_of(fit, part, rows, labels)
             out[:, here] = found.dot(fit.smoothed.design.to_flat(np.ascontiguousarray(beta.T))).T
         else:
-            out[:, here] = beta @ gam_predict.design(fit, part, rows).T
+            out[:, here] = beta @ gam_predict.design(fit, part, rows, labels).T
     if at.offset is not None:
         out += at.offset
     return fit.distribution.mean(out) if kind == "response" else out

@@ -56,6 +56,7 @@ class PredictionRows:
     offset: np.ndarray | None
     backend: Any
     fitted: bool  # the rows of the fit itself
+    index: Any = None  # of a pandas table, which tables given back have too
 
 
 def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str], known_part: bool = True) -> PredictionRows:
@@ -78,7 +79,8 @@ def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str], known_part: 
     known = None
     if known_part:
         known = gam_rows.plus_fixed(_new_offset(fit, table, offset), fit.terms, columns)
-    return PredictionRows(columns, table.n, known, table.backend, False)
+    index = data.index if table.backend is not None and hasattr(data, "columns") and hasattr(data, "index") else None
+    return PredictionRows(columns, table.n, known, table.backend, False, index)
 
 
 def _new_offset(fit: Gam, table: Table, offset: Any) -> np.ndarray | None:
@@ -193,8 +195,8 @@ def _by_level(
 
     if kind == "terms":
         each = {term.label: found((term.label,)) for term in fit.terms if term.label in labels}
-        made = to_native({label: one[0] for label, one in each.items()}, at.backend)
-        return Prediction(made, to_native({label: one[1] for label, one in each.items()}, at.backend)) if se else made
+        made = _table(at, {label: one[0] for label, one in each.items()})
+        return Prediction(made, _table(at, {label: one[1] for label, one in each.items()})) if se else made
     if not se and at.fitted and whole:
         return _scaled(fit, at, np.array(fit.linear_predictor), None, kind, True)
     return _scaled(fit, at, *found(labels), kind, False)
@@ -225,5 +227,13 @@ def _terms(fit: Gam, at: PredictionRows, V: np.ndarray | None, labels: Sequence[
             estimate[term.label][here] = C @ fit.smoothed.beta[span]
             if V is not None:
                 error[term.label][here] = inference.standard_errors(C, V[span, span])
-    made = to_native(estimate, at.backend)
-    return made if V is None else Prediction(made, to_native(error, at.backend))
+    made = _table(at, estimate)
+    return made if V is None else Prediction(made, _table(at, error))
+
+
+def _table(at: PredictionRows, columns: dict[str, Any]) -> Any:
+    """The columns as a table of the rows' kind."""
+    made = to_native(columns, at.backend)
+    if at.index is not None:
+        made.index = at.index
+    return made

@@ -321,6 +321,8 @@ class Gam:
         unconditional: bool = True,
         rng: Any = 0,
         method: Literal["gaussian", "metropolis"] = "gaussian",
+        terms: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
     ) -> np.ndarray:
         """Draws from the posterior: (n, p) of the coefficients, or (n, rows) of η or μ at rows.
 
@@ -335,6 +337,8 @@ class Gam:
             unconditional: whether to include the smoothing parameters' uncertainty.
             rng: seed or generator.
             method: "gaussian" or "metropolis".
+            terms, exclude: terms to count alone, or to leave out, as in `predict`: terms="s(x)", offset=0.0 draws a
+                smooth.
 
         >>> import numpy as np, unnorm as un
         >>> x = np.linspace(0.0, 1.0, 200)
@@ -343,7 +347,7 @@ class Gam:
         (500, 2)
         """
         unconditional = unconditional and self.method in ("REML", "ML")
-        return gam_posterior.draws(self, n, data, kind, offset, unconditional, rng, method)
+        return gam_posterior.draws(self, n, data, kind, offset, unconditional, rng, method, terms, exclude)
 
     @cached_property
     def covariates(self) -> tuple[str, ...]:
