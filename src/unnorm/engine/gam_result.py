@@ -312,6 +312,7 @@ class Gam:
         """
         return gam_predict.predict(self, data, se, kind, unconditional, offset, terms, exclude)
 
+    # long: those of `predict`, and how to draw
     def draws(
         self,
         n: int = 1000,
