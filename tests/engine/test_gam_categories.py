@@ -124,3 +124,12 @@ def test_coefficients_of_one_name_are_both_there():
     fit = un.gam("y ~ g + ga", table)
     assert list(fit.coefficients) == ["(Intercept)", "gab", "gab (2)"]
     assert "gab (2)" in fit.summary()
+
+
+def test_labels_that_are_numbers_may_come_as_text():
+    rng = np.random.default_rng(1)
+    table = {"i": rng.integers(0, 3, 90) * 10, "x": rng.random(90), "y": rng.normal(size=90)}
+    fit = un.gam("y ~ factor(i) + s(factor(i), by=x, bs='re')", table)
+    assert "s(i):x" in fit.edf
+    same = [fit.predict({"i": level, "x": [0.5]}, se=False) for level in ([10], [10.0], ["10"])]
+    assert same[0] == same[1] == same[2]

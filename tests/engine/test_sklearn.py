@@ -138,3 +138,11 @@ def test_new_levels_are_said_and_extrapolation_is_not():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         fit.predict(X.assign(x=9.0))
+
+
+def test_small_tables_get_small_bases():
+    rng = np.random.default_rng(1)
+    fit = GAM().fit(rng.random((30, 4)), rng.normal(size=30)).gam_
+    assert sum(term.size for term in fit.terms) < 30
+    for family, positive in (("gaussian", False), ("poisson", True), ("nb", True), ("binomial", False)):
+        assert GAM(family=family).__sklearn_tags__().target_tags.positive_only == positive

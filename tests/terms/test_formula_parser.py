@@ -185,3 +185,9 @@ def test_any_text_gives_terms_or_a_term_error(text):
 def test_what_a_smooth_prints_reads_back(k, bs, fx, name):
     term = s(name, k=k, bs=bs, fx=fx, by="w" if fx else None)
     assert parse(str(Terms((term,)))).terms == (term,)
+
+
+def test_main_effects_come_before_their_products():
+    assert str(parse("y ~ a*b*c")) == "y ~ a + b + c + a:b + a:c + b:c + a:b:c"
+    assert not parse("y ~ s(a) + (s(b) - 1)").intercept
+    assert parse("y ~ s(a) + (s(b) + s(c))").intercept

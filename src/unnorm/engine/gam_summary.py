@@ -204,7 +204,7 @@ def smoothing(fit: Gam) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """Two fits of the same rows, the smaller first. `p` is nan where the larger model does not fit better."""
+    """Two fits of the same rows, the smaller first. `p` is nan where the larger one fits no better or is the same."""
 
     table: Any  # of the data's kind: model, residual_df, deviance, aic
     df: float  # extra degrees of freedom of the larger model

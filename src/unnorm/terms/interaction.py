@@ -146,7 +146,8 @@ def _is_factor(spec: Term, name: str, columns: Columns) -> bool:
 
 def _margins(spec: Interaction, columns: Columns, others: Sequence[Term], intercept: bool) -> set[frozenset[str]]:
     """The products that the intercept, the other terms, and earlier ones with further factors, have columns of."""
-    out = {frozenset[str]()} if intercept else set[frozenset[str]]()
+    constant = intercept or any(isinstance(term, Factor) for term in others)  # the first one has every level then
+    out = {frozenset[str]()} if constant else set[frozenset[str]]()
     for term in others:
         if isinstance(term, Linear):
             out |= {frozenset({name}) for name in term.covariates}
@@ -155,7 +156,7 @@ def _margins(spec: Interaction, columns: Columns, others: Sequence[Term], interc
     products = sorted((term for term in others if isinstance(term, Interaction)), key=lambda term: len(term.operands))
     for term in products[: products.index(spec)]:
         shared = frozenset(term.operands) & frozenset(spec.operands)
-        if shared and all(_is_factor(term, name, columns) for name in term.operands if name not in shared):
+        if all(_is_factor(term, name, columns) for name in term.operands if name not in shared):
             out.add(shared)
     return out
 
