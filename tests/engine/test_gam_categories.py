@@ -111,6 +111,16 @@ def test_cut_gives_categories():
     )
 
 
+def test_a_category_of_dates_is_a_factor():
+    labels, table = _table()
+    days = pd.to_datetime(pd.Series(labels).map({"lo": "2020-01-03", "mid": "2020-01-01", "hi": "2020-01-02"}))
+    fit = un.gam("y ~ day", {**table, "day": days.astype("category")})
+    same = un.gam("y ~ day", {**table, "day": days.dt.strftime("%Y-%m-%d")})
+    assert len(fit.coefficients) == 3
+    np.testing.assert_allclose(fit.fitted, same.fitted, atol=1e-10)
+    np.testing.assert_allclose(fit.predict({"day": days.astype("category")}, se=False), fit.fitted, atol=1e-10)
+
+
 def test_an_ordered_by_of_one_level_is_refused():
     _, table = _table()
     g = pd.Series(pd.Categorical(["lo"] * 200, categories=["lo", "hi"], ordered=True))
