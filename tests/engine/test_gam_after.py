@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -173,3 +175,32 @@ def test_metropolis_draws_of_a_gaussian_response_are_gaussian():
     np.testing.assert_allclose(draws.std(axis=0), np.sqrt(np.diag(fit.covariance)), rtol=0.12)
     with pytest.raises(InputError, match="'metropolis'"):
         fit.draws(10, method="hmc")
+
+
+def test_notes_and_the_number_of_rows_are_kept(tmp_path):
+    rng = np.random.default_rng(1)
+    table = {"x": np.where(np.arange(60) < 3, np.nan, rng.random(60)), "y": rng.normal(size=60)}
+    fit = replace(un.gam("y ~ s(x, k=4)", table, missing="drop"), whole=57)
+    assert any("3 of 60 rows were left out" in note for note in fit.notes)
+    fit.save(tmp_path / "fit")
+    again = un.load(tmp_path / "fit")
+    assert (again.notes, again.whole) == (fit.notes, 57)
+
+
+def test_appraisal_leaves_out_rows_of_no_weight():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    rng = np.random.default_rng(1)
+    table = {"x": rng.random(80), "y": rng.normal(size=80), "w": (np.arange(80) >= 30) * 1.0}
+    _, axes = un.gam("y ~ s(x, k=4)", table, weights="w").appraise(repeats=20)
+    assert axes[1, 1].lines[-1].get_xdata().size == 50
+    plt.close("all")
+
+
+def test_metropolis_says_when_it_hardly_moves(monkeypatch):
+    fit = un.gam("y ~ x", {"x": np.arange(30.0), "y": np.tile([0.0, 1.0], 15)}, family="binomial")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit.draws(50, method="metropolis")
+    smoothed = replace(fit.smoothed, beta=fit.smoothed.beta + 9.0)  # proposals far from where the posterior is
+    with pytest.warns(un.errors.UnnormWarning, match="were accepted"):
+        replace(fit, smoothed=smoothed).draws(200, method="metropolis")

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import unnorm as un
-from unnorm.errors import DataError
+from unnorm.errors import DataError, TermError
 
 HERE = Path(__file__).parents[1] / "oracles" / "mgcv"
 ORACLE = json.loads((HERE / "ordered.json").read_text())
@@ -67,3 +67,79 @@ def test_levels_that_the_data_never_had_are_refused(formula):
 def test_an_unordered_by_next_to_its_main_effect_still_has_every_level():
     fit = un.gam("y ~ s(x1, by=u, k=5)", table())
     assert list(fit.edf) == [f"s(x1):u{level}" for level in ORACLE["order"]]
+
+
+def test_effects_are_in_the_order_of_the_levels():
+    rng = np.random.default_rng(2)
+    n = 200
+    order = ["lo", "mid", "hi", "none"]
+    g = pd.Categorical(rng.choice(order[:3], n), categories=order)
+    table = pd.DataFrame({"g": g, "x": rng.random(n), "z": rng.random(n), "y": rng.normal(size=n)})
+    fit = un.gam("y ~ g + g:x + s(z, g, bs='fs', k=4)", table)
+    assert fit.effect("g")["g"].tolist() == order[:3]
+    assert list(dict.fromkeys(fit.effect("g:x")["g"])) == order[:3]
+    assert list(dict.fromkeys(fit.effect("s(z,g)")["g"])) == order[:3]
+    assert un.gam("y ~ s(g, bs='re')", table).effect("s(g)")["g"].tolist() == order[:3]
+    plt = pytest.importorskip("matplotlib.pyplot")
+    assert [tick.get_text() for tick in fit.plot("g").get_xticklabels()] == order[:3]
+    plt.close("all")
+
+
+def _table(n=200):
+    rng = np.random.default_rng(3)
+    labels = rng.choice(["lo", "mid", "hi"], n)
+    return labels, {"x": rng.random(n), "y": rng.normal(size=n)}
+
+
+def test_a_categorical_without_its_series_keeps_its_order():
+    labels, table = _table()
+    for ordered in (False, True):
+        g = pd.Categorical(labels, categories=["lo", "mid", "hi"], ordered=ordered)
+        fit = un.gam("y ~ g + s(x, by=g, k=4)" + (" + s(x, k=4)" if ordered else ""), {**table, "g": g})
+        assert list(fit.coefficients)[1:3] == ["gmid", "ghi"]
+        assert len(fit.smooths) == 3
+
+
+def test_cut_gives_categories():
+    _, table = _table()
+    part = pd.cut(table["x"], [0.0, 0.3, 0.6, 1.0])
+    fit = un.gam("y ~ part", {**table, "part": pd.Series(part)})
+    assert list(fit.coefficients) == ["(Intercept)", "part(0.3, 0.6]", "part(0.6, 1.0]"]
+    again = pd.DataFrame({"part": pd.cut(np.array([0.7, 0.2]), [0.0, 0.3, 0.6, 1.0])})
+    np.testing.assert_allclose(
+        fit.predict(again, se=False), fit.predict({"part": ["(0.6, 1.0]", "(0.0, 0.3]"]}, se=False)
+    )
+
+
+def test_a_category_of_dates_is_a_factor():
+    labels, table = _table()
+    days = pd.to_datetime(pd.Series(labels).map({"lo": "2020-01-03", "mid": "2020-01-01", "hi": "2020-01-02"}))
+    fit = un.gam("y ~ day", {**table, "day": days.astype("category")})
+    same = un.gam("y ~ day", {**table, "day": days.dt.strftime("%Y-%m-%d")})
+    assert len(fit.coefficients) == 3
+    np.testing.assert_allclose(fit.fitted, same.fitted, atol=1e-10)
+    np.testing.assert_allclose(fit.predict({"day": days.astype("category")}, se=False), fit.fitted, atol=1e-10)
+
+
+def test_an_ordered_by_of_one_level_is_refused():
+    _, table = _table()
+    g = pd.Series(pd.Categorical(["lo"] * 200, categories=["lo", "hi"], ordered=True))
+    with pytest.raises(TermError, match="one level only"):
+        un.gam("y ~ s(x, by=g)", {**table, "g": g})
+
+
+def test_coefficients_of_one_name_are_both_there():
+    rng = np.random.default_rng(1)
+    table = {"g": rng.choice(["A", "ab"], 90), "ga": rng.choice(["a", "b"], 90), "y": rng.normal(size=90)}
+    fit = un.gam("y ~ g + ga", table)
+    assert list(fit.coefficients) == ["(Intercept)", "gab", "gab (2)"]
+    assert "gab (2)" in fit.summary()
+
+
+def test_labels_that_are_numbers_may_come_as_text():
+    rng = np.random.default_rng(1)
+    table = {"i": rng.integers(0, 3, 90) * 10, "x": rng.random(90), "y": rng.normal(size=90)}
+    fit = un.gam("y ~ factor(i) + s(factor(i), by=x, bs='re')", table)
+    assert "s(i):x" in fit.edf
+    same = [fit.predict({"i": level, "x": [0.5]}, se=False) for level in ([10], [10.0], ["10"])]
+    assert same[0] == same[1] == same[2]

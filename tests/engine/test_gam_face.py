@@ -13,7 +13,15 @@ import pytest
 from scipy import stats
 
 import unnorm as un
-from unnorm.errors import CombinationError, DataError, InputError, NotIdentifiedError, TermError, UnnormWarning
+from unnorm.errors import (
+    CombinationError,
+    DataError,
+    InputError,
+    NotIdentifiedError,
+    TermError,
+    UnnormError,
+    UnnormWarning,
+)
 
 
 def simulate(n=400, seed=0):
@@ -434,3 +442,51 @@ def test_plots_give_axes_or_a_figure():
 def test_too_few_rows_for_a_scale():
     with pytest.raises(InputError, match=r"there are 2 rows and 2 coefficients\. Gather more rows, or leave terms out"):
         un.gam("y ~ x", {"x": [0.0, 1.0], "y": [1.0, 2.0]})
+
+
+def test_models_that_are_the_same_have_no_test():
+    rng = np.random.default_rng(1)
+    x = rng.random(2000)
+    table = {"x": x, "y": x + rng.normal(size=2000)}
+    line, curve = un.gam("y ~ x", table), un.gam("y ~ s(x)", table, sp=[1e9])
+    compared = line.compare(curve)
+    assert compared.df < 0.01
+    assert np.isnan(compared.p)  # a chi-square of no degrees of freedom makes any difference significant
+
+
+@pytest.mark.parametrize(
+    ("formula", "options", "says"),
+    [
+        ("y ~ s(x)", {"sp": "much"}, "finite numbers"),
+        ("y ~ s(x)", {"sp": [float("inf")]}, "finite numbers"),
+        ("y ~ s(x)", {"sp": [float("nan")]}, "finite numbers"),
+        ("y ~ s(x)", {"sp": {"s(x)": "much"}}, "finite numbers"),
+        ("y ~ s(x)", {"max_knots": "many"}, "max_knots"),
+        ("y ~ s(x)", {"periods": 3}, "a mapping"),
+        ("y ~ s(x)", {"knots": [1.0, 2.0]}, "a mapping"),
+        ("s(x)", {"response": 3}, "name of a column"),
+    ],
+)
+def test_options_of_other_types_are_refused(formula, options, says):
+    rng = np.random.default_rng(1)
+    with pytest.raises(UnnormError, match=says):
+        un.gam(formula, {"x": rng.random(50), "y": rng.normal(size=50)}, **options)
+
+
+def test_a_smoothing_parameter_of_none_is_estimated():
+    rng = np.random.default_rng(1)
+    x = rng.random(90)
+    table = {"x": x, "z": rng.random(90), "y": np.sin(5 * x) + 0.2 * rng.normal(size=90)}
+    free, some = un.gam("y ~ s(x) + s(z)", table, sp=[None, 2.0]), un.gam("y ~ s(x) + s(z)", table, sp=[-1, 2.0])
+    assert free.sp == some.sp
+
+
+def test_tables_of_terms_keep_the_index():
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({"x": rng.random(60), "y": rng.normal(size=60)}, index=rng.permutation(60) + 100)
+    fit = un.gam("y ~ s(x, k=5)", table)
+    made = fit.predict(table.head(7), kind="terms")
+    assert made.estimate.index.equals(table.index[:7])
+    assert made.se.index.equals(table.index[:7])
+    total = made.estimate.sum(axis=1) + fit.coefficients["(Intercept)"]
+    np.testing.assert_allclose(total.loc[table.index[3]], fit.predict(table.iloc[[3]], se=False)[0], rtol=1e-12)

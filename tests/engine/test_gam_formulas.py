@@ -85,12 +85,24 @@ def test_successes_and_failures_are_proportions_with_trials():
         ("y ~ a:a", "y ~ a"),
         ("y ~ s(I(x ^ 2), k=5) + offset(log( e ))", "y ~ s(x**2, k=5) + offset(log(e))"),
         ("log(y+1) ~ x", "log(y + 1) ~ x"),
+        ("y ~ a*b + a", "y ~ a + b + a:b"),  # whichever comes first
+        ("y ~ a*g + factor(g)", "y ~ a + factor(g) + a:g"),
+        ("y ~ I(a*b)", "y ~ I( a * b )"),  # not a + b + a:b
+        ("y ~ I(a + b):c + log(a):b", "y ~ I(a+b):c + log(a):b"),
     ],
 )
 def test_products_expand_as_in_R_and_are_read_back(text, same):
     terms = parse(text, table=True)
     assert str(terms) == str(parse(same, table=True))
     assert str(parse(str(terms), table=True)) == str(terms)
+
+
+def test_the_formula_of_a_fit_is_that_model():
+    for text in ("y ~ I(x1 * x2)", "y ~ I(x1 > 0.5) + I(x1^2):g", "y ~ s(x1 / 2) + I(x1 - x2)"):
+        fit = un.gam(text, DATA)
+        again = un.gam(fit.formula, DATA)
+        assert list(again.coefficients) == list(fit.coefficients)
+        np.testing.assert_array_equal(again.fitted, fit.fitted)
 
 
 def test_an_interaction_is_saved_and_read_back():
@@ -125,6 +137,30 @@ def test_errors(formula, family, error, says):
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("formula", "columns"),  # columns: the rank of R's model matrix
+    [
+        ("y ~ x1:g + x1:h", 9),  # R: 1 + 6 + 2: contrasts in the second
+        ("y ~ linear(x1, x2) + x1:g", 8),
+        ("y ~ x1 + g + h + x1:g:h", 26),  # R's has 27 columns, one of them aliased
+        ("y ~ x1*g:h", 36),
+        ("y ~ x1:g + x1:h:g + x2", 20),
+        ("y ~ x1:h:g + x2:g - 1", 24),
+        ("y ~ 0 + factor(x3) + g:h", 20),  # a constant is in both
+        ("y ~ 0 + g:h + h:factor(x3)", 24),
+    ],
+)
+def test_products_have_the_columns_that_the_rows_tell_apart(formula, columns):
+    rng = np.random.default_rng(1)
+    n = 400
+    table = {"x1": rng.normal(size=n), "x2": rng.normal(size=n), "y": rng.normal(size=n)}
+    table["x3"] = rng.integers(0, 3, n)
+    table |= {"g": rng.choice(list("abcdef"), n), "h": rng.choice(list("uvw"), n)}
+    fit = un.gam(formula, table)
+    X = fit.predict(kind="matrix")
+    assert X.shape[1] == columns == np.linalg.matrix_rank(X)
+
+
 def test_combinations_without_rows_are_named():
     table = DATA[~((DATA["g"] == "a") & (DATA["h"] == "low"))]
     with pytest.raises(TermError, match=r"1 of 18 combinations.*g = 'a', h = 'low'"):
@@ -136,3 +172,38 @@ def test_models_without_a_table_refuse_arithmetic():
         un.Additive("s(log(step))", un.Box((0, 1), (0, 1)))
     with pytest.raises(TermError, match=r"un\.gam"):
         un.Additive("s(step) + offset(x)", un.Box((0, 1), (0, 1)))
+
+
+def plain():
+    """A table that R makes to the last digit too."""
+    i = np.arange(150)
+    x, z = (i * 0.6180339887) % 1, (i * 0.4142135623) % 1
+    y = np.sin(6 * x) + 0.3 * z + ((i * 7919) % 101) / 101
+    return {"x": x, "z": z, "y": y, "k": np.maximum(np.floor(3 * y + 2), 0), "e": np.full(150, 8.0)}
+
+
+def test_comparisons_as_in_mgcv():
+    table = plain()
+    curve = un.gam("y ~ s(x)", table).compare(un.gam("y ~ s(x) + s(z)", table))
+    assert curve.df == pytest.approx(1.054570, abs=0.003)  # anova(a, b, test="F")
+    assert curve.statistic == pytest.approx(18.22771, rel=2e-3)
+    assert curve.p == pytest.approx(2.538415e-05, rel=5e-3)
+    line = un.gam("k ~ s(x)", table, "poisson").compare(un.gam("k ~ s(x) + z", table, "poisson"))
+    assert line.df == pytest.approx(0.976425, abs=0.001)
+    assert line.p == pytest.approx(0.05176539, rel=2e-3)
+    np.testing.assert_allclose(line.table["residual_df"], [141.77485, 140.79843], atol=0.01)
+
+
+def test_errors_of_means_as_in_mgcv():
+    mean, se = un.gam("k ~ s(x)", plain(), "poisson").predict(kind="response")
+    np.testing.assert_allclose(mean[:5], [3.3557046, 1.8193955, 6.4394104, 0.87950586, 4.3564473], rtol=1e-4)
+    np.testing.assert_allclose(se[:5], [0.67270536, 0.24905607, 0.54010757, 0.15832033, 0.42675877], rtol=1e-3)
+
+
+def test_weights_and_trials_multiply_as_in_mgcv():
+    table = plain() | {"w": np.tile([1.0, 2.0], 75)}
+    fit = un.gam("cbind(k, e) ~ s(x)", table, "binomial", weights="w")
+    expected = [-0.84764491, -1.4982744, -0.21886153, -2.2401657, -0.60574698]
+    np.testing.assert_allclose(fit.linear_predictor[:5], expected, atol=1e-4)
+    errors = [0.042429886, 0.019024664, 0.022546256, 0.014227263, 0.022780288]
+    np.testing.assert_allclose(fit.predict(kind="response").se[:5], errors, rtol=1e-3)

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import unnorm as un
-from unnorm.errors import CombinationError, InputError
+from unnorm.errors import CombinationError, DataError, InputError
 
 HERE = Path(__file__).parents[1] / "oracles" / "mgcv"
 ORACLE = json.loads((HERE / "posterior.json").read_text())
@@ -102,3 +103,117 @@ def test_what_has_no_derivative_or_difference_says_so():
         fit.derivative("s(g)")
     with pytest.raises(CombinationError, match="different covariates"):
         fit.difference("s(x1)", "s(x2)")
+
+
+@pytest.fixture(scope="module")
+def two():
+    rng = np.random.default_rng(4)
+    n = 300
+    table = {"x": rng.random(n), "g": rng.choice(["a", "b"], n), "days": rng.uniform(1, 3, n)}
+    table["y"] = np.sin(6 * table["x"]) + (table["g"] == "b") * table["x"] + 0.3 * rng.normal(size=n)
+    return table, un.gam("y ~ g + s(x, by=g) + offset(log(days))", table)
+
+
+def test_differences_at_rows_of_the_table_compare_both_curves_there(two):
+    table, fit = two
+    bare = fit.difference("s(x):ga", "s(x):gb", at=table["x"])
+    rows = fit.difference("s(x):ga", "s(x):gb", at=table)  # with the rows' own levels
+    for name in ("estimate", "se"):
+        np.testing.assert_array_equal(rows[name], bare[name])
+    with pytest.raises(DataError, match="must hold one of 'a', 'b'"):
+        fit.difference("s(x):ga", "s(x):gb", at={"x": [0.5], "g": ["c"]})
+
+
+def test_an_offset_counts_at_the_fitted_rows_too(two):
+    table, fit = two
+    known = np.log(table["days"])
+    eta = fit.predict(se=False)
+    np.testing.assert_allclose(fit.predict(se=False, offset=0.0), eta - known, atol=1e-3)
+    np.testing.assert_allclose(fit.predict(offset=2 * known).estimate, eta + known, atol=1e-3)
+    drawn = [fit.draws(3, kind="link", offset=one, rng=1) for one in (None, 0.0)]
+    np.testing.assert_allclose(drawn[0] - drawn[1], np.tile(known, (3, 1)), atol=1e-10)
+    with pytest.raises(InputError, match="a number or an array"):
+        fit.predict(offset="days")
+
+
+def test_terms_and_the_matrix_need_no_offset(two):
+    table, fit = two
+    new = {name: table[name][:4] for name in ("x", "g")}
+    assert fit.predict(new, kind="matrix").shape == (4, fit.smoothed.size)
+    assert set(fit.predict(new, kind="terms", se=False)) == {"g", "s(x):ga", "s(x):gb"}
+    with pytest.raises(DataError, match="days"):
+        fit.predict(new)
+
+
+def test_labels_that_differ_in_a_blank_are_two(two):
+    table, _ = two
+    fit = un.gam("y ~ s('a b', k=5) + s(ab, k=5)", {"a b": table["x"], "ab": table["days"], "y": table["y"]})
+    for label in ("s(a b)", "s(ab)"):
+        X = fit.predict(kind="matrix", exclude=label)
+        assert not X[:, fit.index(label)].any()
+        assert fit.term(label).label == label
+        assert (X != 0).any(axis=0).sum() == fit.smoothed.size - fit.index(label).size
+
+
+def test_what_is_no_label_level_or_fit_is_refused(two):
+    _, fit = two
+    refused = (
+        lambda: fit.predict(terms=3),
+        lambda: fit.effect(3),
+        lambda: fit.plot(3),
+        lambda: fit.plot(["g", 3]),
+        lambda: fit.effect("g", level="a"),
+        lambda: fit.compare(3),
+    )
+    for one in refused:
+        with pytest.raises(InputError):
+            one()
+    with pytest.raises(DataError, match="must hold numbers"):
+        fit.derivative("s(x):ga", at="here")
+
+
+def test_soap_films_have_derivatives():
+    rng = np.random.default_rng(1)
+    x, z = rng.uniform(0, 2, 400), rng.uniform(0, 1, 400)
+    table = {"x": x, "z": z, "y": x**2 + np.sin(3 * z) + 0.05 * rng.normal(size=400)}
+    square = [(0, 0), (2, 0), (2, 1), (0, 1)]
+    fit = un.gam(un.s("x", "z", bs="so", k=8, xt={"boundary": [square], "grid": 60}), table, response="y")
+    at = {"x": np.linspace(0.6, 1.4, 33), "z": np.full(33, 0.5)}
+    first, second = (fit.derivative("s(x,z)", at=at, of="x", order=order) for order in (1, 2))
+    assert np.abs(first["estimate"] - 2 * at["x"]).max() < 0.1
+    assert (np.abs(second["estimate"] - 2.0) < 3 * second["se"]).all()  # 0 ± 0 between the nodes
+    assert second["se"].max() < 2.0
+
+
+def test_metropolis_draws_need_every_row(two):
+    _, fit = two
+    with pytest.raises(CombinationError, match="likelihood of every row"):
+        replace(fit, whole=10 * fit.n).draws(5, method="metropolis")
+
+
+def test_draws_of_one_smooth(two):
+    table, fit = two
+    new = {"x": table["x"][:5], "g": table["g"][:5]}
+    label = "s(x):ga"
+    drawn = fit.draws(200, new, kind="link", terms=label, offset=0.0, rng=1)
+    beta, index = fit.draws(200, rng=1), fit.index(label)
+    np.testing.assert_allclose(drawn, beta[:, index] @ fit.predict(new, kind="matrix")[:, index].T, atol=1e-12)
+    rest = fit.draws(200, new, kind="link", exclude=label, offset=0.0, rng=1)
+    np.testing.assert_allclose(drawn + rest, fit.draws(200, new, kind="link", offset=0.0, rng=1), atol=1e-12)
+    assert fit.draws(3, {"g": ["a"]}, kind="link", terms=["g", "(Intercept)"], offset=0.0).shape == (3, 1)
+    with pytest.raises(CombinationError, match="kind='link'"):
+        fit.draws(3, terms=label)
+    with pytest.raises(InputError, match="terms="):
+        fit.draws(3, kind="link", terms="s(w)")
+
+
+def test_draws_of_one_smooth_of_many_levels():
+    rng = np.random.default_rng(1)
+    n = 4000
+    table = {"g": np.array([f"i{k % 800}" for k in range(n)]), "x": rng.random(n), "y": rng.normal(size=n)}
+    fit = un.gam("y ~ s(x) + s(g, bs='re')", table)
+    assert fit.smoothed.wide
+    new = {"x": np.linspace(0.1, 0.9, 4)}
+    drawn = fit.draws(50, new, kind="link", terms="s(x)", rng=1)
+    beta = fit.draws(50, rng=1)[:, fit.index("s(x)")]
+    np.testing.assert_allclose(drawn, beta @ fit.term("s(x)").design(new).T, atol=1e-10)

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -93,3 +94,55 @@ def test_errors():
 def test_importing_unnorm_does_not_import_sklearn():
     code = "import sys, unnorm; assert not any(name.split('.')[0] == 'sklearn' for name in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_any_name_of_a_feature_will_do():
+    X, y, _ = simulated()
+    odd = X.set_axis(["response", 'it\'s "so": ~ ^', "as.factor(x"], axis=1)
+    np.testing.assert_array_equal(GAM().fit(odd, y).predict(odd), GAM().fit(X, y).predict(X))
+    assert GAM("s(response)").fit(odd, y).gam_.response == "response_"
+
+
+def test_many_features_are_no_long_formula():
+    rng = np.random.default_rng(1)
+    X = rng.random((40, 600))
+    assert len(GAM(k=3).fit(X, rng.normal(size=40)).gam_.terms) == 600
+
+
+def test_categories_are_refused_with_the_remedy():
+    X, y, _ = simulated()
+    for column in (X["flag"].astype("category"), pd.Categorical(np.where(X["a"] > 0.5, "p", "q"))):
+        with pytest.raises(InputError, match=r"'flag' are categories.*OneHotEncoder"):
+            GAM().fit(X.assign(flag=column), y)
+    polars = pytest.importorskip("polars")
+    table = polars.DataFrame(
+        {"a": X["a"].to_numpy(), "e": polars.Series(["p", "q"] * 150, dtype=polars.Enum(["p", "q"]))}
+    )
+    with pytest.raises(InputError, match="'e' are categories"):
+        GAM().fit(table, y)
+
+
+@pytest.mark.parametrize("k", [0, -5, 2.5, "a", None, True])
+def test_k_is_a_number_of_functions(k):
+    X, y, _ = simulated()
+    with pytest.raises(InputError, match="k must be a whole number"):
+        GAM(k=k).fit(X, y)
+
+
+def test_new_levels_are_said_and_extrapolation_is_not():
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame({"x": rng.random(100), "g": rng.integers(0, 5, 100)})
+    fit = GAM("s(x) + s(factor(g), bs='re')").fit(X, rng.normal(size=100))
+    with pytest.warns(un.errors.UnnormWarning, match="levels that were not in the data"):
+        fit.predict(X.assign(g=9))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit.predict(X.assign(x=9.0))
+
+
+def test_small_tables_get_small_bases():
+    rng = np.random.default_rng(1)
+    fit = GAM().fit(rng.random((30, 4)), rng.normal(size=30)).gam_
+    assert sum(term.size for term in fit.terms) < 30
+    for family, positive in (("gaussian", False), ("poisson", True), ("nb", True), ("binomial", False)):
+        assert GAM(family=family).__sklearn_tags__().target_tags.positive_only == positive

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from unnorm.errors import TermError
 from unnorm.terms import Terms, factor, linear, parse, s, te, ti
+from unnorm.terms.arithmetic import is_arithmetic, needs
 
 PAPER = "class ~ s(delta,k=10) + s(dcenter,k=40) + s(fxc_prev,fyc_prev,k=40) + s(angle,bs='cc',k=20)"
 
@@ -128,6 +129,47 @@ def test_limits():
         parse(3)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "*".join(f"a{i}" for i in range(40)),  # 2⁴⁰ terms
+        ":".join(["(a + b + c)"] * 40),
+        " + ".join("*".join(f"{c}{i}" for i in range(8)) for c in "abc"),
+    ],
+)
+def test_products_of_too_many_terms_are_refused_before_they_are_made(text):
+    with pytest.raises(TermError, match="at most 500 terms"):
+        parse(text)
+
+
+@pytest.mark.parametrize("text", ["I(x^{0})", "I(x^-{0})", "s(x, k={0})", "s(x, sp={0})", "s(x, m={0})"])
+def test_numbers_of_many_digits_are_refused(text):
+    with pytest.raises(TermError):
+        parse("y ~ " + text.format("9" * 400), table=True)
+
+
+def test_numbers_that_are_none_are_refused_in_objects_too():
+    for options in ({"k": 10**400}, {"sp": 10**400}, {"sp": float("inf")}, {"m": 10**400}):
+        with pytest.raises(TermError):
+            s("x", **options)
+
+
+def test_names_stay_as_they_are_written():
+    # Python's parser would make a Greek mu of the micro sign, and one character of e and an accent
+    for name in ("\u00b5m", "\ufb01t", "e\u0301"):
+        assert parse(f"y ~ s({name}) + {name} + offset(log({name}))", table=True).columns == (name,)
+        assert parse(f"y ~ offset(log({name}))", table=True).offsets == (f"log({name})",)
+        assert is_arithmetic(f"log({name})")
+        assert needs(f"log({name})") == (name,)
+
+
+def test_quotes_within_quotes_are_names():
+    for name in ('it\'s "so": ~ ^', "as.factor(x", "back\\"):
+        text = str(Terms((s(name), s("z"))))
+        assert parse(text).terms == (s(name), s("z"))
+    assert str(parse("as.factor(x)")) == "factor(x)"
+
+
 @given(st.text(alphabet="s(xy,)=k1'~+- .bcteif[]{}*\"\\\n", max_size=60))
 def test_any_text_gives_terms_or_a_term_error(text):
     with contextlib.suppress(TermError):  # any other error fails
@@ -143,3 +185,9 @@ def test_any_text_gives_terms_or_a_term_error(text):
 def test_what_a_smooth_prints_reads_back(k, bs, fx, name):
     term = s(name, k=k, bs=bs, fx=fx, by="w" if fx else None)
     assert parse(str(Terms((term,)))).terms == (term,)
+
+
+def test_main_effects_come_before_their_products():
+    assert str(parse("y ~ a*b*c")) == "y ~ a + b + c + a:b + a:c + b:c + a:b:c"
+    assert not parse("y ~ s(a) + (s(b) - 1)").intercept
+    assert parse("y ~ s(a) + (s(b) + s(c))").intercept

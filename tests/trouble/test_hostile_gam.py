@@ -142,3 +142,56 @@ def _set(*path: Any, value: Any) -> Any:
 def test_each_part_is_checked(saved: Path, tmp_path: Path, change: Any) -> None:
     with pytest.raises(UnnormError, match=r"damaged|not|own label"):
         un.load(_changed(saved, tmp_path, "levels", change))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("inverse.sigma", lambda array: array.astype(complex)),
+        ("smoothed.limit", lambda array: array.astype(float)),
+        ("y", lambda array: array[:0]),  # what the terms say of it is no sentence on a saved fit
+    ],
+)
+def test_arrays_of_other_kinds_are_damage(saved: Path, tmp_path: Path, name: str, change: Any) -> None:
+    about, arrays = storage.read_folder(saved / "levels")
+    storage.write_folder(tmp_path / "changed", about, {**arrays, name: change(arrays[name])})
+    with pytest.raises(UnnormError, match="is damaged"):
+        un.load(tmp_path / "changed")
+
+
+def test_reading_runs_no_module_that_the_file_names(saved: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    package = tmp_path / "chosen_by_a_stranger"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('this ran')", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in (f"{package.name}.x", package.name, "os"):
+        fit = un.load(_changed(saved, tmp_path / name, "levels", _set("backend", value=name)))
+        assert isinstance(fit, un.Gam)
+        assert isinstance(fit.effect(fit.smooths[0].label), dict)
+
+
+def test_sizes_are_compared_before_anything_is_made(saved: Path, tmp_path: Path) -> None:
+    many = list(range(10**4))
+
+    def change(about: Any) -> None:
+        term = next(term for term in about["terms"] if term["kind"] == "random")
+        term["size"], term["factors"], term["factor_levels"] = 10**4, [["g", many]], ["g", many]
+        term["penalties"][0]["copies"] = 10**4
+
+    with pytest.raises(UnnormError, match="coefficients, and terms with"):
+        un.load(_changed(saved, tmp_path, "levels", change))
+
+
+def test_a_film_on_too_fine_a_lattice_is_refused(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    square = [(0, 0), (1, 0), (1, 1), (0, 1)]
+    table = {"x": rng.random(80), "w": rng.random(80), "y": rng.normal(size=80)}
+    smooth = un.s("x", "w", bs="so", k=5, xt={"boundary": [square], "grid": 40})
+    un.gam(smooth, table, response="y").save(tmp_path / "film")
+    for n, change in enumerate((("film", "grid", 10**6), ("film", "sizes", [10**8]))):
+
+        def finer(about: Any, change: Any = change) -> None:
+            about["terms"][0]["basis"][change[0]][change[1]] = change[2]
+
+        with pytest.raises(UnnormError, match="is damaged"):
+            un.load(_changed(tmp_path, tmp_path / str(n), "film", finer))

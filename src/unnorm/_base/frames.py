@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import DataError, listing
+from .categories import as_series, with_labels
 from .files import duplicates, nameless, read_table, reads_as_number
 from .words import at_row, option, row_number, rows_count
 
@@ -102,14 +103,10 @@ class Column:
         """A text column of ISO 8601 dates as times (UTC where a zone is given); any other column as it is."""
         if self.levels is None or not all("-" in str(label) for label in self.levels[:1]):
             return self
-        times = []
-        for label in self.levels.tolist():
-            try:
-                time = datetime.fromisoformat(label)
-            except ValueError:
-                return self
-            offset = time.utcoffset()
-            times.append(time.replace(tzinfo=None) - (timedelta(0) if offset is None else offset))
+        try:
+            times = [_naive(datetime.fromisoformat(label)) for label in self.levels.tolist()]
+        except ValueError:
+            return self
         return Column(self.name, np.array(times, dtype="datetime64[us]")[self.data], self.missing)
 
 
@@ -272,6 +269,7 @@ def to_column(name: str, values: Any) -> Column:
     if not isinstance(values, np.ndarray | list | tuple | range | str | Mapping):
         import narwhals as nw
 
+        values = as_series(values)
         native = nw.from_native(values, pass_through=True, series_only=True)
         if isinstance(native, nw.Series):
             return _from_series(name, native)
@@ -370,6 +368,7 @@ def _naive(value: date) -> np.datetime64:
 def _from_series(name: str, series: Any) -> Column:
     import narwhals as nw
 
+    series = with_labels(series)
     dtype = series.dtype
     if dtype.is_float() or isinstance(dtype, nw.Decimal):
         return _floats(name, series.cast(nw.Float64).to_numpy())

@@ -245,9 +245,9 @@ def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequ
         for label, value in sp.items():
             if label not in penalties.labels:
                 raise InputError(unknown("A smoothing parameter's label", label, penalties.labels))
-            values[penalties.labels.index(label)] = value
+            values[penalties.labels.index(label)] = _numbers(value)
     elif sp is not None:
-        given = np.asarray(sp, dtype=np.float64)
+        given = _numbers(sp)
         if given.shape != (penalties.count,):
             raise InputError(
                 f"sp must have one value for each of the {penalties.count} penalties "
@@ -256,6 +256,18 @@ def _fixed(penalties: Penalties, own: np.ndarray, sp: Mapping[str, float] | Sequ
         values = np.where(given >= 0, given, values)
     values = np.where(values < 0, np.nan, values)
     return np.log(np.maximum(values, 1e-100))  # zero: no penalty
+
+
+def _numbers(sp: Any) -> np.ndarray:
+    """Smoothing parameters as numbers; None is to be estimated, as what is negative is."""
+    given = [-1.0 if one is None else one for one in sp] if isinstance(sp, list | tuple) else -1.0 if sp is None else sp
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.array(np.nan)
+    if not np.isfinite(found).all():
+        raise InputError(f"sp takes finite numbers, negative or None where they are to be estimated; got {sp!r}.")
+    return found
 
 
 def _mixed_start(problem: PenalisedRows, beta: np.ndarray, fixed: np.ndarray) -> np.ndarray:

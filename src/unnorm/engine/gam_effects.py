@@ -54,10 +54,8 @@ def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:
         if name in numeric:
             low, high = float(np.nanmin(columns[name])), float(np.nanmax(columns[name]))  # nan: a row that lacks it
             axes.append(np.linspace(low, high, count) if high > low else np.array([low]))
-        elif name == factor and term.factor_levels is not None and not term.parametric:
-            axes.append(np.asarray(term.factor_levels[1]))
         else:
-            axes.append(np.unique(columns[name]))  # a parametric factor's first level has no coefficient, but an effect
+            axes.append(_levels(term, name, columns))
     if len(axes) == 1:
         return {names[0]: axes[0]}
     if math.prod(axis.size for axis in axes) > MOST:
@@ -68,6 +66,12 @@ def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:
     index = list(product(*(range(axis.size) for axis in axes)))
     where = np.array(index, dtype=np.int64).reshape(len(index), len(axes))
     return {name: axis[where[:, i]] for i, (name, axis) in enumerate(zip(names, axes))}
+
+
+def _levels(term: BuiltTerm, name: str, columns: Columns) -> np.ndarray:
+    """Every level of a factor in its own order: the first of a parametric one has no coefficient, but an effect."""
+    levels = term.own_levels.get(name)
+    return np.unique(columns[name]) if levels is None else np.asarray(levels)
 
 
 def complete_rows(term: BuiltTerm, columns: Columns) -> Columns:
@@ -133,7 +137,7 @@ def completed(term: BuiltTerm, points: Columns) -> Columns:
 
 
 def check_level(level: float) -> None:
-    if not 0.0 < level < 1.0:
+    if not isinstance(level, int | float | np.number) or not 0.0 < level < 1.0:
         raise InputError(f"level must lie between 0 and 1; got {level!r}. Pass e.g. level=0.95.")
 
 

@@ -122,6 +122,8 @@ def gam(
     if method == "UBRE" and not distribution.scale_known:
         raise CombinationError(f"UBRE needs a known scale, and that of {family} data is estimated: use method='GCV'.")
     terms = parse(formula, table=True)
+    if response is not None and not isinstance(response, str):
+        raise InputError(f"response must be the name of a column, e.g. response='y'; got {type(response).__name__}.")
     if response is not None and terms.response is not None and response != terms.response:
         raise InputError(f"The formula's response is {terms.response!r} and response= says {response!r}: give one.")
     if response is not None:

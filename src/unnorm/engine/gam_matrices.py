@@ -18,6 +18,18 @@ if TYPE_CHECKING:
 EXACT = 5e8  # multiplications that the exact Hessian of the criterion may cost: a tenth of a second
 
 
+def distinct(names: list[str]) -> list[str]:
+    """The names, each once: level "ab" of g and level "b" of ga are both "gab", and the second becomes "gab (2)"."""
+    if len(set(names)) == len(names):
+        return names
+    seen: dict[str, int] = {}
+    out = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        out.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return out
+
+
 def blocks(terms: Sequence[tuple[int, BuiltTerm]]) -> list[inference.Block]:
     """The penalties of terms that start at these coefficients, in the order of ρ; those of linked terms as one."""
     found: dict[tuple[str, int], list[inference.Block]] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +57,7 @@ def _labels(fit: Gam, terms: str | Sequence[str] | None) -> list[str]:
                 else "This model has only an intercept: there is nothing to plot."
             )
         return labels
-    asked = [terms] if isinstance(terms, str) else list(terms)
+    asked = list(terms) if isinstance(terms, Iterable) and not isinstance(terms, str) else [terms]
     for label in asked:
         fit.term(label)  # an unknown label is an error there
     return asked

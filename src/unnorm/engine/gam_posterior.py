@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from .._base import numerics
-from ..errors import CombinationError, InputError, unknown, warn
+from ..errors import CombinationError, DataError, InputError, unknown, warn
 from . import gam_effects, gam_levels, gam_predict, inference
 
 if TYPE_CHECKING:
@@ -47,6 +47,11 @@ def metropolis(fit: Gam, n: int, rng: Any) -> np.ndarray:
     """
     if not isinstance(n, int | np.integer) or n < 1:
         raise InputError(f"n must be a whole number of draws, at least 1; got {n!r}.")
+    if fit.whole is not None:
+        raise CombinationError(
+            f"method='metropolis' needs the likelihood of every row, and this fit keeps {fit.y.size:,} of "
+            f"{fit.whole:,}. With so many rows the Gaussian approximation is as good: leave method= out."
+        )
     draw, inner, S = numerics.generator(rng), fit.smoothed, fit.S
     values, vectors = np.linalg.eigh(fit.vcov())
     live = values > 1e-14 * values[-1]
@@ -90,26 +95,33 @@ def metropolis(fit: Gam, n: int, rng: Any) -> np.ndarray:
 
 # long: the arguments of Gam.draws, passed on
 def draws(
-    fit: Gam, n: int, data: Any, kind: str, offset: Any, unconditional: bool, rng: Any, method: str
+    fit: Gam, n: int, data: Any, kind: str, offset: Any, unconditional: bool, rng: Any, method: str, terms: Any,
+    exclude: Any,
 ) -> np.ndarray:  # fmt: skip
     """(n, rows) draws of η or μ at rows; (n, p) of β for kind="coefficients"."""
     if method not in METHODS:
         raise InputError(unknown("method", method, METHODS))
+    labels = gam_predict.chosen(fit, terms, exclude)
+    if kind == "coefficients" and len(labels) < len(fit.smoothed.slices):
+        raise CombinationError(
+            "terms= and exclude= choose what η is made of: pass kind='link' or 'response' with them."
+        )
     beta = metropolis(fit, n, rng) if method == "metropolis" else coefficients(fit, n, unconditional, rng)
     if kind == "coefficients":
         return beta
     if kind not in ("link", "response"):
         raise InputError(f"kind must be 'coefficients', 'link' or 'response'; got {kind!r}.")
-    at = gam_predict.rows_of(fit, data, offset, fit.covariates)
+    needed = tuple(dict.fromkeys(name for term in fit.terms if term.label in labels for name in term.covariates))
+    at = gam_predict.rows_of(fit, data, offset, needed)
     out = np.empty((len(beta), at.n))
     for here in gam_predict.chunks(at.n):
         part = {name: column[here] for name, column in at.columns.items()}
         rows = here.stop - here.start
         if fit.smoothed.wide:
-            found = gam_levels.rows_of(fit, part, rows, tuple(fit.smoothed.slices))
+            found = gam_levels.rows_of(fit, part, rows, labels)
             out[:, here] = found.dot(fit.smoothed.design.to_flat(np.ascontiguousarray(beta.T))).T
         else:
-            out[:, here] = beta @ gam_predict.design(fit, part, rows).T
+            out[:, here] = beta @ gam_predict.design(fit, part, rows, labels).T
     if at.offset is not None:
         out += at.offset
     return fit.distribution.mean(out) if kind == "response" else out
@@ -119,10 +131,15 @@ def shifted(points: Columns, name: str, by: float) -> Columns:
     return {**points, name: points[name] + by}
 
 
+def _step(term: BuiltTerm, order: int, width: float) -> float:
+    return max(width * STEPS[order], term.mesh)
+
+
 def derivative_columns(term: BuiltTerm, points: Columns, name: str, order: int, width: float) -> np.ndarray:
     """C (r, p) with Cβ = ∂^order f/∂name^order, by central differences of the basis: of relative error about 1e-7 for
-    the first and 1e-5 for the second, far below a standard error."""
-    h = width * STEPS[order]
+    the first and 1e-5 for the second, far below a standard error. Soap films are straight between the nodes of their
+    lattice, and their differences go from node to node."""
+    h = _step(term, order, width)
     after, before = (gam_effects.design(term, shifted(points, name, by)) for by in (h, -h))
     if order == 1:
         return (after - before) / (2 * h)
@@ -131,7 +148,7 @@ def derivative_columns(term: BuiltTerm, points: Columns, name: str, order: int, 
 
 def derivative_rows(fit: Gam, term: BuiltTerm, points: Columns, name: str, order: int, width: float) -> LevelRows:
     """The same where levels are many."""
-    h = width * STEPS[order]
+    h = _step(term, order, width)
     after, here, before = (
         gam_levels.term_rows(fit, term, gam_effects.completed(term, shifted(points, name, by))) for by in (h, 0.0, -h)
     )
@@ -156,6 +173,8 @@ def derivative(
     if order not in (1, 2):
         raise InputError(f"order must be 1 or 2; got {order!r}.")
     points = gam_effects.grid(term, fit.columns) if at is None else gam_effects.read_at(term, at)
+    if not gam_effects.is_numeric(points[name]):
+        raise DataError(f"at= for {term.label!r}: column {name!r} must hold numbers.")
     width = float(np.ptp(fit.columns[name])) or 1.0
     gam_effects.check_level(level)
     if fit.smoothed.wide:
@@ -177,7 +196,7 @@ def difference(
             f"{a.label} and {b.label} are functions of different covariates: {gam_effects.coordinates(a)} and "
             f"{gam_effects.coordinates(b)}. Compare levels of one smooth, e.g. 's(x):ga' and 's(x):gb'."
         )
-    points = gam_effects.grid(a, fit.columns) if at is None else gam_effects.read_at(a, at)
+    points = gam_effects.grid(a, fit.columns) if at is None else _without_levels((a, b), gam_effects.read_at(a, at))
     n = next(iter(points.values())).size
     gam_effects.check_level(level)
     if fit.smoothed.wide:
@@ -188,6 +207,15 @@ def difference(
     C[:, fit.smoothed.slices[b.label]] -= gam_effects.design(b, points)
     V = fit.vcov(unconditional=unconditional)
     return {**points, **_banded(C, fit.smoothed.beta, V, level, simultaneous, rng)}
+
+
+def _without_levels(terms: tuple[BuiltTerm, ...], points: Columns) -> Columns:
+    """The points without their own levels, which say where the data's rows lie: both curves are compared at each."""
+    for term in terms:
+        if term.level is not None and term.level[0] in points:
+            gam_effects.design(term, points)  # refuses a level that the data did not have
+    levels = {term.level[0] for term in terms if term.level is not None}
+    return {name: column for name, column in points.items() if name not in levels}
 
 
 def _banded(

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypedDict, 
 
 import numpy as np
 
+from .._base.frames import Table, to_native
 from .._base.frames import table as as_table
-from .._base.frames import to_native
 from ..errors import InputError, unknown, warn
 from . import gam_levels, gam_rows, inference
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
-    from .._base.frames import Table
     from ..terms.base import Columns
     from .gam_result import Gam
 
@@ -57,18 +56,31 @@ class PredictionRows:
     offset: np.ndarray | None
     backend: Any
     fitted: bool  # the rows of the fit itself
+    index: Any = None  # of a pandas table, which tables given back have too
 
 
-def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str]) -> PredictionRows:
-    """The fitted rows (data=None), or a table with the columns `names`."""
+def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str], known_part: bool = True) -> PredictionRows:
+    """The fitted rows (data=None), or a table with the columns `names`. `known_part`: whether η's is asked for."""
     if data is None:
-        return PredictionRows(fit.columns, fit.y.size, fit.offset, fit.backend, True)
+        if offset is None or not known_part:
+            return PredictionRows(fit.columns, fit.y.size, fit.offset, fit.backend, True)
+        if isinstance(offset, str):
+            raise InputError(
+                f"At the fitted rows offset= is a number or an array, as their table is gone; got {offset!r}."
+            )
+        given = gam_rows.numbers(Table((), fit.y.size, lambda name: None), offset, "offset")  # pyright: ignore
+        gam_rows.complete({"offset": given}, "predict")
+        known = gam_rows.plus_fixed(np.asarray(given.data, np.float64), fit.terms, fit.columns)
+        return PredictionRows(fit.columns, fit.y.size, known, fit.backend, False)
     table = as_table(data)
     read = gam_rows.covariates(table, names, "data")
     gam_rows.complete(read, "predict")
     columns = gam_rows.values(read)
-    known = gam_rows.plus_fixed(_new_offset(fit, table, offset), fit.terms, columns)
-    return PredictionRows(columns, table.n, known, table.backend, False)
+    known = None
+    if known_part:
+        known = gam_rows.plus_fixed(_new_offset(fit, table, offset), fit.terms, columns)
+    index = data.index if table.backend is not None and hasattr(data, "columns") and hasattr(data, "index") else None
+    return PredictionRows(columns, table.n, known, table.backend, False, index)
 
 
 def _new_offset(fit: Gam, table: Table, offset: Any) -> np.ndarray | None:
@@ -92,12 +104,15 @@ def chosen(fit: Gam, terms: str | Iterable[str] | None, exclude: str | Iterable[
     known = tuple(fit.smoothed.slices)
 
     def listed(given: str | Iterable[str], what: str) -> set[str]:
-        labels = [given] if isinstance(given, str) else list(given)
-        plain = {label.replace(" ", ""): label for label in known}
+        labels = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+        plain = {label.replace(" ", ""): label for label in known} | {label: label for label in known}
+        out: set[str] = set()
         for label in labels:
-            if not isinstance(label, str) or label.replace(" ", "") not in plain:
+            one = plain.get(label) or plain.get(label.replace(" ", "")) if isinstance(label, str) else None
+            if one is None:
                 raise InputError(unknown(what, label, known))
-        return {plain[label.replace(" ", "")] for label in labels}
+            out.add(one)
+        return out
 
     keep = set(known) if terms is None else listed(terms, "terms=")
     keep -= set() if exclude is None else listed(exclude, "exclude=")
@@ -127,7 +142,7 @@ def predict(
     labels = chosen(fit, terms, exclude)
     whole = terms is None and exclude is None
     needed = [name for term in fit.terms if term.label in labels for name in term.covariates]
-    at = rows_of(fit, data, offset, tuple(dict.fromkeys(needed)))
+    at = rows_of(fit, data, offset, tuple(dict.fromkeys(needed)), kind in ("link", "response"))
     if kind == "matrix":
         return design(fit, at.columns, at.n, labels)
     if fit.smoothed.wide:
@@ -180,8 +195,8 @@ def _by_level(
 
     if kind == "terms":
         each = {term.label: found((term.label,)) for term in fit.terms if term.label in labels}
-        made = to_native({label: one[0] for label, one in each.items()}, at.backend)
-        return Prediction(made, to_native({label: one[1] for label, one in each.items()}, at.backend)) if se else made
+        made = _table(at, {label: one[0] for label, one in each.items()})
+        return Prediction(made, _table(at, {label: one[1] for label, one in each.items()})) if se else made
     if not se and at.fitted and whole:
         return _scaled(fit, at, np.array(fit.linear_predictor), None, kind, True)
     return _scaled(fit, at, *found(labels), kind, False)
@@ -212,5 +227,13 @@ def _terms(fit: Gam, at: PredictionRows, V: np.ndarray | None, labels: Sequence[
             estimate[term.label][here] = C @ fit.smoothed.beta[span]
             if V is not None:
                 error[term.label][here] = inference.standard_errors(C, V[span, span])
-    made = to_native(estimate, at.backend)
-    return made if V is None else Prediction(made, to_native(error, at.backend))
+    made = _table(at, estimate)
+    return made if V is None else Prediction(made, _table(at, error))
+
+
+def _table(at: PredictionRows, columns: dict[str, Any]) -> Any:
+    """The columns as a table of the rows' kind."""
+    made = to_native(columns, at.backend)
+    if at.index is not None:
+        made.index = at.index
+    return made

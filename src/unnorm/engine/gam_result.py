@@ -84,9 +84,11 @@ class Gam:
         Args:
             label: the term, e.g. "s(x)".
         """
-        for term in self.terms:
-            if term.label == label or term.label == label.replace(" ", ""):
-                return term
+        same = (label, label.replace(" ", "")) if isinstance(label, str) else ()
+        for one in same:
+            for term in self.terms:
+                if term.label == one:
+                    return term
         raise InputError(unknown("label", label, [term.label for term in self.terms]))
 
     @cached_property
@@ -194,7 +196,7 @@ class Gam:
                 names += term.coefficient_names
             else:
                 names += [f"{term.label}.{i + 1}" for i in range(term.size)]
-        return names
+        return gam_matrices.distinct(names)
 
     @property
     def covariance(self) -> np.ndarray:
@@ -296,7 +298,7 @@ class Gam:
                 tables of the data's kind, one column a term; row sums plus the intercept and the offset are η), or the
                 matrix X (rows, p) with Xβ̂ + offset = η, columns in the order of `coefficients` ("matrix", no se).
             unconditional: include the smoothing parameters' uncertainty in se.
-            offset: the known part of η at new rows: a number, an array or a column's name. By default the column that
+            offset: the known part of η: a number, an array or (of new rows) a column's name. By default the column that
                 the fit's offset came from.
             terms, exclude: labels of terms to count alone, or to leave out (they are zero then, and their covariates
                 need not be in `data`); "(Intercept)" is one of them.
@@ -310,6 +312,7 @@ class Gam:
         """
         return gam_predict.predict(self, data, se, kind, unconditional, offset, terms, exclude)
 
+    # long: those of `predict`, and how to draw
     def draws(
         self,
         n: int = 1000,
@@ -319,6 +322,8 @@ class Gam:
         unconditional: bool = True,
         rng: Any = 0,
         method: Literal["gaussian", "metropolis"] = "gaussian",
+        terms: str | Sequence[str] | None = None,
+        exclude: str | Sequence[str] | None = None,
     ) -> np.ndarray:
         """Draws from the posterior: (n, p) of the coefficients, or (n, rows) of η or μ at rows.
 
@@ -333,6 +338,8 @@ class Gam:
             unconditional: whether to include the smoothing parameters' uncertainty.
             rng: seed or generator.
             method: "gaussian" or "metropolis".
+            terms, exclude: terms to count alone, or to leave out, as in `predict`: terms="s(x)", offset=0.0 draws a
+                smooth.
 
         >>> import numpy as np, unnorm as un
         >>> x = np.linspace(0.0, 1.0, 200)
@@ -341,7 +348,7 @@ class Gam:
         (500, 2)
         """
         unconditional = unconditional and self.method in ("REML", "ML")
-        return gam_posterior.draws(self, n, data, kind, offset, unconditional, rng, method)
+        return gam_posterior.draws(self, n, data, kind, offset, unconditional, rng, method, terms, exclude)
 
     @cached_property
     def covariates(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from .._base import storage
 from .._version import __version__
-from ..errors import InputError
+from ..errors import InputError, UnnormError
 from .arrow import Arrow, ArrowInverse, Blocks
 from .core import build_design
 from .gam_result import Gam
@@ -25,6 +25,7 @@ from .smoothed import Smoothed
 
 CLASS = "Gam"
 PLAIN = ("formula", "family", "method", "response", "link", "theta", "theta_known")  # fields of Gam that JSON holds
+TABLES = ("pandas", "polars", "pyarrow", "modin", "cudf")  # kinds of tables that narwhals makes
 APART = ("design", "slices", "inverse", "cross")  # of Smoothed: made again, or saved by their parts
 
 
@@ -83,7 +84,10 @@ def load(path: str | os.PathLike[str]) -> Gam:
     if about.get("class") != CLASS:
         raise InputError(f"{where} holds a {about.get('class', 'result')}, not a Gam; read it with un.load.")
     with storage.restoring(where, CLASS):
-        return restored(about, arrays)
+        try:
+            return restored(about, arrays)
+        except UnnormError as error:  # what a term says of rows that are not its own
+            raise ValueError(error) from error
 
 
 def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
@@ -99,10 +103,11 @@ def restored(about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Gam:
         terms.append(replace(term, penalties=penalties))  # pyright: ignore[reportArgumentType]
     columns = {name: arrays[f"column.{i}"] for i, name in enumerate(about["columns"])}
     y, beta = arrays["y"], arrays["smoothed.beta"]
-    intercept = beta.size > sum(term.size for term in terms)
+    rest = beta.size - sum(term.size for term in terms)
+    if rest not in (0, 1):  # before a design of any size is made
+        raise ValueError(f"{beta.size} coefficients, and terms with {beta.size - rest}")
+    intercept = rest == 1
     design = build_design(terms, columns, intercept=intercept, rows=y.size)
-    if design.size != beta.size:
-        raise ValueError(f"{beta.size} coefficients for terms that have {design.size}")
     blocks = {
         name: _unpacked(arrays, name, design.own is not None)
         for name in ("cross.own", "cross.cross", "inverse.own", "inverse.slopes")
@@ -147,8 +152,9 @@ def _unpacked(arrays: Mapping[str, np.ndarray], name: str, alike: bool) -> Block
 
 
 def backend(name: str | None) -> Any:
-    """The user's kind of table, where it is installed here; else plain dictionaries."""
-    if name is None or importlib.util.find_spec(name) is None:
+    """The user's kind of table, where it is installed here; else plain dictionaries. No other names are looked for:
+    a file may hold any, and looking for "a.b" runs a."""
+    if name not in TABLES or importlib.util.find_spec(name) is None:
         return None
     import narwhals as nw
 

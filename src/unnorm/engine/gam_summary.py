@@ -13,7 +13,7 @@ from scipy.special import chdtrc, fdtrc, ndtr, ndtri, stdtr
 from .._base import numerics
 from .._base.blas import single_threaded
 from .._base.frames import to_native
-from ..errors import CombinationError
+from ..errors import CombinationError, InputError
 from . import checks, gam_effects, inference, level_checks, level_tests
 from .smoothed import INTERCEPT
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CRITERION = {"REML": "-REML", "ML": "-ML"}
 WIDE = 78
+LEAST_DF = 0.01  # between two models that are compared: below, they are the same model
 
 
 # --- tests --------------------------------------------------------------------------------------------------------
@@ -203,7 +204,7 @@ def smoothing(fit: Gam) -> dict[str, np.ndarray]:
 
 @dataclass(frozen=True)
 class ModelComparison:
-    """Two fits of the same rows, the smaller first. `p` is nan where the larger model does not fit better."""
+    """Two fits of the same rows, the smaller first. `p` is nan where the larger one fits no better or is the same."""
 
     table: Any  # of the data's kind: model, residual_df, deviance, aic
     df: float  # extra degrees of freedom of the larger model
@@ -218,6 +219,8 @@ class ModelComparison:
 
 def compare(first: Gam, second: Gam) -> ModelComparison:
     """Generalised likelihood ratio test, as mgcv's `anova.gam` for two models."""
+    if not isinstance(second, type(first)):
+        raise InputError(f"compare() takes another fit of un.gam; got {type(second).__name__}.")
     kinds = [f"{fit.family} ({fit.distribution.link})" for fit in (first, second)]
     if kinds[0] != kinds[1]:
         raise CombinationError(
@@ -237,14 +240,15 @@ def compare(first: Gam, second: Gam) -> ModelComparison:
     # each θ̂ has a saturated model of its own: then −2 loglik takes the deviance's place, as in mgcv
     deviances = [-2.0 * fit.loglik if fit.theta is not None else fit.deviance for fit in (small, large)]
     drop = deviances[0] - deviances[1]
+    tested = df > LEAST_DF and drop > 0.0  # on no degrees of freedom any difference would be significant
     p, statistic, name = np.nan, drop, "chi.sq"
     if first.smoothed.scale_known:
-        if df > 0.0 and drop > 0.0:
-            p = float(chdtrc(df, max(drop, 0.0)))
+        if tested:
+            p = float(chdtrc(df, drop))
     else:
         name, statistic = "F", drop / df / large.scale if df > 0.0 else np.nan
-        if df > 0.0 and drop > 0.0:
-            p = float(fdtrc(df, residual[id(large)], max(statistic, 0.0)))
+        if tested:
+            p = float(fdtrc(df, residual[id(large)], statistic))
     columns = {
         "model": np.array([small.formula, large.formula], dtype=np.str_),
         "residual_df": np.array([residual[id(small)], residual[id(large)]]),

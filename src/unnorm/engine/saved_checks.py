@@ -22,6 +22,7 @@ FEW = 5  # rows at which it predicts
 _COUNTS = {"beta": "p", "edf": "p", "edf1": "p", "rho": "m", "estimated": "m", "flat": "m", "limit": "m"}
 _COUNTS |= {"gradient": "m", "hessian": "mm", "dbeta_drho": "pm"}
 _TRUTHS = ("estimated", "flat")
+_SIGNS = ("limit",)
 _NUMBERS = ("score", "loglik", "deviance", "null_deviance", "scale", "rows")
 _MAY_LACK = ("score", "null_deviance")  # of a fit that did not converge, or with a link of its own
 
@@ -81,7 +82,10 @@ def _check_smoothed(inner: Smoothed) -> None:
         array = getattr(inner, name)
         _demand(isinstance(array, np.ndarray), f"no {name}")
         _demand(array.shape == tuple(sizes[letter] for letter in letters), f"{name} of shape {array.shape}")
-        _demand(array.dtype.kind in ("b" if name in _TRUTHS else "fi"), f"{name} of type {array.dtype}")
+        _demand(
+            array.dtype.kind in ("b" if name in _TRUTHS else "i" if name in _SIGNS else "fi"),
+            f"{name} of type {array.dtype}",
+        )
         _demand(np.isfinite(array).all(), f"{name} is not finite")
     for name in _NUMBERS:
         value = getattr(inner, name)
@@ -101,6 +105,8 @@ def _check_blocks(inner: Smoothed) -> None:
     sizes = np.diff(likeness.starts)
     _demand(np.array_equal(likeness.starts, inverse.starts) and likeness.starts[-1] == inner.size, "blocks of others")
     shared = int(sizes[0])
+    every = (likeness.shared, inverse.sigma, *likeness.own, *likeness.cross, *inverse.own, *inverse.slopes)
+    _demand(all(block.dtype.kind == "f" for block in every), "blocks that are no real numbers")
     _demand(likeness.shared.shape == inverse.sigma.shape == (shared, shared), "blocks that are not square")
     for blocks, width in (
         (likeness.own, None),
@@ -122,6 +128,9 @@ def _check_terms(fit: Gam) -> None:
         names = (*term.covariates, *([] if term.by is None else [term.by]))
         _demand(all(name in fit.columns for name in names), f"{term.label} reads columns that are not there")
         _demand(len(term.fixed_sp) == len(term.penalties), f"{term.label} has other penalties than parameters")
+        if term.factor_levels is not None:
+            name, levels = term.factor_levels  # a parametric term leaves its first out
+            _demand(term.own_levels.get(name, ())[-len(levels) :] == levels, f"other levels of {name!r}")
         for penalty in term.penalties:
             size = len(penalty.block)
             _demand(np.isfinite(penalty.block).all() and 0 <= penalty.rank <= size * penalty.copies, "a penalty")

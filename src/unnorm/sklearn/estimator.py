@@ -12,7 +12,8 @@ from ..engine.gam_predict import Prediction, Scale
 from ..engine.gam_result import Gam
 from ..engine.gam_saving import described, restored
 from ..engine.response import FAMILIES
-from ..errors import InputError, MissingLibraryError, hush, unknown
+from ..errors import InputError, MissingLibraryError, listing, overhear, unknown, warn
+from ..terms.specs import Term, Terms, s
 
 try:
     from sklearn.base import BaseEstimator
@@ -22,7 +23,8 @@ try:
 except ImportError as error:  # an extra
     raise MissingLibraryError("unnorm.sklearn needs scikit-learn: pip install 'unnorm[sklearn]'.") from error
 
-RESPONSE = "response"
+RESPONSE = "response"  # as a formula may call it; "response_" where a feature has that name
+FAR = "rows lie far outside the data"
 FEW = 6  # distinct values up to which a feature is a straight line, with a ridge
 SHARE = 0.8  # of the rows: at most so many functions in all, so that small tables get small bases
 
@@ -39,13 +41,14 @@ class GAM(BaseEstimator):
 
     Parameters
     ----------
-    terms: the right side of a formula, "s(x0) + te(x1, x2)"; features are x0, x1, …, or the columns' names of a table.
+    terms: the right side of a formula, "s(x0) + te(x1, x2)", or terms; features are numbers, x0, x1, …, or the columns'
+        names of a table. Labels as numbers are "factor(x0)".
         None: a cubic spline for each feature that can vanish (`cs`), and a straight line with a ridge for features of
         few values.
     family: "gaussian", "poisson", "nb", "quasipoisson": a regressor; "binomial": a classifier of two classes.
     link: of a binomial family: "logit", "probit" or "cloglog".
     method: how smoothing is chosen: "REML", "ML" or "GCV".
-    k: functions of each spline that `terms=None` makes, at most.
+    k: functions of each spline that `terms=None` makes, at most; below 4, straight lines.
 
     Attributes
     ----------
@@ -66,7 +69,7 @@ class GAM(BaseEstimator):
 
     def __init__(
         self,
-        terms: str | None = None,
+        terms: str | Term | Terms | None = None,
         family: str = "gaussian",
         *,
         link: str | None = None,
@@ -97,6 +100,8 @@ class GAM(BaseEstimator):
         """Fit to features X (n, d) and the response y (n,)."""
         if self.family not in FAMILIES:
             raise InputError(unknown("family", self.family, FAMILIES))
+        _check_k(self.k)
+        _check_numbers(X)
         classifies = self.family == "binomial"
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2, y_numeric=not classifies)
         if classifies:
@@ -104,8 +109,11 @@ class GAM(BaseEstimator):
         names = self._names()
         columns = {name: X[:, j] for j, name in enumerate(names)}
         formula = self.terms if self.terms is not None else _default_terms(columns, self.k)
-        table = {**columns, RESPONSE: y}
-        self.gam_ = gam(formula, table, self.family, response=RESPONSE, link=self.link, method=self.method)  # pyright: ignore[reportArgumentType]
+        response = RESPONSE
+        while response in columns:
+            response += "_"
+        table = {**columns, response: y}
+        self.gam_ = gam(formula, table, self.family, response=response, link=self.link, method=self.method)  # pyright: ignore[reportArgumentType]
         return self
 
     def _labels(self, y: np.ndarray) -> np.ndarray:
@@ -128,8 +136,12 @@ class GAM(BaseEstimator):
         return {name: X[:, j] for j, name in enumerate(self._names())}
 
     def _predicted(self, X: Any, kind: Scale, se: bool = False) -> Any:
-        with hush():  # rows beyond the data: a straight line there
-            return self.gam_.predict(self._columns(X), se=se, kind=kind)
+        with overhear() as said:
+            found = self.gam_.predict(self._columns(X), se=se, kind=kind)
+        for text in said:
+            if FAR not in text:  # a straight line there, as a pipeline expects; a level that is new is said
+                warn(text, stacklevel=3)
+        return found
 
     def predict(self, X: Any) -> np.ndarray:
         """The mean of the response at each row; of a classifier the more probable class."""
@@ -179,17 +191,36 @@ class GAM(BaseEstimator):
         base.__setstate__(state)
 
 
-def _default_terms(columns: Mapping[str, np.ndarray], k: int) -> str:
+def _check_k(k: Any) -> None:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise InputError(f"k must be a whole number of functions, at least 1; got {k!r}.")
+
+
+def _check_numbers(X: Any) -> None:
+    """Refuse a table's columns of text and categories: as numbers, those of a category would have a slope."""
+    if not hasattr(X, "columns") or callable(X.columns):
+        return
+    kinds: Any = getattr(X, "dtypes", [])
+    if hasattr(kinds, "items"):  # pandas
+        kinds = kinds.to_list()
+    wrong = [str(name) for name, kind in zip(X.columns, kinds) if str(kind).lower().startswith(("categor", "enum"))]
+    if wrong:
+        raise InputError(
+            f"GAM takes numbers, and {listing(wrong)} are categories. Encode them first (OneHotEncoder, or "
+            "OrdinalEncoder and factor(…) in terms=), or use un.gam, which reads categories."
+        )
+
+
+def _default_terms(columns: Mapping[str, np.ndarray], k: int) -> Terms:
     """A spline for each feature with enough values, a ridge for the rest; nothing for those that are constant."""
     n = len(next(iter(columns.values())))
     distinct = {name: np.unique(column).size for name, column in columns.items()}
     smooth = [name for name, count in distinct.items() if count > FEW]
     size = min(k, int(SHARE * n / max(len(smooth), 1)))
-    terms = []
+    terms: list[Term] = []
     for name, count in distinct.items():
-        quoted = repr(name)
         if count > FEW and size >= 4:
-            terms.append(f"s({quoted}, bs='cs', k={min(size, count)})")
+            terms.append(s(name, bs="cs", k=min(size, count)))
         elif count > 1:
-            terms.append(f"s({quoted}, bs='re')")
-    return " + ".join(terms) or "1"
+            terms.append(s(name, bs="re"))
+    return Terms(tuple(terms))

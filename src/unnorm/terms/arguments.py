@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import TermError, listing, unknown
 
+LARGEST = 1e60  # number that means one
 MOST_COEFFICIENTS = 5000  # of one term: its penalties are then 200 MB each
 
 
@@ -25,7 +26,7 @@ def integer(label: str, what: str, value: Any, least: int, most: int | None = No
     whole = (
         isinstance(value, int | float | np.number)
         and not isinstance(value, bool)
-        and np.isfinite(value)
+        and -LARGEST < value < LARGEST  # whatever it is: an integer of 400 digits is no float
         and value == int(value)
     )
     if not whole or value < least or (most is not None and value > most):
@@ -59,9 +60,12 @@ def fixed_sp(label: str, sp: Any) -> tuple[float | None, ...] | None:
     out: list[float | None] = []
     for value in sequence(sp):
         if value is not None and (
-            isinstance(value, bool) or not isinstance(value, int | float | np.number) or np.isnan(value)
+            isinstance(value, bool) or not isinstance(value, int | float | np.number) or not -LARGEST < value < LARGEST
         ):
-            raise TermError(f"{label}: sp takes numbers, or None where it is to be estimated; got {value!r}.")
+            raise TermError(
+                f"{label}: sp takes numbers below {LARGEST:g}, or None where it is to be estimated; got {value!r}. "
+                "For a straight line write the covariate by itself."
+            )
         out.append(None if value is None or value < 0 else float(value))
     return tuple(out)
 

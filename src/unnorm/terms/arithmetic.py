@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..data.covariates.expressions import FUNCTIONS, Expression
+from ..data.covariates.expressions import FUNCTIONS, Expression, parsed
 from ..errors import DataError, TermError
 
 COUNTS = "cbind"  # successes and failures of a binomial response
@@ -54,10 +54,19 @@ def is_arithmetic(name: str) -> bool:
     if name.isidentifier() or len(name) > 500:
         return False
     try:
-        tree = ast.parse(name, mode="eval").body
+        tree = parsed(name)
         return not isinstance(tree, ast.Constant) and computed(tree) == name
     except (SyntaxError, ValueError, TermError, RecursionError, MemoryError):
         return False
+
+
+def as_term(name: str) -> str:
+    """A name as a term by itself: "x / z" would be read as something else where it does not stand in I(…).
+
+    >>> as_term("x / z"), as_term("log(x)"), as_term("x")
+    ('I(x / z)', 'log(x)', 'x')
+    """
+    return f"I({name})" if is_arithmetic(name) and not is_call(parsed(name)) else name
 
 
 def needs(name: str) -> tuple[str, ...]:
@@ -88,7 +97,7 @@ def counts(name: str) -> tuple[str, str] | None:
     if not name.startswith(f"{COUNTS}("):
         return None
     try:
-        tree = ast.parse(name, mode="eval").body
+        tree = parsed(name)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     if not isinstance(tree, ast.Call) or not isinstance(tree.func, ast.Name):

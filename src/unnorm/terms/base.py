@@ -128,6 +128,16 @@ class BuiltTerm(ABC):
         """Loops (m, 2) of a boundary outside which `design` is nan; none where it is defined everywhere."""
         return ()
 
+    @property
+    def own_levels(self) -> Mapping[str, tuple[object, ...]]:
+        """Factors among the covariates → all levels that the data had, in their order."""
+        return {}
+
+    @property
+    def mesh(self) -> float:
+        """How far apart the nodes are between which the functions are straight lines; 0 for curves."""
+        return 0.0
+
     def fixed(self, columns: Columns) -> np.ndarray | None:
         """(n,) a known part of the term, added to `design` times the coefficients; None where there is none."""
         return None

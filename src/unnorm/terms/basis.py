@@ -55,6 +55,11 @@ class Basis(ABC):
         """Loops (m, 2) outside which the functions are nan; none where they are defined everywhere."""
         return ()
 
+    @property
+    def mesh(self) -> float:
+        """How far apart the nodes are between which functions are straight lines; 0 for curves."""
+        return 0.0
+
     def fixed(self, points: np.ndarray) -> np.ndarray | None:
         """(n,) a known function that is added to whatever the coefficients make; None where there is none."""
         return None

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from .._base.blas import single_threaded
 from .._base.threads import BRIEF, cores, run_tasks
 from ..errors import DataError, TermError, listing, unknown
@@ -71,9 +73,12 @@ def build(
     boundary: Boundary,
 ) -> list[BuiltTerm]:
     """See `Terms.build`."""
+    for option, given in (("knots", knots), ("periods", periods)):
+        if not isinstance(given, Mapping):
+            raise TermError(f"{option} must be a mapping from covariates, e.g. {option}={{'x': …}}; got {given!r}.")
     if strange := [name for name in knots if name not in terms.columns]:
         raise TermError(unknown("A name in knots", strange[0], terms.columns))
-    if max_knots is not None and max_knots < 3:
+    if max_knots is not None and (not isinstance(max_knots, int | np.integer) or max_knots < 3):
         raise TermError(f"max_knots must be at least 3; got {max_knots!r}.")
     sizes = {name: len(columns[name]) for name in terms.columns if name in columns}
     if len(set(sizes.values())) > 1:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import DataError
+from ..errors import DataError, TermError, listing
 from .base import BuiltTerm
 from .basis import Setup, householder, reflected, scale_roots
 from .build_levels import factor_smooth, random, random_tensor
@@ -147,6 +147,11 @@ def _by_levels(meeting: Meeting, spec: Smooth | Tensor) -> tuple[tuple[Any, ...]
     if by in spec.factors or is_category(meeting.columns, by, what):
         known = meeting.levels(by, what)
         ordered = by in meeting.categories and meeting.categories[by].ordered
+        if ordered and len(known) < 2:
+            raise TermError(
+                f"{what}: by={by!r} is ordered and has one level only ({listing(known)}), so there are no differences "
+                "from it. Leave by= out."
+            )
         return known[1:] if ordered else known, known, True
     column = numeric(meeting.columns, by, what)
     low, high = column.min(), column.max()

@@ -185,6 +185,10 @@ class SmoothTerm(SavedTerm):
     def outline(self) -> tuple[np.ndarray, ...]:
         return self.basis.outline
 
+    @property
+    def mesh(self) -> float:
+        return self.basis.mesh
+
     def fixed(self, columns: Columns) -> np.ndarray | None:
         if not self.outline:
             return None
@@ -243,6 +247,10 @@ class FactorSmoothTerm(SavedTerm):
     def coded(self) -> tuple[tuple[str, tuple[Any, ...]], ...]:
         """The factors with their levels; fits saved before there could be several have one."""
         return self.factors or ((self.factor_levels,) if self.factor_levels is not None else ())
+
+    @property
+    def own_levels(self) -> dict[str, tuple[Any, ...]]:
+        return dict(self.coded)
 
     @property
     def count(self) -> int:
@@ -304,6 +312,10 @@ class RandomTerm(SavedTerm):
     kind: ClassVar[str] = "random"
     factors: tuple[tuple[str, tuple[Level, ...]], ...] = ()
     slopes: tuple[str, ...] = ()  # numeric covariates
+
+    @property
+    def own_levels(self) -> dict[str, tuple[Level, ...]]:
+        return dict(self.factors)
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:
@@ -375,6 +387,10 @@ class FactorTerm(SavedTerm):
     kind: ClassVar[str] = "factor"
     levels: tuple[Level, ...] = ()  # all of them; the first is the reference unless `full`
     full: bool = False
+
+    @property
+    def own_levels(self) -> dict[str, tuple[Level, ...]]:
+        return {self.covariates[0]: self.levels}
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:

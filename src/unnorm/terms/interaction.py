@@ -2,6 +2,8 @@
 
 A factor within a:b has a column for each level but the first where the rest of the product is a term of its own, and
 one for each level where it is not: with x in the model g:x gives differences of slopes, without it a slope a level.
+The rest also counts as a term where an earlier product with further factors has it: with h:x before it,
+g:x gives differences.
 """
 
 from __future__ import annotations
@@ -17,8 +19,8 @@ from .base import BuiltTerm, Columns
 from .built import SavedTerm, known_codes, points_of
 from .levels import Level, codes, is_category, level_name
 from .sample import check_finite, numeric
-from .specs import Factor, Term, operands_of
-from .writing import written
+from .specs import Factor, Linear, Term, operands_of
+from .writing import alone
 
 MOST_COLUMNS = 5000
 
@@ -40,7 +42,7 @@ class Interaction(Term):
         return self.operands
 
     def __str__(self) -> str:
-        return ":".join(written(name, self.factors) for name in self.operands)
+        return ":".join(alone(name, self.factors) for name in self.operands)
 
 
 def interaction(*operands: str | Factor) -> Interaction:
@@ -68,6 +70,10 @@ class InteractionTerm(SavedTerm):
     operands: tuple[str, ...] = ()
     factors: tuple[tuple[str, tuple[Level, ...], bool], ...] = ()  # (column, levels, whether the first is coded too)
     first: int = 0  # combinations left out at the start, which the intercept has
+
+    @property
+    def own_levels(self) -> dict[str, tuple[Level, ...]]:
+        return {name: levels for name, levels, _ in self.factors}
 
     @property
     def coefficient_names(self) -> tuple[str, ...]:
@@ -102,10 +108,10 @@ def build_interaction(
     intercept: bool,
 ) -> BuiltTerm:
     """The term on these data. `others`: the terms of the model, by which factors are coded."""
-    margins = {frozenset(term.columns) for term in others} | ({frozenset()} if intercept else set())
+    margins = _margins(spec, columns, others, intercept)
     found: list[tuple[str, tuple[Level, ...], bool]] = []
     for name in spec.operands:
-        if name in spec.factors or is_category(columns, name, spec.label):
+        if _is_factor(spec, name, columns):
             levels = levels_of(name, spec.label)
             if len(levels) < 2:
                 raise TermError(f"{spec.label}: {name!r} has one level only ({listing(levels)}). Leave it out.")
@@ -116,7 +122,9 @@ def build_interaction(
     size = int(np.prod([len(levels) - (not full) for _, levels, full in found]))
     if size > MOST_COLUMNS:
         raise TermError(f"{spec.label} has {size:,} combinations of levels, more than {MOST_COLUMNS:,}. Use bs='re'.")
-    everything = intercept and len(found) == len(spec.operands) and all(full for _, _, full in found)
+    # all combinations add up to the product of the numbers: one too many where that is a term, as the intercept is
+    numbers = frozenset(spec.operands) - {name for name, _, _ in found}
+    everything = bool(found) and numbers in margins and all(full for _, _, full in found)
     _seen(spec, columns, found)
     return InteractionTerm(
         label=spec.label,
@@ -128,6 +136,29 @@ def build_interaction(
         factors=tuple(found),
         first=int(everything),
     )
+
+
+def _is_factor(spec: Term, name: str, columns: Columns) -> bool:
+    if isinstance(spec, Factor):
+        return True
+    return (isinstance(spec, Interaction) and name in spec.factors) or is_category(columns, name, spec.label)
+
+
+def _margins(spec: Interaction, columns: Columns, others: Sequence[Term], intercept: bool) -> set[frozenset[str]]:
+    """The products that the intercept, the other terms, and earlier ones with further factors, have columns of."""
+    constant = intercept or any(isinstance(term, Factor) for term in others)  # the first one has every level then
+    out = {frozenset[str]()} if constant else set[frozenset[str]]()
+    for term in others:
+        if isinstance(term, Linear):
+            out |= {frozenset({name}) for name in term.covariates}
+        elif term is not spec:
+            out.add(frozenset(term.columns))
+    products = sorted((term for term in others if isinstance(term, Interaction)), key=lambda term: len(term.operands))
+    for term in products[: products.index(spec)]:
+        shared = frozenset(term.operands) & frozenset(spec.operands)
+        if all(_is_factor(term, name, columns) for name in term.operands if name not in shared):
+            out.add(shared)
+    return out
 
 
 def _seen(spec: Interaction, columns: Columns, factors: Sequence[tuple[str, tuple[Level, ...], bool]]) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any, final
 
+from ..data.covariates.expressions import parsed
 from ..errors import TermError, listing, unknown
 from .arithmetic import COUNTS, computed, counted, is_call
 from .interaction import Interaction, interaction
@@ -84,12 +85,13 @@ def _parsed(formula: str, table: bool) -> Terms:
 
 def _tree(text: str) -> ast.expr:
     """The right side as Python's parser reads it, R's ^ as ** and its : as @ (which Python ranks as *)."""
-    quote, depth, out = "", 0, []
-    for char in text.strip().replace("\n", " ").replace("as.factor(", "factor("):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
+    text, depth, out = text.strip().replace("\n", " "), 0, []
+    for i, (char, outside) in enumerate(zip(text, _outside(text))):
+        if not outside:
+            pass
+        elif char == "." and out[-2:] == ["a", "s"] and text.startswith("factor(", i + 1):
+            del out[-2:]
+            continue
         elif char in "{[":
             depth += 1
         elif char in "}]":
@@ -100,7 +102,7 @@ def _tree(text: str) -> ast.expr:
             char = "@"
         out.append(char)
     try:
-        return ast.parse("".join(out), mode="eval").body
+        return parsed("".join(out))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise TermError(
             f"The formula {_short(text)!r} cannot be read ({getattr(error, 'msg', None) or type(error).__name__}). "
@@ -108,16 +110,35 @@ def _tree(text: str) -> ast.expr:
         ) from None
 
 
+def _outside(text: str) -> list[bool]:
+    """Which characters stand outside quotes."""
+    quote, escaped, out = "", False, []
+    for char in text:
+        out.append(not quote and char not in "'\"")
+        if escaped:
+            escaped = False
+        elif quote:
+            quote, escaped = "" if char == quote else quote, char == "\\"
+        elif char in "'\"":
+            quote = char
+    return out
+
+
 def _once(terms: list[Term | _Expanded]) -> list[Term]:
     """Each effect of `a*b` once, where another term of the formula has it too; what was written twice stays."""
     seen: set[frozenset[str]] = set()
+    expanded: dict[frozenset[str], int] = {}  # effects that only products have so far, and where they are
     out: list[Term] = []
     for one in terms:
-        expanded = isinstance(one, _Expanded)
         term = one.term if isinstance(one, _Expanded) else one
         if isinstance(term, Linear | Factor | Interaction):
             key = frozenset(term.columns)
-            if expanded and key in seen:
+            if isinstance(one, _Expanded):
+                if key in seen:
+                    continue
+                expanded[key] = len(out)
+            elif key in expanded:
+                out[expanded.pop(key)] = term
                 continue
             seen.add(key)
         out.append(term)
@@ -126,14 +147,7 @@ def _once(terms: list[Term | _Expanded]) -> list[Term]:
 
 def _sides(formula: str) -> tuple[str | None, str]:
     """Left and right of the `~` that stands outside quotes."""
-    quote, cuts = "", []
-    for i, char in enumerate(formula):
-        if quote:
-            quote = "" if char == quote else quote
-        elif char in "'\"":
-            quote = char
-        elif char == "~":
-            cuts.append(i)
+    cuts = [i for i, (char, outside) in enumerate(zip(formula, _outside(formula))) if outside and char == "~"]
     if len(cuts) > 1:
         raise TermError(f"A formula has at most one '~'; got {len(cuts)} in {_short(formula)!r}.")
     return (formula[: cuts[0]], formula[cuts[0] + 1 :]) if cuts else (None, formula)
@@ -186,6 +200,8 @@ def _sum(tree: ast.expr, offsets: list[str] | None) -> tuple[list[Term | _Expand
             nested = isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add | ast.Sub)  # s(a) + (s(b) + s(c))
             inner, more = _sum(part, offsets) if nested else (_terms(part, offsets), None)
             terms.extend(inner)
+            if len(terms) > _MOST:
+                raise TermError(f"A formula has at most {_MOST} terms; products expanded, this one has more.")
             intercept = intercept if more is None else intercept and more
     return terms, intercept
 
@@ -233,14 +249,14 @@ def _crossed(node: ast.expr, table: bool) -> list[tuple[Term, ...]]:
         products = [sides[0]]
         for sign, side in zip(signs, sides[1:]):
             if isinstance(sign, ast.MatMult):
+                _limit(node, len(products[-1]) * len(side))
                 products[-1] = [(*a, *b) for a in products[-1] for b in side]
             else:
                 products.append(side)
         out = products[0]
         for side in products[1:]:
+            _limit(node, len(out) + len(side) + len(out) * len(side))
             out = [*out, *side, *((*a, *b) for a in out for b in side)]
-        if len(out) > _MOST:
-            raise TermError(f"A formula has at most {_MOST} terms; {_text(node)!r} stands for {len(out)}.")
         return sorted(out, key=len)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
         return [*_crossed(node.left, table), *_crossed(node.right, table)]
@@ -251,6 +267,12 @@ def _crossed(node: ast.expr, table: bool) -> list[tuple[Term, ...]]:
             "For a smooth times a column use by=, e.g. s(x, by=z)."
         )
     return [(term,)]
+
+
+def _limit(node: ast.expr, count: int) -> None:
+    """Refuse what stands for too many terms before they are made."""
+    if count > _MOST:
+        raise TermError(f"A formula has at most {_MOST} terms; {_text(node)!r} stands for more.")
 
 
 def _product(operands: tuple[Term, ...]) -> Term:
@@ -325,6 +347,8 @@ def _literal(function: str, node: ast.expr, depth: int) -> Any:
     if depth > _DEEPEST:
         raise TermError(f"{function}(): brackets are nested more than {_DEEPEST} deep.")
     if isinstance(node, ast.Constant) and (node.value is None or type(node.value) in (int, float, str, bool)):
+        if type(node.value) is int and abs(node.value) >= 2**63:
+            raise TermError(f"{function}(): {_text(node)} has more digits than any option takes.")
         return node.value
     if isinstance(node, ast.Name) and node.id in _WORDS:
         return _WORDS[node.id]

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 
 from ..errors import DataError, TermError, listing, unknown
-from .arguments import integer
+from .arguments import integer, not_too_many
 from .basis import Basis, Setup, saved_basis
 from .cubic import cyclic_cubic
 from .film import Lattice
@@ -113,8 +113,10 @@ class Film:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Film:
+        grid = integer("A saved film", "grid", saved["grid"], 2, _MOST_GRID)  # nothing is computed on more nodes
+        not_too_many("A saved film", "k", sum(saved["sizes"]) + len(saved["knots"]))
         known = tuple(None if f is None else np.array(f, dtype=np.float64) for f in saved["known"])
-        lattice = Lattice([np.array(loop, dtype=np.float64) for loop in saved["loops"]], int(saved["grid"]))
+        lattice = Lattice([np.array(loop, dtype=np.float64) for loop in saved["loops"]], grid)
         return cls(lattice, known, tuple(saved["sizes"]), np.array(saved["knots"], dtype=np.float64))
 
 
@@ -137,6 +139,10 @@ class SoapFilm(Basis):
     @property
     def outline(self) -> tuple[np.ndarray, ...]:
         return self.film.lattice.loops
+
+    @property
+    def mesh(self) -> float:
+        return self.film.lattice.h
 
     @cached_property
     def _values(self) -> np.ndarray:

@@ -12,7 +12,7 @@ from ..errors import TermError, unknown
 from .arguments import checked_knots, count_range, fixed_sp, flag, integer, not_too_many, plain
 from .kinds import Orders
 from .registry import FACTOR_KINDS, KINDS
-from .writing import by_text, knots_text, options_of, written
+from .writing import alone, by_text, knots_text, options_of, written
 
 if TYPE_CHECKING:
     from .base import BuiltTerm, Columns
@@ -123,8 +123,9 @@ class Linear(Term):
         return self.covariates
 
     def __str__(self) -> str:
-        names = ", ".join(written(n) for n in self.covariates)
-        return names if self.bare else f"linear({names})"
+        if self.bare:
+            return alone(self.covariates[0])
+        return f"linear({', '.join(written(n) for n in self.covariates)})"
 
 
 @final

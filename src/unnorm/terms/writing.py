@@ -6,7 +6,7 @@ import keyword
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from .arithmetic import is_arithmetic
+from .arithmetic import as_term, is_arithmetic
 
 
 def written(name: str, factors: frozenset[str] = frozenset()) -> str:
@@ -14,6 +14,11 @@ def written(name: str, factors: frozenset[str] = frozenset()) -> str:
     plain = (name.isidentifier() and not keyword.iskeyword(name)) or is_arithmetic(name)
     text = name if plain else repr(name)
     return f"factor({text})" if name in factors else text
+
+
+def alone(name: str, factors: frozenset[str] = frozenset()) -> str:
+    """The name as a formula has it where it is a term, or a part of a product."""
+    return as_term(name) if is_arithmetic(name) else written(name, factors)
 
 
 class Bare(str):

@@ -72,7 +72,7 @@ class Expression(Covariate):
             raise TermError(f"Expression {name!r} must be text of at most {LONGEST} characters; got {got}.")
         self.text = text
         try:
-            self._tree = ast.parse(text.strip(), mode="eval").body
+            self._tree = parsed(text.strip())
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise TermError(f"Expression {name!r} is not arithmetic that can be read: {text!r}.") from error
         found: dict[str, None] = {}
@@ -143,11 +143,22 @@ class Expression(Covariate):
         return f"Expression({self.name!r}, {self.text!r})"
 
 
+def parsed(text: str) -> ast.expr:
+    """The tree of an expression. Names stay as they are written: Python would read the micro sign as a Greek μ."""
+    tree = ast.parse(text, mode="eval").body
+    if not text.isascii():
+        raw = text.encode()
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Name) and node.lineno == node.end_lineno == 1:
+                node.id = raw[node.col_offset : node.end_col_offset].decode()
+    return tree
+
+
 def _number(node: ast.expr) -> float | None:
     if isinstance(node, ast.UnaryOp) and type(node.op) in _UNARY:
         inner = _number(node.operand)
         return None if inner is None else float(_UNARY[type(node.op)](inner))
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and abs(node.value) < 1e300:
         return float(node.value)
     return None
 

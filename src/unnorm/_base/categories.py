@@ -1,0 +1,26 @@
+"""Categories of pandas that are no columns of labels yet."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+LABELLED = ("IntervalIndex", "DatetimeIndex", "PeriodIndex")
+
+
+def as_series(values: Any) -> Any:
+    """A bare `pandas.Categorical` as a series, which says what its levels are; anything else as it is."""
+    bare = type(values).__name__ == "Categorical" and "pandas" in sys.modules
+    return sys.modules["pandas"].Series(values) if bare else values
+
+
+def with_labels(series: Any) -> Any:
+    """A pandas category of intervals, as `pandas.cut` gives, or of dates, with labels for levels: "(0.0, 0.5]"."""
+    import narwhals as nw
+
+    if not isinstance(series.dtype, nw.Categorical | nw.Enum) or not series.implementation.is_pandas_like():
+        return series
+    native = series.to_native()
+    if type(native.cat.categories).__name__ not in LABELLED:
+        return series
+    return nw.from_native(native.cat.rename_categories(str), series_only=True)
