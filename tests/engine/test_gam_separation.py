@@ -10,8 +10,11 @@ import pytest
 
 import unnorm as un
 from unnorm.engine.core import build_design, smooth_fit
+from unnorm.engine.criteria import Laplace
+from unnorm.engine.descent import converged_at
+from unnorm.engine.outer import Clock, Iteration, PenalisedRows
 from unnorm.engine.segment import ResponseRows
-from unnorm.engine.separation import separating
+from unnorm.engine.separation import searched, separating
 from unnorm.errors import NoEstimateError
 from unnorm.terms.parser import parse
 
@@ -147,6 +150,82 @@ def test_a_maximum_at_infinity_is_refused(case):
     table = {"x": x, "z": u, "g": g, "y": response(x, g, u).astype(float)}
     with pytest.raises(NoEstimateError, match="does not exist"):
         un.gam(formula, table, family=family)
+
+
+SEVERAL = {
+    "levels, with a slope in each": (
+        "y ~ factor(g)*x + s(z, k=5)",
+        "binomial",
+        lambda g, h, u: np.where((g == "a") | (g == "f"), 0, u < 0.5),
+    ),
+    "cells without events": (
+        "y ~ factor(g) + factor(h) + factor(g):factor(h)",
+        "poisson",
+        lambda g, h, u: np.where((g == "a") & (h == "p"), 0, 4 * u // 1),
+    ),
+    "cells of one class": (
+        "y ~ factor(g) + factor(h) + factor(g):factor(h)",
+        "binomial",
+        lambda g, h, u: np.where(h == "p", np.isin(g, ["a", "c"]), u < 0.5),
+    ),
+}
+
+
+@pytest.mark.parametrize("n", [40, 400])
+@pytest.mark.parametrize("case", SEVERAL)
+def test_several_directions_at_once(case, n):
+    """Rounding hides them from Newton's steps and from H⁻¹, and such fits were given as converged, se = 10⁶."""
+    formula, family, response = SEVERAL[case]
+    rng = np.random.default_rng(1)
+    x, z, u = rng.random((3, n))
+    g, h = np.array(list("abcdef"))[rng.integers(0, 6, n)], np.array(list("pq"))[rng.integers(0, 2, n)]
+    table = {"x": x, "z": z, "g": g, "h": h, "y": response(g, h, u).astype(float)}
+    with pytest.raises(NoEstimateError, match="does not exist"):
+        un.gam(formula, table, family=family)  # pyright: ignore[reportArgumentType]
+
+
+def test_the_search_for_a_direction_says_the_same_as_the_rows():
+    rng = np.random.default_rng(2)
+    x, z = rng.normal(size=(2, 60))
+    d, none = design("linear(x) + linear(z)", {"x": x, "z": z}), np.empty(0)
+    oblique = x - 3e3 * z + 0.1 > 0
+    assert searched(d, ResponseRows(oblique.astype(float), none, none), "binomial") is not None
+    mixed = oblique.copy()
+    worst = np.argmax(np.abs(x - 3e3 * z + 0.1))
+    mixed[worst] = ~mixed[worst]
+    rows = ResponseRows(mixed.astype(float), none, none)
+    assert searched(d, rows, "binomial") is None
+    weights = np.ones(60)
+    weights[worst] = 0.0  # the one row that disagrees does not count
+    assert searched(d, ResponseRows(rows.y, weights, none), "binomial") is not None
+    between = np.where(np.arange(60) == worst, 0.5, oblique)  # a proportion has a maximum of its own
+    assert searched(d, ResponseRows(between, none, none), "binomial") is None
+    assert searched(d, ResponseRows(np.zeros(60), none, none), "poisson") is not None
+    assert searched(d, ResponseRows(oblique.astype(float), none, none), "poisson") is None
+
+
+def test_newton_ends_where_its_steps_gain_rounding_alone():
+    """A short step in a wide window: η is −10⁴ far out, and rounding is worth more nats than what is asked for."""
+    rng = np.random.default_rng(1)
+    near, far = np.hypot(*rng.normal(scale=5.0, size=(2, 10_000))), 1000 * np.sqrt(rng.random(100_000))
+    r, y = np.concatenate([near, far]), np.repeat([1.0, 0.0], [near.size, far.size])
+    d, none = design("s(r, k=10)", {"r": r}), np.empty(0)
+    fit = smooth_fit(d, y, threads=1)
+    rows = ResponseRows(d.sort(y), none, none)
+    run = Iteration(
+        PenalisedRows(d, rows, "binomial", 0, 0.0, y.size, np.array([True]), 1, Clock()), Laplace(True), 1e-3
+    )
+    sweep, passes = run.sweep, []
+
+    def counted(at, tilt):
+        passes.append(at)
+        return sweep(at, tilt)
+
+    run.sweep = counted
+    begun = sweep(d.to_flat(fit.beta), np.zeros(d.size))
+    _, here = converged_at(run, begun, fit.rho)
+    assert here.value == pytest.approx(fit.score, abs=0.02)
+    assert len(passes) < 30
 
 
 def test_a_penalty_however_small_holds_its_directions():

@@ -20,18 +20,23 @@ if TYPE_CHECKING:
 
 _NEWTON = 60  # steps in β at one ρ
 _CONVERGED = 1e-9  # nats that β may still gain, and of those that are left to gain: log|H| goes with log W
+_FLOOR, _STALLS = 1e-9, 3  # of the nats: steps that gain less, so often in a row, are rounding, where η is 10³ far out,
+_STALLED = 1e-3  # if they promise no more nats than this
 _LONGEST = 3.0  # step in ρ
 _NOTHING = 1e-2  # nats promised by a step that gains none
 
 
 def converged_at(run: Iteration, working: Working, rho: np.ndarray) -> tuple[Working, Value]:
     """β̂(ρ) by Newton from the working model, and the criterion there with its exact gradient."""
+    best, stalls = np.inf, 0
     for _ in range(_NEWTON):
         left = run.penalised(working, rho)  # of a binomial fit, what β could gain at most
         near = _CONVERGED * (left if 0.0 < left < 1.0 else 1.0)
+        best, stalls = (left, 0) if left < best - _FLOOR * abs(left) else (best, stalls + 1)
         state = solve(working, run.penalties, rho)
         residual = working.score - run.penalties.columns(working.beta) @ np.exp(rho)
-        if 0.5 * float(residual @ state.inverse.dot(residual)) < near:
+        gain = 0.5 * float(residual @ state.inverse.dot(residual))
+        if gain < near or (stalls >= _STALLS and gain < _STALLED):
             break
         working = run.advance(working, state.beta, rho)
     working, here, _ = run.look(working, rho)

@@ -22,11 +22,14 @@ from .design import Design
 from .families import BINOMIAL, POISSON
 from .penalties import EVERY, Penalties
 from .segment import ResponseRows
-from .separation import exhausted, not_identified, separated, separating
+from .separation import exhausted, not_identified, searched, separated, separating
 
 CONVERGED = "The smoothing criterion and the penalised likelihood are at their optimum."
 _RESTLESS = 0.5  # a step of η that is long for the 2·10⁻³ nats it gains: that row's standard error would exceed 8
 _SETTLING = 40  # Newton steps at a fixed ρ: a maximum with λ = e⁻²⁰ is 20 steps away, one at infinity always as far
+_ASKED = (
+    2  # so often it is asked whether the last of them separates the rows: beyond |η| = 22 rounding moves the others
+)
 _NEAR = 12.0  # times the tolerance: nats in β before the last step, which leaves a hundredth of them or less (measured)
 _MANY = 1e-3  # tolerance from which rows are many, and a leverage pass near β̂ costs more than it tells
 _WEIGHTY = 2.0  # times the tolerance: nats that a tilt is worth whose changes near β̂ are nothing
@@ -270,6 +273,7 @@ class Iteration:
             rho = at.state.rho
             working = self.advance(working, at.state.beta, rho)
         assert at is not None
+        self.require_finite(working, at)
         return Found(working, at, gradient, False, _stopped(most, max(gain, size)), most, bounds)
 
     def descend(
@@ -366,7 +370,7 @@ class Iteration:
         without end: then the step separates the rows, which is checked on them. Rows that move without being separated
         (their mean is 0 or 1 whatever they do) are no reason to doubt the rest."""
         step = np.zeros(self.design.size)
-        for _ in range(_SETTLING):
+        for number in range(_SETTLING):
             try:
                 state = solve(working, self.penalties, rho)
             except Singular as singular:
@@ -375,8 +379,7 @@ class Iteration:
             if self.at_rest(step):
                 break
             working = self.advance(working, state.beta, rho)
-        else:
-            if (found := self.separating(working.beta, rho, [step])) is not None:
+            if number > 8 and number % _ASKED and (found := self.separating(working.beta, rho, [step])) is not None:
                 raise NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
         self.settled = True
         return working
@@ -393,18 +396,24 @@ class Iteration:
         if ratio[worst] < _DOUBTFUL:
             return
         directions = [at.state.inverse.rows(np.array([worst]))[0], working.beta]
-        if (found := self.separating(working.beta, at.state.rho, directions)) is not None:
+        if (found := self.separating(working.beta, at.state.rho, directions, search=True)) is not None:
             raise NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
 
-    def separating(self, beta: np.ndarray, rho: np.ndarray, directions: list[np.ndarray]) -> np.ndarray | None:
+    def separating(
+        self, beta: np.ndarray, rho: np.ndarray, directions: list[np.ndarray], search: bool = False
+    ) -> np.ndarray | None:
         problem = self.problem
-        return separating(self.design, problem.rows, problem.family, rho, directions, problem.threads, beta)
+        found = separating(self.design, problem.rows, problem.family, rho, directions, problem.threads, beta)
+        if found is None and search:
+            return searched(self.design, problem.rows, problem.family, problem.threads, beta)
+        return found
 
     def failure(
         self, working: Working, rho: np.ndarray, directions: list[np.ndarray], singular: Singular
     ) -> EstimationError:
         """What is wrong where H cannot be inverted: separation with its certificate, else columns that others span."""
-        found = self.separating(working.beta, rho, [*directions, singular.flat(self.penalties.starts), working.beta])
+        directions = [*directions, singular.flat(self.penalties.starts), working.beta]
+        found = self.separating(working.beta, rho, directions, search=not self.gaussian)
         if found is not None:
             return NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
         if (said := exhausted(self.design, self.problem.family, working.beta)) is not None:

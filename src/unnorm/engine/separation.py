@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 _VIOLATION = 1e-6  # of the largest |xᵀd|: what a direction found by Newton's steps, or an eigenvector, may be off
 _FAR = 1e3  # |η| from which it may be less: what is off, times |η|, must not move a row's likelihood
 _CERTAIN = 30.0  # |η| of a row whose mean is 0 or 1 to 1e-13
+_COLUMNS, _NUMBERS = (
+    200,
+    4_000_000,
+)  # coefficients, and numbers of their columns, up to which a direction is searched for
+_ROWS, _ROUNDS = 200, 50  # of the search: rows at a time, and how often
+_RANK = 1e-10  # of the largest singular value: rounding
+_UP, _MOVED, _NO_GAIN = 1e-9, 1e-5, 1e-10  # moves of rows of size one that are none, that are one; a mean that is zero
 _OPPOSED = 1e-10  # dᵀS_jd, of what it is at most for coefficients of that size: rounding. However small λ_j is, no more
 
 
@@ -55,6 +62,65 @@ def separating(
             continue
         if sign := moved.sign(allowed):
             return sign * direction / moved.size
+    return None
+
+
+def searched(
+    design: Design, rows: ResponseRows, family: str, threads: int = 1, beta: np.ndarray | None = None
+) -> np.ndarray | None:
+    """A direction of the coefficients without a penalty that separates the rows, by linear programming, as `separating`
+    gives it; None where there is none, or where so many rows would take long.
+
+    It is asked where coefficients have hardly any information left. Directions made of H⁻¹ are then good to a few
+    digits only, as means are 0 or 1 to as many.
+    """
+    free = np.flatnonzero(design.penalties.free)
+    if rows.y.size != design.rows or free.size == 0 or free.size > _COLUMNS or design.rows * free.size > _NUMBERS:
+        return None
+    X = np.empty((design.rows, free.size))
+    for column, j in enumerate(free.tolist()):
+        unit = np.zeros(design.size)
+        unit[j] = 1.0
+        X[:, column] = design.predict(unit, threads)
+    size = np.maximum(np.abs(X).max(axis=0), 1e-300)
+    rises = rows.y >= 1 if family == "binomial" else np.zeros(design.rows, bool)
+    sign = np.where(rows.y <= 0, 1.0, np.where(rises, -1.0, 0.0))
+    X, sign = (X, sign) if not rows.weights.size else (X[rows.weights > 0], sign[rows.weights > 0])
+    Z = _unmoved(X[sign == 0] / size)
+    found = None if not Z.shape[1] or not sign.any() else _improving(sign[sign != 0, None] * X[sign != 0] / size @ Z)
+    if found is None:
+        return None
+    direction = np.zeros(design.size)
+    direction[free] = Z @ found / size
+    unpenalised = np.full(design.penalties.count, -np.inf)
+    return separating(design, rows, family, unpenalised, [direction], threads, beta)
+
+
+def _unmoved(X: np.ndarray) -> np.ndarray:
+    """(q, c) orthonormal: the directions d with Xd = 0."""
+    if not len(X):
+        return np.eye(X.shape[1])
+    _, d, Vt = np.linalg.svd(np.linalg.qr(X, mode="r"))
+    return Vt[int(np.sum(d > _RANK * d[0])) :].T
+
+
+def _improving(A: np.ndarray) -> np.ndarray | None:
+    """d with Ad ≤ 0 and Ad ≠ 0, where there is one, by linear programming: with a few of the rows, and those that their
+    d moves up until it moves none up."""
+    from scipy.optimize import linprog
+
+    c, rows = A.mean(axis=0), np.unique(np.linspace(0, len(A) - 1, _ROWS).astype(int))
+    for _ in range(_ROUNDS):
+        found = linprog(
+            c, A[rows], np.zeros(len(rows)), bounds=(-1.0, 1.0), options={"primal_feasibility_tolerance": 1e-10}
+        )
+        if found.x is None or found.fun > -_NO_GAIN:
+            return None
+        moved = A @ found.x
+        if moved.max() <= _UP:
+            return found.x if moved.min() < -_MOVED else None
+        most = np.argsort(-moved)[:_ROWS]
+        rows = np.union1d(rows, most[moved[most] > _UP])
     return None
 
 
