@@ -265,3 +265,20 @@ def test_a_random_effect_with_directions_that_are_smoothed_away():
     assert found.statistic == pytest.approx(expected.statistic, rel=1e-6)
     assert found.df == 5
     assert found.p == pytest.approx(expected.p, rel=1e-6)
+
+
+def test_tails_of_very_many_weights_are_cheap():
+    """10,000 levels and a tail of 10⁻⁵⁰⁰⁰: halving never settled, and its points took 10 GB."""
+    weights, points = np.random.default_rng(1).uniform(0.6, 0.9, 10_000), []
+
+    def log_ratio(t):
+        points.append(t.size)
+        return 1e-6 * np.random.default_rng(t.size).normal(size=t.size) + 0j  # its digits
+
+    assert inference.mixture_tail(35_000.0, weights, None, log_ratio, 1.0) == 0.0
+    assert sum(points) < 200
+    points.clear()
+    mean, sd = weights.sum(), np.sqrt(2 * np.sum(weights**2))
+    p = inference.mixture_tail(mean + 3 * sd, weights, None, log_ratio, 1.0)
+    assert p == pytest.approx(stats.norm.sf(3), rel=0.2)
+    assert sum(points) < 2_000

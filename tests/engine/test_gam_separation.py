@@ -204,6 +204,26 @@ def test_the_search_for_a_direction_says_the_same_as_the_rows():
     assert searched(d, ResponseRows(oblique.astype(float), none, none), "poisson") is None
 
 
+def test_a_direction_that_few_rows_decide_is_found():
+    """Among thousands of rows those that decide are not the first that are asked."""
+    rng, none = np.random.default_rng(3), np.empty(0)
+    x, z = rng.normal(size=(2, 5_000))
+    d, margin = design("linear(x) + linear(z)", {"x": x, "z": z}), x - 3 * z + 0.01
+    assert searched(d, ResponseRows((margin > 0).astype(float), none, none), "binomial") is not None
+    y = (margin > 0).astype(float)
+    y[np.argsort(np.abs(margin))[1000]] += 1.0  # one row on the wrong side
+    assert searched(d, ResponseRows(y % 2, none, none), "binomial") is None
+
+
+def test_rows_with_a_maximum_of_their_own_leave_some_directions():
+    rng, none = np.random.default_rng(4), np.empty(0)
+    y = (np.arange(300) % 3).astype(float)
+    table = {"x": np.where(y > 0, 0.0, rng.random(300)), "z": rng.normal(size=300)}
+    found = searched(design("linear(x) + linear(z)", table), ResponseRows(y, none, none), "poisson")
+    assert found is not None
+    np.testing.assert_allclose(found / np.abs(found).max(), [0.0, -1.0, 0.0], atol=1e-8)
+
+
 def test_newton_ends_where_its_steps_gain_rounding_alone():
     """A short step in a wide window: η is −10⁴ far out, and rounding is worth more nats than what is asked for."""
     rng = np.random.default_rng(1)
@@ -226,6 +246,8 @@ def test_newton_ends_where_its_steps_gain_rounding_alone():
     _, here = converged_at(run, begun, fit.rho)
     assert here.value == pytest.approx(fit.score, abs=0.02)
     assert len(passes) < 30
+    _, far_off = converged_at(run, begun, fit.rho - 6.0)  # steps that are short of nats, and not near β̂
+    assert far_off.value > fit.score
 
 
 def test_a_penalty_however_small_holds_its_directions():

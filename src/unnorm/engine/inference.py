@@ -32,6 +32,10 @@ class Test:
 
 
 _TOGETHER, _MOST = 16, 128  # points of the contour taken at once, and in all, before steps are halved
+_ZERO = -1e3  # log of the integrand's peak: e⁻⁷⁴⁵ is zero in double precision
+_HELD = 10_000_000  # points times weights: levels' weights are thousands, and what rounding leaves does not get smaller
+_DEAR = 512  # points with log_ratio, each of which costs n r² where r columns are shared
+_ROUNDING = 1e-4  # of the tail: with thousands of weights log_ratio has so many digits
 LogRatio = Callable[[np.ndarray], np.ndarray]
 
 
@@ -99,11 +103,16 @@ def mixture_tail(
     while end < _MOST and np.abs(first).max() > 1e-25:  # with many χ² all of it is near the peak
         first = along(step * np.arange(end, end + _TOGETHER))
         total, end = total + first.sum(), end + _TOGETHER
-    points, total = end, float(step * total) / np.pi
-    while abs(total - last) > 1e-9 * abs(total) and step > 1e-4:  # halving squares the error: 1e-9 is 1e-18 next
+    points, total, change = end, float(step * total) / np.pi, np.inf
+    if peak < _ZERO:
+        return 0.0
+    few = max(min(_HELD // lam.size, _DEAR if log_ratio is not None else _HELD), 4 * end)
+    while abs(total - last) > 1e-9 * abs(total) and step > 1e-4 and points < few:  # 1e-9 is 1e-18 next
         between = float(along(step * (0.5 + np.arange(points))).sum())
-        last, total = total, 0.5 * (total + step * between / np.pi)
-        step, points = step / 2.0, 2 * points
+        last, total, before = total, 0.5 * (total + step * between / np.pi), change
+        step, points, change = step / 2.0, 2 * points, abs(total - last)
+        if log_ratio is not None and 0.5 * before < change < _ROUNDING * abs(total):  # halving no longer helps
+            break
     return float(min(1.0, max(0.0, total * np.exp(peak))))
 
 
