@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import unnorm as un
-from unnorm.errors import DataError, TermError
+from unnorm.errors import DataError, TermError, UnnormWarning
 
 HERE = Path(__file__).parents[1] / "oracles" / "mgcv"
 ORACLE = json.loads((HERE / "ordered.json").read_text())
@@ -143,3 +143,22 @@ def test_labels_that_are_numbers_may_come_as_text():
     assert "s(i):x" in fit.edf
     same = [fit.predict({"i": level, "x": [0.5]}, se=False) for level in ([10], [10.0], ["10"])]
     assert same[0] == same[1] == same[2]
+
+
+@pytest.mark.parametrize("term", ["s(g, bs='re')", "s(x, g, bs='fs', k=5)", "te(x, g, bs=('cr', 're'), k=(5, 6))"])
+def test_a_new_level_of_a_random_term_has_its_mean(term):
+    rng = np.random.default_rng(8)
+    table = {"x": rng.random(300), "g": rng.integers(0, 6, 300).astype(str)}
+    table["y"] = np.sin(6 * table["x"]) + rng.normal(size=6)[table["g"].astype(int)] + 0.2 * rng.normal(size=300)
+    fit = un.gam(f"y ~ s(x) + {term}", table)
+    new = {"x": np.array([0.2, 0.5, 0.8]), "g": np.array(["1", "new", "2"])}
+    with pytest.warns(UnnormWarning, match="1 of 3 rows have levels that were not in the data .*'new'"):
+        found = fit.predict(new)
+    (label,) = [one.label for one in fit.terms if "g" in one.covariates]
+    without = fit.predict(new, exclude=label)
+    moved = np.abs(found.estimate - without.estimate) > 0
+    assert moved.tolist() == [True, False, True]
+    assert found.se[1] == pytest.approx(without.se[1], rel=1e-12)
+    with pytest.warns(UnnormWarning, match="1 of 3 rows have levels"):
+        X = fit.predict(new, kind="matrix")
+    assert not X[1, fit.smoothed.slices[label]].any()

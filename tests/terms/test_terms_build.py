@@ -189,9 +189,12 @@ def test_levels_new_and_known():
     with pytest.warns(UnnormWarning, match="1 of 2 rows have levels that were not in the data \\('new'\\)"):
         X = re.design({"g": np.array(["a", "new"])})
     assert X.tolist() == [[1, 0, 0], [0, 0, 0]]
-    for text in ("factor(g)", "s(x, g, bs='fs', k=5)"):
-        with pytest.raises(DataError, match=r"must hold one of 'a', 'b', 'c'; got 'new'"):
-            build(text)[0].design({"g": np.array(["a", "new"]), "x": np.ones(2)})
+    new = {"g": np.array(["a", "new"]), "x": np.ones(2)}
+    (fs,) = build("s(x, g, bs='fs', k=5)")
+    with pytest.warns(UnnormWarning, match="1 of 2 rows have levels that were not in the data \\('new'\\)"):
+        assert fs.design(new).any(axis=1).tolist() == [True, False]
+    with pytest.raises(DataError, match=r"must hold one of 'a', 'b', 'c'; got 'new'"):
+        build("factor(g)")[0].design(new)
     (by,) = [t for t in build("s(x, by=factor(h))") if t.level == ("h", 20)]
     assert by.label == "s(x):h20"
     assert by.design({"x": np.ones(2), "h": np.array([20.0, 10.0])})[1].any() == False  # noqa: E712

@@ -27,9 +27,8 @@ from .separation import exhausted, not_identified, searched, separated, separati
 CONVERGED = "The smoothing criterion and the penalised likelihood are at their optimum."
 _RESTLESS = 0.5  # a step of η that is long for the 2·10⁻³ nats it gains: that row's standard error would exceed 8
 _SETTLING = 40  # Newton steps at a fixed ρ: a maximum with λ = e⁻²⁰ is 20 steps away, one at infinity always as far
-_ASKED = (
-    2  # so often it is asked whether the last of them separates the rows: beyond |η| = 22 rounding moves the others
-)
+_ASKED = 2  # steps after which it is asked again whether the last separates: beyond |η| = 22 rounding moves other rows
+_PATIENT = 8  # steps before it is asked at all
 _NEAR = 12.0  # times the tolerance: nats in β before the last step, which leaves a hundredth of them or less (measured)
 _MANY = 1e-3  # tolerance from which rows are many, and a leverage pass near β̂ costs more than it tells
 _WEIGHTY = 2.0  # times the tolerance: nats that a tilt is worth whose changes near β̂ are nothing
@@ -379,7 +378,11 @@ class Iteration:
             if self.at_rest(step):
                 break
             working = self.advance(working, state.beta, rho)
-            if number > 8 and number % _ASKED and (found := self.separating(working.beta, rho, [step])) is not None:
+            if (
+                number > _PATIENT
+                and number % _ASKED
+                and (found := self.separating(working.beta, rho, [step])) is not None
+            ):
                 raise NoEstimateError(separated(self.design, self.problem.family, working.beta, found))
         self.settled = True
         return working

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 _VIOLATION = 1e-6  # of the largest |xᵀd|: what a direction found by Newton's steps, or an eigenvector, may be off
 _FAR = 1e3  # |η| from which it may be less: what is off, times |η|, must not move a row's likelihood
 _CERTAIN = 30.0  # |η| of a row whose mean is 0 or 1 to 1e-13
-_COLUMNS, _NUMBERS = (
-    200,
-    4_000_000,
-)  # coefficients, and numbers of their columns, up to which a direction is searched for
+_COLUMNS = 200  # coefficients up to which a direction is searched for
+_NUMBERS = 4_000_000  # and numbers in their columns
 _ROWS, _ROUNDS = 200, 50  # of the search: rows at a time, and how often
 _RANK = 1e-10  # of the largest singular value: rounding
 _UP, _MOVED, _NO_GAIN = 1e-9, 1e-5, 1e-10  # moves of rows of size one that are none, that are one; a mean that is zero

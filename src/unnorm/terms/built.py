@@ -233,7 +233,7 @@ class SmoothTerm(SavedTerm):
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FactorSmoothTerm(SavedTerm):
     """`fs`: a curve for each level of a factor, all with the same smoothing parameters; one block of columns a
-    level."""
+    level. New levels get zero."""
 
     kind: ClassVar[str] = "factor-smooth"
     basis: Basis
@@ -276,16 +276,15 @@ class FactorSmoothTerm(SavedTerm):
             return lacking
         at, values = self._coded(columns)
         out = np.zeros((at.size, self.count, self.basis.size))
-        out[np.arange(at.size), at] = values
+        rows = np.flatnonzero(at >= 0)
+        out[rows, at[rows]] = values[rows]
         return out.reshape(at.size, -1)
 
     def _coded(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         points = points_of(columns, self.smooth_covariates, self.label)
         _warn_if_far(points, self.lower, self.upper, self.smooth_covariates, self.label)
-        at = np.zeros(len(points), dtype=np.int64)
-        for name, levels in self.coded:
-            at = at * len(levels) + known_codes(columns, name, levels, self.label)
-        return at, _evaluate(self.basis, points)
+        at = np.broadcast_to(combined_codes(columns, self.coded, self.label, len(points)), len(points))
+        return at, np.where(at[:, None] >= 0, _evaluate(self.basis, points), 0.0)
 
     def level_rows(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         if (lacking := where_present(self, columns, lambda some: np.column_stack(self._coded(some)))) is not None:
@@ -333,23 +332,12 @@ class RandomTerm(SavedTerm):
 
     def _coded(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         """The number of each row's combination of levels, −1 for one that the data did not have, and its multiplier."""
-        at, known, strange = np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool), []
-        for name, levels in self.factors:
-            here = codes(columns, name, levels, self.label)
-            strange += [] if (here >= 0).all() else unseen(columns, name, here)
-            at, known = at * len(levels) + here, known & (here >= 0)
         slope = np.ones(1)
         for name in (*self.slopes, *((self.by,) if self.by is not None and self.by not in self.slopes else ())):
             slope = slope * points_of(columns, (name,), self.label)[:, 0]
+        at = combined_codes(columns, self.factors, self.label, slope.size)
         n = max(at.size, slope.size)
-        if strange:
-            warn(
-                f"{self.label}: {int(np.sum(~known))} of {n} rows have levels that were not in the data "
-                f"({listing(strange)}); "
-                "their effect is set to its mean, zero.",
-                stacklevel=4,
-            )
-        return np.broadcast_to(np.where(known, at, -1), n), np.broadcast_to(slope, n)
+        return np.broadcast_to(at, n), np.broadcast_to(slope, n)
 
     def level_rows(self, columns: Columns) -> tuple[np.ndarray, np.ndarray]:
         at, slope = self._coded(columns)
@@ -413,6 +401,27 @@ def known_codes(columns: Columns, name: str, levels: tuple[Any, ...], what: str)
             "for which the data said nothing."
         )
     return at
+
+
+def combined_codes(
+    columns: Columns, factors: tuple[tuple[str, tuple[Any, ...]], ...], what: str, rows: int = 1
+) -> np.ndarray:
+    """The number of each row's combination of levels of a random term, −1 (with a warning) for one that the data did
+    not have."""
+    at, known, strange = np.zeros(1, dtype=np.int64), np.ones(1, dtype=bool), []
+    for name, levels in factors:
+        here = codes(columns, name, levels, what)
+        strange += [] if (here >= 0).all() else unseen(columns, name, here)
+        at, known = at * len(levels) + here, known & (here >= 0)
+    if strange:
+        n = max(at.size, rows)
+        new = n if known.size == 1 else int(np.sum(~known))
+        warn(
+            f"{what}: {new} of {n} rows have levels that were not in the data ({listing(strange)}); their effect is "
+            "set to its mean, zero.",
+            stacklevel=5,
+        )
+    return np.where(known, at, -1)
 
 
 _TERMS: dict[str, type[SavedTerm]] = {
