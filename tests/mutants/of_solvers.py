@@ -28,6 +28,8 @@ MUTANTS: dict[str, list[tuple[str, str, str]]] = {
         ("move <= NEARLY * least and SURELY * rate < 1.0", "True", "any move is foreseen"),
         ("return SURELY * rate * move if", "return move if", "no move is foreseen"),
         ("ahead = 0.5 * (ahead + beta)", "break", "a step that lowers the likelihood is taken whole"),
+        ("level[0] += float(np.mean(after - before))", "pass", "a round that starts at the old level"),
+        ("else failures + 1", "else 0", "rounds without end that do not converge"),
         (
             "eta = eta + curved - moved.log_z[context] + change",
             "eta = eta + curved + change",

@@ -12,7 +12,7 @@ import unnorm as un
 from unnorm.engine.core import build_design
 from unnorm.engine.families import FAMILIES
 from unnorm.engine.segment import ResponseRows
-from unnorm.errors import CombinationError
+from unnorm.errors import CombinationError, UnnormWarning
 from unnorm.models.built_additive import BuiltAdditive
 from unnorm.objectives.anchor import (
     ENOUGH,
@@ -378,3 +378,42 @@ def test_a_step_too_far_is_halved_until_the_likelihood_does_not_fall(monkeypatch
     np.testing.assert_allclose(share, share[0])
     assert 0 < share[0] < 1
     np.testing.assert_array_equal(constants.log_z, anchor.at(ahead).log_z)
+
+
+def test_a_round_starts_at_the_level_that_its_constants_ask_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """δ takes up their mean change: f − (log Z + E (β̂ − β)) + δ keeps its mean over contexts; nothing else moves."""
+    kept: list[Any] = []
+    levelled = anchored._levelled
+
+    def spy(*arguments: Any) -> Any:
+        kept.append((arguments, levelled(*arguments)))
+        return kept[-1][1]
+
+    monkeypatch.setattr(anchored, "_levelled", spy)
+    un.fit(LINEAR, un.transitions(CHAIN), _logistic(10), un.Anchored(), rng=1)
+    (ended, index, (beta, here), (new, there)), begun = kept[0]
+    b = ended.beta[index]
+    assert not np.allclose(here.log_z, there.log_z, atol=0.1)
+    before = ended.beta[0] - here.log_z - here.mean @ (b - beta)
+    after = begun.beta[0] - there.log_z - there.mean @ (b - new)
+    assert np.mean(after) == pytest.approx(np.mean(before))
+    np.testing.assert_array_equal(begun.beta[1:], ended.beta[1:])
+
+
+def test_rounds_that_do_not_converge_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes all the steps that it may: three in a row are enough, and the fit says that it did not converge."""
+    made: list[Any] = []
+    fit_round = anchored.RowRounds.fit
+
+    def failing(self: Any, *arguments: Any) -> Any:
+        gam = fit_round(self, *arguments)
+        made.append(dataclasses.replace(gam, smoothed=dataclasses.replace(gam.smoothed, converged=len(made) == 2)))
+        return made[-1]
+
+    monkeypatch.setattr(anchored.RowRounds, "fit", failing)
+    monkeypatch.setattr(anchored, "SETTLED_FIXED", 0.0)  # so that no move is small enough
+    with pytest.warns(UnnormWarning, match="did not converge"):
+        fit = un.fit(LINEAR, un.transitions(CHAIN), _logistic(10), un.Anchored(), rng=1)
+    assert not fit.converged
+    assert len(made) == 6  # two, one that converged, and three more
+    np.testing.assert_allclose(fit.estimate, made[-1].smoothed.beta[made[-1].smoothed.beta.size - fit.estimate.size :])

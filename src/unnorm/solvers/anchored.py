@@ -10,13 +10,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import Any, Protocol, final
 
 import numpy as np
 
 from ..engine.design import Design
 from ..engine.gam_result import Gam
 from ..engine.seen import acts, untouched, unvarying
+from ..engine.smoothed import Smoothed
 from ..errors import NotIdentifiedError
 from ..models.base import LinearPart
 from ..objectives.additive import AdditiveProblem
@@ -24,16 +25,15 @@ from ..objectives.anchor import Anchor, Integrated, anchor_of, say_if_slow
 from ..terms.base import BuiltTerm, Penalty
 from .engine_rows import cross
 
-if TYPE_CHECKING:
-    from ..engine.smoothed import Smoothed
-
 MOST_ROUNDS = 40
 MOST_HALVINGS = 8
+MOST_FAILURES = 3  # rounds in a row whose fit did not converge, and each took all its steps
 SETTLED = 1e-2  # standard errors that a coefficient may still move, where smoothing parameters are chosen
 SETTLED_FIXED = 1e-6  # where there are none to choose, and rounds are cheap
 NEARLY, SURELY = 10.0, 5.0  # times `SETTLED` below which the next move is foreseen, and times that it may be larger
 
-Once = Callable[[tuple[BuiltTerm, ...], LinearPart, Design, Gam | None, bool], Gam]  # one penalised fit, or a rough one
+# one penalised fit, or a rough one
+Once = Callable[[tuple[BuiltTerm, ...], LinearPart, Design, Smoothed | None, bool], Gam]
 
 
 class Round(Protocol):
@@ -56,7 +56,7 @@ class Rounds(ABC):
         """θ where f is linearised first; None where it is linear."""
 
     @abstractmethod
-    def fit(self, beta: np.ndarray, here: Integrated, start: Any, rough: bool = False) -> Any:
+    def fit(self, beta: np.ndarray, here: Integrated, start: Smoothed | None, rough: bool = False) -> Any:
         """The fit with the constants linearised at β: a `Round`."""
 
     @abstractmethod
@@ -116,7 +116,7 @@ class RowRounds(Rounds):
         """f's own columns: once for all where f is linear, else at β."""
         return (self.part, self.design) if self.part.theta is None else self.problem.met(self.built, beta)
 
-    def fit(self, beta: np.ndarray, here: Integrated, start: Gam | None, rough: bool = False) -> Gam:
+    def fit(self, beta: np.ndarray, here: Integrated, start: Smoothed | None, rough: bool = False) -> Gam:
         part, design = self.linear(beta)
         context = self.problem.rows.context
         mean = self.padded(here.mean, design.size)
@@ -185,16 +185,22 @@ def fit_anchored(rounds: Rounds, threads: int) -> AnchoredFit:
     here = anchor.at(beta)
     rounds = _seen(rounds, here)
     built = rounds.built
-    gam, settled, shift, number = None, False, np.inf, 0
+    gam, begun, settled, shift, number, failures = None, None, False, np.inf, 0, 0
     last, rate = np.inf, np.inf  # the move before, and the least share of a move that the next one had
     least = SETTLED if any(sp is None for term in built for sp in term.fixed_sp) else SETTLED_FIXED
     for number in range(1, MOST_ROUNDS + 1):
         rough = number == 1 and least == SETTLED  # the constants of f = 0 are far from those of f̂
-        gam = rounds.fit(beta, here, gam, rough)
+        gam = rounds.fit(beta, here, begun, rough)
+        failures = 0 if gam.smoothed.converged else failures + 1
+        if failures == MOST_FAILURES:
+            break
         new = gam.smoothed.beta[rounds.index]
         there = anchor.at(new)
         if rounds.start is None:
             new, there = _held_back(rounds, gam, anchor, (beta, here), (new, there))
+        begun = gam.smoothed
+        if rounds.start is None:
+            begun = _levelled(begun, rounds.index, (beta, here), (new, there))
         se = np.sqrt(np.maximum(np.diag(gam.smoothed.Vp)[rounds.index], 1e-300))
         move = float(np.max(np.abs(new - beta) / se))
         rate, last = min(rate, move / last if np.isfinite(last) else np.inf), move
@@ -211,10 +217,25 @@ def fit_anchored(rounds: Rounds, threads: int) -> AnchoredFit:
             settled = True
             break
     assert gam is not None
-    gam = rounds.fit(beta, here, gam) if not settled else gam
+    if not settled and failures < MOST_FAILURES:
+        gam = rounds.fit(beta, here, begun)
     theta = None if rounds.start is None else beta
     mean = rounds.padded(here.mean, gam.smoothed.size)
     return AnchoredFit(gam, anchor, Integrated(here.log_z, mean), theta, number, settled, shift, rounds)
+
+
+def _levelled(
+    smoothed: Smoothed, index: np.ndarray, old: tuple[np.ndarray, Integrated], new: tuple[np.ndarray, Integrated]
+) -> Smoothed:
+    """The fit as the start of the next round: δ takes up what linearising the constants anew moves them by, on average.
+
+    log Z is convex, so that they only grow: from those of f = 0 by 17 where steps are short in a wide window. With the
+    old δ all means vanished then, and Newton's first step went to η = 10⁶.
+    """
+    before, after = (at.log_z + at.mean @ (smoothed.beta[index] - beta) for beta, at in (old, new))
+    level = smoothed.beta.copy()
+    level[0] += float(np.mean(after - before))
+    return replace(smoothed, beta=level)
 
 
 def still(move: float, rate: float, least: float) -> float:

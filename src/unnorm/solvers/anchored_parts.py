@@ -96,11 +96,10 @@ class PartRounds(Rounds):
     def _less(self, mean: np.ndarray, shift: np.ndarray) -> PartitionedDesign:
         return PartitionedDesign(self.design.parts.changed(*self.changes(mean, shift)))
 
-    def fit(self, beta: np.ndarray, here: Integrated, start: PartRound | None, rough: bool = False) -> PartRound:
+    def fit(self, beta: np.ndarray, here: Integrated, start: Smoothed | None, rough: bool = False) -> PartRound:
         design = self._less(here.mean, here.mean @ beta - here.log_z)
         side = design.sides(self.problem.family, None)
-        before = None if start is None else start.smoothed
-        smoothed = self.once(design, side, self.built, before, rough)
+        smoothed = self.once(design, side, self.built, start, rough)
         return PartRound(replace(smoothed, design=design.frame), beta, here, side)
 
     def value(self, gam: PartRound, beta: np.ndarray, moved: Integrated, at: Integrated, old: np.ndarray) -> float:

@@ -142,10 +142,9 @@ class Smoothing(Solver):
     def _solve_anchored(self, problem: AdditiveProblem) -> Solution:
         """Constants that follow θ: linearised again until f's coefficients converge."""
 
-        def once(built: tuple[BuiltTerm, ...], part: LinearPart, design: Design, start: Gam | None, rough: bool) -> Gam:
-            return self._fit(problem, built, part, design, None if start is None else start.smoothed, rough)
-
-        found = fit_anchored(row_rounds(problem, once), cores() if self.threads is None else self.threads)
+        found = fit_anchored(
+            row_rounds(problem, partial(self._fit, problem)), cores() if self.threads is None else self.threads
+        )
         reason = f"{found.gam.smoothed.reason.rstrip('.')}; {found.rounds} linearisations of the constants"
         scores = EngineScores(problem, found.gam, found.theta, found.integrated, found.anchor.bare())
         solution = self._solution(problem, scores, found.rounds, found.settled, reason)
