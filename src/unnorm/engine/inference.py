@@ -39,6 +39,17 @@ _ROUNDING = 1e-4  # of the tail: with thousands of weights log_ratio has so many
 LogRatio = Callable[[np.ndarray], np.ndarray]
 
 
+def _saddle(slope: Callable[[float], float]) -> float:
+    """Where an increasing slope changes its sign in (0, ½)."""
+    low, c, high = 0.0, 0.25, 0.5
+    for _ in range(200):
+        c = 0.5 * (low + high)
+        low, high = (c, high) if slope(c) < 0.0 else (low, c)
+        if high - low < 1e-6 * min(c, 0.5 - c):
+            break
+    return c
+
+
 def mixture_tail(
     q: float, weights: np.ndarray, df: np.ndarray | None = None, log_ratio: LogRatio | None = None, most: float = 1.0
 ) -> float:
@@ -72,12 +83,7 @@ def mixture_tail(
     def slope(t: float) -> float:  # the integrand is log-convex on (0, ½): one stationary point
         return float(np.sum(h * lam / (1.0 - 2.0 * lam * t)) - q - 1.0 / t)
 
-    low, c, high = 0.0, 0.25, 0.5
-    for _ in range(200):  # any crossing point would do; the saddle keeps the integrand free of cancellation
-        c = 0.5 * (low + high)
-        low, high = (c, high) if slope(c) < 0.0 else (low, c)
-        if high - low < 1e-6 * min(c, 0.5 - c):
-            break
+    c = _saddle(slope)  # any crossing point would do; the saddle keeps the integrand free of cancellation
     curvature = float(np.sum(2.0 * h * lam**2 / (1.0 - 2.0 * lam * c) ** 2) + 1.0 / c**2)
     width = 1.0 / np.sqrt(curvature)  # of the peak across the contour
     bend = 0.5 * q / (1.0 + q * width) if q > 0.0 else 0.0

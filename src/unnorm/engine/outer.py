@@ -238,9 +238,8 @@ class Iteration:
                 if ready or (rough and decrement < 1.0):
                     if not rough:
                         self.require_finite(working, start)
-                    return Found(
-                        working, start, np.where(free, start.gradient, 0.0), True, CONVERGED, iteration, bounds
-                    )
+                    gradient = np.where(free, start.gradient, 0.0)
+                    return Found(working, start, gradient, True, CONVERGED, iteration, bounds)
                 known = self.slight and self.tolerance >= _MANY and decrement < self.near  # the tilt, well enough,
                 known &= at is not None and abs(start.value - at.value) < 0.5 * gain + self.near  # as what came tells
                 working, start = (working, start) if known else self.tilt(working, start, decrement)
