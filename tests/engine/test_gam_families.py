@@ -217,3 +217,34 @@ def test_the_criterions_curvature_is_that_of_the_scores(family, link, response):
     ]
     curve = (scores[0] - 2 * scores[1] + scores[2]) / h**2
     assert fit.criterion_hessian[0, 0] == pytest.approx(curve, rel=2e-3)
+
+
+@pytest.mark.parametrize("theta", [None, 5e5])
+def test_theta_of_counts_in_the_millions(theta):
+    """Var y = μ (1 + μ/θ): a θ of a million is not infinite where μ is three million."""
+    rng = np.random.default_rng(3)
+    x = rng.random(300)
+    mu = np.exp(15.0 + np.sin(6.0 * x))
+    y = rng.poisson(mu * (1.0 if theta is None else rng.gamma(theta, 1.0 / theta, x.size))).astype(float)
+    table = {"x": x, "y": y}
+    free, counts = un.gam("y ~ s(x, k=25)", table, "nb"), un.gam("y ~ s(x, k=25)", table, "poisson")
+    if theta is None:  # at most e¹⁶ it was 20 nats above Poisson's, with errors 1.3 times as large
+        assert free.score < counts.score + 0.01
+        np.testing.assert_allclose(free.predict()[1], counts.predict()[1], rtol=0.1)
+    else:  # "theta is infinite" was said of a variance six times the mean
+        assert free.theta == pytest.approx(theta, rel=0.2)
+        assert free.notes == ()
+        assert free.score < counts.score - 300.0
+    for factor in (0.97, 1.03):  # the minimum: Brent's own last place may be .4 of log θ away
+        assert un.gam("y ~ s(x, k=25)", table, "nb", theta=free.theta * factor).score > free.score - 1e-3
+
+
+def test_the_likelihood_of_large_theta():
+    y, mu = np.array([0.0, 3.0, 2e6, 1e7]), np.array([0.1, 4.0, 2.1e6, 1e7])
+    for theta in (9e3, 1.1e4, 3e6):
+        assert response("nb", None, theta).loglik(y, mu, np.ones(4)) == pytest.approx(
+            stats.nbinom.logpmf(y, theta, theta / (theta + mu)).sum(), rel=1e-9
+        )
+    near, poisson = response("nb", None, 1e15), response("poisson")  # 1e15 log 1e15 has lost all digits of log y!
+    assert near.loglik(y, mu, np.ones(4)) == pytest.approx(poisson.loglik(y, mu, np.ones(4)), abs=1e-4)
+    np.testing.assert_allclose(near.unit_deviance(y, mu), poisson.unit_deviance(y, mu), rtol=1e-6)

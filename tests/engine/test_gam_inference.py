@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, linalg, stats
 
+import unnorm as un
 from unnorm.engine import checks, inference
 
 
@@ -282,3 +283,13 @@ def test_tails_of_very_many_weights_are_cheap():
     p = inference.mixture_tail(mean + 3 * sd, weights, None, log_ratio, 1.0)
     assert p == pytest.approx(stats.norm.sf(3), rel=0.2)
     assert sum(points) < 2_000
+
+
+def test_the_k_index_of_a_product_does_not_depend_on_units():
+    """A pattern along x was not seen where x was in thousandths: neighbours were those along z alone."""
+    rng = np.random.default_rng(2)
+    x, z = rng.random(400), rng.random(400)
+    y = np.sin(12 * x) + z + 0.3 * rng.standard_normal(400)
+    for unit in (1.0, 1000.0, 1e-6):
+        (index,) = un.gam("y ~ te(x, z, k=4)", {"x": x * unit, "z": z, "y": y}).check().basis["k_index"]
+        assert index == pytest.approx(0.284, abs=0.01)

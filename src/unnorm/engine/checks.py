@@ -114,7 +114,10 @@ def _neighbours(points: np.ndarray) -> np.ndarray:
 def steepness(
     effect: Callable[[Sequence[np.ndarray]], np.ndarray], coordinates: Sequence[np.ndarray]
 ) -> list[np.ndarray]:
-    """Covariates of an anisotropic term in units that make its effect equally steep: then "nearest" has a meaning."""
+    """Covariates of an anisotropic term in units that make its effect equally steep: then "nearest" has a meaning.
+
+    mgcv's k.check divides by the range once more, so that its neighbours depend on the covariates' units.
+    """
     base = effect(coordinates)
     scaled = []
     for i, x in enumerate(coordinates):
@@ -122,7 +125,7 @@ def steepness(
         moved = list(coordinates)
         moved[i] = x + width / 1000.0
         slope = float(np.mean(np.abs(effect(moved) - base))) / (width / 1000.0)
-        scaled.append(slope * (x - low) / width)
+        scaled.append(slope * (x - low))
     return scaled
 
 

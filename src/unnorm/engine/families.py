@@ -74,7 +74,12 @@ def saturated(family: str, rows: ResponseRows) -> float:
     y = rows.y
     if family == "gaussian" or (family == "binomial" and bool(np.all((y == 0) | (y == 1)))):
         return 0.0
-    each = _xlogx(y) + _xlogx(1 - y) if family in ("binomial", "nb") else _xlogx(y) - y
+    if family == "nb":  # y/(y + θ) is tiny where θ is large, and the weight y + θ is not
+        from scipy.special import xlog1py
+
+        each = _xlogx(y) + xlog1py(1 - y, -y)
+    else:
+        each = _xlogx(y) + _xlogx(1 - y) if family == "binomial" else _xlogx(y) - y
     return float(np.sum(each * rows.weights if rows.weights.size else each))
 
 
@@ -92,7 +97,7 @@ def constant(family: str, rows: ResponseRows, theta: float | None = None) -> flo
 
     if family == "nb":
         assert theta is not None
-        each = gammaln(y + theta) - gammaln(theta) - gammaln(y + 1)
+        each = log_rising(theta, y) - gammaln(y + 1)
         return float(np.sum(each * w if w.size else each))
 
     if family == "binomial":
@@ -101,6 +106,16 @@ def constant(family: str, rows: ResponseRows, theta: float | None = None) -> flo
         return float(np.sum(gammaln(w + 1) - gammaln(w * y + 1) - gammaln(w * (1 - y) + 1)))
     each = gammaln(y + 1)
     return -float(np.sum(each * w if w.size else each))
+
+
+def log_rising(theta: float, y: np.ndarray) -> np.ndarray:
+    """log Γ(y + θ) − log Γ(θ); by Stirling's series where θ is so large that their difference would be rounding."""
+    from scipy.special import gammaln
+
+    if theta < 1e4:
+        return gammaln(y + theta) - gammaln(theta)
+    total = y + theta
+    return (total - 0.5) * np.log1p(y / theta) + y * (np.log(theta) - 1.0) + (1.0 / total - 1.0 / theta) / 12.0
 
 
 def null_fit(family: str, rows: ResponseRows, link: str | None = None) -> tuple[float, float]:

@@ -189,10 +189,10 @@ def gam(
             )  # fmt: skip
 
         if family == "nb" and theta is None:
-            from .overdispersion import POISSON, choose
+            from .overdispersion import choose, is_poisson
 
             theta, smoothed = choose(fit_at, rows.y)
-            if theta > POISSON:
+            if is_poisson(theta, rows.y):
                 notes += ("theta is infinite: the counts are not overdispersed, and family='poisson' fits as well.",)
         else:
             smoothed = fit_at(theta)

@@ -46,7 +46,7 @@ class LevelRows:
             out += own * levels[self.level, j]
         return out
 
-    def less(self, other: LevelRows, scale: float = 1.0) -> LevelRows:
+    def less(self, other: LevelRows, scale: float | np.ndarray = 1.0) -> LevelRows:
         """(these − other)/scale; where both have columns of a level, it is the same."""
         level = np.where(self.level >= 0, self.level, other.level)
         return LevelRows((self.shared - other.shared) / scale, (self.own - other.own) / scale, level)

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special
 
 from ..errors import DataError, InputError, unknown
+from .families import log_rising
 
 SMALLEST, LARGEST = 1e-60, 1e60  # of a Gaussian response's range: D² must be a number, and not zero
 
@@ -297,12 +298,12 @@ class NegativeBinomial(Response):
 
     def unit_deviance(self, y: np.ndarray, mu: np.ndarray) -> np.ndarray:
         theta = self._theta
-        return 2.0 * (special.xlogy(y, np.where(y > 0, y, 1.0) / mu) - (y + theta) * np.log((y + theta) / (mu + theta)))
+        return 2.0 * (special.xlogy(y, np.where(y > 0, y, 1.0) / mu) - (y + theta) * np.log1p((y - mu) / (mu + theta)))
 
     def loglik(self, y: np.ndarray, mu: np.ndarray, w: np.ndarray) -> float:
         theta = self._theta
-        constant = special.gammaln(y + theta) - special.gammaln(theta) - special.gammaln(y + 1.0)
-        each = constant + special.xlogy(y, mu / (mu + theta)) + theta * np.log(theta / (mu + theta))
+        constant = log_rising(theta, y) - special.gammaln(y + 1.0)
+        each = constant + special.xlogy(y, mu / theta) - (y + theta) * np.log1p(mu / theta)
         return float(np.sum(w * each))
 
     def simulate(self, mu: np.ndarray, w: np.ndarray, scale: float, rng: np.random.Generator) -> np.ndarray:
