@@ -262,7 +262,7 @@ def test_missing_rows_are_refused_or_dropped_by_name():
         ({"formula": "yy ~ s(x)"}, DataError, "no column 'yy'"),
         ({"formula": "y ~ lo(x)"}, TermError, "'s', 'te'"),
         ({"formula": "y ~ 0"}, (InputError, TermError), "nothing to estimate|no terms"),
-        ({"formula": "g ~ s(x)"}, DataError, "must be numeric; column 'g' holds text"),
+        ({"formula": "g ~ s(x)"}, DataError, "must be numeric; column 'g' holds text. Recode it"),
         ({"formula": "y ~ s(g)"}, (DataError, TermError), "'g'"),
         ({"formula": "count ~ s(x)", "family": "binomial"}, DataError, "must be 0 or 1, or a proportion"),
         ({"family": "poisson"}, DataError, "must not be negative"),
@@ -279,6 +279,10 @@ def test_missing_rows_are_refused_or_dropped_by_name():
         ({"sp": {"s(z)": 1.0}}, InputError, r"'s\(x\)'; got 's\(z\)'"),
         ({"method": "CV", "groups": "who"}, DataError, "no column 'who'"),
         ({"data": 3}, DataError, "pandas, polars or pyarrow"),
+        ({"offset": float("nan")}, DataError, "offset must be a finite number.*got nan"),
+        ({"weights": float("inf")}, DataError, "weights must be a finite number.*got inf"),
+        ({"formula": "y ~ s(x, z, v, exposure)"}, TermError, "got 4. Use te"),
+        ({"formula": "y ~ '(Intercept)'", "data": {**DATA, "(Intercept)": DATA["x"]}}, TermError, "Rename the column"),
     ],
 )
 def test_bad_input_is_refused_with_a_sentence(change, error, sentence):
@@ -430,6 +434,10 @@ def test_plots_give_axes_or_a_figure():
         assert fit.plot("te(x,z)", ax=mine) is mine
         with pytest.raises(InputError, match="draws one term"):
             fit.plot(ax=mine)
+        with pytest.raises(InputError, match="must be Axes"):
+            fit.plot("te(x,z)", ax=3)
+        with pytest.raises(InputError, match="names no term"):
+            fit.plot([])
         curve = fit.plot("s(exposure)").lines[0]
         np.testing.assert_allclose(curve.get_ydata(), fit.effect("s(exposure)")["estimate"])
         parametric = un.gam("y ~ v + factor(g)", DATA)
@@ -465,12 +473,28 @@ def test_models_that_are_the_same_have_no_test():
         ("y ~ s(x)", {"periods": 3}, "a mapping"),
         ("y ~ s(x)", {"knots": [1.0, 2.0]}, "a mapping"),
         ("s(x)", {"response": 3}, "name of a column"),
+        ("y ~ s(x)", {"periods": {"xx": 1.0}}, "A name in periods must be one of 'x'; got 'xx'"),
+        ("y ~ s(x, bs='cc')", {"periods": {"x": "day"}}, "positive number or"),
+        ("y ~ s(x, bs='cc')", {"periods": {"x": (0, "day")}}, "positive number or"),
+        ("y ~ s(x)", {"groups": "y"}, "with method='REML' leave it out"),
+        ("y ~ s(x)", {"threads": 0}, "threads must be a whole number"),
+        ("y ~ s(x)", {"threads": "all"}, "threads must be a whole number"),
+        ("y ~ s(x)", {"select": "yes"}, "select must be True or False"),
     ],
 )
 def test_options_of_other_types_are_refused(formula, options, says):
     rng = np.random.default_rng(1)
     with pytest.raises(UnnormError, match=says):
         un.gam(formula, {"x": rng.random(50), "y": rng.normal(size=50)}, **options)
+
+
+@pytest.mark.parametrize("formula", ["y ~ s(x)", "y ~ s(x) + s(h, bs='re')"])  # dense, and by levels
+def test_a_band_of_no_points_is_an_empty_table(formula):
+    rng = np.random.default_rng(1)
+    table = {"x": rng.random(600), "y": rng.normal(size=600), "h": rng.integers(0, 250, 600).astype(str)}
+    fit = un.gam(formula, table)
+    for made in (fit.effect("s(x)", at=[], simultaneous=True), fit.derivative("s(x)", at=[], simultaneous=True)):
+        assert [len(column) for column in made.values()] == [0] * 5
 
 
 def test_a_smoothing_parameter_of_none_is_estimated():

@@ -293,3 +293,17 @@ def test_the_k_index_of_a_product_does_not_depend_on_units():
     for unit in (1.0, 1000.0, 1e-6):
         (index,) = un.gam("y ~ te(x, z, k=4)", {"x": x * unit, "z": z, "y": y}).check().basis["k_index"]
         assert index == pytest.approx(0.284, abs=0.01)
+
+
+def test_less_than_one_residual_degree_of_freedom_counts_as_one():
+    for weights in (np.ones(2), np.array([1.0, 0.5])):
+        assert inference.tail(3.0, weights, 0.2) == inference.tail(3.0, weights, 1.0)
+
+
+def test_a_curve_without_variance_in_its_last_direction_is_tested_on_the_others():
+    """Of a rank between two and three when only two directions vary: mgcv's takes the two."""
+    V = np.diag([2.0, 1.0, 0.0])
+    test = inference.smooth_test(np.array([1.0, 2.0, 0.0]), np.eye(3), V, 2.4, None)
+    assert test.df == 2.0
+    assert test.statistic == pytest.approx(1.0 / 2.0 + 4.0)
+    assert test.p == pytest.approx(np.exp(-4.5 / 2))

@@ -383,3 +383,12 @@ def test_additive_models_with_random_effects(name: str, monkeypatch: pytest.Monk
     np.testing.assert_allclose(a.errors.total, V, rtol=1e-5, atol=1e-5 * np.abs(V).max())
     V = b.errors.sampling
     np.testing.assert_allclose(a.errors.sampling, V, rtol=1e-5, atol=1e-5 * np.abs(V).max())
+
+
+def test_what_is_less_a_row_with_a_level_has_its_level():
+    none, some = (
+        level_covariance.LevelRows(np.ones((2, 1)), np.full((2, 1), x), np.full(2, i)) for x, i in ((0, -1), (3, 4))
+    )
+    for rows, own in ((none.less(some), -3.0), (some.less(none), 3.0)):
+        assert rows.level.tolist() == [4, 4]
+        assert (rows.own == own).all()

@@ -4,11 +4,13 @@ import csv
 import json
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import unnorm as un
+from unnorm.engine import descent
 from unnorm.engine.core import build_design, smooth_fit
 from unnorm.engine.criteria import Laplace
 from unnorm.engine.descent import converged_at
@@ -215,6 +217,23 @@ def test_a_direction_that_few_rows_decide_is_found():
     assert searched(d, ResponseRows(y % 2, none, none), "binomial") is None
 
 
+@pytest.mark.parametrize("size", [1.0, 1e3])
+def test_proportions_hold_some_directions_and_leave_others(size):
+    """Rows between 0 and 1 (or counts above 0) are held where they are, whatever the units of the columns."""
+    rng, none = np.random.default_rng(6), np.empty(0)
+    x, z = rng.normal(size=(2, 80))
+    x[:40] = 1.0 - z[:40]  # between: on a line, along which no direction moves them
+    x[40:] += np.where(np.arange(40) < 10, 6.0, -6.0) - z[40:]
+    d = design("linear(x) + linear(z)", {"x": x * size, "z": z})
+    rises = x + z > 1.0 + 1e-9
+    y = np.where(np.arange(80) < 40, 0.3, rises)
+    assert searched(d, ResponseRows(y, none, none), "binomial") is not None
+    counts = np.where(np.arange(80) < 40, 3.0, 0.0)
+    kept = np.r_[:40, np.flatnonzero(rises)]
+    d = design("linear(x) + linear(z)", {"x": x[kept] * size, "z": z[kept]})
+    assert searched(d, ResponseRows(counts[kept], none, none), "poisson") is not None
+
+
 def test_rows_with_a_maximum_of_their_own_leave_some_directions():
     rng, none = np.random.default_rng(4), np.empty(0)
     y = (np.arange(300) % 3).astype(float)
@@ -269,3 +288,39 @@ def test_a_column_that_is_tiny_at_the_data_is_no_separation() -> None:
     x = np.concatenate([near, -rng.uniform(0.1, 1.0, 400)])
     fit = un.gam("z ~ x", {"x": x, "z": np.concatenate([z, np.zeros(400)])}, family="binomial")
     assert abs(fit.coefficients["x"] / 1e8 - 1) < 0.3
+
+
+class Bowl:
+    """½(ρ − c)ᵀQ(ρ − c) in place of the criterion, with β at its best at once."""
+
+    def __init__(self, centre, Q):
+        self.centre, self.Q, self.seen = np.array(centre), np.array(Q), []
+        self.problem, self.tolerance, self.abandon = SimpleNamespace(free=np.ones(len(centre), bool)), 1e-12, None
+
+    def at(self, run, working, rho):
+        self.seen.append(rho.copy())
+        d = rho - self.centre
+        state = SimpleNamespace(rho=rho)
+        return working, SimpleNamespace(
+            value=0.5 * float(d @ self.Q @ d), gradient=self.Q @ d, hessian=self.Q, state=state
+        )
+
+
+def test_the_descent_leaves_a_bound_that_it_is_pushed_from_and_stays_at_one_that_it_is_pushed_to(monkeypatch):
+    low, high = np.full(4, -2.0), np.full(4, 2.0)
+    bowl = Bowl([1.0, 5.0, -1.0, -5.0], np.diag([1.0, 2.0, 1.0, 3.0]))
+    monkeypatch.setattr(descent, "converged_at", bowl.at)
+    start = np.array([2.0, 2.0, -2.0, -2.0])  # each at a bound: inside it, beyond it, inside, beyond
+    _, found, reached, _ = descent.descend(bowl, None, start, (low, high), 50)  # pyright: ignore[reportArgumentType]
+    assert reached
+    np.testing.assert_allclose(found.state.rho, [1.0, 2.0, -1.0, -2.0], atol=1e-5)
+
+
+def test_a_step_that_lowers_nothing_is_halved(monkeypatch):
+    bowl = Bowl([0.0], [[1.0]])
+    _, here = bowl.at(None, None, np.array([-1.0]))
+    monkeypatch.setattr(descent, "converged_at", bowl.at)
+    step, none = np.array([2.0 + 1e-6]), np.array([-np.inf])
+    found = descent._search(bowl, None, here, np.array([0]), step, (none, -none))  # pyright: ignore[reportArgumentType]
+    assert found is not None
+    assert found[1].state.rho[0] == pytest.approx(0.0, abs=1e-5)  # the whole step ends 2e-6 higher than it began

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from unnorm.errors import TermError
-from unnorm.terms import Terms, factor, linear, parse, s, te, ti
+from unnorm.terms import Terms, factor, linear, parse, s, t2, te, ti
 from unnorm.terms.arithmetic import is_arithmetic, needs
 
 PAPER = "class ~ s(delta,k=10) + s(dcenter,k=40) + s(fxc_prev,fyc_prev,k=40) + s(angle,bs='cc',k=20)"
@@ -33,6 +33,8 @@ def test_paper_formula_is_the_same_as_objects():
         ("s(x, bs='cc', knots=[0, 2*pi])", s("x", bs="cc", knots=(0, 2 * math.pi))),
         ("te(x, y, k=c(5, 7), bs=c('cr','cc'), fx=TRUE)", te("x", "y", k=(5, 7), bs=("cr", "cc"), fx=True)),
         ("ti(x, y, z, d=(2, 1), bs=('tp', 'cr'))", ti("x", "y", "z", d=(2, 1), bs=("tp", "cr"))),
+        ("te(x, y, z, d=c(2, 1))", te("x", "y", "z", d=(2, 1), bs=("tp", "cr"))),  # mgcv's default
+        ("t2(x, y, z, d=(1, 2), bs='ps')", t2("x", "y", "z", d=(1, 2), bs=("ps", "tp"))),
         ("s(x, by=g) ", s("x", by="g")),
         ("s(x, by=factor(subject))", s("x", by=factor("subject"))),
         ("s(factor(subject), bs='re')", s(factor("subject"), bs="re")),
@@ -105,7 +107,7 @@ def test_intercept_and_response():
         ("te(x)", "two or more"),
         ("te(x, y, k=(1, 2, 3))", "margins"),
         ("te(x, y, z, d=(2, 2))", "adds up"),
-        ("te(x, y, z, d=(2, 1))", "must be 'tp'"),
+        ("te(x, y, z, d=(2, 1), bs=('cr', 'cr'))", "must be 'tp'"),
         ("factor(a, b)", "one column"),
         ("2", "not a term"),
     ],

@@ -186,6 +186,51 @@ def test_known_values_are_taken_on():
     np.testing.assert_allclose(fit.predict(data).estimate, fit.linear_predictor, atol=1e-8)
 
 
+def test_known_values_are_part_of_the_term_everywhere():
+    rng = np.random.default_rng(7)
+    x, y = rng.random((2, 300))
+    data = {"x": x, "y": y, "z": 3 * x + np.sin(np.pi * x) * np.sin(np.pi * y) + 0.1 * rng.normal(size=300)}
+    loop = {"x": SQUARE[:, 0], "y": SQUARE[:, 1], "f": 3 * SQUARE[:, 0]}
+    film = un.s("x", "y", bs="so", xt={"boundary": [loop], "grid": 50})
+    fit = un.gam(film + un.linear("x"), data, response="z")
+    new = {name: column[:40] for name, column in data.items()}
+    for rows, at in ((None, data), (data, data), (new, new)):
+        terms = fit.predict(rows, kind="terms", se=False)
+        effect = fit.effect("s(x,y)", at=at)["estimate"]
+        np.testing.assert_allclose(terms["s(x,y)"], effect, atol=1e-8)
+        eta = fit.predict(rows, se=False)
+        np.testing.assert_allclose(terms["s(x,y)"] + terms["x"] + fit.coefficients["(Intercept)"], eta, atol=1e-8)
+        np.testing.assert_allclose(fit.predict(rows, se=False, exclude="s(x,y)"), eta - effect, atol=1e-8)
+        np.testing.assert_allclose(fit.predict(rows, se=False, terms="s(x,y)"), effect, atol=1e-8)
+        drawn = fit.draws(3, rows, kind="link", terms="x", rng=1)
+        np.testing.assert_allclose(drawn, np.outer(fit.draws(3, rng=1)[:, -1], at["x"]), atol=1e-8)
+    np.testing.assert_allclose(fit.term_values("s(x,y)"), fit.effect("s(x,y)", at=data)["estimate"], atol=1e-8)
+    h, inside = 1 / 49, {"x": np.array([0.3, 0.5, 0.7]), "y": np.array([0.4, 0.5, 0.6])}
+    low, high = (fit.effect("s(x,y)", at={**inside, "x": inside["x"] + by})["estimate"] for by in (-h, h))
+    slope = fit.derivative("s(x,y)", at=inside, of="x")
+    np.testing.assert_allclose(slope["estimate"], (high - low) / (2 * h), rtol=1e-6)
+    np.testing.assert_allclose((slope["lower"] + slope["upper"]) / 2, slope["estimate"], rtol=1e-12)
+    bend = fit.derivative("s(x,y)", at=inside, of="x", order=2)["estimate"]
+    np.testing.assert_allclose(bend, (high + low - 2 * fit.effect("s(x,y)", at=inside)["estimate"]) / h**2, rtol=1e-6)
+
+
+def test_the_difference_of_two_films_has_what_is_known_of_each():
+    rng = np.random.default_rng(8)
+    x, y = rng.random((2, 300))
+    u, w = rng.random((2, 300))
+    data = {"x": x, "y": y, "u": u, "w": w, "z": 2 * x * u + w * y + 0.1 * rng.normal(size=300)}
+    loop = {"x": SQUARE[:, 0], "y": SQUARE[:, 1]}
+    films = [
+        un.s("x", "y", bs="so", by=by, xt={"boundary": [{**loop, "f": f * SQUARE[:, 0]}], "grid": 40})
+        for by, f in (("u", 2.0), ("w", 0.0))
+    ]
+    fit = un.gam(films[0] + films[1], data, response="z")
+    at = {"x": np.array([0.2, 0.6]), "y": np.array([0.5, 0.3])}
+    one, two = (fit.effect(label, at=at)["estimate"] for label in ("s(x,y):u", "s(x,y):w"))
+    np.testing.assert_allclose(fit.difference("s(x,y):u", "s(x,y):w", at=at)["estimate"], one - two, atol=1e-10)
+    np.testing.assert_allclose(fit.difference("s(x,y):w", "s(x,y):u", at=at)["estimate"], two - one, atol=1e-10)
+
+
 def test_a_window_brings_its_own_boundary():
     window = un.Window([(0, 0), (4, 0), (4, 3), (0, 3)], holes=[[(1, 1), (2.5, 1), (2.5, 2), (1, 2)]])
     rng = np.random.default_rng(3)

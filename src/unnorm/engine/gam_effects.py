@@ -147,14 +147,23 @@ def effect(
     """Columns of the effect table: the points, estimate, se, lower, upper."""
     C = design(term, points)
     estimate, se = C @ beta, inference.standard_errors(C, V)
-    if (known := term.fixed(completed(term, points))) is not None:
-        estimate = estimate + known
     if simultaneous:
         inside = C[~np.isnan(estimate)] if term.outline else C
         width = inference.simultaneous_multiplier(inside, V, level, numerics.generator(rng))
     else:
         width = float(ndtri(0.5 * (1.0 + level)))
-    return {**points, "estimate": estimate, "se": se, "lower": estimate - width * se, "upper": estimate + width * se}
+    band = {"estimate": estimate, "se": se, "lower": estimate - width * se, "upper": estimate + width * se}
+    return {**points, **raised(band, known(term, points))}
+
+
+def known(term: BuiltTerm, points: Columns) -> np.ndarray | None:
+    """What the term is at these points whatever its coefficients (a film's boundary values); None where nothing."""
+    return term.fixed(completed(term, points))
+
+
+def raised(band: dict[str, np.ndarray], by: np.ndarray | None) -> dict[str, np.ndarray]:
+    """The band about what is known as well."""
+    return band if by is None else {name: one if name == "se" else one + by for name, one in band.items()}
 
 
 def far_from_data(points: Columns, columns: Columns, names: tuple[str, ...], distance: float = 0.1) -> np.ndarray:

@@ -121,7 +121,17 @@ def gam(
         raise InputError(unknown("method", method, METHODS))
     if method == "UBRE" and not distribution.scale_known:
         raise CombinationError(f"UBRE needs a known scale, and that of {family} data is estimated: use method='GCV'.")
+    if groups is not None and method != "CV":
+        raise CombinationError(
+            f"groups= says which rows method='CV' keeps together; with method={method!r} leave it out."
+        )
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1):
+        raise InputError(f"threads must be a whole number, at least 1; got {threads!r}. Leave it out for all cores.")
+    if not isinstance(select, bool | np.bool_):
+        raise InputError(f"select must be True or False; got {select!r}.")
     terms = parse(formula, table=True)
+    if isinstance(periods, Mapping) and (strange := [name for name in periods if name not in terms.columns]):
+        raise InputError(unknown("A name in periods", strange[0], terms.columns))
     if response is not None and not isinstance(response, str):
         raise InputError(f"response must be the name of a column, e.g. response='y'; got {type(response).__name__}.")
     if response is not None and terms.response is not None and response != terms.response:

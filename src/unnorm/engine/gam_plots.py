@@ -29,6 +29,8 @@ def plot(
     labels = _labels(fit, terms)
     if ax is not None and len(labels) != 1:
         raise InputError(f"ax= draws one term; this call asks for {len(labels)}. Name one, e.g. terms={labels[0]!r}.")
+    if ax is not None and not hasattr(ax, "fill_between"):
+        raise InputError(f"ax= must be Axes of matplotlib; got {type(ax).__name__}. Pass e.g. plt.gca().")
     options = {"level": level, "unconditional": unconditional, "simultaneous": simultaneous}
     if ax is not None:
         return _panel(fit, labels[0], ax, rug, options)
@@ -58,6 +60,8 @@ def _labels(fit: Gam, terms: str | Sequence[str] | None) -> list[str]:
             )
         return labels
     asked = list(terms) if isinstance(terms, Iterable) and not isinstance(terms, str) else [terms]
+    if not asked:
+        raise InputError("terms= names no term. Name one, or leave it out for every smooth.")
     for label in asked:
         fit.term(label)  # an unknown label is an error there
     return asked

@@ -113,7 +113,7 @@ def draws(
     if kind not in ("link", "response"):
         raise InputError(f"kind must be 'coefficients', 'link' or 'response'; got {kind!r}.")
     needed = tuple(dict.fromkeys(name for term in fit.terms if term.label in labels for name in term.covariates))
-    at = gam_predict.rows_of(fit, data, offset, needed)
+    at = gam_predict.rows_of(fit, data, offset, needed, labels)
     out = np.empty((len(beta), at.n))
     for here in gam_predict.chunks(at.n):
         part = {name: column[here] for name, column in at.columns.items()}
@@ -171,6 +171,15 @@ def derivative_rows(fit: Gam, term: BuiltTerm, points: Columns, name: str, order
     return after.less(here, up[:, None]).less(here.less(before, down[:, None]), 0.5 * (up + down)[:, None])
 
 
+def _known_slope(term: BuiltTerm, points: Columns, name: str, order: int, column: np.ndarray) -> np.ndarray | None:
+    """∂^order/∂name^order of what the term is whatever its coefficients; None where nothing is known."""
+    h = steps(term, order, column, points[name])
+    after, here, before = (gam_effects.known(term, shifted(points, name, by)) for by in (h, 0.0 * h, -h))
+    if after is None or here is None or before is None:
+        return None
+    return (after - before) / (2 * h) if order == 1 else (after - 2 * here + before) / h**2
+
+
 # long: the arguments of the public method
 def derivative(
     fit: Gam, label: str, at: Any, of: str | None, order: int, level: float, simultaneous: bool, unconditional: bool,
@@ -193,13 +202,15 @@ def derivative(
         raise DataError(f"at= for {term.label!r}: column {name!r} must hold numbers.")
     column = np.asarray(fit.columns[name])
     gam_effects.check_level(level)
+    known = _known_slope(term, points, name, order, column)
     if fit.smoothed.wide:
         rows = derivative_rows(fit, term, points, name, order, column)
-        return {**points, **gam_levels.banded(fit, rows, unconditional, level, simultaneous, rng)}
+        band = gam_levels.banded(fit, rows, unconditional, level, simultaneous, rng)
+        return {**points, **gam_effects.raised(band, known)}
     C = derivative_columns(term, points, name, order, column)
     span = fit.smoothed.slices[term.label]
     V = fit.vcov(unconditional=unconditional)[span, span]
-    return {**points, **_banded(C, fit.smoothed.beta[span], V, level, simultaneous, rng)}
+    return {**points, **gam_effects.raised(_banded(C, fit.smoothed.beta[span], V, level, simultaneous, rng), known)}
 
 
 def difference(
@@ -215,14 +226,18 @@ def difference(
     points = gam_effects.grid(a, fit.columns) if at is None else _without_levels((a, b), gam_effects.read_at(a, at))
     n = next(iter(points.values())).size
     gam_effects.check_level(level)
+    known, taken = gam_effects.known(a, points), gam_effects.known(b, points)
+    if taken is not None:
+        known = -taken if known is None else known - taken
     if fit.smoothed.wide:
         one, two = (gam_levels.term_rows(fit, term, gam_effects.completed(term, points)) for term in (a, b))
-        return {**points, **gam_levels.banded(fit, one.less(two), unconditional, level, simultaneous, rng)}
+        band = gam_levels.banded(fit, one.less(two), unconditional, level, simultaneous, rng)
+        return {**points, **gam_effects.raised(band, known)}
     C = np.zeros((n, fit.smoothed.size))
     C[:, fit.smoothed.slices[a.label]] += gam_effects.design(a, points)
     C[:, fit.smoothed.slices[b.label]] -= gam_effects.design(b, points)
     V = fit.vcov(unconditional=unconditional)
-    return {**points, **_banded(C, fit.smoothed.beta, V, level, simultaneous, rng)}
+    return {**points, **gam_effects.raised(_banded(C, fit.smoothed.beta, V, level, simultaneous, rng), known)}
 
 
 def _without_levels(terms: tuple[BuiltTerm, ...], points: Columns) -> Columns:

@@ -15,7 +15,7 @@ from . import gam_levels, gam_rows, inference
 from .smoothed import INTERCEPT
 
 if TYPE_CHECKING:
-    from ..terms.base import Columns
+    from ..terms.base import BuiltTerm, Columns
     from .gam_result import Gam
 
 CHUNK = 65_536  # rows of the dense design held at once: 58 MB at p = 110
@@ -59,18 +59,23 @@ class PredictionRows:
     index: Any = None  # of a pandas table, which tables given back have too
 
 
-def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str], known_part: bool = True) -> PredictionRows:
-    """The fitted rows (data=None), or a table with the columns `names`. `known_part`: whether η's is asked for."""
+def rows_of(
+    fit: Gam, data: Any, offset: Any, names: Sequence[str], labels: Sequence[str], known_part: bool = True
+) -> PredictionRows:
+    """The fitted rows (data=None), or a table with the columns `names`, which the terms `labels` read. `known_part`:
+    whether η's is asked for."""
+    terms = [term for term in fit.terms if term.label in labels]
     if data is None:
         if offset is None or not known_part:
-            return PredictionRows(fit.columns, fit.y.size, fit.offset, fit.backend, True)
+            known = _without(fit.offset, [term for term in fit.terms if term not in terms], fit.columns)
+            return PredictionRows(fit.columns, fit.y.size, known, fit.backend, True)
         if isinstance(offset, str):
             raise InputError(
                 f"At the fitted rows offset= is a number or an array, as their table is gone; got {offset!r}."
             )
         given = gam_rows.numbers(Table((), fit.y.size, lambda name: None), offset, "offset")  # pyright: ignore
         gam_rows.complete({"offset": given}, "predict")
-        known = gam_rows.plus_fixed(np.asarray(given.data, np.float64), fit.terms, fit.columns)
+        known = gam_rows.plus_fixed(np.asarray(given.data, np.float64), terms, fit.columns)
         return PredictionRows(fit.columns, fit.y.size, known, fit.backend, False)
     table = as_table(data)
     read = gam_rows.covariates(table, names, "data")
@@ -78,9 +83,15 @@ def rows_of(fit: Gam, data: Any, offset: Any, names: Sequence[str], known_part: 
     columns = gam_rows.values(read)
     known = None
     if known_part:
-        known = gam_rows.plus_fixed(_new_offset(fit, table, offset), fit.terms, columns)
+        known = gam_rows.plus_fixed(_new_offset(fit, table, offset), terms, columns)
     index = data.index if table.backend is not None and hasattr(data, "columns") and hasattr(data, "index") else None
     return PredictionRows(columns, table.n, known, table.backend, False, index)
+
+
+def _without(offset: np.ndarray | None, terms: Sequence[BuiltTerm], columns: Columns) -> np.ndarray | None:
+    """The fit's offset less what is known of terms that are left out."""
+    out = gam_rows.plus_fixed(None, terms, columns)
+    return offset if out is None or offset is None else offset - out
 
 
 def _new_offset(fit: Gam, table: Table, offset: Any) -> np.ndarray | None:
@@ -142,7 +153,7 @@ def predict(
     labels = chosen(fit, terms, exclude)
     whole = terms is None and exclude is None
     needed = [name for term in fit.terms if term.label in labels for name in term.covariates]
-    at = rows_of(fit, data, offset, tuple(dict.fromkeys(needed)), kind in ("link", "response"))
+    at = rows_of(fit, data, offset, tuple(dict.fromkeys(needed)), labels, kind in ("link", "response"))
     if kind == "matrix":
         return design(fit, at.columns, at.n, labels)
     if fit.smoothed.wide:
@@ -195,6 +206,7 @@ def _by_level(
 
     if kind == "terms":
         each = {term.label: found((term.label,)) for term in fit.terms if term.label in labels}
+        _add_known(fit, at, {label: one[0] for label, one in each.items()})
         made = _table(at, {label: one[0] for label, one in each.items()})
         return Prediction(made, _table(at, {label: one[1] for label, one in each.items()})) if se else made
     if not se and at.fitted and whole:
@@ -227,8 +239,16 @@ def _terms(fit: Gam, at: PredictionRows, V: np.ndarray | None, labels: Sequence[
             estimate[term.label][here] = C @ fit.smoothed.beta[span]
             if V is not None:
                 error[term.label][here] = inference.standard_errors(C, V[span, span])
+    _add_known(fit, at, estimate)
     made = _table(at, estimate)
     return made if V is None else Prediction(made, _table(at, error))
+
+
+def _add_known(fit: Gam, at: PredictionRows, estimate: dict[str, np.ndarray]) -> None:
+    """Add to each term what it is whatever its coefficients, so that terms, intercept and offset make η."""
+    for label, values in estimate.items():
+        if (known := fit.term(label).fixed(at.columns)) is not None:
+            values += known
 
 
 def _table(at: PredictionRows, columns: dict[str, Any]) -> Any:

@@ -407,7 +407,8 @@ class Gam:
         gam_effects.check_level(level)
         if self.smoothed.wide:
             rows = gam_levels.term_rows(self, term, gam_effects.completed(term, points))
-            return {**points, **gam_levels.banded(self, rows, unconditional, level, simultaneous, rng)}
+            band = gam_levels.banded(self, rows, unconditional, level, simultaneous, rng)
+            return {**points, **gam_effects.raised(band, gam_effects.known(term, points))}
         if unconditional:
             V = self.required_unconditional().covariance[span, span]
         else:
@@ -478,7 +479,8 @@ class Gam:
                 out[here] = gam_levels.term_rows(self, term, columns).dot(flat)
             else:
                 out[here] = term.design(columns) @ beta
-        return out
+        known = gam_effects.known(term, {name: self.columns[name] for name in term.covariates})
+        return out if known is None else out + known
 
     # --- tests and comparisons ------------------------------------------------------------------------------------
 

@@ -100,10 +100,13 @@ def complete(columns: Mapping[str, Column], what: str) -> None:
 def numbers(table: Table, ref: Any, role: str) -> Column:
     """A numeric column by name, or an array of one number a row (a single number is repeated)."""
     if isinstance(ref, int | float | np.number) and not isinstance(ref, bool):
+        if not np.isfinite(ref):
+            raise DataError(f"{role} must be a finite number, an array or a column's name; got {ref!r}.")
         return Column(role, np.full(table.n, float(ref)))
     found = column(table, ref, role)
     if not found.numeric:
-        raise DataError(f"{role} must be numeric; column {found.name!r} holds {found.kind}.")
+        remedy = " Recode it, e.g. labels to 0 and 1." if role == "response" else ""
+        raise DataError(f"{role} must be numeric; column {found.name!r} holds {found.kind}.{remedy}")
     return found
 
 

@@ -12,7 +12,7 @@ from typing import final
 
 import numpy as np
 from scipy import linalg
-from scipy.special import chdtrc, fdtrc
+from scipy.special import chdtrc, fdtrc, ndtri
 
 Block = tuple[int, np.ndarray]  # where one penalty sits: its first coefficient, and S_k on its own coefficients
 
@@ -329,6 +329,8 @@ def simultaneous_multiplier(
     C: np.ndarray, V: np.ndarray, level: float, rng: np.random.Generator, draws: int = 10_000
 ) -> float:
     """The `level` quantile of max_i |C_i(β − β̂)| / se_i under the posterior (Ruppert, Wand & Carroll 2003, §6.5)."""
+    if not len(C):  # a band of no points holds none
+        return float(ndtri(0.5 * (1.0 + level)))
     se = standard_errors(C, V)
     value, vector = np.linalg.eigh(V)
     scaled = (C / np.where(se > 0.0, se, np.inf)[:, None]) @ (vector * np.sqrt(np.maximum(value, 0.0)))

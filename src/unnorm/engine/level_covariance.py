@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, final
 
 import numpy as np
+from scipy.special import ndtri
 
 if TYPE_CHECKING:
     from .arrow import Arrow, ArrowInverse
@@ -83,6 +84,8 @@ class LevelCovariance:
 
     def multiplier(self, rows: LevelRows, level: float, rng: np.random.Generator, draws: int = 10_000) -> float:
         """As `inference.simultaneous_multiplier`."""
+        if not len(rows.level):
+            return float(ndtri(0.5 * (1.0 + level)))
         se = self.errors(rows)
         back = np.where(se > 0.0, 1.0 / np.where(se > 0.0, se, 1.0), 0.0)[:, None]
         largest, step = np.empty(draws), max(1, _HELD // max(len(self.Z), se.size))

@@ -138,7 +138,8 @@ def misfits(observed: Values, drawn: Values, weight: np.ndarray | None = None) -
     formula = f"case ~ {' + '.join([*(one.smooth for one in features), CONSTANTS])}"
     found = gam(
         formula, {**table, **dict(zip(PLACE.columns, place)), **constants, "case": case}, "binomial",
-        weights=None if weight is None else w, periods={"direction": 2 * np.pi, "turn": 2 * np.pi},
+        weights=None if weight is None else w,
+        periods={name: 2 * np.pi for name in ("direction", "turn") if name in table},
     )  # fmt: skip
     case = case > 0
 

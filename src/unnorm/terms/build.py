@@ -24,6 +24,7 @@ from .side import side
 from .specs import Factor, Linear, Smooth, Term, Terms
 from .tensor_specs import Tensor
 
+INTERCEPT = "(Intercept)"  # as fits call theirs
 _MANY = 5_000  # rows from which setting up terms side by side gains more than waking a thread costs
 
 
@@ -109,6 +110,8 @@ def build(
     for i in range(len(found)):
         out.extend(found[i])
     labels = [term.label for term in out]
+    if INTERCEPT in labels:  # its coefficient would be taken for the intercept's
+        raise TermError(f"A column called {INTERCEPT!r} cannot be a term by itself. Rename the column.")
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")
     return side(out, columns, intercept)

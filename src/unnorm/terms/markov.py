@@ -12,7 +12,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from ..errors import TermError
+from .._base.files import duplicates
+from ..errors import TermError, UnnormError, listing, short
 from .basis import PlainBasis, Setup, saved_basis
 from .kinds import BasisKind, Request
 from .levels import level_name
@@ -38,6 +39,15 @@ class Regions(PlainBasis):
 
 def laplacian(xt: Any, label: str) -> tuple[tuple[str, ...], np.ndarray]:
     """The regions in order, and S."""
+    try:
+        return _read(xt, label)
+    except UnnormError:
+        raise
+    except (AttributeError, TypeError, ValueError) as error:  # numbers for names, names for numbers, lists for mappings
+        raise TermError(f"{label}: xt of bs='mrf' is one of {_WAYS}; got xt={short(xt)} ({error}).") from None
+
+
+def _read(xt: Any, label: str) -> tuple[tuple[str, ...], np.ndarray]:
     if not isinstance(xt, Mapping) or not {"nb", "polys", "penalty"} & set(xt):
         raise TermError(f"{label}: bs='mrf' needs to know which regions are neighbours: {_WAYS}; got xt={xt!r}.")
     if "penalty" in xt:
@@ -46,6 +56,16 @@ def laplacian(xt: Any, label: str) -> tuple[tuple[str, ...], np.ndarray]:
         if S.shape != (len(names), len(names)) or not np.allclose(S, S.T):
             raise TermError(
                 f"{label}: 'penalty' is a symmetric matrix with a row for each of 'regions'; got {S.shape}."
+            )
+        if len(set(names)) < len(names):
+            raise TermError(
+                f"{label}: each of 'regions' has a name of its own; {listing(duplicates(names))} came twice."
+            )
+        values = np.linalg.eigvalsh(S)
+        if not values[-1] > 0.0 or values[0] < -1e-8 * values[-1]:
+            raise TermError(
+                f"{label}: 'penalty' must have no negative eigenvalue and one that is positive; they go from "
+                f"{values[0]:.3g} to {values[-1]:.3g}."
             )
         return names, S
     neighbours = xt["nb"] if "nb" in xt else shared_points(xt["polys"])

@@ -80,13 +80,13 @@ class Meeting:
         """(low, high) of the covariate's declared period; None where it has none."""
         if self.periods.get(name) is None:
             return None
-        period = np.asarray(self.periods[name], dtype=np.float64)
+        given = self.periods[name]
+        numbers = all(isinstance(one, int | float | np.number) for one in np.asarray(given, dtype=object).ravel())
+        period = np.asarray(given, dtype=np.float64) if numbers else np.empty(0)
         if period.shape == (2,) and np.isfinite(period).all() and period[1] > period[0]:
             return period
         if period.shape != () or not np.isfinite(period) or period <= 0:
-            raise TermError(
-                f"{what}: the period of {name!r} must be a positive number or (low, high); got {self.periods[name]!r}."
-            )
+            raise TermError(f"{what}: the period of {name!r} must be a positive number or (low, high); got {given!r}.")
         length, low, high = float(period), sample.lower[0], sample.upper[0]
         slack = 1e-9 * length
         for start in (-length / 2, 0.0):  # (−π, π) and (0, 2π) before anything else

@@ -315,9 +315,9 @@ def s(
     dims = _COVARIATES[bs]
     if not dims[0] <= len(names) <= dims[1]:
         raise TermError(
-            f"{label}: bs={bs!r} takes {count_range(dims)} covariate(s); got {len(names)}. "
-            + ("Use te() for smooths of several covariates." if dims == (1, 1) else "")
-            + (f"Write {usage}." if (usage := KINDS[bs].usage if bs in KINDS else "") else "")
+            f"{label}: bs={bs!r} takes {count_range(dims)} covariate(s); got {len(names)}."
+            + (" Use te() for smooths of several covariates." if dims[1] < len(names) else "")
+            + (f" Write {usage}." if (usage := KINDS[bs].usage if bs in KINDS else "") else "")
         )
     return Smooth(
         names,

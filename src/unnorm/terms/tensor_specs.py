@@ -16,6 +16,8 @@ from .registry import KINDS
 from .specs import MARGINS, Factor, Term, by_name, operands_of
 from .writing import by_text, knots_text, options_of, written
 
+_CURVES = ("cr", "cs", "ps", "cp")  # bases of one covariate, which mgcv takes for 'tp' in margins of several
+
 
 @final
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def te(
     Args:
         covariates: names, one margin each unless `d` says otherwise.
         k: basis size of the margins, one for all or one each; default 5.
-        bs: basis of the margins, one for all or one each.
+        bs: basis of the margins, one for all or one each; margins of several covariates are then 'tp'.
         d: how many covariates each margin takes, e.g. d=(2, 1) for space × time.
         by: a column that multiplies the function, or a factor: one function for each level.
         m: order of the margins' penalties, one for all or one each.
@@ -166,6 +168,8 @@ def _tensor(
         raise TermError(f"{label}: d={sizes} adds up to {sum(sizes)} covariates; {len(names)} were given.")
     margins = len(sizes)
     bases = per_margin(label, "bs", bs, margins)
+    if isinstance(bs, str) and bs in _CURVES:  # as in mgcv: a basis of curves, named once, is meant for the curves
+        bases = tuple("tp" if size > 1 else bs for size in sizes)
     if factors - {by} and "re" not in bases:
         raise TermError(
             f"{label}: margins are numeric; for categories use by=factor(…), bs='re' for that margin, or s(…, bs='fs')."
