@@ -316,8 +316,7 @@ def s(
     if not dims[0] <= len(names) <= dims[1]:
         raise TermError(
             f"{label}: bs={bs!r} takes {count_range(dims)} covariate(s); got {len(names)}."
-            + (" Use te() for smooths of several covariates." if dims[1] < len(names) else "")
-            + (f" Write {usage}." if (usage := KINDS[bs].usage if bs in KINDS else "") else "")
+            + _written(bs, too_many=len(names) > dims[1])
         )
     return Smooth(
         names,
@@ -415,3 +414,10 @@ def by_name(
             f"{function}({', '.join(names)}): by={name} is one of its own covariates; by= multiplies another."
         )
     return name, factors | more
+
+
+def _written(bs: str, too_many: bool) -> str:
+    """What to write where a basis got another number of covariates than it takes."""
+    if bs in KINDS and KINDS[bs].usage:
+        return f" Write {KINDS[bs].usage}."
+    return " Use te() for smooths of several covariates." if too_many else ""
