@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from random_fits import case, fitted, restarts
 
+from unnorm.errors import UnnormWarning
+
 COUNT, BATCH = 500, 50
 
 
@@ -40,10 +42,26 @@ def test_the_same_number_is_the_same_case():
     assert case(3).formula != case(4).formula
 
 
-@pytest.mark.parametrize("number", [7102, 7148])  # .03 and 69 nats: two penalties of one term, and steep data
+# .03, 69 and .39 nats: two penalties of one term, steep data, and two penalties beside many other coefficients
+@pytest.mark.parametrize("number", [7102, 7148, 20867])
 def test_minima_that_no_single_parameter_shows(number):
     one = case(number)
     fit = fitted(one)
     assert not isinstance(fit, str)
     assert fit.converged
     assert fit.score < min(other.score for other in restarts(one, fit) if other.converged) + 0.01
+
+
+def test_a_fit_that_less_smoothing_of_all_terms_beats_says_so():
+    one = case(20727)  # 80 binomial rows and 68 coefficients: UBRE is lower where the terms follow every row
+    with pytest.warns(UnnormWarning, match="goes to zero"):
+        fit = fitted(one)
+    assert not isinstance(fit, str)
+    assert not fit.converged
+
+
+def test_rows_that_all_terms_follow_together_are_found():
+    one = case(20055)  # 80 Poisson rows and 50 coefficients: 8 nats of UBRE, where all smoothing parameters are small
+    fit = fitted(one)
+    assert not isinstance(fit, str)
+    assert fit.score < 0.53  # .737 from every start but those

@@ -34,7 +34,7 @@ _REACH, _DOWN = 12.0, 20  # in ρ, and steps: how far such a minimum is followed
 _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
 _WIDE = 300  # coefficients up to which it is asked of penalties of terms with several: one inverse for each of them
 _SMALL = 120  # coefficients up to which it is asked of every λ_j
-_TINY = 60  # coefficients up to which it is asked of every pair of a term's, where rows are few
+_TINY = 60  # coefficients up to which it is asked with one λ_j infinite, where rows are few
 _WORTH = 1.0  # nats above the fit at which a minimum of the working model is still worth a try
 _HOPELESS = 10.0  # nats above the fit on its working model at which the criterion itself is not asked
 _LEVEL = 1e-5  # nats by which a minimum is below its neighbours: less is rounding, far out where nothing changes
@@ -44,6 +44,7 @@ _FURTHER = 12.0  # by which the bounds of ρ are moved out, once, where the crit
 _LESS = (7.0, 14.0)  # log of the factors by which λ_j is divided to see whether the criterion falls without end
 _SHIFTS = (0.0, -4.0, -7.0)  # ρ − centre of whole restarts: penalty and data in balance, and hardly any penalty
 _ROUGH = np.array([-17.0, -14.0, -11.0])  # and below it: where rows are few, or some λ_j is there: the data are steep
+_TOGETHER = (-3.0, -5.5, -8.0, -11.0, -14.0)  # ρ − centre of all λ_j: the terms follow rows whose means are extreme
 _PLAN = np.linspace(-8.0, 10.0, 7)  # ρ − centre of two penalties of one term
 _GRID = np.linspace(-8.0, 13.0, 8)  # ρ − centre at which the criterion is asked
 
@@ -141,9 +142,12 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     for j in np.flatnonzero(which).tolist():
         out += _minima(found, *_along(problem, criterion, found, j, centre[j], exactly))
     out += _corners(problem, criterion, found, centre) if every else _valleys(problem, criterion, found, centre)
+    out += _pairs(problem, criterion, found, centre) if every else []
     if every and problem.design.size <= _TINY:
-        out += _pairs(problem, criterion, found, centre) + _taken_over(problem, criterion, found, centre)
-    return [rho for _, rho in sorted(out, key=lambda one: one[0])[:_MOST]]
+        out += _taken_over(problem, criterion, found, centre)
+    lowest = sorted(out, key=lambda one: one[0])[:_MOST]
+    together = _together(problem, criterion, found) if problem.family != "binomial" else []  # see `_judged`
+    return [rho for _, rho in lowest + together[:1] + together[1:][-1:]]
 
 
 def _minima(found: Found, trials: list[np.ndarray], values: np.ndarray) -> list[tuple[float, np.ndarray]]:
@@ -273,6 +277,28 @@ def _taken_over(
     return sorted(out, key=lambda one: one[0])[:1]
 
 
+def _together(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[tuple[float, np.ndarray]]:
+    """All free λ_j small at once, where the criterion is lower there: few rows with extreme means may be followed so
+    closely that it is, and no λ_j by itself shows it."""
+    from .descent import converged_at
+    from .outer import Iteration
+
+    if problem.count > _FEW or problem.design.size > _NARROW or not _extreme(problem, found):
+        return []
+    centre = (found.bounds[0] + found.bounds[1]) / 2
+    run, working = Iteration(problem, criterion, 1e-3), found.working
+    out: list[tuple[float, np.ndarray]] = []
+    for shift in _TOGETHER:
+        rho = np.where(problem.free, centre + shift, found.at.state.rho)
+        try:
+            working, there = converged_at(run, working, rho)
+        except (Singular, EstimationError):
+            break
+        if there.value < found.at.value - _BETTER:
+            out.append((there.value, rho))
+    return out
+
+
 def _along(
     problem: PenalisedRows, criterion: Criterion, found: Found, j: int, centre: float, exactly: bool
 ) -> tuple[list[np.ndarray], np.ndarray]:
@@ -358,7 +384,10 @@ def _falling(problem: PenalisedRows, criterion: Criterion, found: Found) -> np.n
 
 def _judged(problem: PenalisedRows, criterion: Criterion, found: Found) -> Found:
     held = _at_bound(found, problem.free) | _unpenalised(problem, found)
-    held = np.flatnonzero(held if held.any() else _falling(problem, criterion, found))
+    held = held if held.any() else _falling(problem, criterion, found)
+    if not held.any() and _together(problem, criterion, found):
+        held = problem.free & (limits(found, problem.free) <= 0)
+    held = np.flatnonzero(held)
     if held.size == 0:
         return found
     labels = [problem.design.penalties.labels[j] for j in held]
