@@ -72,6 +72,7 @@ def build(
     max_knots: int | None,
     categories: Mapping[str, Category],
     boundary: Boundary,
+    select: bool,
 ) -> list[BuiltTerm]:
     """See `Terms.build`."""
     for option, given in (("knots", knots), ("periods", periods)):
@@ -114,6 +115,10 @@ def build(
         raise TermError(f"A column called {INTERCEPT!r} cannot be a term by itself. Rename the column.")
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")
+    if select:  # of whole terms: what nested ones give up goes from both penalties, as in mgcv
+        from .shrinkage import selectable
+
+        out = [selectable(term) for term in out]
     return side(out, columns, intercept)
 
 
