@@ -19,7 +19,7 @@ from .kernel_term import KernelSmooth, build_kernel
 from .levels import Category, is_category
 from .linked import linked
 from .meeting import Boundary, Meeting
-from .sample import check_finite, numeric
+from .sample import check_digits, check_finite, numeric
 from .side import side
 from .specs import Factor, Linear, Smooth, Term, Terms
 from .tensor_specs import Tensor
@@ -34,6 +34,7 @@ def _linear(meeting: Meeting, spec: Linear) -> list[BuiltTerm]:
         column = numeric(meeting.columns, name, f"linear({name})")
         low, high = (column.min(), column.max()) if column.size else (0.0, 1.0)
         check_finite(low, high, column, name, f"linear({name})")
+        check_digits(low, high, name, f"linear({name})")
         out.append(LinearTerm(label=name, covariates=(name,), size=1, null_dim=1, parametric=True))
     return out
 
