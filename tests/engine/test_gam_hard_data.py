@@ -234,3 +234,16 @@ def test_a_criterion_that_overflows_says_so():
     """25 rows with 144 functions ended in LAPACK's "Eigenvalues did not converge"."""
     with pytest.raises(EstimationError, match="too many functions for these rows"):
         principal(np.full((2, 2), np.nan))
+
+
+@pytest.mark.parametrize(("formula", "what"), [("y ~ x + s(z)", "linear"), ("y ~ g + g:x + s(z)", "g:x")])
+def test_a_column_far_from_zero_has_a_remedy(curve, formula, what):
+    """REML was .5 away at 10⁶ times the range; from 10⁷ the rows were said not to tell x from the intercept."""
+    rows = {**curve, "z": np.cos(40 * curve["x"])}
+    far = {**rows, "x": 1e6 + np.round(curve["x"], 4)}
+    with pytest.warns(UnnormWarning, match=f"{what}.*I\\(x - 100000.*"):
+        un.gam(formula, far)
+    with pytest.warns(UnnormWarning), pytest.raises(NotIdentifiedError, match=r"take a constant from it first"):
+        un.gam(formula, {**far, "x": far["x"] + 1e9})
+    near = un.gam(formula.replace("x", "I(x - 1000000)"), far)
+    assert near.score == pytest.approx(un.gam(formula, {**rows, "x": np.round(curve["x"], 4)}).score, abs=1e-5)

@@ -81,3 +81,14 @@ def test_a_term_that_says_what_another_said():
     fit = un.gam("dead ~ s(log(bili)) + s(albumin) + sex + s(age, bs='cr')", table, family="binomial", link="cloglog")
     assert fit.converged
     assert fit.score < 158.3253
+
+
+@pytest.mark.parametrize(("seed", "lowest"), [(4, 263.6423), (10, 256.7114), (18, 247.3993), (31, 245.0426)])
+def test_a_surface_that_says_what_a_curve_said(seed, lowest):
+    """With select=True a surface takes over the whole of a curve, seven smoothing parameters at once: 1 to 3 nats."""
+    rng = np.random.default_rng(seed)
+    x, z = rng.random(200), rng.beta(2, 2, 200)
+    y = np.sin(6 * x) + 4 * (z - 0.5) ** 2 + 1.5 * x * z + 0.8 * rng.normal(size=200)
+    fit = un.gam("y ~ s(x) + s(z) + te(x, z, k=4)", {"x": x, "z": z, "y": y}, select=True)
+    assert fit.converged
+    assert fit.score == pytest.approx(lowest, abs=0.01)

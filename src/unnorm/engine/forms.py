@@ -31,6 +31,7 @@ CHUNK = 65_536  # rows evaluated at a time
 _SHARE = 8_192  # rows that are worth a thread
 _WIDE = 64  # columns from which a local form is: its arithmetic is then more than its Python
 FINE = 5_000  # rows up to which more cells cost nothing
+_LEVELS = 20  # or hardly anything, of curves that levels have to themselves: each pays for the products of cells
 LOCAL_ERROR = 3e-4  # largest relative error of a local form; beyond, the term is dense
 
 
@@ -126,7 +127,8 @@ class Forms:
                 x = self.arrays[covariate]
                 low, high = float(x.min()), float(x.max())
                 breaks = np.concatenate([[low] if low < breaks[0] else [], breaks, [high] if high > breaks[-1] else []])
-            fine = self.all_rows <= FINE and len(self.level_values) <= 1  # else cells² is paid for each level
+            several = len(self.level_values)
+            fine = self.all_rows <= FINE and (several <= 1 or (part.level >= 0 and several <= _LEVELS))
             basis = local_basis(breaks, term.period, design, part.size, fine)
             basis = with_empty_cell(basis) if term.partial else basis
             self.errors[term.label] = max(basis.error, self.errors.get(term.label, 0.0))

@@ -31,6 +31,7 @@ _SHALLOW = 0.5  # curvature of the criterion in ρ_j, in nats, below which its m
 _SLIGHTLY = 0.01  # nats by which one λ_k is better elsewhere where another is infinite
 _LOWER = 0.1  # nats by which another minimum of the working model is lower, where rows are many and a fit costs more
 _REACH, _DOWN = 12.0, 20  # in ρ, and steps: how far such a minimum is followed
+_GLANCE = 6  # steps after which one that is not near the fit's is left
 _NARROW = 200  # coefficients up to which a grid is asked where λ_j is at a limit: p³ each
 _WIDE = 300  # coefficients up to which it is asked of penalties of terms with several: one inverse for each of them
 _SMALL = 120  # coefficients up to which it is asked of every λ_j
@@ -144,7 +145,7 @@ def _dips(problem: PenalisedRows, criterion: Criterion, found: Found) -> list[np
     out += _corners(problem, criterion, found, centre) if every else _valleys(problem, criterion, found, centre)
     out += _pairs(problem, criterion, found, centre) if every else []
     if every and problem.design.size <= _TINY:
-        out += _taken_over(problem, criterion, found, centre)
+        out += _taken_over(problem, criterion, found, centre) + _left_out(problem, criterion, found, centre)
     lowest = sorted(out, key=lambda one: one[0])[:_MOST]
     together = _together(problem, criterion, found) if problem.family != "binomial" else []  # see `_judged`
     return [rho for _, rho in lowest + together[:1] + together[1:][-1:]]
@@ -297,6 +298,35 @@ def _together(problem: PenalisedRows, criterion: Criterion, found: Found) -> lis
         if there.value < found.at.value - _BETTER:
             out.append((there.value, rho))
     return out
+
+
+def _left_out(
+    problem: PenalisedRows, criterion: Criterion, found: Found, centre: np.ndarray
+) -> list[tuple[float, np.ndarray]]:
+    """Every λ of one term infinite and all others in balance, from where the working model is minimised: a term with
+    several λ may take over what another says only if all of them move."""
+    from .outer import minimise
+
+    penalties, out = problem.design.penalties, []
+    terms = {group.which for group in penalties.groups if problem.free[list(group.which)].all()}
+    if len(terms) < 2 or all(len(term) == 1 for term in terms):
+        return []
+    for term in terms:
+        start = np.where(problem.free, centre, found.at.state.rho)
+        start[list(term)] += _GRID[-1]
+        try:
+            end = criterion.full(found.working, penalties, start)
+            for steps in (_GLANCE, _DOWN):  # the first few say whether it is worth the rest
+                end = minimise(
+                    criterion, found.working, penalties, end, problem.free, found.bounds, np.inf, _BETTER, steps
+                )
+                if end.value > found.at.value + _WORTH:
+                    break
+        except Singular:
+            continue
+        if end.value < found.at.value - _SLIGHTLY:
+            out.append((end.value, end.state.rho))
+    return sorted(out, key=lambda one: one[0])[:1]
 
 
 def _along(

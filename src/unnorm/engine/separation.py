@@ -148,9 +148,11 @@ def not_identified(design: Design, cross: Arrow, singular: Singular) -> str:
     if not terms:  # columns that are zero on every row have no size
         weight = shares(design, singular.flat(design.penalties.starts))
         terms = [max(weight, key=lambda k: weight[k])]
+    plain = any(term.parametric and term.factor_levels is None and term.label in terms for term in design.terms)
     return (
         f"The rows do not tell these terms apart: {listing(terms)} "
         "(a combination of their columns is constant or zero on every row). Drop one of them, or lower its k."
+        + (" If a column is far from zero for its range, take a constant from it first: I(x - 1000)." if plain else "")
     )
 
 

@@ -19,7 +19,7 @@ from .kernel_term import KernelSmooth, build_kernel
 from .levels import Category, is_category
 from .linked import linked
 from .meeting import Boundary, Meeting
-from .sample import check_finite, numeric
+from .sample import check_digits, check_finite, numeric
 from .side import side
 from .specs import Factor, Linear, Smooth, Term, Terms
 from .tensor_specs import Tensor
@@ -34,6 +34,7 @@ def _linear(meeting: Meeting, spec: Linear) -> list[BuiltTerm]:
         column = numeric(meeting.columns, name, f"linear({name})")
         low, high = (column.min(), column.max()) if column.size else (0.0, 1.0)
         check_finite(low, high, column, name, f"linear({name})")
+        check_digits(low, high, name, f"linear({name})")
         out.append(LinearTerm(label=name, covariates=(name,), size=1, null_dim=1, parametric=True))
     return out
 
@@ -72,6 +73,7 @@ def build(
     max_knots: int | None,
     categories: Mapping[str, Category],
     boundary: Boundary,
+    select: bool,
 ) -> list[BuiltTerm]:
     """See `Terms.build`."""
     for option, given in (("knots", knots), ("periods", periods)):
@@ -114,6 +116,10 @@ def build(
         raise TermError(f"A column called {INTERCEPT!r} cannot be a term by itself. Rename the column.")
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
         raise TermError(f"Two terms are called {listing(twice)}. Keep one, or give a copy of the column another name.")
+    if select:  # of whole terms: what nested ones give up goes from both penalties, as in mgcv
+        from .shrinkage import selectable
+
+        out = [selectable(term) for term in out]
     return side(out, columns, intercept)
 
 

@@ -18,7 +18,7 @@ from ..errors import TermError, listing
 from .base import BuiltTerm, Columns
 from .built import SavedTerm, known_codes, points_of
 from .levels import Level, codes, is_category, level_name
-from .sample import check_finite, numeric
+from .sample import check_digits, check_finite, numeric
 from .specs import Factor, Linear, Term, operands_of
 from .writing import alone
 
@@ -119,6 +119,7 @@ def build_interaction(
         else:
             column = numeric(columns, name, spec.label)
             check_finite(column.min(), column.max(), column, name, spec.label)
+            check_digits(float(column.min()), float(column.max()), name, spec.label)
     size = int(np.prod([len(levels) - (not full) for _, levels, full in found]))
     if size > MOST_COLUMNS:
         raise TermError(f"{spec.label} has {size:,} combinations of levels, more than {MOST_COLUMNS:,}. Use bs='re'.")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._base.threads import apart
-from ..errors import DataError, TermError
+from ..errors import DataError, TermError, warn
 from .base import Columns
 from .long_columns import LONG, cell_sums, extremes, ranked
 
@@ -25,6 +25,7 @@ _COMPILED = 65_536  # rows from which a compiled pass gains more than loading it
 _ROWS = 4096  # among which knots are placed in 2 and 3 dimensions
 _LARGE = 20_000  # rows beyond which each knot of a surface costs more than it gains
 _ALL = 300  # distinct rows that are all made knots
+_FAR = 3e4  # times its range from zero: a column's squares then leave a digit less than the criterion needs
 SMALLEST, LARGEST = 1e-40, 1e40  # a column's range: squares of its cubes must be numbers, and not zero
 
 
@@ -88,6 +89,20 @@ def check_finite(low: float, high: float, column: np.ndarray, name: str, what: s
         how = "underflow" if high - low < SMALLEST else "overflow"
         raise DataError(
             f"{what}: column {name!r} spans {high - low:.3g}, whose powers {how}. Measure it in other units."
+        )
+
+
+def check_digits(low: float, high: float, name: str, what: str) -> None:
+    """Say where a column that enters as it is lies so far from zero that squares of it hide how it varies: the
+    criterion is off by .0005 at `_FAR` times its range, and by 100 times as much at ten times that."""
+    far = max(abs(low), abs(high)) / (high - low)
+    if far > _FAR:
+        unit = 10.0 ** np.ceil(np.log10(high - low))
+        middle = unit * np.round(0.5 * (low + high) / unit)
+        sign = "-" if middle > 0.0 else "+"
+        warn(
+            f"{what}: column {name!r} lies {far:.1g} times its range from zero, and digits are lost in its squares. "
+            f"Take a constant from it: I({name} {sign} {abs(middle):.15g}), which moves the intercept there."
         )
 
 

@@ -1,6 +1,8 @@
 """Nested smooths, s(x) + s(z) + s(x, z): the larger gives up the functions that the smaller ones have (mgcv's
-gam.side; Wood 2017, section 5.6.3), so that the model is identified and means the same. Likewise s(x, by=w) and
-s(z, by=w), whose common function w mgcv finds only where it solves for the coefficients."""
+gam.side; Wood 2017, section 5.6.3), so that the model is identified and means the same. Terms of other multipliers or
+levels, s(x) + s(x, by=g), keep theirs, as their penalties tell them apart. What no penalty tells apart, straight lines
+there, and w in s(x, by=w) + s(z, by=w), mgcv finds only where it solves for the coefficients; here the later term gives
+it up, which moves no fit."""
 
 from __future__ import annotations
 
@@ -22,14 +24,16 @@ def side(terms: Sequence[BuiltTerm], columns: Columns, intercept: bool) -> list[
     """The terms, those of more covariates without the functions that terms of some of these covariates contain."""
     out = list(terms)
     smooths = [i for i, term in enumerate(out) if isinstance(term, SmoothTerm)]
-    if not any(_shares(out[i], out[j]) for n, i in enumerate(smooths) for j in smooths[:n]):
+    pairs = ((out[i], out[j]) for n, i in enumerate(smooths) for j in smooths[:n])
+    if not any(_meet(a, b) and not _apart(a, b) for a, b in pairs):
         return out
     smooths.sort(key=lambda i: len(_own(out[i])))  # stable: in the formula's order among equals
     n = len(next(iter(columns.values())))
     rows = np.unique(np.linspace(0, n - 1, min(n, _ROWS)).astype(np.int64))
     some = {name: np.asarray(column)[rows] for name, column in columns.items()}
+    names = {i: _names(out[i], columns) for i in smooths}
     for place, i in enumerate(smooths):
-        smaller = [out[j] for j in smooths[:place] if _shares(out[i], out[j])]
+        smaller = [out[j] for j in smooths[:place] if names[i] & names[j]]
         term = out[i]
         if not smaller or not isinstance(term, SmoothTerm):
             continue
@@ -37,18 +41,64 @@ def side(terms: Sequence[BuiltTerm], columns: Columns, intercept: bool) -> list[
         if intercept:
             known.insert(0, np.ones((len(rows), 1)))
         out[i] = _without(term, _spanned(np.concatenate(known, axis=1), term.design(some)))
-    return out
+    return _told_apart(out, smooths, some, intercept)
 
 
 def _own(term: BuiltTerm) -> tuple[str, ...]:
     return term.smooth_covariates if isinstance(term, SmoothTerm) else ()
 
 
-def _shares(a: BuiltTerm, b: BuiltTerm) -> bool:
-    """Whether the two have a covariate in common, on rows in common, or the same multiplier: s(x, by=w) and s(z, by=w)
-    both have w itself."""
-    apart = a.level is not None and b.level is not None and a.level[0] == b.level[0] and a.level != b.level
-    return not apart and (bool(set(_own(a)) & set(_own(b))) or (a.by is not None and a.by == b.by))
+def _names(term: BuiltTerm, columns: Columns) -> set[tuple[Any, ...]]:
+    """Its covariates, each with the multiplier and the level that the term has: those of nested terms are the same."""
+    level = term.level
+    if level is not None and np.all(np.asarray(columns[level[0]]) == level[1]):  # a factor of one level
+        level = None
+    return {(name, term.by, level) for name in _own(term)}
+
+
+def _meet(a: BuiltTerm, b: BuiltTerm) -> bool:
+    """Whether the two have a covariate or a multiplier in common: s(x, by=w) has w itself, as s(w) and s(z, by=w)."""
+    return bool({*_own(a), a.by} & {*_own(b), b.by} - {None})
+
+
+def _apart(a: BuiltTerm, b: BuiltTerm) -> bool:
+    """Whether they have no row in common."""
+    return a.level is not None and b.level is not None and a.level[0] == b.level[0] and a.level != b.level
+
+
+def _told_apart(out: list[BuiltTerm], smooths: Sequence[int], some: Columns, intercept: bool) -> list[BuiltTerm]:
+    """The terms without such functions as no penalty acts on and earlier ones have: coefficients along which neither
+    the rows nor a penalty change, and of which one may as well be zero."""
+    from scipy.linalg import qr
+
+    n = len(next(iter(some.values())))
+    basis = np.full((n, int(intercept)), n**-0.5)
+    for i in smooths:
+        term = out[i]
+        free = _unpenalised(term)
+        if not free.shape[1] or not any(j != i and _meet(term, out[j]) for j in smooths):
+            continue
+        functions = term.design(some) @ free
+        size = np.maximum(np.linalg.norm(functions, axis=0), 1e-300)
+        left = functions / size
+        for _ in range(2):
+            left = left - basis @ (basis.T @ left)
+        u, d, turn = np.linalg.svd(left, full_matrices=False)
+        same = d < _SAME
+        basis = np.concatenate([basis, u[:, ~same]], axis=1)
+        if same.any() and isinstance(term, SmoothTerm):
+            still = (free / size) @ turn[same].T
+            found: Any = qr(still.T, mode="r", pivoting=True)
+            out[i] = _without(term, np.sort(found[1][: int(same.sum())]))
+    return out
+
+
+def _unpenalised(term: BuiltTerm) -> np.ndarray:
+    """(p, null_dim) orthonormal: coefficients that no penalty acts on."""
+    if not term.penalties:
+        return np.eye(term.size)
+    balanced = [p.square_root / max(np.linalg.norm(p.square_root), 1e-300) for p in term.penalties]
+    return np.linalg.svd(np.concatenate(balanced))[2][term.size - term.null_dim :].T
 
 
 def _spanned(known: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -243,14 +243,9 @@ class Terms:
         if not links and (wrong := [term for term in self.terms if isinstance(term, Smooth) and term.id is not None]):
             raise TermError(f"{wrong[0].label}: id= links smooths in un.gam; here each has its own. Leave it out.")
         intercept = self.intercept if intercept is None else intercept
-        made = build(
-            self, columns, knots or {}, periods or {}, partial, intercept, max_knots, categories or {}, boundary
+        return build(
+            self, columns, knots or {}, periods or {}, partial, intercept, max_knots, categories or {}, boundary, select
         )
-        if not select:
-            return made
-        from .shrinkage import selectable
-
-        return [selectable(term) for term in made]
 
 
 # ---- the functions users call ----

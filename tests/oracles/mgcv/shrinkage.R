@@ -12,5 +12,6 @@ record <- function(text, family, select) {
 out <- list(record("y ~ s(x1, bs='ts') + s(lin, bs='ts')", gaussian(), FALSE), record("count ~ s(x1, x2, bs='ts', k=20)", poisson(), FALSE),
             record("cls ~ s(x1, bs='ts', k=8) + s(x3, bs='ts')", binomial(), FALSE), record("y ~ s(x1, bs='cs', k=8)", gaussian(), FALSE),
             record("y ~ s(x1) + s(lin) + s(x3)", gaussian(), TRUE), record("count ~ s(x1, bs='cr') + te(x2, x3, k=4)", poisson(), TRUE),
-            record("cls ~ s(x1) + s(z)", binomial(), TRUE))
+            record("cls ~ s(x1) + s(z)", binomial(), TRUE),
+            record("y ~ s(x1, bs='cr') + te(x1, x2, k=4)", gaussian(), TRUE), record("count ~ s(x1) + s(x3) + te(x1, x3, k=4)", poisson(), TRUE))
 write_json(list(mgcv = as.character(packageVersion("mgcv")), fits = arr(out)), "shrinkage.json", 9)
