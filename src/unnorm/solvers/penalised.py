@@ -165,8 +165,9 @@ def built_additive(model: Unnormalised, obs: Observations) -> tuple[BuiltAdditiv
     periods = {name: known.period(name) for name in part.terms.columns if known.period(name)}
     partial = known.partial(part.terms.columns)
     built = part.terms.build(
-        part.columns, knots=model.knots, periods=periods, partial=partial, intercept=True, boundary=known.boundary
-    )
+        part.columns, knots=model.knots, periods=periods, partial=partial, intercept=True, categories=obs.categories,
+        boundary=known.boundary,
+    )  # fmt: skip
     return BuiltAdditive(model, obs, tuple(built)), part.columns
 
 
