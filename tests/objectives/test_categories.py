@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import unnorm as un
-from unnorm.errors import NotIdentifiedError
+from unnorm.errors import NotIdentifiedError, UnnormError
 
 ORDER = ["low", "mid", "high", "never"]
 LOGISTIC, RANKING = un.Logistic(un.Uniform(), per_point=4), un.Ranking(un.Uniform(), per_point=4)
@@ -97,3 +97,20 @@ def test_the_joint_fit_of_levels_has_the_order():
     assert each.group is not None
     assert each.group.smooths is not None
     assert list(each.group.smooths.edf) == ["s(step)", "s(step):lmid", "s(step):lhigh"]
+
+
+def test_a_checkpoint_knows_the_order(tmp_path):
+    columns, at = _columns()
+    columns["who"] = np.repeat(["a", "b"], 75)
+    model = un.Additive("step:l", BOX)
+
+    def fitted(order: list[str]) -> un.FitGroup:
+        category = pd.Categorical([ORDER[i] for i in at], categories=order)
+        table = pd.DataFrame({**columns, "l": category})
+        obs = un.transitions(table, y=("x", "y"), order="i", group="who", extra="l")
+        return un.fit_each(model, obs, "who", LOGISTIC, rng=1, group=False, checkpoint=tmp_path / "kept")
+
+    first = fitted(ORDER)
+    assert list(first.fits["a"].theta) == list(fitted(ORDER).fits["a"].theta)
+    with pytest.raises(UnnormError):
+        fitted(ORDER[::-1])
