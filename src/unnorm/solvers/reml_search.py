@@ -118,7 +118,7 @@ class Search:
         """λ from which another minimum may be reached: where the criterion on the quadratic at β̂ has one along a ρ_j,
         and has not come back when it is minimised from there, the lowest first; where penalties of a term with
         several are infinite in effect, with these far less: the quadratic tells little of functions that are not there;
-        and with the penalties of a term with three or more in balance, and all far less.
+        and with all penalties of such a term in balance, and all far less.
         """
         working, here = last.working, last.here
         rho, centre = here.state.rho, (self.bounds[0] + self.bounds[1]) / 2
@@ -132,11 +132,8 @@ class Search:
         flat = several & self.free & (rho > centre) & (np.abs(np.diag(here.hessian)) < FLAT)
         if flat.any():
             out.append(self._lam(lam, np.where(flat, centre - LESS, rho)))
-        many = np.zeros(rho.size, bool)
-        for group in self.penalties.groups:
-            many[list(group.which)] = len(group.which) > 2
-        many &= self.free
-        return [*out, *(self._lam(lam, np.where(many, centre - less, rho)) for less in (0.0, LESS) if many.any())]
+        several &= self.free
+        return [*out, *(self._lam(lam, np.where(several, centre - less, rho)) for less in (0.0, LESS) if several.any())]
 
     def _minima(
         self, working: Working, here: Value, j: int, grid: np.ndarray, known: Sequence[Value]
