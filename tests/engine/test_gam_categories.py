@@ -162,3 +162,26 @@ def test_a_new_level_of_a_random_term_has_its_mean(term):
     with pytest.warns(UnnormWarning, match="1 of 3 rows have levels"):
         X = fit.predict(new, kind="matrix")
     assert not X[1, fit.smoothed.slices[label]].any()
+
+
+@pytest.mark.parametrize(
+    ("formula", "points"),
+    [
+        ("y ~ s(x, factor(a), factor(b), bs='fs', k=4)", 600),
+        ("y ~ s(factor(a), factor(b), bs='re')", 6),
+        ("y ~ factor(a):x", 300),
+        ("y ~ factor(a) + factor(a):factor(b)", 6),
+    ],
+)
+def test_effects_of_levels_that_are_numbers_are_at_the_levels(formula, points):
+    """Not on a grid between them, where there is no effect."""
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(1, 4, 300), rng.integers(0, 2, 300)
+    fit = un.gam(formula, {"x": rng.random(300), "a": a, "b": b, "y": rng.normal(size=300)})
+    label = fit.terms[-1].label
+    effect = fit.effect(label)
+    assert len(effect["estimate"]) == points
+    assert set(effect["a"].tolist()) == {1, 2, 3}
+    plt = pytest.importorskip("matplotlib.pyplot")
+    fit.plot(label)
+    plt.close("all")

@@ -7,6 +7,8 @@ the wrong columns, or rounds that stop too soon, leave a slope.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -68,3 +70,32 @@ def test_functions_of_the_context_alone_are_refused_with_a_remedy():
 
     assert "contains functions of x_prev alone" in each("te(dcenter, x_prev, k=3)").no_group
     assert each("s(dcenter, k=4) + ti(dcenter, x_prev, k=3)").group is not None
+
+
+@pytest.mark.filterwarnings("ignore::unnorm.errors.UnnormWarning")  # χ of few steps fails its check
+@pytest.mark.parametrize("normaliser", [un.Anchored(), un.Smooth("s(x_prev, y_prev, k=8)")], ids=["anchored", "smooth"])
+def test_a_curve_for_each_level_of_a_factor_has_a_population_too(normaliser):
+    """A level's rows, by= having split them, were an arrowhead of its own, of which the joint fit read one block."""
+    obs = few(150)
+    obs = replace(obs, context={**obs.context, "part": np.array(["a", "b"])[np.arange(obs.n) % 2]}, extra=("part",))
+    model = un.Additive("s(step, by=part, k=4, bs='cr')", MODEL.domain, knots={"step": [0, 100, 300, 900]})
+    alone = un.Additive("s(step, k=4, bs='cr')", MODEL.domain, knots={"step": [0, 100, 300, 900]})
+    group = fit_each(model, obs, "subject", LOGISTIC, normaliser, rng=1).group
+    assert group is not None
+    grid = {"step": np.linspace(20, 600, 8)}
+    for part in "ab":
+        mine = obs.take(obs.context["part"] == part)
+        other = fit_each(alone, mine, "subject", LOGISTIC, normaliser, rng=1).group
+        assert other is not None
+        both = [group.effect(f"s(step):part{part}", grid), other.effect("s(step)", grid)]
+        curves = [np.asarray(one["estimate"]) - np.mean(one["estimate"]) for one in both]
+        assert np.abs(curves[0] - curves[1]).max() < np.mean(both[0]["se"])  # other reference points
+
+
+def test_curves_of_levels_with_a_level_each_are_refused_with_a_remedy():
+    obs = few(80)
+    obs = replace(obs, context={**obs.context, "part": np.array(["a", "b"])[np.arange(obs.n) % 2]}, extra=("part",))
+    each = fit_each(un.Additive("s(step, part, bs='fs', k=4)", MODEL.domain), obs, "subject", LOGISTIC, un.Anchored(),
+                    rng=1)  # fmt: skip
+    assert "contains functions of part alone" in str(each.no_group)
+    assert "by=" in str(each.no_group)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -41,3 +43,16 @@ def test_pieces_of_the_rows_give_the_same_sums(problem, monkeypatch) -> None:
     at_once = fresh(rows)
     monkeypatch.setattr(redraw_scores, "PIECE", 997)
     np.testing.assert_allclose(fresh(rows), at_once, rtol=1e-9, atol=1e-9 * np.abs(at_once).max())
+
+
+def test_rounds_that_did_not_settle_say_so(monkeypatch) -> None:
+    """Not that the criterion was at its optimum, as it was in the last of them."""
+    monkeypatch.setattr("unnorm.solvers.anchored.MOST_ROUNDS", 2)
+    walk = np.abs(np.cumsum(0.15 * np.random.default_rng(1).standard_normal((200, 2)), axis=0)) % 1.0
+    model = un.Additive("s(step, k=8)", un.Box((0, 1), (0, 1)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fit = un.fit(model, un.transitions(walk), un.Logistic(un.Uniform(), per_point=5), rng=2)
+    assert not fit.converged
+    assert fit.solution is not None
+    assert fit.solution.reason == "the constants still moved after 2 linearisations"

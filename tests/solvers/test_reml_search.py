@@ -33,6 +33,7 @@ def fitted(formula, data, objective, sp=None):
         (42, "te(y,z,bs=['tp','tp'],k=5)", EXACT, -75.78),  # was −74.88, with both λ finite
         (58, "s(y)+ti(y,z,k=5)", RANKING, 200.89),  # was 201.45
         (147, "s(y)+ti(y,z,k=5)", RANKING, 90.67),  # was 92.14
+        (65, "s(y,bs='ad',k=15)", RANKING, 104.96),  # was 105.23: five penalties of one term
     ],
 )
 def test_the_lower_of_two_minima(seed, formula, objective, lower):

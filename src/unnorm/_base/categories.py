@@ -1,11 +1,21 @@
-"""Categories of pandas that are no columns of labels yet."""
+"""Categories: levels in the order that their owner gave them, and those of pandas that are no labels yet."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 LABELLED = ("IntervalIndex", "DatetimeIndex", "PeriodIndex")
+Level = str | int | float | bool
+
+
+@dataclass(frozen=True)
+class Category:
+    """The levels of a categorical column in the order that its owner gave them, and whether they are ordered."""
+
+    levels: tuple[Level, ...]
+    ordered: bool = False
 
 
 def as_series(values: Any) -> Any:

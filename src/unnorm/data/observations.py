@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from .._base.categories import Category
 from .._base.frames import Column, Missing, Table, incomplete
 from .._base.numerics import whole
 from .._base.words import option
@@ -20,6 +21,7 @@ from .table_columns import (
     column_names,
     compact,
     covariate_columns,
+    declared,
     extra_columns,
     group_columns,
     holes_of,
@@ -66,6 +68,7 @@ class Observations:
     masks: Masks | None = None  #: bits that could not vary or were not seen
     unit: str | None = None  #: of directions, as the data gave them (data/units.py); None where nothing was said
     beside: Mapping[str, np.ndarray] = field(default_factory=dict)  #: other outcomes of the same rows, as durations
+    categories: Mapping[str, Category] = field(default_factory=dict)  #: levels of columns that have their own order
     placed: Placed | None = None  #: which of the domain's windows each context has, once the two have met
 
     @property
@@ -338,6 +341,7 @@ def transitions(
         notes=notes,
         backend=table.backend,
         beside={name: column.take(row) for name, column in others.items()},
+        categories=declared({**groups, **extras, **at_start}),
     )
     return _in_unit(made, unit)
 
@@ -419,4 +423,5 @@ def _rows(
         row=row,
         notes=(note,) if note else (),
         backend=table.backend,
+        categories=declared({**groups, **context}),
     )

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._base import frames
+from .._base.categories import Category
 from .._base.frames import Column, Missing, Table, any_missing, check_finite, check_numeric
 from .._base.words import at_row
 from ..errors import DataError, InputError, listing, unknown
@@ -145,6 +146,16 @@ def covariate_columns(table: Table, x: Any) -> dict[str, Column]:
             columns = {"x" + name[1:]: replace(column, name="x" + name[1:]) for name, column in columns.items()}
     check_finite(columns.values())
     return columns
+
+
+def declared(columns: Mapping[str, Column]) -> dict[str, Category]:
+    """The levels of those columns that have an order of their own; of a category of numbers they are numbers."""
+    out = {}
+    for name, column in columns.items():
+        levels = column.order if column.levels is None else column.levels.tolist()
+        if column.declared and levels is not None:
+            out[name] = Category(tuple(levels), column.ordered)
+    return out
 
 
 def group_columns(table: Table, group: Any) -> dict[str, Column]:

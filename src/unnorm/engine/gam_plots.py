@@ -71,18 +71,18 @@ def _panel(fit: Gam, label: str, ax: Any, rug: bool, options: dict[str, Any]) ->
     term = fit.term(label)
     label = term.label
     coordinates = gam_effects.coordinates(term)
-    levels = None if term.factor_levels is None else term.factor_levels[0]
-    factors = [name for name in coordinates if name == levels or not gam_effects.is_numeric(fit.columns[name])]
+    numbers = gam_effects.numbers(term, fit.columns)
+    factors = [name for name in coordinates if name not in numbers]
     title = label if term.parametric else f"{label}, edf {fit.edf[label]:.2f}"
     if not term.parametric and term.null_dim == 0 and factors and len(coordinates) == len(factors):
         _qq(fit, label, ax)
     elif factors and len(coordinates) == 1:
         _levels(fit, label, factors[0], ax, options)
-    elif factors and len(coordinates) == 2:
+    elif len(numbers) == 1 and len(coordinates) == 2:
         _curves(fit, label, factors[0], next(n for n in coordinates if n not in factors), ax, options)
     elif len(coordinates) == 1:
         _curve(fit, label, coordinates[0], ax, rug, options)
-    elif len(coordinates) == 2:
+    elif len(numbers) == 2 and len(coordinates) == 2:
         _map(fit, label, coordinates, ax, rug, options)
     else:
         _values(fit, label, ax)

@@ -344,7 +344,7 @@ def check(fit: Gam, rng: Any) -> checks.Check:
     for term in fit.smooths:
         names = gam_effects.coordinates(term)
         index, p = np.nan, np.nan
-        if term.factor_levels is None and all(gam_effects.is_numeric(fit.columns[name]) for name in names):
+        if gam_effects.numbers(term, fit.columns) == list(names):
             at = [np.asarray(fit.columns[name][rows], dtype=np.float64) for name in names]
             if len(names) > 1 and not term.isotropic:  # the units of the covariates differ
                 beta = fit.smoothed.beta[fit.index(term.label)]

@@ -146,7 +146,7 @@ def not_identified(design: Design, cross: Arrow, singular: Singular) -> str:
     total = sum(weight.values()) or 1.0
     terms = [label for label in sorted(weight, key=lambda k: -weight[k]) if weight[label] > 0.02 * total]
     if not terms:  # columns that are zero on every row have no size
-        weight = shares(design, singular.flat(design.penalties.starts))
+        weight = shares(design, singular.flat(design.penalties.starts)) or {"those of the joint fit": 1.0}
         terms = [max(weight, key=lambda k: weight[k])]
     plain = any(term.parametric and term.factor_levels is None and term.label in terms for term in design.terms)
     return (

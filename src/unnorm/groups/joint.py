@@ -23,10 +23,10 @@ from typing import Any, final
 
 import numpy as np
 
-from .._base.threads import run_tasks
+from .._base.threads import cores, run_tasks
 from ..engine import families
 from ..engine.arrow import Arrow, ArrowInverse
-from ..engine.core import build_design
+from ..engine.build import arranged
 from ..engine.criteria import Laplace
 from ..engine.design import Design, Placement
 from ..engine.gam_result import Gam
@@ -221,7 +221,8 @@ def members_of(
         old = gam.smoothed.design
         runs = np.concatenate([np.diff(segment.ptr) for segment in old.segments])
         context = old.unsort(np.repeat(np.arange(runs.size), runs)) if old.run_ids is not None else None
-        design = build_design(terms, gam.columns, intercept=True, context=context)
+        # columns of a factor's levels are ordinary ones: the arrowhead here is that of the population's levels
+        design = arranged(terms, gam.columns, True, context, None, cores(), partitioned=False)[0]
         offset = gam.offset if offsets is None else offsets[level]
         given = families.checked(gam.family, gam.y, gam.weights, offset, design.rows)
         parts = (given.y, given.weights, given.offset)

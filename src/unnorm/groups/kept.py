@@ -175,6 +175,7 @@ def _depends(parts: Parts, levels: Mapping[str, Any]) -> dict[str, Any]:
         "rng": parts.seed,
         "weights": parts.weights,
         "observations": digest({**columns, **{name: one for name, one in more.items() if one is not None}}),
+        "categories": {name: [list(one.levels), one.ordered] for name, one in obs.categories.items()},
     }
 
 

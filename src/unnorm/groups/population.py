@@ -23,6 +23,7 @@ from ..objectives.scores import Drawn
 from ..results.fit import Fit
 from ..results.fitting import Weights
 from ..results.making import make_fit
+from ..results.smooths import SmoothPart
 from ..solvers.anchored import still
 from ..solvers.base import AnchoredRows, FittedTerms, Solution
 from ..solvers.redraw_scores import RedrawScores
@@ -141,20 +142,38 @@ def in_common(by: str, fits: Mapping[str, Fit], parts: Parts) -> Common:
     periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
     knots = {**model.knots, **_normaliser_knots(first)}
     partial = known.partial(terms.columns)
-    built = tuple(terms.build(columns, knots=knots, periods=periods, partial=partial, boundary=known.boundary))
+    built = tuple(
+        terms.build(
+            columns, knots=knots, periods=periods, partial=partial, categories=parts.obs.categories,
+            boundary=known.boundary,
+        )
+    )  # fmt: skip
     if parts.normaliser is not None and parts.normaliser.weakly:
         built = _held(built, fits, part.normaliser_labels)
-    lost = [label for label in part.within if f"{label} (context)" in part.sp]
-    if lost:
-        z = " and ".join(part.within[lost[0]])
-        raise CombinationError(
-            f"{lost[0]} contains functions of {z} alone, which the levels' rows cannot tell from their constants. "
-            "Write it in two parts, s(…) of what varies with y and ti(…) of both, which has none."
-        )
+    _refuse_context_functions(model, parts.obs, part)
     mine = [term for term in built if term.label in set(part.model_labels)]
     if len(mine) != len(part.model_labels) or [t.label for t in built[: len(mine)]] != [t.label for t in mine]:
         raise CombinationError("the terms of f differ between the levels, so that they have no common curve.")
     return Common(gams, built, len(mine), columns, first)
+
+
+def _refuse_context_functions(model: Unnormalised, obs: Observations, part: SmoothPart) -> None:
+    """A term that is held where it is a function of the context alone, as te(y, z) and curves of levels with a level
+    each are: in the joint fit nothing would hold it."""
+    lost = [label for label in part.model_labels if f"{label} (context)" in part.sp]
+    if not lost:
+        return
+    term, known = part.term(lost[0]), model.covariates(obs)
+    z = [name for name in term.covariates if name in known and known.context_only(name)]
+    remedy = (
+        "Write it in two parts, s(…) of what varies with y and ti(…) of both, which has none."
+        if term.factor_levels is None and not term.own_levels
+        else "Give each level a curve by by=, which has none."
+    )
+    raise CombinationError(
+        f"{lost[0]} contains functions of {' and '.join(z)} alone, which the levels' rows cannot tell from their "
+        f"constants. {remedy}"
+    )
 
 
 def settled(

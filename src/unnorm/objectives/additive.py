@@ -280,7 +280,10 @@ class AdditiveProblem:
         periods = {name: known.period(name) for name in terms.columns if name in known and known.period(name)}
         knots = {**self.model.knots, **self.normaliser.knots}
         partial = known.partial(terms.columns)
-        made = terms.build(part.columns, knots=knots, periods=periods, partial=partial, boundary=known.boundary)
+        made = terms.build(
+            part.columns, knots=knots, periods=periods, partial=partial, categories=self.obs.categories,
+            boundary=known.boundary,
+        )  # fmt: skip
         return tuple(made)
 
     def predictor(self, rows: Rows, theta: np.ndarray | None = None) -> tuple[Terms, LinearPart]:

@@ -159,8 +159,7 @@ def at_k(gam: Gam, labels: tuple[str, ...]) -> Iterator[checks.BasisCheck]:
         and term.larger is not None
         and all(sp is None for sp in term.fixed_sp)
         and gam.edf[term.label] > NEAR_K * term.size
-        and term.factor_levels is None
-        and all(gam_effects.is_numeric(gam.columns[name]) for name in gam_effects.coordinates(term))
+        and gam_effects.numbers(term, gam.columns) == list(gam_effects.coordinates(term))
     ]
     if not near:
         return
@@ -218,8 +217,7 @@ def _beyond(fit: Fit, problem: Problem) -> Iterator[str]:
         name
         for term in smooth
         if not term.period and term.factor_levels is None
-        for name in gam_effects.coordinates(term)
-        if gam_effects.is_numeric(columns[name])
+        for name in gam_effects.numbers(term, columns)
     )
     if not names or (domain.rule == "enumeration" and domain.log_volume > np.log(MOST_NODES)):
         return

@@ -18,7 +18,7 @@ from ..data.observations import Observations
 from ..engine import gam_effects
 from ..engine.arrow import Singular
 from ..engine.inference import unconditional
-from ..errors import CombinationError, EstimationError, InputError, unknown
+from ..errors import CombinationError, EstimationError, InputError, NoEstimateError, unknown
 from ..models.base import Unnormalised
 from ..models.built_additive import BuiltAdditive
 from ..objectives.additive import placing_rows
@@ -41,6 +41,12 @@ MOST_UPDATES = 60
 ENOUGH = 1e-4  # nats that the last step in ρ may promise
 SHORTEST = 0.02  # of a step in ρ: where the criterion rises even so, rounding or noise of the objective is all there is
 INFINITE = 1e-3  # curvature of the criterion in ρ_j, in nats, below which λ_j is infinite in effect
+HEAVIER, MOST_HEAVIER = 30.0, 6  # times a first λ at which nothing can be inverted, and how often
+NOTHING_LEFT = (
+    "There is no estimate to working precision: whatever smoothing parameters were tried, hardly any information is "
+    "left to hold the coefficients. Lower k, or give smoothing=un.Smoothing(sp=…); where there are reference points, "
+    "take some that are more like the data."
+)
 HELD = 1e4  # of the largest information: the ridge that holds what is not seen at zero
 
 
@@ -165,8 +171,9 @@ def built_additive(model: Unnormalised, obs: Observations) -> tuple[BuiltAdditiv
     periods = {name: known.period(name) for name in part.terms.columns if known.period(name)}
     partial = known.partial(part.terms.columns)
     built = part.terms.build(
-        part.columns, knots=model.knots, periods=periods, partial=partial, intercept=True, boundary=known.boundary
-    )
+        part.columns, knots=model.knots, periods=periods, partial=partial, intercept=True, categories=obs.categories,
+        boundary=known.boundary,
+    )  # fmt: skip
     return BuiltAdditive(model, obs, tuple(built)), part.columns
 
 
@@ -229,7 +236,12 @@ def _alternate(
             refined = inner.problem is not problem
             problem, beta = inner.problem, path.theta
             d = problem.derivatives(beta)
-            V = np.linalg.inv(d.information + S)
+            V = _inverse(d.information + S)
+            if V is None and free.any():
+                lam, share = _heavier(best, lam, share, free, update)
+                continue
+            if V is None:
+                raise NoEstimateError(NOTHING_LEFT)
             reml = _reml(d.value - 0.5 * float(beta @ S @ beta), V, search.joint, lam, np.full(held.shape[1], ridge))
             end = _End(problem, beta, lam, d.information, S, V, path.converged, path.reason, update, reml, search.joint)
             if not free.any():
@@ -240,16 +252,14 @@ def _alternate(
                 share *= float(np.clip(-0.5 * share * step.slope / max(bend, 1e-300), 0.1, 0.5))
                 lam, overshot = _between(was.lam, step.lam, share), True
                 continue
-            step = search.step(problem, beta, d, lam, V, fixed, met if overshot else ())
+            try:
+                step = search.step(problem, beta, d, lam, V, fixed, met if overshot else ())
+            except Singular:  # nearly separated: so light a penalty leaves β̂ where hardly any information is left
+                lam, share = _heavier(best, lam, share, free, update)
+                continue
             end = replace(end, last=step)
             if step.gain < ENOUGH:
-                falling = [pieces[j].label for j in step.falling]
-                if falling:
-                    reason = (
-                        f"the criterion still falls as the smoothing parameter of {', '.join(falling)} goes to zero"
-                    )
-                    return replace(end, converged=False, reason=f"{reason}; lower its k")
-                return replace(end, reason=f"the last step in the smoothing parameters would gain {step.gain:.0e}")
+                return _ended(end, step, [pieces[j].label for j in step.falling])
             best, share, lam = (end, step), 1.0, step.lam
             met.append(step)
         assert best is not None
@@ -266,6 +276,37 @@ def _alternate(
         if other.converged and other.score < end.score + (ENOUGH if not end.converged else -ENOUGH):
             end = other
     return end
+
+
+def _inverse(matrix: np.ndarray) -> np.ndarray | None:
+    """None where it is singular."""
+    try:
+        return np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        return None
+
+
+def _heavier(
+    best: tuple[_End, Step] | None, lam: np.ndarray, share: float, free: np.ndarray, update: int
+) -> tuple[np.ndarray, float]:
+    """λ to try in place of one at which H + S_λ cannot be inverted: nearer to the last, or heavier than the first, and
+    the share of the step."""
+    if best is None:
+        if update == MOST_HEAVIER:
+            raise NoEstimateError(NOTHING_LEFT)
+        return np.where(free, HEAVIER * lam, lam), share
+    was, step = best
+    return _between(was.lam, step.lam, 0.3 * share), 0.3 * share
+
+
+def _ended(end: _End, step: Step, falling: Sequence[str]) -> _End:
+    """Where no step in ρ gains anything: why that is the end, or why it is none."""
+    if falling:
+        reason = f"the criterion still falls as the smoothing parameter of {', '.join(falling)} goes to zero"
+        return replace(end, converged=False, reason=f"{reason}; lower its k")
+    if not end.converged:  # β̂ itself was not reached, and has its own reason
+        return end
+    return replace(end, reason=f"the last step in the smoothing parameters would gain {step.gain:.0e}")
 
 
 def _between(lam: np.ndarray, ahead: np.ndarray, share: float) -> np.ndarray:

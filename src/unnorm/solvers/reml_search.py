@@ -116,8 +116,9 @@ class Search:
 
     def others(self, lam: np.ndarray, last: Step) -> list[np.ndarray]:
         """λ from which another minimum may be reached: where the criterion on the quadratic at β̂ has one along a ρ_j,
-        and has not come back when it is minimised from there, the lowest first; and where penalties of a term with
-        several are infinite in effect, with these far less: the quadratic tells little of functions that are not there.
+        and has not come back when it is minimised from there, the lowest first; where penalties of a term with
+        several are infinite in effect, with these far less: the quadratic tells little of functions that are not there;
+        and with all penalties of such a term in balance, and all far less.
         """
         working, here = last.working, last.here
         rho, centre = here.state.rho, (self.bounds[0] + self.bounds[1]) / 2
@@ -129,7 +130,10 @@ class Search:
         for group in self.penalties.groups:
             several[list(group.which)] = len(group.which) > 1
         flat = several & self.free & (rho > centre) & (np.abs(np.diag(here.hessian)) < FLAT)
-        return [*out, self._lam(lam, np.where(flat, centre - LESS, rho))] if flat.any() else out
+        if flat.any():
+            out.append(self._lam(lam, np.where(flat, centre - LESS, rho)))
+        several &= self.free
+        return [*out, *(self._lam(lam, np.where(several, centre - less, rho)) for less in (0.0, LESS) if several.any())]
 
     def _minima(
         self, working: Working, here: Value, j: int, grid: np.ndarray, known: Sequence[Value]

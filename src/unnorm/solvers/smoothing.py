@@ -145,7 +145,7 @@ class Smoothing(Solver):
         found = fit_anchored(
             row_rounds(problem, partial(self._fit, problem)), cores() if self.threads is None else self.threads
         )
-        reason = f"{found.gam.smoothed.reason.rstrip('.')}; {found.rounds} linearisations of the constants"
+        reason = _about(found, found.gam.smoothed.reason)
         scores = EngineScores(problem, found.gam, found.theta, found.integrated, found.anchor.bare())
         solution = self._solution(problem, scores, found.rounds, found.settled, reason)
         assert solution.terms is not None
@@ -157,7 +157,7 @@ class Smoothing(Solver):
         rounds = part_rounds(problem, partial(self._fit_parts, problem), self.method.upper(), self.threads)
         found = fit_anchored(rounds, cores() if self.threads is None else self.threads)
         gam, walk = ended(found)
-        reason = f"{gam.smoothed.reason.rstrip('.')}; {found.rounds} linearisations of the constants"
+        reason = _about(found, gam.smoothed.reason)
         scores = EngineScores(problem, gam, None, found.integrated, found.anchor.bare(), walk)
         return _with_report(self._solution(problem, scores, found.rounds, found.settled, reason), found)
 
@@ -329,6 +329,13 @@ def _at_home(gam: Gam, problem: AdditiveProblem) -> Gam:
         return gam
     home = gam.smoothed.design.at_home(allowed(problem.resources.memory), cores())
     return replace(gam, smoothed=replace(gam.smoothed, design=home))
+
+
+def _about(found: AnchoredFit, reason: str) -> str:
+    """Why the rounds ended: the last fit's reason is none where the constants still moved."""
+    if not found.settled and found.gam.smoothed.converged:
+        return f"the constants still moved after {found.rounds} linearisations"
+    return f"{reason.rstrip('.')}; {found.rounds} linearisations of the constants"
 
 
 def _from_here(part: LinearPart) -> np.ndarray | None:

@@ -7,15 +7,17 @@ dropped but on request, which the notes then count.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, final
 
 import numpy as np
 
 from .._base import frames
+from .._base.categories import Category
 from .._base.words import at_row, option
 from ..data.observations import Observations, transitions
+from ..data.table_columns import declared
 from ..errors import DataError, InputError, listing, unknown
 from .durations import seconds, written
 from .projecting import projected
@@ -51,6 +53,7 @@ class Track:
     notes: tuple[str, ...] = ()  #: sentences: what was dropped, projected or split
     backend: Any = None  #: the user's kind of table, for those given back
     unit: str = ""  #: of x and y, "m" where it is known
+    categories: Mapping[str, Category] = field(default_factory=dict)  #: levels of columns with an order of their own
 
     @property
     def n(self) -> int:
@@ -158,7 +161,8 @@ class Track:
             )
         notes += _uneven(made.context["dt"])
         row = made.row if self.row is None or made.row is None else self.row[made.row]
-        return replace(made, notes=(*self.notes, *notes), backend=self.backend, row=row)
+        own = {end: one for name, one in self.categories.items() for end in (name, f"{name}_start")}
+        return replace(made, notes=(*self.notes, *notes), backend=self.backend, row=row, categories=own)
 
     def steps(self) -> Any:
         """The steps as a table: animal, burst, start and end, times, length, direction and turn (NaN where unknown)."""
@@ -287,6 +291,7 @@ def _read(
         nobody if animal is None else animal,
         nobody if burst is None else np.unique(burst, return_inverse=True)[1],
         {one.name: one.take(rows) for one in more}, animal is not None, rows, (note,) if note else (), table.backend,
+        categories=declared({one.name: one for one in more}),
     )  # fmt: skip
 
 

@@ -86,6 +86,7 @@ def build(
     sizes = {name: len(columns[name]) for name in terms.columns if name in columns}
     if len(set(sizes.values())) > 1:
         raise DataError(f"The columns must have one value a row each; got lengths {sizes}.")
+    terms = terms.labelled(categories)
     meeting = Meeting(columns, knots, periods, partial, max_knots, categories, boundary)
     makers: dict[type[Term], Any] = {
         Smooth: lambda term: (
@@ -96,7 +97,7 @@ def build(
         KernelSmooth: lambda term: [build_kernel(term, columns, periods)],
         Interaction: lambda term: [build_interaction(term, columns, meeting.levels, parametric, intercept)],
     }
-    written = [_as_factor(_as_cyclic(term, periods, partial), columns) for term in terms]
+    written = [_as_factor(_as_cyclic(term, periods, partial), columns, categories) for term in terms]
     parametric = [term for term in written if type(term) in (Linear, Factor, Interaction)]
     out: list[BuiltTerm] = []
     factors = [(i, term) for i, term in enumerate(written) if isinstance(term, Factor)]
@@ -132,9 +133,11 @@ def _as_cyclic(term: Term, periods: Mapping[str, Any], partial: Collection[str])
     return replace(term, bs="cc") if periods.get(name) is not None and name not in partial else term
 
 
-def _as_factor(term: Term, columns: Columns) -> Term:
-    """A column of labels that is named by itself, `y ~ g`, is a factor."""
+def _as_factor(term: Term, columns: Columns, categories: Collection[str]) -> Term:
+    """A column of labels that is named by itself, `y ~ g`, is a factor; a category of numbers too, also in products."""
+    if isinstance(term, Interaction):
+        return replace(term, factors=term.factors.union(categories).intersection(term.operands))
     if isinstance(term, Linear) and term.bare and term.covariates[0] in columns:
         (name,) = term.covariates
-        return Factor(name) if is_category(columns, name, term.label) else term
+        return Factor(name) if name in categories or is_category(columns, name, term.label) else term
     return term

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .._base.categories import Category, Level
 from ..errors import DataError
 from .base import Columns
 from .sample import column_of
 
-Level = str | int | float | bool
-
-
-@dataclass(frozen=True)
-class Category:
-    """The levels of a categorical column in the order that its owner gave them, and whether they are ordered."""
-
-    levels: tuple[Level, ...]
-    ordered: bool = False
+__all__ = ["Category", "Level", "codes", "is_category", "level_name", "levels_of", "unseen"]
 
 
 def is_category(columns: Columns, name: str, what: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, final
 
@@ -35,6 +35,10 @@ class Tensor(Term):
     knots: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     function: str = "te"
     factors: frozenset[str] = frozenset()
+
+    def labelled(self, names: Collection[str]) -> Tensor:
+        own = {self.by, *(self.covariates if "re" in self.bs else ())}.intersection(names)
+        return replace(self, factors=self.factors | {str(name) for name in own}) if own else self
 
     def unpenalised(self) -> Tensor:
         return self if self.sp is not None else replace(self, fx=True)
