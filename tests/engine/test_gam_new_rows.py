@@ -35,7 +35,8 @@ def test_some_rows_are_predicted_as_among_all(table, formula):
     for keep in (table["g"] == "b", np.arange(150) == 7, np.zeros(150, bool)):
         some = {name: column[keep] for name, column in table.items()}
         eta, se = fit.predict(some)
-        assert eta == pytest.approx(whole[keep]) and se == pytest.approx(errors[keep])
+        assert eta == pytest.approx(whole[keep])
+        assert se == pytest.approx(errors[keep])
         assert fit.draws(3, some, kind="link", rng=1) == pytest.approx(draws[:, keep])
         assert fit.predict(some, kind="matrix") == pytest.approx(X[keep])
         here = fit.predict(some, kind="terms", se=False)

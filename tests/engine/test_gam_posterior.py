@@ -190,6 +190,7 @@ def test_what_is_no_label_level_or_fit_is_refused(two):
         lambda: fit.plot(3),
         lambda: fit.plot(["g", 3]),
         lambda: fit.effect("g", level="a"),
+        lambda: fit.appraise(level="a"),
         lambda: fit.compare(3),
     )
     for one in refused:
@@ -244,3 +245,40 @@ def test_draws_of_one_smooth_of_many_levels():
     drawn = fit.draws(50, new, kind="link", terms="s(x)", rng=1)
     beta = fit.draws(50, rng=1)[:, fit.index("s(x)")]
     np.testing.assert_allclose(drawn, beta @ fit.term("s(x)").design(new).T, atol=1e-10)
+
+
+def test_a_difference_takes_both_curves_times_their_own_by():
+    rng = np.random.default_rng(4)
+    table = {"x": rng.uniform(size=200), "v": rng.uniform(1, 2, 200), "w": rng.uniform(1, 2, 200)}
+    table["y"] = table["v"] * np.sin(6 * table["x"]) + table["w"] * table["x"] + 0.2 * rng.normal(size=200)
+    fit = un.gam("y ~ s(x, by=v, k=6) + s(x, by=w, k=6)", table)
+    some = {name: column[:9] for name, column in table.items()}
+    terms = fit.predict(some, kind="terms", se=False)
+    between = fit.difference("s(x):v", "s(x):w", at=some)
+    assert between["estimate"] == pytest.approx(terms["s(x):v"] - terms["s(x):w"])
+    back = fit.difference("s(x):w", "s(x):v", at=some)
+    assert back["estimate"] == pytest.approx(-between["estimate"])
+    assert back["se"] == pytest.approx(between["se"])
+
+
+def test_blanks_of_a_label_do_not_count():
+    x = np.linspace(0.0, 1.0, 60)
+    fit = un.gam("y ~ s(log(x+1), k=5)", {"x": x, "y": np.sin(5 * x)})
+    (label,) = fit.edf
+    written = "s(log(x+1))"
+    assert label != written
+    assert fit.effect(written)["estimate"] == pytest.approx(fit.effect(label)["estimate"])
+    assert fit.index(written).tolist() == fit.index(label).tolist()
+    with pytest.raises(InputError, match="label"):
+        fit.index("s(x)")
+
+
+def test_weights_of_one_are_no_weights():
+    x = np.linspace(0.0, 1.0, 60)
+    table = {"x": x, "y": np.sin(5 * x) + 0.1 * np.cos(99 * x)}
+    line, curve = un.gam("y ~ x", table), un.gam("y ~ s(x)", table, weights=np.ones(60))
+    assert line.compare(curve).p == pytest.approx(line.compare(un.gam("y ~ s(x)", table)).p, rel=1e-6)
+    with pytest.raises(CombinationError, match="these weights differ"):
+        line.compare(un.gam("y ~ s(x)", table, weights=1.0 + x))
+    with pytest.raises(CombinationError, match="these responses differ"):
+        line.compare(un.gam("y ~ s(x)", {**table, "y": 2.0 * table["y"]}))

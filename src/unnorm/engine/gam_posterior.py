@@ -223,7 +223,10 @@ def difference(
             f"{a.label} and {b.label} are functions of different covariates: {gam_effects.coordinates(a)} and "
             f"{gam_effects.coordinates(b)}. Compare levels of one smooth, e.g. 's(x):ga' and 's(x):gb'."
         )
-    points = gam_effects.grid(a, fit.columns) if at is None else _without_levels((a, b), gam_effects.read_at(a, at))
+    if at is None:
+        points = gam_effects.grid(a, fit.columns)
+    else:  # each curve times its own by, where the points have it
+        points = _without_levels((a, b), {**gam_effects.read_at(a, at), **gam_effects.read_at(b, at)})
     n = next(iter(points.values())).size
     gam_effects.check_level(level)
     known, taken = gam_effects.known(a, points), gam_effects.known(b, points)

@@ -227,10 +227,11 @@ def compare(first: Gam, second: Gam) -> ModelComparison:
             f"Models of different families or links, {kinds[0]} and {kinds[1]}, have no likelihood ratio; compare "
             "their AIC, or refit one."
         )
-    if first.y.shape != second.y.shape or not np.array_equal(first.y, second.y) or not _same_weights(first, second):
+    same = np.array_equal(first.y, second.y)
+    if not same or not np.array_equal(_weights(first), _weights(second)):
         raise CombinationError(
-            "compare() needs two models of the same rows and weights: these responses differ. Refit both on one table "
-            "(missing='drop' may have left out different rows)."
+            f"compare() needs two models of the same rows and weights: these {'weights' if same else 'responses'} "
+            "differ. Refit both on one table (missing='drop' may have left out different rows)."
         )
     residual = {
         id(fit): fit.n - float(fit.smoothed.edf1.sum()) - (fit.edf2_total - fit.edf_total) for fit in (first, second)
@@ -265,10 +266,8 @@ def compare(first: Gam, second: Gam) -> ModelComparison:
     )
 
 
-def _same_weights(first: Gam, second: Gam) -> bool:
-    if first.weights is None or second.weights is None:
-        return first.weights is None and second.weights is None
-    return np.array_equal(first.weights, second.weights)
+def _weights(fit: Gam) -> np.ndarray:
+    return np.ones(fit.y.size) if fit.weights is None else fit.weights
 
 
 def _fixed(values: np.ndarray) -> list[str]:
