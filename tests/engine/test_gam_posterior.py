@@ -282,3 +282,32 @@ def test_weights_of_one_are_no_weights():
         line.compare(un.gam("y ~ s(x)", table, weights=1.0 + x))
     with pytest.raises(CombinationError, match="these responses differ"):
         line.compare(un.gam("y ~ s(x)", {**table, "y": 2.0 * table["y"]}))
+
+
+@pytest.mark.parametrize("levels", [0, 300])
+def test_simultaneous_bands_of_films_hold_inside_their_boundary(levels):
+    rng = np.random.default_rng(3)
+    n = 2000 if levels else 300
+    lake = un.Window([(0, 0), (4, 0), (4, 1.4), (1, 1.5), (4, 1.6), (4, 3), (0, 3)])
+    x, y = lake.uniform(n, rng).T
+    side = rng.choice(["a", "b"], n)
+    table = {"x": x, "y": y, "side": side, "z": x * (side == "a") + 0.3 * rng.normal(size=n)}
+    film = un.s("x", "y", bs="so", k=6, xt={"boundary": lake}, by="side") + un.factor("side")
+    if levels:
+        film, table["g"] = film + un.s("g", bs="re"), np.arange(n) % levels
+        table["g"] = np.array([f"g{one}" for one in table["g"]])
+    fit = un.gam(film, table, response="z")
+    assert fit.smoothed.wide == bool(levels)
+    a, b = "s(x,y):sidea", "s(x,y):sideb"
+    for band in (
+        lambda **how: fit.effect(a, **how),
+        lambda **how: fit.derivative(a, of="y", **how),
+        lambda **how: fit.difference(a, b, **how),
+    ):
+        pointwise, whole = band(), band(simultaneous=True)
+        inside = np.isfinite(pointwise["estimate"])
+        assert 0.5 < inside.mean() < 1.0
+        assert np.array_equal(np.isfinite(whole["upper"]), inside)
+        some = inside & (whole["se"] > 0)
+        width = ((whole["upper"] - whole["estimate"])[some] / whole["se"][some]).min()
+        assert 2.5 < width < 5.0

@@ -148,8 +148,7 @@ def effect(
     C = design(term, points)
     estimate, se = C @ beta, inference.standard_errors(C, V)
     if simultaneous:
-        inside = C[~np.isnan(estimate)] if term.outline else C
-        width = inference.simultaneous_multiplier(inside, V, level, numerics.generator(rng))
+        width = inference.simultaneous_multiplier(C, V, level, numerics.generator(rng))
     else:
         width = float(ndtri(0.5 * (1.0 + level)))
     band = {"estimate": estimate, "se": se, "lower": estimate - width * se, "upper": estimate + width * se}

@@ -328,7 +328,9 @@ def standard_errors(C: np.ndarray, V: np.ndarray) -> np.ndarray:
 def simultaneous_multiplier(
     C: np.ndarray, V: np.ndarray, level: float, rng: np.random.Generator, draws: int = 10_000
 ) -> float:
-    """The `level` quantile of max_i |C_i(β − β̂)| / se_i under the posterior (Ruppert, Wand & Carroll 2003, §6.5)."""
+    """The `level` quantile of max_i |C_i(β − β̂)| / se_i under the posterior (Ruppert, Wand & Carroll 2003, §6.5), over
+    the rows that are numbers: others lie outside a boundary."""
+    C = C[~np.isnan(C).any(axis=1)]
     if not len(C):  # a band of no points holds none
         return float(ndtri(0.5 * (1.0 + level)))
     se = standard_errors(C, V)

@@ -84,9 +84,11 @@ class LevelCovariance:
 
     def multiplier(self, rows: LevelRows, level: float, rng: np.random.Generator, draws: int = 10_000) -> float:
         """As `inference.simultaneous_multiplier`."""
-        if not len(rows.level):
-            return float(ndtri(0.5 * (1.0 + level)))
         se = self.errors(rows)
+        here = ~np.isnan(se)
+        if not here.any():
+            return float(ndtri(0.5 * (1.0 + level)))
+        rows, se = LevelRows(rows.shared[here], rows.own[here], rows.level[here]), se[here]
         back = np.where(se > 0.0, 1.0 / np.where(se > 0.0, se, 1.0), 0.0)[:, None]
         largest, step = np.empty(draws), max(1, _HELD // max(len(self.Z), se.size))
         for a in range(0, draws, step):
