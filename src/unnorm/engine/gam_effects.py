@@ -34,6 +34,11 @@ def is_numeric(column: np.ndarray) -> bool:
     return column.dtype.kind in "fiub"
 
 
+def factors(term: BuiltTerm, columns: Columns) -> list[str]:
+    """Those of its coordinates that are labels, whatever they look like: levels may be numbers."""
+    return [name for name in coordinates(term) if name in term.own_levels or not is_numeric(columns[name])]
+
+
 def is_random(term: BuiltTerm) -> bool:
     """A random effect proper: exchangeable coefficients, an identity penalty."""
     if term.parametric or len(term.penalties) != 1 or term.null_dim or term.smooth_covariates:
@@ -45,9 +50,9 @@ def is_random(term: BuiltTerm) -> bool:
 def grid(term: BuiltTerm, columns: Columns) -> dict[str, np.ndarray]:
     """Equally spaced points over the range of each numeric covariate, crossed with every level of a factor; rows of the
     data where that would be too many points."""
-    factor = None if term.factor_levels is None else term.factor_levels[0]
     names = coordinates(term)
-    numeric = [name for name in names if name != factor and is_numeric(columns[name])]
+    labelled = factors(term, columns)
+    numeric = [name for name in names if name not in labelled]
     count = FINE if term.outline else POINTS.get(len(numeric), 8)
     axes: list[np.ndarray] = []
     for name in names:

@@ -336,14 +336,15 @@ def _short(formula: str) -> str:
 def check(fit: Gam, rng: Any) -> checks.Check:
     """k-index of every smooth (on at most 5,000 rows) and concurvity of every term (on at most 100,000)."""
     draw = numerics.generator(rng)
-    n = fit.y.size
-    rows = np.sort(draw.choice(n, checks.SUBSAMPLE, replace=False)) if n > checks.SUBSAMPLE else np.arange(n)
+    rows = np.arange(fit.y.size) if fit.weights is None else np.flatnonzero(fit.weights > 0.0)
+    if rows.size > checks.SUBSAMPLE:
+        rows = np.sort(draw.choice(rows, checks.SUBSAMPLE, replace=False))
     residuals = fit.residuals("deviance")[rows]
     basis = []
     for term in fit.smooths:
         names = gam_effects.coordinates(term)
         index, p = np.nan, np.nan
-        if term.factor_levels is None and all(gam_effects.is_numeric(fit.columns[name]) for name in names):
+        if not gam_effects.factors(term, fit.columns):
             at = [np.asarray(fit.columns[name][rows], dtype=np.float64) for name in names]
             if len(names) > 1 and not term.isotropic:  # the units of the covariates differ
                 beta = fit.smoothed.beta[fit.index(term.label)]

@@ -156,6 +156,10 @@ class SmoothTerm(SavedTerm):
     labels: tuple[Level, ...] = ()  # of a covariate that holds labels: points are positions among them
 
     @property
+    def own_levels(self) -> dict[str, tuple[Level, ...]]:
+        return {self.covariates[0]: self.labels} if self.labels else {}
+
+    @property
     def smooth_covariates(self) -> tuple[str, ...]:
         return () if self.labels else self.covariates[: self.basis.dim]
 
