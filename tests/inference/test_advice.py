@@ -295,10 +295,11 @@ def test_films_are_advised_on_inside_their_boundary(tmp_path: Any) -> None:
     x, y = lake.uniform(300, np.random.default_rng(1)).T
     obs = un.iid({"x": x * (1.0 - 0.3 * (y < 1.4)), "y": y}, y=("x", "y"))
     fit = un.fit(un.Additive("s(x, y, bs='so', k=5)", lake), obs, un.Logistic(un.Uniform(), total=600), rng=3)
-    grid = fit.smooths.effect("s(x,y)")["se"]
-    assert np.isnan(grid).any()
+    assert fit.smooths is not None
+    assert np.isnan(fit.smooths.effect("s(x,y)")["se"]).any()
     fit.save(tmp_path / "fit")  # before its evidence is asked for
-    for one in (fit, un.load(tmp_path / "fit")):
+    loaded: Any = un.load(tmp_path / "fit")
+    for one in (fit, loaded):
         worst = one.advise().worst
         assert worst is not None
         assert 0.0 < worst < 1.0
