@@ -248,3 +248,20 @@ def test_the_likelihood_of_large_theta():
     near, poisson = response("nb", None, 1e15), response("poisson")  # 1e15 log 1e15 has lost all digits of log y!
     assert near.loglik(y, mu, np.ones(4)) == pytest.approx(poisson.loglik(y, mu, np.ones(4)), abs=1e-4)
     np.testing.assert_allclose(near.unit_deviance(y, mu), poisson.unit_deviance(y, mu), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("family", "link"),
+    [("binomial", "logit"), ("binomial", "probit"), ("binomial", "cloglog"), ("poisson", None), ("nb", None)],
+)
+def test_errors_of_means_are_those_of_eta_times_the_slope(family, link):
+    rng = np.random.default_rng(12)
+    x = rng.uniform(size=200)
+    mean = np.exp(np.sin(6 * x))
+    y = rng.random(200) < mean / (1 + mean) if family == "binomial" else rng.negative_binomial(2, 2 / (2 + mean))
+    fit = un.gam("y ~ s(x, k=6)", {"x": x, "y": y.astype(float)}, family, link=link)
+    eta, se = fit.predict()
+    mu, error = fit.predict(kind="response")
+    slope = (fit.distribution.mean(eta + 1e-5) - fit.distribution.mean(eta - 1e-5)) / 2e-5
+    np.testing.assert_allclose(mu, fit.distribution.mean(eta))
+    np.testing.assert_allclose(error, se * slope, rtol=1e-6)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 # long: one object answers what summary, plot, predict, anova and gam.check do for mgcv's users
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Gam:
     """A fitted additive model, η = β₀ + Σ_j f_j + offset.
 
