@@ -231,10 +231,12 @@ def _whitening(block: np.ndarray) -> np.ndarray:
 
 
 def wald_test(beta: np.ndarray, V: np.ndarray, residual_df: float | None) -> Test:
-    """Are these (parametric) coefficients all zero? βᵀ V⁻ β against χ²_r, or over r against F_{r, df}."""
-    value, vector = np.linalg.eigh(V)
+    """Are these (parametric) coefficients all zero? βᵀ V⁻ β against χ²_r, or over r against F_{r, df}. Each in units of
+    its own standard error: a well-known one beside another that is hardly known is no direction without variance."""
+    unit = 1.0 / np.sqrt(np.maximum(np.diag(V), 1e-300))
+    value, vector = np.linalg.eigh(V * np.outer(unit, unit))
     keep = value > value[-1] * np.finfo(float).eps ** 0.5
-    T = float(np.sum((vector.T @ beta)[keep] ** 2 / value[keep]))
+    T = float(np.sum((vector.T @ (unit * beta))[keep] ** 2 / value[keep]))
     rank = int(keep.sum())
     return Test(T, float(rank), tail(T, np.ones(rank), residual_df))
 
