@@ -311,3 +311,18 @@ def test_simultaneous_bands_of_films_hold_inside_their_boundary(levels):
         some = inside & (whole["se"] > 0)
         width = ((whole["upper"] - whole["estimate"])[some] / whole["se"][some]).min()
         assert 2.5 < width < 5.0
+
+
+@pytest.mark.parametrize("method", ["gaussian", "metropolis"])
+@pytest.mark.parametrize("units", [(0.0, 1.0, 1.0), (1.6e9, 3e7, 1.0), (0.0, 1e-9, 1e9)], ids=["plain", "dates", "far"])
+def test_draws_do_not_depend_on_the_covariates_units(units, method):
+    start, second, other = units
+    rng = np.random.default_rng(9)
+    x, t, z = rng.random((3, 200))
+    table = {"x": x, "t": start + second * t, "z": other * z, "y": np.sin(6 * x) + t + z + 0.3 * rng.normal(size=200)}
+    fit = un.gam("y ~ s(x, k=6) + t + z", table)
+    some = {name: column[:5] for name, column in table.items()}
+    eta, se = fit.predict(some)
+    drawn = fit.draws(3000, some, kind="link", unconditional=False, rng=1, method=method)
+    np.testing.assert_allclose(drawn.mean(axis=0), eta, atol=0.12 * se.max())
+    np.testing.assert_allclose(drawn.std(axis=0), se, rtol=0.1)
