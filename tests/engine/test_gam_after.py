@@ -240,3 +240,17 @@ def test_metropolis_draws_know_scale_penalty_weights_and_offset(family):
     np.testing.assert_allclose((draws.mean(axis=0) - mean) / sd, 0.0, atol=0.07)
     np.testing.assert_allclose(draws.std(axis=0), sd, rtol=0.05)
     assert np.abs((beta - mean) / sd).max() > 0.03  # the posterior is skewed
+
+
+def test_the_band_of_the_residuals_quantiles_is_that_of_order_statistics():
+    from unnorm.engine.gam_appraisal import quantiles
+
+    n = len(DATA["y"])
+    fit = un.gam("y ~ s(x1)", DATA, weights=0.2 + np.arange(n) % 5)
+    _, middle, low, high = quantiles(fit, np.arange(n), 2000, 0.8, 3)
+    at = np.arange(1, n + 1)
+    for found, share in ((low, 0.1), (high, 0.9)):
+        expected = np.sqrt(fit.scale) * stats.norm.ppf(stats.beta.ppf(share, at, n + 1 - at))
+        np.testing.assert_allclose(found[20:-20], expected[20:-20], atol=0.02 * np.sqrt(fit.scale))
+    assert (low < middle).all()
+    assert (middle < high).all()
