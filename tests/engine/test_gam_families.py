@@ -91,6 +91,9 @@ def test_rows_of_other_links(code, link):
             assert all(map(math.isfinite, binary_row(code, y, eta, 1.0)))
             assert binary_row(code, y, eta, 1.0)[2] >= 0.0
     assert binary_row(PROBIT, 1.0, -36.0, 1.0)[0] == pytest.approx(stats.norm.logcdf(-36.0), rel=1e-6)
+    t = math.exp(-7.0)
+    q = t / math.expm1(t)
+    assert binary_row(CLOGLOG, 1.0, -7.0, 1.0)[2] == pytest.approx(q * (t + q - 1.0), rel=1e-6)
 
 
 def test_the_curvature_of_probit_far_out():
@@ -100,7 +103,7 @@ def test_the_curvature_of_probit_far_out():
         ratio = math.sqrt(2.0 / math.pi) / special.erfcx(-eta / math.sqrt(2.0))
         return ratio * (ratio + eta)
 
-    for eta in (-11.9, -12.1, -15.0, -25.0):
+    for eta in (-11.9, -12.1, -15.0, -25.0, -34.0, -36.0, -50.0):
         _, _, w, dw = binary_row(PROBIT, 1.0, eta, 1.0)
         assert w == pytest.approx(curve(eta), rel=1e-6)
         assert dw == pytest.approx((curve(eta + 0.01) - curve(eta - 0.01)) / 0.02, rel=1e-2)
