@@ -43,3 +43,19 @@ def test_some_rows_are_predicted_as_among_all(table, formula):
         assert np.column_stack(list(here.values())) == pytest.approx(terms[keep])
         for term in fit.terms:
             assert len(fit.effect(term.label, at=some)["estimate"]) == keep.sum()
+
+
+@pytest.mark.parametrize("formula", ["s(g, h, bs='re')", "s(x, g, h, bs='fs', k=4)"])
+@pytest.mark.parametrize("new", [("z", "p"), ("b", "z"), ("z", "z")])
+def test_a_combination_with_one_new_level_has_no_effect(table, formula, new):
+    rng = np.random.default_rng(7)
+    h = rng.choice(["p", "q"], 150)
+    y = table["y"] + 2.0 * (table["g"] == "c") * (h == "q") - 1.0 * (h == "p")
+    fit = un.gam("y ~ " + formula, {**table, "h": h, "y": y})
+    rows = {"x": np.full(3, 0.4), "g": np.array(["b", new[0], "c"]), "h": np.array(["p", new[1], "q"])}
+    with pytest.warns(un.errors.UnnormWarning, match="1 of 3 rows have levels"):
+        (effect,) = fit.predict(rows, kind="terms", se=False).values()
+    known = fit.predict({name: column[[0, 2]] for name, column in rows.items()}, kind="terms", se=False)
+    assert effect[1] == 0.0
+    assert effect[[0, 2]] == pytest.approx(next(iter(known.values())))
+    assert np.abs(effect[[0, 2]]).min() > 0.1
