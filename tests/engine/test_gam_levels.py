@@ -15,7 +15,7 @@ import pytest
 from scipy.linalg import block_diag
 
 import unnorm as un
-from unnorm.engine import gam_effects, gam_summary, inference, level_covariance
+from unnorm.engine import checks, gam_effects, gam_summary, inference, level_covariance
 from unnorm.engine.core import build_design
 from unnorm.engine.criteria import InverseLever, SandwichLever
 from unnorm.engine.families import FAMILIES
@@ -439,3 +439,16 @@ def test_many_levels_alone_without_an_intercept():
     assert fit.p_values["s(x,g)"] < 1e-10
     assert fit.draws(5, new, kind="link", rng=1).shape == (5, 9)
     assert fit.concurvity()["term"].tolist() == ["s(x,g)"]
+
+
+def test_concurvity_of_curves_of_many_levels_is_that_of_all_columns():
+    rng = np.random.default_rng(6)
+    g, x, z = np.repeat([f"g{i}" for i in range(100)], 8), rng.random(800), rng.random(800)
+    fit = un.gam("y ~ s(z, k=5) + s(x, g, bs='fs', k=3)", {"x": x, "g": g, "z": z, "y": x + rng.normal(size=800)})
+    assert fit.smoothed.wide
+    gram, beta, blocks = gam_summary._gram(fit)
+    dense = {one.label: one for one in checks.concurvity(gram, beta, blocks)}
+    found = fit.concurvity()
+    for name in ("worst", "observed", "estimate"):
+        expected = [getattr(dense[label], name) for label in found["term"]]
+        np.testing.assert_allclose(found[name], expected, atol=1e-6)
