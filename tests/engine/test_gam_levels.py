@@ -441,10 +441,11 @@ def test_many_levels_alone_without_an_intercept():
     assert fit.concurvity()["term"].tolist() == ["s(x,g)"]
 
 
-def test_concurvity_of_curves_of_many_levels_is_that_of_all_columns():
+@pytest.mark.parametrize("curves", ["s(x, g, bs='fs', k=3)", "te(x, g, bs=('cr', 're'), k=3)"])
+def test_concurvity_of_curves_of_many_levels_is_that_of_all_columns(curves):
     rng = np.random.default_rng(6)
     g, x, z = np.repeat([f"g{i}" for i in range(100)], 8), rng.random(800), rng.random(800)
-    fit = un.gam("y ~ s(z, k=5) + s(x, g, bs='fs', k=3)", {"x": x, "g": g, "z": z, "y": x + rng.normal(size=800)})
+    fit = un.gam("y ~ s(z, k=5) + " + curves, {"x": x, "g": g, "z": z, "y": x + rng.normal(size=800)})
     assert fit.smoothed.wide
     gram, beta, blocks = gam_summary._gram(fit)
     dense = {one.label: one for one in checks.concurvity(gram, beta, blocks)}
@@ -452,3 +453,8 @@ def test_concurvity_of_curves_of_many_levels_is_that_of_all_columns():
     for name in ("worst", "observed", "estimate"):
         expected = [getattr(dense[label], name) for label in found["term"]]
         np.testing.assert_allclose(found[name], expected, atol=1e-6)
+    widths = []
+    for level in (0.5, 0.95):
+        whole = fit.effect("s(z)", level=level, simultaneous=True)
+        widths.append(float(np.median((whole["upper"] - whole["estimate"]) / whole["se"])))
+    assert 0.6 < widths[0] < widths[1] - 0.5

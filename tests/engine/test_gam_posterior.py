@@ -326,3 +326,14 @@ def test_draws_do_not_depend_on_the_covariates_units(units, method):
     drawn = fit.draws(3000, some, kind="link", unconditional=False, rng=1, method=method)
     np.testing.assert_allclose(drawn.mean(axis=0), eta, atol=0.12 * se.max())
     np.testing.assert_allclose(drawn.std(axis=0), se, rtol=0.1)
+
+
+def test_bands_are_as_wide_as_their_level(two):
+    _, fit = two
+    for band in (
+        fit.difference("s(x):ga", "s(x):gb", level=0.9),
+        fit.derivative("s(x):ga", level=0.9),
+        fit.effect("s(x):ga", level=0.9),
+    ):
+        np.testing.assert_allclose(band["upper"] - band["estimate"], 1.644853627 * band["se"], rtol=1e-8, atol=1e-14)
+        np.testing.assert_allclose(band["estimate"] - band["lower"], 1.644853627 * band["se"], rtol=1e-8, atol=1e-14)
